@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 The amdkfd-criu authors
+#
+# The front door. Every target sets up what it needs first: packages
+# (scripts/setup.sh), then kernels and programs. Work is done by scripts/, each of
+# which explains itself with -h; everything generated is under out/.
+
+.DEFAULT_GOAL := help
+.PHONY: help setup kernel build demo test soak bench fuzz lint clean
+# Targets are steps, not files; each script uses all processors by itself.
+.NOTPARALLEL:
+# Options for make itself are not for the builds that the scripts start.
+unexport MAKEFLAGS MFLAGS MAKELEVEL
+
+help:
+	@printf '%s\n' \
+	  'make demo     checkpoint and restore a GPU program in a virtual machine, and show it' \
+	  'make test     all tests; the last line counts them' \
+	  'make fuzz     search with each fuzzer for SECONDS=600, keeping what it learns in out/fuzz' \
+	  'make soak     what takes an hour: reloads, resets, a kernel that checks itself' \
+	  'make bench    measure, judge by the limits, write out/bench.json' \
+	  'make kernel   build the kernels of the virtual machines (out/kernel)' \
+	  'make build    build the programs (out/cmake/release)' \
+	  'make lint     check the sources' \
+	  'make setup    install the Debian packages that all this needs' \
+	  'make clean    remove out/' \
+	  '' \
+	  'One tier of tests: scripts/test.sh -h. One command in a virtual machine: scripts/vm.sh -h.'
+
+setup:
+	@scripts/setup.sh
+
+# The programs first: they are there sooner, and so are their errors.
+kernel: setup
+	@scripts/kernel.sh build
+
+build: setup
+	@scripts/build.sh release
+
+demo: build kernel
+	@scripts/demo.sh
+
+# test.sh builds by itself: a kernel that does not build must not hide the rest.
+test: setup
+	@scripts/test.sh all
+
+soak: build kernel
+	@scripts/soak.sh
+
+bench: build kernel
+	@scripts/bench.sh
+
+fuzz: setup
+	@scripts/fuzz.sh --keep --seconds $(or $(SECONDS),600)
+
+lint: setup
+	@scripts/lint.sh
+
+clean:
+	@rm -rf -- out

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Copyright (c) 2026 The amdkfd-criu authors
+ *
+ * The MES, which schedules amdkfd's queues on gfx11 and gfx12: each request that
+ * amdgpu would write to the firmware's ring becomes a command to the host. There
+ * are no kernel rings behind it, so what concerns those is done elsewhere.
+ */
+#include "amdgpu.h"
+#include "amdgpu_mes.h"
+#include "mes_v11_api_def.h"
+#include "vasic.h"
+
+/* mes_v11_0.c: quanta in units of 100 ns */
+#define VASIC_MES_PROCESS_QUANTUM	1000
+#define VASIC_MES_GANG_QUANTUM		10000
+
+static int vasic_mes_command(struct amdgpu_mes *mes, u32 opcode, u64 arg0,
+			     u64 arg1)
+{
+	struct vasic_args args = { .arg = { arg0, arg1 } };
+
+	return vasic_command(mes->adev->vasic, opcode, &args);
+}
+
+static u64 vasic_mes_kind(u32 queue_type)
+{
+	return queue_type == MES_QUEUE_TYPE_SDMA ? VASIC_QUEUE_SDMA :
+						   VASIC_QUEUE_COMPUTE;
+}
+
+static u64 vasic_mes_flags(const struct mes_add_queue_input *input)
+{
+	return (input->is_aql_queue ? VASIC_MES_AQL : 0) |
+	       (input->trap_en ? VASIC_MES_TRAP : 0) |
+	       (input->exclusively_scheduled ? VASIC_MES_EXCLUSIVE : 0);
+}
+
+static int vasic_mes_add_hw_queue(struct amdgpu_mes *mes,
+				  struct mes_add_queue_input *input)
+{
+	struct vasic_args args = {
+		.arg = {
+			input->process_id, input->page_table_base_addr,
+			input->process_context_addr, input->gang_context_addr,
+			input->mqd_addr, input->wptr_addr, input->wptr_mc_addr,
+			input->doorbell_offset,
+			vasic_mes_kind(input->queue_type),
+			vasic_mes_flags(input),
+			input->process_quantum << 32 |
+				lower_32_bits(input->gang_quantum),
+			input->gang_global_priority_level,
+			(u64)input->gws_base << 32 | input->gws_size,
+		},
+	};
+
+	return vasic_command(mes->adev->vasic, VASIC_CMD_MES_ADD_QUEUE, &args);
+}
+
+static int vasic_mes_remove_hw_queue(struct amdgpu_mes *mes,
+				     struct mes_remove_queue_input *input)
+{
+	return vasic_mes_command(mes, VASIC_CMD_MES_REMOVE_QUEUE,
+				 input->doorbell_offset,
+				 input->gang_context_addr);
+}
+
+static int vasic_mes_reset_hw_queue(struct amdgpu_mes *mes,
+				    struct mes_reset_queue_input *input)
+{
+	return vasic_mes_command(mes, VASIC_CMD_MES_RESET_QUEUE,
+				 input->doorbell_offset, 0);
+}
+
+static int vasic_mes_suspend_gang(struct amdgpu_mes *mes,
+				  struct mes_suspend_gang_input *input)
+{
+	return vasic_mes_command(mes, VASIC_CMD_MES_SUSPEND,
+				 input->suspend_all_gangs ? 0 :
+				 input->gang_context_addr, 0);
+}
+
+static int vasic_mes_resume_gang(struct amdgpu_mes *mes,
+				 struct mes_resume_gang_input *input)
+{
+	return vasic_mes_command(mes, VASIC_CMD_MES_RESUME,
+				 input->resume_all_gangs ? 0 :
+				 input->gang_context_addr, 0);
+}
+
+/* Kernel rings are loaded by vasic_ring_load(), not mapped by the MES. */
+static int vasic_mes_map_legacy_queue(struct amdgpu_mes *mes,
+				      struct mes_map_legacy_queue_input *input)
+{
+	return 0;
+}
+
+static int
+vasic_mes_unmap_legacy_queue(struct amdgpu_mes *mes,
+			     struct mes_unmap_legacy_queue_input *input)
+{
+	return 0;
+}
+
+static int
+vasic_mes_reset_legacy_queue(struct amdgpu_mes *mes,
+			     struct mes_reset_legacy_queue_input *input)
+{
+	return -EOPNOTSUPP;
+}
+
+/* Registers and the debugger's settings act on waves; there is nothing to set
+ * and zero to read.
+ */
+static int vasic_mes_misc_op(struct amdgpu_mes *mes,
+			     struct mes_misc_op_input *input)
+{
+	if (input->op == MES_MISC_OP_READ_REG)
+		*mes->read_val_ptr = 0;
+	return 0;
+}
+
+static const struct amdgpu_mes_funcs vasic_mes_funcs = {
+	.add_hw_queue = vasic_mes_add_hw_queue,
+	.remove_hw_queue = vasic_mes_remove_hw_queue,
+	.map_legacy_queue = vasic_mes_map_legacy_queue,
+	.unmap_legacy_queue = vasic_mes_unmap_legacy_queue,
+	.suspend_gang = vasic_mes_suspend_gang,
+	.resume_gang = vasic_mes_resume_gang,
+	.misc_op = vasic_mes_misc_op,
+	.reset_legacy_queue = vasic_mes_reset_legacy_queue,
+	.reset_hw_queue = vasic_mes_reset_hw_queue,
+};
+
+static int vasic_mes_early_init(struct amdgpu_ip_block *ip_block)
+{
+	struct amdgpu_device *adev = ip_block->adev;
+
+	adev->enable_mes = true;
+	adev->mes.funcs = &vasic_mes_funcs;
+	adev->mes.sched_version = adev->vasic->info.mes_version;
+	adev->mes.kiq_version = adev->vasic->info.mes_version;
+	adev->mes.default_process_quantum = VASIC_MES_PROCESS_QUANTUM;
+	adev->mes.default_gang_quantum = VASIC_MES_GANG_QUANTUM;
+	return 0;
+}
+
+static int vasic_mes_sw_init(void *handle)
+{
+	return amdgpu_mes_init(handle);
+}
+
+static int vasic_mes_sw_fini(void *handle)
+{
+	amdgpu_mes_fini(handle);
+	return 0;
+}
+
+static int vasic_mes_nop(void *handle)
+{
+	return 0; /* the host's scheduler is there once it answers commands */
+}
+
+static const struct amd_ip_funcs vasic_mes_ip_funcs = {
+	.name = "vasic_mes",
+	.early_init = vasic_mes_early_init,
+	.sw_init = vasic_mes_sw_init,
+	.sw_fini = vasic_mes_sw_fini,
+	.hw_init = vasic_mes_nop,
+	.hw_fini = vasic_mes_nop,
+	.suspend = vasic_mes_nop,
+	.resume = vasic_mes_nop,
+};
+
+const struct amdgpu_ip_block_version vasic_mes_ip_block = {
+	.type = AMD_IP_BLOCK_TYPE_MES,
+	.major = 11,
+	.funcs = &vasic_mes_ip_funcs,
+};

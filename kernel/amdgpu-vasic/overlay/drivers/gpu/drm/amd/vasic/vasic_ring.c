@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Copyright (c) 2026 The amdkfd-criu authors
+ *
+ * What kernel rings of both kinds have in common: pointers, loading, stopping,
+ * and the two self-tests, which let an engine write one word. Packets are in
+ * vasic_sdma_packet.c and vasic_compute.c.
+ */
+#include <linux/delay.h>
+
+#include "amdgpu.h"
+#include "vasic.h"
+
+#define VASIC_RING_TEST_VALUE	0xdeadbeef
+#define VASIC_RING_TEST_MS	2000
+#define VASIC_RING_TEST_IB	256
+
+/* Pointer words count bytes of an SDMA ring and dwords of a compute ring. */
+static unsigned int vasic_ring_shift(const struct amdgpu_ring *ring)
+{
+	return ring->funcs->type == AMDGPU_RING_TYPE_SDMA ? 2 : 0;
+}
+
+static u64 vasic_ring_kind(const struct amdgpu_ring *ring)
+{
+	return ring->funcs->type == AMDGPU_RING_TYPE_SDMA ?
+	       VASIC_RING_SDMA : VASIC_RING_COMPUTE;
+}
+
+/* SDMA engines and compute rings are numbered from 0; amdgpu's me is 1-based
+ * for compute, so the number is the place in the array.
+ */
+static u64 vasic_ring_instance(const struct amdgpu_ring *ring)
+{
+	if (ring->funcs->type == AMDGPU_RING_TYPE_SDMA)
+		return ring->me;
+	return ring - ring->adev->gfx.compute_ring;
+}
+
+uint64_t vasic_ring_get_rptr(struct amdgpu_ring *ring)
+{
+	return READ_ONCE(*(u64 *)ring->rptr_cpu_addr) >> vasic_ring_shift(ring);
+}
+
+uint64_t vasic_ring_get_wptr(struct amdgpu_ring *ring)
+{
+	return READ_ONCE(*(u64 *)ring->wptr_cpu_addr) >> vasic_ring_shift(ring);
+}
+
+void vasic_ring_set_wptr(struct amdgpu_ring *ring)
+{
+	struct amdgpu_device *adev = ring->adev;
+	u64 wptr = ring->wptr << vasic_ring_shift(ring);
+
+	WRITE_ONCE(*(u64 *)ring->wptr_cpu_addr, wptr);
+	wmb(); /* the pointer in memory before the doorbell */
+	if (adev->vasic->info.doorbell_size == sizeof(u64))
+		WDOORBELL64(ring->doorbell_index, wptr);
+	else
+		WDOORBELL32(ring->doorbell_index, lower_32_bits(wptr));
+	vasic_kick(adev->vasic);
+}
+
+/**
+ * vasic_ring_doorbell - dword index of a doorbell of the driver's layout
+ * @adev: the virtual device
+ * @slot: from adev->doorbell_index
+ *
+ * Return: the index, as WDOORBELL32() and the host take it.
+ */
+u32 vasic_ring_doorbell(struct amdgpu_device *adev, u32 slot)
+{
+	return slot * (adev->vasic->info.doorbell_size / sizeof(u32));
+}
+
+/**
+ * vasic_ring_load - hand an empty ring to the host
+ * @ring: initialised
+ *
+ * Return: 0 or a negative errno.
+ */
+int vasic_ring_load(struct amdgpu_ring *ring)
+{
+	struct vasic_args args = {
+		.arg = {
+			vasic_ring_instance(ring), ring->gpu_addr,
+			ring->ring_size, ring->rptr_gpu_addr,
+			ring->doorbell_index, ring->wptr_gpu_addr,
+			vasic_ring_kind(ring),
+		},
+	};
+
+	ring->wptr = 0;
+	WRITE_ONCE(*(u64 *)ring->rptr_cpu_addr, 0);
+	WRITE_ONCE(*(u64 *)ring->wptr_cpu_addr, 0);
+	return vasic_command(ring->adev->vasic, VASIC_CMD_RING_LOAD, &args);
+}
+
+/**
+ * vasic_ring_unload - take a ring from the host
+ * @ring: loaded or not
+ * @mode: how to stop it
+ *
+ * Return: 0 or a negative errno.
+ */
+int vasic_ring_unload(struct amdgpu_ring *ring, enum vasic_unload_mode mode)
+{
+	struct vasic_args args = {
+		.arg = { vasic_ring_instance(ring), vasic_ring_kind(ring), mode },
+	};
+
+	return vasic_command(ring->adev->vasic, VASIC_CMD_RING_UNLOAD, &args);
+}
+
+/**
+ * vasic_ring_start - load a ring and see it work
+ * @ring: initialised
+ *
+ * Return: 0 or a negative errno.
+ */
+int vasic_ring_start(struct amdgpu_ring *ring)
+{
+	int r = vasic_ring_load(ring);
+
+	return r ? r : amdgpu_ring_test_helper(ring);
+}
+
+/**
+ * vasic_ring_stop - stop a ring, if need be by force
+ * @ring: loaded or not
+ */
+void vasic_ring_stop(struct amdgpu_ring *ring)
+{
+	if (vasic_ring_unload(ring, VASIC_UNLOAD_DRAIN))
+		vasic_ring_unload(ring, VASIC_UNLOAD_RESET);
+}
+
+/**
+ * vasic_ring_reset - forget what a ring hangs on
+ * @ring: a loaded ring
+ * @vmid: of the job that hangs
+ *
+ * Return: 0 or a negative errno.
+ */
+int vasic_ring_reset(struct amdgpu_ring *ring, unsigned int vmid)
+{
+	int r = vasic_ring_unload(ring, VASIC_UNLOAD_RESET);
+
+	if (!r)
+		r = vasic_ring_load(ring);
+	return r ? r : amdgpu_ring_test_ring(ring);
+}
+
+/**
+ * vasic_ring_emit_addr - write an address as two dwords
+ * @ring: the ring
+ * @addr: any
+ */
+void vasic_ring_emit_addr(struct amdgpu_ring *ring, u64 addr)
+{
+	amdgpu_ring_write(ring, lower_32_bits(addr));
+	amdgpu_ring_write(ring, upper_32_bits(addr));
+}
+
+void vasic_ring_emit_vm_flush(struct amdgpu_ring *ring, unsigned int vmid,
+			      uint64_t pd_addr)
+{
+	amdgpu_gmc_emit_flush_gpu_tlb(ring, vmid, pd_addr);
+}
+
+static void vasic_ring_test_packet(struct amdgpu_ring *ring, u64 addr,
+				   u32 packet[VASIC_WRITE_DW])
+{
+	if (ring->funcs->type == AMDGPU_RING_TYPE_SDMA)
+		vasic_sdma_write_packet(ring->adev->vasic, addr,
+					VASIC_RING_TEST_VALUE, packet);
+	else
+		vasic_compute_write_packet(addr, VASIC_RING_TEST_VALUE, packet);
+}
+
+static int vasic_ring_wait_for_word(struct amdgpu_ring *ring,
+				    const __le32 *word)
+{
+	ktime_t deadline = ktime_add_ms(ktime_get(), VASIC_RING_TEST_MS);
+
+	while (le32_to_cpu(READ_ONCE(*word)) != VASIC_RING_TEST_VALUE) {
+		if (vasic_is_lost(ring->adev->vasic))
+			return -ENODEV;
+		if (ktime_after(ktime_get(), deadline))
+			return -ETIMEDOUT;
+		usleep_range(20, 50);
+	}
+	return 0;
+}
+
+int vasic_ring_test_ring(struct amdgpu_ring *ring)
+{
+	struct amdgpu_device *adev = ring->adev;
+	u32 packet[VASIC_WRITE_DW];
+	unsigned int index;
+	__le32 *word;
+	int i, r;
+
+	r = amdgpu_device_wb_get(adev, &index);
+	if (r)
+		return r;
+	word = (__le32 *)&adev->wb.wb[index];
+	WRITE_ONCE(*word, 0);
+	r = amdgpu_ring_alloc(ring, VASIC_WRITE_DW);
+	if (!r) {
+		vasic_ring_test_packet(ring, adev->wb.gpu_addr + index * 4,
+				       packet);
+		for (i = 0; i < VASIC_WRITE_DW; i++)
+			amdgpu_ring_write(ring, packet[i]);
+		amdgpu_ring_commit(ring);
+		r = vasic_ring_wait_for_word(ring, word);
+	}
+	amdgpu_device_wb_free(adev, index);
+	return r;
+}
+
+static int vasic_ring_run_test_ib(struct amdgpu_ring *ring, u64 gpu_addr,
+				  long timeout)
+{
+	struct amdgpu_device *adev = ring->adev;
+	struct dma_fence *fence = NULL;
+	struct amdgpu_ib ib = {};
+	long r;
+
+	r = amdgpu_ib_get(adev, NULL, VASIC_RING_TEST_IB,
+			  AMDGPU_IB_POOL_DIRECT, &ib);
+	if (r)
+		return r;
+	vasic_ring_test_packet(ring, gpu_addr, ib.ptr);
+	ib.length_dw = VASIC_WRITE_DW;
+	if (ring->funcs->type == AMDGPU_RING_TYPE_SDMA)
+		amdgpu_ring_pad_ib(ring, &ib);
+	r = amdgpu_ib_schedule(ring, 1, &ib, NULL, &fence);
+	if (!r) {
+		r = dma_fence_wait_timeout(fence, false, timeout);
+		r = r < 0 ? r : r ? 0 : -ETIMEDOUT;
+	}
+	amdgpu_ib_free(adev, &ib, NULL);
+	dma_fence_put(fence);
+	return r;
+}
+
+int vasic_ring_test_ib(struct amdgpu_ring *ring, long timeout)
+{
+	struct amdgpu_device *adev = ring->adev;
+	unsigned int index;
+	int r;
+
+	r = amdgpu_device_wb_get(adev, &index);
+	if (r)
+		return r;
+	adev->wb.wb[index] = 0;
+	r = vasic_ring_run_test_ib(ring, adev->wb.gpu_addr + index * 4, timeout);
+	if (!r && le32_to_cpu(adev->wb.wb[index]) != VASIC_RING_TEST_VALUE)
+		r = -EINVAL;
+	amdgpu_device_wb_free(adev, index);
+	return r;
+}

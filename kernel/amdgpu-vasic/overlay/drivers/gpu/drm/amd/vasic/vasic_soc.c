@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Copyright (c) 2026 The amdkfd-criu authors
+ *
+ * Claiming the device and saying what it is made of: opt-in and magic, the list
+ * of IP blocks. What GPU it is comes from the host.
+ */
+#include <linux/io.h>
+#include <linux/module.h>
+
+#include "amdgpu.h"
+#include "vasic.h"
+
+static bool vasic_enable;
+module_param_named(vasic, vasic_enable, bool, 0444);
+MODULE_PARM_DESC(vasic, "Claim virtual AMD GPUs (ivshmem devices with our magic), for tests (default: false)");
+
+/**
+ * vasic_pci_probe - hook of amdgpu_pci_probe(): is this one ours?
+ * @pdev: the device; its BARs are not mapped yet
+ * @flags: the table row's driver_data; the chip is filled in
+ *
+ * Return: 0 for every device that is not an ivshmem device, and for one that
+ * carries the magic while amdgpu.vasic=1; -ENODEV for any other ivshmem device.
+ */
+int vasic_pci_probe(struct pci_dev *pdev, unsigned long *flags)
+{
+	struct vasic_info info;
+	void __iomem *page;
+	int r;
+
+	if (!(*flags & AMD_IS_VASIC))
+		return 0;
+	if (!vasic_enable || pci_resource_len(pdev, 2) <= VASIC_OFF_VRAM)
+		return -ENODEV;
+
+	r = pci_enable_device_mem(pdev);
+	if (r)
+		return r;
+	page = ioremap(pci_resource_start(pdev, 2) + VASIC_OFF_INFO,
+		       sizeof(info));
+	if (page) {
+		memcpy_fromio(&info, page, sizeof(info));
+		iounmap(page);
+	}
+	pci_disable_device(pdev);
+	if (!page)
+		return -ENOMEM;
+	if (info.magic != VASIC_ABI_MAGIC)
+		return -ENODEV;
+	if (info.abi_version != VASIC_ABI_VERSION ||
+	    info.info_size < sizeof(info) || info.asic_type >= CHIP_LAST) {
+		dev_err(&pdev->dev, "vasic: host speaks ABI %u, this kernel %u\n",
+			info.abi_version, VASIC_ABI_VERSION);
+		return -EPROTO;
+	}
+	*flags = AMD_IS_VASIC | info.asic_type;
+	return 0;
+}
+
+/**
+ * vasic_set_ip_blocks - hook of amdgpu_device_ip_early_init()
+ * @adev: the virtual device
+ *
+ * Stands where amdgpu_discovery_set_ip_blocks() reads the discovery table of
+ * real hardware, and older chips have a function each; the host's description
+ * takes that table's place.
+ *
+ * Return: 0 or a negative errno.
+ */
+int vasic_set_ip_blocks(struct amdgpu_device *adev)
+{
+	static const struct amdgpu_ip_block_version * const blocks[] = {
+		&vasic_common_ip_block, &vasic_gmc_ip_block, &vasic_ih_ip_block,
+		&vasic_gfx_ip_block, &vasic_sdma_ip_block, &vasic_mes_ip_block,
+	};
+	const struct vasic_info *info = &adev->vasic->info;
+	int count = ARRAY_SIZE(blocks);
+	int i, r;
+
+	adev->family = info->family;
+	adev->gfx.xcc_mask = BIT(info->xcc_count) - 1;
+	adev->sdma.num_instances = info->sdma_count;
+	adev->sdma.sdma_mask = BIT(info->sdma_count) - 1;
+	adev->ip_versions[GC_HWIP][0] = info->gc_ip;
+	adev->ip_versions[MMHUB_HWIP][0] = info->mmhub_ip;
+	adev->ip_versions[OSSSYS_HWIP][0] = info->osssys_ip;
+	adev->ip_versions[SDMA0_HWIP][0] = info->sdma_ip;
+	adev->ip_versions[SDMA1_HWIP][0] = info->sdma_ip;
+	if (info->scheduler != VASIC_SCHEDULER_MES)
+		count--; /* the last one is the MES */
+	for (i = 0; i < count; i++) {
+		r = amdgpu_device_ip_block_add(adev, blocks[i]);
+		if (r)
+			return r;
+	}
+	return 0;
+}

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 The amdkfd-criu authors
+#
+# usage: build.sh PRESET [TARGET...]
+#
+# Configures and builds the C++ programs in out/cmake/PRESET (presets: see
+# CMakePresets.json). Without a TARGET, all of them. Jobs: $JOBS, else one for
+# each processor.
+set -euo pipefail
+# shellcheck source=scripts/lib.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+
+main() {
+	local preset=${1-} dir
+	local -a options=() targets=()
+	case $preset in
+	-h | --help) print_header "${BASH_SOURCE[0]}" && exit 0 ;;
+	release | debug | asan | tsan | fuzz) shift ;;
+	*) usage_error "no preset '$preset'" ;;
+	esac
+	need cmake cmake
+	need ninja ninja-build
+	dir=$(out_dir)/cmake/$preset
+	# Two makes at once must not build in the same folder.
+	take_lock "$(out_dir)/cmake/$preset.lock"
+	if command -v ccache >/dev/null; then
+		options=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+		# Relative paths: another clone with the same cache has the same objects.
+		export CCACHE_DIR=${CCACHE_DIR:-$(out_dir)/ccache} CCACHE_NOHASHDIR=1
+		export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$(repo_root)}
+	fi
+	cmake -S "$(repo_root)" --preset "$preset" -B "$dir" "${options[@]}" >"$dir.log" 2>&1 9>&- ||
+		{ cat "$dir.log" >&2 && die "cmake cannot configure $preset (log: $dir.log)"; }
+	if (($#)); then
+		targets=(--target "$@")
+	fi
+	# Go on after an error: one broken part must not hide the others' results.
+	cmake --build "$dir" --parallel "${JOBS:-$(nproc)}" "${targets[@]}" -- -k 0 9>&-
+}
+
+main "$@"

@@ -1,0 +1,109 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 The amdkfd-criu authors
+#
+# usage: demo.sh [--repeat N] [--kernel stock|criu]
+#
+# Checkpoints a GPU program in one virtual machine and continues it in another
+# one, with other gpu_ids and the GPUs in another order. The program has packets
+# pending in a PM4, an SDMA and an AQL queue and a thread waiting for an event;
+# its result depends on VRAM, GTT and userptr memory and on each of the packets.
+# It must equal the result of a run that nobody disturbed.
+#
+# Images and logs stay in out/demo/<run>; the last line is
+#   demo: OK result=<checksum> (equal to the undisturbed run)
+# Environment: OUT_DIR, CHIP (gfx906; vasicd --list-chips). Status: 0, or 1 when a step failed.
+set -euo pipefail
+# shellcheck source=scripts/lib.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+
+HERE=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
+OUT=$(out_dir)
+readonly HERE OUT
+readonly PROGRAM=$OUT/cmake/release/userspace/kfdtest-criu/demo_program
+readonly PLUGINS=$OUT/cmake/release/userspace/plugin
+# The same two GPUs; in machine B in other slots and the other way round.
+readonly CHIP=${CHIP:-gfx906}
+readonly LARGE=$CHIP,vram=512M SMALL=$CHIP,vram=256M
+readonly MEM=1G VM_LIMIT_S=180
+
+repeat=1 kernel=criu begin_ms=0 run='' result=''
+
+now_ms() {
+	local t=$EPOCHREALTIME
+	printf '%d' "$((10#${t/./} / 1000))"
+}
+
+say() {
+	local ms=$(($(now_ms) - begin_ms))
+	printf '[%3d.%d s] %s\n' "$((ms / 1000))" "$((ms % 1000 / 100))" "$*"
+}
+
+parse_options() {
+	while (($#)); do
+		case $1 in
+		-h | --help) print_header "${BASH_SOURCE[0]}" && exit 0 ;;
+		--repeat)
+			[[ ${2-} =~ ^[1-9][0-9]{0,3}$ ]] || usage_error "--repeat wants a number"
+			repeat=$2
+			shift 2
+			;;
+		--kernel)
+			[[ ${2-} == stock || ${2-} == criu ]] || usage_error "--kernel is stock or criu"
+			kernel=$2
+			shift 2
+			;;
+		*) usage_error "unknown option '$1'" ;;
+		esac
+	done
+}
+
+# in_vm NAME GPU GPU COMMAND...: the guest's lines are shown as they come.
+in_vm() {
+	local name=$1 first=$2 second=$3
+	shift 3
+	"$HERE/vm.sh" run --kernel "$kernel" --gpu "$first" --gpu "$second" --mem "$MEM" --timeout "$VM_LIMIT_S" \
+		--name "$name" --share "$run" -- "$@"
+}
+
+ids_of() {
+	awk '{ print $2 }' "$1" | tr -d ':' | sort
+}
+
+# One run from boot to comparison; sets result.
+demo() {
+	local expected
+	say "machine A boots (kernel $kernel): large GPU in slot 16, small one in slot 17"
+	in_vm "demo-$$-a" "$LARGE,slot=16" "$SMALL,slot=17" "$HERE/guest/demo-dump.sh" "$run" "$PROGRAM" "$PLUGINS" ||
+		die "machine A failed; logs are in $run and $OUT/vm/demo-$$-a"
+	say "machine A is off; images: $(du -sh "$run/images" | cut -f1)"
+	say "machine B boots: small GPU in slot 18, large one in slot 20"
+	in_vm "demo-$$-b" "$SMALL,slot=18" "$LARGE,slot=20" "$HERE/guest/demo-restore.sh" "$run" "$PLUGINS" ||
+		die "machine B failed; logs are in $run and $OUT/vm/demo-$$-b"
+	say "machine B is off"
+	[[ -z $(comm -12 <(ids_of "$run/gpus.a") <(ids_of "$run/gpus.b")) ]] ||
+		die "the machines share a gpu_id: nothing was translated"
+	read -r _ expected <"$run/reference/result"
+	read -r _ result <"$run/program/result"
+	[[ $result == "$expected" ]] || die "the restored program's result $result is not $expected"
+}
+
+main() {
+	local round
+	parse_options "$@"
+	need criu criu # the machines run what is installed here
+	begin_ms=$(now_ms)
+	say "building"
+	"$HERE/build.sh" release >"$OUT/demo-build.log" 2>&1 || die "the build failed; see $OUT/demo-build.log"
+	"$HERE/kernel.sh" build "$kernel" >>"$OUT/demo-build.log" 2>&1 ||
+		die "the kernel's build failed; see $OUT/demo-build.log"
+	for ((round = 1; round <= repeat; round++)); do
+		run=$OUT/demo/$(date +%Y%m%d-%H%M%S)-$$-$round
+		mkdir -p -- "$run"
+		((repeat == 1)) || say "round $round of $repeat"
+		demo
+		printf 'demo: OK result=%s (equal to the undisturbed run)\n' "$result"
+	done
+}
+
+main "$@"

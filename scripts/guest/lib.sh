@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 The amdkfd-criu authors
+# shellcheck shell=bash
+#
+# What the scripts that run inside a guest share: starting programs so that CRIU
+# can dump and restore them, calling CRIU, waiting. Sourced, never run.
+# A program to be dumped has no terminal, a session of its own, no open files but
+# /dev/null, and a process id that is still free in a machine that just booted.
+
+# shellcheck source=scripts/lib.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/../lib.sh"
+
+# Above what a booting guest uses; each further program gets another block.
+readonly FIRST_PID=20000 PID_STEP=1000
+readonly PENDING_LIMIT_S=60 RESULT_LIMIT_S=60 CRIU_LIMIT_S=120 LOG_TAIL=40
+readonly KFD_NODES=/sys/class/kfd/kfd/topology/nodes
+
+programs_started=0
+# Of the program that start_demo() or start_counter() started last.
+demo_pid=''
+
+# What CRIU needs of a guest beside what the init does.
+prepare_guest() {
+	ip link set lo up
+	cd /
+}
+
+now_s() {
+	local up _
+	read -r up _ </proc/uptime
+	printf '%s' "$up"
+}
+
+# phase TEXT...: one line for people, with the guest's time.
+phase() {
+	printf '  [guest %7s s] %s\n' "$(now_s)" "$*"
+}
+
+# wait_for SECONDS COMMAND...: whether it succeeded in time.
+wait_for() {
+	local end=$((SECONDS + $1))
+	shift
+	until "$@"; do
+		((SECONDS < end)) || return 1
+		sleep 0.05
+	done
+}
+
+# gpu_ids: those of this machine, one a line with what tells the GPUs apart.
+gpu_ids() {
+	local node id bank vram
+	for node in "$KFD_NODES"/*; do
+		id=$(<"$node/gpu_id")
+		[[ $id != 0 ]] || continue
+		vram=0
+		for bank in "$node"/mem_banks/*/properties; do
+			vram=$((vram + $(awk '$1 == "size_in_bytes" { print $2 }' "$bank")))
+		done
+		printf 'gpu_id %s: node %s, %d MiB VRAM, PCI location %s\n' "$id" "${node##*/}" "$((vram >> 20))" \
+			"$(awk '$1 == "location_id" { print $2 }' "$node/properties")"
+	done
+}
+
+# start_program COMMAND...: in the background, ready to be dumped; without the
+# files that the guest's init leaves open in all of its children.
+start_program() {
+	local fd
+	printf '%d' "$((FIRST_PID + PID_STEP * programs_started))" >/proc/sys/kernel/ns_last_pid
+	programs_started=$((programs_started + 1))
+	(
+		for fd in /proc/self/fd/*; do
+			fd=${fd##*/}
+			if ((fd > 2)); then
+				exec {fd}>&-
+			fi
+		done
+		exec setsid "$@"
+	) </dev/null >/dev/null 2>&1 &
+	disown # its end is expected: the shell need not tell
+}
+
+# start_demo PROGRAM DIR ARG...: waits until its packets are pending; sets demo_pid.
+start_demo() {
+	local program=$1 dir=$2 state
+	shift 2
+	rm -rf -- "$dir" && mkdir -p -- "$dir"
+	start_program "$program" --dir "$dir" "$@"
+	wait_for "$PENDING_LIMIT_S" test -s "$dir/state" || { tail_of "$dir/log" && return 1; }
+	read -r state demo_pid <"$dir/state"
+	[[ $state == pending ]] || { tail_of "$dir/log" && return 1; }
+}
+
+# start_counter DIR: a program without a GPU, which counts into DIR/count; sets
+# demo_pid.
+start_counter() {
+	rm -rf -- "$1" && mkdir -p -- "$1"
+	# shellcheck disable=SC2016  # expanded by the program
+	start_program bash -c 'while sleep 0.1; do n=$((n + 1)); echo "$n" >"$0/count"; done' "$1"
+	demo_pid=$!
+	wait_for "$PENDING_LIMIT_S" count_above "$1" 2
+}
+
+# count_above DIR N
+count_above() {
+	local count=''
+	read -r count 2>/dev/null <"$1/count" || true
+	((${count:-0} > $2))
+}
+
+# result_of DIR: waits for it; prints the checksum.
+result_of() {
+	local word='' value=''
+	wait_for "$RESULT_LIMIT_S" test -s "$1/result" || return 1
+	read -r word value <"$1/result"
+	[[ $word == RESULT && $value =~ ^[0-9a-f]{16}$ ]] || return 1
+	printf '%s' "$value"
+}
+
+# How the plugin copies contents: never silently in another way than the test means.
+copy=sdma
+
+# criu_dump PID IMAGES PLUGINS LOG [OPTION...]: --link-remap because libhsakmt maps
+# a semaphore whose first name, a temporary one, is gone.
+criu_dump() {
+	mkdir -p -- "$2"
+	AMDGPU_PLUGIN_COPY=$copy timeout --kill-after=5 "$CRIU_LIMIT_S" \
+		criu dump -t "$1" -D "$2" -L "$3" --link-remap -v4 -o "$4" "${@:5}"
+}
+
+# dump_and_keep PID IMAGES PLUGINS LOG, restore_kept IMAGES PLUGINS LOG: CRIU works
+# page by page, which a folder that is shared with the host answers slowly; so the
+# images are copied there and back as a whole.
+dump_and_keep() {
+	local local_images=/run/images.$1
+	criu_dump "$1" "$local_images" "$3" "$4" || return 1
+	rm -rf -- "$2"
+	cp -r -- "$local_images" "$2" && rm -rf -- "$local_images"
+}
+
+restore_kept() {
+	local local_images=/run/${1##*/}.kept status=0
+	cp -r -- "$1" "$local_images" || return 1
+	criu_restore "$local_images" "$2" "$3" || status=$?
+	rm -rf -- "$local_images"
+	return "$status"
+}
+
+# criu_restore IMAGES PLUGINS LOG
+criu_restore() {
+	AMDGPU_PLUGIN_COPY=$copy timeout --kill-after=5 "$CRIU_LIMIT_S" \
+		criu restore -d -D "$1" -L "$2" -v4 -o "$3" </dev/null
+}
+
+# plugin_of DIR: a folder with the plugin alone: CRIU loads everything named *.so
+# in the folder it is given.
+plugin_of() {
+	[[ -r $1/amdgpu_plugin.so ]] || die -"$EXIT_INFRA" "no plugin in $1"
+	mkdir -p /run/plugins
+	cp -- "$1/amdgpu_plugin.so" /run/plugins/
+	printf '/run/plugins'
+}
+
+# counter_survives DIR PLUGINS: dumps a counting program, then restores it here; it
+# must go on from where it was.
+counter_survives() {
+	local dir=$1 plugins=$2 before after
+	start_counter "$dir" || return 1
+	dump_and_keep "$demo_pid" "$dir/images" "$plugins" "$dir/dump.log" || { tail_of "$dir/dump.log" && return 1; }
+	wait_for 5 is_gone "$demo_pid" || return 1
+	before=$(<"$dir/count")
+	restore_kept "$dir/images" "$plugins" "$dir/restore.log" || { tail_of "$dir/restore.log" && return 1; }
+	rm -f -- "$dir/count" # the program opens it anew for each number
+	wait_for "$RESULT_LIMIT_S" test -s "$dir/count" || { tail_of "$dir/restore.log" && return 1; }
+	after=$(<"$dir/count")
+	kill "$demo_pid"
+	((after > before))
+}
+
+tail_of() {
+	printf '%s\n' "--- last lines of $1" >&2
+	tail -n "$LOG_TAIL" -- "$1" >&2 || true
+}
+
+is_running() {
+	kill -0 "$1" 2>/dev/null
+}
+
+is_gone() {
+	! is_running "$1"
+}

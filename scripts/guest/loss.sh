@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 The amdkfd-criu authors
+#
+# usage: loss.sh SHARE PROGRAMS
+#
+# The GPUs go away under load: SHARE/loaded asks the host to kill vasicd, which
+# answers with SHARE/killed. Programs must end, the driver must unload, and the
+# machine must go on. KTAP on standard output.
+set -uo pipefail
+# shellcheck source=scripts/guest/lib.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+# shellcheck source=scripts/guest/cases.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/cases.sh"
+
+share=$1 programs=$2
+readonly share programs
+readonly KILL_LIMIT_S=30 END_LIMIT_S=90 UNLOAD_LIMIT_S=60
+users=()
+
+is_loaded() {
+	compgen -G "/sys/class/kfd/kfd/proc/${users[0]}/queues/*" >/dev/null
+}
+
+start_load() {
+	"$programs/kfdtest-criu/kfdbench" --idle 600 >/dev/null 2>&1 &
+	users+=("$!")
+	"$programs/drmtest/drmtest" --gtest_filter='Ring/CsTest.*' --gtest_repeat=1000 >/dev/null 2>&1 &
+	users+=("$!")
+	wait_for "$PENDING_LIMIT_S" is_loaded
+}
+
+lose() {
+	: >"$share/loaded"
+	wait_for "$KILL_LIMIT_S" test -e "$share/killed"
+}
+
+# What is new fails, and soon.
+is_refused() {
+	! timeout "$END_LIMIT_S" "$programs/drmtest/drmtest" --gtest_filter='Ring/CsTest.nops*' >/dev/null 2>&1
+}
+
+users_end() {
+	local pid
+	kill -KILL "${users[@]}"
+	for pid in "${users[@]}"; do
+		wait_for "$END_LIMIT_S" is_gone "$pid" || { cat "/proc/$pid/stack"; return 1; }
+	done
+}
+
+unload() {
+	timeout "$UNLOAD_LIMIT_S" modprobe -d "$VASIC_MODULES" -r amdgpu && [[ ! -e /sys/module/amdgpu ]]
+}
+
+no_task_is_stuck() {
+	! grep -l '^State:.D' /proc/[0-9]*/status
+}
+
+main() {
+	tap "queues and jobs are running" start_load
+	tap "vasicd is killed" lose
+	tap "new work is refused" is_refused
+	tap "the programs can be killed" users_end
+	tap "no task is stuck" no_task_is_stuck
+	tap "the driver is unloaded" unload
+	tap "the machine goes on" bash -c 'for i in {1..20}; do sleep 0 || exit 1; done; echo x >/tmp/x && sync'
+}
+
+main "$@"

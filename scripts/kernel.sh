@@ -1,0 +1,427 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 The amdkfd-criu authors
+#
+# usage: kernel.sh COMMAND [VARIANT...] [--debug] [--upto SERIES/PATCH]
+#
+# Makes the guest's kernels. VARIANT is a line of kernel/variants (stock, criu);
+# without one, all of them.
+#   tree      unpack the base, make the source tree of each variant
+#   config    tree, then .config from Kconfig.snippets; every option must survive
+#   build     config, then bzImage, modules/ and release
+#   headers   tree, then the sanitized user space headers in headers/
+#   all       build and headers
+#   clean     remove what was made for these variants (without one: the base too)
+#   --debug   the variant with the sections [debug] and [ksft] (VARIANT-debug)
+#   --upto    only the patches up to this one (VARIANT-upto); options may be lost
+#
+# Everything is under out/kernel ($OUT_DIR/kernel): pristine/, then for each
+# variant src/ config build.log bzImage modules/ release headers/. Nothing is
+# done twice: a build without changes takes a second.
+set -euo pipefail
+# shellcheck source=lib.sh source-path=SCRIPTDIR
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+ROOT=$(repo_root)
+readonly ROOT
+readonly PROGRESS_PERIOD_S=10
+readonly SHOWN_ERRORS=20
+
+# Set by main from the command line.
+COMMAND='' DEBUG='' UPTO='' VARIANTS=()
+# Set by main: out/kernel, and the base inside it.
+OUT='' PRISTINE=''
+# Set by use_variant: the name, its folder, its source tree.
+VARIANT='' DIR='' SRC=''
+
+pin() {
+	sed -n "s/^$1=//p" "$ROOT/kernel/BASE"
+}
+
+series_py() {
+	local command=$1
+	shift
+	"$ROOT/scripts/series.py" "$command" --root "$ROOT" --base "$PRISTINE" "$@"
+}
+
+all_variants() {
+	sed -n 's/^\([a-z][a-z0-9-]*\):.*/\1/p' "$ROOT/kernel/variants"
+}
+
+variant_series() {
+	sed -n "s/^$VARIANT: *//p" "$ROOT/kernel/variants"
+}
+
+use_variant() {
+	VARIANT=$1
+	DIR=$OUT/$VARIANT${DEBUG:+-debug}${UPTO:+-upto}
+	SRC=$DIR/src
+	mkdir -p "$DIR"
+}
+
+# Fixed identity and dates: equal sources give equal objects, and cache hits.
+kernel_make() {
+	local compiler=gcc
+	if command -v ccache >/dev/null; then
+		compiler='ccache gcc'
+	fi
+	env -u MAKEFLAGS -u MFLAGS -u KCONFIG_CONFIG LC_ALL=C PATH="$PATH:/usr/sbin:/sbin" \
+		CCACHE_DIR="$(dirname "$OUT")/ccache" CCACHE_BASEDIR="$OUT" CCACHE_NOHASHDIR=1 \
+		make --no-print-directory -C "$SRC" CC="$compiler" HOSTCC="$compiler" LOCALVERSION= \
+		KBUILD_BUILD_TIMESTAMP='Thu Jan  1 00:00:00 UTC 2026' KBUILD_BUILD_VERSION=1 \
+		KBUILD_BUILD_USER=amdkfd-criu KBUILD_BUILD_HOST=localhost "$@" 9>&-
+}
+
+# ---- the base ----
+
+tarball_identity() {
+	stat -L -c '%n %s %Y' "$1"
+}
+
+# The archive may have moved on from the pinned version. Then the patches decide.
+check_moved_base() {
+	local tree=$1 tarball=$2 variant found
+	found=$(sed -n 's/^\(VERSION\|PATCHLEVEL\|SUBLEVEL\) = //p' "$tree/Makefile" | paste -sd .)
+	log "notice: $tarball is Linux $found, not $(pin package) $(pin version):" \
+		"checking that every hook applies"
+	for variant in $(all_variants); do
+		"$ROOT/scripts/series.py" apply "$tree" --root "$ROOT" --variant "$variant" \
+			--dry-run >/dev/null ||
+			die "the $variant kernel cannot be made from this source; see kernel/BASE"
+	done
+}
+
+# pristine/ is complete when its stamp is there. The stamp is younger than every
+# file of it, so a later write through a hard link can be noticed.
+make_pristine() {
+	local tarball identity sum
+	tarball=${LINUX_TARBALL:-$(pin tarball)}
+	[[ -f $tarball ]] || die "-$EXIT_INFRA" "$tarball is missing: run scripts/setup.sh"
+	identity=$(tarball_identity "$tarball")
+	if [[ -f $PRISTINE.stamp && $(<"$PRISTINE.stamp") == "$identity" ]]; then
+		return
+	fi
+	log "unpacking $tarball"
+	rm -rf "$PRISTINE" "$PRISTINE.tmp" "$PRISTINE.stamp"
+	mkdir -p "$PRISTINE.tmp"
+	sum=$(sha256sum "$tarball")
+	tar -C "$PRISTINE.tmp" --strip-components=1 --use-compress-program='xz -T0' -xf "$tarball" ||
+		die "-$EXIT_INFRA" "cannot unpack $tarball"
+	if [[ ${sum%% *} != "$(pin sha256)" ]]; then
+		check_moved_base "$PRISTINE.tmp" "$tarball"
+	fi
+	mv "$PRISTINE.tmp" "$PRISTINE"
+	printf '%s\n' "$identity" >"$PRISTINE.stamp"
+}
+
+verify_pristine() {
+	local written
+	written=$(find "$PRISTINE" -type f -newer "$PRISTINE.stamp" -print -quit)
+	if [[ -n $written ]]; then
+		rm -f "$PRISTINE.stamp"
+		die "$written was written through a hard link; the next run unpacks the base again"
+	fi
+}
+
+# ---- source trees ----
+
+# A finished build of another variant of the same base is the best start: its
+# objects stay valid where neither sources nor options differ.
+seed_of() {
+	local other
+	for other in "$OUT"/*/build.stamp; do
+		other=$(dirname "$other")
+		if [[ $other != "$DIR" && -d $other/src && $other != *-debug* ]] && [[ -z $DEBUG ]] &&
+			cmp -s "$other/base.stamp" "$PRISTINE.stamp"; then
+			printf '%s\n' "$other/src"
+			return
+		fi
+	done
+}
+
+make_source() {
+	local seed
+	if [[ -d $SRC ]] && cmp -s "$DIR/base.stamp" "$PRISTINE.stamp"; then
+		return
+	fi
+	rm -rf "$SRC" "$SRC.tmp" "$DIR"/*.stamp
+	seed=$(seed_of)
+	if [[ -n $seed ]]; then
+		log "starting $VARIANT from the objects in $seed"
+		# Unchanged sources become links to the base; objects become copies, because
+		# the build does write through some of its own files.
+		rsync -a --link-dest="$PRISTINE/" "$seed/" "$SRC.tmp/"
+		# Only objtool's make writes absolute paths into its notes. A new objtool
+		# would mean that everything is compiled anew.
+		find "$SRC.tmp/tools" -name '.*.cmd' -exec sed -i "s|$seed/|$SRC/|g" {} +
+	else
+		cp -al "$PRISTINE" "$SRC.tmp"
+	fi
+	mv "$SRC.tmp" "$SRC"
+	cp "$PRISTINE.stamp" "$DIR/base.stamp"
+}
+
+# Leaves the hash of the applied series in series.state.
+make_tree() {
+	local report arguments=(--variant "$VARIANT")
+	if [[ -n $UPTO ]]; then
+		arguments+=(--upto "$UPTO")
+	fi
+	make_pristine
+	make_source
+	report=$(series_py apply "$SRC" "${arguments[@]}") || exit "$?"
+	sed -n 's/^changed /  &/p' <<<"$report" >&2
+	sed -n 's/^state //p' <<<"$report" >"$DIR/series.state"
+}
+
+# ---- configuration ----
+
+# fragment SECTION...: the option lines of these sections, reasons removed.
+fragment() {
+	awk -v sections="$*" '
+		BEGIN { split(sections, names, " "); for (i in names) wanted["[" names[i] "]"] }
+		/^\[/ { on = ($1 in wanted); next }
+		on && /^CONFIG_/ { sub(/[ \t]+#.*/, ""); print }' "$ROOT/Kconfig.snippets"
+}
+
+variant_fragment() {
+	local sections
+	sections="base amdgpu criu vm $(variant_series)"
+	if [[ -n $DEBUG ]]; then
+		sections+=' debug ksft'
+	fi
+	# shellcheck disable=SC2086  # a list of words
+	fragment $sections
+}
+
+# Prints the options of the fragment that .config does not have.
+lost_options() {
+	local line name
+	while read -r line; do
+		name=${line%%=*}
+		if [[ $line == *=n ]]; then
+			! grep -q "^$name=" "$1" || printf '%s\n' "$line"
+		else
+			grep -Fxq -- "$line" "$1" || printf '%s\n' "$line"
+		fi
+	done
+}
+
+# What a configuration depends on: the options, the compiler, and the Kconfig
+# files that the series touch (paths stand one a line in series.py's manifest).
+config_state() {
+	local path
+	{
+		printf '%s\n' "$(variant_fragment)" "$(gcc -dumpfullversion)"
+		sed -n 's/^"\(.*Kconfig[^"]*\)",\{0,1\}$/\1/p' "$SRC/.series-manifest" |
+			while read -r path; do
+				cat "$SRC/$path" 2>/dev/null || true
+			done
+	} | sha256sum
+}
+
+make_config() {
+	local lost wanted=$DIR/config.fragment state
+	make_tree
+	state=$(config_state)
+	if [[ -f $SRC/.config && -f $DIR/config.stamp && $(<"$DIR/config.stamp") == "$state" ]]; then
+		return
+	fi
+	rm -f "$DIR/config.stamp"
+	variant_fragment >"$wanted"
+	# Everything off, like tinyconfig, but also what would come up "default y"
+	# behind an option that is asked for: what is on has a reason.
+	cp -p "$SRC/.config" "$DIR/config.old" 2>/dev/null || rm -f "$DIR/config.old"
+	kernel_make -s KCONFIG_ALLCONFIG="$wanted" allnoconfig >"$DIR/config.log" 2>&1 ||
+		die "configuration failed: $(tail -n 3 "$DIR/config.log") ($DIR/config.log)"
+	lost=$(lost_options "$SRC/.config" <"$wanted")
+	if [[ -n $lost && -z $UPTO ]]; then
+		die "options of Kconfig.snippets that did not survive (missing dependency or" \
+			"no such option):"$'\n'"$lost"
+	fi
+	# An equal configuration keeps its time stamp.
+	if [[ -f $DIR/config.old ]] && cmp -s "$DIR/config.old" "$SRC/.config"; then
+		cp -p "$DIR/config.old" "$SRC/.config"
+	fi
+	cp "$SRC/.config" "$DIR/config"
+	printf '%s\n' "$state" >"$DIR/config.stamp"
+}
+
+# ---- build ----
+
+# Runs a command with its output in LOG and a line of progress every few seconds.
+with_progress() {
+	local log_file=$1 started=$SECONDS next=$PROGRESS_PERIOD_S pid status=0
+	shift
+	# A process group of its own, so that all of it can be stopped.
+	set -m
+	"$@" >"$log_file" 2>&1 &
+	pid=$!
+	set +m
+	# shellcheck disable=SC2064  # the process known now
+	trap "kill -- -$pid 2>/dev/null; exit $EXIT_INFRA" INT TERM
+	while kill -0 "$pid" 2>/dev/null; do
+		if ((SECONDS - started >= next)); then
+			next=$((SECONDS - started + PROGRESS_PERIOD_S))
+			printf '  %s kernel: %4d s, %5d steps, %s\n' "$(basename "$DIR")" \
+				$((SECONDS - started)) "$(grep -c '^  [A-Z]' "$log_file" || true)" \
+				"$(grep '^  [A-Z]' "$log_file" | tail -n 1 | awk '{ print $NF }')" >&2
+		fi
+		sleep 0.2
+	done
+	wait "$pid" || status=$?
+	trap - INT TERM
+	return "$status"
+}
+
+show_build_errors() {
+	grep -nE -A 2 '(error:|undefined reference|ERROR: |\*\*\* )' "$DIR/build.log" |
+		head -n "$SHOWN_ERRORS" >&2 || tail -n "$SHOWN_ERRORS" "$DIR/build.log" >&2
+}
+
+# Files that the series bring whole: there a warning is our mistake.
+overlay_files() {
+	local name
+	for name in $(variant_series); do
+		sed -n 's/^\([^# ][^ ]*\).*/\1/p' "$ROOT/kernel/$name"/patches/*/files 2>/dev/null || true
+	done
+}
+
+# A warning fails the build, and goes on to do so: its source is compiled anew.
+check_warnings() {
+	local warnings file
+	# amdgpu's Makefile names its neighbours' files amdgpu/../vasic/...
+	warnings=$(grep -E '^[^ :]+(:[0-9]+)*: warning: ' "$DIR/build.log" |
+		sed -E ':again; s|[^/ :.]+/\.\./||; t again' |
+		grep -F -f <(overlay_files | sed -n 's/\.[chS]$/./p' | sort -u) || true)
+	if [[ -z $warnings ]]; then
+		return
+	fi
+	while IFS=: read -r file _; do
+		file=${file%.o}
+		if [[ -f $SRC/${file%.c}.c ]]; then
+			touch "$SRC/${file%.c}.c"
+		elif [[ -f $SRC/$file ]]; then
+			touch "$SRC/$file"
+		fi
+	done <<<"$warnings"
+	die "warnings in files of the series:"$'\n'"$(head -n "$SHOWN_ERRORS" <<<"$warnings")"
+}
+
+install_products() {
+	rm -rf "$DIR/modules.tmp"
+	kernel_make -s INSTALL_MOD_PATH="$DIR/modules.tmp" INSTALL_MOD_STRIP=1 modules_install \
+		>>"$DIR/build.log" 2>&1 || die "modules_install failed: see $DIR/build.log"
+	# They point into the source tree, and a guest has no use for it.
+	rm -f "$DIR"/modules.tmp/lib/modules/*/{build,source}
+	rm -rf "$DIR/modules"
+	mv "$DIR/modules.tmp" "$DIR/modules"
+	cp "$SRC/arch/x86/boot/bzImage" "$DIR/bzImage"
+	kernel_make -s kernelrelease >"$DIR/release"
+}
+
+build_kernel() {
+	local state started=$SECONDS
+	make_config
+	state="$(<"$DIR/config.stamp") $(<"$DIR/series.state")"
+	if [[ -f $DIR/build.stamp && $(<"$DIR/build.stamp") == "$state" ]]; then
+		return
+	fi
+	rm -f "$DIR/build.stamp"
+	log "building the $(basename "$DIR") kernel"
+	if ! with_progress "$DIR/build.log" kernel_make -j"$(nproc)" bzImage modules; then
+		show_build_errors
+		die "the $(basename "$DIR") kernel does not build: see $DIR/build.log"
+	fi
+	check_warnings
+	install_products
+	verify_pristine
+	printf '%s\n' "$state" >"$DIR/build.stamp"
+	log "built Linux $(<"$DIR/release") in $((SECONDS - started)) s: $DIR/bzImage"
+}
+
+install_headers() {
+	local state
+	make_tree
+	state=$(<"$DIR/series.state")
+	if [[ -f $DIR/headers.stamp && $(<"$DIR/headers.stamp") == "$state" ]]; then
+		return
+	fi
+	rm -rf "$DIR/headers.stamp" "$DIR/headers" "$DIR/headers.tmp"
+	kernel_make -s INSTALL_HDR_PATH="$DIR/headers.tmp" headers_install \
+		>"$DIR/headers.log" 2>&1 || die "headers_install failed: see $DIR/headers.log"
+	mv "$DIR/headers.tmp" "$DIR/headers"
+	printf '%s\n' "$state" >"$DIR/headers.stamp"
+	log "headers: $DIR/headers"
+}
+
+clean_variant() {
+	rm -rf "$DIR"
+}
+
+# ---- command line ----
+
+parse_arguments() {
+	while [[ $# -gt 0 ]]; do
+		case $1 in
+		-h | --help) print_header "$0"; exit "$EXIT_PASS" ;;
+		--debug) DEBUG=y ;;
+		--upto)
+			[[ $# -ge 2 ]] || usage_error "--upto needs SERIES/PATCH"
+			UPTO=$2
+			shift
+			;;
+		-*) usage_error "unknown option '$1'" ;;
+		*)
+			if [[ -z $COMMAND ]]; then
+				COMMAND=$1
+			elif all_variants | grep -Fxq -- "$1"; then
+				VARIANTS+=("$1")
+			else
+				usage_error "no variant '$1' in kernel/variants"
+			fi
+			;;
+		esac
+		shift
+	done
+	[[ $COMMAND =~ ^(tree|config|build|headers|all|clean)$ ]] ||
+		usage_error "unknown command '$COMMAND'"
+}
+
+run_command() {
+	use_variant "$1"
+	case $COMMAND in
+	tree) make_tree ;;
+	config) make_config ;;
+	build) build_kernel ;;
+	headers) install_headers ;;
+	all)
+		build_kernel
+		install_headers
+		;;
+	clean) clean_variant ;;
+	esac
+}
+
+main() {
+	local variant
+	parse_arguments "$@"
+	need make make
+	need rsync rsync
+	need patch patch
+	OUT=$(out_dir)/kernel
+	PRISTINE=$OUT/pristine
+	take_lock "$(dirname "$OUT")/kernel.lock"
+	if [[ $COMMAND == clean && ${#VARIANTS[@]} -eq 0 ]]; then
+		rm -rf "$OUT"
+		exit "$EXIT_PASS"
+	fi
+	if [[ ${#VARIANTS[@]} -eq 0 ]]; then
+		mapfile -t VARIANTS < <(all_variants)
+	fi
+	for variant in "${VARIANTS[@]}"; do
+		run_command "$variant"
+	done
+}
+
+main "$@"

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 The amdkfd-criu authors
+# shellcheck shell=bash
+#
+# What every script shares: exit statuses, messages, the output folder, time
+# limits, locks. Sourced, never run:
+#   source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+# Owns no policy: nothing here knows of kernels, virtual machines or tests.
+# Messages go to standard error; standard output belongs to KTAP and to values.
+
+# Exit statuses of every script (the same as kselftest's where that has one).
+# shellcheck disable=SC2034  # used by the scripts that source this file
+readonly EXIT_PASS=0 EXIT_FAIL=1 EXIT_SKIP=4 EXIT_USAGE=64 EXIT_TIMEOUT=124 EXIT_INFRA=125
+
+# Seconds between the polite signal and the final one when a limit is passed.
+readonly TIMEOUT_GRACE_S=10
+
+# log MESSAGE...: one line of progress.
+log() {
+	printf '%s: %s\n' "${0##*/}" "$*" >&2
+}
+
+# die [-STATUS] MESSAGE...: one line, then exit; the default status is 1.
+#   die -"$EXIT_INFRA" "no disk space"
+die() {
+	local status=$EXIT_FAIL
+	if [[ ${1-} =~ ^-([0-9]+)$ ]]; then
+		status=${BASH_REMATCH[1]}
+		shift
+	fi
+	printf '%s: error: %s\n' "${0##*/}" "$*" >&2
+	exit "$status"
+}
+
+# usage_error MESSAGE...: the caller asked for something that does not exist.
+usage_error() {
+	die "-$EXIT_USAGE" "$* (try: ${0##*/} -h)"
+}
+
+# need CMD PACKAGE: stop as an infrastructure failure unless CMD can be run.
+need() {
+	command -v "$1" >/dev/null 2>&1 ||
+		die "-$EXIT_INFRA" "'$1' is missing (Debian package '$2'): run scripts/setup.sh"
+}
+
+# repo_root: the absolute path of this project.
+repo_root() {
+	(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
+}
+
+# out_dir: where everything generated goes: $OUT_DIR, else out/ in the project.
+out_dir() {
+	local dir=${OUT_DIR:-$(repo_root)/out}
+	mkdir -p -- "$dir" && (cd -- "$dir" && pwd -P)
+}
+
+# with_timeout SECONDS COMMAND...: the command's own status, or 124 when it was
+# stopped. A status of 137 is turned into 124 too: the grace period ran out.
+with_timeout() {
+	local seconds=$1 status=0
+	shift
+	timeout --kill-after="$TIMEOUT_GRACE_S" "$seconds" "$@" || status=$?
+	if [[ $status -eq 137 ]]; then
+		status=$EXIT_TIMEOUT
+	fi
+	return "$status"
+}
+
+# print_header FILE: the comment at the top of a script, which is its help text
+# (without the "#!", SPDX and copyright lines).
+print_header() {
+	awk 'NR == 1 && /^#!/ { next }
+	     !/^#/ { exit }
+	     /^# (SPDX-|Copyright )/ { next }
+	     !begun && /^#$/ { next }
+	     { begun = 1; sub(/^# ?/, ""); print }' "$1"
+}
+
+# take_lock FILE: hold FILE until this process ends; waits for another holder
+# and says so, so that two invocations never work on the same output. The file
+# descriptor is not passed on by commands run with 9>&-.
+take_lock() {
+	mkdir -p -- "$(dirname -- "$1")"
+	exec 9>"$1"
+	if ! flock --nonblock 9; then
+		log "waiting for another invocation that holds $1"
+		flock 9
+	fi
+}

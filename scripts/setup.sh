@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 The amdkfd-criu authors
+#
+# usage: setup.sh [--list | -h]
+#
+# Installs what this project needs on a Debian 12 machine, by package name, and
+# nothing else. Does nothing, quickly, when all of it is there. The only script
+# that installs anything; every make target calls it first.
+#   --list   print the package names, one a line, and do nothing
+#
+# The kernel source is asked for in the version that kernel/BASE pins; when the
+# archive no longer has it, the newest of the same package is taken, and
+# kernel.sh says whether the patches still apply.
+set -euo pipefail
+# shellcheck source=lib.sh source-path=SCRIPTDIR
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+readonly BUILD_TOOLS=(
+	bc bison ca-certificates ccache cmake cpio flex g++ gcc git kmod libc6-dev
+	libelf-dev libssl-dev lz4 make ninja-build patch perl pkg-config python3
+	rsync xz-utils zstd
+)
+readonly GUEST_TOOLS=(
+	busybox-static criu iproute2 procps qemu-system-x86 util-linux
+)
+readonly ROCM=(
+	libdrm-amdgpu1 libdrm-dev libdrm-tests libhsa-runtime-dev
+	libhsa-runtime64-1 libhsakmt-dev libhsakmt1 rocminfo
+)
+readonly LIBRARIES=(
+	libbenchmark-dev libcli11-dev libfmt-dev libgmock-dev libgtest-dev
+	libprotobuf-dev libxxhash-dev protobuf-compiler
+)
+readonly CHECKERS=(
+	clang clang-format clang-tidy libclang-rt-dev shellcheck sparse
+)
+
+kernel_source_package() {
+	sed -n 's/^package=//p' "$(repo_root)/kernel/BASE"
+}
+
+list_packages() {
+	printf '%s\n' "${BUILD_TOOLS[@]}" "${GUEST_TOOLS[@]}" "${ROCM[@]}" \
+		"${LIBRARIES[@]}" "${CHECKERS[@]}" "$(kernel_source_package)"
+}
+
+# Those of the named packages that are not installed, one a line.
+missing_packages() {
+	# dpkg-query knows virtual and unknown names by their absence from its answer.
+	local have
+	have=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "$@" 2>/dev/null || true)
+	comm -23 <(printf '%s\n' "$@" | sort -u) \
+		<(sed -n 's/ installed$//p' <<<"$have" | sort -u)
+}
+
+# PACKAGE=VERSION when the archive has the pinned version, else PACKAGE.
+pin_kernel_source() {
+	local package=$1 version
+	version=$(sed -n 's/^version=//p' "$(repo_root)/kernel/BASE")
+	if apt-cache madison "$package" | awk '{ print $3 }' | grep -Fxq -- "$version"; then
+		printf '%s=%s\n' "$package" "$version"
+		return
+	fi
+	log "notice: $package $version is no longer in the archive; taking the newest"
+	printf '%s\n' "$package"
+}
+
+install_packages() {
+	local kernel_source wanted=() name
+	kernel_source=$(kernel_source_package)
+	export DEBIAN_FRONTEND=noninteractive
+	log "installing $# packages: $*"
+	apt-get update -q >&2 || log "notice: apt-get update failed; trying with what is known"
+	for name in "$@"; do
+		if [[ $name == "$kernel_source" ]]; then
+			name=$(pin_kernel_source "$name")
+		fi
+		wanted+=("$name")
+	done
+	apt-get install -q -y --no-install-recommends "${wanted[@]}" >&2 ||
+		die "-$EXIT_INFRA" "apt-get could not install: ${wanted[*]}"
+}
+
+main() {
+	local packages missing
+	case ${1-} in
+	-h | --help) print_header "$0"; exit "$EXIT_PASS" ;;
+	--list) list_packages; exit "$EXIT_PASS" ;;
+	'') ;;
+	*) usage_error "unknown argument '$1'" ;;
+	esac
+	mapfile -t packages < <(list_packages)
+	command -v dpkg-query >/dev/null ||
+		die "-$EXIT_INFRA" "not a Debian system; install these yourself: ${packages[*]}"
+	mapfile -t missing < <(missing_packages "${packages[@]}")
+	if [[ ${#missing[@]} -eq 0 ]]; then
+		exit "$EXIT_PASS"
+	fi
+	[[ $(id -u) -eq 0 ]] ||
+		die "-$EXIT_INFRA" "must be root to install: ${missing[*]}"
+	install_packages "${missing[@]}"
+	mapfile -t missing < <(missing_packages "${packages[@]}")
+	[[ ${#missing[@]} -eq 0 ]] ||
+		die "-$EXIT_INFRA" "still missing after apt-get: ${missing[*]}"
+}
+
+main "$@"

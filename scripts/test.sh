@@ -1,0 +1,487 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 The amdkfd-criu authors
+#
+# usage: test.sh TIER...
+#
+#   lint     format, shellcheck, licences, allowed dependencies
+#   unit     C++ (release, and vasicd with ASan, UBSan and TSan), fuzzers for seconds, Python
+#   vm       scripts/vm.sh itself
+#   series   the patch series: rules, export and import again; golden layouts
+#   guest    kfdtest, drmtest, rocminfo and amdgpu_stress in virtual machines: every
+#            chip, both kernels; hangs, resets, reloads, loss of the GPUs
+#   e2e      checkpoint and restore with CRIU in virtual machines
+#   all      these, in this order; the kernels are built beside the first ones
+#
+# Builds what it needs. KTAP on standard output, progress on standard error, logs
+# in out/test. A tier that fails hides no other. The last line is
+# "N passed, N failed" or "N passed, N failed, N skipped". Status 1 on a failure,
+# on a skip that scripts/expected-skips.txt does not name, and on no tests at all.
+#
+# Environment: BOOT_BOUND_MS (10000), JOBS, VMS (virtual machines beside each
+# other), OUT_DIR.
+set -euo pipefail
+# shellcheck source=scripts/lib.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+
+HERE=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
+ROOT=$(repo_root)
+OUT=$(out_dir)
+LOGS=$OUT/test
+readonly HERE ROOT OUT LOGS
+# Those that need no kernel first: the kernels are built meanwhile.
+readonly TIERS=(lint unit vm series guest e2e)
+readonly KERNELS=(stock criu)
+# The first chip is tested on both kernels, the others on the last one.
+readonly CHIPS=(gfx906 gfx701 gfx803 gfx900 gfx908 gfx90a gfx942 gfx1010 gfx1030 gfx1100 gfx1201)
+readonly GPU_VRAM=256M GPU_COUNT=2
+# What Debian's ROCm 5.2 knows.
+readonly ROCM_CHIPS=' gfx701 gfx803 gfx900 gfx906 gfx908 gfx90a gfx1010 gfx1030 '
+# Of the driver's limits for jobs: milliseconds.
+readonly HANG_LIMIT_MS=2000
+# 200 and 50 with `make soak`.
+readonly RELOADS=5 RESETS=5
+# A virtual machine's memory, and what this machine wants for itself: MiB.
+readonly VM_MIB=3072 HOST_MIB=2048
+# Seconds: of one unit test, of all tests in one guest, between signs of life.
+readonly UNIT_LIMIT_S=120 GUEST_LIMIT_S=900 HEARTBEAT_S=30
+readonly SHOWN_LINES=40 END_LIMIT_S=15 BOOT_TRIES=3
+readonly BOOT_BOUND_MS=${BOOT_BOUND_MS:-10000}
+
+tier='' number=0 passed=0 failed=0 skipped=0 kernels_pid='' tier_pid=''
+# Virtual machines that run, or whose cases are not shown yet.
+declare -a machine_names=() machine_kinds=() machine_pids=()
+
+# ---- cases ------------------------------------------------------------------
+
+# emit VERDICT NAME [REASON]: one case. A skip must be expected.
+emit() {
+	local verdict=$1 name=$2 reason=${3-}
+	number=$((number + 1))
+	if [[ $verdict == skip ]] && ! is_expected_skip "$name"; then
+		verdict='not ok' reason="skipped, and not in expected-skips.txt: $reason"
+	fi
+	case $verdict in
+	ok) passed=$((passed + 1)) && printf 'ok %d - %s\n' "$number" "$name" ;;
+	skip) skipped=$((skipped + 1)) && printf 'ok %d - %s # SKIP %s\n' "$number" "$name" "$reason" ;;
+	*)
+		failed=$((failed + 1))
+		printf 'not ok %d - %s\n' "$number" "$name"
+		[[ -z $reason ]] || printf '# %s\n' "$reason"
+		;;
+	esac
+}
+
+is_expected_skip() {
+	local skip_tier pattern _
+	while read -r skip_tier pattern _; do
+		# The right side is a pattern on purpose.
+		# shellcheck disable=SC2053
+		if [[ $skip_tier == "$tier" && $1 == $pattern ]]; then
+			return 0
+		fi
+	done <"$HERE/expected-skips.txt"
+	return 1
+}
+
+log_of() {
+	printf '%s/%s-%s.log' "$LOGS" "$tier" "${1//[^A-Za-z0-9._-]/-}"
+}
+
+# heartbeat TEXT LOG: signs of life while something long runs; ends when killed.
+heartbeat() {
+	local begin=$SECONDS
+	while sleep "$HEARTBEAT_S"; do
+		log "$1: $((SECONDS - begin)) s: $(tail -n 1 "$2" 2>/dev/null | tr '\r' '\n' | tail -n 1 | cut -c 1-100)"
+	done
+}
+
+# end_tree PID: the process and all below it; waits until they have gone, so that
+# vm.sh can clean up.
+end_tree() {
+	local pid end=$((SECONDS + END_LIMIT_S))
+	local -a tree
+	mapfile -t tree < <(list_tree "$1")
+	kill "${tree[@]}" 2>/dev/null || true
+	for pid in "${tree[@]}"; do
+		while kill -0 "$pid" 2>/dev/null && ((SECONDS < end)); do
+			sleep 0.05
+		done
+	done
+	wait "$1" 2>/dev/null || true
+}
+
+list_tree() {
+	local child
+	printf '%d\n' "$1"
+	for child in $(pgrep -P "$1" || true); do
+		list_tree "$child"
+	done
+}
+
+# run_case NAME COMMAND...: the command is the case.
+run_case() {
+	local name=$1 file status=0 beat
+	shift
+	file=$(log_of "$name")
+	heartbeat "$name" "$file" &
+	beat=$!
+	"$@" >"$file" 2>&1 </dev/null || status=$?
+	end_tree "$beat"
+	if ((status == 0)); then
+		emit ok "$name"
+	else
+		emit 'not ok' "$name" "status $status, log: $file"
+		tail -n "$SHOWN_LINES" "$file" | sed 's/^/#   /'
+	fi
+	return "$((status != 0))"
+}
+
+# prepare NAME COMMAND...: a case only when it fails: preparing is no test.
+prepare() {
+	local before=$number
+	run_case "$@" >"$LOGS/$tier-prepare.out" || {
+		cat "$LOGS/$tier-prepare.out"
+		return 1
+	}
+	number=$before passed=$((passed - 1))
+}
+
+# stream_cases NAME KIND COMMAND...: the command prints cases (ktap.py's KIND);
+# each is shown as NAME/CASE as soon as it ends. A command that fails without a
+# failed case, or that has no cases, is a failed case itself.
+stream_cases() {
+	local name=$1 kind=$2 file status cases=0 bad=$failed verdict case_name reason
+	shift 2
+	file=$(log_of "$name")
+	while IFS=$'\t' read -r verdict case_name reason; do
+		case $verdict in
+		note) printf '#   %s\n' "$case_name" ;;
+		ok | 'not ok' | skip)
+			cases=$((cases + 1))
+			emit "$verdict" "$name/$case_name" "$reason"
+			;;
+		esac
+	done < <(with_status "$file" "$@" | python3 "$HERE/ktap.py" "$kind")
+	status=$(cat "$file.status" 2>/dev/null || echo none)
+	if ((cases == 0)); then
+		emit 'not ok' "$name has tests" "none ran (status $status, log: $file)"
+	elif [[ $status != 0 && $failed -eq $bad ]]; then
+		emit 'not ok' "$name ends well" "status $status, log: $file"
+	else
+		return 0
+	fi
+	tail -n "$SHOWN_LINES" "$file" 2>/dev/null | sed 's/^/#   /' || true
+}
+
+# with_status LOG COMMAND...: all output to LOG and on; the status to LOG.status.
+with_status() {
+	local file=$1 status=0
+	shift
+	rm -f -- "$file.status"
+	{ "$@" 2>&1 </dev/null || status=$?; echo "$status" >"$file.status"; } | tee "$file"
+}
+
+# ---- tiers ------------------------------------------------------------------
+
+tier_lint() {
+	stream_cases lint ktap "$HERE/lint.sh" --no-series
+}
+
+tier_unit() {
+	# What could be built is tested, whatever could not.
+	run_case "release builds" "$HERE/build.sh" release || true
+	run_ctest release "$OUT/cmake/release"
+	run_case "vasicd builds with sanitizers" "$HERE/build.sh" asan userspace/vasicd/all || true
+	run_ctest asan "$OUT/cmake/asan/userspace/vasicd"
+	stream_cases fuzz ktap "$HERE/fuzz.sh"
+	run_case "vasicd builds for ThreadSanitizer" "$HERE/build.sh" tsan userspace/vasicd/all || true
+	run_ctest tsan "$OUT/cmake/tsan/userspace/vasicd"
+	stream_cases python cases python3 "$HERE/ktap.py" unittest "$HERE"/*_test.py
+}
+
+run_ctest() {
+	stream_cases "$1" ctest ctest --test-dir "$2" --output-on-failure --timeout "$UNIT_LIMIT_S" \
+		--parallel "${JOBS:-$(nproc)}"
+}
+
+tier_vm() {
+	local kernel
+	# All kernels, though it boots only one: a compiler beside a guest would spoil its times.
+	for kernel in "${KERNELS[@]}"; do
+		prepare "kernel $kernel is built" "$HERE/kernel.sh" build "$kernel" || return 0
+	done
+	stream_cases vm ktap "$HERE/vm_test.sh"
+}
+
+tier_series() {
+	prepare "kernel trees are made" "$HERE/kernel.sh" tree || return 0
+	run_case "series follow the rules" "$HERE/series.py" check || true
+	stream_cases golden gtest "$HERE/golden.sh" "$OUT/kernel/stock/src"
+	rm -rf -- "$LOGS/export"
+	run_case "export and import give the same tree" "$HERE/series.py" export "$LOGS/export" --verify || true
+}
+
+tier_guest() {
+	local kernel
+	local -a built=()
+	prepare "release builds" "$HERE/build.sh" release || true
+	# All kernels first: a compiler beside a guest would spoil its times.
+	for kernel in "${KERNELS[@]}"; do
+		if prepare "kernel $kernel is built" "$HERE/kernel.sh" build "$kernel"; then
+			built+=("$kernel")
+			boot_bound "$kernel-${CHIPS[0]}" --kernel "$kernel" --gpu "${CHIPS[0]},vram=$GPU_VRAM"
+		fi
+	done
+	((${#built[@]})) || return 0
+	for kernel in "${built[@]}"; do
+		start_chip "$kernel" "${CHIPS[0]}"
+	done
+	start_variants "${built[-1]}"
+	for chip in "${CHIPS[@]:1}"; do
+		start_chip "${built[-1]}" "$chip"
+	done
+	show_machines
+}
+
+# start_chip KERNEL CHIP: everything, on several GPUs of the chip.
+start_chip() {
+	local kernel=$1 chip=$2 i
+	local -a gpus=() cases=("sysfs:$chip:$GPU_COUNT")
+	for ((i = 0; i < GPU_COUNT; i++)); do
+		gpus+=(--gpu "$chip,vram=$GPU_VRAM")
+	done
+	if [[ $ROCM_CHIPS == *" $chip "* ]]; then
+		cases+=("rocminfo:$chip:$GPU_COUNT")
+	fi
+	start_guest "$kernel-$chip" --kernel "$kernel" "${gpus[@]}" --env "KFDTEST_CHIP=$chip" -- \
+		"${cases[@]}" debugfs stress kfdtest 'drmtest:-*HangTest*'
+}
+
+# start_variants KERNEL: what is not a matter of the chip alone.
+start_variants() {
+	local kernel=$1 chip
+	local -a all=() sysfs=()
+	for chip in "${CHIPS[@]}"; do
+		all+=(--gpu "$chip,vram=64M")
+		sysfs+=("sysfs:$chip:1")
+	done
+	start_guest "$kernel-all-chips" --kernel "$kernel" "${all[@]}" -- \
+		"${sysfs[@]}" 'drmtest:*InfoTest*:*ShareTest*:*CsTest.written*'
+	# Without a scheduler there are as many queues as slots, and no GWS.
+	start_guest "$kernel-no-hws" --kernel "$kernel" --param sched_policy=2 --gpu "gfx906,vram=$GPU_VRAM" \
+		--env KFDTEST_CHIP=gfx906 -- sysfs:gfx906:1 debugfs \
+		'kfdtest:*Queue*:Aql*:Pm4*:Event*:Bo*-*more_queues_than_the_hardware*:*a_hundred_queues*:*gws*'
+	start_guest "$kernel-hive" --kernel "$kernel" --gpu "gfx90a,hive=1,vram=$GPU_VRAM" \
+		--gpu "gfx90a,hive=1,vram=$GPU_VRAM" --env KFDTEST_CHIP=gfx90a -- \
+		rocminfo:gfx90a:2 'kfdtest:TwoGpus*:Topology*:Bo*:*/QueueKindTest.*:*/EvictionTest.*' 'drmtest:*ShareTest*:*CsTest*'
+	start_guest "$kernel-small-bar" --kernel "$kernel" --gpu "gfx906,vram=512M,vis=64M" \
+		--env KFDTEST_CHIP=gfx906 -- 'kfdtest:Bo*:RingQueue*:Topology*' 'drmtest:*BoTest*:*VaTest*:*CsTest*'
+	start_guest "$kernel-cpu-page-tables" --kernel "$kernel" --param vm_update_mode=3 \
+		--gpu "gfx90a,vram=$GPU_VRAM" --env KFDTEST_CHIP=gfx90a -- 'kfdtest:Bo*:RingQueue*' 'drmtest:*VaTest*:*CsTest*'
+	start_guest "$kernel-hangs" --kernel "$kernel" --param "lockup_timeout=$HANG_LIMIT_MS" \
+		--gpu "gfx906,vram=$GPU_VRAM" --gpu "gfx1030,vram=$GPU_VRAM" -- 'drmtest:*HangTest*'
+	start_machine "$kernel-loops" ktap "$HERE/guest-loops.sh" --kernel "$kernel" --reloads "$RELOADS" \
+		--resets "$RESETS" gfx906 gfx1010 gfx1100
+	start_machine "$kernel-loss" ktap "$HERE/guest-loops.sh" --loss --kernel "$kernel" gfx906 gfx1100
+}
+
+# start_guest NAME VM-OPTION... -- CASE...: see scripts/guest/gpu-tests.sh.
+start_guest() {
+	local name=$1
+	local -a options=()
+	shift
+	while [[ $1 != -- ]]; do
+		options+=("$1")
+		shift
+	done
+	shift
+	start_machine "$name" gtest "$HERE/vm.sh" run "${options[@]}" --name "guest-$name" --timeout "$GUEST_LIMIT_S" -- \
+		"$HERE/guest/gpu-tests.sh" "$OUT/cmake/release/userspace" "$@"
+}
+
+# start_machine NAME KIND COMMAND...: as soon as there is a place; its cases are shown
+# in the order of the starts.
+start_machine() {
+	local name=$1 kind=$2
+	shift 2
+	while (($(running_machines) >= ${VMS:-$(places)})); do
+		sleep 0.2
+	done
+	log "$name begins"
+	with_status "$LOGS/machine-$name.out" "$@" >/dev/null &
+	machine_names+=("$name") machine_kinds+=("$kind") machine_pids+=("$!")
+}
+
+# A virtual machine keeps more than one processor busy, but not two.
+places() {
+	local by_memory
+	by_memory=$((($(awk '$1 == "MemTotal:" { print int($2 / 1024) }' /proc/meminfo) - HOST_MIB) / VM_MIB))
+	printf '%d' "$((by_memory < 2 ? 1 : $(nproc) < 2 ? 1 : 2))"
+}
+
+running_machines() {
+	local pid count=0
+	for pid in "${machine_pids[@]}"; do
+		if kill -0 "$pid" 2>/dev/null; then
+			count=$((count + 1))
+		fi
+	done
+	printf '%d' "$count"
+}
+
+show_machines() {
+	local i beat
+	heartbeat "virtual machines" "$LOGS/machine-${machine_names[-1]}.out" &
+	beat=$!
+	for i in "${!machine_names[@]}"; do
+		wait "${machine_pids[i]}" || true
+		stream_cases "${machine_names[i]}" "${machine_kinds[i]}" replay "$LOGS/machine-${machine_names[i]}.out"
+	done
+	end_tree "$beat"
+}
+
+# replay LOG: what a machine has printed, and its status.
+replay() {
+	cat -- "$1"
+	return "$(cat -- "$1.status" 2>/dev/null || echo "$EXIT_INFRA")"
+}
+
+# judge NAME DETAIL COMMAND...: the detail is shown when the command fails.
+judge() {
+	local name=$1 detail=$2
+	shift 2
+	if "$@"; then
+		emit ok "$name"
+	else
+		emit 'not ok' "$name" "$detail"
+	fi
+}
+
+# boot_time RUN: milliseconds from the start of QEMU to the GPUs; 0 if never.
+boot_time() {
+	python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["kfd_ms"] or 0)' \
+		"$OUT/vm/$1/times.json" 2>/dev/null || echo 0
+}
+
+# boot_bound NAME VM-OPTION...: the best of a few boots, because another program on
+# this machine may have delayed one.
+boot_bound() {
+	local name=$1 ms best=0 tries=0
+	shift
+	while ((best == 0 || best > BOOT_BOUND_MS)) && ((tries < BOOT_TRIES)); do
+		"$HERE/vm.sh" run "$@" --name "boot-$name" -- true >&2 || true
+		ms=$(boot_time "boot-$name")
+		if ((ms > 0 && (best == 0 || ms < best))); then
+			best=$ms
+		fi
+		tries=$((tries + 1))
+	done
+	judge "$name/dev-kfd is there within $BOOT_BOUND_MS ms" "$best ms, the best of $tries" \
+		test "$best" -gt 0 -a "$best" -le "$BOOT_BOUND_MS"
+}
+
+tier_e2e() {
+	prepare "release builds" "$HERE/build.sh" release || true
+	prepare "kernel criu is built" "$HERE/kernel.sh" build criu || return 0
+	stream_cases e2e ktap "$HERE/e2e.sh"
+}
+
+# ---- the run ----------------------------------------------------------------
+
+# run_tier NAME: in a process of its own, so that its end is not ours.
+run_tier() {
+	local status=0 counts=$LOGS/$1.counts one=0 two=0 three=0
+	rm -f -- "$counts"
+	log "tier $1 begins"
+	tier_process "$1" "$counts" &
+	tier_pid=$!
+	wait "$tier_pid" || status=$?
+	tier_pid=''
+	if [[ -s $counts ]]; then
+		read -r one two three <"$counts"
+	else
+		two=1
+		printf 'not ok - tier %s ended early with status %d\n' "$1" "$status"
+	fi
+	if ((one + two == 0)); then
+		two=1
+		printf 'not ok - tier %s has tests\n' "$1"
+	fi
+	log "tier $1: $one passed, $two failed, $three skipped"
+	passed=$((passed + one)) failed=$((failed + two)) skipped=$((skipped + three))
+}
+
+tier_process() {
+	tier=$1 number=0 passed=0 failed=0 skipped=0
+	trap - EXIT INT TERM
+	printf 'KTAP version 1\n# tier %s\n' "$1"
+	"tier_$1"
+	printf '1..%d\n' "$number"
+	printf '%d %d %d\n' "$passed" "$failed" "$skipped" >"$2"
+}
+
+# The kernels take longest and need no test; kernel.sh makes who needs them wait.
+build_kernels_beside() {
+	local kernel
+	(
+		trap - EXIT INT TERM
+		for kernel in "${KERNELS[@]}"; do
+			nice -n 5 "$HERE/kernel.sh" build "$kernel" || true
+		done
+	) >"$LOGS/kernels.log" 2>&1 </dev/null &
+	kernels_pid=$!
+}
+
+summary() {
+	if ((skipped)); then
+		printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
+	else
+		printf '%d passed, %d failed\n' "$passed" "$failed"
+	fi
+}
+
+cleanup() {
+	local status=$? pid
+	for pid in $tier_pid $kernels_pid; do
+		if kill -0 "$pid" 2>/dev/null; then
+			end_tree "$pid"
+		fi
+	done
+	exit "$status"
+}
+
+main() {
+	local name
+	local -a wanted=()
+	(($#)) || usage_error "no tier"
+	for name; do
+		case " ${TIERS[*]} " in
+		*" $name "*) wanted+=("$name") ;;
+		*)
+			case $name in
+			-h | --help) print_header "${BASH_SOURCE[0]}" && exit 0 ;;
+			all) wanted+=("${TIERS[@]}") ;;
+			*) usage_error "no tier '$name'" ;;
+			esac
+			;;
+		esac
+	done
+	need python3 python3
+	mkdir -p -- "$LOGS"
+	cd -- "$ROOT"
+	trap cleanup EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM
+	if [[ " ${wanted[*]} " == *" unit "* && " ${wanted[*]} " == *" guest "* ]]; then
+		build_kernels_beside
+	fi
+	for name in "${wanted[@]}"; do
+		run_tier "$name"
+	done
+	log "logs: $LOGS and $OUT/vm"
+	summary
+	((failed == 0 && passed > 0))
+}
+
+main "$@"

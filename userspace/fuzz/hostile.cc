@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// What a hostile program does.
+#include "fuzz/hostile.h"
+
+namespace fuzz {
+
+namespace {
+
+constexpr unsigned kMaxActions = 200;
+constexpr unsigned kMaxBeats = 16;
+constexpr std::size_t kAqlSlot = 16;
+
+}  // namespace
+
+void Hostile::begin() {
+  if (watched()) rig_.start_canary();
+  loaded_ = rig_.load(queue_);
+}
+
+void Hostile::run() {
+  begin();
+  for (unsigned i = 0; i < kMaxActions && !in_.empty(); ++i) act();
+  rig_.ring(queue_, queue_.wptr);
+  if (watched()) rig_.beat();
+  rig_.reset();
+  if (watched()) {
+    rig_.start_canary();
+    rig_.beat();
+  }
+}
+
+void Hostile::emit_to_ring() {
+  packets::Words words;
+  emit_(in_, word_, words);
+  if (queue_.kind == Kind::kAql) words.resize(kAqlSlot);
+  if (words.size() > queue_.ring_dwords) words.resize(queue_.ring_dwords);
+  rig_.write(queue_, words);
+  if (in_.below(4) != 0) rig_.ring(queue_, queue_.wptr);
+}
+
+// A packet where indirect buffers are looked for.
+void Hostile::emit_to_memory() {
+  packets::Words words;
+  for (unsigned n = 1 + in_.below(4); n > 0; --n) emit_(in_, word_, words);
+  const std::size_t size = rig_.memory.size(queue_.vmid);
+  std::uint64_t at = in_.u16() * std::uint64_t{32} % size;
+  for (const std::uint32_t word : words) {
+    if (at + 4 > size) break;
+    rig_.memory.put(queue_.vmid, FuzzMemory::kBase + at, word);
+    at += 4;
+  }
+}
+
+void Hostile::scribble() {
+  const std::size_t size = rig_.memory.size(queue_.vmid);
+  const std::uint64_t at = in_.u32() % size;
+  const auto bytes = in_.bytes(in_.u8());
+  const std::size_t n = std::min<std::size_t>(bytes.size(), size - static_cast<std::size_t>(at));
+  std::memcpy(rig_.memory.guest(queue_.vmid, FuzzMemory::kBase + at, n).data(), bytes.data(), n);
+}
+
+// Taken off the hardware and put back, as eviction does; its descriptor may have been changed meanwhile.
+void Hostile::reload() {
+  constexpr std::array kModes = {vasicd::UnloadMode::kDrain, vasicd::UnloadMode::kSave, vasicd::UnloadMode::kReset};
+  rig_.unload(queue_, in_.pick(std::span<const vasicd::UnloadMode>(kModes)));
+  if (!queue_.kernel && in_.below(4) == 0) {
+    const std::uint64_t index = in_.below(512);
+    rig_.memory.put(0, queue_.mqd + index * 4, word_());
+  }
+  loaded_ = rig_.load(queue_);
+}
+
+void Hostile::act() {
+  switch (in_.below(12)) {
+    case 0:
+      return emit_to_memory();
+    case 1:
+      return scribble();
+    case 2:
+      return rig_.ring(queue_, in_.flag() ? in_.u64() : queue_.wptr + in_.u8());
+    case 3:
+      return reload();
+    case 4: {
+      const std::pair<unsigned, std::uint64_t> page{queue_.vmid, FuzzMemory::kBase / FuzzMemory::kPage + in_.below(24)};
+      if (!rig_.memory.bad_pages.erase(page)) rig_.memory.bad_pages.insert(page);
+      return;
+    }
+    case 5:
+      rig_.fakes.clock.now += in_.u32();
+      return;
+    case 6:
+      if (watched()) rig_.beat();
+      return;
+    case 7:
+    case 8:
+      for (unsigned n = 1 + in_.below(kMaxBeats); n > 0; --n) rig_.step();
+      return;
+    default:
+      return emit_to_ring();
+  }
+}
+
+}  // namespace fuzz

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// The ioctls that userspace/kfd issues: the header that it is compiled with against that of the kernel it talks to.
+#include <gtest/gtest.h>
+#include <linux/kfd_ioctl.h>
+
+#include <cstddef>
+
+#include "golden/facts.h"
+
+namespace {
+
+#define EXPECT_MEMBER(structure, field)                                                                    \
+  EXPECT_EQ(offsetof(structure, field) * 8, golden::member("kfd_ioctl/" #structure "." #field).dword * 32) \
+      << #structure "." #field
+
+TEST(KfdGolden, criu_structs_are_the_kernels) {
+  EXPECT_EQ(sizeof(kfd_ioctl_criu_args), golden::size_of("kfd_ioctl/kfd_ioctl_criu_args"));
+  EXPECT_MEMBER(kfd_ioctl_criu_args, devices);
+  EXPECT_MEMBER(kfd_ioctl_criu_args, bos);
+  EXPECT_MEMBER(kfd_ioctl_criu_args, priv_data);
+  EXPECT_MEMBER(kfd_ioctl_criu_args, priv_data_size);
+  EXPECT_MEMBER(kfd_ioctl_criu_args, num_devices);
+  EXPECT_MEMBER(kfd_ioctl_criu_args, num_bos);
+  EXPECT_MEMBER(kfd_ioctl_criu_args, num_objects);
+  EXPECT_MEMBER(kfd_ioctl_criu_args, pid);
+  EXPECT_MEMBER(kfd_ioctl_criu_args, op);
+  EXPECT_EQ(sizeof(kfd_criu_device_bucket), golden::size_of("kfd_ioctl/kfd_criu_device_bucket"));
+  EXPECT_MEMBER(kfd_criu_device_bucket, user_gpu_id);
+  EXPECT_MEMBER(kfd_criu_device_bucket, actual_gpu_id);
+  EXPECT_MEMBER(kfd_criu_device_bucket, drm_fd);
+  EXPECT_EQ(sizeof(kfd_criu_bo_bucket), golden::size_of("kfd_ioctl/kfd_criu_bo_bucket"));
+  EXPECT_MEMBER(kfd_criu_bo_bucket, addr);
+  EXPECT_MEMBER(kfd_criu_bo_bucket, size);
+  EXPECT_MEMBER(kfd_criu_bo_bucket, offset);
+  EXPECT_MEMBER(kfd_criu_bo_bucket, restored_offset);
+  EXPECT_MEMBER(kfd_criu_bo_bucket, gpu_id);
+  EXPECT_MEMBER(kfd_criu_bo_bucket, alloc_flags);
+  EXPECT_MEMBER(kfd_criu_bo_bucket, dmabuf_fd);
+}
+
+TEST(KfdGolden, criu_operations_are_the_kernels) {
+  EXPECT_EQ(KFD_CRIU_OP_PROCESS_INFO, golden::value("kfd_ioctl/KFD_CRIU_OP_PROCESS_INFO"));
+  EXPECT_EQ(KFD_CRIU_OP_CHECKPOINT, golden::value("kfd_ioctl/KFD_CRIU_OP_CHECKPOINT"));
+  EXPECT_EQ(KFD_CRIU_OP_UNPAUSE, golden::value("kfd_ioctl/KFD_CRIU_OP_UNPAUSE"));
+  EXPECT_EQ(KFD_CRIU_OP_RESTORE, golden::value("kfd_ioctl/KFD_CRIU_OP_RESTORE"));
+  EXPECT_EQ(KFD_CRIU_OP_RESUME, golden::value("kfd_ioctl/KFD_CRIU_OP_RESUME"));
+}
+
+// The kernel fills what a shorter struct of an older header lacks with zeroes (kfd_chardev.c: kfd_ioctl).
+TEST(KfdGolden, other_structs_begin_as_the_kernels) {
+  EXPECT_EQ(sizeof(kfd_ioctl_get_version_args), golden::size_of("kfd_ioctl/kfd_ioctl_get_version_args"));
+  EXPECT_LE(sizeof(kfd_ioctl_create_queue_args), golden::size_of("kfd_ioctl/kfd_ioctl_create_queue_args"));
+  EXPECT_MEMBER(kfd_ioctl_create_queue_args, ctx_save_restore_address);
+  EXPECT_MEMBER(kfd_ioctl_create_queue_args, ctl_stack_size);
+  EXPECT_LE(sizeof(kfd_ioctl_wait_events_args), golden::size_of("kfd_ioctl/kfd_ioctl_wait_events_args"));
+  EXPECT_MEMBER(kfd_ioctl_wait_events_args, wait_result);
+}
+
+}  // namespace

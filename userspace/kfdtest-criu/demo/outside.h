@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// How the demo program speaks with whoever checkpoints it: files in one folder, each opened, used and closed at once,
+// so that a checkpoint finds none open.
+//   log      one line a phase, with the monotonic time
+//   state    "pending PID" when everything is in place and may be checkpointed, or "failed MESSAGE"
+//   go       made by the outside: the program may continue
+//   result   "RESULT <16 hexadecimal digits>"
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace kfdtest {
+
+class Outside {
+ public:
+  explicit Outside(std::string folder) : folder_(std::move(folder)) {}
+
+  // To standard output and the log.
+  void say(std::string_view phase) const;
+  // Replaces a file whole: a reader sees the old text or the new one.
+  base::Status publish(std::string_view file, std::string_view text) const;
+  [[nodiscard]] bool told_to_go() const;
+
+ private:
+  [[nodiscard]] std::string path(std::string_view file) const { return folder_ + "/" + std::string(file); }
+  std::string folder_;
+};
+
+}  // namespace kfdtest

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// Which GPUs there are, as KFD's topology in sysfs says. A Session is the process's one connection to KFD: everything
+// of the harness is used between open() and its end.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "kfdtest-criu/env/generation.h"
+
+namespace kfdtest {
+
+class Driver;
+
+// One /sys/class/kfd/kfd/topology/nodes/N that is a GPU. Counts are of all XCCs together.
+struct Gpu {
+  std::uint32_t node = 0;
+  std::uint32_t gpu_id = 0;
+  std::uint64_t vram_size = 0;
+  bool vram_cpu_visible = false;  // all of it
+  std::uint64_t gfx_target_version = 0;
+  std::uint64_t simd_count = 0;
+  std::uint64_t simd_per_cu = 0;
+  std::uint64_t array_count = 0;
+  std::uint64_t simd_arrays_per_engine = 0;
+  std::uint64_t num_xcc = 0;
+  std::uint64_t sdma_engines = 0;
+  std::uint64_t sdma_xgmi_engines = 0;
+  std::uint64_t sdma_queues_per_engine = 0;
+  std::uint64_t cp_queues = 0;
+  std::uint64_t num_gws = 0;
+  std::uint64_t render_minor = 0;
+  std::uint64_t location_id = 0;
+  std::uint64_t cwsr_size = 0;       // bytes, of one XCC
+  std::uint64_t ctl_stack_size = 0;  // bytes, of one XCC
+  std::uint64_t capability = 0;      // HSA_CAP_*
+  Generation generation;
+  Driver* driver = nullptr;  // of the session
+
+  [[nodiscard]] std::uint64_t cu_count() const { return simd_per_cu == 0 ? 0 : simd_count / simd_per_cu; }
+  [[nodiscard]] bool has_svm() const;
+};
+
+// In the order of their nodes; without a driver.
+[[nodiscard]] base::Result<std::vector<Gpu>> gpus_in_sysfs();
+
+// The way to KFD: the ioctls alone, or Debian's libhsakmt, which does not know every chip.
+enum class DriverKind : std::uint8_t { kIoctls, kThunk };
+
+class Session {
+ public:
+  static base::Result<Session> open(DriverKind kind = DriverKind::kIoctls);
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) = delete;
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  ~Session();
+
+  // In the order of their nodes.
+  [[nodiscard]] const std::vector<Gpu>& gpus() const { return gpus_; }
+
+ private:
+  Session(std::vector<Gpu> gpus, std::unique_ptr<Driver> driver);
+  std::vector<Gpu> gpus_;
+  std::unique_ptr<Driver> driver_;
+};
+
+}  // namespace kfdtest

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// The environment and the listener of test_listener.h.
+#include "kfdtest-criu/env/test_listener.h"
+
+#include <memory>
+#include <optional>
+
+#include "kfdtest-criu/env/kernel_log.h"
+
+namespace kfdtest {
+namespace {
+
+class KfdEnvironment : public testing::Environment {
+ public:
+  void SetUp() override {
+    auto opened = Session::open();
+    ASSERT_TRUE(opened.ok()) << opened.error().message();
+    session_.emplace(std::move(opened).value());
+  }
+  void TearDown() override { session_.reset(); }
+
+  [[nodiscard]] const std::vector<Gpu>& gpus() const {
+    static const std::vector<Gpu> none;
+    return session_.has_value() ? session_->gpus() : none;
+  }
+
+ private:
+  std::optional<Session> session_;
+};
+
+// GoogleTest owns the environment; this only remembers where it is.
+KfdEnvironment*& environment() {
+  static KfdEnvironment* instance = nullptr;
+  return instance;
+}
+
+class SplatListener : public testing::EmptyTestEventListener {
+ public:
+  void OnTestProgramStart(const testing::UnitTest& /*unit_test*/) override {
+    auto opened = KernelLog::open();
+    ASSERT_TRUE(opened.ok()) << opened.error().message();
+    log_.emplace(std::move(opened).value());
+  }
+  // Also what appeared since the previous test ended.
+  void OnTestEnd(const testing::TestInfo& /*info*/) override {
+    if (!log_.has_value()) return;
+    for (const std::string& line : log_->new_lines())
+      if (is_splat(line)) ADD_FAILURE() << "kernel log: " << line;
+  }
+
+ private:
+  std::optional<KernelLog> log_;
+};
+
+}  // namespace
+
+void install_environment() {
+  environment() = new KfdEnvironment;  // GoogleTest deletes it
+  testing::AddGlobalTestEnvironment(environment());
+  auto& listeners = testing::UnitTest::GetInstance()->listeners();
+  listeners.Append(new SplatListener);
+  // Behind the splat listener, so that a result is printed with the splats in it.
+  listeners.Append(listeners.Release(listeners.default_result_printer()));
+}
+
+const std::vector<Gpu>& test_gpus() { return environment()->gpus(); }
+
+}  // namespace kfdtest

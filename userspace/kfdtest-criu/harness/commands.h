@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// Lists of commands for the three queue types, in the vocabulary of the tests: copy, fill, wait, signal. The encoding
+// is userspace/packets'. Addresses are GPU addresses.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kfdtest-criu/harness/event.h"
+#include "kfdtest-criu/harness/memory.h"
+#include "kfdtest-criu/harness/queue.h"
+
+namespace kfdtest {
+
+// PM4 for a compute queue.
+class Pm4Commands {
+ public:
+  explicit Pm4Commands(const Gpu& gpu) : generation_(gpu.generation) {}
+  Pm4Commands& write(std::uint64_t address, std::span<const std::uint32_t> words);
+  Pm4Commands& write(std::uint64_t address, std::uint32_t word) { return write(address, std::span(&word, 1)); }
+  Pm4Commands& copy32(std::uint64_t destination, std::uint64_t source);
+  Pm4Commands& copy64(std::uint64_t destination, std::uint64_t source);
+  Pm4Commands& atomic_add32(std::uint64_t address, std::uint32_t addend);
+  Pm4Commands& atomic_add64(std::uint64_t address, std::uint64_t addend);
+  // Stops the queue until the 32-bit word at `address` is `value`.
+  Pm4Commands& wait_equal(std::uint64_t address, std::uint32_t value);
+  // After everything before: stores a 64-bit value. No interrupt.
+  Pm4Commands& fence(std::uint64_t address, std::uint64_t value);
+  // After everything before: stores the trigger in the event's mailbox and interrupts.
+  Pm4Commands& signal(const KfdEvent& event);
+  Pm4Commands& indirect(std::uint64_t address, std::size_t dwords);
+  Pm4Commands& nop(std::size_t dwords);
+  // A well-formed packet with an opcode that no packet has.
+  Pm4Commands& bad_opcode();
+
+  [[nodiscard]] std::span<const std::uint32_t> dwords() const { return dwords_; }
+
+ private:
+  Generation generation_;
+  std::vector<std::uint32_t> dwords_;
+};
+
+class SdmaCommands {
+ public:
+  explicit SdmaCommands(const Gpu& gpu) : generation_(gpu.generation) {}
+  // Any alignment, any size: split into as many packets as it takes.
+  SdmaCommands& copy(std::uint64_t destination, std::uint64_t source, std::uint64_t size);
+  // Address and size are multiples of 4.
+  SdmaCommands& fill(std::uint64_t address, std::uint64_t size, std::uint32_t word);
+  SdmaCommands& write(std::uint64_t address, std::span<const std::uint32_t> words);
+  SdmaCommands& atomic_add64(std::uint64_t address, std::uint64_t addend);
+  SdmaCommands& wait_equal(std::uint64_t address, std::uint32_t value);
+  SdmaCommands& fence(std::uint64_t address, std::uint32_t value);
+  SdmaCommands& signal(const KfdEvent& event);
+  SdmaCommands& nop(std::size_t dwords);
+
+  [[nodiscard]] std::span<const std::uint32_t> dwords() const { return dwords_; }
+
+ private:
+  Generation generation_;
+  std::vector<std::uint32_t> dwords_;
+};
+
+// An amd_signal_t in GPU memory. A barrier waits for value 0; a completed packet takes 1 off it.
+class AqlSignal {
+ public:
+  static constexpr std::size_t kSize = 64;
+  // Initialises the 64 bytes at `offset`; `event` is signaled by the device when it changes the value.
+  AqlSignal(const GpuMemory& memory, std::size_t offset, std::int64_t value, const KfdEvent* event = nullptr);
+  // One that was initialised before.
+  static AqlSignal existing(const GpuMemory& memory, std::size_t offset) { return {memory, offset}; }
+
+  [[nodiscard]] std::uint64_t gpu_address() const { return memory_->gpu_address(offset_); }
+  // Of the 64-bit value, for packets that store to it.
+  [[nodiscard]] std::uint64_t value_address() const;
+  [[nodiscard]] std::int64_t value() const;
+  void store(std::int64_t value) const;
+
+ private:
+  AqlSignal(const GpuMemory& memory, std::size_t offset) : memory_(&memory), offset_(offset) {}
+  const GpuMemory* memory_;  // outlives the signal
+  std::size_t offset_;
+};
+
+inline constexpr std::size_t kAqlBarrierDependencies = 5;
+// A barrier-AND packet: waits until all `dependencies` (at most five) are 0, then takes 1 off `completion`, if any.
+[[nodiscard]] AqlBytes aql_barrier_and(std::span<const AqlSignal* const> dependencies, const AqlSignal* completion);
+
+// The same, but any one of the dependencies is enough.
+[[nodiscard]] AqlBytes aql_barrier_or(std::span<const AqlSignal* const> dependencies, const AqlSignal* completion);
+// Runs PM4 from a buffer; from gfx9 on.
+[[nodiscard]] AqlBytes aql_pm4(std::uint64_t address, std::size_t dwords, const AqlSignal* completion);
+// A well-formed packet that no packet processor of AMD's executes.
+[[nodiscard]] AqlBytes aql_agent_dispatch();
+
+// Waits for a 32-bit word at `offset` to become `value`; the error says what stood there instead.
+base::Status wait_for_word(const GpuMemory& memory, std::size_t offset, std::uint32_t value,
+                           Duration limit = kDeadline);
+
+}  // namespace kfdtest

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// Drives a workload through its stages; the table of workloads.
+#include "kfdtest-criu/harness/workload.h"
+
+#include <map>
+
+#include "kfdtest-criu/workloads/workloads.h"
+
+namespace kfdtest {
+namespace {
+
+using Maker = std::unique_ptr<Workload> (*)();
+
+const std::map<std::string, Maker, std::less<>>& makers() {
+  static const std::map<std::string, Maker, std::less<>> table = {
+      {"aql_barrier", make_aql_barrier},     {"bo_pattern", make_bo_pattern}, {"event_signal", make_event_signal},
+      {"queue_counter", make_queue_counter}, {"sdma_chain", make_sdma_chain},
+  };
+  return table;
+}
+
+base::Status in_step(base::Status status, const Workload& workload, std::string_view step) {
+  if (status.ok()) return {};
+  return std::move(status).error().wrap(std::string(workload.name()) + ", " + std::string(step));
+}
+
+}  // namespace
+
+base::Status run(Workload& workload, const Gpu& gpu, Checkpointer& checkpointer) {
+  TRY(in_step(workload.setup(gpu), workload, "setup"));
+  for (unsigned stage = 0; stage < workload.stages(); ++stage) {
+    const std::string step = "stage " + std::to_string(stage);
+    TRY(in_step(checkpointer.between_stages(workload, stage), workload, "checkpoint before " + step));
+    TRY(in_step(workload.advance(stage), workload, step));
+  }
+  TRY(in_step(checkpointer.between_stages(workload, workload.stages()), workload, "checkpoint before verify"));
+  return in_step(workload.verify(), workload, "verify");
+}
+
+std::vector<std::string> workload_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, maker] : makers()) names.push_back(name);
+  return names;
+}
+
+std::unique_ptr<Workload> make_workload(std::string_view name) {
+  const auto found = makers().find(name);
+  return found == makers().end() ? nullptr : found->second();
+}
+
+}  // namespace kfdtest

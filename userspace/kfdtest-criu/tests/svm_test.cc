@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// Shared virtual memory: the program's own pages at their own addresses, in system memory or migrated to VRAM.
+#include <sys/mman.h>
+
+#include <algorithm>
+
+#include "base/mapping.h"
+#include "kfdtest-criu/env/test_listener.h"
+#include "kfdtest-criu/harness/commands.h"
+#include "kfdtest-criu/harness/kfd_driver.h"
+#include "kfdtest-criu/harness/pattern.h"
+#include "kfdtest-criu/harness/smi_events.h"
+
+namespace kfdtest {
+namespace {
+
+constexpr std::size_t kSize = 512 * kKiB;
+constexpr std::uint64_t kSeed = 0x5f3;
+// enum KFD_MIGRATE_TRIGGERS, the last field of a migration's line
+constexpr const char* kByPrefetch = " 0";
+constexpr const char* kByCpuFault = " 2";
+
+class SvmTest : public GpuTest {
+ protected:
+  void SetUp() override {
+    ASSERT_NO_FATAL_FAILURE(GpuTest::SetUp());
+    if (!gpu().has_svm()) GTEST_SKIP() << "the driver offers no SVM for this chip";
+    ASSERT_OK_AND_ASSIGN(pages_, base::Mapping::anonymous(kSize, "pages for SVM"));
+    fill_pattern(pages_.bytes(), kSeed);
+  }
+  static const kfd::Client& client() { return ioctls_of(gpu()).client(); }
+  [[nodiscard]] std::span<std::byte> pages() const { return pages_.bytes(); }
+  [[nodiscard]] std::uint64_t address() const { return reinterpret_cast<std::uint64_t>(pages_.data()); }
+
+  base::Status set(std::uint32_t type, std::uint32_t value) const {
+    const kfd_ioctl_svm_attribute attribute[] = {{type, value}};
+    return client().svm_set(address(), kSize, attribute);
+  }
+  [[nodiscard]] base::Result<std::uint32_t> get(std::uint32_t type) const {
+    kfd_ioctl_svm_attribute attribute[] = {{type, 0}};
+    TRY(client().svm_get(address(), kSize, attribute));
+    return std::uint32_t{attribute[0].value};
+  }
+
+  // What a GPU reads there.
+  [[nodiscard]] base::Status gpu_reads(const Gpu& reader, std::uint64_t seed) const {
+    ASSIGN_OR_RETURN(GpuMemory target, GpuMemory::allocate(reader, MemoryKind::kGtt, kSize));
+    TRY(copy(reader, target.gpu_address(), address()));
+    if (const auto at = find_mismatch(target.bytes(), seed))
+      return base::Error(EIO, "the GPU reads something else at " + std::to_string(*at));
+    return {};
+  }
+  [[nodiscard]] base::Status gpu_writes(std::uint64_t seed) const {
+    ASSIGN_OR_RETURN(GpuMemory source, GpuMemory::allocate(gpu(), MemoryKind::kGtt, kSize));
+    fill_pattern(source.bytes(), seed);
+    return copy(gpu(), address(), source.gpu_address());
+  }
+
+ private:
+  static base::Status copy(const Gpu& gpu, std::uint64_t destination, std::uint64_t source) {
+    ASSIGN_OR_RETURN(RingQueue queue, RingQueue::create(gpu, QueueKind::kSdma));
+    ASSIGN_OR_RETURN(GpuMemory fence, GpuMemory::allocate(gpu, MemoryKind::kGtt, kPageSize));
+    fence.store32(0, 0);
+    TRY(queue.submit(SdmaCommands(gpu).copy(destination, source, kSize).fence(fence.gpu_address(), 1).dwords()));
+    return wait_for_word(fence, 0, 1);
+  }
+
+  base::Mapping pages_;
+};
+
+TEST_F(SvmTest, gpu_and_cpu_see_each_others_changes) {
+  ASSERT_OK(set(KFD_IOCTL_SVM_ATTR_ACCESS, gpu().gpu_id));
+  EXPECT_OK(gpu_reads(gpu(), kSeed));
+  fill_pattern(pages(), kSeed + 1);
+  EXPECT_OK(gpu_reads(gpu(), kSeed + 1));
+  ASSERT_OK(gpu_writes(kSeed + 2));
+  EXPECT_EQ(find_mismatch(pages(), kSeed + 2), std::nullopt);
+}
+
+TEST_F(SvmTest, attributes_are_what_was_set) {
+  ASSERT_OK(set(KFD_IOCTL_SVM_ATTR_ACCESS, gpu().gpu_id));
+  ASSERT_OK(set(KFD_IOCTL_SVM_ATTR_GRANULARITY, 5));
+  ASSERT_OK(set(KFD_IOCTL_SVM_ATTR_PREFERRED_LOC, gpu().gpu_id));
+  ASSERT_OK(set(KFD_IOCTL_SVM_ATTR_SET_FLAGS, KFD_IOCTL_SVM_FLAG_GPU_EXEC));
+  ASSERT_OK_AND_ASSIGN(const std::uint32_t granularity, get(KFD_IOCTL_SVM_ATTR_GRANULARITY));
+  ASSERT_OK_AND_ASSIGN(const std::uint32_t location, get(KFD_IOCTL_SVM_ATTR_PREFERRED_LOC));
+  ASSERT_OK_AND_ASSIGN(const std::uint32_t flags, get(KFD_IOCTL_SVM_ATTR_SET_FLAGS));
+  EXPECT_EQ(granularity, 5U);
+  EXPECT_EQ(location, gpu().gpu_id);
+  EXPECT_NE(flags & KFD_IOCTL_SVM_FLAG_GPU_EXEC, 0U);
+  EXPECT_FALSE(set(KFD_IOCTL_SVM_ATTR_ACCESS, 1).ok()) << "no such GPU";
+  EXPECT_FALSE(set(77, 0).ok()) << "no such attribute";
+}
+
+TEST_F(SvmTest, a_range_goes_to_vram_and_a_cpu_fault_brings_it_back) {
+  ASSERT_OK_AND_ASSIGN(SmiEvents events, SmiEvents::open(gpu(), {SmiKind::kMigrateStart, SmiKind::kMigrateEnd}));
+  ASSERT_OK(set(KFD_IOCTL_SVM_ATTR_ACCESS, gpu().gpu_id));
+  ASSERT_OK(set(KFD_IOCTL_SVM_ATTR_PREFETCH_LOC, gpu().gpu_id));
+  EXPECT_OK(events.wait_for(SmiKind::kMigrateEnd, kByPrefetch));
+  ASSERT_OK_AND_ASSIGN(const std::uint32_t there, get(KFD_IOCTL_SVM_ATTR_PREFETCH_LOC));
+  EXPECT_EQ(there, gpu().gpu_id);
+  EXPECT_OK(gpu_reads(gpu(), kSeed));
+  ASSERT_OK(gpu_writes(kSeed + 1));
+  EXPECT_EQ(find_mismatch(pages(), kSeed + 1), std::nullopt);
+  EXPECT_OK(events.wait_for(SmiKind::kMigrateEnd, kByCpuFault));
+  fill_pattern(pages(), kSeed + 2);
+  EXPECT_OK(gpu_reads(gpu(), kSeed + 2));
+}
+
+TEST_F(SvmTest, a_range_is_prefetched_to_and_fro) {
+  ASSERT_OK(set(KFD_IOCTL_SVM_ATTR_ACCESS, gpu().gpu_id));
+  for (std::uint64_t round = 1; round <= 4; ++round) {
+    ASSERT_OK(set(KFD_IOCTL_SVM_ATTR_PREFETCH_LOC, gpu().gpu_id));
+    ASSERT_OK(gpu_writes(kSeed + round));
+    ASSERT_OK(set(KFD_IOCTL_SVM_ATTR_PREFETCH_LOC, KFD_IOCTL_SVM_LOCATION_SYSMEM));
+    ASSERT_OK(gpu_reads(gpu(), kSeed + round));
+    EXPECT_EQ(find_mismatch(pages(), kSeed + round), std::nullopt);
+  }
+}
+
+TEST_F(SvmTest, two_gpus_share_a_range_wherever_it_is) {
+  if (test_gpus().size() < 2) GTEST_SKIP() << "needs two GPUs";
+  const Gpu& other = test_gpus()[1];
+  ASSERT_OK(set(KFD_IOCTL_SVM_ATTR_ACCESS, gpu().gpu_id));
+  ASSERT_OK(set(KFD_IOCTL_SVM_ATTR_ACCESS, other.gpu_id));
+  EXPECT_OK(gpu_reads(gpu(), kSeed));
+  EXPECT_OK(gpu_reads(other, kSeed));
+  ASSERT_OK(gpu_writes(kSeed + 1));
+  EXPECT_OK(gpu_reads(other, kSeed + 1));
+  EXPECT_EQ(find_mismatch(pages(), kSeed + 1), std::nullopt);
+}
+
+TEST_F(SvmTest, a_dropped_page_is_a_new_one_for_the_gpu_too) {
+  ASSERT_OK(set(KFD_IOCTL_SVM_ATTR_ACCESS, gpu().gpu_id));
+  ASSERT_OK(set(KFD_IOCTL_SVM_ATTR_PREFETCH_LOC, gpu().gpu_id));
+  ASSERT_EQ(::madvise(pages().data(), kSize, MADV_DONTNEED), 0);
+  fill_pattern(pages(), kSeed + 7);
+  EXPECT_OK(gpu_reads(gpu(), kSeed + 7));
+}
+
+}  // namespace
+}  // namespace kfdtest

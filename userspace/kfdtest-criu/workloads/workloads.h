@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// One maker a workload; what each does stands in its own file. Users take them by name, from harness/workload.h.
+#pragma once
+
+#include <memory>
+
+#include "kfdtest-criu/harness/workload.h"
+
+namespace kfdtest {
+
+[[nodiscard]] std::unique_ptr<Workload> make_aql_barrier();
+[[nodiscard]] std::unique_ptr<Workload> make_bo_pattern();
+[[nodiscard]] std::unique_ptr<Workload> make_event_signal();
+[[nodiscard]] std::unique_ptr<Workload> make_queue_counter();
+[[nodiscard]] std::unique_ptr<Workload> make_sdma_chain();
+
+}  // namespace kfdtest

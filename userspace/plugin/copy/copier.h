@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// Moves contents of BOs between a GPU and host memory. A Copier belongs to one GPU, has one fixed pool of buffers
+// whatever the BOs' size, and is used by one thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "base/result.h"
+#include "plugin/options.h"
+
+namespace plugin::copy {
+
+// Called with the BO's contents in order, slice by slice; all but the last have kSliceSize bytes.
+using Sink = std::function<base::Status(std::span<const std::byte>)>;
+// Asked for the slices in the same order; fills the whole span.
+using Source = std::function<base::Status(std::span<std::byte>)>;
+
+// A multiple of the image's chunk size, so that a slice ends where a chunk ends.
+inline constexpr std::size_t kSliceSize = 16U << 20;
+
+// Whether a failed copy may be tried in another way: kUnreachable promises that no slice was asked for or delivered.
+enum class FailureKind { kUnreachable, kBroken };
+struct Failure {
+  FailureKind kind;
+  base::Error error;
+};
+using Outcome = base::Expected<void, Failure>;
+
+class Copier {
+ public:
+  Copier() = default;
+  Copier(const Copier&) = delete;
+  Copier& operator=(const Copier&) = delete;
+  virtual ~Copier() = default;
+
+  // dmabuf is borrowed for the call.
+  virtual Outcome read(int dmabuf, std::uint64_t size, const Sink& sink) = 0;
+  virtual Outcome write(int dmabuf, std::uint64_t size, const Source& source) = 0;
+};
+
+// The CPU, through mmap() of the dmabuf: for what it can see.
+std::unique_ptr<Copier> make_cpu_copier();
+
+// What the options ask for, for the GPU behind `render_fd` (borrowed; the copier opens nothing else and leaves no
+// trace in that file once destroyed). `auto` is SDMA, and the CPU for BOs or GPUs that SDMA cannot reach.
+base::Result<std::unique_ptr<Copier>> make_copier(int render_fd, const Options& options);
+
+}  // namespace plugin::copy

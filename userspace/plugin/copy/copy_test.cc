@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// The SDMA packet's words, and the CPU copier over memory files. SDMA itself runs in the guest's tests.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include "plugin/copy/copier.h"
+#include "plugin/copy/sdma_packet.h"
+#include "plugin/image/format.h"
+#include "plugin/test_support.h"
+
+namespace plugin::copy {
+namespace {
+
+static_assert(kSliceSize % image::kChunkSize == 0);
+
+TEST(SdmaPacket, holds_count_minus_one_and_both_addresses) {
+  const auto dwords = linear_copy(0x1122334455667788, 0x99aabbccddeeff00, 4096);
+  EXPECT_EQ(dwords, (std::vector<std::uint32_t>{1, 4095, 0, 0x55667788, 0x11223344, 0xddeeff00, 0x99aabbcc, 0}));
+}
+
+TEST(SdmaPacket, a_large_copy_is_split_without_gap_or_overlap) {
+  const auto dwords = linear_copy(0, 1ULL << 40, 2ULL * kMaxCopyBytes + 1);
+  ASSERT_EQ(dwords.size(), 24U);
+  EXPECT_EQ(dwords[1], kMaxCopyBytes - 1);
+  EXPECT_EQ(dwords[8], kMaxCopyBytes - 1);
+  EXPECT_EQ(dwords[10], kMaxCopyBytes);
+  EXPECT_EQ(dwords[15], 0U);  // one byte
+  EXPECT_EQ(dwords[17], 2 * kMaxCopyBytes);
+}
+
+base::UniqueFd memory_file(std::size_t size) {
+  base::UniqueFd fd(::memfd_create("bo", MFD_CLOEXEC));
+  EXPECT_EQ(::ftruncate(fd.get(), static_cast<off_t>(size)), 0);
+  return fd;
+}
+
+TEST(CpuCopier, writes_and_reads_back_in_slices) {
+  const std::size_t size = kSliceSize + 12345;
+  const base::UniqueFd bo = memory_file(size);
+  auto copier = make_cpu_copier();
+  std::uint8_t next = 1;
+  ASSERT_TRUE(copier
+                  ->write(bo.get(), size,
+                          [&next](std::span<std::byte> slice) -> base::Status {
+                            std::fill(slice.begin(), slice.end(), std::byte{next++});
+                            return {};
+                          })
+                  .ok());
+  std::vector<std::byte> all;
+  ASSERT_TRUE(copier
+                  ->read(bo.get(), size,
+                         [&all](std::span<const std::byte> slice) -> base::Status {
+                           all.insert(all.end(), slice.begin(), slice.end());
+                           return {};
+                         })
+                  .ok());
+  ASSERT_EQ(all.size(), size);
+  EXPECT_EQ(all[kSliceSize - 1], std::byte{1});
+  EXPECT_EQ(all[kSliceSize], std::byte{2});
+  EXPECT_EQ(next, 3);
+}
+
+TEST(CpuCopier, what_cannot_be_mapped_is_unreachable_and_a_failing_sink_is_not) {
+  auto copier = make_cpu_copier();
+  const auto sink = [](std::span<const std::byte>) -> base::Status { return base::Error(ENOSPC, "full"); };
+  auto outcome = copier->read(-1, 4096, sink);
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_EQ(outcome.error().kind, FailureKind::kUnreachable);
+  const base::UniqueFd bo = memory_file(4096);
+  outcome = copier->read(bo.get(), 4096, sink);
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_EQ(outcome.error().kind, FailureKind::kBroken);
+  EXPECT_EQ(outcome.error().error.code(), ENOSPC);
+}
+
+TEST(MakeCopier, without_a_gpu_auto_uses_the_cpu_and_sdma_fails) {
+  const base::UniqueFd not_a_gpu = memory_file(4096);
+  Options options;
+  auto copier = make_copier(not_a_gpu.get(), options);
+  ASSERT_TRUE(copier.ok());
+  const base::UniqueFd bo = memory_file(4096);
+  EXPECT_TRUE((*copier)->read(bo.get(), 4096, [](std::span<const std::byte>) -> base::Status { return {}; }).ok());
+  options.copy = CopyMethod::kSdma;
+  EXPECT_FALSE(make_copier(not_a_gpu.get(), options).ok());
+}
+
+}  // namespace
+}  // namespace plugin::copy

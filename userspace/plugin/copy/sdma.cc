@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// SDMA copies through libdrm_amdgpu: two pinned GTT buffers per GPU, one filling while the other is written or read.
+// Every wait has a limit; after a fence that did not come, the device is used no more.
+#include "plugin/copy/sdma.h"
+
+#include <amdgpu.h>
+#include <amdgpu_drm.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "base/mapping.h"
+#include "plugin/copy/sdma_packet.h"
+
+namespace plugin::copy {
+namespace {
+
+using base::Error;
+using base::Result;
+using base::Status;
+
+constexpr std::chrono::microseconds kFencePause{50};
+constexpr std::uint64_t kVaAlign = 2U << 20;  // lets the page tables use large entries
+constexpr std::uint64_t kPage = 4096;
+constexpr std::uint64_t kIbBytes = 4096;
+constexpr std::size_t kSlots = 2;
+constexpr std::uint32_t kRing = 0;
+// A ring's slice never needs more packets than fit its IB.
+static_assert((kSliceSize / kMaxCopyBytes + 1) * kCopyDwords * 4 + kIbAlignDwords * 4 <= kIbBytes);
+
+// libdrm answers 0 or -errno.
+Status check(int result, std::string_view what) {
+  if (result != 0) return Error::from_errno(-result, what);
+  return {};
+}
+
+class Device {
+ public:
+  Device() = default;
+  explicit Device(amdgpu_device_handle handle) : handle_(handle) {}
+  Device(Device&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Device& operator=(Device&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Device() {
+    if (handle_ != nullptr) amdgpu_device_deinitialize(handle_);
+  }
+  [[nodiscard]] amdgpu_device_handle get() const { return handle_; }
+
+ private:
+  amdgpu_device_handle handle_ = nullptr;
+};
+
+// A BO with a GPU address in the copier's own VM.
+class MappedBo {
+ public:
+  MappedBo() = default;
+  MappedBo(MappedBo&& other) noexcept { swap(other); }
+  MappedBo& operator=(MappedBo&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~MappedBo() {
+    if (cpu_ != nullptr) amdgpu_bo_cpu_unmap(bo_);
+    if (mapped_) amdgpu_bo_va_op(bo_, 0, size_, va_, 0, AMDGPU_VA_OP_UNMAP);
+    if (range_ != nullptr) amdgpu_va_range_free(range_);
+    if (bo_ != nullptr) amdgpu_bo_free(bo_);
+  }
+
+  static Result<MappedBo> import(const Device& device, int dmabuf, std::uint64_t size) {
+    amdgpu_bo_import_result imported{};
+    TRY(check(
+        amdgpu_bo_import(device.get(), amdgpu_bo_handle_type_dma_buf_fd, static_cast<std::uint32_t>(dmabuf), &imported),
+        "importing a BO"));
+    MappedBo result;
+    result.bo_ = imported.buf_handle;
+    if (imported.alloc_size < size) return Error(EINVAL, "importing a BO: smaller than KFD says");
+    TRY(result.map(device, size));
+    return result;
+  }
+
+  // Ordinary memory that the GPU may reach as well. A mapping of a GTT BO would do for memcpy, but the kernel refuses
+  // to do direct or zero-copy I/O on one (EFAULT).
+  static Result<MappedBo> staging(const Device& device, std::uint64_t size) {
+    MappedBo result;
+    ASSIGN_OR_RETURN(result.memory_, base::Mapping::anonymous(size, "allocating a staging buffer"));
+    std::memset(result.memory_.data(), 0, size);  // there before it is pinned
+    TRY(check(amdgpu_create_bo_from_user_mem(device.get(), result.memory_.data(), size, &result.bo_),
+              "giving a staging buffer to the GPU"));
+    TRY(result.map(device, size));
+    return result;
+  }
+
+  static Result<MappedBo> commands(const Device& device, std::uint64_t size) {
+    amdgpu_bo_alloc_request request{};
+    request.alloc_size = size;
+    request.phys_alignment = kPage;
+    request.preferred_heap = AMDGPU_GEM_DOMAIN_GTT;
+    MappedBo result;
+    TRY(check(amdgpu_bo_alloc(device.get(), &request, &result.bo_), "allocating an indirect buffer"));
+    TRY(check(amdgpu_bo_cpu_map(result.bo_, &result.cpu_), "mapping an indirect buffer"));
+    TRY(result.map(device, size));
+    return result;
+  }
+
+  [[nodiscard]] amdgpu_bo_handle bo() const { return bo_; }
+  [[nodiscard]] std::uint64_t va() const { return va_; }
+  [[nodiscard]] std::span<std::byte> bytes() const {
+    if (cpu_ == nullptr) return memory_.bytes();
+    return {static_cast<std::byte*>(cpu_), size_};
+  }
+
+ private:
+  Status map(const Device& device, std::uint64_t size) {
+    const std::uint64_t rounded = (size + kPage - 1) / kPage * kPage;
+    TRY(check(amdgpu_va_range_alloc(device.get(), amdgpu_gpu_va_range_general, rounded, kVaAlign, 0, &va_, &range_, 0),
+              "reserving a GPU address"));
+    TRY(check(amdgpu_bo_va_op(bo_, 0, rounded, va_, 0, AMDGPU_VA_OP_MAP), "mapping a BO to the GPU"));
+    size_ = rounded;
+    mapped_ = true;
+    return {};
+  }
+  void swap(MappedBo& other) {
+    std::swap(bo_, other.bo_);
+    std::swap(range_, other.range_);
+    std::swap(va_, other.va_);
+    std::swap(size_, other.size_);
+    std::swap(cpu_, other.cpu_);
+    std::swap(memory_, other.memory_);
+    std::swap(mapped_, other.mapped_);
+  }
+
+  amdgpu_bo_handle bo_ = nullptr;
+  amdgpu_va_handle range_ = nullptr;
+  std::uint64_t va_ = 0;
+  std::uint64_t size_ = 0;
+  void* cpu_ = nullptr;
+  base::Mapping memory_;
+  bool mapped_ = false;
+};
+
+class Context {
+ public:
+  Context() = default;
+  explicit Context(amdgpu_context_handle handle) : handle_(handle) {}
+  Context(Context&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Context& operator=(Context&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Context() {
+    if (handle_ != nullptr) amdgpu_cs_ctx_free(handle_);
+  }
+  [[nodiscard]] amdgpu_context_handle get() const { return handle_; }
+
+ private:
+  amdgpu_context_handle handle_ = nullptr;
+};
+
+class BoList {
+ public:
+  BoList() = default;
+  explicit BoList(amdgpu_bo_list_handle handle) : handle_(handle) {}
+  BoList(const BoList&) = delete;
+  BoList& operator=(const BoList&) = delete;
+  BoList(BoList&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  ~BoList() {
+    if (handle_ != nullptr) amdgpu_bo_list_destroy(handle_);
+  }
+  [[nodiscard]] amdgpu_bo_list_handle get() const { return handle_; }
+
+ private:
+  amdgpu_bo_list_handle handle_ = nullptr;
+};
+
+// A staging buffer, the IB that copies to or from it, and the copy under way.
+struct Slot {
+  MappedBo buffer;
+  MappedBo ib;
+  std::optional<std::uint64_t> fence;
+  std::size_t length = 0;
+};
+
+class SdmaCopier final : public Copier {
+ public:
+  SdmaCopier(Device device, Context context, std::array<Slot, kSlots> slots, std::chrono::seconds timeout)
+      : device_(std::move(device)), slots_(std::move(slots)), context_(std::move(context)), timeout_(timeout) {}
+
+  ~SdmaCopier() override { drain(); }
+
+  Outcome read(int dmabuf, std::uint64_t size, const Sink& sink) override {
+    return run(dmabuf, size, [&](const MappedBo& bo, const BoList& list) { return read_slices(bo, list, size, sink); });
+  }
+
+  Outcome write(int dmabuf, std::uint64_t size, const Source& source) override {
+    return run(dmabuf, size,
+               [&](const MappedBo& bo, const BoList& list) { return write_slices(bo, list, size, source); });
+  }
+
+ private:
+  enum class Direction { kFromBo, kToBo };
+
+  template <typename Body>
+  Outcome run(int dmabuf, std::uint64_t size, const Body& body) {
+    if (hung_) return Failure{FailureKind::kUnreachable, Error(EIO, "the DMA ring did not answer before")};
+    auto bo = MappedBo::import(device_, dmabuf, size);
+    if (!bo.ok()) return Failure{FailureKind::kUnreachable, std::move(bo).error()};
+    auto list = make_list(*bo);
+    if (!list.ok()) return Failure{FailureKind::kUnreachable, std::move(list).error()};
+    Status status = body(*bo, *list);
+    drain();  // nothing may be in flight when the BO goes, nor when the next one comes
+    if (!status.ok()) return Failure{FailureKind::kBroken, std::move(status).error()};
+    return {};
+  }
+
+  Result<BoList> make_list(const MappedBo& bo) {
+    std::array<amdgpu_bo_handle, 1 + 2 * kSlots> handles{};
+    std::size_t count = 0;
+    handles[count++] = bo.bo();
+    for (const Slot& slot : slots_) {
+      handles[count++] = slot.buffer.bo();
+      handles[count++] = slot.ib.bo();
+    }
+    amdgpu_bo_list_handle list = nullptr;
+    TRY(check(amdgpu_bo_list_create(device_.get(), static_cast<std::uint32_t>(count), handles.data(), nullptr, &list),
+              "making a list of BOs"));
+    return BoList(list);
+  }
+
+  Status read_slices(const MappedBo& bo, const BoList& list, std::uint64_t size, const Sink& sink) {
+    const std::uint64_t slices = (size + kSliceSize - 1) / kSliceSize;
+    for (std::uint64_t i = 0; i <= slices; ++i) {
+      if (i < slices) TRY(submit(slots_[i % kSlots], bo, list, i, size, Direction::kFromBo));
+      if (i == 0) continue;
+      Slot& done = slots_[(i - 1) % kSlots];
+      TRY(wait(done));
+      TRY(sink(done.buffer.bytes().first(done.length)));
+    }
+    return {};
+  }
+
+  Status write_slices(const MappedBo& bo, const BoList& list, std::uint64_t size, const Source& source) {
+    const std::uint64_t slices = (size + kSliceSize - 1) / kSliceSize;
+    for (std::uint64_t i = 0; i < slices; ++i) {
+      Slot& slot = slots_[i % kSlots];
+      TRY(wait(slot));
+      TRY(source(slot.buffer.bytes().first(slice_length(i, size))));
+      TRY(submit(slot, bo, list, i, size, Direction::kToBo));
+    }
+    for (Slot& slot : slots_) TRY(wait(slot));
+    return {};
+  }
+
+  static std::size_t slice_length(std::uint64_t index, std::uint64_t size) {
+    return static_cast<std::size_t>(std::min<std::uint64_t>(kSliceSize, size - index * kSliceSize));
+  }
+
+  Status submit(Slot& slot, const MappedBo& bo, const BoList& list, std::uint64_t index, std::uint64_t size,
+                Direction direction) {
+    slot.length = slice_length(index, size);
+    const std::uint64_t in_bo = bo.va() + index * kSliceSize;
+    const std::uint64_t in_buffer = slot.buffer.va();
+    const auto dwords = direction == Direction::kFromBo ? linear_copy(in_bo, in_buffer, slot.length)
+                                                        : linear_copy(in_buffer, in_bo, slot.length);
+    std::memcpy(slot.ib.bytes().data(), dwords.data(), dwords.size() * sizeof(dwords[0]));
+
+    amdgpu_cs_ib_info ib{};
+    ib.ib_mc_address = slot.ib.va();
+    ib.size = static_cast<std::uint32_t>(dwords.size());
+    amdgpu_cs_request request{};
+    request.ip_type = AMDGPU_HW_IP_DMA;
+    request.ring = kRing;
+    request.resources = list.get();
+    request.number_of_ibs = 1;
+    request.ibs = &ib;
+    TRY(check(amdgpu_cs_submit(context_.get(), 0, &request, 1), "submitting a copy to SDMA"));
+    slot.fence = request.seq_no;
+    return {};
+  }
+
+  // Returns at once when nothing is under way.
+  Status wait(Slot& slot) {
+    if (!slot.fence) return {};
+    amdgpu_cs_fence fence{};
+    fence.context = context_.get();
+    fence.ip_type = AMDGPU_HW_IP_DMA;
+    fence.ring = kRing;
+    fence.fence = *slot.fence;
+    slot.fence.reset();
+    std::uint32_t expired = 0;
+    // Asked again and again, never waiting in the kernel (a deadline that is long past): the kernel's deadlines are of
+    // its own clock, and CRIU restores a task in a time namespace, where ours is another one.
+    const auto deadline = std::chrono::steady_clock::now() + timeout_;
+    int result = 0;
+    while ((result = amdgpu_cs_query_fence_status(&fence, 0, AMDGPU_QUERY_FENCE_TIMEOUT_IS_ABSOLUTE, &expired)) == 0 &&
+           expired == 0 && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::sleep_for(kFencePause);
+    if (result != 0 || expired == 0) hung_ = true;
+    TRY(check(result, "waiting for SDMA"));
+    if (expired == 0)
+      return Error(ETIMEDOUT, "SDMA did not finish a copy in " + std::to_string(timeout_.count()) +
+                                  " s; see the kernel log for a hung ring");
+    return {};
+  }
+
+  // After a hang there is nothing to wait for: the kernel keeps the BOs for as long as the ring may use them.
+  void drain() {
+    for (Slot& slot : slots_) {
+      if (hung_) slot.fence.reset();
+      (void)wait(slot);
+    }
+  }
+
+  Device device_;
+  std::array<Slot, kSlots> slots_;
+  Context context_;
+  std::chrono::seconds timeout_;
+  bool hung_ = false;
+};
+
+Status check_ring(const Device& device) {
+  amdgpu_gpu_info info{};
+  TRY(check(amdgpu_query_gpu_info(device.get(), &info), "asking for the GPU's family"));
+  if (info.family_id < AMDGPU_FAMILY_AI) return Error(ENOTSUP, "SDMA packets of GPUs before GFX9 are not implemented");
+  drm_amdgpu_info_hw_ip ip{};
+  TRY(check(amdgpu_query_hw_ip_info(device.get(), AMDGPU_HW_IP_DMA, 0, &ip), "asking for the DMA rings"));
+  if ((ip.available_rings & 1U) == 0) return Error(ENODEV, "the GPU has no DMA ring");
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Copier>> make_sdma_copier(int render_fd, std::chrono::seconds fence_timeout) {
+  std::uint32_t major = 0;
+  std::uint32_t minor = 0;
+  amdgpu_device_handle handle = nullptr;
+  TRY(check(amdgpu_device_initialize(render_fd, &major, &minor, &handle), "amdgpu_device_initialize"));
+  Device device(handle);
+  TRY(check_ring(device));
+
+  std::array<Slot, kSlots> slots;
+  for (Slot& slot : slots) {
+    ASSIGN_OR_RETURN(slot.buffer, MappedBo::staging(device, kSliceSize));
+    ASSIGN_OR_RETURN(slot.ib, MappedBo::commands(device, kIbBytes));
+  }
+  amdgpu_context_handle context = nullptr;
+  TRY(check(amdgpu_cs_ctx_create(device.get(), &context), "making a GPU context"));
+  return std::unique_ptr<Copier>(
+      std::make_unique<SdmaCopier>(std::move(device), Context(context), std::move(slots), fence_timeout));
+}
+
+}  // namespace plugin::copy

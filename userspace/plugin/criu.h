@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// What the plugin asks of the CRIU that loaded it. criu_api.h has the real one; tests have another.
+#pragma once
+
+namespace plugin {
+
+class Criu {
+ public:
+  Criu() = default;
+  Criu(const Criu&) = delete;
+  Criu& operator=(const Criu&) = delete;
+  virtual ~Criu() = default;
+
+  // A directory descriptor; CRIU's, never to be closed. Images go here and nowhere else: the current directory differs.
+  [[nodiscard]] virtual int image_dir() const = 0;
+  // In a task being restored: one more than the highest descriptor number of the program, always the same answer;
+  // negative when unknown. Lower numbers may be free now and the program's later.
+  [[nodiscard]] virtual int unused_fd() const = 0;
+  // Who owns the descriptor that UPDATE_VMA_MAP answers: CRIU (3.19 and later) or the plugin (before).
+  [[nodiscard]] virtual bool takes_vma_fd() const = 0;
+};
+
+}  // namespace plugin

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// Probes of the loading CRIU. Nothing here may print or fail at load time: a plugin that does not load fails every
+// dump.
+#include "plugin/criu_api.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+
+namespace plugin::criu_api {
+namespace {
+
+// struct cr_plugin_ctl of CRIU: a list head, then a list head per hook.
+constexpr std::size_t kListHead = 16;
+
+template <typename Function>
+Function* host_function(const char* name) {
+  return reinterpret_cast<Function*>(::dlsym(RTLD_DEFAULT, name));
+}
+
+}  // namespace
+
+unsigned host_max_hooks() {
+  void* table = ::dlsym(RTLD_DEFAULT, "cr_plugin_ctl");
+  Dl_info info{};
+  void* extra = nullptr;
+  if (table == nullptr || ::dladdr1(table, &info, &extra, RTLD_DL_SYMENT) == 0 || extra == nullptr)
+    return kFirstMaxHooks;
+  const auto size = static_cast<const ElfW(Sym)*>(extra)->st_size;
+  if (size < kListHead * (1 + kFirstMaxHooks)) return kFirstMaxHooks;
+  return static_cast<unsigned>(std::min<std::size_t>(size / kListHead - 1, kMaxHooks));
+}
+
+void log(Level level, std::string_view message) {
+  static const auto print = host_function<void(unsigned, const char*, ...)>("print_on_level");
+  if (print == nullptr) return;
+  const char* prefix = level == Level::kError ? "Error (amdgpu_plugin): " : "amdgpu_plugin: ";
+  while (!message.empty()) {
+    const auto end = std::min(message.find('\n'), message.size());
+    print(static_cast<unsigned>(level), "%s%s\n", prefix, std::string(message.substr(0, end)).c_str());
+    message.remove_prefix(std::min(end + 1, message.size()));
+  }
+}
+
+int RealCriu::image_dir() const {
+  const auto function = host_function<int()>("criu_get_image_dir");
+  return function == nullptr ? -EBADF : function();
+}
+
+int RealCriu::unused_fd() const {
+  const auto function = host_function<int(pid_t)>("find_unused_fd_pid");
+  return function == nullptr ? -1 : function(::getpid());
+}
+
+bool RealCriu::takes_vma_fd() const {
+  // The function came with the version that changed the rule.
+  return ::dlsym(RTLD_DEFAULT, "exec_rpc_query_external_files") != nullptr ||
+         ::dlsym(RTLD_DEFAULT, "rpc_query_external_files") != nullptr;
+}
+
+}  // namespace plugin::criu_api

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// The seam to CRIU: the only includer of its header. One binary serves every version since 3.17: the descriptor has
+// room for all hooks that exist, and says at load time how many the CRIU that loads it has.
+// All symbols of CRIU are looked up at run time, so none is missing in an older or newer one.
+#pragma once
+
+// The header declares a descriptor with as many hooks as it knows; ours has another type.
+#define CR_PLUGIN_DESC cr_plugin_desc_of_the_header
+extern "C" {
+#include <criu/criu-plugin.h>
+}
+#undef CR_PLUGIN_DESC
+
+#include <cstddef>
+#include <string_view>
+
+#include "plugin/criu.h"
+
+namespace plugin::criu_api {
+
+enum class Stage {
+  kDump = CR_PLUGIN_STAGE__DUMP,
+  kPreDump = CR_PLUGIN_STAGE__PRE_DUMP,
+  kRestore = CR_PLUGIN_STAGE__RESTORE
+};
+
+inline constexpr unsigned kVersion = CRIU_PLUGIN_GEN_VERSION(0, 2, 0);
+inline constexpr unsigned kFirstMaxHooks = 10;  // of 3.17, the first with the hooks that we need
+inline constexpr unsigned kMaxHooks = 64;       // room
+
+// Layout of cr_plugin_desc_t.
+struct Descriptor {
+  const char* name;
+  int (*init)(int stage);
+  void (*exit)(int stage, int result);
+  unsigned version;
+  unsigned max_hooks;
+  void* hooks[kMaxHooks];
+};
+static_assert(offsetof(Descriptor, exit) == offsetof(cr_plugin_desc_t, exit));
+static_assert(offsetof(Descriptor, max_hooks) == offsetof(cr_plugin_desc_t, max_hooks));
+static_assert(offsetof(Descriptor, hooks) == offsetof(cr_plugin_desc_t, hooks));
+
+// How many hooks the loading CRIU has.
+[[nodiscard]] unsigned host_max_hooks();
+
+// With this many hooks, RESTORE_EXT_FILE has a second argument: `bool *retry_needed`.
+inline constexpr unsigned kRetryMaxHooks = 14;
+
+enum class Level { kError = 1, kWarning = 2, kInfo = 3, kDebug = 4 };
+// To CRIU's log, line by line.
+void log(Level level, std::string_view message);
+
+class RealCriu final : public Criu {
+ public:
+  [[nodiscard]] int image_dir() const override;
+  [[nodiscard]] int unused_fd() const override;
+  [[nodiscard]] bool takes_vma_fd() const override;
+};
+
+}  // namespace plugin::criu_api

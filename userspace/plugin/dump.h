@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// The story of a dump: for each device file of the program, pause its queues, save, and leave them paused until CRIU
+// has saved host memory too; finish() lets them run again, whatever happened before.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "plugin/image/writer.h"
+#include "plugin/parts.h"
+
+namespace plugin {
+
+class Dump {
+ public:
+  Dump(Parts& parts, std::uint64_t session_id) : parts_(parts), session_id_(session_id) {}
+
+  // fd (borrowed) is the program's open file. When kMine is answered, its image is committed.
+  base::Result<Claim> dump_file(int fd, std::uint32_t id);
+
+  // Un-pauses every queue that dump_file() paused. Answers what could not be undone.
+  std::vector<base::Error> finish();
+
+ private:
+  // A file of the program through which its queues are, or may be, paused.
+  struct Paused {
+    base::UniqueFd file;
+    std::uint32_t pid = 0;
+    bool certain = false;
+  };
+
+  base::Status dump_kfd(int fd, std::uint32_t id);
+  base::Status dump_render(int fd, std::uint32_t id, std::uint32_t minor);
+  base::Status check_version();
+  base::Result<kfd::ProcessInfo> pause(int fd);
+  base::Status save_bos(std::vector<kfd::CheckpointedBo> bos, const std::vector<topology::Node>& nodes,
+                        image::Writer& writer, image::KfdFile& out);
+  base::Result<image::BoRecord> save_bo(kfd::CheckpointedBo bo, const topology::Node& gpu, image::Writer& writer);
+  base::Result<copy::Copier*> copier_of(const topology::Node& gpu);
+
+  Parts& parts_;
+  std::uint64_t session_id_;
+  std::vector<Paused> paused_;
+  std::map<std::uint32_t, std::unique_ptr<copy::Copier>> copiers_;  // by actual gpu_id
+};
+
+}  // namespace plugin

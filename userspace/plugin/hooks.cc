@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// One function per hook of CRIU: call, log a failure once, convert to CRIU's convention. -ENOTSUP means "not ours", and
+// lets CRIU ask the next plugin, so no failure may have that value.
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <memory>
+
+#include "plugin/criu_api.h"
+#include "plugin/session.h"
+
+namespace plugin {
+namespace {
+
+using base::Error;
+using criu_api::Level;
+using criu_api::RealCriu;
+using criu_api::Stage;
+
+// The one mutable global: CRIU's hooks have no argument for context. Made by init, deleted by exit; CRIU calls hooks
+// from one thread. A restored task is a fork of CRIU and has a copy.
+struct State {
+  RealCriu criu;
+  std::unique_ptr<Session> session;
+};
+State* g_state = nullptr;
+
+Dump* current_dump() { return g_state != nullptr ? g_state->session->dump() : nullptr; }
+Restore* current_restore() { return g_state != nullptr ? g_state->session->restore() : nullptr; }
+
+int fail(const Error& error) {
+  criu_api::log(Level::kError, error.message());
+  return error.code() == ENOTSUP || error.code() <= 0 ? -EIO : -error.code();
+}
+
+int answer(const base::Result<Claim>& result) {
+  if (!result.ok()) return fail(result.error());
+  return *result == Claim::kMine ? 0 : -ENOTSUP;
+}
+
+int init(int stage) noexcept {
+  delete std::exchange(g_state, nullptr);
+  auto state = std::make_unique<State>();
+  const Story story = stage == static_cast<int>(Stage::kRestore) ? Story::kRestore : Story::kDump;
+  auto session = Session::create(story, state->criu, [](const char* name) -> const char* { return std::getenv(name); });
+  if (!session.ok()) return fail(session.error());
+  state->session = std::move(session).value();
+  g_state = state.release();
+  if (Restore* restore = current_restore())
+    if (auto status = restore->prepare(); !status.ok()) return fail(status.error());
+  return 0;
+}
+
+void exit_stage(int /*stage*/, int /*result*/) noexcept {
+  if (Dump* dump = current_dump())
+    for (const Error& error : dump->finish()) (void)fail(error);
+  delete std::exchange(g_state, nullptr);
+}
+
+int dump_ext_file(int fd, int id) noexcept {
+  Dump* dump = current_dump();
+  if (dump == nullptr || id < 0) return -ENOTSUP;
+  const auto claim = dump->dump_file(fd, static_cast<std::uint32_t>(id));
+  if (claim.ok() && *claim == Claim::kMine) criu_api::log(Level::kInfo, "saved device file " + std::to_string(id));
+  return answer(claim);
+}
+
+// CRIU before MAX 14 passes only the first argument.
+int restore_ext_file(int id, bool* retry_needed) noexcept {
+  if (criu_api::host_max_hooks() >= criu_api::kRetryMaxHooks && retry_needed != nullptr) *retry_needed = false;
+  Restore* restore = current_restore();
+  if (restore == nullptr || id < 0) return -ENOTSUP;
+  const auto fd = restore->restore_file(static_cast<std::uint32_t>(id));
+  if (!fd.ok()) return fail(fd.error());
+  if (fd->has_value()) criu_api::log(Level::kInfo, "restored device file " + std::to_string(id));
+  return fd->value_or(-ENOTSUP);
+}
+
+int handle_device_vma(int /*fd*/, const struct stat* status) noexcept {
+  if (g_state == nullptr || status == nullptr) return -ENOTSUP;
+  return g_state->session->system().identify(*status).kind == DeviceKind::kNotOurs ? -ENOTSUP : 0;
+}
+
+int update_vma_map(const char* path, std::uint64_t addr, std::uint64_t old_offset, std::uint64_t* new_offset,
+                   int* fd) noexcept {
+  Restore* restore = current_restore();
+  if (restore == nullptr || path == nullptr) return -ENOTSUP;
+  const auto found = restore->update_vma(path, addr, old_offset);
+  if (!found.ok()) {
+    const int result = fail(found.error());
+    // CRIU takes a failure for "map the old offset", which is other memory or none. This is the task itself.
+    (void)::kill(::getpid(), SIGKILL);
+    return result;
+  }
+  if (!*found) return -ENOTSUP;
+  *new_offset = (*found)->offset;
+  *fd = (*found)->fd;
+  return 1;
+}
+
+int resume_devices_late(int pid) noexcept {
+  Restore* restore = current_restore();
+  if (restore == nullptr) return -ENOTSUP;
+  const auto result = restore->resume(pid);
+  if (!result.ok()) {
+    criu_api::log(Level::kError, "ending process " + std::to_string(pid) + ": it would wait for its GPU for ever");
+    // CRIU ignores a failure at this point.
+    (void)::kill(pid, SIGKILL);
+  }
+  return answer(result);
+}
+
+}  // namespace
+}  // namespace plugin
+
+extern "C" __attribute__((visibility("default"))) plugin::criu_api::Descriptor CR_PLUGIN_DESC;
+plugin::criu_api::Descriptor CR_PLUGIN_DESC = {"amdgpu_plugin",
+                                               plugin::init,
+                                               plugin::exit_stage,
+                                               plugin::criu_api::kVersion,
+                                               plugin::criu_api::kFirstMaxHooks,
+                                               {}};
+
+namespace plugin {
+namespace {
+
+// Runs inside dlopen(), before CRIU looks at the descriptor.
+__attribute__((constructor)) void fill_descriptor() {
+  auto set = [](int hook, auto* function) { CR_PLUGIN_DESC.hooks[hook] = reinterpret_cast<void*>(function); };
+  set(CR_PLUGIN_HOOK__DUMP_EXT_FILE, dump_ext_file);
+  set(CR_PLUGIN_HOOK__RESTORE_EXT_FILE, restore_ext_file);
+  set(CR_PLUGIN_HOOK__HANDLE_DEVICE_VMA, handle_device_vma);
+  set(CR_PLUGIN_HOOK__UPDATE_VMA_MAP, update_vma_map);
+  set(CR_PLUGIN_HOOK__RESUME_DEVICES_LATE, resume_devices_late);
+  CR_PLUGIN_DESC.max_hooks = criu_api::host_max_hooks();
+}
+
+}  // namespace
+}  // namespace plugin

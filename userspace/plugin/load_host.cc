@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// Stands in for CRIU: exports its symbols, with a hook table of HOST_MAX_HOOKS, loads the plugin given as argument and
+// calls its hooks as a dump and a restore without AMD GPU would. Prints what it saw; status 1 when the plugin fails.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdarg>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+
+#include "plugin/criu_api.h"
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace {
+int image_dir_fd = -1;
+struct ListHead {
+  void* next;
+  void* previous;
+};
+}  // namespace
+
+struct PluginTable {
+  ListHead head;
+  ListHead hooks[HOST_MAX_HOOKS];
+};
+EXPORT PluginTable cr_plugin_ctl;
+PluginTable cr_plugin_ctl = {};
+
+EXPORT int criu_get_image_dir() { return image_dir_fd; }
+
+EXPORT __attribute__((format(printf, 2, 3))) void print_on_level(unsigned level, const char* format, ...) {
+  std::printf("log %u ", level);
+  std::va_list arguments;
+  va_start(arguments, format);
+  (void)std::vprintf(format, arguments);
+  va_end(arguments);
+}
+
+namespace {
+
+using plugin::criu_api::Descriptor;
+
+template <typename Function>
+Function* hook(const Descriptor& descriptor, int index) {
+  return reinterpret_cast<Function*>(descriptor.hooks[index]);
+}
+
+void dump(const Descriptor& descriptor) {
+  std::printf("init %d\n", descriptor.init(CR_PLUGIN_STAGE__DUMP));
+  struct stat status {};
+  const int fd = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  (void)::fstat(fd, &status);
+  using DumpFile = int(int, int);
+  using DeviceVma = int(int, const struct stat*);
+  std::printf("dump_ext_file %d\n", hook<DumpFile>(descriptor, CR_PLUGIN_HOOK__DUMP_EXT_FILE)(fd, 1));
+  std::printf("handle_device_vma %d\n", hook<DeviceVma>(descriptor, CR_PLUGIN_HOOK__HANDLE_DEVICE_VMA)(fd, &status));
+  descriptor.exit(CR_PLUGIN_STAGE__DUMP, 0);
+  ::close(fd);
+}
+
+void restore(const Descriptor& descriptor) {
+  std::printf("init %d\n", descriptor.init(CR_PLUGIN_STAGE__RESTORE));
+  bool retry = true;
+  using RestoreFile = int(int, bool*);
+  using UpdateVma = int(const char*, std::uint64_t, std::uint64_t, std::uint64_t*, int*);
+  using Resume = int(int);
+  std::printf("restore_ext_file %d\n", hook<RestoreFile>(descriptor, CR_PLUGIN_HOOK__RESTORE_EXT_FILE)(1, &retry));
+  std::printf("retry %d\n", retry ? 1 : 0);
+  std::uint64_t offset = 0;
+  int fd = -1;
+  std::printf("update_vma_map %d\n",
+              hook<UpdateVma>(descriptor, CR_PLUGIN_HOOK__UPDATE_VMA_MAP)("/dev/dri/renderD128", 0, 0, &offset, &fd));
+  std::printf("resume %d\n", hook<Resume>(descriptor, CR_PLUGIN_HOOK__RESUME_DEVICES_LATE)(::getpid()));
+  descriptor.exit(CR_PLUGIN_STAGE__RESTORE, 0);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 64;
+  image_dir_fd = ::open(argv[2], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  void* plugin = ::dlopen(argv[1], RTLD_LAZY);
+  if (plugin == nullptr) {
+    std::printf("%s\n", ::dlerror());
+    return 1;
+  }
+  const auto* descriptor = static_cast<const Descriptor*>(::dlsym(plugin, "CR_PLUGIN_DESC"));
+  if (descriptor == nullptr) return 1;
+  std::printf("version %x\nmax_hooks %u\n", descriptor->version, descriptor->max_hooks);
+  dump(*descriptor);
+  restore(*descriptor);
+  return 0;
+}

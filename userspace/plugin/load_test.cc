@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// The real amdgpu_plugin.so in stand-ins for an old and a new CRIU, on a machine that need not have a GPU.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+
+#include "plugin/test_support.h"
+
+namespace plugin {
+namespace {
+
+struct HostRun {
+  int status = -1;
+  std::string output;
+};
+
+HostRun load_in(const std::string& host, const std::string& environment = "") {
+  const testing::TempDir images;
+  const std::string command = environment + " " + host + " " + PLUGIN_PATH + " " + images.path() + " 2>&1";
+  HostRun run;
+  FILE* pipe = ::popen(command.c_str(), "r");
+  if (pipe == nullptr) return run;
+  std::array<char, 4096> buffer{};
+  while (std::fgets(buffer.data(), buffer.size(), pipe) != nullptr) run.output += buffer.data();
+  run.status = ::pclose(pipe);
+  return run;
+}
+
+constexpr const char* kQuietDump = "init 0\ndump_ext_file -95\nhandle_device_vma -95\n";
+
+TEST(Load, in_criu_3_17_it_has_ten_hooks_and_leaves_a_program_without_gpu_alone) {
+  const HostRun run = load_in(HOST_10);
+  EXPECT_EQ(run.status, 0);
+  EXPECT_EQ(run.output, std::string("version 200\nmax_hooks 10\n") + kQuietDump +
+                            "init 0\nrestore_ext_file -95\nretry 1\nupdate_vma_map -95\nresume -95\n");
+}
+
+TEST(Load, in_a_newer_criu_it_has_the_hosts_hooks_and_answers_the_retry_flag) {
+  const HostRun run = load_in(HOST_15);
+  EXPECT_EQ(run.status, 0);
+  EXPECT_EQ(run.output, std::string("version 200\nmax_hooks 15\n") + kQuietDump +
+                            "init 0\nrestore_ext_file -95\nretry 0\nupdate_vma_map -95\nresume -95\n");
+}
+
+TEST(Load, a_wrong_option_fails_init_with_its_name_in_crius_log) {
+  const HostRun run = load_in(HOST_10, "AMDGPU_PLUGIN_COPY=magic");
+  EXPECT_NE(run.output.find("log 1 Error (amdgpu_plugin): AMDGPU_PLUGIN_COPY=magic"), std::string::npos) << run.output;
+  EXPECT_NE(run.output.find("init -22"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace plugin

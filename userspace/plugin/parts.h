@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// What a dump or a restore works with: given to it, never looked up.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "kfd/kfd.h"
+#include "plugin/copy/copier.h"
+#include "plugin/criu.h"
+#include "plugin/options.h"
+#include "plugin/system.h"
+
+namespace plugin {
+
+// Whether a hook's file, mapping or process is an AMD GPU's.
+enum class Claim { kMine, kNotMine };
+
+// A copier for the GPU behind an open render node, which the callee borrows for the call.
+using CopierFactory = std::function<base::Result<std::unique_ptr<copy::Copier>>(int render_fd, const Options& options)>;
+
+struct Parts {
+  Criu& criu;
+  System& system;
+  kfd::Kfd& kfd;
+  CopierFactory make_copier;
+  Options options;
+};
+
+}  // namespace plugin

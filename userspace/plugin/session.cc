@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// Wiring: the only place that knows the real parts.
+#include "plugin/session.h"
+
+#include <sys/random.h>
+
+#include <cerrno>
+#include <utility>
+
+namespace plugin {
+namespace {
+
+using base::Error;
+using base::Result;
+
+// What tells the files of this dump from older ones in the same directory.
+Result<std::uint64_t> new_session_id() {
+  std::uint64_t id = 0;
+  if (::getrandom(&id, sizeof(id), 0) != static_cast<ssize_t>(sizeof(id))) return Error::from_errno(errno, "getrandom");
+  return id;
+}
+
+}  // namespace
+
+Session::Session(Criu& criu, Options options)
+    : system_(Roots{}), parts_{criu, system_, kfd_, copy::make_copier, std::move(options)} {}
+
+Result<std::unique_ptr<Session>> Session::create(Story story, Criu& criu,
+                                                 const std::function<const char*(const char*)>& environment) {
+  ASSIGN_OR_RETURN(Options options, read_options(environment));
+  ASSIGN_OR_RETURN(const std::uint64_t id, new_session_id());
+  std::unique_ptr<Session> session(new Session(criu, std::move(options)));
+  if (story == Story::kDump)
+    session->dump_.emplace(session->parts_, id);
+  else
+    session->restore_.emplace(session->parts_);
+  return session;
+}
+
+}  // namespace plugin

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// All state of one run of CRIU: what it works with, and the dump or the restore under way.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "plugin/dump.h"
+#include "plugin/parts.h"
+#include "plugin/restore.h"
+
+namespace plugin {
+
+enum class Story { kDump, kRestore };
+
+class Session {
+ public:
+  // Reads the options. The real operating system, KFD and copiers; `criu` is borrowed.
+  static base::Result<std::unique_ptr<Session>> create(Story story, Criu& criu,
+                                                       const std::function<const char*(const char*)>& environment);
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  [[nodiscard]] System& system() { return system_; }
+  // Null in a run of the other kind.
+  [[nodiscard]] Dump* dump() { return dump_ ? &*dump_ : nullptr; }
+  [[nodiscard]] Restore* restore() { return restore_ ? &*restore_ : nullptr; }
+
+ private:
+  Session(Criu& criu, Options options);
+
+  System system_;
+  kfd::RealKfd kfd_;
+  Parts parts_;
+  std::optional<Dump> dump_;
+  std::optional<Restore> restore_;
+};
+
+}  // namespace plugin

@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// Dump and restore from end to end over a fake KFD and a machine made of files, failing at each step.
+#include <gtest/gtest.h>
+#include <linux/kcmp.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+
+#include "kfd/fake_kfd.h"
+#include "plugin/dump.h"
+#include "plugin/restore.h"
+#include "plugin/test_support.h"
+
+namespace plugin {
+namespace {
+
+using base::UniqueFd;
+using testing::FakeCriu;
+using testing::FakeMachine;
+using testing::open_descriptors;
+using testing::read_file;
+using testing::TempDir;
+using testing::write_file;
+
+constexpr std::uint32_t kKfdId = 4;
+constexpr std::uint32_t kRenderId = 9;
+constexpr std::uint32_t kGpu = 0x1111;
+constexpr std::uint32_t kOtherGpu = 0x2222;
+constexpr std::uint32_t kVram = KFD_IOC_ALLOC_MEM_FLAGS_VRAM;
+constexpr std::uint32_t kUserptr = KFD_IOC_ALLOC_MEM_FLAGS_USERPTR;
+constexpr std::uint64_t kBoAddr = 0x7f0000000000;
+constexpr std::uint64_t kBoOffset = 0x100000000;
+constexpr std::size_t kBoSize = 3 * 1024 * 1024 + 4096;
+
+std::vector<std::byte> contents() {
+  std::vector<std::byte> bytes(kBoSize);
+  for (std::size_t i = 0; i < bytes.size(); i += 3) bytes[i] = static_cast<std::byte>(i / 3);
+  return bytes;
+}
+
+bool same_file(int a, int b) { return ::syscall(SYS_kcmp, ::getpid(), ::getpid(), KCMP_FILE, a, b) == 0; }
+
+// A machine, a CRIU and a KFD; dump and restore may use different ones.
+struct World {
+  explicit World(const std::string& images) : criu(images) {}
+
+  FakeMachine machine;
+  FakeCriu criu;
+  System system{machine.roots()};
+  kfd::FakeKfd kfd;
+  Parts parts{
+      criu, system, kfd,
+      [](int, const Options&) -> base::Result<std::unique_ptr<copy::Copier>> { return copy::make_cpu_copier(); },
+      Options{}};
+};
+
+class StoryTest : public ::testing::Test {
+ protected:
+  StoryTest() {
+    source_.machine.add_gpu(1, kGpu, 128);
+    source_.kfd.devices = {{kGpu, kGpu}};
+    source_.kfd.bos = {{{kBoAddr, kBoSize, kBoOffset, kGpu, kVram}, contents()},
+                       {{0x5000, 4096, 0, kGpu, kUserptr}, {}}};
+    source_.kfd.priv_data.assign(64, std::byte{0x5a});
+    source_.kfd.num_objects = 2;
+    source_.kfd.pid = 77;
+  }
+
+  base::Result<Claim> dump_kfd(Dump& dump) { return dump.dump_file(kfd_file_.get(), kKfdId); }
+  base::Result<Claim> dump_render(Dump& dump) { return dump.dump_file(render_file_.get(), kRenderId); }
+
+  void dump_all() {
+    Dump dump(source_.parts, 5);
+    const auto render = dump_render(dump);
+    ASSERT_TRUE(render.ok()) << render.error().message();
+    const auto kfd = dump_kfd(dump);
+    ASSERT_TRUE(kfd.ok()) << kfd.error().message();
+    EXPECT_TRUE(dump.finish().empty());
+  }
+
+  TempDir images_;
+  World source_{images_.path()};
+  World target_{images_.path()};
+  UniqueFd kfd_file_{::open("/dev/null", O_RDWR | O_CLOEXEC)};
+  UniqueFd render_file_{::open("/dev/zero", O_RDWR | O_CLOEXEC)};
+};
+
+TEST_F(StoryTest, files_that_are_not_amd_gpus_are_not_claimed) {
+  Dump dump(source_.parts, 5);
+  const UniqueFd regular(::open((images_.path() + "/x").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  const UniqueFd other_vendor(::open("/dev/full", O_RDWR | O_CLOEXEC));
+  const UniqueFd unknown(::open("/dev/urandom", O_RDONLY | O_CLOEXEC));
+  for (const int fd : {regular.get(), other_vendor.get(), unknown.get()}) {
+    const auto claim = dump.dump_file(fd, 1);
+    ASSERT_TRUE(claim.ok());
+    EXPECT_EQ(*claim, Claim::kNotMine);
+  }
+  EXPECT_TRUE(source_.kfd.calls.empty());
+}
+
+TEST_F(StoryTest, queues_stay_paused_until_the_end_of_the_dump) {
+  Dump dump(source_.parts, 5);
+  ASSERT_TRUE(dump_kfd(dump).ok());
+  EXPECT_TRUE(source_.kfd.paused);
+  EXPECT_TRUE(dump.finish().empty());
+  EXPECT_FALSE(source_.kfd.paused);
+}
+
+TEST_F(StoryTest, the_programs_file_may_be_closed_by_criu_before_the_end) {
+  Dump dump(source_.parts, 5);
+  ASSERT_TRUE(dump_kfd(dump).ok());
+  kfd_file_.reset();
+  EXPECT_TRUE(dump.finish().empty());
+  EXPECT_FALSE(source_.kfd.paused);
+}
+
+TEST_F(StoryTest, a_dump_that_fails_at_any_step_unpauses_and_leaks_no_descriptor) {
+  const auto before = open_descriptors();
+  for (const char* step : {"version", "process_info", "checkpoint"}) {
+    source_.kfd.fail_at = step;
+    Dump dump(source_.parts, 5);
+    const auto claim = dump_kfd(dump);
+    ASSERT_FALSE(claim.ok()) << step;
+    EXPECT_NE(claim.error().message().find(step), std::string::npos);
+    EXPECT_TRUE(dump.finish().empty()) << step;
+    EXPECT_FALSE(source_.kfd.paused) << step;
+    EXPECT_EQ(open_descriptors(), before) << step;
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(images_.path()));
+}
+
+TEST_F(StoryTest, a_dump_whose_copier_fails_unpauses_and_commits_nothing) {
+  const auto before = open_descriptors();
+  source_.parts.make_copier = [](int, const Options&) -> base::Result<std::unique_ptr<copy::Copier>> {
+    return base::Error(EIO, "broken copier");
+  };
+  Dump dump(source_.parts, 5);
+  const auto claim = dump_kfd(dump);
+  ASSERT_FALSE(claim.ok());
+  EXPECT_NE(claim.error().message().find("BO 0 of 3149824 bytes: broken copier"), std::string::npos);
+  EXPECT_TRUE(dump.finish().empty());
+  EXPECT_FALSE(source_.kfd.paused);
+  EXPECT_EQ(open_descriptors(), before);
+  EXPECT_FALSE(std::filesystem::exists(images_.path() + "/" + image::manifest_name(kKfdId)));
+}
+
+TEST_F(StoryTest, a_failing_unpause_is_reported_with_the_pid) {
+  Dump dump(source_.parts, 5);
+  ASSERT_TRUE(dump_kfd(dump).ok());
+  source_.kfd.fail_at = "unpause";
+  const auto errors = dump.finish();
+  ASSERT_EQ(errors.size(), 1U);
+  EXPECT_NE(errors[0].message().find("process 77"), std::string::npos);
+}
+
+TEST_F(StoryTest, an_old_kernel_is_refused_before_anything_is_paused) {
+  source_.kfd.kfd_version = {1, 7};
+  Dump dump(source_.parts, 5);
+  const auto claim = dump_kfd(dump);
+  ASSERT_FALSE(claim.ok());
+  EXPECT_NE(claim.error().message().find("1.7"), std::string::npos);
+  EXPECT_EQ(source_.kfd.calls, std::vector<std::string>{"version"});
+}
+
+TEST_F(StoryTest, contents_and_state_arrive_on_another_gpu_under_the_old_name) {
+  dump_all();
+  target_.machine.add_gpu(1, kOtherGpu, 130);
+  Restore restore(target_.parts);
+  const auto fd = restore.restore_file(kKfdId);
+  ASSERT_TRUE(fd.ok()) << fd.error().message();
+  ASSERT_TRUE(fd->has_value());
+  const UniqueFd owned(**fd);
+  const kfd::RestoreRequest& request = *target_.kfd.restored;
+  ASSERT_EQ(request.devices.size(), 1U);
+  EXPECT_EQ(request.devices[0].user_id, kGpu);
+  EXPECT_EQ(request.devices[0].actual_id, kOtherGpu);
+  EXPECT_EQ(request.num_objects, 2U);
+  EXPECT_EQ(request.priv_data, source_.kfd.priv_data);
+  ASSERT_EQ(request.bos.size(), 2U);
+  EXPECT_EQ(target_.kfd.restored_contents(0), contents());
+}
+
+TEST_F(StoryTest, a_program_restored_before_can_be_dumped_and_restored_again) {
+  // User id and actual id differ since the first restore.
+  source_.kfd.devices = {{kOtherGpu, kGpu}};
+  for (auto& bo : source_.kfd.bos) bo.bo.user_gpu_id = kOtherGpu;
+  dump_all();
+  target_.machine.add_gpu(1, 0x3333, 128);
+  Restore restore(target_.parts);
+  const auto fd = restore.restore_file(kKfdId);
+  ASSERT_TRUE(fd.ok()) << fd.error().message();
+  const UniqueFd owned(**fd);
+  EXPECT_EQ(target_.kfd.restored->devices[0].user_id, kOtherGpu);
+  EXPECT_EQ(target_.kfd.restored->devices[0].actual_id, 0x3333U);
+  EXPECT_EQ(target_.kfd.restored_contents(0), contents());
+}
+
+TEST_F(StoryTest, kfd_and_the_program_share_one_render_file_whichever_comes_first) {
+  dump_all();
+  target_.machine.add_gpu(1, kGpu, 128);
+  for (const auto& order : {std::array{kKfdId, kRenderId}, std::array{kRenderId, kKfdId}}) {
+    Restore restore(target_.parts);
+    std::map<std::uint32_t, UniqueFd> files;
+    for (const std::uint32_t id : order) {
+      const auto fd = restore.restore_file(id);
+      ASSERT_TRUE(fd.ok()) << fd.error().message();
+      files[id].reset(**fd);
+    }
+    EXPECT_TRUE(same_file(files[kRenderId].get(), target_.kfd.restored->devices[0].drm_fd));
+  }
+}
+
+TEST_F(StoryTest, descriptors_that_stay_open_are_out_of_the_programs_way) {
+  dump_all();
+  target_.machine.add_gpu(1, kGpu, 128);
+  Restore restore(target_.parts);
+  const auto fd = restore.restore_file(kKfdId);
+  ASSERT_TRUE(fd.ok());
+  const UniqueFd owned(**fd);
+  const int parked = target_.kfd.restored->devices[0].drm_fd;
+  EXPECT_EQ(parked, 900);
+  EXPECT_EQ(::fcntl(parked, F_GETFD), FD_CLOEXEC);
+}
+
+TEST_F(StoryTest, with_two_gpus_no_descriptor_stays_at_a_number_of_the_programs) {
+  source_.machine.add_gpu(2, kOtherGpu, 129);
+  source_.kfd.devices.push_back({kOtherGpu, kOtherGpu});
+  dump_all();
+  target_.machine.add_gpu(1, kGpu, 128);
+  target_.machine.add_gpu(2, kOtherGpu, 129);
+  Restore restore(target_.parts);
+  const auto fd = restore.restore_file(kKfdId);
+  ASSERT_TRUE(fd.ok()) << fd.error().message();
+  const UniqueFd owned(**fd);
+  const auto& devices = target_.kfd.restored->devices;
+  ASSERT_EQ(devices.size(), 2U);
+  EXPECT_NE(devices[0].drm_fd, devices[1].drm_fd);
+  for (const auto& device : devices) EXPECT_GE(device.drm_fd, target_.criu.unused_fd());
+}
+
+TEST_F(StoryTest, after_the_mappings_only_the_programs_own_descriptors_are_left) {
+  dump_all();
+  target_.machine.add_gpu(1, kGpu, 128);
+  const auto before = open_descriptors();
+  Restore restore(target_.parts);
+  const auto kfd_fd = restore.restore_file(kKfdId);
+  const auto render_fd = restore.restore_file(kRenderId);
+  ASSERT_TRUE(kfd_fd.ok() && render_fd.ok());
+  const UniqueFd kfd(**kfd_fd);
+  const UniqueFd render(**render_fd);
+  const auto answer = restore.update_vma("/dev/dri/renderD128", kBoAddr + 0x1000, kBoOffset + 0x1000);
+  ASSERT_TRUE(answer.ok()) << answer.error().message();
+  EXPECT_EQ((*answer)->offset, kfd::fake_restored_offset(0) + 0x1000);
+  EXPECT_EQ((*answer)->fd, render.get());  // CRIU before 3.19 duplicates what it is given
+  // The fake keeps one descriptor of the BO with contents, as its memory.
+  EXPECT_EQ(open_descriptors(), before + 3);
+}
+
+TEST_F(StoryTest, a_criu_that_takes_the_descriptor_gets_one_of_its_own) {
+  dump_all();
+  target_.machine.add_gpu(1, kGpu, 128);
+  target_.criu.new_rule = true;
+  Restore restore(target_.parts);
+  const auto kfd_fd = restore.restore_file(kKfdId);
+  ASSERT_TRUE(kfd_fd.ok());
+  const UniqueFd kfd(**kfd_fd);
+  const auto answer = restore.update_vma("//dev/dri/renderD128", kBoAddr, kBoOffset);
+  ASSERT_TRUE(answer.ok() && answer->has_value());
+  const UniqueFd copy((*answer)->fd);
+  EXPECT_NE(copy.get(), target_.kfd.restored->devices[0].drm_fd);
+  EXPECT_TRUE(same_file(copy.get(), target_.kfd.restored->devices[0].drm_fd));
+}
+
+TEST_F(StoryTest, mappings_of_dev_kfd_follow_the_gpu) {
+  dump_all();
+  target_.machine.add_gpu(1, kOtherGpu, 128);
+  Restore restore(target_.parts);
+  const auto kfd_fd = restore.restore_file(kKfdId);
+  ASSERT_TRUE(kfd_fd.ok());
+  const UniqueFd kfd(**kfd_fd);
+  const auto answer = restore.update_vma("/dev/kfd", 0x1000, (3ULL << 62) | (std::uint64_t{kGpu} << 46));
+  ASSERT_TRUE(answer.ok() && answer->has_value());
+  EXPECT_EQ((*answer)->offset, (3ULL << 62) | (std::uint64_t{kOtherGpu} << 46));
+  EXPECT_EQ((*answer)->fd, -1);
+}
+
+TEST_F(StoryTest, a_mapping_that_no_bo_explains_is_an_error_and_a_foreign_path_is_not_ours) {
+  dump_all();
+  target_.machine.add_gpu(1, kGpu, 128);
+  Restore restore(target_.parts);
+  EXPECT_FALSE(*restore.update_vma("/dev/dri/renderD128", kBoAddr, kBoOffset));  // a task without KFD
+  const auto kfd_fd = restore.restore_file(kKfdId);
+  ASSERT_TRUE(kfd_fd.ok());
+  const UniqueFd kfd(**kfd_fd);
+  EXPECT_FALSE(restore.update_vma("/dev/dri/renderD128", kBoAddr, 0x42000).ok());
+  EXPECT_FALSE(*restore.update_vma("/dev/nvidia0", kBoAddr, kBoOffset));
+}
+
+TEST_F(StoryTest, an_id_that_is_not_ours_is_not_claimed) {
+  Restore restore(target_.parts);
+  const auto fd = restore.restore_file(1234);
+  ASSERT_TRUE(fd.ok());
+  EXPECT_FALSE(fd->has_value());
+}
+
+TEST_F(StoryTest, a_damaged_image_is_refused_before_the_kernel_is_asked) {
+  dump_all();
+  target_.machine.add_gpu(1, kGpu, 128);
+  const std::string path = images_.path() + "/" + image::pages_name(kKfdId);
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) - 1);
+  Restore restore(target_.parts);
+  EXPECT_FALSE(restore.restore_file(kKfdId).ok());
+  EXPECT_TRUE(target_.kfd.calls.empty());
+}
+
+TEST_F(StoryTest, damaged_contents_fail_the_restore_and_leak_no_descriptor) {
+  dump_all();
+  target_.machine.add_gpu(1, kGpu, 128);
+  const std::string path = images_.path() + "/" + image::pages_name(kKfdId);
+  std::string bytes = read_file(path);
+  bytes[image::kPageSize + 77] ^= 1;
+  write_file(path, bytes);
+  const auto before = open_descriptors();
+  {
+    kfd::FakeKfd fake;
+    Parts parts{target_.criu, target_.system, fake, target_.parts.make_copier, Options{}};
+    Restore restore(parts);
+    const auto fd = restore.restore_file(kKfdId);
+    ASSERT_FALSE(fd.ok());
+    EXPECT_NE(fd.error().message().find("contents of BO 0: amdgpu-pages-4.img: damaged"), std::string::npos)
+        << fd.error().message();
+  }
+  EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST_F(StoryTest, a_machine_without_a_fitting_gpu_is_refused_with_the_reason) {
+  dump_all();
+  target_.machine.add_gpu(1, kGpu, 128, 4096);
+  Restore restore(target_.parts);
+  const auto fd = restore.restore_file(kKfdId);
+  ASSERT_FALSE(fd.ok());
+  EXPECT_NE(fd.error().message().find("vram_size is 4096, needs at least"), std::string::npos) << fd.error().message();
+  EXPECT_TRUE(target_.kfd.calls.empty());
+}
+
+TEST_F(StoryTest, a_restore_that_the_kernel_refuses_leaks_no_descriptor) {
+  dump_all();
+  target_.machine.add_gpu(1, kGpu, 128);
+  target_.kfd.fail_at = "restore";
+  const auto before = open_descriptors();
+  {
+    Restore restore(target_.parts);
+    EXPECT_FALSE(restore.restore_file(kKfdId).ok());
+  }
+  EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST_F(StoryTest, only_processes_of_the_image_are_resumed) {
+  dump_all();
+  target_.machine.add_tracee(5000, 77, "");
+  target_.machine.add_tracee(5001, 78, "");
+  Restore restore(target_.parts);
+  EXPECT_EQ(*restore.resume(5001), Claim::kNotMine);
+  EXPECT_EQ(*restore.resume(6000), Claim::kNotMine);
+  EXPECT_EQ(*restore.resume(-1), Claim::kNotMine);
+  EXPECT_TRUE(target_.kfd.calls.empty());
+  EXPECT_EQ(*restore.resume(5000), Claim::kMine);
+  EXPECT_EQ(target_.kfd.resumed, std::vector<pid_t>{5000});
+}
+
+TEST_F(StoryTest, a_failing_resume_names_the_process) {
+  dump_all();
+  target_.machine.add_tracee(77, 77, "");
+  target_.kfd.fail_at = "resume";
+  Restore restore(target_.parts);
+  const auto claim = restore.resume(77);
+  ASSERT_FALSE(claim.ok());
+  EXPECT_NE(claim.error().message().find("process 77"), std::string::npos);
+}
+
+TEST_F(StoryTest, shared_files_that_the_program_maps_are_made_again_if_missing) {
+  const std::string shm = source_.machine.root() + "/dev/shm/";
+  write_file(shm + "hsakmt_shared_mem", "HSAK....");
+  write_file(shm + "sem.hsakmt_semaphore", "unused");
+  source_.machine.add_tracee(5000, 77, "7f00-7f01 rw-s 0 00:1 2   " + shm + "hsakmt_shared_mem\n");
+  dump_all();
+  target_.machine.add_gpu(1, kGpu, 128);
+  Restore restore(target_.parts);
+  ASSERT_TRUE(restore.prepare().ok());
+  EXPECT_EQ(read_file(target_.machine.root() + "/dev/shm/hsakmt_shared_mem"), "HSAK....");
+  EXPECT_FALSE(std::filesystem::exists(target_.machine.root() + "/dev/shm/sem.hsakmt_semaphore"));
+}
+
+TEST_F(StoryTest, a_semaphore_mapped_under_a_vanished_name_gets_crius_link_back) {
+  const std::string shm = source_.machine.root() + "/dev/shm/";
+  const std::string semaphore = shm + "sem.hsakmt_semaphore";
+  write_file(semaphore, "semaphore");
+  std::filesystem::create_hard_link(semaphore, shm + "link_remap.12");
+  std::filesystem::create_hard_link(semaphore, shm + "not_crius");
+  struct stat status {};
+  ASSERT_EQ(::stat(semaphore.c_str(), &status), 0);
+  source_.machine.add_tracee(
+      5000, 77, "7f00-7f01 rw-s 0 00:1 " + std::to_string(status.st_ino) + " " + shm + "sem.XbY12 (deleted)\n");
+  dump_all();
+  ASSERT_TRUE(Restore(target_.parts).prepare().ok());
+  const std::string restored = target_.machine.root() + "/dev/shm/";
+  EXPECT_EQ(read_file(restored + "sem.hsakmt_semaphore"), "semaphore");
+  EXPECT_TRUE(std::filesystem::equivalent(restored + "sem.hsakmt_semaphore", restored + "link_remap.12"));
+  EXPECT_FALSE(std::filesystem::exists(restored + "not_crius"));
+}
+
+TEST_F(StoryTest, a_link_that_is_another_file_stops_the_restore_and_is_left_alone) {
+  const std::string shm = source_.machine.root() + "/dev/shm/";
+  write_file(shm + "sem.hsakmt_semaphore", "semaphore");
+  std::filesystem::create_hard_link(shm + "sem.hsakmt_semaphore", shm + "link_remap.12");
+  dump_all();
+  const std::string left_over = target_.machine.root() + "/dev/shm/link_remap.12";
+  write_file(left_over, "other");
+  const auto status = Restore(target_.parts).prepare();
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.error().message().find("link_remap.12 is left from another restore"), std::string::npos);
+  EXPECT_EQ(read_file(left_over), "other");
+}
+
+TEST_F(StoryTest, an_existing_shared_file_is_left_as_it_is) {
+  write_file(source_.machine.root() + "/dev/shm/hsakmt_shared_mem", "old");
+  write_file(target_.machine.root() + "/dev/shm/hsakmt_shared_mem", "in use");
+  dump_all();
+  ASSERT_TRUE(Restore(target_.parts).prepare().ok());
+  EXPECT_EQ(read_file(target_.machine.root() + "/dev/shm/hsakmt_shared_mem"), "in use");
+}
+
+TEST_F(StoryTest, a_left_over_image_of_another_dump_does_not_take_part_in_the_choice_of_gpus) {
+  source_.machine.add_gpu(2, 0x9999, 131);
+  auto writer = image::Writer::create(source_.criu.image_dir(), 1);
+  topology::Node strange;
+  strange.node_id = 1;
+  strange.gpu_id = 0x7777;
+  strange.properties = {{"simd_count", 1}};
+  ASSERT_TRUE(writer->commit({999, {strange}, image::RenderFile{0x7777, 0, image::Binding::kOther}}).ok());
+  dump_all();
+  target_.machine.add_gpu(1, kGpu, 128);
+  Restore restore(target_.parts);
+  const auto fd = restore.restore_file(kRenderId);
+  ASSERT_TRUE(fd.ok()) << fd.error().message();
+  const UniqueFd owned(**fd);
+}
+
+TEST_F(StoryTest, an_empty_directory_is_prepared_without_a_word) { EXPECT_TRUE(Restore(target_.parts).prepare().ok()); }
+
+}  // namespace
+}  // namespace plugin

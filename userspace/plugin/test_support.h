@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// For the unit tests: a temporary directory, a CRIU, and a machine (sysfs, /dev, /proc) made of plain files. Character
+// devices that every machine has stand in for the GPU's: /dev/null is its /dev/kfd, /dev/zero its render node.
+#pragma once
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "plugin/criu.h"
+#include "plugin/system.h"
+
+namespace plugin::testing {
+
+class TempDir {
+ public:
+  TempDir() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "plugin_test.XXXXXX").string();
+    path_ = ::mkdtemp(pattern.data());
+  }
+  TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
+  ~TempDir() { std::filesystem::remove_all(path_); }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+inline void write_file(const std::string& path, const std::string& text) {
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+inline std::string read_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+inline std::size_t open_descriptors() {
+  std::size_t count = 0;
+  DIR* dir = ::opendir("/proc/self/fd");
+  while (::readdir(dir) != nullptr) ++count;
+  ::closedir(dir);
+  return count;
+}
+
+class FakeCriu final : public Criu {
+ public:
+  explicit FakeCriu(const std::string& dir) : dir_(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {}
+  [[nodiscard]] int image_dir() const override { return dir_.get(); }
+  [[nodiscard]] int unused_fd() const override { return 900; }
+  [[nodiscard]] bool takes_vma_fd() const override { return new_rule; }
+
+  bool new_rule = false;
+
+ private:
+  base::UniqueFd dir_;
+};
+
+// A machine with GPUs; adds them one by one.
+class FakeMachine {
+ public:
+  FakeMachine() {
+    write_file(root() + "/sys/class/kfd/kfd/dev", "1:3\n");
+    write_file(root() + "/dev/kfd", "");
+    std::filesystem::create_directories(root() + "/dev/shm");
+    std::filesystem::create_directories(root() + "/proc");
+    std::filesystem::create_directory_symlink("/proc/self", root() + "/proc/self");
+    add_char_device("1:5", "renderD128", "amdgpu");
+    add_char_device("1:7", "renderD129", "i915");
+    write_file(node(0) + "/gpu_id", "0\n");
+    write_file(node(0) + "/properties", "cpu_cores_count 2\n");
+  }
+
+  void add_gpu(std::uint32_t index, std::uint32_t gpu_id, std::uint32_t minor, std::uint64_t vram = 1U << 30) {
+    write_file(node(index) + "/gpu_id", std::to_string(gpu_id) + "\n");
+    write_file(node(index) + "/properties", "simd_count 240\ngfx_target_version 90006\ndrm_render_minor " +
+                                                std::to_string(minor) + "\nfw_version 440\n");
+    write_file(node(index) + "/mem_banks/0/properties",
+               "heap_type 1\nsize_in_bytes " + std::to_string(vram) + "\nflags 0\n");
+    write_file(node(index) + "/io_links/0/properties", "type 2\nnode_from " + std::to_string(index) + "\nnode_to 0\n");
+    write_file(root() + "/dev/dri/renderD" + std::to_string(minor), "");
+  }
+
+  // A process that this thread traces, with /dev/shm of its own or ours.
+  void add_tracee(pid_t pid, std::uint32_t innermost, const std::string& maps, bool own_namespace = false) {
+    const std::string path = root() + "/proc/" + std::to_string(pid);
+    write_file(path + "/status",
+               "TracerPid:\t" + std::to_string(::gettid()) + "\nNSpid:\t" + std::to_string(pid) +
+                   (innermost == static_cast<std::uint32_t>(pid) ? "" : "\t" + std::to_string(innermost)) + "\n");
+    write_file(path + "/maps", maps);
+    std::filesystem::create_directories(path + "/ns");
+    std::array<char, 64> ns{};
+    if (::readlink("/proc/self/ns/mnt", ns.data(), ns.size() - 1) < 0) ADD_FAILURE() << "no mount namespace";
+    std::filesystem::create_symlink(own_namespace ? "mnt:[1]" : ns.data(), path + "/ns/mnt");
+    std::filesystem::create_directories(path + "/root" + root());
+    // The process's root is ours: its /dev is found under the same path.
+    std::filesystem::create_directory_symlink(root() + "/dev", path + "/root" + root() + "/dev");
+  }
+
+  [[nodiscard]] const std::string& root() const { return dir_.path(); }
+  [[nodiscard]] Roots roots() const { return {root() + "/sys", root() + "/dev", root() + "/proc"}; }
+  [[nodiscard]] std::string node(std::uint32_t index) const {
+    return root() + "/sys/class/kfd/kfd/topology/nodes/" + std::to_string(index);
+  }
+
+ private:
+  void add_char_device(const std::string& number, const std::string& name, const std::string& driver) {
+    const std::string device = root() + "/sys/devices/" + name + "/drm/" + name;
+    std::filesystem::create_directories(device + "/device");
+    std::filesystem::create_symlink("../../../../bus/pci/drivers/" + driver, device + "/device/driver");
+    std::filesystem::create_directories(root() + "/sys/dev/char");
+    std::filesystem::create_directory_symlink("../../devices/" + name + "/drm/" + name,
+                                              root() + "/sys/dev/char/" + number);
+  }
+
+  TempDir dir_;
+};
+
+}  // namespace plugin::testing

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// Everything of one GPU that consumes packets: SDMA engines, the compute command processor, and the hardware
+// scheduler behind the HIQ. The device calls this; nothing else does. Not thread safe: one device, one thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "packets/words.h"
+#include "vasicd/blocks/context.h"
+
+struct vasic_info;
+
+namespace vasicd {
+
+enum class RingKind : std::uint8_t { kSdma, kCompute };  // vasic_ring_kind
+
+struct KernelRing {  // VASIC_CMD_RING_LOAD
+  RingKind kind = RingKind::kSdma;
+  unsigned instance = 0;
+  GpuAddr base = 0;  // VMID 0
+  std::uint64_t size = 0;
+  GpuAddr rptr_addr = 0;
+  GpuAddr wptr_addr = 0;
+  std::uint32_t doorbell = 0;
+};
+
+enum class QueueKind : std::uint8_t { kCompute, kHiq, kSdma };
+enum class UnloadMode : std::uint8_t { kDrain, kSave, kReset };
+
+struct HqdSlot {
+  QueueKind kind = QueueKind::kCompute;
+  unsigned pipe = 0;  // SDMA: engine
+  unsigned slot = 0;
+  unsigned xcc = 0;
+};
+
+struct MesQueue {  // VASIC_CMD_MES_ADD_QUEUE
+  std::uint32_t pasid = 0;
+  std::uint64_t page_directory = 0;   // as amdgpu_gmc_pd_addr() makes it
+  std::uint64_t process_context = 0;  // what makes it the same process
+  std::uint64_t gang_context = 0;     // what makes it the same gang
+  GpuAddr mqd = 0;                    // VMID 0
+  GpuAddr wptr_addr = 0;              // in the process
+  std::uint32_t doorbell = 0;         // dword index; names the queue
+  QueueKind kind = QueueKind::kCompute;
+  bool exclusive = false;             // one such queue runs at a time
+  std::uint32_t process_quantum = 0;  // 100 ns
+  std::uint32_t gang_quantum = 0;     // 100 ns
+  std::uint32_t priority = 0;
+};
+
+struct HqdState {
+  bool occupied = false;
+  GpuAddr pq_base = 0;
+};
+
+// A mapped queue as it looks from outside.
+struct QueueStatus {
+  enum class State : std::uint8_t {
+    kIdle,     // nothing to execute
+    kBusy,     // packets left
+    kWaiting,  // at a packet that waits
+    kStopped,  // after an error
+    kHung,     // Controls::hang
+  };
+  std::string name;
+  const char* packets = "";  // "sdma", "pm4", "aql"
+  unsigned vmid = 0;         // 0: the kernel's
+  std::uint64_t rptr = 0;    // SDMA: bytes, PM4: dwords, AQL: packets; so is wptr
+  std::uint64_t wptr = 0;
+  State state = State::kIdle;
+};
+
+class Engines {
+ public:
+  // `info` describes the chip and is the device's private copy, not the guest's page; it outlives the engines.
+  static std::unique_ptr<Engines> create(const vasic_info& info, EngineContext context);
+  virtual ~Engines() = default;
+
+  virtual base::Status load_ring(const KernelRing& ring) = 0;
+  // ETIME, and it stays loaded, if it hangs and `mode` is not kReset.
+  virtual base::Status unload_ring(RingKind kind, unsigned instance, UnloadMode mode) = 0;
+  virtual base::Status load_hqd(const HqdSlot& slot, GpuAddr mqd, unsigned vmid) = 0;
+  virtual base::Status unload_hqd(const HqdSlot& slot, UnloadMode mode) = 0;
+  virtual base::Result<HqdState> query_hqd(const HqdSlot& slot) = 0;
+  // Of an SDMA queue whose MQD has no address: it is given, and given back, as words.
+  virtual base::Status load_hqd_value(const HqdSlot& slot, packets::WordView mqd) = 0;
+  virtual base::Result<packets::Words> unload_hqd_value(const HqdSlot& slot, UnloadMode mode) = 0;
+
+  // The MES; EOPNOTSUPP on a chip without one. ETIME: something hangs, and stays as it is.
+  virtual base::Status mes_add_queue(const MesQueue& queue) = 0;
+  virtual base::Status mes_remove_queue(std::uint32_t doorbell, std::uint64_t gang) = 0;
+  virtual base::Status mes_suspend(std::uint64_t gang) = 0;  // 0: every gang
+  virtual base::Status mes_resume(std::uint64_t gang) = 0;   // 0: every gang
+  virtual base::Status mes_reset_queue(std::uint32_t doorbell) = 0;
+
+  virtual void reset() = 0;
+
+  // Advances every mapped queue by a bounded amount (at most about a millisecond of work in all); true if anything
+  // advanced. A queue that waits (WAIT_REG_MEM, barrier, POLL_REGMEM) does not count as advancing.
+  virtual bool step() = 0;
+  // Whether doorbells must be polled at all.
+  [[nodiscard]] virtual bool anything_mapped() const = 0;
+  // Whether user queues (not just kernel rings and the HIQ) are mapped: the device polls faster then.
+  [[nodiscard]] virtual bool user_queues_mapped() const = 0;
+
+  // Executes one packet of the first queue that can, whatever Controls::running() says, and names that queue. Order:
+  // the scheduler; then the queues in turn, from the one behind the last that had it since the pause: kernel rings by
+  // instance, queues in hardware slots, those of the scheduler as they were mapped.
+  virtual std::optional<std::string> step_packet() = 0;
+  [[nodiscard]] virtual std::vector<QueueStatus> queues() = 0;
+};
+
+}  // namespace vasicd

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// Slots to queue objects.
+#include "vasicd/blocks/queue_loader.h"
+
+#include <cerrno>
+#include <string>
+
+#include "vasicd/blocks/cp_queue.h"
+#include "vasicd/blocks/hqd.h"
+#include "vasicd/blocks/sdma_queue.h"
+
+namespace vasicd {
+
+std::string slot_name(const HqdSlot& slot) {
+  const char* const engine = slot.kind == QueueKind::kSdma ? "sdma" : "cp.p";
+  return engine + std::to_string(slot.pipe) + ".q" + std::to_string(slot.slot);
+}
+
+base::Result<Mqd> user_mqd_at(const EngineContext& context, QueueKind kind, GpuAddr mqd) {
+  return kind == QueueKind::kSdma ? sdma_mqd_at(context, mqd) : compute_mqd_at(context, mqd);
+}
+
+base::Status check_user_queue(const EngineContext& context, QueueKind kind, GpuAddr mqd) {
+  const unsigned level = context.info.gfx_level;
+  ASSIGN_OR_RETURN(const Mqd place, user_mqd_at(context, kind, mqd));
+  if (kind == QueueKind::kSdma) {
+    ASSIGN_OR_RETURN([[maybe_unused]] const SdmaHqd hqd, read_sdma_mqd(packets::mqd::sdma_layout(level), place));
+  } else {
+    ASSIGN_OR_RETURN([[maybe_unused]] const ComputeHqd hqd,
+                     read_compute_mqd(packets::mqd::compute_layout(level), place));
+  }
+  return {};
+}
+
+base::Result<std::unique_ptr<PacketQueue>> load_user_queue(EngineContext context, const UserQueue& queue,
+                                                           const Mqd& mqd) {
+  const HqdSlot& slot = queue.slot;
+  if (slot.kind == QueueKind::kSdma) {
+    if (slot.pipe >= context.info.sdma_count) return base::Error(EINVAL, "no such SDMA engine");
+    ASSIGN_OR_RETURN(std::unique_ptr<PacketQueue> loaded,
+                     SdmaQueue::load_user(context, slot_name(slot), slot.pipe, queue.vmid, mqd, queue.wptr_addr));
+    return loaded;
+  }
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<PacketQueue> loaded,
+      ComputeQueue::load(context, slot_name(slot), {slot.pipe, slot.slot}, queue.vmid, mqd, queue.wptr_addr));
+  return loaded;
+}
+
+}  // namespace vasicd

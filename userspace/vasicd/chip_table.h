@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// The chips that can be modelled, as constants. A value is a fact about the chip, as the drivers (amdgpu_discovery.c,
+// gfx_v*.c, kfd_device.c) and public documents have it, or a firmware version whose behaviour the engines model.
+// Does not know specifications that change a chip (chip.h).
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "vasic/vasic_abi.h"
+
+namespace vasicd {
+
+struct Chip {
+  std::string_view name;
+  vasic_info info;     // also the upper limits of what a specification may ask for
+  bool can_retry;      // amdkfd selects XNACK for each process (kfd_priv.h: KFD_SUPPORT_XNACK_PER_PROCESS)
+  bool can_join_hive;  // has XGMI links
+};
+
+[[nodiscard]] std::span<const Chip> chips();
+
+}  // namespace vasicd

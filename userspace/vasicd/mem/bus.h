@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// What a bus address means to any GPU of one VM: guest RAM, or the doorbells and the VRAM of a GPU's BAR2 (peer to
+// peer).
+// Shared by all GPU threads. Reads are lock-free; the mutex only makes attach's overlap check and its store one step.
+// A span stays valid for the life of the process, whatever is attached or detached later.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "vasicd/mem/guest_ram.h"
+
+namespace vasicd {
+
+inline constexpr unsigned kMaxGpus = 16;
+
+class Bus {
+ public:
+  // `bars`: the whole BAR2 of each GPU, by index; at most kMaxGpus.
+  Bus(GuestRam ram, std::vector<std::span<std::byte>> bars);
+
+  [[nodiscard]] const GuestRam& ram() const { return ram_; }
+
+  // The longest run of bytes behind `address`, at most `limit`; empty if nothing is there.
+  [[nodiscard]] std::span<std::byte> resolve(std::uint64_t address, std::uint64_t limit) const;
+
+  // GPU `gpu`'s BAR2 is at bus address `base`. False, and nothing changed, if that cannot be: not naturally aligned,
+  // zero, beyond 48 bits, on top of RAM or of another GPU.
+  bool attach(unsigned gpu, std::uint64_t base);
+  void detach(unsigned gpu);
+
+ private:
+  static constexpr std::uint64_t kDetached = 0;
+
+  GuestRam ram_;
+  std::vector<std::span<std::byte>> bars_;
+  std::mutex attach_mutex_;
+  std::array<std::atomic<std::uint64_t>, kMaxGpus> bases_{};
+};
+
+}  // namespace vasicd

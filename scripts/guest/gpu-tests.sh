@@ -97,13 +97,23 @@ stress() {
 		-c 1 2 16m 20 -c 2 1 16m 20 -c 1 3 4m 20 -c 2 4 4m 20
 }
 
-# suite PROGRAM FILTER
+# suite PROGRAM FILTER: a pattern of the filter that selects nothing is a failure, for
+# GoogleTest is content when another one selects something.
 suite() {
-	local -a filter=()
+	local pattern selecting=${2%%-*}
+	local -a filter=() patterns
 	if [[ -n $2 ]]; then
 		filter=("--gtest_filter=$2")
 	fi
+	IFS=: read -ra patterns <<<"$selecting"
+	for pattern in "${patterns[@]}"; do
+		selects "$1" "$pattern" || gtest "${1##*/}_has_${pattern//[^A-Za-z0-9_]/_}" false
+	done
 	"$1" "${filter[@]}" || failed=1
+}
+
+selects() {
+	"$1" --gtest_list_tests "--gtest_filter=$2" | grep -q '^  '
 }
 
 main() {

@@ -153,10 +153,13 @@ TEST_F(ServerTest, steps_need_a_pause) {
 }
 
 TEST_F(ServerTest, a_step_says_what_ran_and_what_it_did) {
-  gpu1.script.step = [](EngineContext& context) {
-    context.trace.line("sdma0: fence addr=0x10 data=0x1");
-    return true;
-  };
+  // By its own thread, which reads the script whenever it polls.
+  ASSERT_TRUE(gpu1.thread.post([this](Device&) {
+    gpu1.script.step = [](EngineContext& context) {
+      context.trace.line("sdma0: fence addr=0x10 data=0x1");
+      return true;
+    };
+  }));
   EXPECT_EQ(ask("gpu=1 pause"), "");
   const std::string reply = ask("gpu=1 step 2");
   EXPECT_TRUE(reply.starts_with("step queue=fake\ntrace ")) << reply;

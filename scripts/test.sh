@@ -271,14 +271,14 @@ start_variants() {
 	# Without a scheduler there are as many queues as slots, and no GWS.
 	start_guest "$kernel-no-hws" --kernel "$kernel" --param sched_policy=2 --gpu "gfx906,vram=$GPU_VRAM" \
 		--env KFDTEST_CHIP=gfx906 -- sysfs:gfx906:1 debugfs \
-		'kfdtest:*Queue*:Aql*:Pm4*:Event*:Memory*-*more_queues_than_the_hardware*:*a_hundred_queues*:*gws*'
+		'kfdtest:*Queue*:Aql*:Pm4*:Event*:Memory*:*/BoTest.*-*more_queues_than_the_hardware*:*a_hundred_queues*:*gws*'
 	start_guest "$kernel-hive" --kernel "$kernel" --gpu "gfx90a,hive=1,vram=$GPU_VRAM" \
 		--gpu "gfx90a,hive=1,vram=$GPU_VRAM" --env KFDTEST_CHIP=gfx90a -- \
-		rocminfo:gfx90a:2 'kfdtest:TwoGpus*:Topology*:Memory*:*/QueueKindTest.*:*/EvictionTest.*' 'drmtest:*ShareTest*:*CsTest*'
+		rocminfo:gfx90a:2 'kfdtest:TwoGpus*:Topology*:Memory*:*/BoTest.*:*/QueueKindTest.*:*/EvictionTest.*' 'drmtest:*ShareTest*:*CsTest*'
 	start_guest "$kernel-small-bar" --kernel "$kernel" --gpu "gfx906,vram=512M,vis=64M" \
-		--env KFDTEST_CHIP=gfx906 -- 'kfdtest:Memory*:Vram*:*/RingQueueTest.*:Topology*' 'drmtest:*BoTest*:*VaTest*:*CsTest*'
+		--env KFDTEST_CHIP=gfx906 -- 'kfdtest:Memory*:Vram*:*/BoTest.*:*/RingQueueTest.*:Topology*' 'drmtest:*BoTest*:*VaTest*:*CsTest*'
 	start_guest "$kernel-cpu-page-tables" --kernel "$kernel" --param vm_update_mode=3 \
-		--gpu "gfx90a,vram=$GPU_VRAM" --env KFDTEST_CHIP=gfx90a -- 'kfdtest:Memory*:Svm*:*/RingQueueTest.*' 'drmtest:*VaTest*:*CsTest*'
+		--gpu "gfx90a,vram=$GPU_VRAM" --env KFDTEST_CHIP=gfx90a -- 'kfdtest:Memory*:Svm*:*/BoTest.*:*/RingQueueTest.*' 'drmtest:*VaTest*:*CsTest*'
 	start_guest "$kernel-hangs" --kernel "$kernel" --param "lockup_timeout=$HANG_LIMIT_MS" \
 		--gpu "gfx906,vram=$GPU_VRAM" --gpu "gfx1030,vram=$GPU_VRAM" -- 'drmtest:*HangTest*'
 	start_machine "$kernel-loops" ktap "$HERE/guest-loops.sh" --kernel "$kernel" --reloads "$RELOADS" \

@@ -145,7 +145,7 @@ class Machine {
   std::unique_ptr<std::byte[]> node_ = std::make_unique<std::byte[]>(kNode);
   std::unique_ptr<std::byte[]> vram_ = std::make_unique<std::byte[]>(kVram);
   std::unique_ptr<std::byte[]> ram_ = std::make_unique<std::byte[]>(kRam);
-  Bus bus_{GuestRam(ram(), kRamLow), {std::span(peer_bar())}};
+  Bus bus_{GuestRam(ram(), kRamLow), {{.bytes = peer_bar()}}};
   GpuMemory memory_{space(), bus_, format_};
 };
 

@@ -99,14 +99,14 @@ base::Status Host::lock_directory(const std::string& dir) {
 }
 
 base::Status Host::add_gpus(const Options& options, const EngineFactory& make_engines) {
-  std::vector<std::span<std::byte>> bars;
+  std::vector<Bar> bars;
   std::vector<std::span<std::byte>> vram;
   for (const vasic_info& info : options.gpus) {
     auto gpu = std::make_unique<Gpu>(info, trace_file_.get(), static_cast<unsigned>(gpus_.size()), clock_);
     ASSIGN_OR_RETURN(gpu->region, Region::create(info));
     ASSIGN_OR_RETURN(gpu->host_vectors, create_vectors());
     ASSIGN_OR_RETURN(gpu->guest_vectors, create_vectors());
-    bars.push_back(gpu->region->bytes());
+    bars.push_back({.bytes = gpu->region->bytes(), .reach = VASIC_OFF_VRAM + info.vram_visible_size});
     vram.push_back(gpu->region->vram());
     gpus_.push_back(std::move(gpu));
   }

@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint64_t kBusLimit = std::uint64_t{1} << 48;
 }
 
-Bus::Bus(GuestRam ram, std::vector<std::span<std::byte>> bars) : ram_(ram), bars_(std::move(bars)) {
+Bus::Bus(GuestRam ram, std::vector<Bar> bars) : ram_(ram), bars_(std::move(bars)) {
   if (bars_.size() > kMaxGpus) bars_.resize(kMaxGpus);
 }
 
@@ -25,8 +25,10 @@ std::span<std::byte> Bus::resolve(std::uint64_t address, std::uint64_t limit) co
     if (base == kDetached || address < base) continue;
     const std::uint64_t offset = address - base;
     // VRAM, and the doorbells in front of it, which a process may map for its GPUs; never the mailbox.
-    if (offset < VASIC_OFF_DOORBELL || offset >= bars_[gpu].size()) continue;
-    const auto run = bars_[gpu].subspan(static_cast<std::size_t>(offset));
+    const Bar& bar = bars_[gpu];
+    const std::uint64_t end = std::min<std::uint64_t>(bar.reach, bar.bytes.size());
+    if (offset < VASIC_OFF_DOORBELL || offset >= end) continue;
+    const auto run = bar.bytes.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(end - offset));
     return run.first(static_cast<std::size_t>(std::min<std::uint64_t>(run.size(), limit)));
   }
   return {};
@@ -34,14 +36,14 @@ std::span<std::byte> Bus::resolve(std::uint64_t address, std::uint64_t limit) co
 
 bool Bus::attach(unsigned gpu, std::uint64_t base) {
   if (gpu >= bars_.size()) return false;
-  const std::uint64_t size = bars_[gpu].size();
+  const std::uint64_t size = bars_[gpu].bytes.size();
   if (base == kDetached || base % size != 0 || base >= kBusLimit || size > kBusLimit - base) return false;
   if (ram_.overlaps(base, size)) return false;
   const std::lock_guard lock(attach_mutex_);
   for (std::size_t other = 0; other < bars_.size(); ++other) {
     const std::uint64_t other_base = bases_[other].load(std::memory_order_relaxed);
     if (other == gpu || other_base == kDetached) continue;
-    if (base < other_base + bars_[other].size() && other_base < base + size) return false;
+    if (base < other_base + bars_[other].bytes.size() && other_base < base + size) return false;
   }
   bases_[gpu].store(base, std::memory_order_relaxed);
   return true;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// What a bus address means to any GPU of one VM: guest RAM, or the doorbells and the VRAM of a GPU's BAR2 (peer to
-// peer).
+// What a bus address means to any GPU of one VM: guest RAM, or the doorbells and the visible VRAM of a GPU's BAR2
+// (peer to peer).
 // Shared by all GPU threads. Reads are lock-free; the mutex only makes attach's overlap check and its store one step.
 // A span stays valid for the life of the process, whatever is attached or detached later.
 #pragma once
@@ -21,10 +21,16 @@ namespace vasicd {
 
 inline constexpr unsigned kMaxGpus = 16;
 
+// A GPU's BAR2. Behind a small BAR only `reach` bytes of it are on the bus, whatever is mapped here.
+struct Bar {
+  std::span<std::byte> bytes;
+  std::uint64_t reach = bytes.size();
+};
+
 class Bus {
  public:
-  // `bars`: the whole BAR2 of each GPU, by index; at most kMaxGpus.
-  Bus(GuestRam ram, std::vector<std::span<std::byte>> bars);
+  // `bars` by the GPU's index; at most kMaxGpus.
+  Bus(GuestRam ram, std::vector<Bar> bars);
 
   [[nodiscard]] const GuestRam& ram() const { return ram_; }
 
@@ -40,7 +46,7 @@ class Bus {
   static constexpr std::uint64_t kDetached = 0;
 
   GuestRam ram_;
-  std::vector<std::span<std::byte>> bars_;
+  std::vector<Bar> bars_;
   std::mutex attach_mutex_;
   std::array<std::atomic<std::uint64_t>, kMaxGpus> bases_{};
 };

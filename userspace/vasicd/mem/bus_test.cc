@@ -23,7 +23,7 @@ struct BusTest : testing::Test {
   std::vector<std::byte> bar0 = std::vector<std::byte>(kBarSize);
   std::vector<std::byte> bar1 = std::vector<std::byte>(kBarSize);
   GuestRam ram{ram_bytes, 2 * kMiB};
-  Bus bus{ram, {bar0, bar1}};
+  Bus bus{ram, {{.bytes = bar0}, {.bytes = bar1}}};
 };
 
 TEST_F(BusTest, low_ram_is_the_start_of_the_file) {
@@ -64,6 +64,14 @@ TEST_F(BusTest, an_address_in_a_bar_resolves_only_in_its_doorbells_and_vram) {
   EXPECT_TRUE(bus.resolve(kBar1 + VASIC_OFF_DOORBELL - 1, 8).empty());
   EXPECT_TRUE(bus.resolve(kBar1 + kBarSize, 8).empty());
   EXPECT_EQ(bus.resolve(kBar1 + kBarSize - 1, 8).size(), 1u);
+}
+
+TEST_F(BusTest, vram_behind_a_small_bar_is_not_on_the_bus) {
+  Bus small{ram, {{.bytes = bar0, .reach = VASIC_OFF_VRAM + 4096}}};
+  ASSERT_TRUE(small.attach(0, kBar0));
+  EXPECT_EQ(small.resolve(kBar0 + VASIC_OFF_VRAM, kMiB).size(), 4096u);
+  EXPECT_EQ(small.resolve(kBar0 + VASIC_OFF_VRAM + 4095, 8).size(), 1u);
+  EXPECT_TRUE(small.resolve(kBar0 + VASIC_OFF_VRAM + 4096, 8).empty());
 }
 
 TEST_F(BusTest, a_bar_that_was_never_told_or_was_detached_is_not_there) {

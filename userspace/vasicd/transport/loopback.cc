@@ -36,14 +36,14 @@ bool RecordingTrace::has(std::string_view text) const {
 
 VirtualMachine::VirtualMachine(const LoopbackConfig& config, unsigned gpus)
     : ram_(must(SharedMemory::create(config.ram_size, "loopback-ram"))), next_ram_(kGpuPageSize) {
-  std::vector<std::span<std::byte>> bars;
+  std::vector<Bar> bars;
   for (unsigned gpu = 0; gpu < gpus; ++gpu) {
     infos_.push_back(must(parse_gpu_spec(config.spec, gpu)));
   }
   if (!join_hives(infos_).ok()) std::abort();
   for (unsigned gpu = 0; gpu < gpus; ++gpu) {
     regions_.push_back(must(Region::create(infos_[gpu])));
-    bars.push_back(regions_.back()->bytes());
+    bars.push_back({.bytes = regions_.back()->bytes(), .reach = VASIC_OFF_VRAM + infos_[gpu].vram_visible_size});
     next_vram_.push_back(0);
   }
   bus_ = std::make_unique<Bus>(GuestRam(ram(), config.ram_low), std::move(bars));

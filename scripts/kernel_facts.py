@@ -29,6 +29,7 @@ AMD = "drivers/gpu/drm/amd/"
 REGISTERS = AMD + "include/asic_reg/"
 # Queue registers whose fields we use; the headers have tens of thousands.
 COMPUTE_REGISTERS = r"(CP_HQD_(PQ_CONTROL|PQ_DOORBELL_CONTROL|IB_CONTROL|ERROR|AQL_CONTROL|VMID)|SQ_INTERRUPT_WORD\w*)__"
+PM4_MACROS = r"PACKET\w*|WRITE_DATA\w*|WR_\w+|WAIT_REG_MEM\w*|INDIRECT_BUFFER_VALID|EVENT_\w+|INT_SEL|DATA_SEL"
 SDMA_REGISTERS = (r"SDMA0_(RLC0|QUEUE0)_(RB_CNTL|IB_CNTL|IB_RPTR|IB_OFFSET|IB_SIZE|SKIP_CNTL|DOORBELL|"
                   r"DOORBELL_OFFSET|CONTEXT_STATUS|VIRTUAL_ADDR)__")
 
@@ -62,10 +63,10 @@ STRUCTS = [
 
 MACROS = [
     Macros("vm", AMD + "amdgpu/amdgpu_vm.h", r"AMDGPU_(PTE|PDE|VM_NORETRY)_\w+"),
-    Macros("cikd", AMD + "amdgpu/cikd.h", r"PACKET\w*|SDMA_\w+|WRITE_DATA\w*|WAIT_REG_MEM\w*|EVENT_\w+|INT_SEL|DATA_SEL"),
-    Macros("vid", AMD + "amdgpu/vid.h", r"PACKET\w*|WRITE_DATA\w*|WAIT_REG_MEM\w*|EVENT_\w+|INT_SEL|DATA_SEL"),
-    Macros("soc15d", AMD + "amdgpu/soc15d.h", r"PACKET\w*|WRITE_DATA\w*|WAIT_REG_MEM\w*|EVENT_\w+|INT_SEL|DATA_SEL"),
-    Macros("nvd", AMD + "amdgpu/nvd.h", r"PACKET\w*|WRITE_DATA\w*|WAIT_REG_MEM\w*|EVENT_\w+|INT_SEL|DATA_SEL"),
+    Macros("cikd", AMD + "amdgpu/cikd.h", PM4_MACROS + r"|SDMA_\w+"),
+    Macros("vid", AMD + "amdgpu/vid.h", PM4_MACROS),
+    Macros("soc15d", AMD + "amdgpu/soc15d.h", PM4_MACROS),
+    Macros("nvd", AMD + "amdgpu/nvd.h", PM4_MACROS),
     Macros("opcodes", AMD + "amdkfd/kfd_pm4_opcodes.h"),
     Macros("irq_vi", AMD + "include/ivsrcid/ivsrcid_vislands30.h"),
     Macros("irq_gfx9", AMD + "include/ivsrcid/gfx/irqsrcs_gfx_9_0.h"),

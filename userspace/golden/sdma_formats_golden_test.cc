@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// SDMA packets that differ by generation, against each generation's header. SDMA 2 and 7 have none in the kernel.
+// SDMA packets that differ by generation, against each generation's header. For SDMA 2 the kernel has opcodes and a few
+// fields only, for SDMA 7 nothing.
 #include <gtest/gtest.h>
 
 #include "golden/facts.h"
@@ -117,6 +118,34 @@ TEST_P(SdmaFormatGolden, opcodes) {
   EXPECT_EQ(sdma::kTimestamp, value("SDMA_OP_TIMESTAMP"));
   EXPECT_EQ(sdma::kSrbmWrite, value("SDMA_OP_SRBM_WRITE"));
   EXPECT_EQ(sdma::kPreExe, value("SDMA_OP_PRE_EXE"));
+}
+
+// cikd.h names bits of the upper half of a header.
+constexpr unsigned kExtraShift = 16;
+
+TEST(SdmaFormat2Golden, opcodes) {
+  EXPECT_EQ(sdma::kCopy, golden::value("cikd/SDMA_OPCODE_COPY"));
+  EXPECT_EQ(sdma::kCopyLinearSubWindow, golden::value("cikd/SDMA_COPY_SUB_OPCODE_LINEAR_SUB_WINDOW"));
+  EXPECT_EQ(sdma::kWrite, golden::value("cikd/SDMA_OPCODE_WRITE"));
+  EXPECT_EQ(sdma::kIndirect, golden::value("cikd/SDMA_OPCODE_INDIRECT_BUFFER"));
+  EXPECT_EQ(sdma::kFence, golden::value("cikd/SDMA_OPCODE_FENCE"));
+  EXPECT_EQ(sdma::kTrap, golden::value("cikd/SDMA_OPCODE_TRAP"));
+  EXPECT_EQ(sdma::kSemaphore, golden::value("cikd/SDMA_OPCODE_SEMAPHORE"));
+  EXPECT_EQ(sdma::kPollRegmem, golden::value("cikd/SDMA_OPCODE_POLL_REG_MEM"));
+  EXPECT_EQ(sdma::kCondExe, golden::value("cikd/SDMA_OPCODE_COND_EXEC"));
+  EXPECT_EQ(sdma::kConstFill, golden::value("cikd/SDMA_OPCODE_CONSTANT_FILL"));
+  EXPECT_EQ(sdma::kPtePde, golden::value("cikd/SDMA_OPCODE_GENERATE_PTE_PDE"));
+  EXPECT_EQ(sdma::kTimestamp, golden::value("cikd/SDMA_OPCODE_TIMESTAMP"));
+  EXPECT_EQ(sdma::kTimestampGet, golden::value("cikd/SDMA_TIMESTAMP_SUB_OPCODE_GET_LOCAL"));
+  EXPECT_EQ(sdma::kTimestampGetGlobal, golden::value("cikd/SDMA_TIMESTAMP_SUB_OPCODE_GET_GLOBAL"));
+  EXPECT_EQ(sdma::kSrbmWrite, golden::value("cikd/SDMA_OPCODE_SRBM_WRITE"));
+}
+
+TEST(SdmaFormat2Golden, fields) {
+  EXPECT_EQ(sdma::kNopCount.put(1), golden::value("cikd/SDMA_NOP_COUNT(1)"));
+  EXPECT_EQ(sdma::kPollFunction.put(1), golden::value("cikd/SDMA_POLL_REG_MEM_EXTRA_FUNC(1)") << kExtraShift);
+  EXPECT_EQ(sdma::kPollMemory.put(1), golden::value("cikd/SDMA_POLL_REG_MEM_EXTRA_M") << kExtraShift);
+  EXPECT_EQ(sdma::kFillSize.put(1), golden::value("cikd/SDMA_CONSTANT_FILL_EXTRA_SIZE(1)") << kExtraShift);
 }
 
 constexpr Generation kGenerations[] = {

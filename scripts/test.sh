@@ -339,6 +339,15 @@ show_machines() {
 		stream_cases "${machine_names[i]}" "${machine_kinds[i]}" replay "$LOGS/machine-${machine_names[i]}.out"
 	done
 	end_tree "$beat"
+	show_matrix
+}
+
+# For people; the cases have been judged.
+show_matrix() {
+	local -a files=("${machine_names[@]/#/$LOGS/machine-}")
+	files=("${files[@]/%/.out}")
+	python3 "$HERE/matrix.py" "${files[@]}" >"$LOGS/matrix.txt" || true
+	sed 's/^/# /' "$LOGS/matrix.txt"
 }
 
 # replay LOG: what a machine has printed, and its status.

@@ -43,6 +43,8 @@ def from_gtest(lines: Iterable[str]) -> Iterator[str]:
     for text in lines:
         begin, end = GTEST_RUN.match(text), GTEST_END.search(text)
         if begin:
+            if running:  # another program begins where the last one crashed
+                yield from unfinished(running, notes)
             running = begin.group(1)
             notes.clear()
         elif end and running:
@@ -55,8 +57,12 @@ def from_gtest(lines: Iterable[str]) -> Iterator[str]:
         else:
             notes.append(text)
     if running:
-        yield line("not ok", running, "did not end")
-        yield from (line("note", note) for note in notes)
+        yield from unfinished(running, notes)
+
+
+def unfinished(case: str, notes: Iterable[str]) -> Iterator[str]:
+    yield line("not ok", case, "did not end")
+    yield from (line("note", note) for note in notes)
 
 
 def from_ctest(lines: Iterable[str]) -> Iterator[str]:

@@ -29,6 +29,11 @@ class Gtest(unittest.TestCase):
         text = ["[ RUN      ] Bo.map", "something"]
         self.assertEqual(cases(ktap.from_gtest(text)), [("not ok", "Bo.map"), ("note", "something")])
 
+    def test_a_case_that_does_not_end_has_failed_also_when_another_program_goes_on(self):
+        text = ["[ RUN      ] Bo.map", "Segmentation fault", "[ RUN      ] Va.map", "[       OK ] Va.map (3 ms)"]
+        self.assertEqual(cases(ktap.from_gtest(text)),
+                         [("not ok", "Bo.map"), ("note", "Segmentation fault"), ("ok", "Va.map")])
+
     def test_an_unfinished_line_before_the_mark_does_no_harm(self):
         text = ["[ RUN      ] Bo.map", "no newline[       OK ] Bo.map (3 ms)"]
         self.assertEqual(cases(ktap.from_gtest(text)), [("ok", "Bo.map")])

@@ -46,6 +46,14 @@ wait_for() {
 	done
 }
 
+# unload_driver SECONDS: amdkfd keeps a process's render node open until a worker has
+# cleaned up behind it, which may be after the process has gone.
+unload_driver() {
+	wait_for "$1" timeout "$1" modprobe -d "$VASIC_MODULES" -r amdgpu 2>/tmp/unload.log ||
+		{ cat /tmp/unload.log >&2 && return 1; }
+	[[ ! -e /sys/module/amdgpu ]]
+}
+
 # gpu_ids: those of this machine, one a line with what tells the GPUs apart.
 gpu_ids() {
 	local node id bank vram

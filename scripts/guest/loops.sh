@@ -18,7 +18,7 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/cases.sh"
 share=$1 programs=$2 reloads=$3 resets=$4
 readonly share programs reloads resets
 # The first rounds fill caches that stay.
-readonly WARM_UP=2 SAMPLE_ROUNDS=10 LOOK_LIMIT_S=20 KFD_LIMIT_S=30
+readonly WARM_UP=2 SAMPLE_ROUNDS=10 LOOK_LIMIT_S=20 KFD_LIMIT_S=30 UNLOAD_LIMIT_S=30
 # What may go without being a leak: of memory at all, of slabs, and for each round.
 # The first one is what it is on a machine that does nothing: it comes and goes.
 readonly SPARE_MEMORY_KIB=32768 SPARE_SLABS_KIB=4096 SPARE_KIB_PER_ROUND=16
@@ -41,8 +41,8 @@ work() {
 
 # The parameters with which the machine loaded it.
 reload() {
-	modprobe -d "$VASIC_MODULES" -r amdgpu || return 1
-	[[ ! -e /sys/module/amdgpu && ! -c /dev/kfd ]] || return 1
+	unload_driver "$UNLOAD_LIMIT_S" || return 1
+	[[ ! -c /dev/kfd ]] || return 1
 	modprobe -d "$VASIC_MODULES" amdgpu vasic=1 || return 1
 	wait_for "$KFD_LIMIT_S" has_gpus
 }

@@ -48,10 +48,6 @@ users_end() {
 	done
 }
 
-unload() {
-	timeout "$UNLOAD_LIMIT_S" modprobe -d "$VASIC_MODULES" -r amdgpu && [[ ! -e /sys/module/amdgpu ]]
-}
-
 no_task_is_stuck() {
 	! grep -l '^State:.D' /proc/[0-9]*/status
 }
@@ -62,7 +58,7 @@ main() {
 	tap "new work is refused" is_refused
 	tap "the programs can be killed" users_end
 	tap "no task is stuck" no_task_is_stuck
-	tap "the driver is unloaded" unload
+	tap "the driver is unloaded" unload_driver "$UNLOAD_LIMIT_S"
 	tap "the machine goes on" bash -c 'for i in {1..20}; do sleep 0 || exit 1; done; echo x >/tmp/x && sync'
 }
 

@@ -263,6 +263,19 @@ Status Client::svm_get(std::uint64_t address, std::uint64_t size, std::span<kfd_
   return svm(KFD_IOCTL_SVM_OP_GET_ATTR, address, size, attributes);
 }
 
+Status Client::set_xnack(bool retry) const {
+  kfd_ioctl_set_xnack_mode_args args{};
+  args.xnack_enabled = retry ? 1 : 0;
+  return call(AMDKFD_IOC_SET_XNACK_MODE, &args, "AMDKFD_IOC_SET_XNACK_MODE");
+}
+
+Result<bool> Client::xnack() const {
+  kfd_ioctl_set_xnack_mode_args args{};
+  args.xnack_enabled = -1;
+  TRY(call(AMDKFD_IOC_SET_XNACK_MODE, &args, "AMDKFD_IOC_SET_XNACK_MODE"));
+  return args.xnack_enabled != 0;
+}
+
 Status Client::enable_runtime() const {
   abi::RuntimeEnableArgs args{.r_debug = 0, .mode_mask = abi::kRuntimeModeEnable, .capabilities_mask = 0};
   return call(abi::kRuntimeEnable, &args, "AMDKFD_IOC_RUNTIME_ENABLE");

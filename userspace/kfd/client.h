@@ -127,6 +127,10 @@ class Client {
   base::Status svm_set(std::uint64_t address, std::uint64_t size,
                        std::span<const kfd_ioctl_svm_attribute> attributes) const;
   base::Status svm_get(std::uint64_t address, std::uint64_t size, std::span<kfd_ioctl_svm_attribute> attributes) const;
+  // Whether the process's faults on absent pages are retried until the driver has mapped them; EBUSY once it has
+  // queues.
+  base::Status set_xnack(bool retry) const;
+  base::Result<bool> xnack() const;
 
   base::Status enable_runtime() const;
   base::Status debug_trap(abi::DebugTrapArgs& args) const;

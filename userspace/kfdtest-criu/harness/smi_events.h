@@ -24,6 +24,8 @@ enum class SmiKind : std::uint32_t {
   kGpuPostReset = 4,
   kMigrateStart = 5,
   kMigrateEnd = 6,
+  kPageFaultStart = 7,
+  kPageFaultEnd = 8,
   kQueueEviction = 9,
   kQueueRestore = 10,
   kUnmapFromGpu = 11,

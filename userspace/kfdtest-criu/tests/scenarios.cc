@@ -9,16 +9,19 @@
 #include <libdrm/amdgpu_drm.h>
 #include <spawn.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <string>
 
+#include "base/mapping.h"
 #include "base/unique_fd.h"
 #include "kfdtest-criu/harness/commands.h"
 #include "kfdtest-criu/harness/kfd_driver.h"
 #include "kfdtest-criu/harness/workload.h"
+#include "kfdtest-criu/tests/injection_scenarios.h"
+#include "kfdtest-criu/tests/stage.h"
 
 extern char** environ;
 
@@ -26,33 +29,6 @@ namespace kfdtest {
 namespace {
 
 constexpr std::uint32_t kAlive = 0xa11e;
-constexpr std::chrono::seconds kEventLimit{20};
-
-struct Stage {
-  Session session;
-  GpuMemory words;
-
-  static base::Result<Stage> open() {
-    ASSIGN_OR_RETURN(Session session, Session::open());
-    if (session.gpus().empty()) return base::Error(ENODEV, "no GPU");
-    ASSIGN_OR_RETURN(GpuMemory words, GpuMemory::allocate(session.gpus().front(), MemoryKind::kGtt, kPageSize));
-    std::fill(words.bytes().begin(), words.bytes().end(), std::byte{0});
-    return Stage{std::move(session), std::move(words)};
-  }
-  [[nodiscard]] const Gpu& gpu() const { return session.gpus().front(); }
-};
-
-base::Status expect_fault(const KfdEvent& event, const Gpu& gpu, std::uint64_t address) {
-  ASSIGN_OR_RETURN(const WaitOutcome outcome, event.wait(kEventLimit));
-  if (outcome != WaitOutcome::kSignaled) return base::Error(ETIME, "no memory exception");
-  const MemoryFault& fault = event.fault();
-  if (fault.address != address)
-    return base::Error(EIO,
-                       "memory exception at " + std::to_string(fault.address) + ", not at " + std::to_string(address));
-  if (fault.gpu_id != gpu.gpu_id) return base::Error(EIO, "memory exception of GPU " + std::to_string(fault.gpu_id));
-  return {};
-}
-
 base::Status memory_fault(QueueKind kind) {
   ASSIGN_OR_RETURN(Stage stage, Stage::open());
   ASSIGN_OR_RETURN(KfdEvent event, KfdEvent::create(stage.gpu(), EventKind::kMemory, ResetMode::kManual));
@@ -189,6 +165,28 @@ base::Status read_only_fault() {
   return {};
 }
 
+// An access that is retried until the driver has said that there is nothing to map: an exception, not a wait for ever.
+enum class Behind : std::uint8_t { kNothing, kForbidden, kMemoryWithoutRetry };
+
+base::Status retried_access(QueueKind kind, Behind behind) {
+  ASSIGN_OR_RETURN(Stage stage, Stage::open());
+  TRY(ioctls_of(stage.gpu()).client().set_xnack(behind != Behind::kMemoryWithoutRetry));
+  ASSIGN_OR_RETURN(KfdEvent event, KfdEvent::create(stage.gpu(), EventKind::kMemory, ResetMode::kManual));
+  ASSIGN_OR_RETURN(RingQueue queue, RingQueue::create(stage.gpu(), kind));
+  // Mapped last, so that nothing else takes the address of what is unmapped again.
+  ASSIGN_OR_RETURN(base::Mapping pages, base::Mapping::anonymous(kPageSize, "pages for XNACK"));
+  const auto address = reinterpret_cast<std::uint64_t>(pages.data());
+  if (behind == Behind::kNothing) pages = base::Mapping();
+  if (behind == Behind::kForbidden && ::mprotect(pages.data(), kPageSize, PROT_NONE) != 0)
+    return base::Error::from_errno(errno, "mprotect");
+  const std::uint32_t word = kAlive;
+  if (kind == QueueKind::kPm4)
+    TRY(queue.submit(Pm4Commands(stage.gpu()).write(address, word).dwords()));
+  else
+    TRY(queue.submit(SdmaCommands(stage.gpu()).write(address, std::span(&word, 1)).dwords()));
+  return expect_fault(event, stage.gpu(), address);
+}
+
 }  // namespace
 
 base::Status run_scenario(std::string_view name) {
@@ -198,10 +196,14 @@ base::Status run_scenario(std::string_view name) {
   if (name == "bad_opcode_report") return bad_opcode_report();
   if (name == "agent_dispatch") return agent_dispatch();
   if (name == "read_only_fault") return read_only_fault();
+  if (name == "retry_no_memory_pm4") return retried_access(QueueKind::kPm4, Behind::kNothing);
+  if (name == "retry_no_memory_sdma") return retried_access(QueueKind::kSdma, Behind::kNothing);
+  if (name == "retry_forbidden") return retried_access(QueueKind::kSdma, Behind::kForbidden);
+  if (name == "no_retry") return retried_access(QueueKind::kSdma, Behind::kMemoryWithoutRetry);
   if (name == "take_vram") return take_vram();
   if (name == "thunk_topology") return thunk_topology();
   if (name == "thunk_workloads") return thunk_workloads();
-  return base::Error(EINVAL, "no scenario " + std::string(name));
+  return run_injection(name);
 }
 
 base::Status spawn_scenario(std::string_view name) {

@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// Each scenario asks for one fault and checks what the program sees of it.
+#include "kfdtest-criu/tests/injection_scenarios.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kfdtest-criu/env/control_port.h"
+#include "kfdtest-criu/harness/commands.h"
+#include "kfdtest-criu/harness/pattern.h"
+#include "kfdtest-criu/harness/smi_events.h"
+#include "kfdtest-criu/harness/step_queue.h"
+#include "kfdtest-criu/tests/scenarios.h"
+#include "kfdtest-criu/tests/stage.h"
+
+namespace kfdtest {
+namespace {
+
+// The driver waits for a preemption up to nine seconds unless it is told otherwise, and then resets.
+constexpr std::chrono::seconds kResetLimit{60};
+constexpr std::chrono::milliseconds kShort{300};
+
+// Before the MES, a scheduler says which compute queue hangs, and the driver resets that one alone.
+bool has_mes(const Gpu& gpu) { return gpu.generation.gfx_level >= 11; }
+
+base::Status fence(RingQueue& queue, QueueKind kind, const Gpu& gpu, std::uint64_t address, std::uint32_t value) {
+  if (kind == QueueKind::kPm4) return queue.submit(Pm4Commands(gpu).fence(address, value).dwords());
+  return queue.submit(SdmaCommands(gpu).fence(address, value).dwords());
+}
+
+// A queue that works, and its name on the GPU, by which it can be told what to do.
+struct NamedQueue {
+  RingQueue queue;
+  std::string name;
+  QueueKind kind;
+
+  // `marker` makes it known among the queues of all processes: how much it has been given.
+  static base::Result<NamedQueue> create(const Stage& stage, ControlPort& port, QueueKind kind, std::size_t marker) {
+    ASSIGN_OR_RETURN(RingQueue queue, RingQueue::create(stage.gpu(), kind));
+    const bool pm4 = kind == QueueKind::kPm4;
+    if (pm4)
+      TRY(queue.submit(Pm4Commands(stage.gpu()).nop(marker).dwords()));
+    else
+      TRY(queue.submit(SdmaCommands(stage.gpu()).nop(marker).dwords()));
+    TRY(queue.wait_idle());
+    const std::uint64_t written = queue.written() * (pm4 ? 1 : sizeof(std::uint32_t));
+    std::string name;
+    ASSIGN_OR_RETURN(const std::vector<QueueStatus> queues, port.queues());
+    for (const QueueStatus& each : queues) {
+      if (each.vmid == 0 || each.packets != (pm4 ? "pm4" : "sdma") || each.wptr != written) continue;
+      if (!name.empty()) return base::Error(EEXIST, name + " and " + each.name + " look the same");
+      name = each.name;
+    }
+    if (name.empty()) return base::Error(ENOENT, "the GPU does not show the queue");
+    return NamedQueue{std::move(queue), std::move(name), kind};
+  }
+  base::Status fence(const Stage& stage, std::size_t offset, std::uint32_t value) {
+    return kfdtest::fence(queue, kind, stage.gpu(), stage.words.gpu_address(offset), value);
+  }
+};
+
+// What the driver tells a process about hangs and resets.
+struct Reports {
+  KfdEvent exception;
+  SmiEvents smi;
+
+  static base::Result<Reports> open(const Gpu& gpu) {
+    ASSIGN_OR_RETURN(KfdEvent exception, KfdEvent::create(gpu, EventKind::kHwException, ResetMode::kManual));
+    ASSIGN_OR_RETURN(SmiEvents smi, SmiEvents::open(gpu, {SmiKind::kGpuPreReset, SmiKind::kGpuPostReset}));
+    return Reports{std::move(exception), std::move(smi)};
+  }
+  [[nodiscard]] base::Status expect_exception(const Gpu& gpu) const {
+    ASSIGN_OR_RETURN(const WaitOutcome outcome, exception.wait(kResetLimit));
+    if (outcome != WaitOutcome::kSignaled) return base::Error(ETIME, "no hardware exception");
+    if (exception.exception().gpu_id != gpu.gpu_id) return base::Error(EIO, "a hardware exception of another GPU");
+    if (!exception.exception().memory_lost) return base::Error(EIO, "the hardware exception says that memory is kept");
+    return {};
+  }
+  // Until the GPU can be used again.
+  base::Status expect_reset(const Gpu& gpu) {
+    ASSIGN_OR_RETURN(const std::string before, smi.wait_for(SmiKind::kGpuPreReset, "", kResetLimit));
+    TRY(expect_exception(gpu));
+    ASSIGN_OR_RETURN(const std::string after, smi.wait_for(SmiKind::kGpuPostReset, "", kResetLimit));
+    return {};
+  }
+};
+
+base::Status expect_ready(ControlPort& port) {
+  ASSIGN_OR_RETURN(const std::string state, port.status("gpu", "state"));
+  return state == "ready" ? base::Status() : base::Error(EIO, "the GPU is " + state);
+}
+
+base::Status every_kind_of_queue_works() {
+  ASSIGN_OR_RETURN(Stage stage, Stage::open());
+  for (const QueueKind kind : {QueueKind::kPm4, QueueKind::kAql, QueueKind::kSdma}) {
+    ASSIGN_OR_RETURN(StepQueue queue, StepQueue::create(stage.gpu(), kind));
+    TRY(queue.submit(2));
+    queue.open(2);
+    TRY(queue.wait_done(2));
+  }
+  ASSIGN_OR_RETURN(GpuMemory vram, GpuMemory::allocate(stage.gpu(), MemoryKind::kVram, 64 * kKiB));
+  ASSIGN_OR_RETURN(RingQueue queue, RingQueue::create(stage.gpu(), QueueKind::kSdma));
+  TRY(queue.submit(SdmaCommands(stage.gpu())
+                       .fill(vram.gpu_address(), vram.size(), 0x600d)
+                       .copy(stage.words.gpu_address(), vram.gpu_address(60 * kKiB), sizeof(std::uint32_t))
+                       .dwords()));
+  return wait_for_word(stage.words, 0, 0x600d);
+}
+
+// The hung queue stops where it was, and nothing but taking it off the hardware shows that it hangs.
+base::Status hang(const Stage& stage, ControlPort& port, NamedQueue& queue) {
+  TRY(port.tell("hang " + queue.name));
+  TRY(queue.fence(stage, 0, 1));
+  if (!stays([&] { return stage.words.load32(0) == 0; })) return base::Error(EIO, "the queue does not hang");
+  return {};
+}
+
+// A MES is asked to take off one queue; older schedulers take off all for each change of the run list.
+base::Status take_off(const Gpu& gpu, NamedQueue& hung, std::optional<RingQueue>& other) {
+  if (!has_mes(gpu)) {
+    other.reset();
+    return {};
+  }
+  return hung.queue.set_percentage(kStopped).ok() ? base::Error(EIO, "a hung queue was taken off") : base::Status();
+}
+
+base::Status hung_compute_queue() {
+  constexpr std::size_t kBystander = 64;
+  ASSIGN_OR_RETURN(Stage stage, Stage::open());
+  ASSIGN_OR_RETURN(ControlPort port, ControlPort::open());
+  ASSIGN_OR_RETURN(Reports reports, Reports::open(stage.gpu()));
+  ASSIGN_OR_RETURN(RingQueue going, RingQueue::create(stage.gpu(), QueueKind::kPm4));
+  ASSIGN_OR_RETURN(RingQueue bystander, RingQueue::create(stage.gpu(), QueueKind::kPm4));
+  ASSIGN_OR_RETURN(NamedQueue hung, NamedQueue::create(stage, port, QueueKind::kPm4, 77));
+  std::optional<RingQueue> other(std::move(going));
+  TRY(hang(stage, port, hung));
+  TRY(take_off(stage.gpu(), hung, other));
+  if (has_mes(stage.gpu())) {
+    TRY(reports.expect_reset(stage.gpu()));
+    return expect_ready(port);
+  }
+  TRY(reports.expect_exception(stage.gpu()));
+  if (reports.smi.wait_for(SmiKind::kGpuPreReset, "", kShort).ok())
+    return base::Error(EIO, "all of the GPU was reset, not the queue alone");
+  TRY(fence(bystander, QueueKind::kPm4, stage.gpu(), stage.words.gpu_address(kBystander), 2));
+  TRY(wait_for_word(stage.words, kBystander, 2));
+  return stage.words.load32(0) == 0 ? base::Status() : base::Error(EIO, "a queue that was reset went on");
+}
+
+base::Status hung_sdma_queue() {
+  ASSIGN_OR_RETURN(Stage stage, Stage::open());
+  ASSIGN_OR_RETURN(ControlPort port, ControlPort::open());
+  ASSIGN_OR_RETURN(Reports reports, Reports::open(stage.gpu()));
+  ASSIGN_OR_RETURN(RingQueue going, RingQueue::create(stage.gpu(), QueueKind::kPm4));
+  ASSIGN_OR_RETURN(NamedQueue hung, NamedQueue::create(stage, port, QueueKind::kSdma, 77));
+  std::optional<RingQueue> other(std::move(going));
+  TRY(hang(stage, port, hung));
+  TRY(take_off(stage.gpu(), hung, other));
+  TRY(reports.expect_reset(stage.gpu()));
+  return expect_ready(port);
+}
+
+// A change that takes a queue off a GPU that does not answer.
+base::Status lose_gpu(const char* command) {
+  ASSIGN_OR_RETURN(Stage stage, Stage::open());
+  ASSIGN_OR_RETURN(ControlPort port, ControlPort::open());
+  ASSIGN_OR_RETURN(Reports reports, Reports::open(stage.gpu()));
+  ASSIGN_OR_RETURN(NamedQueue queue, NamedQueue::create(stage, port, QueueKind::kPm4, 77));
+  TRY(port.tell(command));
+  if (queue.queue.set_percentage(kStopped).ok()) return base::Error(EIO, "a GPU that does not answer took a queue off");
+  TRY(reports.expect_reset(stage.gpu()));
+  TRY(expect_ready(port));
+  ASSIGN_OR_RETURN(const std::string left, port.status("inject", "fail-unmap"));
+  return left == "0" ? base::Status() : base::Error(EIO, "the driver asked for nothing");
+}
+
+base::Status unanswered_unmap() { return lose_gpu("fail-unmap 1"); }
+base::Status hung_gpu() { return lose_gpu("reset"); }
+
+base::Status signal(RingQueue& queue, QueueKind kind, const Gpu& gpu, const KfdEvent& event, std::uint64_t done,
+                    std::uint32_t value) {
+  if (kind == QueueKind::kPm4) return queue.submit(Pm4Commands(gpu).signal(event).fence(done, value).dwords());
+  return queue.submit(SdmaCommands(gpu).signal(event).fence(done, value).dwords());
+}
+
+base::Status lost_interrupt(QueueKind kind) {
+  ASSIGN_OR_RETURN(Stage stage, Stage::open());
+  ASSIGN_OR_RETURN(ControlPort port, ControlPort::open());
+  ASSIGN_OR_RETURN(KfdEvent event, KfdEvent::create(stage.gpu()));
+  ASSIGN_OR_RETURN(RingQueue queue, RingQueue::create(stage.gpu(), kind));
+  TRY(port.tell(kind == QueueKind::kPm4 ? "drop-interrupt 1 eop" : "drop-interrupt 1 trap"));
+  TRY(signal(queue, kind, stage.gpu(), event, stage.words.gpu_address(), 1));
+  TRY(wait_for_word(stage.words, 0, 1));
+  ASSIGN_OR_RETURN(const std::string left, port.status("inject", "drop-interrupt"));
+  if (left != "0") return base::Error(EIO, "no interrupt was dropped");
+  ASSIGN_OR_RETURN(const WaitOutcome without, event.wait(kShort));
+  if (without != WaitOutcome::kTimeout) return base::Error(EIO, "the waiter was woken without an interrupt");
+  TRY(signal(queue, kind, stage.gpu(), event, stage.words.gpu_address(), 2));
+  ASSIGN_OR_RETURN(const WaitOutcome with, event.wait(kEventLimit));
+  return with == WaitOutcome::kSignaled ? base::Status() : base::Error(ETIME, "the next interrupt woke nobody");
+}
+
+base::Status vm_fault(QueueKind kind) {
+  constexpr std::uint64_t kAddress = 0x7654'3000;  // the GPU does not look what is there
+  ASSIGN_OR_RETURN(Stage stage, Stage::open());
+  ASSIGN_OR_RETURN(ControlPort port, ControlPort::open());
+  ASSIGN_OR_RETURN(KfdEvent event, KfdEvent::create(stage.gpu(), EventKind::kMemory, ResetMode::kManual));
+  ASSIGN_OR_RETURN(NamedQueue queue, NamedQueue::create(stage, port, kind, 177));
+  std::array<char, 64> command{};
+  std::snprintf(command.data(), command.size(), "vm-fault %s 0x%llx", queue.name.c_str(),
+                static_cast<unsigned long long>(kAddress));
+  TRY(port.tell(command.data()));
+  TRY(queue.fence(stage, 0, 1));
+  TRY(queue.fence(stage, 64, 1));
+  TRY(expect_fault(event, stage.gpu(), kAddress));
+  if (event.fault().read_only) return base::Error(EIO, "the memory exception of a read says read-only");
+  if (stage.words.load32(0) != 0) return base::Error(EIO, "the packet that faulted was executed");
+  if (!stays([&] { return stage.words.load32(64) == 0; })) return base::Error(EIO, "the queue went on after its fault");
+  return {};
+}
+
+base::Status vm_fault_beside_others(const char* victim) {
+  ASSIGN_OR_RETURN(Stage stage, Stage::open());
+  std::vector<StepQueue> queues;
+  for (const QueueKind kind : {QueueKind::kPm4, QueueKind::kAql, QueueKind::kSdma}) {
+    ASSIGN_OR_RETURN(StepQueue queue, StepQueue::create(stage.gpu(), kind));
+    TRY(queue.submit(4));
+    queue.open(2);
+    TRY(queue.wait_done(2));
+    queues.push_back(std::move(queue));
+  }
+  TRY(spawn_scenario(victim));
+  for (StepQueue& queue : queues) {
+    TRY(queue.expect_done(2));
+    queue.open(4);
+    TRY(queue.expect_done(4));
+  }
+  return {};
+}
+
+base::Status vm_fault_pm4() { return vm_fault(QueueKind::kPm4); }
+base::Status vm_fault_sdma() { return vm_fault(QueueKind::kSdma); }
+base::Status vm_fault_pm4_beside_others() { return vm_fault_beside_others("vm_fault_pm4"); }
+base::Status vm_fault_sdma_beside_others() { return vm_fault_beside_others("vm_fault_sdma"); }
+base::Status lost_interrupt_pm4() { return lost_interrupt(QueueKind::kPm4); }
+base::Status lost_interrupt_sdma() { return lost_interrupt(QueueKind::kSdma); }
+
+// Seconds that a copy takes, as the program sees it.
+struct TimedCopy {
+  RingQueue queue;
+  const Stage* stage;
+  std::uint32_t copies = 0;
+
+  base::Result<double> run(const GpuMemory& to, const GpuMemory& from) {
+    const std::uint64_t begin = monotonic_ns();
+    TRY(queue.submit(SdmaCommands(stage->gpu())
+                         .copy(to.gpu_address(), from.gpu_address(), from.size())
+                         .fence(stage->words.gpu_address(), ++copies)
+                         .dwords()));
+    TRY(wait_for_word(stage->words, 0, copies));
+    return static_cast<double>(monotonic_ns() - begin) / 1e9;
+  }
+};
+
+base::Status slow_link() {
+  constexpr std::size_t kSize = 8 * kMiB;
+  constexpr double kExpected = static_cast<double>(kSize) / 20e6;
+  constexpr std::uint64_t kSeed = 0x11c;
+  ASSIGN_OR_RETURN(Stage stage, Stage::open());
+  ASSIGN_OR_RETURN(ControlPort port, ControlPort::open());
+  ASSIGN_OR_RETURN(GpuMemory vram, GpuMemory::allocate(stage.gpu(), MemoryKind::kVram, kSize));
+  ASSIGN_OR_RETURN(GpuMemory other_vram, GpuMemory::allocate(stage.gpu(), MemoryKind::kVram, kSize));
+  ASSIGN_OR_RETURN(GpuMemory system, GpuMemory::allocate(stage.gpu(), MemoryKind::kGtt, kSize));
+  ASSIGN_OR_RETURN(GpuMemory back, GpuMemory::allocate(stage.gpu(), MemoryKind::kGtt, kSize));
+  ASSIGN_OR_RETURN(RingQueue queue, RingQueue::create(stage.gpu(), QueueKind::kSdma));
+  TimedCopy copy{std::move(queue), &stage};
+  fill_pattern(system.bytes(), kSeed);
+  TRY(port.tell("link 20"));
+  ASSIGN_OR_RETURN(const double in, copy.run(vram, system));
+  ASSIGN_OR_RETURN(const double inside, copy.run(other_vram, vram));
+  ASSIGN_OR_RETURN(const double out, copy.run(back, other_vram));
+  TRY(port.tell("link off"));
+  ASSIGN_OR_RETURN(const double unlimited, copy.run(system, vram));
+  for (const double seconds : {in, out})
+    if (seconds < 0.8 * kExpected || seconds > 3 * kExpected)
+      return base::Error(
+          EIO, "a copy over the link took " + std::to_string(seconds) + " s, not " + std::to_string(kExpected) + " s");
+  for (const double seconds : {inside, unlimited})
+    if (seconds > 0.5 * kExpected)
+      return base::Error(EIO, "a copy that no link limits took " + std::to_string(seconds) + " s");
+  if (find_mismatch(back.bytes(), kSeed).has_value())
+    return base::Error(EIO, "what went over the link is not the same");
+  return {};
+}
+
+// The pages of VRAM that change while `commands` run. What a queue and its driver write anyway is in `always`.
+base::Result<std::vector<std::uint64_t>> pages_written(const Stage& stage, ControlPort& port, RingQueue& queue,
+                                                       SdmaCommands commands, std::span<const std::uint64_t> always) {
+  const std::uint32_t value = stage.words.load32(0) + 1;
+  TRY(queue.submit(commands.fence(stage.words.gpu_address(), value).dwords()));
+  TRY(wait_for_word(stage.words, 0, value));
+  TRY(queue.wait_idle());
+  ASSIGN_OR_RETURN(const std::vector<PageRange> ranges, port.changed_pages());
+  std::vector<std::uint64_t> pages;
+  for (const PageRange& range : ranges)
+    for (std::uint64_t page = range.first; page < range.first + range.count; ++page)
+      if (std::ranges::find(always, page) == always.end()) pages.push_back(page);
+  return pages;
+}
+
+base::Status vram_truth() {
+  constexpr std::size_t kPages = 16;
+  ASSIGN_OR_RETURN(Stage stage, Stage::open());
+  ASSIGN_OR_RETURN(ControlPort port, ControlPort::open());
+  ASSIGN_OR_RETURN(GpuMemory buffer, GpuMemory::allocate(stage.gpu(), MemoryKind::kVram, kPages * kPageSize));
+  ASSIGN_OR_RETURN(GpuMemory copied, GpuMemory::allocate(stage.gpu(), MemoryKind::kGtt, kPages * kPageSize));
+  ASSIGN_OR_RETURN(RingQueue queue, RingQueue::create(stage.gpu(), QueueKind::kSdma));
+  const auto fill = [&](std::initializer_list<std::size_t> pages, std::uint32_t word) {
+    SdmaCommands commands(stage.gpu());
+    for (const std::size_t page : pages) commands.fill(buffer.gpu_address(page * kPageSize), kPageSize, word);
+    return commands;
+  };
+  const auto read = [&] {
+    return SdmaCommands(stage.gpu()).copy(copied.gpu_address(), buffer.gpu_address(), buffer.size());
+  };
+  ASSIGN_OR_RETURN(const auto started, port.request("vram-truth start"));
+  ASSIGN_OR_RETURN(const auto always, pages_written(stage, port, queue, read(), {}));
+  ASSIGN_OR_RETURN(const auto three, pages_written(stage, port, queue, fill({3, 7, 8}, 0xabc), always));
+  if (three.size() != 3) return base::Error(EIO, std::to_string(three.size()) + " pages changed, not 3");
+  ASSIGN_OR_RETURN(const auto one, pages_written(stage, port, queue, fill({7}, 0xdef), always));
+  if (one.size() != 1 || std::ranges::find(three, one.front()) == three.end())
+    return base::Error(EIO, std::to_string(one.size()) + " pages changed, not one of the three");
+  ASSIGN_OR_RETURN(const auto same, pages_written(stage, port, queue, fill({7}, 0xdef), always));
+  ASSIGN_OR_RETURN(const auto none, pages_written(stage, port, queue, read(), always));
+  if (!same.empty() || !none.empty()) return base::Error(EIO, "pages changed that nobody changed");
+  ASSIGN_OR_RETURN(const auto others, pages_written(stage, port, queue, fill({0, 15}, 0x123), always));
+  if (others.size() != 2) return base::Error(EIO, std::to_string(others.size()) + " pages changed, not 2");
+  for (const std::uint64_t page : others)
+    if (std::ranges::find(three, page) != three.end()) return base::Error(EIO, "a page changed that nobody changed");
+  return {};
+}
+
+base::Status submit_additions(RingQueue& queue, const Stage& stage, unsigned count) {
+  Pm4Commands commands(stage.gpu());
+  for (unsigned i = 0; i < count; ++i) commands.atomic_add64(stage.words.gpu_address(), 1);
+  return queue.submit(commands.dwords());
+}
+
+base::Status paused_user() {
+  constexpr unsigned kCount = 3;
+  ASSIGN_OR_RETURN(Stage stage, Stage::open());
+  ASSIGN_OR_RETURN(ControlPort port, ControlPort::open());
+  ASSIGN_OR_RETURN(RingQueue queue, RingQueue::create(stage.gpu(), QueueKind::kPm4));
+  TRY(port.tell("pause user"));
+  TRY(submit_additions(queue, stage, kCount));
+  // The driver maps memory and makes queues meanwhile.
+  {
+    ASSIGN_OR_RETURN(GpuMemory vram, GpuMemory::allocate(stage.gpu(), MemoryKind::kVram, kMiB));
+    ASSIGN_OR_RETURN(RingQueue other, RingQueue::create(stage.gpu(), QueueKind::kSdma));
+  }
+  if (!stays([&] { return stage.words.load64(0) == 0; })) return base::Error(EIO, "a paused queue went on");
+  TRY(port.tell("resume"));
+  return wait_for_word(stage.words, 0, kCount);
+}
+
+// One packet of the queue; those of the driver's rings do not count.
+base::Status step(ControlPort& port, const std::string& name) {
+  constexpr unsigned kMostOfOthers = 64;
+  for (unsigned i = 0; i < kMostOfOthers; ++i) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> lines, port.request("step"));
+    if (lines.empty()) return base::Error(ENOENT, "there is no packet left");
+    if (lines.front() == "step queue=" + name) return {};
+  }
+  return base::Error(EIO, "only others were stepped");
+}
+
+base::Status stepped() {
+  constexpr unsigned kCount = 4;
+  ASSIGN_OR_RETURN(Stage stage, Stage::open());
+  ASSIGN_OR_RETURN(ControlPort port, ControlPort::open());
+  ASSIGN_OR_RETURN(NamedQueue named, NamedQueue::create(stage, port, QueueKind::kPm4, 77));
+  TRY(port.tell("pause"));
+  TRY(submit_additions(named.queue, stage, kCount));
+  if (!stays([&] { return stage.words.load64(0) == 0; })) return base::Error(EIO, "a paused GPU went on");
+  for (unsigned done = 1; done <= kCount; ++done) {
+    TRY(step(port, named.name));
+    if (stage.words.load64(0) != done)
+      return base::Error(EIO,
+                         std::to_string(stage.words.load64(0)) + " packets were executed, not " + std::to_string(done));
+  }
+  if (step(port, named.name).ok()) return base::Error(EIO, "the queue executed more packets than it has");
+  TRY(port.tell("resume"));
+  TRY(submit_additions(named.queue, stage, 1));
+  return wait_for_word(stage.words, 0, kCount + 1);
+}
+
+}  // namespace
+
+base::Status run_injection(std::string_view name) {
+  static const std::map<std::string_view, base::Status (*)()> scenarios = {
+      {"every_kind_of_queue_works", every_kind_of_queue_works},
+      {"hung_compute_queue", hung_compute_queue},
+      {"hung_sdma_queue", hung_sdma_queue},
+      {"unanswered_unmap", unanswered_unmap},
+      {"hung_gpu", hung_gpu},
+      {"lost_interrupt_pm4", lost_interrupt_pm4},
+      {"lost_interrupt_sdma", lost_interrupt_sdma},
+      {"vm_fault_pm4", vm_fault_pm4},
+      {"vm_fault_sdma", vm_fault_sdma},
+      {"vm_fault_pm4_beside_others", vm_fault_pm4_beside_others},
+      {"vm_fault_sdma_beside_others", vm_fault_sdma_beside_others},
+      {"slow_link", slow_link},
+      {"vram_truth", vram_truth},
+      {"paused_user", paused_user},
+      {"stepped", stepped},
+  };
+  const auto found = scenarios.find(name);
+  return found != scenarios.end() ? found->second() : base::Error(EINVAL, "no scenario " + std::string(name));
+}
+
+}  // namespace kfdtest

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// XNACK: memory that nobody registered. An access of the GPU to an absent page is retried until the driver has brought
+// the page, perhaps into VRAM, or has said that there is none.
+#include <sys/mman.h>
+
+#include <cerrno>
+
+#include "base/mapping.h"
+#include "kfdtest-criu/env/test_listener.h"
+#include "kfdtest-criu/harness/commands.h"
+#include "kfdtest-criu/harness/kfd_driver.h"
+#include "kfdtest-criu/harness/pattern.h"
+#include "kfdtest-criu/harness/smi_events.h"
+#include "kfdtest-criu/tests/scenarios.h"
+
+namespace kfdtest {
+namespace {
+
+constexpr std::size_t kSize = 3 * kMiB;  // more than the driver brings at once
+constexpr std::uint64_t kSeed = 0xac4;
+// enum KFD_MIGRATE_TRIGGERS, the last field of a migration's line
+constexpr const char* kByGpuFault = " 1";
+constexpr const char* kByCpuFault = " 2";
+
+class XnackTest : public GpuTest {
+ protected:
+  void SetUp() override {
+    ASSERT_NO_FATAL_FAILURE(GpuTest::SetUp());
+    if (!gpu().has_svm() || !client().set_xnack(true).ok()) GTEST_SKIP() << "the driver offers no XNACK for this chip";
+    ASSERT_OK_AND_ASSIGN(pages_, base::Mapping::anonymous(kSize, "pages for XNACK"));
+  }
+  void TearDown() override {
+    pages_ = base::Mapping();
+    if (!IsSkipped()) EXPECT_OK(client().set_xnack(false));  // as a process begins
+  }
+  static const kfd::Client& client() { return ioctls_of(gpu()).client(); }
+  [[nodiscard]] std::span<std::byte> pages() const { return pages_.bytes(); }
+  [[nodiscard]] std::uint64_t address() const { return reinterpret_cast<std::uint64_t>(pages_.data()); }
+  [[nodiscard]] base::Status prefer_vram() const {
+    const kfd_ioctl_svm_attribute attribute[] = {{KFD_IOCTL_SVM_ATTR_PREFERRED_LOC, gpu().gpu_id}};
+    return client().svm_set(address(), kSize, attribute);
+  }
+
+  [[nodiscard]] base::Status gpu_reads(std::uint64_t seed) const {
+    ASSIGN_OR_RETURN(GpuMemory target, GpuMemory::allocate(gpu(), MemoryKind::kGtt, kSize));
+    TRY(copy(target.gpu_address(), address()));
+    if (const auto at = find_mismatch(target.bytes(), seed))
+      return base::Error(EIO, "the GPU reads something else at " + std::to_string(*at));
+    return {};
+  }
+  [[nodiscard]] base::Status gpu_writes(std::uint64_t seed) const {
+    ASSIGN_OR_RETURN(GpuMemory source, GpuMemory::allocate(gpu(), MemoryKind::kGtt, kSize));
+    fill_pattern(source.bytes(), seed);
+    return copy(address(), source.gpu_address());
+  }
+
+ private:
+  static base::Status copy(std::uint64_t destination, std::uint64_t source) {
+    ASSIGN_OR_RETURN(RingQueue queue, RingQueue::create(gpu(), QueueKind::kSdma));
+    ASSIGN_OR_RETURN(GpuMemory fence, GpuMemory::allocate(gpu(), MemoryKind::kGtt, kPageSize));
+    fence.store32(0, 0);
+    TRY(queue.submit(SdmaCommands(gpu()).copy(destination, source, kSize).fence(fence.gpu_address(), 1).dwords()));
+    return wait_for_word(fence, 0, 1);
+  }
+
+  base::Mapping pages_;
+};
+
+TEST_F(XnackTest, the_gpu_reads_memory_that_nobody_registered) {
+  fill_pattern(pages(), kSeed);
+  ASSERT_OK_AND_ASSIGN(SmiEvents events, SmiEvents::open(gpu(), {SmiKind::kPageFaultStart, SmiKind::kPageFaultEnd}));
+  EXPECT_OK(gpu_reads(kSeed));
+  EXPECT_OK(events.wait_for(SmiKind::kPageFaultStart));
+  EXPECT_OK(events.wait_for(SmiKind::kPageFaultEnd));
+}
+
+TEST_F(XnackTest, the_gpu_is_the_first_to_write_to_memory) {
+  ASSERT_OK(gpu_writes(kSeed));
+  EXPECT_EQ(find_mismatch(pages(), kSeed), std::nullopt);
+  EXPECT_OK(gpu_reads(kSeed));
+}
+
+TEST_F(XnackTest, queues_of_all_kinds_wait_for_the_same_page) {
+  ASSERT_OK_AND_ASSIGN(RingQueue pm4, RingQueue::create(gpu(), QueueKind::kPm4));
+  ASSERT_OK_AND_ASSIGN(RingQueue sdma, RingQueue::create(gpu(), QueueKind::kSdma));
+  const std::uint32_t word = 0x5d3a;
+  ASSERT_OK(pm4.submit(Pm4Commands(gpu()).write(address(), 0x9304).dwords()));
+  ASSERT_OK(sdma.submit(SdmaCommands(gpu()).write(address() + 64, std::span(&word, 1)).dwords()));
+  auto* const words = reinterpret_cast<const volatile std::uint32_t*>(pages().data());
+  EXPECT_TRUE(wait_until([&] { return words[0] == 0x9304 && words[16] == word; }))
+      << std::hex << words[0] << " and " << words[16];
+}
+
+TEST_F(XnackTest, a_range_that_prefers_vram_goes_there_when_the_gpu_touches_it) {
+  fill_pattern(pages(), kSeed);
+  ASSERT_OK_AND_ASSIGN(SmiEvents events, SmiEvents::open(gpu(), {SmiKind::kMigrateStart, SmiKind::kMigrateEnd}));
+  ASSERT_OK(prefer_vram());
+  EXPECT_FALSE(events.wait_for(SmiKind::kMigrateStart, "", kQuietPeriod).ok()) << "nobody has touched it yet";
+  ASSERT_OK(gpu_reads(kSeed));
+  EXPECT_OK(events.wait_for(SmiKind::kMigrateEnd, kByGpuFault));
+  ASSERT_OK(gpu_writes(kSeed + 1));
+  EXPECT_EQ(find_mismatch(pages(), kSeed + 1), std::nullopt);
+  EXPECT_OK(events.wait_for(SmiKind::kMigrateEnd, kByCpuFault));
+  EXPECT_OK(gpu_reads(kSeed + 1));
+}
+
+TEST_F(XnackTest, a_page_that_is_taken_from_the_gpu_comes_back_without_an_eviction) {
+  fill_pattern(pages(), kSeed);
+  ASSERT_OK(gpu_reads(kSeed));
+  ASSERT_OK_AND_ASSIGN(SmiEvents events, SmiEvents::open(gpu(), {SmiKind::kQueueEviction, SmiKind::kPageFaultEnd}));
+  // One that could be evicted.
+  ASSERT_OK_AND_ASSIGN(const RingQueue queue, RingQueue::create(gpu(), QueueKind::kPm4));
+  for (std::uint64_t round = 1; round <= 3; ++round) {
+    ASSERT_EQ(::madvise(pages().data(), kSize, MADV_DONTNEED), 0);
+    fill_pattern(pages(), kSeed + round);
+    ASSERT_OK(gpu_reads(kSeed + round));
+    EXPECT_OK(events.wait_for(SmiKind::kPageFaultEnd));
+  }
+  EXPECT_FALSE(events.wait_for(SmiKind::kQueueEviction, "", kQuietPeriod).ok());
+}
+
+TEST_F(XnackTest, the_mode_is_what_was_set_and_stays_while_there_are_queues) {
+  ASSERT_OK(client().set_xnack(false));
+  ASSERT_OK_AND_ASSIGN(const bool off, client().xnack());
+  EXPECT_FALSE(off);
+  ASSERT_OK(client().set_xnack(true));
+  ASSERT_OK_AND_ASSIGN(const bool on, client().xnack());
+  EXPECT_TRUE(on);
+  ASSERT_OK_AND_ASSIGN(const RingQueue queue, RingQueue::create(gpu(), QueueKind::kPm4));
+  EXPECT_FALSE(client().set_xnack(false).ok());
+}
+
+// Of each of these a process dies; this one's memory is still good.
+TEST_F(XnackTest, an_address_without_memory_is_an_exception_for_sdma) {
+  EXPECT_OK(spawn_scenario("retry_no_memory_sdma"));
+  EXPECT_OK(gpu_writes(kSeed));
+}
+
+TEST_F(XnackTest, an_address_without_memory_is_an_exception_for_pm4) {
+  EXPECT_OK(spawn_scenario("retry_no_memory_pm4"));
+  EXPECT_OK(gpu_writes(kSeed));
+}
+
+TEST_F(XnackTest, memory_that_the_program_may_not_write_is_an_exception) {
+  EXPECT_OK(spawn_scenario("retry_forbidden"));
+}
+
+TEST_F(XnackTest, without_retries_good_memory_that_is_not_mapped_is_an_exception) {
+  EXPECT_OK(spawn_scenario("no_retry"));
+}
+
+}  // namespace
+}  // namespace kfdtest

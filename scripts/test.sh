@@ -39,6 +39,10 @@ readonly GPU_VRAM=256M GPU_COUNT=2
 readonly ROCM_CHIPS=' gfx701 gfx803 gfx900 gfx906 gfx908 gfx90a gfx1010 gfx1030 '
 # Of the driver's limits for jobs: milliseconds.
 readonly HANG_LIMIT_MS=2000
+# Of the driver for a preemption; longer than the scheduler's own for a queue (KFD_UNMAP_LATENCY_MS).
+readonly PREEMPTION_LIMIT_MS=6000
+# One for each way to schedule queues: HWS, MES; and one whose faults may be retried.
+readonly FAULT_CHIPS=(gfx906 gfx1100 gfx90a)
 # 200 and 50 with `make soak`.
 readonly RELOADS=5 RESETS=5
 # A virtual machine's memory, and what this machine wants for itself: MiB.
@@ -255,7 +259,7 @@ start_chip() {
 		cases+=("rocminfo:$chip:$GPU_COUNT")
 	fi
 	start_guest "$kernel-$chip" --kernel "$kernel" "${gpus[@]}" --env "KFDTEST_CHIP=$chip" -- \
-		"${cases[@]}" debugfs stress kfdtest 'drmtest:-*HangTest*'
+		"${cases[@]}" debugfs stress 'kfdtest:-InjectionTest.*:XnackTest.*' 'drmtest:-*HangTest*:*InjectionTest*'
 }
 
 # start_variants KERNEL: what is not a matter of the chip alone.
@@ -281,6 +285,14 @@ start_variants() {
 		--gpu "gfx90a,vram=$GPU_VRAM" --env KFDTEST_CHIP=gfx90a -- 'kfdtest:Memory*:Svm*:*/BoTest.*:*/RingQueueTest.*-*two_gpus*' 'drmtest:*VaTest*:*CsTest*'
 	start_guest "$kernel-hangs" --kernel "$kernel" --param "lockup_timeout=$HANG_LIMIT_MS" \
 		--gpu "gfx906,vram=$GPU_VRAM" --gpu "gfx1030,vram=$GPU_VRAM" -- 'drmtest:*HangTest*'
+	# Each chip alone: some of these faults reset the GPU.
+	for chip in "${FAULT_CHIPS[@]}"; do
+		start_guest "$kernel-faults-$chip" --kernel "$kernel" --gpu "$chip,vram=$GPU_VRAM" \
+			--param "lockup_timeout=$HANG_LIMIT_MS" --param "queue_preemption_timeout_ms=$PREEMPTION_LIMIT_MS" \
+			--env "KFDTEST_CHIP=$chip" -- 'kfdtest:InjectionTest.*'
+	done
+	start_guest "$kernel-xnack" --kernel "$kernel" --gpu "gfx90a,xnack=1,vram=$GPU_VRAM" \
+		--gpu "gfx90a,xnack=1,vram=$GPU_VRAM" --env KFDTEST_CHIP=gfx90a -- 'kfdtest:SvmTest.*:XnackTest.*'
 	start_machine "$kernel-loops" ktap "$HERE/guest-loops.sh" --kernel "$kernel" --reloads "$RELOADS" \
 		--resets "$RESETS" gfx906 gfx1010 gfx1100
 	start_machine "$kernel-loss" ktap "$HERE/guest-loops.sh" --loss --kernel "$kernel" gfx906 gfx1100

@@ -79,7 +79,7 @@ void ComputeRing::report_rptr() {
 QueueResult<PacketStatus> ComputeRing::execute_next(Budget& budget) {
   if (ib_.has_value()) return execute_ib(budget);
   if (rptr_ == wptr_) return PacketStatus::kWait;
-  ASSIGN_OR_RETURN(const PacketStatus status, executor_.execute_at(ring_, rptr_, wptr_ - rptr_, budget));
+  ASSIGN_OR_RETURN(const PacketStatus status, execute_at(ring_, rptr_, wptr_ - rptr_, budget));
   if (status == PacketStatus::kDone) rptr_ += executor_.packet_dwords();
   if (status == PacketStatus::kEnterIb) {
     const pm4::IndirectBuffer& next = executor_.next_ib();
@@ -96,7 +96,7 @@ QueueResult<PacketStatus> ComputeRing::execute_ib(Budget& budget) {
     return PacketStatus::kDone;
   }
   ASSIGN_OR_RETURN(const PacketStatus status,
-                   executor_.execute_at(ib_->source(), ib_->offset, ib_->dwords - ib_->offset, budget));
+                   execute_at(ib_->source(), ib_->offset, ib_->dwords - ib_->offset, budget));
   if (status == PacketStatus::kDone) ib_->offset += static_cast<std::uint32_t>(executor_.packet_dwords());
   if (status == PacketStatus::kEnterIb) {
     const pm4::IndirectBuffer& next = executor_.next_ib();
@@ -104,6 +104,16 @@ QueueResult<PacketStatus> ComputeRing::execute_ib(Budget& budget) {
     ib_ = ActiveIb{ib_->vmid, next.addr, next.dwords, 0};
   }
   return status;
+}
+
+QueueResult<PacketStatus> ComputeRing::execute_at(const WordSource& source, std::uint64_t pos, std::uint64_t available,
+                                                  Budget& budget) {
+  if (auto injected = injected_fault(source.vmid, source.address(pos)); !injected.ok()) {
+    // fail() goes behind this packet, not behind one as long as the packet before it.
+    TRY(executor_.look_at(source, pos));
+    return injected.error();
+  }
+  return executor_.execute_at(source, pos, available, budget);
 }
 
 void ComputeRing::fail(const QueueError& error) {

@@ -35,6 +35,8 @@ class ComputeRing final : public PacketQueue {
   void report_rptr() override;
   QueueResult<PacketStatus> execute_next(Budget& budget) override;
   QueueResult<PacketStatus> execute_ib(Budget& budget);
+  QueueResult<PacketStatus> execute_at(const WordSource& source, std::uint64_t pos, std::uint64_t available,
+                                       Budget& budget);
   void fail(const QueueError& error) override;
   void report_error(const QueueError& error);
   [[nodiscard]] unsigned vmid() const { return ib_.has_value() ? ib_->vmid : 0; }

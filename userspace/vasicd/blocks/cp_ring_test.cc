@@ -103,6 +103,45 @@ TEST_P(ComputeRings, a_bad_packet_or_a_fault_is_skipped) {
   EXPECT_EQ(rig.memory.get<std::uint32_t>(kDst), 7u);
 }
 
+TEST_P(ComputeRings, a_vm_fault_on_demand_skips_one_packet_however_long_the_one_before_was) {
+  constexpr GpuAddr kAsked = 0xdead000;
+  Words w;
+  pm4::nop(w, 9);
+  submit(w);
+  rig.controls.fault("compute0", kAsked);
+  w.clear();
+  pm4::write_data(w, kDst, 1);
+  pm4::write_data(w, kDst + 4, 2);
+  submit(w);
+  ASSERT_EQ(rig.interrupts.faults.size(), 1u);
+  EXPECT_EQ(rig.interrupts.faults[0].fault.va, kAsked);
+  EXPECT_TRUE(rig.interrupts.raised.empty()) << "what is left is packets";
+  EXPECT_EQ(rig.memory.get<std::uint32_t>(kDst), 0u);
+  EXPECT_EQ(rig.memory.get<std::uint32_t>(kDst + 4), 2u);
+  EXPECT_EQ(rig.memory.get<std::uint64_t>(q.rptr_word), q.wptr);
+}
+
+TEST_P(ComputeRings, a_vm_fault_on_demand_may_hit_a_buffer) {
+  Words ib;
+  pm4::write_data(ib, kDst, 5);
+  pm4::write_data(ib, kDst + 4, 6);
+  rig.controls.run(Running::kNothing);
+  Words w;
+  pm4::indirect_buffer(w, rig.put_words(ib), static_cast<std::uint32_t>(ib.size()), false, 11);
+  fence(w, kDst + 8, 7);
+  submit(w);
+  rig.engines->step_packet();  // enters the buffer
+  rig.engines->step_packet();  // its first packet
+  rig.controls.fault("compute0", std::nullopt);
+  rig.controls.run(Running::kAll);
+  rig.run();
+  ASSERT_EQ(rig.interrupts.faults.size(), 1u);
+  EXPECT_EQ(rig.interrupts.faults[0].fault.vmid, 11u);
+  EXPECT_EQ(rig.memory.get<std::uint32_t>(kDst), 5u);
+  EXPECT_EQ(rig.memory.get<std::uint32_t>(kDst + 4), 0u);
+  EXPECT_EQ(rig.memory.get<std::uint64_t>(kDst + 8), 7u);
+}
+
 TEST_P(ComputeRings, a_wait_without_end_is_ended_by_a_reset) {
   Words w;
   pm4::wait_reg_mem(w, {.addr = kSrc, .reference = 1});

@@ -18,15 +18,20 @@ QueueError bad_packet(WordView packet) { return {QueueError::Kind::kBadPacket, {
 
 }  // namespace
 
-QueueResult<PacketStatus> Pm4Executor::execute_at(const WordSource& source, std::uint64_t pos, std::uint64_t available,
-                                                  Budget& budget) {
-  vmid_ = source.vmid;
+QueueResult<void> Pm4Executor::look_at(const WordSource& source, std::uint64_t pos) {
   packet_dwords_ = 0;
   packet_.resize(1);
   TRY(lift(fetch_words(context_.memory, source, pos, std::span(packet_).first(1))));
+  packet_dwords_ = pm4::decode_header(packet_.front()).dwords;
+  return {};
+}
+
+QueueResult<PacketStatus> Pm4Executor::execute_at(const WordSource& source, std::uint64_t pos, std::uint64_t available,
+                                                  Budget& budget) {
+  vmid_ = source.vmid;
+  TRY(look_at(source, pos));
   const std::uint32_t header = packet_.front();
-  const std::size_t dwords = pm4::decode_header(header).dwords;
-  packet_dwords_ = dwords;
+  const std::size_t dwords = packet_dwords_;
   // A ring may still grow; an IB, or what cannot fit its ring, may not.
   const bool final = source.mask == WordSource::kLinear;
   if (dwords > available) {

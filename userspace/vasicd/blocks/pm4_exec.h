@@ -34,7 +34,9 @@ class Pm4Executor {
   // replaces the current buffer. kMore: call again for the same packet.
   QueueResult<PacketStatus> execute_at(const WordSource& source, std::uint64_t pos, std::uint64_t available,
                                        Budget& budget);
-  // How far the next packet is from the one that was executed last; 0: its header could not be read.
+  // Reads no more of the packet at `pos` than its length, for packet_dwords().
+  QueueResult<void> look_at(const WordSource& source, std::uint64_t pos);
+  // How far the next packet is from the one that was executed or looked at last; 0: its header could not be read.
   [[nodiscard]] std::size_t packet_dwords() const { return packet_dwords_; }
   [[nodiscard]] const packets::pm4::IndirectBuffer& next_ib() const { return next_ib_; }
   // A packet has been done in part and must be executed again before the queue may be saved.

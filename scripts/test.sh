@@ -289,7 +289,7 @@ start_variants() {
 	for chip in "${FAULT_CHIPS[@]}"; do
 		start_guest "$kernel-faults-$chip" --kernel "$kernel" --gpu "$chip,vram=$GPU_VRAM" \
 			--param "lockup_timeout=$HANG_LIMIT_MS" --param "queue_preemption_timeout_ms=$PREEMPTION_LIMIT_MS" \
-			--env "KFDTEST_CHIP=$chip" -- 'kfdtest:InjectionTest.*'
+			--env "KFDTEST_CHIP=$chip" -- 'kfdtest:InjectionTest.*' 'drmtest:*InjectionTest*'
 	done
 	start_guest "$kernel-xnack" --kernel "$kernel" --gpu "gfx90a,xnack=1,vram=$GPU_VRAM" \
 		--gpu "gfx90a,xnack=1,vram=$GPU_VRAM" --env KFDTEST_CHIP=gfx90a -- 'kfdtest:SvmTest.*:XnackTest.*'

@@ -4,12 +4,8 @@
 // Contexts, and what they say after a hang. The tests named HangTest hang a ring until the driver's time limit for jobs
 // is over, so they want a small one (amdgpu.lockup_timeout), and they reset the GPU under everyone else.
 #include <cerrno>
-#include <fstream>
-#include <thread>
 
-#include "drmtest/env/gpu_test.h"
-#include "drmtest/harness/buffer.h"
-#include "drmtest/harness/submit.h"
+#include "drmtest/tests/recovery.h"
 
 namespace drmtest {
 namespace {
@@ -90,53 +86,16 @@ TEST_P(ContextTest, a_context_may_go_while_its_job_runs) {
   ASSERT_OK(submitter.run({}, nop.nop()));
 }
 
-class HangTest : public GpuTest {
+class HangTest : public RecoveryTest {
  protected:
-  static constexpr Nanoseconds kHangLimit = std::chrono::seconds(60);
-
-  void SetUp() override {
-    ASSERT_NO_FATAL_FAILURE(GpuTest::SetUp());
-    ASSERT_OK_AND_ASSIGN(Buffer page, Buffer::create(device(), gtt(kPage)));
-    page_.emplace(std::move(page));
-  }
-  void TearDown() override { page_.reset(); }
-
   // Submits what never ends and waits until the driver has ended it.
   void hang(const Context& context, unsigned ip) {
     ASSERT_OK_AND_ASSIGN(Submitter submitter, Submitter::create(device(), context));
     Commands commands(device(), ip);
-    commands.wait_equal(page_->address(), 1);
-    ASSERT_OK_AND_ASSIGN(const amdgpu_cs_fence fence, submitter.submit({.ip = ip, .bos = {page_->handle()}}, commands));
-    // After a reset the fence has an error, which some ways of waiting return.
-    const auto ended = wait(fence, kHangLimit);
-    EXPECT_TRUE(!ended.ok() || *ended) << "the job was not ended";
-    wait_for_reset(context);
+    commands.wait_equal(page().address(), 1);
+    ASSERT_OK_AND_ASSIGN(const amdgpu_cs_fence fence, submitter.submit({.ip = ip, .bos = {page().handle()}}, commands));
+    expect_ended_by_reset(context, fence);
   }
-  void wait_for_reset(const Context& context) const {
-    const std::int64_t end = from_now(kHangLimit);
-    while (from_now(Nanoseconds(0)) < end) {
-      ASSERT_OK_AND_ASSIGN(const std::uint64_t flags, context.reset_flags());
-      if ((flags & AMDGPU_CTX_QUERY2_FLAGS_RESET) != 0 && (flags & kResetInProgress) == 0) return;
-      std::this_thread::yield();
-    }
-    FAIL() << "no reset";
-  }
-  void expect_work(const Context& context, unsigned ip, std::uint32_t value) {
-    ASSERT_OK_AND_ASSIGN(Submitter submitter, Submitter::create(device(), context));
-    Commands write(device(), ip);
-    write.write(page_->address(8), value);
-    ASSERT_OK(submitter.run({.ip = ip, .bos = {page_->handle()}}, write));
-    EXPECT_EQ(page_->load(2), value);
-  }
-  [[nodiscard]] std::vector<unsigned> engines() const {
-    std::vector<unsigned> found = {AMDGPU_HW_IP_DMA};
-    if (device().rings(AMDGPU_HW_IP_COMPUTE) != 0) found.push_back(AMDGPU_HW_IP_COMPUTE);
-    return found;
-  }
-  static constexpr std::uint64_t kResetInProgress = 1U << 5;  // AMDGPU_CTX_QUERY2_FLAGS_RESET_IN_PROGRESS
-
- private:
-  std::optional<Buffer> page_;
 };
 
 TEST_P(HangTest, a_hung_ring_is_reset_and_a_new_context_works) {

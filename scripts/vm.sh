@@ -47,7 +47,7 @@ readonly FIRST_SLOT=0x10 LAST_SLOT=0x1f MAX_SOCKET_DIR=80
 readonly SPARE_MIB=256 DEFAULT_VRAM_MIB=1024
 # Taint bits that only a fault sets: machine check, bad page, oops, warn, lockup.
 readonly TAINT_FAULTS=$((1 << 4 | 1 << 5 | 1 << 7 | 1 << 9 | 1 << 14))
-readonly SPLAT='WARNING:|BUG:|Oops|KASAN|UBSAN|KCSAN|general protection fault|possible (circular|recursive) locking|inconsistent lock state|suspicious RCU usage|INFO: task .* blocked|unreferenced object'
+readonly SPLAT='WARNING:|BUG:|Oops|KASAN|UBSAN|KCSAN|general protection fault|possible (circular|recursive) locking|inconsistent lock state|suspicious RCU usage|INFO: task .* blocked|rcu: INFO: rcu_\S+ (self-)?detected|unreferenced object'
 
 # What was asked for.
 kernel=stock mem_mib=2048 smp=2 limit_s=120 name='' trace=0 driver=1 lossy=0 bzimage='' modules=''

@@ -120,6 +120,11 @@ case_a_lockdep_report_fails_the_run() {
 	expect_status 1 && expect_file err 'kernel complained'
 }
 
+case_a_stall_of_rcu_fails_the_run() {
+	vm -- bash -c 'echo "rcu: INFO: rcu_preempt self-detected stall on CPU" >/dev/kmsg'
+	expect_status 1 && expect_file err 'kernel complained'
+}
+
 # interrupted_run SIGNAL: start vm.sh, wait for QEMU, send the signal.
 interrupted_run() {
 	local pid pids qemu='' end=$((SECONDS + 30))

@@ -50,7 +50,7 @@ wait_for() {
 # cleaned up behind it, which may be after the process has gone.
 unload_driver() {
 	wait_for "$1" timeout "$1" modprobe -d "$VASIC_MODULES" -r amdgpu 2>/tmp/unload.log ||
-		{ cat /tmp/unload.log >&2 && return 1; }
+		{ tail -n 1 /tmp/unload.log >&2 && return 1; }
 	[[ ! -e /sys/module/amdgpu ]]
 }
 

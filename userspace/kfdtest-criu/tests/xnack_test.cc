@@ -33,7 +33,9 @@ class XnackTest : public GpuTest {
   }
   void TearDown() override {
     pages_ = base::Mapping();
-    if (!IsSkipped()) EXPECT_OK(client().set_xnack(false));  // as a process begins
+    if (!IsSkipped()) {
+      EXPECT_OK(client().set_xnack(false));  // as a process begins
+    }
   }
   static const kfd::Client& client() { return ioctls_of(gpu()).client(); }
   [[nodiscard]] std::span<std::byte> pages() const { return pages_.bytes(); }

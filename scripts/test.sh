@@ -34,6 +34,10 @@ readonly TIERS=(lint unit vm series guest e2e)
 readonly KERNELS=(stock criu)
 # The first chip is tested on both kernels, the others on the last one.
 readonly CHIPS=(gfx906 gfx701 gfx803 gfx900 gfx908 gfx90a gfx942 gfx1010 gfx1030 gfx1100 gfx1201)
+# One of each of the driver's ways to load a queue by hand; gfx701 always does.
+readonly NO_HWS_CHIPS=(gfx803 gfx906 gfx1030)
+readonly NO_HWS_TESTS='*Queue*:*/EvictionTest.*:Aql*:Pm4*:Event*:Memory*:*/BoTest.*'\
+'-*more_queues_than_the_hardware*:*a_hundred_queues*:*gws*'
 readonly GPU_VRAM=256M GPU_COUNT=2
 # What Debian's ROCm 5.2 knows.
 readonly ROCM_CHIPS=' gfx701 gfx803 gfx900 gfx906 gfx908 gfx90a gfx1010 gfx1030 '
@@ -273,9 +277,11 @@ start_variants() {
 	start_guest "$kernel-all-chips" --kernel "$kernel" "${all[@]}" -- \
 		"${sysfs[@]}" 'drmtest:*InfoTest*:*ShareTest*:*CsTest.written*'
 	# Without a scheduler there are as many queues as slots, and no GWS.
-	start_guest "$kernel-no-hws" --kernel "$kernel" --param sched_policy=2 --gpu "gfx906,vram=$GPU_VRAM" \
-		--env KFDTEST_CHIP=gfx906 -- sysfs:gfx906:1 debugfs \
-		'kfdtest:*Queue*:Aql*:Pm4*:Event*:Memory*:*/BoTest.*-*more_queues_than_the_hardware*:*a_hundred_queues*:*gws*'
+	for chip in "${NO_HWS_CHIPS[@]}"; do
+		start_guest "$kernel-no-hws-$chip" --kernel "$kernel" --param sched_policy=2 \
+			--gpu "$chip,vram=$GPU_VRAM" --env "KFDTEST_CHIP=$chip" -- "sysfs:$chip:1" debugfs \
+			"kfdtest:$NO_HWS_TESTS"
+	done
 	start_guest "$kernel-hive" --kernel "$kernel" --gpu "gfx90a,hive=1,vram=$GPU_VRAM" \
 		--gpu "gfx90a,hive=1,vram=$GPU_VRAM" --env KFDTEST_CHIP=gfx90a -- \
 		rocminfo:gfx90a:2 'kfdtest:TwoGpus*:Topology*:Memory*:*/BoTest.*:*/QueueKindTest.*:*/EvictionTest.*' 'drmtest:*ShareTest*:*CsTest*'

@@ -27,11 +27,12 @@ enum Type : std::uint8_t {
   kBarrierOr = 5,
 };
 
-// 16-bit header.
+// 16-bit header; of a vendor's packet its format follows.
 inline constexpr Field kHeaderType{0, 8};
 inline constexpr Field kHeaderBarrier{8, 1};
 inline constexpr Field kHeaderAcquire{9, 2};
 inline constexpr Field kHeaderRelease{11, 2};
+inline constexpr Field kHeaderVendorFormat{16, 16};
 inline constexpr std::uint32_t kScopeNone = 0;
 inline constexpr std::uint32_t kScopeAgent = 1;
 inline constexpr std::uint32_t kScopeSystem = 2;
@@ -99,6 +100,31 @@ static_assert(sizeof(VendorPm4Ib) == kPacketBytes);
 static_assert(offsetof(VendorPm4Ib, ib) == 4);
 static_assert(offsetof(VendorPm4Ib, remaining) == 20);
 static_assert(offsetof(VendorPm4Ib, completion_signal) == 56);
+
+// AMD's vendor packet 2 (hsa_ext_amd.h: hsa_amd_barrier_value_packet_t): waits until the value of a signal, of which
+// only the bits of the mask count, compares with `value` as the condition says. No signal is nothing to wait for.
+inline constexpr std::uint16_t kVendorBarrierValue = 2;
+// hsa_signal_condition_t; values are signed.
+enum class Condition : std::uint32_t { kEqual = 0, kNotEqual = 1, kLess = 2, kGreaterEqual = 3 };
+struct BarrierValue {
+  std::uint16_t header = 0;
+  std::uint16_t format = kVendorBarrierValue;
+  std::uint32_t reserved0 = 0;
+  std::uint64_t signal = 0;
+  std::int64_t value = 0;
+  std::int64_t mask = 0;
+  Condition condition = Condition::kEqual;
+  std::uint32_t reserved1 = 0;
+  std::uint64_t reserved2[2] = {};
+  std::uint64_t completion_signal = 0;
+};
+static_assert(sizeof(BarrierValue) == kPacketBytes);
+static_assert(offsetof(BarrierValue, format) == 2);
+static_assert(offsetof(BarrierValue, signal) == 8);
+static_assert(offsetof(BarrierValue, value) == 16);
+static_assert(offsetof(BarrierValue, mask) == 24);
+static_assert(offsetof(BarrierValue, condition) == 32);
+static_assert(offsetof(BarrierValue, completion_signal) == 56);
 
 // A packet as it lies in the ring.
 using Slot = std::array<std::uint32_t, kPacketDwords>;

@@ -21,6 +21,19 @@ TEST(Aql, vendor_packet_carries_an_indirect_buffer) {
   EXPECT_EQ(slot, golden);
 }
 
+TEST(Aql, a_barrier_on_a_value_has_a_signal_a_value_a_mask_and_a_condition) {
+  aql::BarrierValue b;
+  b.header = aql::header(aql::kVendorSpecific, true);
+  b.signal = 0x1234'5678'9abc;
+  b.value = -2;
+  b.mask = 0xff;
+  b.condition = aql::Condition::kGreaterEqual;
+  b.completion_signal = 9;
+  const aql::Slot golden = {0x00021500, 0, 0x56789abc, 0x1234, 0xfffffffe, 0xffffffff, 0xff, 0, 3, 0, 0, 0, 0, 0, 9, 0};
+  EXPECT_EQ(aql::to_slot(b), golden);
+  EXPECT_EQ(aql::kHeaderVendorFormat.get(golden[0]), aql::kVendorBarrierValue);
+}
+
 TEST(Aql, barrier_has_five_signals_and_a_completion) {
   aql::Barrier b;
   b.header = aql::header(aql::kBarrierOr);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// AQL packets of every type, with signals anywhere and vendor packets that lead to PM4.
+// AQL packets of every type, with signals anywhere; vendor packets that lead to PM4 or wait for a value.
 #include "fuzz/hostile.h"
 #include "packets/aql.h"
 
@@ -13,6 +13,18 @@ void emit(fuzz::Input& in, fuzz::WordMaker& word, packets::Words& out) {
   const std::size_t begin = out.size();
   const auto type = static_cast<aql::Type>(in.below(7));
   const std::uint32_t header = in.below(16) == 0 ? in.u32() : aql::header(type, in.flag());
+  if (type == aql::kVendorSpecific && in.below(4) == 0) {
+    aql::BarrierValue barrier;
+    barrier.header = static_cast<std::uint16_t>(header);
+    barrier.signal = word();
+    barrier.value = in.u8();
+    barrier.mask = in.flag() ? -1 : in.u8();
+    barrier.condition = static_cast<aql::Condition>(in.below(5));
+    barrier.completion_signal = word();
+    const aql::Slot slot = aql::to_slot(barrier);
+    out.insert(out.end(), slot.begin(), slot.end());
+    return;
+  }
   out.push_back(header);
   if (type == aql::kVendorSpecific && in.flag()) {
     out.back() |= std::uint32_t{aql::kVendorPm4Ib} << 16;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// AQL packets of compute queues: barriers, signals, AMD's PM4 packet. Dispatches are refused loudly.
+// AQL packets of compute queues: barriers, signals, AMD's own packets. Dispatches are refused loudly.
 #include <array>
 #include <cinttypes>
 #include <cstddef>
+#include <optional>
 
 #include "packets/ih.h"
 #include "vasicd/blocks/cp_queue.h"
@@ -14,6 +15,25 @@ namespace vasicd {
 namespace aql = packets::aql;
 namespace ih = packets::ih;
 namespace pm4 = packets::pm4;
+
+namespace {
+
+// Nothing: there is no such condition.
+std::optional<bool> holds(std::int64_t value, aql::Condition condition, std::int64_t reference) {
+  switch (condition) {
+    case aql::Condition::kEqual:
+      return value == reference;
+    case aql::Condition::kNotEqual:
+      return value != reference;
+    case aql::Condition::kLess:
+      return value < reference;
+    case aql::Condition::kGreaterEqual:
+      return value >= reference;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
 
 std::uint32_t ComputeQueue::aql_error_code(std::uint32_t header) {
   switch (aql::kHeaderType.get(header)) {
@@ -42,7 +62,7 @@ QueueResult<PacketStatus> ComputeQueue::execute_aql() {
     case aql::kBarrierOr:
       return execute_barrier(aql::from_slot<aql::Barrier>(slot), type);
     case aql::kVendorSpecific:
-      return execute_vendor(aql::from_slot<aql::VendorPm4Ib>(slot), header);
+      return execute_vendor(slot, header);
     case aql::kKernelDispatch:
       return QueueError{QueueError::Kind::kIllegalInstruction, {}, header};
     default:
@@ -70,11 +90,36 @@ QueueResult<PacketStatus> ComputeQueue::execute_barrier(const aql::Barrier& barr
   return PacketStatus::kDone;
 }
 
-QueueResult<PacketStatus> ComputeQueue::execute_vendor(const aql::VendorPm4Ib& packet, std::uint32_t header) {
+QueueResult<PacketStatus> ComputeQueue::execute_vendor(const aql::Slot& slot, std::uint32_t header) {
+  switch (aql::kHeaderVendorFormat.get(slot[0])) {
+    case aql::kVendorPm4Ib:
+      return execute_pm4_ib(aql::from_slot<aql::VendorPm4Ib>(slot), header);
+    case aql::kVendorBarrierValue:
+      return execute_barrier_value(aql::from_slot<aql::BarrierValue>(slot), header);
+    default:
+      return QueueError{QueueError::Kind::kBadPacket, {}, header};
+  }
+}
+
+QueueResult<PacketStatus> ComputeQueue::execute_barrier_value(const aql::BarrierValue& barrier, std::uint32_t header) {
+  std::uint64_t value = 0;
+  if (barrier.signal != 0) {
+    ASSIGN_OR_RETURN(value, lift(context_.memory.load64(ring_.vmid, barrier.signal + offsetof(aql::Signal, value))));
+  }
+  const std::int64_t masked = static_cast<std::int64_t>(value) & barrier.mask;
+  const std::optional<bool> is_met = holds(masked, barrier.condition, barrier.value);
+  if (!is_met.has_value()) return QueueError{QueueError::Kind::kBadPacket, {}, header};
+  if (barrier.signal != 0 && !*is_met) return PacketStatus::kWait;
+  trace_line(context_.trace, name_, "barrier_value index=%" PRIu64 " value=%" PRId64, hqd_.read_index, masked);
+  TRY(complete_aql(barrier.completion_signal));
+  return PacketStatus::kDone;
+}
+
+QueueResult<PacketStatus> ComputeQueue::execute_pm4_ib(const aql::VendorPm4Ib& packet, std::uint32_t header) {
   const pm4::Header ib_header = pm4::decode_header(packet.ib[0]);
   const bool is_ib = ib_header.type == pm4::kType3 && ib_header.opcode == pm4::kIndirectBuffer &&
                      ib_header.dwords == pm4::kIndirectBufferDwords;
-  if (packet.format != aql::kVendorPm4Ib || !is_ib) return QueueError{QueueError::Kind::kBadPacket, {}, header};
+  if (!is_ib) return QueueError{QueueError::Kind::kBadPacket, {}, header};
   const auto ib = pm4::decode_indirect_buffer(packet.ib);
   trace_line(context_.trace, name_, "pm4_ib index=%" PRIu64 " addr=0x%" PRIx64 " dwords=%u", hqd_.read_index, ib->addr,
              ib->dwords);

@@ -128,6 +128,88 @@ TEST_F(Aql, pm4_inside_aql_completes_after_its_buffer) {
   EXPECT_EQ(read_index(), 1u);
 }
 
+class BarrierValue : public Aql {
+ protected:
+  static aql::BarrierValue barrier_value(GpuAddr signal, aql::Condition condition, std::int64_t value,
+                                         GpuAddr completion, std::int64_t mask = -1) {
+    aql::BarrierValue b;
+    b.header = aql::header(aql::kVendorSpecific, true);
+    b.signal = signal;
+    b.condition = condition;
+    b.value = value;
+    b.mask = mask;
+    b.completion_signal = completion;
+    return b;
+  }
+  void store(GpuAddr signal, std::int64_t value) {
+    rig.memory.put<std::int64_t>(signal + offsetof(aql::Signal, value), value);
+    rig.run();
+  }
+};
+
+TEST_F(BarrierValue, waits_until_its_condition_holds) {
+  struct Case {
+    aql::Condition condition;
+    std::int64_t reference;
+    std::initializer_list<std::int64_t> closed;
+    std::int64_t open;
+  };
+  const Case cases[] = {
+      {aql::Condition::kEqual, 5, {4, 6, -5}, 5},
+      {aql::Condition::kNotEqual, 5, {5}, 4},
+      {aql::Condition::kLess, -3, {0, 7, -3}, -4},
+      {aql::Condition::kGreaterEqual, -3, {-4, INT64_MIN}, -3},
+  };
+  std::uint64_t index = 0;
+  for (const Case& each : cases) {
+    const GpuAddr gate = make_signal(*each.closed.begin());
+    const GpuAddr done = make_signal(1, 33);
+    submit(barrier_value(gate, each.condition, each.reference, done));
+    for (const std::int64_t value : each.closed) {
+      store(gate, value);
+      EXPECT_EQ(value_of(done), 1) << "at " << value;
+    }
+    store(gate, each.open);
+    EXPECT_EQ(value_of(done), 0) << "at " << each.open;
+    EXPECT_EQ(read_index(), ++index);
+  }
+  EXPECT_EQ(rig.interrupts.raised.size(), std::size(cases));
+}
+
+TEST_F(BarrierValue, looks_at_the_bits_of_its_mask_only) {
+  const GpuAddr gate = make_signal(0x0f01);
+  const GpuAddr done = make_signal(1);
+  submit(barrier_value(gate, aql::Condition::kEqual, 0x02, done, 0xff));
+  EXPECT_EQ(value_of(done), 1);
+  store(gate, 0x0e02);
+  EXPECT_EQ(value_of(done), 0);
+}
+
+TEST_F(BarrierValue, without_a_signal_waits_for_nothing) {
+  const GpuAddr done = make_signal(1);
+  submit(barrier_value(0, aql::Condition::kEqual, 77, done));
+  EXPECT_EQ(value_of(done), 0);
+}
+
+TEST_F(BarrierValue, with_an_unknown_condition_is_a_bad_packet) {
+  const GpuAddr done = make_signal(1);
+  submit(barrier_value(make_signal(0), static_cast<aql::Condition>(4), 0, done));
+  ASSERT_EQ(rig.interrupts.raised.size(), 1u);
+  EXPECT_EQ(rig.interrupts.raised[0].kind, InterruptKind::kCpBadOpcode);
+  EXPECT_EQ(rig.interrupts.raised[0].data[1], ih::kEcodeVendorUnsupported);
+  EXPECT_EQ(value_of(done), 1);
+}
+
+TEST_F(Aql, a_vendor_packet_of_an_unknown_format_is_a_bad_packet) {
+  aql::BarrierValue packet;
+  packet.header = aql::header(aql::kVendorSpecific, true);
+  packet.format = aql::kVendorBarrierValue + 1;
+  submit(packet);
+  ASSERT_EQ(rig.interrupts.raised.size(), 1u);
+  EXPECT_EQ(rig.interrupts.raised[0].kind, InterruptKind::kCpBadOpcode);
+  EXPECT_EQ(read_index(), 0u);
+}
+
 TEST_F(Aql, a_kernel_dispatch_is_an_illegal_instruction_and_stops_the_queue) {
   aql::KernelDispatch dispatch;
   dispatch.header = aql::header(aql::kKernelDispatch);

@@ -61,7 +61,9 @@ class ComputeQueue final : public PacketQueue {
   QueueResult<PacketStatus> execute_pm4(Budget& budget);
   QueueResult<PacketStatus> execute_aql();
   QueueResult<PacketStatus> execute_barrier(const packets::aql::Barrier& barrier, packets::aql::Type type);
-  QueueResult<PacketStatus> execute_vendor(const packets::aql::VendorPm4Ib& packet, std::uint32_t header);
+  QueueResult<PacketStatus> execute_vendor(const packets::aql::Slot& slot, std::uint32_t header);
+  QueueResult<PacketStatus> execute_pm4_ib(const packets::aql::VendorPm4Ib& packet, std::uint32_t header);
+  QueueResult<PacketStatus> execute_barrier_value(const packets::aql::BarrierValue& barrier, std::uint32_t header);
   QueueResult<void> complete_aql(std::uint64_t completion_signal);
   QueueResult<void> notify(std::uint64_t signal);
   GpuAddr runtime_queue();

@@ -24,10 +24,12 @@ std::span<std::byte> Bus::resolve(std::uint64_t address, std::uint64_t limit) co
     const std::uint64_t base = bases_[gpu].load(std::memory_order_relaxed);
     if (base == kDetached || address < base) continue;
     const std::uint64_t offset = address - base;
-    // VRAM, and the doorbells in front of it, which a process may map for its GPUs; never the mailbox.
+    // VRAM, and in front of it doorbells and registers, of which a process may map pages for its GPUs; never the
+    // mailbox.
+    static_assert(VASIC_OFF_MMIO + VASIC_MMIO_SIZE == VASIC_OFF_DOORBELL);
     const Bar& bar = bars_[gpu];
     const std::uint64_t end = std::min<std::uint64_t>(bar.reach, bar.bytes.size());
-    if (offset < VASIC_OFF_DOORBELL || offset >= end) continue;
+    if (offset < VASIC_OFF_MMIO || offset >= end) continue;
     const auto run = bar.bytes.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(end - offset));
     return run.first(static_cast<std::size_t>(std::min<std::uint64_t>(run.size(), limit)));
   }

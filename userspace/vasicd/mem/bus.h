@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// What a bus address means to any GPU of one VM: guest RAM, or the doorbells and the visible VRAM of a GPU's BAR2
+// What a bus address means to any GPU of one VM: guest RAM, or registers, doorbells and visible VRAM of a GPU's BAR2
 // (peer to peer).
 // Shared by all GPU threads. Reads are lock-free; the mutex only makes attach's overlap check and its store one step.
 // A span stays valid for the life of the process, whatever is attached or detached later.

@@ -55,13 +55,15 @@ TEST_F(BusTest, overlap_with_ram_is_seen_at_both_ends_of_both_pieces) {
   EXPECT_TRUE(ram.overlaps(0, ~std::uint64_t{0}));
 }
 
-TEST_F(BusTest, an_address_in_a_bar_resolves_only_in_its_doorbells_and_vram) {
+TEST_F(BusTest, an_address_in_a_bar_resolves_anywhere_but_in_its_mailbox) {
   ASSERT_TRUE(bus.attach(1, kBar1));
   const auto run = bus.resolve(kBar1 + VASIC_OFF_VRAM + 3, 100);
   EXPECT_EQ(run.data(), bar1.data() + VASIC_OFF_VRAM + 3);
   EXPECT_EQ(run.size(), 100u);
   EXPECT_EQ(bus.resolve(kBar1 + VASIC_OFF_DOORBELL, 8).data(), bar1.data() + VASIC_OFF_DOORBELL);
-  EXPECT_TRUE(bus.resolve(kBar1 + VASIC_OFF_DOORBELL - 1, 8).empty());
+  EXPECT_EQ(bus.resolve(kBar1 + VASIC_OFF_MMIO, 8).data(), bar1.data() + VASIC_OFF_MMIO);
+  EXPECT_TRUE(bus.resolve(kBar1 + VASIC_OFF_MMIO - 1, 8).empty());
+  EXPECT_TRUE(bus.resolve(kBar1 + VASIC_OFF_COMMAND, 8).empty());
   EXPECT_TRUE(bus.resolve(kBar1 + kBarSize, 8).empty());
   EXPECT_EQ(bus.resolve(kBar1 + kBarSize - 1, 8).size(), 1u);
 }

@@ -8,6 +8,7 @@
 #include <cstddef>
 
 #include "golden/facts.h"
+#include "kfd/abi.h"
 
 namespace {
 
@@ -56,6 +57,39 @@ TEST(KfdGolden, other_structs_begin_as_the_kernels) {
   EXPECT_MEMBER(kfd_ioctl_create_queue_args, ctl_stack_size);
   EXPECT_LE(sizeof(kfd_ioctl_wait_events_args), golden::size_of("kfd_ioctl/kfd_ioctl_wait_events_args"));
   EXPECT_MEMBER(kfd_ioctl_wait_events_args, wait_result);
+}
+
+// Of structs that the header lacks; ours have other names.
+#define EXPECT_MEMBER_AS(ours, theirs, field) \
+  EXPECT_EQ(offsetof(ours, field) * 8, golden::member("kfd_ioctl/" #theirs "." #field).dword * 32) << #theirs "." #field
+
+TEST(KfdGolden, a_debuggers_structs_are_the_kernels) {
+  using kfd::abi::DeviceSnapshot;
+  using kfd::abi::QueueSnapshot;
+  EXPECT_EQ(sizeof(kfd::abi::DebugTrapArgs), golden::size_of("kfd_ioctl/kfd_ioctl_dbg_trap_args"));
+  EXPECT_EQ(sizeof(QueueSnapshot), golden::size_of("kfd_ioctl/kfd_queue_snapshot_entry"));
+  EXPECT_MEMBER_AS(QueueSnapshot, kfd_queue_snapshot_entry, exception_status);
+  EXPECT_MEMBER_AS(QueueSnapshot, kfd_queue_snapshot_entry, ring_base_address);
+  EXPECT_MEMBER_AS(QueueSnapshot, kfd_queue_snapshot_entry, queue_id);
+  EXPECT_MEMBER_AS(QueueSnapshot, kfd_queue_snapshot_entry, gpu_id);
+  EXPECT_MEMBER_AS(QueueSnapshot, kfd_queue_snapshot_entry, ring_size);
+  EXPECT_MEMBER_AS(QueueSnapshot, kfd_queue_snapshot_entry, queue_type);
+  EXPECT_EQ(sizeof(DeviceSnapshot), golden::size_of("kfd_ioctl/kfd_dbg_device_info_entry"));
+  EXPECT_MEMBER_AS(DeviceSnapshot, kfd_dbg_device_info_entry, gpu_id);
+  EXPECT_MEMBER_AS(DeviceSnapshot, kfd_dbg_device_info_entry, location_id);
+  EXPECT_MEMBER_AS(DeviceSnapshot, kfd_dbg_device_info_entry, gfx_target_version);
+  EXPECT_MEMBER_AS(DeviceSnapshot, kfd_dbg_device_info_entry, simd_count);
+  EXPECT_MEMBER_AS(DeviceSnapshot, kfd_dbg_device_info_entry, num_xcc);
+}
+
+TEST(KfdGolden, a_debuggers_operations_are_the_kernels) {
+  EXPECT_EQ(kfd::abi::kTrapEnable, golden::value("kfd_ioctl/KFD_IOC_DBG_TRAP_ENABLE"));
+  EXPECT_EQ(kfd::abi::kTrapDisable, golden::value("kfd_ioctl/KFD_IOC_DBG_TRAP_DISABLE"));
+  EXPECT_EQ(kfd::abi::kTrapSuspendQueues, golden::value("kfd_ioctl/KFD_IOC_DBG_TRAP_SUSPEND_QUEUES"));
+  EXPECT_EQ(kfd::abi::kTrapResumeQueues, golden::value("kfd_ioctl/KFD_IOC_DBG_TRAP_RESUME_QUEUES"));
+  EXPECT_EQ(kfd::abi::kTrapQueueSnapshot, golden::value("kfd_ioctl/KFD_IOC_DBG_TRAP_GET_QUEUE_SNAPSHOT"));
+  EXPECT_EQ(kfd::abi::kTrapDeviceSnapshot, golden::value("kfd_ioctl/KFD_IOC_DBG_TRAP_GET_DEVICE_SNAPSHOT"));
+  EXPECT_EQ(kfd::abi::kExceptionQueueNew, std::uint64_t{1} << (golden::value("kfd_ioctl/EC_QUEUE_NEW") - 1));
 }
 
 }  // namespace

@@ -70,6 +70,34 @@ struct QueueSnapshot {
 };
 static_assert(sizeof(QueueSnapshot) == 64);
 
+// struct kfd_dbg_device_info_entry
+struct DeviceSnapshot {
+  std::uint64_t exception_status;
+  std::uint64_t lds_base;
+  std::uint64_t lds_limit;
+  std::uint64_t scratch_base;
+  std::uint64_t scratch_limit;
+  std::uint64_t gpuvm_base;
+  std::uint64_t gpuvm_limit;
+  std::uint32_t gpu_id;
+  std::uint32_t location_id;
+  std::uint32_t vendor_id;
+  std::uint32_t device_id;
+  std::uint32_t revision_id;
+  std::uint32_t subsystem_vendor_id;
+  std::uint32_t subsystem_device_id;
+  std::uint32_t fw_version;
+  std::uint32_t gfx_target_version;
+  std::uint32_t simd_count;
+  std::uint32_t max_waves_per_simd;
+  std::uint32_t array_count;
+  std::uint32_t simd_arrays_per_engine;
+  std::uint32_t num_xcc;
+  std::uint32_t capability;
+  std::uint32_t debug_prop;
+};
+static_assert(sizeof(DeviceSnapshot) == 120);
+
 // struct kfd_ioctl_dbg_trap_args; the union's members that are used.
 struct DebugTrapArgs {
   std::uint32_t pid;
@@ -87,6 +115,12 @@ struct DebugTrapArgs {
       std::uint32_t num_queues;
       std::uint32_t entry_size;
     } queue_snapshot;
+    struct {
+      std::uint64_t exception_mask;
+      std::uint64_t snapshot_buf_ptr;
+      std::uint32_t num_devices;
+      std::uint32_t entry_size;
+    } device_snapshot;
     struct {
       std::uint64_t exception_mask;
       std::uint64_t queue_array_ptr;
@@ -108,7 +142,10 @@ enum DebugTrapOp : std::uint32_t {
   kTrapSuspendQueues = 6,
   kTrapResumeQueues = 7,
   kTrapQueueSnapshot = 13,
+  kTrapDeviceSnapshot = 14,
 };
+// Until a debugger clears it: the queue is new, and cannot be suspended (EC_QUEUE_NEW).
+inline constexpr std::uint64_t kExceptionQueueNew = 1ULL << 30;
 
 // KFD_IOC_ALLOC_MEM_FLAGS_*
 inline constexpr std::uint32_t kAllocExtCoherent = 1U << 24;

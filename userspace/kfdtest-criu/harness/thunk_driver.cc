@@ -67,6 +67,9 @@ class ThunkEvent final : public DriverEvent {
   HsaEvent* event_;
 };
 
+// libhsakmt is told the size of an AQL ring's memory, and answers with twice as many addresses.
+std::size_t memory_size(MemoryUse use, std::size_t size) { return use == MemoryUse::kAqlRing ? size / 2 : size; }
+
 HSA_EVENTTYPE type_of(EventKind kind) {
   switch (kind) {
     case EventKind::kSignal:
@@ -97,7 +100,7 @@ ThunkDriver::~ThunkDriver() {
 base::Result<Block> ThunkDriver::allocate(const Gpu& gpu, MemoryKind kind, std::size_t size, MemoryUse use) {
   void* address = nullptr;
   const std::uint32_t node = kind == MemoryKind::kVram ? gpu.node : kCpuNode;
-  TRY(check(hsaKmtAllocMemory(node, size, flags_of(kind, use), &address), "allocate"));
+  TRY(check(hsaKmtAllocMemory(node, memory_size(use, size), flags_of(kind, use), &address), "allocate"));
   Block block;
   block.kind = kind;
   block.size = size;

@@ -9,7 +9,6 @@
 #include <cstring>
 #include <string>
 
-#include "packets/aql.h"
 #include "packets/atomic.h"
 #include "packets/pm4.h"
 #include "packets/sdma.h"
@@ -77,6 +76,11 @@ Pm4Commands& Pm4Commands::signal(const KfdEvent& event) {
   return *this;
 }
 
+Pm4Commands& Pm4Commands::clock(std::uint64_t address) {
+  pm4::release_mem(dwords_, {.data_sel = pm4::ReleaseData::kGpuClock, .addr = address}, generation_.gfx_level);
+  return *this;
+}
+
 Pm4Commands& Pm4Commands::indirect(std::uint64_t address, std::size_t dwords) {
   pm4::indirect_buffer(dwords_, address, static_cast<std::uint32_t>(dwords));
   return *this;
@@ -131,6 +135,11 @@ SdmaCommands& SdmaCommands::signal(const KfdEvent& event) {
   return *this;
 }
 
+SdmaCommands& SdmaCommands::clock(std::uint64_t address) {
+  sdma::timestamp_get_global(dwords_, address);
+  return *this;
+}
+
 SdmaCommands& SdmaCommands::nop(std::size_t dwords) {
   sdma::nop(dwords_, dwords);
   return *this;
@@ -180,6 +189,17 @@ AqlBytes aql_barrier_and(std::span<const AqlSignal* const> dependencies, const A
 
 AqlBytes aql_barrier_or(std::span<const AqlSignal* const> dependencies, const AqlSignal* completion) {
   return barrier(aql::kBarrierOr, dependencies, completion);
+}
+
+AqlBytes aql_barrier_value(const AqlValueWait& wait, const AqlSignal* completion) {
+  aql::BarrierValue packet;
+  packet.header = aql::header(aql::kVendorSpecific, /*barrier=*/true);
+  packet.signal = wait.signal == nullptr ? 0 : wait.signal->gpu_address();
+  packet.condition = wait.condition;
+  packet.value = wait.value;
+  packet.mask = wait.mask;
+  packet.completion_signal = completion == nullptr ? 0 : completion->gpu_address();
+  return aql::to_slot(packet);
 }
 
 AqlBytes aql_pm4(std::uint64_t address, std::size_t dwords, const AqlSignal* completion) {

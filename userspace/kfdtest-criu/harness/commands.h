@@ -13,6 +13,7 @@
 #include "kfdtest-criu/harness/event.h"
 #include "kfdtest-criu/harness/memory.h"
 #include "kfdtest-criu/harness/queue.h"
+#include "packets/aql.h"
 
 namespace kfdtest {
 
@@ -32,6 +33,8 @@ class Pm4Commands {
   Pm4Commands& fence(std::uint64_t address, std::uint64_t value);
   // After everything before: stores the trigger in the event's mailbox and interrupts.
   Pm4Commands& signal(const KfdEvent& event);
+  // After everything before: stores the GPU clock counter.
+  Pm4Commands& clock(std::uint64_t address);
   Pm4Commands& indirect(std::uint64_t address, std::size_t dwords);
   Pm4Commands& nop(std::size_t dwords);
   // A well-formed packet with an opcode that no packet has.
@@ -56,6 +59,8 @@ class SdmaCommands {
   SdmaCommands& wait_equal(std::uint64_t address, std::uint32_t value);
   SdmaCommands& fence(std::uint64_t address, std::uint32_t value);
   SdmaCommands& signal(const KfdEvent& event);
+  // Stores the GPU clock counter.
+  SdmaCommands& clock(std::uint64_t address);
   SdmaCommands& nop(std::size_t dwords);
 
   [[nodiscard]] std::span<const std::uint32_t> dwords() const { return dwords_; }
@@ -92,6 +97,15 @@ inline constexpr std::size_t kAqlBarrierDependencies = 5;
 
 // The same, but any one of the dependencies is enough.
 [[nodiscard]] AqlBytes aql_barrier_or(std::span<const AqlSignal* const> dependencies, const AqlSignal* completion);
+
+struct AqlValueWait {
+  const AqlSignal* signal = nullptr;
+  packets::aql::Condition condition = packets::aql::Condition::kEqual;
+  std::int64_t value = 0;
+  std::int64_t mask = -1;  // bits of the signal's value that count
+};
+// AMD's barrier packet: waits until the signal's value compares with `wait.value`; from gfx9 on.
+[[nodiscard]] AqlBytes aql_barrier_value(const AqlValueWait& wait, const AqlSignal* completion);
 // Runs PM4 from a buffer; from gfx9 on.
 [[nodiscard]] AqlBytes aql_pm4(std::uint64_t address, std::size_t dwords, const AqlSignal* completion);
 // A well-formed packet that no packet processor of AMD's executes.

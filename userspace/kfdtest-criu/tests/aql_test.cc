@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// AQL queues: barrier-AND packets, signals, more packets than the ring has slots.
+// AQL queues: barriers, signals, AMD's own packets, more packets than the ring has slots.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -116,6 +116,41 @@ TEST_F(AqlTest, a_vendor_packet_runs_pm4_from_a_buffer) {
   gate.store(0);
   EXPECT_TRUE(wait_until([&] { return done.value() == 0; }));
   EXPECT_EQ(words.load32(0), 0x9e119e11U);
+}
+
+TEST_F(AqlTest, a_barrier_on_a_value_waits_until_its_condition_holds) {
+  if (gpu().generation.gfx_level < 9) GTEST_SKIP() << "vendor packets begin with gfx9";
+  using packets::aql::Condition;
+  struct Case {
+    Condition condition;
+    std::int64_t closed;
+    std::int64_t open;
+  };
+  // Each compares with 5.
+  const Case cases[] = {{Condition::kEqual, 4, 5},
+                        {Condition::kNotEqual, 5, 4},
+                        {Condition::kLess, 5, -1},
+                        {Condition::kGreaterEqual, -1, 5}};
+  ASSERT_OK_AND_ASSIGN(AqlQueue queue, AqlQueue::create(gpu()));
+  for (const Case& each : cases) {
+    const AqlSignal gate = signal(each.closed);
+    const AqlSignal done = signal(1);
+    ASSERT_OK(queue.submit(aql_barrier_value({&gate, each.condition, 5}, &done)));
+    EXPECT_TRUE(stays([&] { return done.value() == 1; }, std::chrono::milliseconds(20)));
+    gate.store(each.open);
+    EXPECT_TRUE(wait_until([&] { return done.value() == 0; }));
+  }
+}
+
+TEST_F(AqlTest, a_barrier_on_a_value_looks_at_the_bits_of_its_mask_only) {
+  if (gpu().generation.gfx_level < 9) GTEST_SKIP() << "vendor packets begin with gfx9";
+  ASSERT_OK_AND_ASSIGN(AqlQueue queue, AqlQueue::create(gpu()));
+  const AqlSignal gate = signal(0x701);
+  const AqlSignal done = signal(1);
+  ASSERT_OK(queue.submit(aql_barrier_value({.signal = &gate, .value = 2, .mask = 0xff}, &done)));
+  EXPECT_TRUE(stays([&] { return done.value() == 1; }, std::chrono::milliseconds(20)));
+  gate.store(0x502);
+  EXPECT_TRUE(wait_until([&] { return done.value() == 0; }));
 }
 
 TEST_F(AqlTest, two_queues_hand_a_signal_to_each_other) {

@@ -87,6 +87,25 @@ TEST_F(EventTest, more_events_than_a_word_has_bits_keep_apart) {
   EXPECT_EQ(neighbour, WaitOutcome::kTimeout);
 }
 
+TEST_F(EventTest, as_many_as_kfd_allows_can_be_made_and_no_more) {
+  constexpr int kReserved = 1;  // id 0, which an interrupt without an id carries
+  std::vector<KfdEvent> events;
+  for (int i = kReserved; i < KFD_SIGNAL_EVENT_LIMIT; ++i) {
+    ASSERT_OK_AND_ASSIGN(KfdEvent event, KfdEvent::create(gpu()));
+    events.push_back(std::move(event));
+  }
+  EXPECT_FALSE(KfdEvent::create(gpu()).ok());
+  ASSERT_OK_AND_ASSIGN(RingQueue queue, RingQueue::create(gpu(), QueueKind::kSdma));
+  ASSERT_OK(queue.submit(SdmaCommands(gpu()).signal(events.front()).signal(events.back()).dwords()));
+  const KfdEvent* const both[] = {&events.front(), &events.back()};
+  ASSERT_OK_AND_ASSIGN(const WaitOutcome outcome, KfdEvent::wait_many(both, WaitFor::kAll, kLong));
+  EXPECT_EQ(outcome, WaitOutcome::kSignaled);
+  ASSERT_OK_AND_ASSIGN(const WaitOutcome neighbour, events[events.size() - 2].wait(milliseconds(0)));
+  EXPECT_EQ(neighbour, WaitOutcome::kTimeout);
+  events.pop_back();
+  EXPECT_OK(KfdEvent::create(gpu()));
+}
+
 TEST_F(EventTest, an_sdma_trap_signals_again_and_again) {
   ASSERT_OK_AND_ASSIGN(KfdEvent event, KfdEvent::create(gpu()));
   ASSERT_OK_AND_ASSIGN(RingQueue queue, RingQueue::create(gpu(), QueueKind::kSdma));

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // What AMDKFD_IOC_ALLOC_MEMORY_OF_GPU and its neighbours offer: every combination of flags, exhaustion, sharing by
-// dmabuf. The bytes go through SDMA, so memory need not be visible to the CPU.
+// dmabuf, doorbells and registers, clocks. The bytes go through SDMA, so memory need not be visible to the CPU.
 #include <algorithm>
 #include <atomic>
 #include <vector>
@@ -138,6 +138,36 @@ TEST_F(MemoryTest, the_gpu_rings_a_doorbell) {
   EXPECT_OK(wait_for_word(words, 0, kDone));
 }
 
+TEST_F(MemoryTest, cpu_and_gpu_flush_through_the_page_of_registers) {
+  constexpr std::uint32_t kFlush = 1;
+  constexpr std::uint32_t kDone = 0xf1a5;
+  constexpr std::uint32_t kFlags =
+      KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP | KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE | KFD_IOC_ALLOC_MEM_FLAGS_COHERENT;
+  ASSERT_OK_AND_ASSIGN(const std::uint64_t va, driver().reserve(kPageSize));
+  const auto created = client().allocate({.gpu_id = gpu().gpu_id, .va = va, .size = kPageSize, .flags = kFlags});
+  if (!created.ok() && created.error().code() == ENOMEM) GTEST_SKIP() << "the driver offers no page of registers";
+  ASSERT_OK(created);
+  Block block;
+  block.size = kPageSize;
+  block.gpu_address = va;
+  block.handle = created->handle;
+  ASSERT_OK_AND_ASSIGN(const GpuMemory registers, GpuMemory::take(gpu(), block));
+  ASSERT_OK_AND_ASSIGN(
+      const base::Mapping page,
+      base::Mapping::shared(client().fd(), kPageSize, static_cast<off_t>(created->mmap_offset), "mapping registers"));
+  for (const std::size_t at : {KFD_MMIO_REMAP_HDP_MEM_FLUSH_CNTL, KFD_MMIO_REMAP_HDP_REG_FLUSH_CNTL})
+    *reinterpret_cast<volatile std::uint32_t*>(page.data() + at) = kFlush;
+  ASSERT_OK_AND_ASSIGN(GpuMemory words, GpuMemory::allocate(gpu(), MemoryKind::kGtt, kPageSize));
+  words.store32(0, 0);
+  ASSERT_OK_AND_ASSIGN(RingQueue queue, RingQueue::create(gpu(), QueueKind::kSdma));
+  ASSERT_OK(queue.submit(SdmaCommands(gpu())
+                             .write(registers.gpu_address(KFD_MMIO_REMAP_HDP_MEM_FLUSH_CNTL), std::span(&kFlush, 1))
+                             .write(registers.gpu_address(KFD_MMIO_REMAP_HDP_REG_FLUSH_CNTL), std::span(&kFlush, 1))
+                             .fence(words.gpu_address(), kDone)
+                             .dwords()));
+  EXPECT_OK(wait_for_word(words, 0, kDone));
+}
+
 TEST_F(MemoryTest, vram_runs_out_with_an_error_and_comes_back) {
   constexpr std::uint32_t kVram = KFD_IOC_ALLOC_MEM_FLAGS_VRAM | KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE;
   const std::size_t piece = gpu().vram_size / 16 / kMiB * kMiB;
@@ -187,6 +217,24 @@ TEST_F(MemoryTest, clocks_count_on_and_agree) {
   EXPECT_GT(second.cpu_clock_counter, first.cpu_clock_counter);
   EXPECT_GT(second.system_clock_counter, first.system_clock_counter);
   EXPECT_GT(second.system_clock_freq, 0U);
+}
+
+TEST_F(MemoryTest, packets_store_a_time_between_two_readings_of_the_clock) {
+  constexpr std::size_t kFence = 64;
+  ASSERT_OK_AND_ASSIGN(GpuMemory words, GpuMemory::allocate(gpu(), MemoryKind::kGtt, kPageSize));
+  for (const QueueKind kind : {QueueKind::kPm4, QueueKind::kSdma}) {
+    ASSERT_OK_AND_ASSIGN(RingQueue queue, RingQueue::create(gpu(), kind));
+    words.store64(0, 0);
+    words.store64(kFence, 0);
+    const std::uint64_t at = words.gpu_address();
+    ASSERT_OK_AND_ASSIGN(const auto before, client().clock_counters(gpu().gpu_id));
+    ASSERT_OK(kind == QueueKind::kPm4 ? queue.submit(Pm4Commands(gpu()).clock(at).fence(at + kFence, 1).dwords())
+                                      : queue.submit(SdmaCommands(gpu()).clock(at).fence(at + kFence, 1).dwords()));
+    ASSERT_OK(wait_for_word(words, kFence, 1));
+    ASSERT_OK_AND_ASSIGN(const auto after, client().clock_counters(gpu().gpu_id));
+    EXPECT_GE(words.load64(0), before.gpu_clock_counter);
+    EXPECT_LE(words.load64(0), after.gpu_clock_counter);
+  }
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <sstream>
 
 #include "base/mapping.h"
 #include "kfdtest-criu/env/test_listener.h"
@@ -21,18 +22,26 @@ constexpr std::uint64_t kSeed = 0x5f3;
 // enum KFD_MIGRATE_TRIGGERS, the last field of a migration's line
 constexpr const char* kByPrefetch = " 0";
 constexpr const char* kByCpuFault = " 2";
+// enum KFD_SVM_UNMAP_TRIGGERS, the last field of an unmapping's line
+constexpr const char* kByUnmap = " 2";
+
+std::string hex(std::uint64_t number) {
+  std::ostringstream text;
+  text << std::hex << number;
+  return text.str();
+}
 
 class SvmTest : public GpuTest {
  protected:
   void SetUp() override {
     ASSERT_NO_FATAL_FAILURE(GpuTest::SetUp());
     if (!gpu().has_svm()) GTEST_SKIP() << "the driver offers no SVM for this chip";
-    ASSERT_OK_AND_ASSIGN(pages_, base::Mapping::anonymous(kSize, "pages for SVM"));
-    fill_pattern(pages_.bytes(), kSeed);
+    ASSERT_OK_AND_ASSIGN(mapping_, base::Mapping::anonymous(2 * kSize, "pages for SVM"));
+    fill_pattern(pages(), kSeed);
   }
   static const kfd::Client& client() { return ioctls_of(gpu()).client(); }
-  [[nodiscard]] std::span<std::byte> pages() const { return pages_.bytes(); }
-  [[nodiscard]] std::uint64_t address() const { return reinterpret_cast<std::uint64_t>(pages_.data()); }
+  [[nodiscard]] std::span<std::byte> pages() const { return mapping_.bytes().subspan(first_, kSize); }
+  [[nodiscard]] std::uint64_t address() const { return reinterpret_cast<std::uint64_t>(pages().data()); }
 
   base::Status set(std::uint32_t type, std::uint32_t value) const {
     const kfd_ioctl_svm_attribute attribute[] = {{type, value}};
@@ -42,6 +51,19 @@ class SvmTest : public GpuTest {
     kfd_ioctl_svm_attribute attribute[] = {{type, 0}};
     TRY(client().svm_get(address(), kSize, attribute));
     return std::uint32_t{attribute[0].value};
+  }
+
+  // How SMI events name the range: its first page and the number of its pages.
+  [[nodiscard]] std::string as_in_events() const {
+    return " @" + hex(address() / kPageSize) + "(" + hex(kSize / kPageSize) + ") ";
+  }
+  // Nothing may use pages() from then on.
+  void free_pages() { mapping_ = {}; }
+  // Before anything else: a range that crosses a multiple of 2 MiB is two for the driver, and so are its events.
+  void keep_in_one_piece() {
+    const std::uint64_t begin = address();
+    first_ = (begin + kSize - 1) / kSize * kSize - begin;
+    fill_pattern(pages(), kSeed);
   }
 
   // What a GPU reads there.
@@ -67,7 +89,8 @@ class SvmTest : public GpuTest {
     return wait_for_word(fence, 0, 1);
   }
 
-  base::Mapping pages_;
+  base::Mapping mapping_;  // with room to choose pages() in
+  std::size_t first_ = 0;
 };
 
 TEST_F(SvmTest, gpu_and_cpu_see_each_others_changes) {
@@ -107,6 +130,37 @@ TEST_F(SvmTest, a_range_goes_to_vram_and_a_cpu_fault_brings_it_back) {
   EXPECT_OK(events.wait_for(SmiKind::kMigrateEnd, kByCpuFault));
   fill_pattern(pages(), kSeed + 2);
   EXPECT_OK(gpu_reads(gpu(), kSeed + 2));
+}
+
+TEST_F(SvmTest, migrations_are_announced_with_their_beginning_their_end_and_their_reason) {
+  keep_in_one_piece();
+  ASSERT_OK_AND_ASSIGN(SmiEvents events, SmiEvents::open(gpu(), {SmiKind::kMigrateStart, SmiKind::kMigrateEnd}));
+  ASSERT_OK(set(KFD_IOCTL_SVM_ATTR_ACCESS, gpu().gpu_id));
+  ASSERT_OK(set(KFD_IOCTL_SVM_ATTR_PREFETCH_LOC, gpu().gpu_id));
+  const std::string up = as_in_events() + "0->" + hex(gpu().gpu_id) + " ";
+  ASSERT_OK_AND_ASSIGN(const std::string start, events.wait_for(SmiKind::kMigrateStart, up));
+  EXPECT_TRUE(start.ends_with(kByPrefetch)) << start;
+  ASSERT_OK_AND_ASSIGN(const std::string end, events.wait_for(SmiKind::kMigrateEnd, up));
+  EXPECT_TRUE(end.ends_with(kByPrefetch)) << end;
+  // Of the whole range or of the part around the page, as the granularity says.
+  EXPECT_EQ(find_mismatch(pages(), kSeed), std::nullopt);
+  const std::string down = " " + hex(gpu().gpu_id) + "->0 ";
+  ASSERT_OK_AND_ASSIGN(const std::string back_start, events.wait_for(SmiKind::kMigrateStart, down));
+  EXPECT_TRUE(back_start.ends_with(kByCpuFault)) << back_start;
+  ASSERT_OK_AND_ASSIGN(const std::string back_end, events.wait_for(SmiKind::kMigrateEnd, down));
+  EXPECT_TRUE(back_end.ends_with(kByCpuFault)) << back_end;
+}
+
+TEST_F(SvmTest, pages_that_are_given_back_are_announced_as_unmapped_from_the_gpu) {
+  keep_in_one_piece();
+  ASSERT_OK_AND_ASSIGN(SmiEvents events, SmiEvents::open(gpu(), {SmiKind::kUnmapFromGpu}));
+  ASSERT_OK(set(KFD_IOCTL_SVM_ATTR_ACCESS, gpu().gpu_id));
+  ASSERT_OK(gpu_reads(gpu(), kSeed));
+  const std::string unmapped = as_in_events() + hex(gpu().gpu_id);
+  EXPECT_FALSE(events.wait_for(SmiKind::kUnmapFromGpu, unmapped, kQuietPeriod).ok());
+  free_pages();
+  ASSERT_OK_AND_ASSIGN(const std::string line, events.wait_for(SmiKind::kUnmapFromGpu, unmapped));
+  EXPECT_TRUE(line.ends_with(kByUnmap)) << line;
 }
 
 TEST_F(SvmTest, a_range_is_prefetched_to_and_fro) {

@@ -4,6 +4,7 @@
 // What takes two GPUs. Skips, explicitly, on a machine with one.
 #include "kfdtest-criu/env/test_listener.h"
 #include "kfdtest-criu/harness/commands.h"
+#include "kfdtest-criu/harness/kfd_driver.h"
 #include "kfdtest-criu/harness/pattern.h"
 
 namespace kfdtest {
@@ -50,6 +51,21 @@ TEST_F(TwoGpusTest, one_copies_out_of_the_others_vram) {
   fill_pattern(vram1.bytes(), kSeed);
   ASSERT_OK(copy_on(second(), vram2.gpu_address(), vram1.gpu_address()));
   EXPECT_EQ(find_mismatch(vram2.bytes(), kSeed), std::nullopt);
+}
+
+TEST_F(TwoGpusTest, one_reads_and_writes_the_others_vram_through_a_dmabuf) {
+  ASSERT_OK_AND_ASSIGN(GpuMemory vram, GpuMemory::allocate(first(), MemoryKind::kVram, kSize));
+  ASSERT_OK_AND_ASSIGN(GpuMemory target, GpuMemory::allocate(second(), MemoryKind::kGtt, kSize));
+  fill_pattern(vram.bytes(), kSeed);
+  ASSERT_OK_AND_ASSIGN(const base::UniqueFd dmabuf, ioctls_of(first()).client().export_dmabuf(vram.block().handle));
+  ASSERT_OK_AND_ASSIGN(Block block, ioctls_of(second()).import_dmabuf(second(), dmabuf.get(), kSize));
+  ASSERT_OK_AND_ASSIGN(const GpuMemory imported, GpuMemory::take(second(), block));
+  EXPECT_NE(imported.gpu_address(), vram.gpu_address());
+  ASSERT_OK(copy_on(second(), target.gpu_address(), imported.gpu_address()));
+  EXPECT_EQ(find_mismatch(target.bytes(), kSeed), std::nullopt);
+  fill_pattern(target.bytes(), kSeed + 1);
+  ASSERT_OK(copy_on(second(), imported.gpu_address(), target.gpu_address()));
+  EXPECT_EQ(find_mismatch(vram.bytes(), kSeed + 1), std::nullopt);
 }
 
 TEST_F(TwoGpusTest, queues_of_one_do_not_wait_for_the_others) {

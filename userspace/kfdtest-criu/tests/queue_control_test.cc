@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// What KFD lets a program set on a queue, and what it refuses: priority, percentage, CU mask, GWS, ring, buffers.
+// What KFD lets a program set on a queue, and what it refuses: priority, percentage, CU mask, GWS, ring, buffers. More
+// queues and processes than the hardware has room for; what a debugger sees and stops.
 #include <algorithm>
 #include <functional>
 #include <set>
@@ -9,6 +10,7 @@
 #include "kfdtest-criu/env/test_listener.h"
 #include "kfdtest-criu/harness/kfd_driver.h"
 #include "kfdtest-criu/harness/step_queue.h"
+#include "kfdtest-criu/tests/scenarios.h"
 
 namespace kfdtest {
 namespace {
@@ -206,6 +208,29 @@ TEST_F(QueueControlTest, a_queue_with_a_wrong_buffer_is_refused_and_harms_nothin
   EXPECT_FALSE(client().destroy_queue(good.id).ok());
   // Buffers whose queue is gone can go, too.
   EXPECT_OK(raw.ring.unmap());
+}
+
+class ProcessesTest : public GpuTest {};
+
+// A process has a VMID while its queues are on the hardware, and KFD has eight of them.
+TEST_F(ProcessesTest, more_than_there_are_vmids_all_make_progress) {
+  if (gpu().generation.gfx_level < 8) GTEST_SKIP() << "no firmware schedules this chip";
+  EXPECT_OK(spawn_crowd("step_in_crowd", 12));
+}
+
+class DebuggerTest : public GpuTest {
+ protected:
+  void SetUp() override {
+    ASSERT_NO_FATAL_FAILURE(GpuTest::SetUp());
+    if (gpu().generation.gfx_level < 9) GTEST_SKIP() << "amdkfd debugs no chip before gfx9";
+  }
+};
+
+TEST_F(DebuggerTest, is_told_of_the_queues_and_gpus_of_its_process) { EXPECT_OK(spawn_scenario("debugger_lists")); }
+
+TEST_F(DebuggerTest, suspends_a_queue_and_lets_it_go_on) {
+  EXPECT_OK(spawn_scenario("debugger_suspends_pm4"));
+  EXPECT_OK(spawn_scenario("debugger_suspends_aql"));
 }
 
 class QueueControlSlowTest : public QueueControlTest {};

@@ -11,15 +11,22 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/mapping.h"
 #include "base/unique_fd.h"
 #include "kfdtest-criu/harness/commands.h"
 #include "kfdtest-criu/harness/kfd_driver.h"
+#include "kfdtest-criu/harness/step_queue.h"
 #include "kfdtest-criu/harness/workload.h"
+#include "kfdtest-criu/tests/debugger_scenarios.h"
 #include "kfdtest-criu/tests/injection_scenarios.h"
 #include "kfdtest-criu/tests/stage.h"
 
@@ -29,6 +36,7 @@ namespace kfdtest {
 namespace {
 
 constexpr std::uint32_t kAlive = 0xa11e;
+
 base::Status memory_fault(QueueKind kind) {
   ASSIGN_OR_RETURN(Stage stage, Stage::open());
   ASSIGN_OR_RETURN(KfdEvent event, KfdEvent::create(stage.gpu(), EventKind::kMemory, ResetMode::kManual));
@@ -187,41 +195,153 @@ base::Status retried_access(QueueKind kind, Behind behind) {
   return expect_fault(event, stage.gpu(), address);
 }
 
+// Of spawn_crowd(), which holds the other ends of standard input and output.
+base::Status meet_the_others() {
+  const char ready = '!';
+  if (::write(STDOUT_FILENO, &ready, sizeof(ready)) != sizeof(ready)) return base::Error::from_errno(errno, "ready");
+  char nothing = 0;
+  ssize_t got = 0;
+  do {
+    got = ::read(STDIN_FILENO, &nothing, sizeof(nothing));
+  } while (got < 0 && errno == EINTR);
+  return got == 0 ? base::Status() : base::Error(EIO, "the crowd does not begin");
+}
+
+base::Status step_in_crowd() {
+  constexpr unsigned kSteps = 10;
+  constexpr std::size_t kLargeSaveArea = 48 * kMiB;
+  ASSIGN_OR_RETURN(const Session session, Session::open());
+  if (session.gpus().empty()) return base::Error(ENODEV, "no GPU");
+  const Gpu& gpu = session.gpus().front();
+  // Of the largest chips the save areas of a crowd are more than the machine's memory; SDMA queues have none.
+  const QueueKind kind = save_area_size(gpu) > kLargeSaveArea ? QueueKind::kSdma : QueueKind::kPm4;
+  ASSIGN_OR_RETURN(StepQueue queue, StepQueue::create(gpu, kind));
+  TRY(queue.submit(kSteps));
+  queue.open(1);
+  TRY(queue.wait_done(1));
+  TRY(meet_the_others());
+  for (unsigned step = 2; step <= kSteps; ++step) {
+    queue.open(step);
+    TRY(queue.wait_done(step));
+  }
+  return queue.expect_done(kSteps);
+}
+
+using Scenario = base::Status (*)();
+
+constexpr std::pair<std::string_view, Scenario> kScenarios[] = {
+    {"memory_fault_pm4", [] { return memory_fault(QueueKind::kPm4); }},
+    {"memory_fault_sdma", [] { return memory_fault(QueueKind::kSdma); }},
+    {"bad_opcode", bad_opcode},
+    {"bad_opcode_report", bad_opcode_report},
+    {"agent_dispatch", agent_dispatch},
+    {"read_only_fault", read_only_fault},
+    {"retry_no_memory_pm4", [] { return retried_access(QueueKind::kPm4, Behind::kNothing); }},
+    {"retry_no_memory_sdma", [] { return retried_access(QueueKind::kSdma, Behind::kNothing); }},
+    {"retry_forbidden", [] { return retried_access(QueueKind::kSdma, Behind::kForbidden); }},
+    {"no_retry", [] { return retried_access(QueueKind::kSdma, Behind::kMemoryWithoutRetry); }},
+    {"take_vram", take_vram},
+    {"thunk_topology", thunk_topology},
+    {"thunk_workloads", thunk_workloads},
+    {"step_in_crowd", step_in_crowd},
+    {"debugger_lists", debugger_lists},
+    {"debugger_suspends_pm4", [] { return debugger_suspends(QueueKind::kPm4); }},
+    {"debugger_suspends_aql", [] { return debugger_suspends(QueueKind::kAql); }},
+};
+
+// A child process; killed with its owner.
+class ScenarioProcess {
+ public:
+  // What it has as its standard input and output: files of ours, by number.
+  static base::Result<ScenarioProcess> start(std::string_view name, int input = STDIN_FILENO,
+                                             int output = STDOUT_FILENO) {
+    std::string program = "/proc/self/exe";
+    std::string option = "--scenario";
+    std::string argument(name);
+    char* const arguments[] = {program.data(), option.data(), argument.data(), nullptr};
+    posix_spawn_file_actions_t actions;
+    ::posix_spawn_file_actions_init(&actions);
+    ::posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
+    ::posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+    ScenarioProcess process;
+    const int code = ::posix_spawn(&process.pid_, program.c_str(), &actions, nullptr, arguments, environ);
+    ::posix_spawn_file_actions_destroy(&actions);
+    if (code != 0) {
+      process.pid_ = -1;
+      return base::Error::from_errno(code, "spawn");
+    }
+    return process;
+  }
+  ScenarioProcess(ScenarioProcess&& other) noexcept : pid_(std::exchange(other.pid_, -1)) {}
+  ScenarioProcess& operator=(ScenarioProcess&&) = delete;
+  ScenarioProcess(const ScenarioProcess&) = delete;
+  ScenarioProcess& operator=(const ScenarioProcess&) = delete;
+  ~ScenarioProcess() {
+    if (pid_ == -1) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+
+  // The error says how it ended.
+  base::Status join() {
+    int status = 0;
+    if (!wait_until([&] { return ::waitpid(pid_, &status, WNOHANG) == pid_; }, 3 * kDeadline))
+      return base::Error(ETIME, "scenario did not end");
+    pid_ = -1;
+    if (WIFSIGNALED(status))
+      return base::Error(EIO, "scenario was killed by signal " + std::to_string(WTERMSIG(status)));
+    if (WEXITSTATUS(status) != 0) return base::Error(EIO, "scenario failed; see its message above");
+    return {};
+  }
+
+ private:
+  ScenarioProcess() = default;
+  pid_t pid_ = -1;
+};
+
+struct Pipe {
+  base::UniqueFd from;
+  base::UniqueFd to;
+
+  static base::Result<Pipe> create() {
+    int ends[2] = {-1, -1};
+    if (::pipe2(ends, O_CLOEXEC) != 0) return base::Error::from_errno(errno, "pipe");
+    return Pipe{base::UniqueFd(ends[0]), base::UniqueFd(ends[1])};
+  }
+};
+
 }  // namespace
 
 base::Status run_scenario(std::string_view name) {
-  if (name == "memory_fault_pm4") return memory_fault(QueueKind::kPm4);
-  if (name == "memory_fault_sdma") return memory_fault(QueueKind::kSdma);
-  if (name == "bad_opcode") return bad_opcode();
-  if (name == "bad_opcode_report") return bad_opcode_report();
-  if (name == "agent_dispatch") return agent_dispatch();
-  if (name == "read_only_fault") return read_only_fault();
-  if (name == "retry_no_memory_pm4") return retried_access(QueueKind::kPm4, Behind::kNothing);
-  if (name == "retry_no_memory_sdma") return retried_access(QueueKind::kSdma, Behind::kNothing);
-  if (name == "retry_forbidden") return retried_access(QueueKind::kSdma, Behind::kForbidden);
-  if (name == "no_retry") return retried_access(QueueKind::kSdma, Behind::kMemoryWithoutRetry);
-  if (name == "take_vram") return take_vram();
-  if (name == "thunk_topology") return thunk_topology();
-  if (name == "thunk_workloads") return thunk_workloads();
-  return run_injection(name);
+  const auto found = std::ranges::find(kScenarios, name, &std::pair<std::string_view, Scenario>::first);
+  return found == std::end(kScenarios) ? run_injection(name) : found->second();
 }
 
 base::Status spawn_scenario(std::string_view name) {
-  std::string program = "/proc/self/exe";
-  std::string option = "--scenario";
-  std::string argument(name);
-  char* const arguments[] = {program.data(), option.data(), argument.data(), nullptr};
-  pid_t child = -1;
-  if (const int code = ::posix_spawn(&child, program.c_str(), nullptr, nullptr, arguments, environ); code != 0)
-    return base::Error::from_errno(code, "spawn");
-  int status = 0;
-  if (!wait_until([&] { return ::waitpid(child, &status, WNOHANG) == child; }, 3 * kDeadline)) {
-    ::kill(child, SIGKILL);
-    ::waitpid(child, &status, 0);
-    return base::Error(ETIME, "scenario did not end");
+  ASSIGN_OR_RETURN(ScenarioProcess process, ScenarioProcess::start(name));
+  return process.join();
+}
+
+base::Status spawn_crowd(std::string_view name, unsigned count) {
+  ASSIGN_OR_RETURN(Pipe ready, Pipe::create());
+  ASSIGN_OR_RETURN(Pipe go, Pipe::create());
+  std::vector<ScenarioProcess> crowd;
+  for (unsigned i = 0; i < count; ++i) {
+    ASSIGN_OR_RETURN(ScenarioProcess process, ScenarioProcess::start(name, go.from.get(), ready.to.get()));
+    crowd.push_back(std::move(process));
   }
-  if (WIFSIGNALED(status)) return base::Error(EIO, "scenario was killed by signal " + std::to_string(WTERMSIG(status)));
-  if (WEXITSTATUS(status) != 0) return base::Error(EIO, "scenario failed; see its message above");
+  (void)::fcntl(ready.from.get(), F_SETFL, O_NONBLOCK);
+  std::size_t came = 0;
+  const auto all_are_there = [&] {
+    std::array<char, 64> marks{};
+    const ssize_t got = ::read(ready.from.get(), marks.data(), marks.size());
+    if (got > 0) came += static_cast<std::size_t>(got);
+    return came == count;
+  };
+  if (!wait_until(all_are_there, 3 * kDeadline))
+    return base::Error(ETIME, std::to_string(came) + " of " + std::to_string(count) + " processes got ready");
+  go.to.reset();  // which all of them read the end of
+  for (ScenarioProcess& process : crowd) TRY(process.join());
   return {};
 }
 

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// Scenarios of a process that debugs itself: what KFD tells a debugger, and how a queue is suspended. Not here: waves,
+// of which a debugger would see more.
+#pragma once
+
+#include "base/result.h"
+#include "kfdtest-criu/harness/driver.h"
+
+namespace kfdtest {
+
+base::Status debugger_lists();
+base::Status debugger_suspends(QueueKind kind);
+
+}  // namespace kfdtest

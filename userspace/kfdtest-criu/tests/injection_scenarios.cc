@@ -155,6 +155,21 @@ base::Status hung_compute_queue() {
   return stage.words.load32(0) == 0 ? base::Status() : base::Error(EIO, "a queue that was reset went on");
 }
 
+// For a change all queues are taken off, and only the one that hangs stays off.
+base::Status hung_queue_is_changed() {
+  constexpr std::size_t kBystander = 64;
+  ASSIGN_OR_RETURN(Stage stage, Stage::open());
+  ASSIGN_OR_RETURN(ControlPort port, ControlPort::open());
+  ASSIGN_OR_RETURN(Reports reports, Reports::open(stage.gpu()));
+  ASSIGN_OR_RETURN(RingQueue bystander, RingQueue::create(stage.gpu(), QueueKind::kPm4));
+  ASSIGN_OR_RETURN(NamedQueue hung, NamedQueue::create(stage, port, QueueKind::kPm4, 77));
+  TRY(hang(stage, port, hung));
+  if (hung.queue.set_percentage(kStopped).ok()) return base::Error(EIO, "a hung queue was taken off");
+  TRY(reports.expect_exception(stage.gpu()));
+  TRY(fence(bystander, QueueKind::kPm4, stage.gpu(), stage.words.gpu_address(kBystander), 2));
+  return wait_for_word(stage.words, kBystander, 2);
+}
+
 base::Status hung_sdma_queue() {
   ASSIGN_OR_RETURN(Stage stage, Stage::open());
   ASSIGN_OR_RETURN(ControlPort port, ControlPort::open());
@@ -409,6 +424,7 @@ base::Status run_injection(std::string_view name) {
       {"every_kind_of_queue_works", every_kind_of_queue_works},
       {"hung_compute_queue", hung_compute_queue},
       {"hung_sdma_queue", hung_sdma_queue},
+      {"hung_queue_is_changed", hung_queue_is_changed},
       {"unanswered_unmap", unanswered_unmap},
       {"hung_gpu", hung_gpu},
       {"lost_interrupt_pm4", lost_interrupt_pm4},

@@ -35,6 +35,11 @@ TEST_F(InjectionTest, a_hung_compute_queue_is_found_and_its_program_told) {
   EXPECT_OK(spawn_scenario("hung_compute_queue"));
 }
 
+TEST_F(InjectionTest, a_hung_queue_that_is_changed_stops_no_other) {
+  if (gpu().generation.gfx_level >= 11) GTEST_SKIP() << "with MES the driver resets the whole GPU";
+  EXPECT_OK(spawn_scenario("hung_queue_is_changed"));
+}
+
 TEST_F(InjectionTest, a_hung_sdma_queue_makes_the_driver_reset_the_gpu) {
   EXPECT_OK(spawn_scenario("hung_sdma_queue"));
 }

@@ -46,7 +46,7 @@ readonly HANG_LIMIT_MS=2000
 # Of the driver for a preemption; longer than the scheduler's own for a queue (KFD_UNMAP_LATENCY_MS).
 readonly PREEMPTION_LIMIT_MS=6000
 # One for each way to schedule queues: HWS, MES; and one whose faults may be retried.
-readonly FAULT_CHIPS=(gfx906 gfx1100 gfx90a)
+readonly FAULT_CHIPS=(gfx906 gfx1100 gfx90a) XNACK_CHIPS=(gfx90a gfx942)
 # 200 and 50 with `make soak`.
 readonly RELOADS=5 RESETS=5
 # A virtual machine's memory, and what this machine wants for itself: MiB.
@@ -297,8 +297,10 @@ start_variants() {
 			--param "lockup_timeout=$HANG_LIMIT_MS" --param "queue_preemption_timeout_ms=$PREEMPTION_LIMIT_MS" \
 			--env "KFDTEST_CHIP=$chip" -- 'kfdtest:InjectionTest.*' 'drmtest:*InjectionTest*'
 	done
-	start_guest "$kernel-xnack" --kernel "$kernel" --gpu "gfx90a,xnack=1,vram=$GPU_VRAM" \
-		--gpu "gfx90a,xnack=1,vram=$GPU_VRAM" --env KFDTEST_CHIP=gfx90a -- 'kfdtest:SvmTest.*:XnackTest.*'
+	for chip in "${XNACK_CHIPS[@]}"; do
+		start_guest "$kernel-xnack-$chip" --kernel "$kernel" --gpu "$chip,xnack=1,vram=$GPU_VRAM" \
+			--gpu "$chip,xnack=1,vram=$GPU_VRAM" --env "KFDTEST_CHIP=$chip" -- 'kfdtest:SvmTest.*:XnackTest.*'
+	done
 	start_machine "$kernel-loops" ktap "$HERE/guest-loops.sh" --kernel "$kernel" --reloads "$RELOADS" \
 		--resets "$RESETS" gfx906 gfx1010 gfx1100
 	start_machine "$kernel-loss" ktap "$HERE/guest-loops.sh" --loss --kernel "$kernel" gfx906 gfx1100

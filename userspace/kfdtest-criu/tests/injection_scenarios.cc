@@ -268,13 +268,24 @@ base::Status vm_fault_sdma_beside_others() { return vm_fault_beside_others("vm_f
 base::Status lost_interrupt_pm4() { return lost_interrupt(QueueKind::kPm4); }
 base::Status lost_interrupt_sdma() { return lost_interrupt(QueueKind::kSdma); }
 
-// Seconds that a copy takes, as the program sees it.
+// Seconds that a copy takes, as the program sees it: the best of a few, because this machine may be busy.
 struct TimedCopy {
+  static constexpr int kTries = 3;
   RingQueue queue;
   const Stage* stage;
   std::uint32_t copies = 0;
 
   base::Result<double> run(const GpuMemory& to, const GpuMemory& from) {
+    double best = 0;
+    for (int i = 0; i < kTries; ++i) {
+      ASSIGN_OR_RETURN(const double seconds, run_once(to, from));
+      best = i == 0 ? seconds : std::min(best, seconds);
+    }
+    return best;
+  }
+
+ private:
+  base::Result<double> run_once(const GpuMemory& to, const GpuMemory& from) {
     const std::uint64_t begin = monotonic_ns();
     TRY(queue.submit(SdmaCommands(stage->gpu())
                          .copy(to.gpu_address(), from.gpu_address(), from.size())

@@ -17,7 +17,7 @@ help:
 	  'make demo     checkpoint and restore a GPU program in a virtual machine, and show it' \
 	  'make test     all tests; the last line counts them' \
 	  'make fuzz     search with each fuzzer for SECONDS=600, keeping what it learns in out/fuzz' \
-	  'make soak     what takes an hour: reloads, resets, a kernel that checks itself' \
+	  'make soak     what takes hours: reloads, resets, a kernel that checks itself' \
 	  'make bench    measure, judge by the limits, write out/bench.json' \
 	  'make kernel   build the kernels of the virtual machines (out/kernel)' \
 	  'make build    build the programs (out/cmake/release)' \

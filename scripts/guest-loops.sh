@@ -8,7 +8,7 @@
 # One virtual machine with a GPU of each CHIP. The first form unloads and loads
 # the driver and resets the GPUs again and again (scripts/guest/loops.sh) and looks
 # here for what vasicd keeps; the second one kills vasicd under load
-# (scripts/guest/loss.sh). KTAP on standard output.
+# (scripts/guest/loss.sh). KTAP on standard output; status 1 when a case fails.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
@@ -20,7 +20,7 @@ readonly VRAM=256M
 # What the process may keep: allocator caches, not a thing a round.
 readonly SPARE_FDS=2 SPARE_RSS_KIB=8192
 
-kernel=criu reloads=200 resets=50 limit_s=3600 loss=0 name='' share='' vm_pid=''
+kernel=criu reloads=200 resets=50 limit_s=3600 loss=0 failed=0 name='' share='' vm_pid=''
 declare -a vm_options=()
 
 cleanup() {
@@ -84,6 +84,7 @@ verdict() {
 	if (($2)); then
 		printf 'ok - %s\n' "$1"
 	else
+		failed=1
 		printf 'not ok - %s\n' "$1"
 	fi
 }
@@ -137,7 +138,7 @@ main() {
 	vm_pid=''
 	verdict "the virtual machine ends well, its kernel content" $((status == 0))
 	((loss)) || judge_vasicd
-	((status == 0))
+	((status == 0 && failed == 0)) && [[ ! -e $share/failed ]]
 }
 
 main "$@"

@@ -7,7 +7,8 @@
 # What takes too long for `make test`: the driver loaded and unloaded 200 times and
 # 50 resets of every GPU, on an ordinary kernel and on one with KASAN, lockdep and
 # kmemleak (scripts/kernel.sh build stock --debug), which then runs the suites too.
-# KTAP on standard output. --quick: a tenth of the rounds.
+# Hours without KVM: a reload with KASAN takes a minute. KTAP on standard output.
+# --quick: a tenth of the rounds.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"

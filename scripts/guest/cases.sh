@@ -39,12 +39,14 @@ logged() {
 }
 
 # tap NAME COMMAND...: the same for test.sh, which reads KTAP; notes begin with "# ".
+# A failed case leaves the file $share/failed.
 tap() {
 	local name=$1
 	shift
 	if "$@"; then
 		printf 'ok - %s\n' "$name"
 	else
+		: >"${share:?}/failed"
 		printf 'not ok - %s\n' "$name"
 	fi
 }

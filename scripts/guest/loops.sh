@@ -18,7 +18,9 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/cases.sh"
 share=$1 programs=$2 reloads=$3 resets=$4
 readonly share programs reloads resets
 # The first rounds fill caches that stay.
-readonly WARM_UP=2 SAMPLE_ROUNDS=10 LOOK_LIMIT_S=20 KFD_LIMIT_S=30 UNLOAD_LIMIT_S=30
+readonly WARM_UP=2 SAMPLE_ROUNDS=10 LOOK_LIMIT_S=60
+# A kernel with KASAN takes minutes on a busy machine.
+readonly KFD_LIMIT_S=300 UNLOAD_LIMIT_S=300
 # What may go without being a leak: of memory at all, of slabs, and for each round.
 # The first one is what it is on a machine that does nothing: it comes and goes.
 readonly SPARE_MEMORY_KIB=32768 SPARE_SLABS_KIB=4096 SPARE_KIB_PER_ROUND=16

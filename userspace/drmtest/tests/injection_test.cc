@@ -5,6 +5,7 @@
 // hung ring is given up by the driver's time limit for jobs (amdgpu.lockup_timeout), and resets may hit everyone else.
 #include <algorithm>
 #include <cerrno>
+#include <map>
 
 #include "drmtest/tests/recovery.h"
 #include "kfdtest-criu/env/control_port.h"
@@ -32,15 +33,22 @@ class InjectionTest : public RecoveryTest {
   }
   [[nodiscard]] ControlPort& port() { return *port_; }
 
-  // The names of all rings of a kind: which one a job runs on is the driver's choice.
-  base::Result<std::vector<std::string>> rings(unsigned ip) {
+  // All rings of a kind, by name, and how much each has been given: which one a job runs on is the driver's choice.
+  base::Result<std::map<std::string, std::uint64_t>> rings(unsigned ip) {
     ASSIGN_OR_RETURN(const auto queues, port().queues());
-    std::vector<std::string> names;
+    std::map<std::string, std::uint64_t> found;
     for (const kfdtest::QueueStatus& queue : queues)
       if (queue.vmid == 0 && queue.name.starts_with(ip == AMDGPU_HW_IP_DMA ? "sdma" : "compute"))
-        names.push_back(queue.name);
-    if (names.empty()) return base::Error(ENOENT, "the GPU shows no ring of the kind");
-    return names;
+        found[queue.name] = queue.wptr;
+    if (found.empty()) return base::Error(ENOENT, "the GPU shows no ring of the kind");
+    return found;
+  }
+  // The ring that has been given something since.
+  base::Result<std::string> ring_used_since(unsigned ip, const std::map<std::string, std::uint64_t>& before) {
+    ASSIGN_OR_RETURN(const auto now, rings(ip));
+    for (const auto& [name, wptr] : now)
+      if (const auto at = before.find(name); at == before.end() || at->second != wptr) return name;
+    return base::Error(ENOENT, "no ring was given anything");
   }
 
  private:
@@ -55,14 +63,14 @@ class InjectionTest : public RecoveryTest {
 
 TEST_P(InjectionTest, a_ring_that_executes_nothing_is_reset_and_a_new_context_works) {
   for (const unsigned ip : engines()) {
-    ASSERT_OK_AND_ASSIGN(const auto names, rings(ip));
+    ASSERT_OK_AND_ASSIGN(const auto all, rings(ip));
     ASSERT_OK_AND_ASSIGN(const Context context, Context::create(device()));
     ASSERT_OK_AND_ASSIGN(Submitter submitter, Submitter::create(device(), context));
     Commands nop(device(), ip);
     // Page tables are up to date then, which the driver updates by a ring that is about to hang.
     ASSERT_OK(submitter.run({.ip = ip, .bos = {page().handle()}}, nop.nop()));
     page().store(0, 0);
-    for (const std::string& name : names) ASSERT_OK(port().tell("hang " + name));
+    for (const auto& [name, wptr] : all) ASSERT_OK(port().tell("hang " + name));
     Commands write(device(), ip);
     write.write(page().address(), 1);
     ASSERT_OK_AND_ASSIGN(const amdgpu_cs_fence fence, submitter.submit({.ip = ip, .bos = {page().handle()}}, write));
@@ -78,9 +86,9 @@ TEST_P(InjectionTest, a_ring_that_executes_nothing_is_reset_and_a_new_context_wo
 
 TEST_P(InjectionTest, a_vm_fault_of_a_ring_is_reported_and_every_job_ends) {
   for (const unsigned ip : engines()) {
-    ASSERT_OK_AND_ASSIGN(const auto names, rings(ip));
-    // The driver goes round among the rings.
-    const auto rounds = static_cast<std::uint32_t>(4 * names.size());
+    ASSERT_OK_AND_ASSIGN(const auto all, rings(ip));
+    // The driver may go round among the rings.
+    const auto rounds = static_cast<std::uint32_t>(4 * all.size());
     ASSERT_OK_AND_ASSIGN(kfdtest::KernelLog log, kfdtest::KernelLog::open());
     ASSERT_OK_AND_ASSIGN(const Context context, Context::create(device()));
     ASSERT_OK_AND_ASSIGN(Submitter submitter, Submitter::create(device(), context));
@@ -91,13 +99,16 @@ TEST_P(InjectionTest, a_vm_fault_of_a_ring_is_reported_and_every_job_ends) {
     };
     // Page tables are up to date then, and every ring knows them: the packet that faults is none that sets them up.
     for (std::uint32_t job = 0; job < rounds; ++job) ASSERT_OK(work(job));
-    ASSERT_OK(port().tell("vm-fault " + names.front() + " 0x76543000"));
+    ASSERT_OK_AND_ASSIGN(const auto before, rings(ip));
+    ASSERT_OK(work(rounds));
+    ASSERT_OK_AND_ASSIGN(const std::string name, ring_used_since(ip, before));
+    ASSERT_OK(port().tell("vm-fault " + name + " 0x76543000"));
     std::string waiting = "1";
     for (std::uint32_t job = 0; job < rounds && waiting != "0"; ++job) {
       ASSERT_OK(work(job)) << "ip " << ip << " job " << job;
       ASSERT_OK_AND_ASSIGN(waiting, port().status("inject", "vm-fault"));
     }
-    EXPECT_EQ(waiting, "0") << names.front() << " executed nothing";
+    EXPECT_EQ(waiting, "0") << name << " executed nothing";
     const auto lines = log.new_lines();
     EXPECT_TRUE(std::ranges::any_of(lines, [](const std::string& line) {
       return line.find("page fault at 0x0000000076543000") != std::string::npos;

@@ -16,7 +16,7 @@ set -uo pipefail
 # shellcheck source=scripts/guest/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
-readonly KFD_DEBUG=/sys/kernel/debug/kfd STRESS_LIMIT_S=120 IDLE_S=6
+readonly KFD_DEBUG=/sys/kernel/debug/kfd STRESS_LIMIT_S=120 IDLE_S=60
 failed=0 programs=''
 
 # gtest NAME COMMAND...: one case.
@@ -79,7 +79,8 @@ debugfs_reads() {
 		cat "$KFD_DEBUG/$file" || status=1
 	done
 	grep -q 'Compute queue on device\|SDMA queue on device' "$KFD_DEBUG/mqds" || status=1
-	wait "$pid" || status=1
+	kill "$pid" || status=1 # it would idle on
+	wait "$pid"
 	return "$status"
 }
 

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// Tests of vector_move.cc.
+#include <gtest/gtest.h>
+
+#include "gcn/execute.h"

@@ -6,7 +6,7 @@
 #
 # What takes too long for `make test`: the driver loaded and unloaded 200 times and
 # 50 resets of every GPU, on an ordinary kernel and on one with KASAN, lockdep and
-# kmemleak (scripts/kernel.sh build stock --debug), which then runs the suites too.
+# kmemleak (scripts/kernel.sh build criu --debug), which then runs the suites too.
 # Hours without KVM: a reload with KASAN takes a minute. KTAP on standard output.
 # --quick: a tenth of the rounds.
 set -euo pipefail
@@ -54,11 +54,11 @@ main() {
 	*) usage_error "unknown argument '$1'" ;;
 	esac
 	printf 'KTAP version 1\n'
-	part "the debug kernel is built" "$HERE/kernel.sh" build stock --debug
+	part "the debug kernel is built" "$HERE/kernel.sh" build criu --debug
 	part "reloads and resets" loops stock
-	part "reloads and resets on the debug kernel" loops stock-debug
+	part "reloads and resets on the debug kernel" loops criu-debug
 	for chip in "${CHIPS[@]}"; do
-		part "the suites on the debug kernel, $chip" suites stock-debug "$chip"
+		part "the suites on the debug kernel, $chip" suites criu-debug "$chip"
 	done
 	return "$failed"
 }

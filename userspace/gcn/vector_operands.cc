@@ -5,6 +5,7 @@
 #include "gcn/vector_operands.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace gcn {
 namespace {
@@ -43,14 +44,14 @@ constexpr unsigned kRow = 16;
 constexpr unsigned kNoLane = ~0u;
 
 // Where `lane` reads from within its row of 16; kNoLane: from beyond the row.
-unsigned shifted(unsigned lane, int distance) {
+constexpr unsigned shifted(unsigned lane, int distance) {
   const int position = static_cast<int>(lane % kRow) + distance;
-  return position < 0 || position >= static_cast<int>(kRow) ? kNoLane
-                                                            : lane - lane % kRow + static_cast<unsigned>(position);
+  if (position < 0 || position >= static_cast<int>(kRow)) return kNoLane;
+  return lane - lane % kRow + static_cast<unsigned>(position);
 }
 
 // Which lane `lane` reads. DPP_CTRL is one of those that dpp_is_legal() accepts.
-unsigned dpp_source(unsigned ctrl, unsigned lane) {
+constexpr unsigned dpp_source(unsigned ctrl, unsigned lane) {
   const unsigned row = lane - lane % kRow;
   const unsigned count = ctrl & 15;
   if (ctrl < 0x100) return (lane & ~3u) | (ctrl >> (2 * (lane & 3)) & 3);
@@ -93,26 +94,51 @@ bool dpp_is_legal(unsigned ctrl, Isa isa) {
   return ctrl == 0x130 || ctrl == 0x134 || ctrl == 0x138 || ctrl == 0x13c || (ctrl >= 0x140 && ctrl <= 0x143);
 }
 
-// Whether lane `from` has something to read.
-bool readable(unsigned from, std::uint64_t exec) { return from != kNoLane && (exec >> from & 1) != 0; }
+// dpp_source() of all lanes. Lanes without a source read themselves, and are not in `valid`.
+struct Permutation {
+  std::array<std::uint8_t, kLanes> from = {};
+  std::uint64_t valid = 0;
+};
+constexpr auto kPermutations = [] {
+  std::array<Permutation, 0x160> table;
+  for (unsigned ctrl = 0; ctrl < table.size(); ++ctrl) {
+    for (unsigned lane = 0; lane < kLanes; ++lane) {
+      const unsigned from = dpp_source(ctrl, lane);
+      table[ctrl].from[lane] = static_cast<std::uint8_t>(from == kNoLane ? lane : from);
+      if (from != kNoLane) table[ctrl].valid |= std::uint64_t{1} << lane;
+    }
+  }
+  return table;
+}();
+
+// The lanes that have something to read: a disabled lane is no source.
+std::uint64_t dpp_readable(const Permutation& permutation, std::uint64_t exec) {
+  std::uint64_t lanes = permutation.valid;
+  if (exec == ~std::uint64_t{0}) return lanes;
+  for (unsigned lane = 0; lane < kLanes; ++lane) {
+    if ((exec >> permutation.from[lane] & 1) == 0) lanes &= ~(std::uint64_t{1} << lane);
+  }
+  return lanes;
+}
 
 // The lanes that an instruction with `dpp` writes.
 std::uint64_t dpp_lanes(const Dpp& dpp, std::uint64_t exec) {
-  std::uint64_t lanes = 0;
-  for (unsigned lane = 0; lane < kLanes; ++lane) {
-    const bool row = (dpp.row_mask >> (lane / kRow) & 1) != 0;
-    const bool bank = (dpp.bank_mask >> (lane % kRow / 4) & 1) != 0;
-    const bool source = dpp.bound_ctrl || readable(dpp_source(dpp.ctrl, lane), exec);
-    if (row && bank && source) lanes |= std::uint64_t{1} << lane;
+  std::uint64_t rows = 0;
+  std::uint64_t banks = 0;
+  for (unsigned n = 0; n < 4; ++n) {
+    if ((dpp.row_mask >> n & 1) != 0) rows |= std::uint64_t{0xffff} << (16 * n);
+    if ((dpp.bank_mask >> n & 1) != 0) banks |= std::uint64_t{0x000f000f000f000f} << (4 * n);
   }
-  return lanes & exec;
+  const std::uint64_t sources = dpp.bound_ctrl ? exec : dpp_readable(kPermutations[dpp.ctrl], exec);
+  return rows & banks & sources & exec;
 }
 
 void permute(const Dpp& dpp, std::uint64_t exec, const std::uint32_t* from, Vgpr& to) {
-  for (unsigned lane = 0; lane < kLanes; ++lane) {
-    const unsigned source = dpp_source(dpp.ctrl, lane);
-    to[lane] = readable(source, exec) ? from[source] : 0;
-  }
+  const Permutation& permutation = kPermutations[dpp.ctrl];
+  const std::uint64_t sources = dpp_readable(permutation, exec);
+  for (unsigned lane = 0; lane < kLanes; ++lane) to[lane] = from[permutation.from[lane]];
+  if (sources == ~std::uint64_t{0}) return;
+  for (unsigned lane = 0; lane < kLanes; ++lane) to[lane] &= ~(static_cast<std::uint32_t>(sources >> lane & 1) - 1);
 }
 
 struct Field {
@@ -128,42 +154,62 @@ Field field(SubDword sel) {
 
 std::uint32_t ones(unsigned bits) { return bits >= 32 ? ~0u : (1u << bits) - 1; }
 
-std::uint32_t sign_extend(std::uint32_t value, unsigned bits) {
-  const unsigned shift = 32 - bits;
-  return static_cast<std::uint32_t>(static_cast<std::int32_t>(value << shift) >> shift);
-}
-
-std::uint32_t select(std::uint32_t value, Field from, bool sext) {
-  const std::uint32_t selected = value >> from.shift & ones(from.bits);
-  return sext ? sign_extend(selected, from.bits) : selected;
+// The field `from` of every lane, extended to 32 bits. `in` may be `out`.
+void select(Field from, bool sext, const std::uint32_t* in, Vgpr& out) {
+  const unsigned left = 32 - from.bits - from.shift;
+  const unsigned right = 32 - from.bits;
+  if (sext) {
+    for (unsigned lane = 0; lane < kLanes; ++lane) {
+      out[lane] = static_cast<std::uint32_t>(static_cast<std::int32_t>(in[lane] << left) >> right);
+    }
+  } else {
+    for (unsigned lane = 0; lane < kLanes; ++lane) out[lane] = in[lane] << left >> right;
+  }
 }
 
 // What SDWA makes of a register that holds `old` when the result is `value`.
-std::uint32_t merge(const Sdwa& sdwa, std::uint32_t old, std::uint32_t value) {
+Vgpr merge(const Sdwa& sdwa, const Vgpr& old, const Vgpr& value) {
   const Field to = field(sdwa.dst_sel);
-  const std::uint32_t low = value & ones(to.bits);
-  const std::uint32_t placed = low << to.shift;
-  switch (sdwa.dst_unused) {
-    case DstUnused::kPreserve:
-      return (old & ~(ones(to.bits) << to.shift)) | placed;
-    case DstUnused::kSext:
-      return sign_extend(low, to.bits) << to.shift;
-    case DstUnused::kPad:
-      break;
-  }
-  return placed;
+  const std::uint32_t kept = sdwa.dst_unused == DstUnused::kPreserve ? ~(ones(to.bits) << to.shift) : 0;
+  Vgpr field_values;
+  select({0, to.bits}, sdwa.dst_unused == DstUnused::kSext, value.data(), field_values);
+  Vgpr merged;
+  for (unsigned lane = 0; lane < kLanes; ++lane) merged[lane] = (old[lane] & kept) | field_values[lane] << to.shift;
+  return merged;
 }
+
+// abs, then neg.
+void change_signs(Kind kind, bool abs, bool neg, Source& source) {
+  if (!abs && !neg) return;
+  const std::uint32_t sign = kind.bits == 16 ? 0x8000u : 0x80000000u;
+  const std::uint32_t kept = abs ? ~sign : ~0u;
+  const std::uint32_t flipped = neg ? sign : 0;
+  const std::uint32_t*& from = kind.bits == 64 ? source.hi : source.lo;
+  Vgpr& to = source.buffer[kind.bits == 64 ? 1 : 0];
+  for (unsigned lane = 0; lane < kLanes; ++lane) to[lane] = (from[lane] & kept) ^ flipped;
+  from = to.data();
+}
+
+// Bit n of a dword, for vector code without shifts that differ between lanes.
+constexpr auto kBits = [] {
+  std::array<std::uint32_t, 32> bits = {};
+  for (unsigned n = 0; n < 32; ++n) bits[n] = 1u << n;
+  return bits;
+}();
 
 void copy_masked(Vgpr& dst, const Vgpr& value, std::uint64_t lanes) {
   if (lanes == ~std::uint64_t{0}) {
     dst = value;
     return;
   }
-  Vgpr flags;
-  expand_mask(lanes, flags);
-  for (unsigned lane = 0; lane < kLanes; ++lane) {
-    const std::uint32_t keep = flags[lane] - 1;
-    dst[lane] = (dst[lane] & keep) | (value[lane] & ~keep);
+  for (unsigned half = 0; half < 2; ++half) {
+    const auto bits = static_cast<std::uint32_t>(lanes >> (32 * half));
+    const std::uint32_t* from = value.data() + 32 * half;
+    std::uint32_t* to = dst.data() + 32 * half;
+    for (unsigned n = 0; n < 32; ++n) {
+      const std::uint32_t write = (bits & kBits[n]) != 0 ? ~0u : 0u;
+      to[n] = (to[n] & ~write) | (from[n] & write);
+    }
   }
 }
 
@@ -239,15 +285,23 @@ bool scalar_operand(const Instruction& instruction, const Machine& machine, std:
 }
 
 std::uint64_t mask_of(const Vgpr& flags) {
+  std::array<std::uint8_t, kLanes> bytes;
+  for (unsigned lane = 0; lane < kLanes; ++lane) bytes[lane] = static_cast<std::uint8_t>(flags[lane]);
   std::uint64_t mask = 0;
-  for (unsigned lane = 0; lane < kLanes; ++lane) mask |= std::uint64_t{flags[lane]} << lane;
+  for (unsigned n = 0; n < kLanes; n += 8) {
+    std::uint64_t eight;
+    std::memcpy(&eight, &bytes[n], sizeof(eight));
+    // The product moves byte k's bit 0 to bit 56 + k, and no two to the same place.
+    mask |= (eight * 0x0102040810204080u >> 56) << n;
+  }
   return mask;
 }
 
 void expand_mask(std::uint64_t mask, Vgpr& flags) {
   for (unsigned half = 0; half < 2; ++half) {
     const auto bits = static_cast<std::uint32_t>(mask >> (32 * half));
-    for (unsigned n = 0; n < 32; ++n) flags[32 * half + n] = bits >> n & 1;
+    std::uint32_t* to = flags.data() + 32 * half;
+    for (unsigned n = 0; n < 32; ++n) to[n] = (bits & kBits[n]) != 0 ? 1 : 0;
   }
 }
 
@@ -303,42 +357,31 @@ bool VectorOperands::read_dst(Kind kind, Source& source) const {
   return true;
 }
 
-// Copies the source to its buffer, permuted, selected and with its sign changed.
+// Changes the source on its way to the function, in its buffer. A register that stays as it is is not copied.
 void VectorOperands::modify(unsigned n, Kind kind, Part part, Source& source) const {
   const Instruction& in = instruction_;
-  const bool vop3p = in.encoding == Encoding::kVop3p;
   const auto bit_of = [n](unsigned bits) { return (bits >> n & 1) != 0; };
   const bool upper = part == Part::kHigh ? bit_of(in.op_sel_hi) : bit_of(in.op_sel);
-  const bool neg = part == Part::kHigh ? bit_of(in.abs) : bit_of(in.neg);
-
-  Vgpr& low = source.buffer[0];
-  Vgpr& high = source.buffer[1];
   if (kind.bits == 32 && part != Part::kWhole && upper) source.lo = source.hi;
   if (in.lanes == LaneMode::kDpp && n == 0) {
-    permute(in.dpp, machine_.wave.exec(), source.lo, low);
-    if (kind.bits == 64) permute(in.dpp, machine_.wave.exec(), source.hi, high);
-  } else {
-    if (source.lo != low.data()) std::copy_n(source.lo, kLanes, low.data());
-    if (kind.bits == 64 && source.hi != high.data()) std::copy_n(source.hi, kLanes, high.data());
-  }
-  source.lo = low.data();
-  source.hi = high.data();
-
-  if (in.lanes == LaneMode::kSdwa && n < 2) {
-    const Field from = field(in.sdwa.src_sel[n]);
-    const bool sext = bit_of(in.sdwa.sext);
-    for (std::uint32_t& value : low) value = select(value, from, sext);
+    permute(in.dpp, machine_.wave.exec(), source.lo, source.buffer[0]);
+    source.lo = source.buffer[0].data();
+    if (kind.bits == 64) {
+      permute(in.dpp, machine_.wave.exec(), source.hi, source.buffer[1]);
+      source.hi = source.buffer[1].data();
+    }
+  } else if (in.lanes == LaneMode::kSdwa && n < 2) {
+    select(field(in.sdwa.src_sel[n]), bit_of(in.sdwa.sext), source.lo, source.buffer[0]);
+    source.lo = source.buffer[0].data();
   } else if (kind.bits == 16 && upper && (part != Part::kWhole || in.encoding == Encoding::kVop3)) {
-    for (std::uint32_t& value : low) value >>= 16;
+    select(field(SubDword::kWord1), false, source.lo, source.buffer[0]);
+    source.lo = source.buffer[0].data();
   }
-  if (!kind.is_float || (vop3p && part == Part::kWhole)) return;
-  Vgpr& signs = kind.bits == 64 ? high : low;
-  const std::uint32_t sign = kind.bits == 16 ? 0x8000u : 0x80000000u;
-  if (!vop3p && bit_of(in.abs)) {
-    for (std::uint32_t& value : signs) value &= ~sign;
-  }
-  if (neg) {
-    for (std::uint32_t& value : signs) value ^= sign;
+  if (!kind.is_float) return;
+  if (in.encoding == Encoding::kVop3p) {
+    if (part != Part::kWhole) change_signs(kind, false, part == Part::kHigh ? bit_of(in.abs) : bit_of(in.neg), source);
+  } else {
+    change_signs(kind, bit_of(in.abs), bit_of(in.neg), source);
   }
 }
 
@@ -366,9 +409,7 @@ void VectorOperands::write(Kind kind, const Results& results) const {
 void VectorOperands::write_vgpr(Kind kind, Vgpr& dst, const Vgpr& value) const {
   const bool upper = kind.bits == 16 && instruction_.encoding == Encoding::kVop3 && (instruction_.op_sel & 8) != 0;
   if (instruction_.lanes == LaneMode::kSdwa) {
-    Vgpr merged;
-    for (unsigned lane = 0; lane < kLanes; ++lane) merged[lane] = merge(instruction_.sdwa, dst[lane], value[lane]);
-    copy_masked(dst, merged, active_);
+    copy_masked(dst, merge(instruction_.sdwa, dst, value), active_);
   } else if (upper || kind.keeps_other) {
     Vgpr merged;
     for (unsigned lane = 0; lane < kLanes; ++lane) {

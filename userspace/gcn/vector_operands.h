@@ -16,6 +16,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -37,28 +38,28 @@ struct Kind {
   bool from_nothing = false;  // source: takes no operand of the instruction
 };
 
-// Elements. The type of a value of one lane is Value.
+// Elements. The type of a value of one lane is Value. Structs, not aliases: names of handlers are long enough.
 template <typename T, Kind kind>
 struct Element {
   using Value = T;
   static constexpr Kind kKind = kind;
 };
-using U32 = Element<std::uint32_t, Kind{}>;
-using I32 = Element<std::int32_t, Kind{.is_signed = true}>;
-using F32 = Element<float, Kind{.is_float = true}>;
-using B32 = Element<std::uint32_t, Kind{.is_float = true}>;  // bits that take the modifiers of a float
-using U16 = Element<std::uint16_t, Kind{.bits = 16}>;
-using I16 = Element<std::int16_t, Kind{.bits = 16, .is_signed = true}>;
-using F16 = Element<std::uint16_t, Kind{.bits = 16, .is_float = true}>;  // its bits
-using U64 = Element<std::uint64_t, Kind{.bits = 64}>;
-using I64 = Element<std::int64_t, Kind{.bits = 64, .is_signed = true}>;
-using F64 = Element<double, Kind{.bits = 64, .is_float = true}>;
+struct U32 : Element<std::uint32_t, Kind{}> {};
+struct I32 : Element<std::int32_t, Kind{.is_signed = true}> {};
+struct F32 : Element<float, Kind{.is_float = true}> {};
+struct B32 : Element<std::uint32_t, Kind{.is_float = true}> {};  // bits that take the modifiers of a float
+struct U16 : Element<std::uint16_t, Kind{.bits = 16}> {};
+struct I16 : Element<std::int16_t, Kind{.bits = 16, .is_signed = true}> {};
+struct F16 : Element<std::uint16_t, Kind{.bits = 16, .is_float = true}> {};  // its bits
+struct U64 : Element<std::uint64_t, Kind{.bits = 64}> {};
+struct I64 : Element<std::int64_t, Kind{.bits = 64, .is_signed = true}> {};
+struct F64 : Element<double, Kind{.bits = 64, .is_float = true}> {};
 
 // Sources only: bit n of a scalar pair for lane n, 0 or 1 (carry in, v_cndmask); the same of VCC, whatever the
 // instruction says; the number of the lane. The last two come after all others in a signature.
-using MaskBit = Element<std::uint32_t, Kind{.bits = 64, .is_signed = true, .from_scalar = true}>;
-using VccBit = Element<std::uint32_t, Kind{.from_scalar = true, .from_nothing = true}>;
-using LaneNumber = Element<std::uint32_t, Kind{.from_nothing = true}>;
+struct MaskBit : Element<std::uint32_t, Kind{.bits = 64, .is_signed = true, .from_scalar = true}> {};
+struct VccBit : Element<std::uint32_t, Kind{.from_scalar = true, .from_nothing = true}> {};
+struct LaneNumber : Element<std::uint32_t, Kind{.from_nothing = true}> {};
 
 // Destinations only. 16-bit operations that are new in gfx9 (v_mad_u16, v_min3_f16, ...) keep the other half.
 template <typename E>
@@ -76,8 +77,8 @@ struct WithBit {
   static constexpr Kind kKind = {.bits = E::kKind.bits, .has_mask = true};
 };
 // A comparison: only a bit. v_cmpx sets EXEC as well.
-using Cmp = Element<bool, Kind{.has_result = false, .has_mask = true}>;
-using Cmpx = Element<bool, Kind{.has_result = false, .has_mask = true, .writes_exec = true}>;
+struct Cmp : Element<bool, Kind{.has_result = false, .has_mask = true}> {};
+struct Cmpx : Element<bool, Kind{.has_result = false, .has_mask = true, .writes_exec = true}> {};
 
 // A source, read: one dword for each lane, two if it has 64 bits. Points to the register file or to its own `buffer`.
 struct Source {
@@ -164,10 +165,12 @@ template <typename E>
   using Value = typename E::Value;
   if constexpr (sizeof(Value) == 8) {
     return std::bit_cast<Value>(lo[lane] | std::uint64_t{hi[lane]} << 32);
-  } else if constexpr (sizeof(Value) == 2) {
-    return std::bit_cast<Value>(static_cast<std::uint16_t>(lo[lane]));
   } else {
-    return std::bit_cast<Value>(lo[lane]);
+    // Not bit_cast, of which gcc makes no vector code. Of two bytes these are the low ones: the host is little-endian.
+    static_assert(std::endian::native == std::endian::little);
+    Value value;
+    std::memcpy(&value, &lo[lane], sizeof(value));
+    return value;
   }
 }
 
@@ -178,9 +181,9 @@ template <typename T>
     lo[lane] = static_cast<std::uint32_t>(bits);
     hi[lane] = static_cast<std::uint32_t>(bits >> 32);
   } else if constexpr (sizeof(T) == 2) {
-    lo[lane] = std::bit_cast<std::uint16_t>(value);
+    lo[lane] = static_cast<std::uint16_t>(value);
   } else {
-    lo[lane] = std::bit_cast<std::uint32_t>(value);
+    std::memcpy(&lo[lane], &value, sizeof(value));
   }
 }
 

@@ -30,10 +30,10 @@ template <typename T>
 }
 
 inline void put(Machine& machine, unsigned dst, std::uint32_t value) { write_scalar(machine.wave, dst, value); }
-inline void put(Machine& machine, unsigned dst, std::uint64_t value) { write_scalar(machine.wave, dst, value); }
+inline void put(Machine& machine, unsigned dst, std::uint64_t value) { write_scalar64(machine.wave, dst, value); }
 template <typename T>
 void put(Machine& machine, unsigned dst, WithScc<T> result) {
-  write_scalar(machine.wave, dst, result.value);
+  put(machine, dst, result.value);
   machine.wave.scc = result.scc;
 }
 

@@ -36,21 +36,21 @@ inline constexpr Address kApertureSize = Address{1} << 32;
   return number < kScalars && number != operand::kM0 + 1;
 }
 
-[[nodiscard]] inline std::uint32_t read_register(const Wave& wave, unsigned number) {
+[[nodiscard]] inline std::uint32_t read_scalar(const Wave& wave, unsigned number) {
   return scalar_exists(wave, number) ? wave.scalar[number] : 0;
 }
 
 // A pair begins at an even number; hardware has no wire for the lowest bit.
-[[nodiscard]] inline std::uint64_t read_register_pair(const Wave& wave, unsigned number) {
+[[nodiscard]] inline std::uint64_t read_scalar64(const Wave& wave, unsigned number) {
   number &= ~1u;
-  return read_register(wave, number) | std::uint64_t{read_register(wave, number + 1)} << 32;
+  return read_scalar(wave, number) | std::uint64_t{read_scalar(wave, number + 1)} << 32;
 }
 
 inline void write_scalar(Wave& wave, unsigned number, std::uint32_t value) {
   if (scalar_exists(wave, number)) wave.scalar[number] = value;
 }
 
-inline void write_scalar(Wave& wave, unsigned number, std::uint64_t value) {
+inline void write_scalar64(Wave& wave, unsigned number, std::uint64_t value) {
   number &= ~1u;
   write_scalar(wave, number, static_cast<std::uint32_t>(value));
   write_scalar(wave, number + 1, static_cast<std::uint32_t>(value >> 32));
@@ -87,7 +87,7 @@ inline constexpr std::array<float, 8> kFloatConstants = {0.5F, -0.5F, 1, -1, 2, 
 
 [[nodiscard]] inline std::uint32_t read_scalar32(const Instruction& instruction, const Machine& machine,
                                                  unsigned number) {
-  if (number < kScalars) return read_register(machine.wave, number);
+  if (number < kScalars) return read_scalar(machine.wave, number);
   if (number == operand::kLiteral) return instruction.literal;
   if (number >= operand::kFloatHalf && number < operand::kInv2Pi) {
     return std::bit_cast<std::uint32_t>(internal::kFloatConstants[number - operand::kFloatHalf]);
@@ -105,7 +105,7 @@ enum class LiteralIs : std::uint8_t { kUnsigned, kSigned };
 
 [[nodiscard]] inline std::uint64_t read_scalar64(const Instruction& instruction, const Machine& machine,
                                                  unsigned number, LiteralIs literal = LiteralIs::kUnsigned) {
-  if (number < kScalars) return read_register_pair(machine.wave, number);
+  if (number < kScalars) return read_scalar64(machine.wave, number);
   if (number == operand::kLiteral) {
     if (literal == LiteralIs::kUnsigned) return instruction.literal;
     return static_cast<std::uint64_t>(std::int64_t{static_cast<std::int32_t>(instruction.literal)});

@@ -215,25 +215,6 @@ void copy_masked(Vgpr& dst, const Vgpr& value, std::uint64_t lanes) {
 
 }  // namespace
 
-std::uint32_t read_scalar(const Wave& wave, unsigned number) {
-  if (number >= kScalars || (number < operand::kSgprs && number >= wave.sgprs)) return 0;
-  return wave.scalar[number];
-}
-
-std::uint64_t read_scalar64(const Wave& wave, unsigned number) {
-  return read_scalar(wave, number) | std::uint64_t{read_scalar(wave, number + 1)} << 32;
-}
-
-void write_scalar(Wave& wave, unsigned number, std::uint32_t value) {
-  if (number >= kScalars || (number < operand::kSgprs && number >= wave.sgprs)) return;
-  wave.scalar[number] = value;
-}
-
-void write_scalar64(Wave& wave, unsigned number, std::uint64_t value) {
-  write_scalar(wave, number, static_cast<std::uint32_t>(value));
-  write_scalar(wave, number + 1, static_cast<std::uint32_t>(value >> 32));
-}
-
 bool scalar_operand(const Instruction& instruction, const Machine& machine, std::uint16_t number, Kind kind,
                     std::uint64_t& value) {
   const Wave& wave = machine.wave;

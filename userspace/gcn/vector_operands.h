@@ -22,6 +22,7 @@
 #include <utility>
 
 #include "gcn/execute.h"
+#include "gcn/scalar_operand.h"
 
 namespace gcn {
 
@@ -108,12 +109,6 @@ struct LaneContext {
 // Which part of a VOP3P source: kLow takes what op_sel and neg_lo say, kHigh what op_sel_hi and neg_hi say. kWhole
 // takes a register as it is. Of a 32-bit element the parts are the registers of a pair.
 enum class Part : std::uint8_t { kWhole, kLow, kHigh };
-
-// The scalar registers, as all instructions see them: beyond those allocated there is nothing.
-[[nodiscard]] std::uint32_t read_scalar(const Wave& wave, unsigned number);
-[[nodiscard]] std::uint64_t read_scalar64(const Wave& wave, unsigned number);
-void write_scalar(Wave& wave, unsigned number, std::uint32_t value);
-void write_scalar64(Wave& wave, unsigned number, std::uint64_t value);
 
 // A scalar register or constant operand as an element of `kind`. False: there is no such operand.
 [[nodiscard]] bool scalar_operand(const Instruction& instruction, const Machine& machine, std::uint16_t number,

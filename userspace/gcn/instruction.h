@@ -92,7 +92,8 @@ struct Instruction {
   // offset0 | offset1 << 8. MUBUF: 12-bit unsigned.
   std::int32_t offset = 0;
 
-  // VALU modifiers; bit n belongs to source n.
+  // VALU modifiers; bit n belongs to source n. v_mfma: abs is cbsz, op_sel abid, neg blgp; bits of op_sel_hi say
+  // whether sources 0 and 1 are AGPRs, agpr whether source 2 and the destination are.
   std::uint8_t neg = 0;        // VOP3P: neg_lo
   std::uint8_t abs = 0;        // VOP3P: neg_hi
   std::uint8_t op_sel = 0;     // bit 3: destination; VOP3P: op_sel
@@ -103,6 +104,8 @@ struct Instruction {
   // Memory.
   bool glc = false;  // an atomic returns the value before
   bool slc = false;
+  bool scc = false;         // gfx90a: coherence scope
+  bool tfe = false;         // MUBUF: a status dword follows the data
   bool lds = false;         // MUBUF, FLAT: data goes to LDS
   bool offen = false;       // MUBUF
   bool idxen = false;       // MUBUF

@@ -13,24 +13,12 @@ namespace {
 // 0.5 -0.5 1 -1 2 -2 4 -4 1/(2*pi)
 constexpr std::array<std::uint16_t, 9> kFloats16 = {0x3800, 0xb800, 0x3c00, 0xbc00, 0x4000,
                                                     0xc000, 0x4400, 0xc400, 0x3118};
-constexpr std::array<std::uint32_t, 9> kFloats32 = {0x3f000000, 0xbf000000, 0x3f800000, 0xbf800000, 0x40000000,
-                                                    0xc0000000, 0x40800000, 0xc0800000, 0x3e22f983};
-constexpr std::array<std::uint64_t, 9> kFloats64 = {0x3fe0000000000000, 0xbfe0000000000000, 0x3ff0000000000000,
-                                                    0xbff0000000000000, 0x4000000000000000, 0xc000000000000000,
-                                                    0x4010000000000000, 0xc010000000000000, 0x3fc45f306dc9c882};
 
-// A 64-bit operation reads a double whether it computes with floats or not. A 16-bit one reads a half only if it
-// computes with floats; an integer one gets the low half of the float.
-std::uint64_t inline_float(unsigned index, Kind kind) {
-  if (kind.bits == 64) return kFloats64[index];
-  if (kind.bits == 16 && kind.is_float) return kFloats16[index];
-  return kFloats32[index];
-}
-
-std::uint64_t literal(std::uint32_t value, Kind kind) {
-  if (kind.bits != 64) return value;
-  if (kind.is_float) return std::uint64_t{value} << 32;
-  return kind.is_signed ? static_cast<std::uint64_t>(std::int64_t{static_cast<std::int32_t>(value)}) : value;
+bool is_scalar_operand(std::uint16_t number) {
+  if (number <= operand::kIntMinus1 + 15) return true;
+  if (number >= operand::kSharedBase && number <= operand::kPrivateLimit) return true;
+  if (number >= operand::kFloatHalf && number <= operand::kInv2Pi) return true;
+  return number >= operand::kVccz && number <= operand::kLiteral && number != operand::kLdsDirect;
 }
 
 void fill(Source& source, std::uint64_t value) {
@@ -197,72 +185,22 @@ constexpr auto kBits = [] {
   return bits;
 }();
 
-void copy_masked(Vgpr& dst, const Vgpr& value, std::uint64_t lanes) {
-  if (lanes == ~std::uint64_t{0}) {
-    dst = value;
-    return;
-  }
-  for (unsigned half = 0; half < 2; ++half) {
-    const auto bits = static_cast<std::uint32_t>(lanes >> (32 * half));
-    const std::uint32_t* from = value.data() + 32 * half;
-    std::uint32_t* to = dst.data() + 32 * half;
-    for (unsigned n = 0; n < 32; ++n) {
-      const std::uint32_t write = (bits & kBits[n]) != 0 ? ~0u : 0u;
-      to[n] = (to[n] & ~write) | (from[n] & write);
-    }
-  }
-}
-
 }  // namespace
 
 bool scalar_operand(const Instruction& instruction, const Machine& machine, std::uint16_t number, Kind kind,
                     std::uint64_t& value) {
-  const Wave& wave = machine.wave;
-  if (number < kScalars) {
-    value = kind.bits == 64 ? read_scalar64(wave, number) : read_scalar(wave, number);
-    return true;
+  if (!is_scalar_operand(number)) return false;
+  if (kind.bits == 64) {
+    const bool high_half = kind.is_float && number == operand::kLiteral;
+    const LiteralIs literal = kind.is_signed ? LiteralIs::kSigned : LiteralIs::kUnsigned;
+    value = high_half ? std::uint64_t{instruction.literal} << 32 : read_scalar64(instruction, machine, number, literal);
+  } else if (kind.bits == 16 && kind.is_float && number >= operand::kFloatHalf && number <= operand::kInv2Pi) {
+    // A 16-bit integer operation gets the low half of the 32-bit float instead.
+    value = kFloats16[number - operand::kFloatHalf];
+  } else {
+    value = read_scalar32(instruction, machine, number);
   }
-  if (number < operand::kIntMinus1) {
-    value = number - std::uint64_t{operand::kInt0};
-    return true;
-  }
-  if (number < operand::kIntMinus1 + 16) {
-    value = ~std::uint64_t{0} - (number - operand::kIntMinus1);
-    return true;
-  }
-  if (number >= operand::kFloatHalf && number <= operand::kInv2Pi) {
-    value = inline_float(number - operand::kFloatHalf, kind);
-    return true;
-  }
-  constexpr std::uint64_t kAperture = 0xffffffff;
-  switch (number) {
-    case operand::kSharedBase:
-      value = machine.shared.shared_base;
-      return true;
-    case operand::kSharedLimit:
-      value = machine.shared.shared_base | kAperture;
-      return true;
-    case operand::kPrivateBase:
-      value = machine.shared.private_base;
-      return true;
-    case operand::kPrivateLimit:
-      value = machine.shared.private_base | kAperture;
-      return true;
-    case operand::kVccz:
-      value = wave.vcc() == 0 ? 1 : 0;
-      return true;
-    case operand::kExecz:
-      value = wave.exec() == 0 ? 1 : 0;
-      return true;
-    case operand::kScc:
-      value = wave.scc ? 1 : 0;
-      return true;
-    case operand::kLiteral:
-      value = literal(instruction.literal, kind);
-      return true;
-    default:
-      return false;
-  }
+  return true;
 }
 
 std::uint64_t mask_of(const Vgpr& flags) {
@@ -283,6 +221,22 @@ void expand_mask(std::uint64_t mask, Vgpr& flags) {
     const auto bits = static_cast<std::uint32_t>(mask >> (32 * half));
     std::uint32_t* to = flags.data() + 32 * half;
     for (unsigned n = 0; n < 32; ++n) to[n] = (bits & kBits[n]) != 0 ? 1 : 0;
+  }
+}
+
+void copy_lanes(Vgpr& dst, const Vgpr& value, std::uint64_t lanes) {
+  if (lanes == ~std::uint64_t{0}) {
+    dst = value;
+    return;
+  }
+  for (unsigned half = 0; half < 2; ++half) {
+    const auto bits = static_cast<std::uint32_t>(lanes >> (32 * half));
+    const std::uint32_t* from = value.data() + 32 * half;
+    std::uint32_t* to = dst.data() + 32 * half;
+    for (unsigned n = 0; n < 32; ++n) {
+      const std::uint32_t write = (bits & kBits[n]) != 0 ? ~0u : 0u;
+      to[n] = (to[n] & ~write) | (from[n] & write);
+    }
   }
 }
 
@@ -390,15 +344,15 @@ void VectorOperands::write(Kind kind, const Results& results) const {
 void VectorOperands::write_vgpr(Kind kind, Vgpr& dst, const Vgpr& value) const {
   const bool upper = kind.bits == 16 && instruction_.encoding == Encoding::kVop3 && (instruction_.op_sel & 8) != 0;
   if (instruction_.lanes == LaneMode::kSdwa) {
-    copy_masked(dst, merge(instruction_.sdwa, dst, value), active_);
+    copy_lanes(dst, merge(instruction_.sdwa, dst, value), active_);
   } else if (upper || kind.keeps_other) {
     Vgpr merged;
     for (unsigned lane = 0; lane < kLanes; ++lane) {
       merged[lane] = upper ? (dst[lane] & 0xffff) | value[lane] << 16 : (dst[lane] & 0xffff0000) | value[lane];
     }
-    copy_masked(dst, merged, active_);
+    copy_lanes(dst, merged, active_);
   } else {
-    copy_masked(dst, value, active_);
+    copy_lanes(dst, value, active_);
   }
 }
 

@@ -118,6 +118,8 @@ enum class Part : std::uint8_t { kWhole, kLow, kHigh };
 [[nodiscard]] std::uint64_t mask_of(const Vgpr& flags);
 // The reverse.
 void expand_mask(std::uint64_t mask, Vgpr& flags);
+// Copies the lanes that are in `lanes`.
+void copy_lanes(Vgpr& dst, const Vgpr& value, std::uint64_t lanes);
 
 // Operands of one instruction in execution. First everything is read and checked, then written: an instruction that
 // turns out to be illegal has changed nothing.

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// MUBUF: where each lane's data is in a buffer. Source: section "Buffer addressing" of the ISA documents.
+//
+// Linear:   base + soffset + index * stride + offset
+// Swizzled: elements of 4 bytes of as many indices as the index stride lie together:
+//           base + soffset + (index / is * stride + offset / 4 * 4) * is + index % is * 4 + offset % 4
+// Range: with an index and a stride, records are counted in strides, else in bytes. What is beyond reads as 0 and is
+// not written, dword by dword. Left out: formatted loads and stores (also MTBUF), buffer_store_lds_dword.
+#include <algorithm>
+
+#include "gcn/buffer_resource.h"
+#include "gcn/lds.h"
+#include "gcn/memory_parts.h"
+
+namespace gcn {
+namespace {
+
+constexpr unsigned kElement = 4;
+
+class Buffer {
+ public:
+  Buffer(const Instruction& instruction, const Machine& machine)
+      : resource_(machine.wave, instruction.src[2]),
+        soffset_(read_scalar32(instruction, machine, instruction.src[3])),
+        structured_(instruction.idxen && resource_.stride() != 0) {}
+
+  // Finds the lane's data. False: fault.
+  [[nodiscard]] bool add(LaneAccess& access, unsigned lane, std::uint64_t index, std::uint64_t offset) const {
+    if (resource_.adds_lane()) index += lane;
+    const unsigned bytes = access.bytes();
+    const std::uint64_t last = (bytes - 1) / kElement * kElement;
+    access.note_alignment(resource_.base() + soffset_ + offset + (resource_.is_swizzled() ? 0 : linear(index, 0)));
+    if (!resource_.is_swizzled() && in_range(index, offset + last)) {
+      return access.add(lane, address(linear(index, offset)));
+    }
+    bool found = true;
+    for (unsigned first = 0; first < bytes && found;) {
+      const std::uint64_t at = offset + first;
+      // Swizzled, an element may be cut in two.
+      const auto rest = static_cast<unsigned>(kElement - (resource_.is_swizzled() ? at : first) % kElement);
+      const unsigned size = std::min(rest, bytes - first);
+      if (in_range(index, at)) found = add_part(access, lane, first, size, index, at);
+      first += size;
+    }
+    return found;
+  }
+
+ private:
+  [[nodiscard]] bool add_part(LaneAccess& access, unsigned lane, unsigned first, unsigned size, std::uint64_t index,
+                              std::uint64_t offset) const {
+    const Address at = address(relative(index, offset));
+    return size == access.bytes() ? access.add(lane, at) : access.add_part(lane, first, size, at);
+  }
+
+  [[nodiscard]] std::uint64_t linear(std::uint64_t index, std::uint64_t offset) const {
+    return index * resource_.stride() + offset;
+  }
+  [[nodiscard]] std::uint64_t relative(std::uint64_t index, std::uint64_t offset) const {
+    if (!resource_.is_swizzled()) return linear(index, offset);
+    const std::uint64_t is = resource_.index_stride();
+    return (index / is * resource_.stride() + offset / kElement * kElement) * is + index % is * kElement +
+           offset % kElement;
+  }
+  [[nodiscard]] Address address(std::uint64_t relative) const { return resource_.base() + soffset_ + relative; }
+
+  [[nodiscard]] bool in_range(std::uint64_t index, std::uint64_t offset) const {
+    if (!structured_) return relative(index, offset) + soffset_ < resource_.records();
+    return index < resource_.records() && (!resource_.is_swizzled() || offset < resource_.stride());
+  }
+
+  BufferResource resource_;
+  std::uint64_t soffset_;
+  bool structured_;
+};
+
+Outcome find_any(const Instruction& instruction, Machine& machine, LaneAccess& access) {
+  const unsigned addresses = (instruction.idxen ? 1u : 0u) + (instruction.offen ? 1u : 0u);
+  const Vgpr* const vaddr = addresses == 0 ? nullptr : find_registers(machine.wave, instruction.src[0], addresses);
+  if (vaddr == nullptr && addresses != 0) return Outcome::kIllegal;
+  const Buffer buffer(instruction, machine);
+  const auto constant = static_cast<std::uint32_t>(instruction.offset);
+  bool found = true;
+  for_each_lane(machine.wave.exec(), [&](unsigned lane) {
+    const std::uint64_t index = instruction.idxen ? vaddr[0][lane] : 0;
+    const std::uint64_t offset = instruction.offen ? vaddr[addresses - 1][lane] : 0;
+    found = found && buffer.add(access, lane, index, offset + constant);
+  });
+  return found ? Outcome::kNext : Outcome::kFault;
+}
+
+Outcome find_buffer(const Instruction& instruction, Machine& machine, LaneAccess& access) {
+  return instruction.lds ? Outcome::kIllegal : find_any(instruction, machine, access);
+}
+
+// Data goes to LDS, a dword for each lane, from M0 and the constant offset on.
+template <LoadFormat kFormat>
+Outcome load_to_lds(const Instruction& instruction, Machine& machine) {
+  LaneAccess access(machine.memory, Access::kRead, kFormat.bytes);
+  const Outcome outcome = find_any(instruction, machine, access);
+  if (outcome != Outcome::kNext) return outcome;
+  LaneWords words;
+  words[0].fill(0);
+  access.load<kFormat.bytes>(words);
+  const std::uint32_t base =
+      (machine.wave.scalar[operand::kM0] & 0xffff) + static_cast<std::uint32_t>(instruction.offset);
+  const Lds lds(machine);
+  for_each_lane(machine.wave.exec(),
+                [&](unsigned lane) { lds.set(base + 4 * lane, extend<kFormat>(0, words[0][lane])); });
+  return Outcome::kNext;
+}
+
+template <LoadFormat kFormat>
+Outcome load_or_to_lds(const Instruction& instruction, Machine& machine) {
+  return instruction.lds ? load_to_lds<kFormat>(instruction, machine)
+                         : load<find_buffer, kFormat>(instruction, machine);
+}
+
+Outcome nothing(const Instruction& /*instruction*/, Machine& /*machine*/) { return Outcome::kNext; }
+
+}  // namespace
+
+void add_buffer_handlers(HandlerTable& table) {
+  add_loads_and_stores<find_buffer>(table, "buffer_");
+  add_atomics<find_buffer>(table, "buffer_");
+  table.set(Op::kBufferLoadUbyte, load_or_to_lds<LoadFormat{1}>);
+  table.set(Op::kBufferLoadSbyte, load_or_to_lds<LoadFormat{1, true}>);
+  table.set(Op::kBufferLoadUshort, load_or_to_lds<LoadFormat{2}>);
+  table.set(Op::kBufferLoadSshort, load_or_to_lds<LoadFormat{2, true}>);
+  table.set(Op::kBufferLoadDword, load_or_to_lds<LoadFormat{4}>);
+  // There is no cache.
+  for (const Op op : {Op::kBufferWbinvl1, Op::kBufferWbinvl1Vol, Op::kBufferWbl2, Op::kBufferInvl2}) {
+    table.set(op, nothing);
+  }
+}
+
+}  // namespace gcn

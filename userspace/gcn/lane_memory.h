@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// The host bytes that the lanes of one instruction access. All are found before any is touched, so that an instruction
+// with a fault has changed nothing and can be executed again.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "gcn/execute.h"
+
+namespace gcn {
+
+// Others access the same bytes at the same time, so accesses are atomic where they can be: naturally aligned ones of 1,
+// 2, 4 and 8 bytes. They order nothing.
+namespace host {
+
+template <std::size_t kBytes>
+struct Word;
+template <>
+struct Word<1> {
+  using Type [[gnu::may_alias]] = std::uint8_t;
+};
+template <>
+struct Word<2> {
+  using Type [[gnu::may_alias]] = std::uint16_t;
+};
+template <>
+struct Word<4> {
+  using Type [[gnu::may_alias]] = std::uint32_t;
+};
+template <>
+struct Word<8> {
+  using Type [[gnu::may_alias]] = std::uint64_t;
+};
+
+[[nodiscard]] inline bool is_aligned(const std::byte* bytes, std::size_t alignment) {
+  return (reinterpret_cast<std::uintptr_t>(bytes) & (alignment - 1)) == 0;
+}
+
+template <typename T>
+[[nodiscard]] T load(const std::byte* bytes) {
+  if (is_aligned(bytes, sizeof(T))) [[likely]] {
+    return __atomic_load_n(reinterpret_cast<const typename Word<sizeof(T)>::Type*>(bytes), __ATOMIC_RELAXED);
+  }
+  T value = 0;
+  for (unsigned i = 0; i < sizeof(T); ++i) value = static_cast<T>(value | T{load<std::uint8_t>(bytes + i)} << (8 * i));
+  return value;
+}
+
+template <typename T>
+void store(std::byte* bytes, T value) {
+  if (is_aligned(bytes, sizeof(T))) [[likely]] {
+    __atomic_store_n(reinterpret_cast<typename Word<sizeof(T)>::Type*>(bytes), value, __ATOMIC_RELAXED);
+    return;
+  }
+  for (unsigned i = 0; i < sizeof(T); ++i) store(bytes + i, static_cast<std::uint8_t>(value >> (8 * i)));
+}
+
+}  // namespace host
+
+template <typename F>
+void for_each_lane(std::uint64_t lanes, F f) {
+  for (; lanes != 0; lanes &= lanes - 1) f(static_cast<unsigned>(std::countr_zero(lanes)));
+}
+
+inline constexpr unsigned kMaxWords = 4;  // of one lane
+using LaneWords = std::array<Vgpr, kMaxWords>;
+
+// Where each lane's data is. A lane may have nothing: then it is out of range, reads zeroes and writes nothing.
+class LaneAccess {
+ public:
+  // `bytes`: how many each lane accesses, at most 16.
+  LaneAccess(Memory& memory, Access access, unsigned bytes) : memory_(memory), access_(access), bytes_(bytes) {}
+  LaneAccess(const LaneAccess&) = delete;
+  LaneAccess& operator=(const LaneAccess&) = delete;
+
+  [[nodiscard]] unsigned bytes() const { return bytes_; }
+  // All of the lane's bytes are from `address` on. False: fault.
+  [[nodiscard]] bool add(unsigned lane, Address address) {
+    const Address offset = address - run_address_;
+    if (offset < run_size_ && bytes_ <= run_size_ - offset) [[likely]] {
+      add_host(lane, run_ + offset);
+      return true;
+    }
+    return add_slowly(lane, address);
+  }
+  // The same of bytes [first, first + size).
+  [[nodiscard]] bool add_part(unsigned lane, unsigned first, unsigned size, Address address);
+  // The lane's bytes are these.
+  void add_host(unsigned lane, std::byte* bytes) {
+    whole_[lane] = bytes;
+    whole_lanes_ |= std::uint64_t{1} << lane;
+  }
+
+  // The low bits of what the program takes for addresses, of all lanes together: an atomic must be aligned.
+  void note_alignment(Address address) { alignment_ |= address; }
+  [[nodiscard]] bool is_aligned(unsigned alignment) const { return (alignment_ & (alignment - 1)) == 0; }
+
+  // Lanes whose bytes are contiguous, and where they are.
+  [[nodiscard]] std::uint64_t whole_lanes() const { return whole_lanes_; }
+  [[nodiscard]] std::byte* whole(unsigned lane) const { return whole_[lane]; }
+  [[nodiscard]] std::uint64_t split_lanes() const { return split_lanes_; }
+
+  // For all lanes that were added; of others, load() leaves what is in `words`.
+  template <unsigned kBytes>
+  void load(LaneWords& words) const;
+  template <unsigned kBytes>
+  void store(const LaneWords& words) const;
+  // For the lanes whose bytes are apart.
+  void load_split(LaneWords& words) const;
+  void store_split(const LaneWords& words) const;
+
+ private:
+  struct Part {
+    std::byte* bytes;
+    std::uint8_t lane;
+    std::uint8_t first;
+    std::uint8_t size;
+  };
+  static constexpr unsigned kMaxParts = kLanes * kMaxWords * 4;
+
+  bool add_slowly(unsigned lane, Address address);
+  bool find_run(Address address, unsigned size);
+
+  Memory& memory_;
+  Access access_;
+  unsigned bytes_;
+  // The run of bytes that was found last: neighbours are mostly in it.
+  Address run_address_ = 0;
+  std::size_t run_size_ = 0;
+  std::byte* run_ = nullptr;
+
+  Address alignment_ = 0;
+  std::uint64_t whole_lanes_ = 0;
+  std::uint64_t split_lanes_ = 0;
+  unsigned parts_ = 0;
+  // Not initialised: only what is counted above is looked at.
+  std::array<std::byte*, kLanes> whole_;
+  std::array<Part, kMaxParts> part_;
+};
+
+template <unsigned kBytes>
+void LaneAccess::load(LaneWords& words) const {
+  for_each_lane(whole_lanes_, [&](unsigned lane) {
+    const std::byte* bytes = whole_[lane];
+    if constexpr (kBytes == 1) {
+      words[0][lane] = host::load<std::uint8_t>(bytes);
+    } else if constexpr (kBytes == 2) {
+      words[0][lane] = host::load<std::uint16_t>(bytes);
+    } else if constexpr (kBytes == 8) {
+      const auto value = host::load<std::uint64_t>(bytes);
+      words[0][lane] = static_cast<std::uint32_t>(value);
+      words[1][lane] = static_cast<std::uint32_t>(value >> 32);
+    } else {
+      for (unsigned i = 0; i < kBytes / 4; ++i) words[i][lane] = host::load<std::uint32_t>(bytes + 4 * i);
+    }
+  });
+  if (split_lanes_ != 0) load_split(words);
+}
+
+template <unsigned kBytes>
+void LaneAccess::store(const LaneWords& words) const {
+  for_each_lane(whole_lanes_, [&](unsigned lane) {
+    std::byte* bytes = whole_[lane];
+    if constexpr (kBytes == 1) {
+      host::store(bytes, static_cast<std::uint8_t>(words[0][lane]));
+    } else if constexpr (kBytes == 2) {
+      host::store(bytes, static_cast<std::uint16_t>(words[0][lane]));
+    } else if constexpr (kBytes == 8) {
+      host::store(bytes, words[0][lane] | std::uint64_t{words[1][lane]} << 32);
+    } else {
+      for (unsigned i = 0; i < kBytes / 4; ++i) host::store(bytes + 4 * i, words[i][lane]);
+    }
+  });
+  if (split_lanes_ != 0) store_split(words);
+}
+
+}  // namespace gcn

@@ -78,7 +78,7 @@ class Buffer {
 Outcome find_any(const Instruction& instruction, Machine& machine, LaneAccess& access) {
   const unsigned addresses = (instruction.idxen ? 1u : 0u) + (instruction.offen ? 1u : 0u);
   const Vgpr* const vaddr = addresses == 0 ? nullptr : find_registers(machine.wave, instruction.src[0], addresses);
-  if (vaddr == nullptr && addresses != 0) return Outcome::kIllegal;
+  if ((vaddr == nullptr && addresses != 0) || instruction.tfe) return Outcome::kIllegal;
   const Buffer buffer(instruction, machine);
   const auto constant = static_cast<std::uint32_t>(instruction.offset);
   bool found = true;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <string_view>
 #include <vector>
 
 #include "gcn/execute.h"
@@ -49,6 +50,18 @@ class FlatMemory : public Memory {
   Address base_;
   std::vector<std::byte> bytes_;
 };
+
+// Operand number of a vector register.
+[[nodiscard]] constexpr std::uint16_t v(unsigned n) { return static_cast<std::uint16_t>(operand::kVgpr0 + n); }
+
+// An instruction of two dwords, by its mnemonic; s_endpgm if there is none such.
+[[nodiscard]] inline Instruction named_instruction(std::string_view mnemonic) {
+  Instruction instruction;
+  const auto found = std::find(kOpNames.begin(), kOpNames.end(), mnemonic);
+  instruction.op = found == kOpNames.end() ? Op::kSEndpgm : static_cast<Op>(found - kOpNames.begin());
+  instruction.bytes = 8;
+  return instruction;
+}
 
 // A wave with all lanes active, 64 KiB of memory and 4 KiB of LDS.
 struct FakeMachine {

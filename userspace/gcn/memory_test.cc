@@ -6,7 +6,6 @@
 
 #include <bit>
 #include <cmath>
-#include <optional>
 #include <string>
 
 #include "gcn/atomics.h"
@@ -19,27 +18,9 @@ using U32 = std::uint32_t;
 using U64 = std::uint64_t;
 
 constexpr Address kBase = FakeMachine::kBase;
-constexpr std::uint16_t v(unsigned n) { return static_cast<std::uint16_t>(operand::kVgpr0 + n); }
-
-std::optional<Op> find_op(std::string_view wanted) {
-  for (std::size_t i = 0; i < kOps; ++i) {
-    if (kOpNames[i] == wanted) return static_cast<Op>(i);
-  }
-  return std::nullopt;
-}
-
-Instruction memory_op(std::string_view mnemonic) {
-  Instruction instruction;
-  const std::optional<Op> op = find_op(mnemonic);
-  EXPECT_TRUE(op.has_value()) << mnemonic;
-  instruction.op = op.value_or(Op::kSEndpgm);
-  instruction.bytes = 8;
-  return instruction;
-}
-
 Instruction smem(std::string_view mnemonic, std::uint16_t sdata, int offset = 0,
                  std::uint16_t soffset = operand::kNone) {
-  Instruction instruction = memory_op(mnemonic);
+  Instruction instruction = named_instruction(mnemonic);
   instruction.encoding = Encoding::kSmem;
   instruction.dst = sdata;
   instruction.src = {20, soffset, sdata, operand::kNone};
@@ -151,7 +132,7 @@ TEST(ScalarMemory, clocks) {
 
 // v[0:1] address, v[4...] data, v[8...] result.
 Instruction vmem(std::string_view mnemonic, int offset = 0, std::uint16_t saddr = operand::kNone) {
-  Instruction instruction = memory_op(mnemonic);
+  Instruction instruction = named_instruction(mnemonic);
   instruction.encoding = Encoding::kGlobal;
   instruction.dst = v(8);
   instruction.src = {v(0), v(4), saddr, operand::kNone};

@@ -5,9 +5,13 @@
 // Source: chapter "Microcode formats" of the ISA documents.
 #include "gcn/decode.h"
 
+#include <algorithm>
+#include <array>
 #include <string>
+#include <string_view>
 
 #include "gcn/decoder.h"
+#include "gcn/printer.h"
 
 namespace gcn {
 namespace {
@@ -116,7 +120,7 @@ std::optional<std::uint16_t> scalar_register(Word number, unsigned width) {
   const unsigned align = width == 2 ? 2 : 4;
   const Word first = number & ~(align - 1);
   const Word end = first + width;
-  if (first < operand::kSgprs) {
+  if (number < operand::kSgprs) {
     // Quads and more reach into FLAT_SCRATCH, which is where s102 and s103 would be.
     return end <= operand::kXnackMaskLo ? std::optional(static_cast<std::uint16_t>(first)) : std::nullopt;
   }
@@ -209,7 +213,11 @@ bool Decoder::sop2() {
   return put_scalar_dst(bits(low_, 16, 7)) && put_salu_src(0, bits(low_, 0, 8)) && put_salu_src(1, bits(low_, 8, 8));
 }
 
-bool Decoder::sop1() { return put_scalar_dst(bits(low_, 16, 7)) && put_salu_src(0, bits(low_, 0, 8)); }
+bool Decoder::sop1() {
+  const Word src = bits(low_, 0, 8);
+  if (ops_->is(trait::kRegisterSrc0) && src > operand::kExecHi) return false;
+  return put_scalar_dst(bits(low_, 16, 7)) && put_salu_src(0, src);
+}
 
 bool Decoder::sopc() {
   if (!put_salu_src(0, bits(low_, 0, 8))) return false;
@@ -232,6 +240,26 @@ bool Decoder::sopk() {
 bool Decoder::sopp() {
   out_.offset = sign_extend(bits(low_, 0, 16), 16);
   return out_.offset == 0 || !ops_->is(trait::kNoImmediate);
+}
+
+namespace {
+
+constexpr std::array<std::string_view, kEncodings> kEncodingNames = {
+    "SOP2",  "SOPK",   "SOP1", "SOPC", "SOPP",   "SMEM",    "VOP2",  "VOP1",  "VOPC", "VOP3",
+    "VOP3P", "VINTRP", "DS",   "FLAT", "GLOBAL", "SCRATCH", "MUBUF", "MTBUF", "MIMG", "EXP"};
+
+}  // namespace
+
+std::string describe(Isa isa, std::span<const std::uint32_t> words) {
+  if (words.empty()) return "nothing";
+  if (const std::optional<Format> format = format_of(words[0])) {
+    const Word number = bits(words[0], format->low, format->count);
+    if (const std::optional<Op> op = find_op(isa, format->encoding, number)) return std::string(name(*op));
+    return std::string(kEncodingNames[static_cast<std::size_t>(format->encoding)]) + " opcode " + hexadecimal(number);
+  }
+  std::string text = "dwords";
+  for (const Word word : words.first(std::min<std::size_t>(words.size(), 2))) text += " " + hexadecimal(word);
+  return text;
 }
 
 std::optional<Instruction> decode(Isa isa, std::span<const std::uint32_t> words) {

@@ -117,7 +117,7 @@ bool Decoder::sdwa_source(std::size_t index, Word number) {
   }
   // A source is either negated or extended, whichever its type has a use for.
   const bool is_float = bit(ops_->mods(), static_cast<unsigned>(index)) && out_.op != Op::kVCndmaskB32;
-  if (bit(byte, 3) ? is_float : !is_float && bits(byte, 4, 2) != 0) return false;
+  if (is_float ? bit(byte, 3) : bits(byte, 4, 2) != 0) return false;
   out_.sdwa.sext = static_cast<std::uint8_t>(out_.sdwa.sext | bits(byte, 3, 1) << index);
   out_.neg = static_cast<std::uint8_t>(out_.neg | bits(byte, 4, 1) << index);
   out_.abs = static_cast<std::uint8_t>(out_.abs | bits(byte, 5, 1) << index);
@@ -128,7 +128,7 @@ bool Decoder::dpp(Word src1) {
   const Word control = bits(high_, 8, 9);
   const bool wide = is_wide(*ops_);
   if (out_.encoding == Encoding::kVopc || ops_->is(trait::kNoDpp) || (wide && isa_ != Isa::kGfx90a)) return false;
-  if (!is_dpp_control(isa_, control, wide)) return false;
+  if (!is_dpp_control(isa_, control, ops_->src[0] > 1)) return false;
   out_.lanes = LaneMode::kDpp;
   out_.dpp.ctrl = static_cast<std::uint16_t>(control);
   out_.dpp.bound_ctrl = bit(high_, 19);
@@ -166,12 +166,17 @@ bool Decoder::vop3_results() {
 }
 
 bool Decoder::vop3_sources() {
+  // What interpolates has an attribute and a channel in the place of source 0, and above them which half.
   const bool interpolation = ops_->src[0] == 0;
-  if (interpolation) out_.offset = static_cast<std::int32_t>(bits(high_, 0, 9));
+  if (interpolation) {
+    out_.offset = static_cast<std::int32_t>(bits(high_, 0, 9));
+    const bool whole = out_.op == Op::kVInterpP1F32 || out_.op == Op::kVInterpP2F32 || out_.op == Op::kVInterpMovF32;
+    if (whole && bit(high_, 8)) return false;
+  }
   for (unsigned i = 0; i < 3; ++i) {
     const Word number = bits(high_, 9 * i, 9);
     if (ops_->src[i] == 0) {
-      if (number != 0 && !interpolation) return false;
+      if (number != 0 && (!interpolation || i == 2)) return false;
       continue;
     }
     if (number == operand::kLiteral || !put(out_.src[i], source(number, ops_->src[i]))) return false;

@@ -67,7 +67,13 @@ class Decoder {
   bool smem();
   bool ds();
   bool flat();
+  bool flat_address();
+  bool flat_data();
+  [[nodiscard]] bool float_atomic_modifiers() const;
   bool buffer();
+  bool buffer_address();
+  bool buffer_data();
+  bool cache_control();
   bool mimg();
   bool exp();
 
@@ -92,6 +98,13 @@ class Decoder {
   bool put_vector_src(std::size_t index, Word number) {
     return ops_->src[index] == 0 || put(out_.src[index], vector_register(number, ops_->src[index]));
   }
+  // The same, but a register that the operation does not have must be 0.
+  bool put_vector_dst_or_0(Word number) { return ops_->dst == 0 ? number == 0 : put_vector_dst(number); }
+  bool put_vector_src_or_0(std::size_t index, Word number) {
+    return ops_->src[index] == 0 ? number == 0 : put_vector_src(index, number);
+  }
+  // An atomic that does not return has no destination.
+  [[nodiscard]] bool returns(std::size_t data) const { return ops_->dst != 0 && (ops_->src[data] == 0 || out_.glc); }
   // A 9-bit source of a format that may have a literal.
   bool put_src(std::size_t index, Word number) {
     if (ops_->src[index] == 0) return true;

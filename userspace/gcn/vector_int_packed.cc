@@ -2,7 +2,10 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // Packed 16-bit integers, dot products, and conversions to narrower integers.
+#include <array>
 #include <cstdint>
+#include <limits>
+#include <utility>
 
 #include "gcn/vector_int.h"
 #include "gcn/vector_operands.h"
@@ -55,26 +58,34 @@ u16 lshr(u16 amount, u16 value) { return static_cast<u16>(value >> (amount & 15)
 i16 ashr(u16 amount, i16 value) { return static_cast<i16>(value >> (amount & 15)); }
 
 // Element `n` of `bits` bits, extended.
-i64 element(u32 packed, unsigned n, unsigned bits, bool is_signed) {
+i32 element(u32 packed, unsigned n, unsigned bits, bool is_signed) {
   const u32 high = packed << (32 - bits * (n + 1));
-  return is_signed ? i64{static_cast<i32>(high) >> (32 - bits)} : i64{high >> (32 - bits)};
+  return is_signed ? static_cast<i32>(high) >> (32 - bits) : static_cast<i32>(high >> (32 - bits));
 }
 
-// The exact sum. It has no more than 40 bits.
-template <typename T, unsigned kBits>
-i64 dot_sum(u32 a, u32 b, T c) {
-  constexpr bool kSigned = std::numeric_limits<T>::is_signed;
-  i64 sum = c;
-  for (unsigned n = 0; n < 32 / kBits; ++n) sum += element(a, n, kBits, kSigned) * element(b, n, kBits, kSigned);
-  return sum;
-}
+// The sum modulo 2^32, which has the same bits with and without sign.
 template <typename T, unsigned kBits>
 T dot(u32 a, u32 b, T c) {
-  return static_cast<T>(dot_sum<T, kBits>(a, b, c));
+  constexpr bool kSigned = std::numeric_limits<T>::is_signed;
+  const auto product = [a, b](unsigned n) {
+    return static_cast<u32>(element(a, n, kBits, kSigned)) * static_cast<u32>(element(b, n, kBits, kSigned));
+  };
+  // Not a loop, so that the one over lanes is the innermost and becomes vector code.
+  const u32 sum = [&]<unsigned... kN>(std::integer_sequence<unsigned, kN...> /*elements*/) {
+    return (product(kN) + ...);
+  }
+  (std::make_integer_sequence<unsigned, 32 / kBits>());
+  return static_cast<T>(sum + static_cast<u32>(c));
 }
+// The exact sum has no more than 40 bits.
 template <typename T, unsigned kBits>
 T dot_clamp(u32 a, u32 b, T c) {
-  return saturate<T>(dot_sum<T, kBits>(a, b, c));
+  constexpr bool kSigned = std::numeric_limits<T>::is_signed;
+  i64 sum = c;
+  for (unsigned n = 0; n < 32 / kBits; ++n) {
+    sum += i64{element(a, n, kBits, kSigned)} * element(b, n, kBits, kSigned);
+  }
+  return saturate<T>(sum);
 }
 
 // Two elements: those that op_sel and op_sel_hi choose of the first two sources.

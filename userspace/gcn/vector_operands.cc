@@ -142,10 +142,12 @@ Field field(SubDword sel) {
 
 std::uint32_t ones(unsigned bits) { return bits >= 32 ? ~0u : (1u << bits) - 1; }
 
-// The field `from` of every lane, extended to 32 bits. `in` may be `out`.
-void select(Field from, bool sext, const std::uint32_t* in, Vgpr& out) {
+// The field `from` of every lane, extended to 32 bits. Here and below results are locals before they are anything else:
+// nothing can overlap them, so the compiler makes vector code.
+Vgpr select(Field from, bool sext, const std::uint32_t* in) {
   const unsigned left = 32 - from.bits - from.shift;
   const unsigned right = 32 - from.bits;
+  Vgpr out;
   if (sext) {
     for (unsigned lane = 0; lane < kLanes; ++lane) {
       out[lane] = static_cast<std::uint32_t>(static_cast<std::int32_t>(in[lane] << left) >> right);
@@ -153,16 +155,16 @@ void select(Field from, bool sext, const std::uint32_t* in, Vgpr& out) {
   } else {
     for (unsigned lane = 0; lane < kLanes; ++lane) out[lane] = in[lane] << left >> right;
   }
+  return out;
 }
 
 // What SDWA makes of a register that holds `old` when the result is `value`.
 Vgpr merge(const Sdwa& sdwa, const Vgpr& old, const Vgpr& value) {
   const Field to = field(sdwa.dst_sel);
   const std::uint32_t kept = sdwa.dst_unused == DstUnused::kPreserve ? ~(ones(to.bits) << to.shift) : 0;
-  Vgpr field_values;
-  select({0, to.bits}, sdwa.dst_unused == DstUnused::kSext, value.data(), field_values);
+  const Vgpr fields = select({0, to.bits}, sdwa.dst_unused == DstUnused::kSext, value.data());
   Vgpr merged;
-  for (unsigned lane = 0; lane < kLanes; ++lane) merged[lane] = (old[lane] & kept) | field_values[lane] << to.shift;
+  for (unsigned lane = 0; lane < kLanes; ++lane) merged[lane] = (old[lane] & kept) | fields[lane] << to.shift;
   return merged;
 }
 
@@ -173,8 +175,10 @@ void change_signs(Kind kind, bool abs, bool neg, Source& source) {
   const std::uint32_t kept = abs ? ~sign : ~0u;
   const std::uint32_t flipped = neg ? sign : 0;
   const std::uint32_t*& from = kind.bits == 64 ? source.hi : source.lo;
+  Vgpr changed;
+  for (unsigned lane = 0; lane < kLanes; ++lane) changed[lane] = (from[lane] & kept) ^ flipped;
   Vgpr& to = source.buffer[kind.bits == 64 ? 1 : 0];
-  for (unsigned lane = 0; lane < kLanes; ++lane) to[lane] = (from[lane] & kept) ^ flipped;
+  to = changed;
   from = to.data();
 }
 
@@ -229,15 +233,16 @@ void copy_lanes(Vgpr& dst, const Vgpr& value, std::uint64_t lanes) {
     dst = value;
     return;
   }
+  Vgpr merged;
   for (unsigned half = 0; half < 2; ++half) {
     const auto bits = static_cast<std::uint32_t>(lanes >> (32 * half));
-    const std::uint32_t* from = value.data() + 32 * half;
-    std::uint32_t* to = dst.data() + 32 * half;
+    const unsigned first = 32 * half;
     for (unsigned n = 0; n < 32; ++n) {
       const std::uint32_t write = (bits & kBits[n]) != 0 ? ~0u : 0u;
-      to[n] = (to[n] & ~write) | (from[n] & write);
+      merged[first + n] = (dst[first + n] & ~write) | (value[first + n] & write);
     }
   }
+  dst = merged;
 }
 
 VectorOperands::VectorOperands(const Instruction& instruction, Machine& machine)
@@ -306,10 +311,10 @@ void VectorOperands::modify(unsigned n, Kind kind, Part part, Source& source) co
       source.hi = source.buffer[1].data();
     }
   } else if (in.lanes == LaneMode::kSdwa && n < 2) {
-    select(field(in.sdwa.src_sel[n]), bit_of(in.sdwa.sext), source.lo, source.buffer[0]);
+    source.buffer[0] = select(field(in.sdwa.src_sel[n]), bit_of(in.sdwa.sext), source.lo);
     source.lo = source.buffer[0].data();
   } else if (kind.bits == 16 && upper && (part != Part::kWhole || in.encoding == Encoding::kVop3)) {
-    select(field(SubDword::kWord1), false, source.lo, source.buffer[0]);
+    source.buffer[0] = select(field(SubDword::kWord1), false, source.lo);
     source.lo = source.buffer[0].data();
   }
   if (!kind.is_float) return;

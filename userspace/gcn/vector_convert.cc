@@ -56,7 +56,7 @@ std::uint16_t u16_lane(Fp16::Bits a, const LaneContext& context) {
   return static_cast<std::uint16_t>(to_int(seen<Fp16>(a, context), 0, UINT16_MAX));
 }
 
-// The sum is exact: halves go up.
+// Halves go up. The sum is exact, or so close to one half that its error does not show.
 std::int32_t rpi_lane(std::uint32_t a, const LaneContext& context) {
   return to_i32(std::floor(seen<Fp32>(a, context) + 0.5));
 }

@@ -143,7 +143,7 @@ bool plain_result(double value) { return std::fabs(value) > 0x1p-1021 && !std::i
 }  // namespace
 
 bool host_has_fma() {
-  static const bool has = __builtin_cpu_supports("fma") != 0;
+  static const bool has = __builtin_cpu_supports("fma") != 0 && __builtin_cpu_supports("avx2") != 0;
   return has;
 }
 
@@ -220,6 +220,9 @@ Bits<F> from_double(double value, const FloatMode& m) {
   }
   if (is_inf<Fp64>(bits)) return with_sign<F>(F::kInf, negative);
   if (value == 0) return signed_zero<F>(negative);
+  if constexpr (std::is_same_v<F, Fp32>) {
+    if (m.round == Round::kNearest) return flushed<F>(std::bit_cast<Bits<F>>(static_cast<float>(value)), m.flush_out);
+  }
   return round_to<F>(exact(value), m);
 }
 

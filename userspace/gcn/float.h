@@ -284,7 +284,7 @@ struct Cube {
 };
 [[nodiscard]] Cube cube(std::uint32_t x, std::uint32_t y, std::uint32_t z, const FloatMode& m);
 
-// The host can fuse a multiplication with an addition.
+// The host fuses multiplications with additions, and has vectors of 256 bits.
 [[nodiscard]] bool host_has_fma();
 
 }  // namespace gcn

@@ -3,6 +3,7 @@
 //
 // Floating point of VOP3P: two results, sources of mixed precision, dot products. And their kin in VOP2.
 #include "gcn/vector_float.h"
+#include "gcn/vector_lanes.h"
 
 namespace gcn {
 namespace {
@@ -21,6 +22,9 @@ template <auto kOp>
 constexpr Handler kSingles2 = packed<B32(B32, B32), FloatOp<Fp32, kOp>{}>;
 template <auto kOp>
 constexpr Handler kSingles3 = packed<B32(B32, B32, B32), FloatOp<Fp32, kOp>{}>;
+
+template <class Lane, Handler kExact>
+constexpr Handler kFast = fast<Lane, kExact, Form::kPacked>;
 
 std::uint32_t pk_fmac_lane(std::uint32_t a, std::uint32_t b, std::uint32_t c, const LaneContext& context) {
   const FloatMode m = float_mode<Fp16>(context.mode);
@@ -129,15 +133,15 @@ Outcome mix(const Instruction& instruction, Machine& machine) {
 }  // namespace
 
 void add_packed_float_handlers(HandlerTable& table) {
-  table.set(Op::kVPkFmaF16, kHalves3<fma<Fp16>>);
-  table.set(Op::kVPkAddF16, kHalves2<add<Fp16>>);
-  table.set(Op::kVPkMulF16, kHalves2<mul<Fp16>>);
-  table.set(Op::kVPkMinF16, kHalves2<min<Fp16>>);
-  table.set(Op::kVPkMaxF16, kHalves2<max<Fp16>>);
+  table.set(Op::kVPkFmaF16, kFast<FmaLane<Fp16>, kHalves3<fma<Fp16>>>);
+  table.set(Op::kVPkAddF16, kFast<AddLane<Fp16>, kHalves2<add<Fp16>>>);
+  table.set(Op::kVPkMulF16, kFast<MulLane<Fp16>, kHalves2<mul<Fp16>>>);
+  table.set(Op::kVPkMinF16, fast_choice<MinLane, Fp16, kHalves2<min<Fp16>>, Form::kPacked>);
+  table.set(Op::kVPkMaxF16, fast_choice<MaxLane, Fp16, kHalves2<max<Fp16>>, Form::kPacked>);
   table.set(Op::kVPkFmacF16, accumulate<U32(P16, P16, U32), pk_fmac_lane>);
-  table.set(Op::kVPkFmaF32, kSingles3<fma<Fp32>>);
-  table.set(Op::kVPkMulF32, kSingles2<mul<Fp32>>);
-  table.set(Op::kVPkAddF32, kSingles2<add<Fp32>>);
+  table.set(Op::kVPkFmaF32, kFast<FmaLane<Fp32>, kSingles3<fma<Fp32>>>);
+  table.set(Op::kVPkMulF32, kFast<MulLane<Fp32>, kSingles2<mul<Fp32>>>);
+  table.set(Op::kVPkAddF32, kFast<AddLane<Fp32>, kSingles2<add<Fp32>>>);
   table.set(Op::kVMadMixF32, mix<mad<Fp32>, To::kSingle>);
   table.set(Op::kVMadMixloF16, mix<mad<Fp32>, To::kLow>);
   table.set(Op::kVMadMixhiF16, mix<mad<Fp32>, To::kHigh>);

@@ -176,13 +176,24 @@ inline constexpr std::int64_t kSignalKindUser = 1;
 // The object that a runtime may keep around the read index of a queue (amd_hsa_queue.h: amd_queue_t): offsets of its
 // members from the read index. The first of them says where the object begins, and so that there is one.
 inline constexpr std::uint64_t kQueueBaseOffset = 0x08;
+inline constexpr std::uint64_t kQueueTmpringSize = 0x0c;        // COMPUTE_TMPRING_SIZE
+inline constexpr std::uint64_t kQueueScratchDescriptor = 0x10;  // four dwords: a buffer resource
+inline constexpr std::uint64_t kQueueScratchLocation = 0x20;    // GPU address, 0: none
 inline constexpr std::uint64_t kQueueProperties = 0x34;
 inline constexpr std::uint64_t kQueueInactiveSignal = 0x40;
 inline constexpr std::uint32_t kQueueBaseOffsetValue = 0x80;
 inline constexpr Field kQueueProfiling{3, 1};  // of the properties: completion signals get time stamps
 // What the inactive signal gets when the queue stops; as ROCr reads it (amd_aql_queue.cpp).
+inline constexpr std::uint64_t kInactiveScratch = 1;  // the runtime enlarges it, and clears the signal again
+inline constexpr std::uint64_t kInactiveDimensions = 2;
+inline constexpr std::uint64_t kInactiveGroupMemory = 4;
+inline constexpr std::uint64_t kInactiveCode = 8;
 inline constexpr std::uint64_t kInactivePacketFormat = 32;
+inline constexpr std::uint64_t kInactiveGroupSize = 64;
+inline constexpr std::uint64_t kInactiveRegisters = 128;
 inline constexpr std::uint64_t kInactiveVendorFormat = 256;
+inline constexpr std::uint64_t kInactiveMemoryViolation = 0x20000000;
 inline constexpr std::uint64_t kInactiveIllegalInstruction = 0x40000000;
+inline constexpr std::uint64_t kInactiveTrap = 0x80000000;  // s_trap 2: the program aborts
 
 }  // namespace packets::aql

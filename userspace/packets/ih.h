@@ -139,8 +139,13 @@ constexpr std::uint8_t xcc_node_id(unsigned xcc) { return static_cast<std::uint8
 // kfd_dbg_trap_exception_code.
 inline constexpr Field kBadOpcodeDoorbell{0, 10};
 inline constexpr Field kBadOpcodeEcode{10, 16};
+inline constexpr std::uint32_t kEcodeDispatchDimensions = 16;
+inline constexpr std::uint32_t kEcodeDispatchGroupMemory = 17;
+inline constexpr std::uint32_t kEcodeDispatchCode = 18;
 inline constexpr std::uint32_t kEcodePacketReserved = 19;
 inline constexpr std::uint32_t kEcodePacketUnsupported = 20;
+inline constexpr std::uint32_t kEcodeDispatchGroupSize = 21;
+inline constexpr std::uint32_t kEcodeDispatchRegisters = 22;
 inline constexpr std::uint32_t kEcodeVendorUnsupported = 23;
 
 constexpr std::uint32_t bad_opcode_context(std::uint32_t doorbell, std::uint32_t ecode) {

@@ -402,5 +402,26 @@ inline std::optional<SetReg> decode_set_reg(WordView p) {
 inline void dispatch_direct(Words& out, std::uint32_t x, std::uint32_t y, std::uint32_t z, std::uint32_t initiator) {
   append(out, {header(kDispatchDirect, 5), x, y, z, initiator});
 }
+// COMPUTE_DIM_* and COMPUTE_DISPATCH_INITIATOR.
+struct DispatchDirect {
+  std::array<std::uint32_t, 3> dims = {};
+  std::uint32_t initiator = 0;
+};
+inline std::optional<DispatchDirect> decode_dispatch_direct(WordView p) {
+  constexpr std::size_t kDwords = 5;
+  if (p.size() != kDwords) return std::nullopt;
+  return DispatchDirect{{p[1], p[2], p[3]}, p[4]};
+}
+
+// --- DISPATCH_INDIRECT, as the MEC takes it: three dimensions lie at `addr`
+struct DispatchIndirect {
+  std::uint64_t addr = 0;
+  std::uint32_t initiator = 0;
+};
+inline std::optional<DispatchIndirect> decode_dispatch_indirect(WordView p) {
+  constexpr std::size_t kDwords = 4;
+  if (p.size() != kDwords) return std::nullopt;
+  return DispatchIndirect{(std::uint64_t{p[2]} << 32 | p[1]) & ~std::uint64_t{3}, p[3]};
+}
 
 }  // namespace packets::pm4

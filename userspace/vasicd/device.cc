@@ -174,7 +174,7 @@ Device::Device(DeviceSlot slot, const EngineFactory& make_engines)
       ih_(slot.info.ih_format, slot.region, slot.bus.ram(), slot.line, slot.trace),
       interrupts_(*this),
       engines_(make_engines(slot.info, EngineContext{slot.info, memory_, interrupts_, gmc_, slot.region, slot.trace,
-                                                     slot.clock, controls_})) {
+                                                     slot.clock, controls_, slot.workers})) {
   set_state(VASIC_HOST_READY);
 }
 

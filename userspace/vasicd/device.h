@@ -53,6 +53,7 @@ struct DeviceSlot {
   InterruptLine& line;
   Trace& trace;
   const Clock& clock;
+  WorkerPool& workers;
   std::vector<std::span<std::byte>> hive = {};  // VRAM of the nodes of its XGMI hive; empty: in none
 };
 

@@ -119,6 +119,7 @@ base::Status Host::add_gpus(const Options& options, const EngineFactory& make_en
                           .line = gpu->line,
                           .trace = gpu->trace,
                           .clock = clock_,
+                          .workers = workers_,
                           .hive = hive_of(options.gpus, gpu->index, vram)};
     gpu->thread = std::make_unique<DeviceThread>(slot, make_engines, gpu->host_vectors[VASIC_VECTOR_KICK].get());
     ASSIGN_OR_RETURN(gpu->server, IvshmemServer::listen(options.dir + "/gpu" + std::to_string(gpu->index) + ".sock"));

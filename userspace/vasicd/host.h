@@ -18,6 +18,7 @@
 #include "vasicd/options.h"
 #include "vasicd/trace.h"
 #include "vasicd/transport/ivshmem.h"
+#include "vasicd/waves/worker_pool.h"
 
 namespace vasicd {
 
@@ -47,6 +48,7 @@ class Host {
   base::UniqueFd lock_;
   std::unique_ptr<TraceFile> trace_file_;
   SteadyClock clock_;
+  WorkerPool workers_;
   SharedMemory ram_;
   std::vector<std::unique_ptr<Gpu>> gpus_;
   std::unique_ptr<Bus> bus_;

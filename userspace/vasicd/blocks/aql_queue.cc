@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// AQL packets of compute queues: barriers, signals, AMD's own packets. Dispatches are refused loudly.
+// AQL packets of compute queues: barriers, dispatches, signals, AMD's own packets.
 #include <array>
 #include <cinttypes>
 #include <cstddef>
@@ -64,10 +64,60 @@ QueueResult<PacketStatus> ComputeQueue::execute_aql() {
     case aql::kVendorSpecific:
       return execute_vendor(slot, header);
     case aql::kKernelDispatch:
-      return QueueError{QueueError::Kind::kIllegalInstruction, {}, header};
+      return execute_dispatch(slot, header);
     default:
       return QueueError{QueueError::Kind::kBadPacket, {}, header};
   }
+}
+
+QueueResult<PacketStatus> ComputeQueue::execute_dispatch(const aql::Slot& slot, std::uint32_t header) {
+  if (!waves_.isa().has_value()) return QueueError{QueueError::Kind::kIllegalInstruction, {}, header};
+  const auto packet = aql::from_slot<aql::KernelDispatch>(slot);
+  constexpr std::uint64_t kDescriptorAlign = 64;
+  packets::compute::KernelDescriptor kernel;
+  if (packet.kernel_object == 0 || packet.kernel_object % kDescriptorAlign != 0) {
+    return launch_error({LaunchError::Kind::kCode});
+  }
+  TRY(lift(context_.memory.read(ring_.vmid, packet.kernel_object, std::as_writable_bytes(std::span(&kernel, 1)))));
+  auto launch = launch_of(*waves_.isa(), packet, kernel, runtime_scratch(),
+                          ring_.address(hqd_.read_index * aql::kPacketDwords), hqd_.read_index);
+  if (!launch.ok() && launch.error().kind == LaunchError::Kind::kScratch && runtime_queue() != 0) {
+    return wait_for_scratch(header);
+  }
+  if (!launch.ok()) return launch_error(launch.error());
+  TRY(waves_.begin(*launch));
+  return PacketStatus::kDispatch;
+}
+
+QueueScratch ComputeQueue::runtime_scratch() {
+  const GpuAddr queue = runtime_queue();
+  if (queue == 0) return {};
+  QueueScratch scratch;
+  scratch.queue = queue - aql::kQueueBaseOffsetValue;
+  const auto descriptor = std::as_writable_bytes(std::span(scratch.descriptor));
+  auto size = context_.memory.load32(ring_.vmid, queue + aql::kQueueTmpringSize);
+  auto location = context_.memory.load64(ring_.vmid, queue + aql::kQueueScratchLocation);
+  if (!size.ok() || !location.ok()) return {};
+  if (!context_.memory.read(ring_.vmid, queue + aql::kQueueScratchDescriptor, descriptor).ok()) return {};
+  scratch.tmpring_size = *size;
+  scratch.location = *location;
+  return scratch;
+}
+
+// The runtime is asked for more, once, by the inactive signal; when it has cleared the signal the packet is looked at
+// again.
+QueueResult<PacketStatus> ComputeQueue::wait_for_scratch(std::uint32_t header) {
+  ASSIGN_OR_RETURN(const std::uint64_t signal,
+                   lift(context_.memory.load64(ring_.vmid, runtime_queue() + aql::kQueueInactiveSignal)));
+  if (signal == 0) return QueueError{QueueError::Kind::kBadPacket, {}, header};
+  ASSIGN_OR_RETURN(const std::uint64_t value,
+                   lift(context_.memory.load64(ring_.vmid, signal + offsetof(aql::Signal, value))));
+  if (value != 0) return PacketStatus::kWait;
+  report_rptr();  // by which the runtime finds the packet
+  TRY(lift(context_.memory.store64(ring_.vmid, signal + offsetof(aql::Signal, value), aql::kInactiveScratch)));
+  TRY(notify(signal));
+  trace_line(context_.trace, name_, "dispatch waits for scratch");
+  return PacketStatus::kWait;
 }
 
 QueueResult<PacketStatus> ComputeQueue::execute_barrier(const aql::Barrier& barrier, aql::Type type) {
@@ -163,8 +213,23 @@ void ComputeQueue::report_inactive(const QueueError& error) {
   auto signal = context_.memory.load64(ring_.vmid, queue + aql::kQueueInactiveSignal);
   if (!signal.ok() || *signal == 0) return;
   std::uint64_t code = aql::kInactivePacketFormat;
-  if (error.kind == QueueError::Kind::kIllegalInstruction) code = aql::kInactiveIllegalInstruction;
-  if (aql::kHeaderType.get(error.word) == aql::kVendorSpecific) code = aql::kInactiveVendorFormat;
+  switch (error.kind) {
+    case QueueError::Kind::kIllegalInstruction:
+      code = aql::kInactiveIllegalInstruction;
+      break;
+    case QueueError::Kind::kMemoryViolation:
+      code = aql::kInactiveMemoryViolation;
+      break;
+    case QueueError::Kind::kTrap:
+      code = aql::kInactiveTrap;
+      break;
+    case QueueError::Kind::kBadDispatch:
+      code = inactive_code(static_cast<LaunchError::Kind>(error.word));
+      break;
+    default:
+      if (aql::kHeaderType.get(error.word) == aql::kVendorSpecific) code = aql::kInactiveVendorFormat;
+      break;
+  }
   if (!context_.memory.store64(ring_.vmid, *signal + offsetof(aql::Signal, value), code).ok()) return;
   if (notify(*signal).ok()) trace_line(context_.trace, name_, "inactive code=0x%" PRIx64, code);
 }

@@ -210,7 +210,11 @@ TEST_F(Aql, a_vendor_packet_of_an_unknown_format_is_a_bad_packet) {
   EXPECT_EQ(read_index(), 0u);
 }
 
-TEST_F(Aql, a_kernel_dispatch_is_an_illegal_instruction_and_stops_the_queue) {
+TEST_F(Aql, a_kernel_dispatch_stops_the_queue_where_no_waves_are_executed) {
+  rig.info.gc_ip = VASIC_IP_VERSION(9u, 1u, 0u);
+  rig.replace_device();
+  rig.load_hiq();
+  rig.map({&q});
   aql::KernelDispatch dispatch;
   dispatch.header = aql::header(aql::kKernelDispatch);
   submit(dispatch);

@@ -15,6 +15,8 @@
 
 namespace vasicd {
 
+class WorkerPool;
+
 // What happened. How a chip writes it into its IH ring is known to ih_encode.h alone.
 enum class InterruptKind : std::uint8_t {
   kCpEndOfPipe,              // data[0]: context id of the packet
@@ -40,7 +42,7 @@ struct Interrupt {
 
 // Whose access faulted. The hub that it went through follows from the chip.
 struct FaultClient {
-  enum class Unit : std::uint8_t { kCp, kSdma };
+  enum class Unit : std::uint8_t { kCp, kSdma, kShader };
   Unit unit = Unit::kCp;
   std::uint8_t instance = 0;  // SDMA engine
   std::uint8_t xcc = 0;       // of the CP
@@ -108,6 +110,7 @@ struct EngineContext {
   Trace& trace;
   const Clock& clock;
   Controls& controls;
+  WorkerPool& workers;  // for waves
 
   [[nodiscard]] std::uint64_t ticks() const { return gpu_ticks(clock.now_ns(), info.clock_khz); }
 };

@@ -28,6 +28,24 @@ std::uint64_t extend_index(std::uint64_t near, std::uint32_t low) {
   return near + static_cast<std::uint64_t>(std::int64_t{ahead});
 }
 
+// For the debugger.
+std::uint32_t dispatch_error_code(LaunchError::Kind kind) {
+  switch (kind) {
+    case LaunchError::Kind::kDimensions:
+      return ih::kEcodeDispatchDimensions;
+    case LaunchError::Kind::kGroupSize:
+      return ih::kEcodeDispatchGroupSize;
+    case LaunchError::Kind::kGroupMemory:
+      return ih::kEcodeDispatchGroupMemory;
+    case LaunchError::Kind::kCode:
+      return ih::kEcodeDispatchCode;
+    case LaunchError::Kind::kRegisters:
+    case LaunchError::Kind::kScratch:
+      break;
+  }
+  return ih::kEcodeDispatchRegisters;
+}
+
 }  // namespace
 
 ComputeQueue::ComputeQueue(EngineContext context, std::string name, ComputeSlot slot, unsigned vmid, const Mqd& mqd,
@@ -37,9 +55,25 @@ ComputeQueue::ComputeQueue(EngineContext context, std::string name, ComputeSlot 
       hqd_(hqd),
       ring_{vmid, hqd.base, hqd.ring_dwords - 1},
       executor_(context, name_, Pm4Client::kUser, ih::eop_ring_id(kMec, slot.pipe, slot.queue)),
-      ib_(hqd.ib) {
+      ib_(hqd.ib),
+      waves_(context, name_, vmid, mqd.addr(), hqd.waves) {
   if (ib_.has_value()) ib_->vmid = vmid;
   halted_ = hqd.error.has_value();
+  load_registers();
+}
+
+// A gfx9 descriptor begins with its header and the COMPUTE_* registers.
+void ComputeQueue::load_registers() {
+  if (!waves_.isa().has_value()) return;
+  for (std::size_t i = 0; i < executor_.registers().size(); ++i) executor_.registers()[i] = mqd_.get(i + 1);
+}
+
+MemoryResult<void> ComputeQueue::save_registers(Mqd& mqd) {
+  if (!waves_.isa().has_value() || hqd_.aql) return {};
+  for (std::size_t i = 0; i < executor_.registers().size(); ++i) {
+    if (mqd.get(i + 1) != executor_.registers()[i]) TRY(mqd.put(i + 1, executor_.registers()[i]));
+  }
+  return {};
 }
 
 base::Result<std::unique_ptr<ComputeQueue>> ComputeQueue::load(EngineContext context, std::string name,
@@ -68,6 +102,8 @@ void ComputeQueue::connect() {
   }
   // Nobody else says how far it goes: the bell may have been rung while the queue was not mapped.
   if (!wptr->has_value() && rung.has_value()) accept_doorbell(*rung);
+  if (halted_) return;
+  if (auto resumed = waves_.resume(); !resumed.ok()) fail(resumed.error());
 }
 
 QueueResult<std::optional<std::uint64_t>> ComputeQueue::wptr_in_memory() {
@@ -163,9 +199,42 @@ void ComputeQueue::report_rptr() {
 }
 
 QueueResult<PacketStatus> ComputeQueue::execute_next(Budget& budget) {
+  if (waves_.busy()) return execute_waves(budget);
   if (ib_.has_value()) return execute_ib(budget);
   if (ring_empty()) return PacketStatus::kWait;
   return hqd_.aql ? execute_aql() : execute_pm4(budget);
+}
+
+QueueResult<PacketStatus> ComputeQueue::execute_waves(Budget& budget) {
+  packet_start_ = waves_.start_ticks();
+  ASSIGN_OR_RETURN(const PacketStatus status, waves_.step(budget));
+  if (status == PacketStatus::kDone) TRY(leave_dispatch());
+  return status;
+}
+
+QueueResult<void> ComputeQueue::begin_pm4_dispatch() {
+  const pm4::DispatchDirect& packet = executor_.next_dispatch();
+  auto launch = launch_of(*waves_.isa(), executor_.registers(), packet.dims, packet.initiator);
+  if (!launch.ok()) return launch_error(launch.error());
+  return waves_.begin(*launch);
+}
+
+// Goes behind the packet that began it.
+QueueResult<void> ComputeQueue::leave_dispatch() {
+  if (ib_.has_value()) {
+    TRY(executor_.look_at(ib_->source(), ib_->offset));
+    ib_->offset +=
+        static_cast<std::uint32_t>(std::min<std::size_t>(executor_.packet_dwords(), ib_->dwords - ib_->offset));
+    return {};
+  }
+  if (hqd_.aql) {
+    aql::Slot slot;
+    TRY(lift(fetch_words(context_.memory, ring_, hqd_.read_index * aql::kPacketDwords, std::span(slot))));
+    return complete_aql(aql::from_slot<aql::KernelDispatch>(slot).completion_signal);
+  }
+  TRY(executor_.look_at(ring_, hqd_.rptr));
+  hqd_.rptr = static_cast<std::uint32_t>((hqd_.rptr + executor_.packet_dwords()) & ring_.mask);
+  return {};
 }
 
 QueueResult<PacketStatus> ComputeQueue::execute_ib(Budget& budget) {
@@ -183,6 +252,7 @@ QueueResult<PacketStatus> ComputeQueue::execute_ib(Budget& budget) {
     if (!next.chain) return QueueError{QueueError::Kind::kBadPacket, {}, kIndirectHeader};
     ib_ = ActiveIb{ring_.vmid, next.addr, next.dwords, 0};
   }
+  if (status == PacketStatus::kDispatch) TRY(begin_pm4_dispatch());
   return status;
 }
 
@@ -196,6 +266,7 @@ QueueResult<PacketStatus> ComputeQueue::execute_pm4(Budget& budget) {
   if (status == PacketStatus::kEnterIb) {
     ib_ = ActiveIb{ring_.vmid, executor_.next_ib().addr, executor_.next_ib().dwords, 0};
   }
+  if (status == PacketStatus::kDispatch) TRY(begin_pm4_dispatch());
   return status;
 }
 
@@ -227,6 +298,22 @@ void ComputeQueue::fail(const QueueError& error) {
       interrupt.kind = InterruptKind::kSqError;
       interrupt.data[0] = static_cast<std::uint32_t>(SqError::kIllegalInstruction);
       break;
+    case QueueError::Kind::kMemoryViolation:
+      trace_line(context_.trace, name_, "dispatch memory-violation stopped");
+      interrupt.kind = InterruptKind::kSqError;
+      interrupt.data[0] = static_cast<std::uint32_t>(SqError::kMemoryViolation);
+      break;
+    case QueueError::Kind::kTrap:
+      // The trap handler tells nobody but the runtime.
+      trace_line(context_.trace, name_, "dispatch trap stopped");
+      return;
+    case QueueError::Kind::kBadDispatch:
+      trace_line(context_.trace, name_, "dispatch bad %s stopped",
+                 vasicd::name(static_cast<LaunchError::Kind>(error.word)));
+      interrupt.kind = InterruptKind::kCpBadOpcode;
+      interrupt.data[0] = hqd_.doorbell / kDoorbellIdDwords;
+      interrupt.data[1] = dispatch_error_code(static_cast<LaunchError::Kind>(error.word));
+      break;
     case QueueError::Kind::kPrivilege:
       trace_line(context_.trace, name_, "refused reg=0x%x stopped", error.word);
       interrupt.kind = InterruptKind::kCpPrivilegedRegister;
@@ -246,6 +333,14 @@ MemoryResult<void> ComputeQueue::save() {
   ComputeHqd saved = hqd_;
   saved.rptr = ring_rptr();
   saved.ib = ib_;
+  saved.waves.stack_offset = saved.waves.wave_end = saved.waves.stack_bytes;
+  if (auto waves = waves_.save(); waves.ok()) {
+    saved.waves = *waves;
+  } else {
+    trace_line(context_.trace, name_, "waves cannot be saved");
+    saved.error = waves.error().kind;
+  }
+  TRY(save_registers(mqd_));
   if (hqd_.aql && layout_.wptr_is_32_bits()) saved.wptr = (hqd_.wptr * aql::kPacketDwords) & ring_.mask;
   TRY(write_compute_mqd(layout_, mqd_, saved));
   // XCCs share the work of a queue, and each has a descriptor of it.

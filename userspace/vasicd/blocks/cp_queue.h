@@ -2,8 +2,9 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // One user compute queue on a hardware slot: a ring of PM4 packets or of AQL packets, and at most one indirect buffer
-// below it (which may chain to others, but not nest: MEC has one level). The ring's read pointer stays at the packet
-// that entered an indirect buffer until that is done. Stops at its first error, until it is unloaded.
+// below it (which may chain to others, but not nest: MEC has one level), and at most one dispatch in flight. The ring's
+// read pointer stays at the packet that entered an indirect buffer, or began a dispatch, until that is done. Stops at
+// its first error, until it is unloaded.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,7 @@
 #include "vasicd/blocks/engines_queue.h"
 #include "vasicd/blocks/hqd.h"
 #include "vasicd/blocks/pm4_exec.h"
+#include "vasicd/blocks/queue_waves.h"
 
 namespace vasicd {
 
@@ -46,7 +48,7 @@ class ComputeQueue final : public PacketQueue {
   [[nodiscard]] std::uint64_t aql_packets() const { return hqd_.ring_dwords / packets::aql::kPacketDwords; }
   [[nodiscard]] Pointers pointers() const override { return {hqd_.aql ? hqd_.read_index : hqd_.rptr, hqd_.wptr}; }
   [[nodiscard]] const char* packets() const override { return hqd_.aql ? "aql" : "pm4"; }
-  [[nodiscard]] bool empty() const override { return !ib_.has_value() && ring_empty(); }
+  [[nodiscard]] bool empty() const override { return !ib_.has_value() && !waves_.busy() && ring_empty(); }
   [[nodiscard]] FaultClient fault_client() const override { return {}; }
   [[nodiscard]] bool in_progress() const override { return executor_.in_progress(); }
   MemoryResult<void> save() override;
@@ -59,7 +61,12 @@ class ComputeQueue final : public PacketQueue {
   QueueResult<PacketStatus> execute_next(Budget& budget) override;
   QueueResult<PacketStatus> execute_ib(Budget& budget);
   QueueResult<PacketStatus> execute_pm4(Budget& budget);
+  QueueResult<PacketStatus> execute_waves(Budget& budget);
+  QueueResult<void> begin_pm4_dispatch();
   QueueResult<PacketStatus> execute_aql();
+  QueueResult<PacketStatus> execute_dispatch(const packets::aql::Slot& slot, std::uint32_t header);
+  QueueResult<PacketStatus> wait_for_scratch(std::uint32_t header);
+  QueueScratch runtime_scratch();
   QueueResult<PacketStatus> execute_barrier(const packets::aql::Barrier& barrier, packets::aql::Type type);
   QueueResult<PacketStatus> execute_vendor(const packets::aql::Slot& slot, std::uint32_t header);
   QueueResult<PacketStatus> execute_pm4_ib(const packets::aql::VendorPm4Ib& packet, std::uint32_t header);
@@ -70,6 +77,9 @@ class ComputeQueue final : public PacketQueue {
   QueueResult<void> stamp_signal(std::uint64_t signal);
   void report_inactive(const QueueError& error);
   QueueResult<void> leave_ib();
+  QueueResult<void> leave_dispatch();
+  void load_registers();
+  MemoryResult<void> save_registers(Mqd& mqd);
   // Code of a bad AQL packet for the debugger, by its header.
   static std::uint32_t aql_error_code(std::uint32_t header);
   void fail(const QueueError& error) override;
@@ -80,6 +90,7 @@ class ComputeQueue final : public PacketQueue {
   GpuAddr wptr_addr_ = 0;
   Pm4Executor executor_;
   std::optional<ActiveIb> ib_;
+  QueueWaves waves_;
   std::uint64_t packet_start_ = 0;  // of the AQL packet, ticks
   std::uint64_t reported_ = ~std::uint64_t{0};
 };

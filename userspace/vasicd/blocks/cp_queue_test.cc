@@ -232,7 +232,11 @@ TEST_F(Pm4Queue, an_unknown_opcode_stops_the_queue_and_says_which) {
   EXPECT_EQ(rig.interrupts.raised[0].data[1], ih::kEcodePacketUnsupported);
 }
 
-TEST_F(Pm4Queue, a_dispatch_is_an_illegal_instruction) {
+TEST_F(Pm4Queue, a_dispatch_is_an_illegal_instruction_where_no_waves_are_executed) {
+  rig.info.gc_ip = VASIC_IP_VERSION(9u, 1u, 0u);
+  rig.replace_device();
+  rig.load_hiq();
+  rig.map({&q});
   Words w;
   pm4::dispatch_direct(w, 1, 1, 1, 1);
   submit(w);

@@ -16,6 +16,7 @@ set(VASICD_ENGINE_SOURCES
   ${CMAKE_CURRENT_LIST_DIR}/mqd.cc
   ${CMAKE_CURRENT_LIST_DIR}/pm4_exec.cc
   ${CMAKE_CURRENT_LIST_DIR}/queue_loader.cc
+  ${CMAKE_CURRENT_LIST_DIR}/queue_waves.cc
   ${CMAKE_CURRENT_LIST_DIR}/scheduler.cc
   ${CMAKE_CURRENT_LIST_DIR}/scheduler_share.cc
   ${CMAKE_CURRENT_LIST_DIR}/sdma_exec.cc
@@ -34,6 +35,7 @@ set(VASICD_ENGINE_TESTS
   ${CMAKE_CURRENT_LIST_DIR}/hws_test.cc
   ${CMAKE_CURRENT_LIST_DIR}/mes_test.cc
   ${CMAKE_CURRENT_LIST_DIR}/multi_xcc_test.cc
+  ${CMAKE_CURRENT_LIST_DIR}/queue_waves_test.cc
   ${CMAKE_CURRENT_LIST_DIR}/sdma_generations_test.cc
   ${CMAKE_CURRENT_LIST_DIR}/sdma_queue_test.cc)
 # Needs Google Benchmark; empty where that is absent.

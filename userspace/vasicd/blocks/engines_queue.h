@@ -26,8 +26,11 @@ struct QueueError {
     kBadOpcode,           // `word` is the packet's header
     kBadPacket,           // known opcode, impossible contents; `word` is the header
     kPrivilege,           // a user queue wrote a register; `word` is its index
-    kIllegalInstruction,  // a dispatch: nothing executes shaders
+    kIllegalInstruction,  // of a wave, or a dispatch on a chip whose waves are not executed
     kWritePointer,        // further ahead than the ring is long
+    kMemoryViolation,     // of a wave, or saved waves that make no sense
+    kTrap,                // a wave aborts
+    kBadDispatch,         // `word` is a LaunchError::Kind
   };
   Kind kind = Kind::kBadPacket;
   MemoryFault fault = {};
@@ -49,11 +52,12 @@ inline QueueResult<void> lift(MemoryResult<void> result) {
 }
 
 enum class PacketStatus : std::uint8_t {
-  kDone,     // go on behind it
-  kMore,     // out of budget; the rest in the next step
-  kWait,     // try again in the next step
-  kLink,     // the same, but for the link: the queue is not idle
-  kEnterIb,  // the packet stays current until the indirect buffer is done
+  kDone,      // go on behind it
+  kMore,      // out of budget; the rest in the next step
+  kWait,      // try again in the next step
+  kLink,      // the same, but for the link: the queue is not idle
+  kEnterIb,   // the packet stays current until the indirect buffer is done
+  kDispatch,  // the packet stays current until its waves are done
 };
 
 // What one queue may do in one step.

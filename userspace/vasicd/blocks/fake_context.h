@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "vasicd/blocks/context.h"
+#include "vasicd/waves/worker_pool.h"
 
 namespace vasicd {
 
@@ -134,11 +135,12 @@ struct FakeContext {
   EngineContext context() { return context_with(memory); }
   // The same with other memory.
   EngineContext context_with(Memory& other) {
-    return {info, other, interrupts, registers, doorbells, trace, clock, controls};
+    return {info, other, interrupts, registers, doorbells, trace, clock, controls, workers};
   }
 
   vasic_info info{};
   Controls controls;
+  WorkerPool workers{2};
   FakeMemory memory;
   FakeInterrupts interrupts;
   FakeRegisters registers;

@@ -100,6 +100,8 @@ class FakeRig : public FakeContext {
     mqd_word(q, at.cp_hqd_pq_wptr_poll_addr_lo, packets::lo32(q.wptr_word));
     mqd_word(q, at.cp_hqd_pq_doorbell_control, at.doorbell_offset.put(doorbell));
     mqd_word(q, at.cp_hqd_cntl_stack_size, 0x2000);
+    mqd_word(q, at.cp_hqd_cntl_stack_offset, 0x2000);
+    mqd_word(q, at.cp_hqd_wg_state_offset, 0x2000);
     mqd_word(q, at.cp_hqd_ib_control, m::kIbMinAvailSize.put(3) | m::kIbExeDisable.put(1));
     return q;
   }

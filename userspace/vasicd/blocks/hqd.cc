@@ -32,7 +32,7 @@ std::uint32_t error_number(std::optional<QueueError::Kind> error) {
   return error.has_value() ? static_cast<std::uint32_t>(*error) + 1 : 0;
 }
 std::optional<QueueError::Kind> error_of(std::uint32_t number) {
-  constexpr auto kLast = static_cast<std::uint32_t>(QueueError::Kind::kWritePointer);
+  constexpr auto kLast = static_cast<std::uint32_t>(QueueError::Kind::kBadDispatch);
   if (number == 0) return std::nullopt;
   return number > kLast + 1 ? QueueError::Kind::kBadPacket : static_cast<QueueError::Kind>(number - 1);
 }
@@ -85,6 +85,11 @@ base::Result<ComputeHqd> read_compute_mqd(const ComputeMqdLayout& layout, const 
     const GpuAddr ib_base = mqd.get64(layout.cp_hqd_ib_base_addr_lo, layout.cp_hqd_ib_base_addr_hi) & ~GpuAddr{3};
     ASSIGN_OR_RETURN(q.ib, checked_ib(ib_base, size, mqd.get(layout.cp_hqd_ib_rptr)));
   }
+  q.waves = {.area = mqd.get64(layout.cp_hqd_ctx_save_base_addr_lo, layout.cp_hqd_ctx_save_base_addr_hi),
+             .area_bytes = mqd.get(layout.cp_hqd_ctx_save_size),
+             .stack_bytes = mqd.get(layout.cp_hqd_cntl_stack_size),
+             .stack_offset = mqd.get(layout.cp_hqd_cntl_stack_offset),
+             .wave_end = mqd.get(layout.cp_hqd_wg_state_offset)};
   return q;
 }
 
@@ -100,9 +105,8 @@ MemoryResult<void> write_compute_mqd(const ComputeMqdLayout& layout, Mqd& mqd, c
   TRY(mqd.put_field(layout.cp_hqd_ib_control, mqd_facts::kIbProcessing, q.ib.has_value() ? 1 : 0));
   TRY(mqd.put(layout.ib_size(), ib.dwords));
   TRY(write_compute_error(layout, mqd, q));
-  // The stack grows down from its size, the wave area up from there: equal offsets mean that no wave was saved.
-  TRY(mqd.put(layout.cp_hqd_cntl_stack_offset, mqd.get(layout.cp_hqd_cntl_stack_size)));
-  return mqd.put(layout.cp_hqd_wg_state_offset, mqd.get(layout.cp_hqd_cntl_stack_size));
+  TRY(mqd.put(layout.cp_hqd_cntl_stack_offset, q.waves.stack_offset));
+  return mqd.put(layout.cp_hqd_wg_state_offset, q.waves.wave_end);
 }
 
 base::Result<SdmaHqd> read_sdma_mqd(const SdmaMqdLayout& layout, const Mqd& mqd) {

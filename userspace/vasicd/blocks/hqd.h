@@ -19,6 +19,19 @@ namespace vasicd {
 inline constexpr std::uint64_t kMaxRingDwords = std::uint64_t{1} << 28;  // 1 GiB
 inline constexpr std::uint64_t kMinRingDwords = 16;
 
+// Where waves of a queue are saved, and how much of it is in use (cp_hqd_ctx_save_*, cp_hqd_cntl_stack_*,
+// cp_hqd_wg_state_offset). The stack grows down from its size, the waves up from there: equal offsets mean that none is
+// saved.
+struct WaveSave {
+  GpuAddr area = 0;  // 0: waves cannot be saved
+  std::uint32_t area_bytes = 0;
+  std::uint32_t stack_bytes = 0;
+  std::uint32_t stack_offset = 0;
+  std::uint32_t wave_end = 0;
+
+  [[nodiscard]] bool empty() const { return area == 0 || stack_offset == stack_bytes; }
+};
+
 // A compute queue, or the HIQ.
 struct ComputeHqd {
   bool aql = false;
@@ -34,9 +47,10 @@ struct ComputeHqd {
   std::uint64_t read_index = 0;  // AQL packets
   std::optional<ActiveIb> ib;    // without its VMID
   std::optional<QueueError::Kind> error;
+  WaveSave waves;
 };
 base::Result<ComputeHqd> read_compute_mqd(const packets::mqd::ComputeMqdLayout& layout, const Mqd& mqd);
-// Pointers, IB state, error, and "no waves" in the context save area's description.
+// Pointers, IB state, error, extent of the saved waves.
 MemoryResult<void> write_compute_mqd(const packets::mqd::ComputeMqdLayout& layout, Mqd& mqd, const ComputeHqd& hqd);
 
 struct SdmaHqd {

@@ -72,13 +72,13 @@ QueueResult<PacketStatus> Pm4Executor::execute(WordView packet, Budget& budget) 
       return cond_exec(packet);
     case pm4::kDispatchDirect:
     case pm4::kDispatchIndirect:
-      return QueueError{QueueError::Kind::kIllegalInstruction, {}, packet[0]};
+      return dispatch(packet);
     default:
       return execute_state(packet);
   }
 }
 
-// Packets that set something up; nothing comes of it here, where memory is coherent and no shader runs.
+// Packets that set something up; nothing but registers comes of it here, where memory is coherent.
 QueueResult<PacketStatus> Pm4Executor::execute_state(WordView packet) {
   const std::uint8_t opcode = pm4::decode_header(packet[0]).opcode;
   switch (opcode) {
@@ -306,9 +306,29 @@ QueueResult<PacketStatus> Pm4Executor::set_registers(WordView packet, std::uint3
   const auto p = pm4::decode_set_reg(packet);
   if (!p.has_value() || p->offset + p->values.size() > end - base) return bad_packet(packet);
   trace_line(context_.trace, name_, "set_reg index=0x%x count=%zu", base + p->offset, p->values.size());
-  std::uint32_t index = base + p->offset;
-  for (const std::uint32_t value : p->values) registers_[index++] = value;
+  // Others than a dispatch's have no effect here.
+  std::uint32_t index = base + p->offset - packets::compute::kDispatchInitiator;
+  for (const std::uint32_t value : p->values) {
+    if (index < registers_.size()) registers_[index] = value;
+    ++index;
+  }
   return PacketStatus::kDone;
+}
+
+QueueResult<PacketStatus> Pm4Executor::dispatch(WordView packet) {
+  if (client_ != Pm4Client::kUser || !isa_of(context_.info).has_value()) {
+    return QueueError{QueueError::Kind::kIllegalInstruction, {}, packet[0]};
+  }
+  if (const auto direct = pm4::decode_dispatch_direct(packet); direct.has_value()) {
+    next_dispatch_ = *direct;
+    return PacketStatus::kDispatch;
+  }
+  const auto indirect = pm4::decode_dispatch_indirect(packet);
+  if (!indirect.has_value()) return bad_packet(packet);
+  std::array<std::uint32_t, 3> dims{};
+  TRY(lift(context_.memory.read(vmid_, indirect->addr, std::as_writable_bytes(std::span(dims)))));
+  next_dispatch_ = {dims, indirect->initiator};
+  return PacketStatus::kDispatch;
 }
 
 }  // namespace vasicd

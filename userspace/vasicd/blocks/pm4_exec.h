@@ -2,18 +2,19 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // Executes PM4 packets of compute queues and rings, one at a time. Where packets come from, and what happens after an
-// error, is the business of cp_queue and cp_ring. There is no shader executor: a dispatch is an illegal instruction.
+// error, is the business of cp_queue and cp_ring. A dispatch is only described here (queue_waves.h executes it); where
+// no waves are executed it is an illegal instruction.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "packets/pm4.h"
 #include "vasicd/blocks/context.h"
 #include "vasicd/blocks/engines_queue.h"
+#include "vasicd/waves/launch.h"
 
 namespace vasicd {
 
@@ -31,7 +32,7 @@ class Pm4Executor {
 
   // Executes the packet at `pos` of a ring or buffer with `available` dwords from there on, in the VMID of `source`.
   // kWait may also mean that the rest of the packet is not there yet. kEnterIb: next_ib() says where, and whether it
-  // replaces the current buffer. kMore: call again for the same packet.
+  // replaces the current buffer. kMore: call again for the same packet. kDispatch: next_dispatch() says which.
   QueueResult<PacketStatus> execute_at(const WordSource& source, std::uint64_t pos, std::uint64_t available,
                                        Budget& budget);
   // Reads no more of the packet at `pos` than its length, for packet_dwords().
@@ -39,6 +40,10 @@ class Pm4Executor {
   // How far the next packet is from the one that was executed or looked at last; 0: its header could not be read.
   [[nodiscard]] std::size_t packet_dwords() const { return packet_dwords_; }
   [[nodiscard]] const packets::pm4::IndirectBuffer& next_ib() const { return next_ib_; }
+  // What kDispatch asks for.
+  [[nodiscard]] const packets::pm4::DispatchDirect& next_dispatch() const { return next_dispatch_; }
+  // COMPUTE_* registers, as SET_SH_REG left them.
+  [[nodiscard]] ComputeRegisters& registers() { return registers_; }
   // A packet has been done in part and must be executed again before the queue may be saved.
   [[nodiscard]] bool in_progress() const { return progress_ > 0; }
   // What was done of the packet in part is forgotten.
@@ -63,6 +68,7 @@ class Pm4Executor {
   QueueResult<PacketStatus> atomic_mem(packets::WordView packet);
   QueueResult<PacketStatus> dma_data(packets::WordView packet, Budget& budget);
   QueueResult<PacketStatus> set_registers(packets::WordView packet, std::uint32_t base, std::uint32_t end);
+  QueueResult<PacketStatus> dispatch(packets::WordView packet);
   QueueResult<std::uint64_t> copy_data_source(const packets::pm4::CopyData& p, std::uint32_t header);
 
   EngineContext context_;
@@ -75,7 +81,8 @@ class Pm4Executor {
   std::size_t packet_dwords_ = 0;
   packets::pm4::IndirectBuffer next_ib_;
   std::uint64_t progress_ = 0;
-  std::unordered_map<std::uint32_t, std::uint32_t> registers_;  // what SET_*_REG stored; bounded by the windows
+  packets::pm4::DispatchDirect next_dispatch_;
+  ComputeRegisters registers_ = {};
 };
 
 }  // namespace vasicd

@@ -281,8 +281,8 @@ QueueResult<PacketStatus> SdmaQueue::poll(WordView packet) {
   if (!p.has_value()) return QueueError{QueueError::Kind::kBadPacket, {}, packet[0]};
   if (p->hdp_flush) return PacketStatus::kDone;  // memory is coherent here
   if (!p->memory) {
-    // Writes to registers take effect before the next packet.
-    if (kernel_ && p->function == packets::Compare::kAlways) return PacketStatus::kDone;
+    // Writes to registers take effect before the next packet. ROCr's HDP flush is a poll for nothing at all.
+    if (p->function == packets::Compare::kAlways) return PacketStatus::kDone;
     if (p->addr == std::uint64_t{VASIC_REG_TLB_INVALIDATE} * 4) return PacketStatus::kDone;
     return QueueError{QueueError::Kind::kBadPacket, {}, packet[0]};
   }

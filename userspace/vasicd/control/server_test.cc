@@ -48,12 +48,14 @@ struct Gpu {
                           .bus = vm.bus(),
                           .line = line,
                           .trace = trace,
-                          .clock = clock},
+                          .clock = clock,
+                          .workers = workers},
                FakeEngines::factory(script), kick.get()) {}
 
   FakeEngines::Script script;
   CountingLine line;
   SteadyClock clock;
+  WorkerPool workers{1};
   GpuTrace trace;
   base::UniqueFd kick{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   DeviceThread thread;

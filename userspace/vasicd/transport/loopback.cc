@@ -77,7 +77,8 @@ Loopback::Loopback(EngineFactory make_engines, const LoopbackConfig& config)
       ih_wptr_word_(vm_.allocate_ram(kGpuPageSize)),
       gart_table_(vm_.allocate_vram(0, kGartSize / kGpuPageSize * sizeof(std::uint64_t))) {
   device_ = std::make_unique<Device>(
-      DeviceSlot{gpu_, vm_.info(gpu_), region_, vm_.bus(), line_, trace_, clock_, vm_.hive(gpu_)}, make_engines);
+      DeviceSlot{gpu_, vm_.info(gpu_), region_, vm_.bus(), line_, trace_, clock_, vm_.workers(), vm_.hive(gpu_)},
+      make_engines);
 }
 
 Loopback::Loopback(VirtualMachine& vm, unsigned gpu, EngineFactory make_engines)
@@ -88,7 +89,8 @@ Loopback::Loopback(VirtualMachine& vm, unsigned gpu, EngineFactory make_engines)
       ih_wptr_word_(vm_.allocate_ram(kGpuPageSize)),
       gart_table_(vm_.allocate_vram(gpu, kGartSize / kGpuPageSize * sizeof(std::uint64_t))) {
   device_ = std::make_unique<Device>(
-      DeviceSlot{gpu_, vm_.info(gpu_), region_, vm_.bus(), line_, trace_, clock_, vm_.hive(gpu_)}, make_engines);
+      DeviceSlot{gpu_, vm_.info(gpu_), region_, vm_.bus(), line_, trace_, clock_, vm_.workers(), vm_.hive(gpu_)},
+      make_engines);
 }
 
 GpuAddr Loopback::vram_base() const {

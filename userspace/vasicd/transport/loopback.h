@@ -15,6 +15,7 @@
 
 #include "packets/ih.h"
 #include "vasicd/device.h"
+#include "vasicd/waves/worker_pool.h"
 
 namespace vasicd {
 
@@ -57,6 +58,7 @@ class VirtualMachine {
 
   [[nodiscard]] std::span<std::byte> ram() const { return ram_.mapping.bytes(); }
   [[nodiscard]] Bus& bus() { return *bus_; }
+  [[nodiscard]] WorkerPool& workers() { return workers_; }
   [[nodiscard]] const vasic_info& info(unsigned gpu) const { return infos_[gpu]; }
   // VRAM of the nodes of the hive that this GPU is in.
   [[nodiscard]] std::vector<std::span<std::byte>> hive(unsigned gpu) const;
@@ -73,6 +75,7 @@ class VirtualMachine {
   std::vector<vasic_info> infos_;
   std::vector<std::unique_ptr<Region>> regions_;
   std::unique_ptr<Bus> bus_;
+  WorkerPool workers_{1};
   std::uint64_t next_ram_;
   std::vector<std::uint64_t> next_vram_;
 };

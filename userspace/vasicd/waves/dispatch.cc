@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// Who works on what, and for how long.
+#include "vasicd/waves/dispatch.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "vasicd/waves/save_area.h"
+
+namespace vasicd {
+
+namespace {
+
+// Of a group before others have their turn, and of a worker in a turn: under a millisecond.
+constexpr std::uint64_t kGroupTurn = 8192;
+constexpr std::uint64_t kWorkerTurn = 2 * kGroupTurn;
+// Groups that wait for groups that have not begun yet must not do so for ever: after so many turns in which none ended
+// more are begun, until the chip is full.
+constexpr unsigned kIdleTurns = 8;
+
+}  // namespace
+
+// What one host thread keeps from turn to turn.
+struct Dispatch::Worker {
+  explicit Worker(gcn::Isa isa) : code(isa) {}
+  CodeCache code;
+};
+
+struct Dispatch::Shift {
+  explicit Shift(TurnMemory& shared_memory) : memory(shared_memory) {}
+  TurnMemory& memory;
+  std::mutex lock = {};      // of the dispatch and of what follows
+  std::size_t had_turn = 0;  // at the end of groups_
+  std::size_t in_hand = 0;   // taken, not finished
+  bool ended = false;        // a group did
+  DispatchTurn result = {};
+};
+
+Dispatch::Dispatch(const vasic_info& info, gcn::Isa isa, const Launch& launch, const SaveRoom& room,
+                   std::uint64_t start_ticks)
+    : isa_(isa), launch_(launch), start_ticks_(start_ticks), cus_(std::max(info.cu_count, 1u)) {
+  const std::uint64_t waves = launch.waves_per_group();
+  std::uint64_t most = std::uint64_t{groups_per_cu(isa, launch)} * cus_;
+  most = std::min(most, room_for_groups(isa, launch, room));
+  if (launch.scratch_wave_bytes != 0) most = std::min(most, launch.scratch_waves / waves);
+  capacity_ = static_cast<std::size_t>(std::max<std::uint64_t>(most, 1));
+  wanted_ = 1;
+}
+
+Dispatch::~Dispatch() = default;
+
+bool Dispatch::resume_at(std::uint64_t next_group) {
+  if (next_group > launch_.group_count()) return false;
+  next_group_ = next_group;
+  return true;
+}
+
+WorkGroup* Dispatch::add(std::uint64_t index, const std::vector<std::uint32_t>& scratch) {
+  if (index >= next_group_ || groups_.size() >= capacity_) return nullptr;
+  for (const std::uint32_t part : scratch) {
+    if (part >= launch_.scratch_waves) return nullptr;
+    while (scratch_used_ <= part) free_scratch_.insert(scratch_used_++);
+    if (free_scratch_.erase(part) == 0) return nullptr;
+  }
+  const auto cu = static_cast<unsigned>(index % cus_);
+  groups_.push_back(std::make_unique<WorkGroup>(isa_, launch_, index, cu, scratch));
+  return groups_.back().get();
+}
+
+std::unique_ptr<WorkGroup> Dispatch::begin_group() {
+  std::vector<std::uint32_t> scratch;
+  if (launch_.scratch_wave_bytes != 0) {
+    for (std::uint32_t wave = 0; wave < launch_.waves_per_group(); ++wave) {
+      if (free_scratch_.empty()) free_scratch_.insert(scratch_used_++);
+      scratch.push_back(*free_scratch_.begin());
+      free_scratch_.erase(free_scratch_.begin());
+    }
+  }
+  const std::uint64_t index = next_group_++;
+  return std::make_unique<WorkGroup>(isa_, launch_, index, static_cast<unsigned>(index % cus_), scratch);
+}
+
+// One that had no turn yet, or a new one.
+std::unique_ptr<WorkGroup> Dispatch::take(Shift& shift) {
+  if (groups_.size() > shift.had_turn) {
+    std::unique_ptr<WorkGroup> group = std::move(groups_.front());
+    groups_.pop_front();
+    ++shift.in_hand;
+    return group;
+  }
+  if (next_group_ == launch_.group_count() || groups_.size() + shift.in_hand >= wanted_) return nullptr;
+  ++shift.in_hand;
+  return begin_group();
+}
+
+void Dispatch::finish(std::unique_ptr<WorkGroup> group, GroupTurn turn, Shift& shift) {
+  DispatchTurn& result = shift.result;
+  --shift.in_hand;
+  instructions_ += turn.instructions;
+  result.advanced = result.advanced || turn.done || !turn.waits;
+  result.messages.insert(result.messages.end(), turn.messages.begin(), turn.messages.end());
+  if (turn.stop.has_value() && !result.stop.has_value()) result.stop = turn.stop;
+  if (turn.page.has_value()) result.page = turn.page;
+  if (!turn.done) {
+    groups_.push_back(std::move(group));
+    ++shift.had_turn;
+    return;
+  }
+  shift.ended = true;
+  for (const WaveSlot& slot : group->waves()) {
+    if (slot.scratch != WaveSlot::kNoScratch) free_scratch_.insert(slot.scratch);
+  }
+}
+
+void Dispatch::work(Worker& worker, Shift& shift) {
+  WaveMemory memory(shift.memory);
+  std::uint64_t left = kWorkerTurn;
+  for (;;) {
+    std::unique_ptr<WorkGroup> group;
+    {
+      const std::lock_guard lock(shift.lock);
+      if (shift.result.stop.has_value()) return;
+      group = take(shift);
+    }
+    if (group == nullptr) return;
+    GroupTurn turn = group->run(std::min(left, kGroupTurn), memory, worker.code);
+    left -= std::min(left, std::max<std::uint64_t>(turn.instructions, 1));
+    const std::lock_guard lock(shift.lock);
+    finish(std::move(group), std::move(turn), shift);
+    if (left == 0) return;
+  }
+}
+
+DispatchTurn Dispatch::turn(Memory& memory, unsigned vmid, WorkerPool& pool) {
+  while (workers_.size() < pool.workers()) workers_.push_back(std::make_unique<Worker>(isa_));
+  wanted_ = std::clamp<std::size_t>(wanted_, std::min<std::size_t>(2 * pool.workers(), capacity_), capacity_);
+  TurnMemory shared{memory, vmid};
+  Shift shift(shared);
+  const std::uint64_t at_hand = groups_.size() + (launch_.group_count() - next_group_);
+  const auto wanted_workers = static_cast<unsigned>(std::min<std::uint64_t>(at_hand, pool.workers()));
+  pool.run(wanted_workers, [&](unsigned worker) { work(*workers_[worker], shift); });
+  idle_turns_ = shift.ended ? 0 : idle_turns_ + 1;
+  if (idle_turns_ >= kIdleTurns) {
+    wanted_ = std::min(2 * wanted_, capacity_);
+    idle_turns_ = 0;
+  }
+  shift.result.done = groups_.empty() && next_group_ == launch_.group_count();
+  return std::move(shift.result);
+}
+
+}  // namespace vasicd

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// Waves in memory: what of a dispatch in flight goes to the control stack and to the context save area when its queue
+// leaves the hardware, and back. Where both are, and how much of them is used, is the driver's ABI (v9_mqd:
+// cp_hqd_ctx_save_*, cp_hqd_cntl_stack_*, cp_hqd_wg_state_offset; kfd_mqd_manager_v9.c, get_wave_state()); what they
+// hold is this firmware's business. Both may come from an image, so nothing in them is believed.
+//
+// Control stack, at its end: header, launch, progress, two dwords for each group. Context save area, behind the room
+// for a copy of the control stack, in the same order: for each wave kWaveStateDwords, then its SGPRs, VGPRs and
+// accumulation VGPRs; behind the last wave of a group its LDS.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "base/result.h"
+#include "vasicd/blocks/mqd.h"
+#include "vasicd/waves/dispatch.h"
+
+namespace vasicd {
+
+// Where a queue's waves are saved.
+struct SavePlace {
+  GpuAddr stack = 0;  // VMID 0
+  std::uint32_t stack_bytes = 0;
+  GpuAddr area = 0;  // of the process; the first stack_bytes of it are for a copy of the stack
+  std::uint32_t area_bytes = 0;
+  unsigned vmid = 0;
+
+  [[nodiscard]] SaveRoom room() const;
+};
+
+// What the MQD says of the saved state: offsets from the beginning of the stack, and of the area.
+struct SavedExtent {
+  std::uint32_t stack_offset = 0;
+  std::uint32_t wave_end = 0;
+};
+
+// How many groups of `launch` fit.
+[[nodiscard]] std::uint64_t room_for_groups(gcn::Isa isa, const Launch& launch, const SaveRoom& room);
+
+MemoryResult<SavedExtent> save_dispatch(const Dispatch& dispatch, Memory& memory, const SavePlace& place);
+
+// EINVAL: what is saved makes no sense; EFAULT: it cannot be read.
+base::Result<std::unique_ptr<Dispatch>> restore_dispatch(const vasic_info& info, gcn::Isa isa, Memory& memory,
+                                                         const SavePlace& place, const SavedExtent& extent);
+
+}  // namespace vasicd

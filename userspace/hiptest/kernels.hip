@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// The kernels. Compiled for every chip whose waves are executed.
+#include <hip/hip_runtime.h>
+
+#include "hiptest/kernels.h"
+
+namespace hiptest {
+namespace {
+
+constexpr int kBlock = 256;
+
+int blocks_for(int n) { return (n + kBlock - 1) / kBlock; }
+
+__device__ int global_index() { return static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x); }
+
+__global__ void vector_add_kernel(const float* a, const float* b, float* sum, int n) {
+  const int i = global_index();
+  if (i < n) sum[i] = a[i] + b[i];
+}
+
+__global__ void reduce_kernel(const float* in, float* partial, int n) {
+  __shared__ float shared[kReduceBlock];
+  const int i = global_index();
+  shared[threadIdx.x] = i < n ? in[i] : 0.0f;
+  for (unsigned half = kReduceBlock / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half) shared[threadIdx.x] += shared[threadIdx.x + half];
+  }
+  if (threadIdx.x == 0) partial[blockIdx.x] = shared[0];
+}
+
+__global__ void scan_kernel(const std::uint32_t* in, std::uint32_t* out) {
+  __shared__ std::uint32_t shared[kScanBlock];
+  const unsigned i = threadIdx.x;
+  shared[i] = in[i];
+  for (unsigned step = 1; step < kScanBlock; step *= 2) {
+    __syncthreads();
+    const std::uint32_t before = i >= step ? shared[i - step] : 0;
+    __syncthreads();
+    shared[i] += before;
+  }
+  out[i] = shared[i];
+}
+
+__global__ void histogram_kernel(const std::uint32_t* in, std::uint32_t* bins, int n) {
+  __shared__ std::uint32_t local[kBins];
+  if (threadIdx.x < kBins) local[threadIdx.x] = 0;
+  __syncthreads();
+  for (int i = global_index(); i < n; i += static_cast<int>(gridDim.x * blockDim.x)) {
+    atomicAdd(&local[in[i] % kBins], 1u);
+  }
+  __syncthreads();
+  if (threadIdx.x < kBins) atomicAdd(&bins[threadIdx.x], local[threadIdx.x]);
+}
+
+__global__ void matmul_kernel(const float* a, const float* b, float* c, int n, int k) {
+  __shared__ float tile_a[kTile][kTile];
+  __shared__ float tile_b[kTile][kTile];
+  const unsigned x = threadIdx.x;
+  const unsigned y = threadIdx.y;
+  const unsigned row = blockIdx.y * kTile + y;
+  const unsigned column = blockIdx.x * kTile + x;
+  float sum = 0.0f;
+  for (int at = 0; at < k; at += kTile) {
+    tile_a[y][x] = a[row * k + at + x];
+    tile_b[y][x] = b[(at + y) * n + column];
+    __syncthreads();
+    for (int i = 0; i < kTile; ++i) sum = fmaf(tile_a[y][i], tile_b[i][x], sum);
+    __syncthreads();
+  }
+  c[row * n + column] = sum;
+}
+
+__global__ void iterate_kernel(double* x, int n, int rounds) {
+  const int i = global_index();
+  if (i >= n) return;
+  double value = x[i];
+  for (int round = 0; round < rounds; ++round) value = sqrt(value * value + 1.0) / (value + 2.0);
+  x[i] = value;
+}
+
+// The sum over a block of kBlock, for each of its work-items.
+__device__ float block_sum(float value, float* shared) {
+  shared[threadIdx.x] = value;
+  for (unsigned half = kBlock / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half) shared[threadIdx.x] += shared[threadIdx.x + half];
+  }
+  __syncthreads();
+  const float sum = shared[0];
+  __syncthreads();
+  return sum;
+}
+
+__device__ float block_max(float value, float* shared) {
+  shared[threadIdx.x] = value;
+  for (unsigned half = kBlock / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half) shared[threadIdx.x] = fmaxf(shared[threadIdx.x], shared[threadIdx.x + half]);
+  }
+  __syncthreads();
+  const float most = shared[0];
+  __syncthreads();
+  return most;
+}
+
+__global__ void layer_norm_kernel(const float* in, const float* gain, const float* bias, float* out, int width) {
+  constexpr float kEpsilon = 1e-5f;
+  __shared__ float shared[kBlock];
+  const float* row = in + blockIdx.x * width;
+  float sum = 0.0f;
+  for (int i = static_cast<int>(threadIdx.x); i < width; i += kBlock) sum += row[i];
+  const float mean = block_sum(sum, shared) / static_cast<float>(width);
+  float squares = 0.0f;
+  for (int i = static_cast<int>(threadIdx.x); i < width; i += kBlock) squares += (row[i] - mean) * (row[i] - mean);
+  const float scale = rsqrtf(block_sum(squares, shared) / static_cast<float>(width) + kEpsilon);
+  for (int i = static_cast<int>(threadIdx.x); i < width; i += kBlock) {
+    out[blockIdx.x * width + i] = (row[i] - mean) * scale * gain[i] + bias[i];
+  }
+}
+
+__global__ void softmax_kernel(float* x, int width) {
+  __shared__ float shared[kBlock];
+  float* row = x + blockIdx.x * width;
+  float most = -INFINITY;
+  for (int i = static_cast<int>(threadIdx.x); i < width; i += kBlock) most = fmaxf(most, row[i]);
+  most = block_max(most, shared);
+  float sum = 0.0f;
+  for (int i = static_cast<int>(threadIdx.x); i < width; i += kBlock) {
+    row[i] = expf(row[i] - most);
+    sum += row[i];
+  }
+  sum = block_sum(sum, shared);
+  for (int i = static_cast<int>(threadIdx.x); i < width; i += kBlock) row[i] /= sum;
+}
+
+__global__ void scores_kernel(const float* q, const float* k, float* scores, int tokens, int width, int heads) {
+  const int i = static_cast<int>(blockIdx.x);
+  const int head = static_cast<int>(blockIdx.y);
+  const int columns = width / heads;
+  for (int j = static_cast<int>(threadIdx.x); j < tokens; j += static_cast<int>(blockDim.x)) {
+    float dot = 0.0f;
+    for (int c = 0; c < columns; ++c) dot += q[i * width + head * columns + c] * k[j * width + head * columns + c];
+    scores[(head * tokens + i) * tokens + j] = dot / sqrtf(static_cast<float>(columns));
+  }
+}
+
+__global__ void mix_kernel(const float* scores, const float* v, float* out, int tokens, int width, int heads) {
+  const int i = static_cast<int>(blockIdx.x);
+  const int columns = width / heads;
+  for (int c = static_cast<int>(threadIdx.x); c < width; c += static_cast<int>(blockDim.x)) {
+    const float* row = scores + ((c / columns) * tokens + i) * tokens;
+    float sum = 0.0f;
+    for (int j = 0; j < tokens; ++j) sum += row[j] * v[j * width + c];
+    out[i * width + c] = sum;
+  }
+}
+
+__global__ void gelu_kernel(float* x, int n) {
+  const int i = global_index();
+  if (i < n) x[i] = 0.5f * x[i] * (1.0f + erff(x[i] * 0.70710678f));
+}
+
+__global__ void add_kernel(float* x, const float* y, int n) {
+  const int i = global_index();
+  if (i < n) x[i] += y[i];
+}
+
+}  // namespace
+
+void vector_add(const float* a, const float* b, float* sum, int n) {
+  vector_add_kernel<<<blocks_for(n), kBlock>>>(a, b, sum, n);
+}
+void reduce_blocks(const float* in, float* partial, int n) {
+  reduce_kernel<<<(n + kReduceBlock - 1) / kReduceBlock, kReduceBlock>>>(in, partial, n);
+}
+void scan_block(const std::uint32_t* in, std::uint32_t* out) { scan_kernel<<<1, kScanBlock>>>(in, out); }
+void histogram(const std::uint32_t* in, std::uint32_t* bins, int n) {
+  constexpr int kGroups = 8;
+  histogram_kernel<<<kGroups, kBlock>>>(in, bins, n);
+}
+void matmul(const float* a, const float* b, float* c, int m, int n, int k) {
+  matmul_kernel<<<dim3(n / kTile, m / kTile), dim3(kTile, kTile)>>>(a, b, c, n, k);
+}
+void iterate(double* x, int n, int rounds) { iterate_kernel<<<blocks_for(n), kBlock>>>(x, n, rounds); }
+void layer_norm(const float* in, const float* gain, const float* bias, float* out, int rows, int width) {
+  layer_norm_kernel<<<rows, kBlock>>>(in, gain, bias, out, width);
+}
+void softmax_rows(float* x, int rows, int width) { softmax_kernel<<<rows, kBlock>>>(x, width); }
+void attention_scores(const float* q, const float* k, float* scores, int tokens, int width, int heads) {
+  scores_kernel<<<dim3(tokens, heads), 64>>>(q, k, scores, tokens, width, heads);
+}
+void attention_mix(const float* scores, const float* v, float* out, int tokens, int width, int heads) {
+  mix_kernel<<<tokens, 64>>>(scores, v, out, tokens, width, heads);
+}
+void gelu(float* x, int n) { gelu_kernel<<<blocks_for(n), kBlock>>>(x, n); }
+void add_to(float* x, const float* y, int n) { add_kernel<<<blocks_for(n), kBlock>>>(x, y, n); }
+
+}  // namespace hiptest

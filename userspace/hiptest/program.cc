@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// The small programs; the large one is in transformer.cc.
+#include "hiptest/program.h"
+
+#include <cmath>
+#include <numeric>
+
+#include "hiptest/device_memory.h"
+#include "hiptest/kernels.h"
+#include "hiptest/numbers.h"
+#include "hiptest/transformer.h"
+
+namespace hiptest {
+namespace {
+
+class VectorAdd final : public Program {
+ public:
+  base::Status prepare() override {
+    ASSIGN_OR_RETURN(a_, DeviceMemory<float>::copy_of(in_a_));
+    ASSIGN_OR_RETURN(b_, DeviceMemory<float>::copy_of(in_b_));
+    ASSIGN_OR_RETURN(sum_, DeviceMemory<float>::allocate(in_a_.size()));
+    return {};
+  }
+  base::Result<std::vector<double>> run() override {
+    TRY(sum_.clear());
+    vector_add(a_.data(), b_.data(), sum_.data(), a_.count());
+    TRY(finished());
+    ASSIGN_OR_RETURN(const std::vector<float> sum, sum_.load());
+    return widened(sum);
+  }
+  [[nodiscard]] std::vector<double> reference() const override {
+    std::vector<double> sum;
+    for (std::size_t i = 0; i < in_a_.size(); ++i) sum.push_back(in_a_[i] + in_b_[i]);
+    return sum;
+  }
+
+ private:
+  static constexpr std::size_t kCount = 100'003;  // the last block is not full
+  const std::vector<float> in_a_ = floats(kCount, 1);
+  const std::vector<float> in_b_ = floats(kCount, 2);
+  DeviceMemory<float> a_, b_, sum_;
+};
+
+// Integers in floating point, so that the order of additions does not matter.
+class Reduction final : public Program {
+ public:
+  Reduction() {
+    for (const std::uint32_t n : integers(kCount, 3)) in_.push_back(static_cast<float>(n % 16));
+  }
+  base::Status prepare() override {
+    ASSIGN_OR_RETURN(values_, DeviceMemory<float>::copy_of(in_));
+    ASSIGN_OR_RETURN(partial_, DeviceMemory<float>::allocate(kPartial));
+    return {};
+  }
+  base::Result<std::vector<double>> run() override {
+    reduce_blocks(values_.data(), partial_.data(), values_.count());
+    TRY(finished());
+    ASSIGN_OR_RETURN(const std::vector<float> partial, partial_.load());
+    return std::vector<double>{std::accumulate(partial.begin(), partial.end(), 0.0)};
+  }
+  [[nodiscard]] std::vector<double> reference() const override {
+    return {std::accumulate(in_.begin(), in_.end(), 0.0)};
+  }
+
+ private:
+  static constexpr std::size_t kCount = 50'001;
+  static constexpr std::size_t kPartial = (kCount + kReduceBlock - 1) / kReduceBlock;
+  std::vector<float> in_;
+  DeviceMemory<float> values_, partial_;
+};
+
+class Scan final : public Program {
+ public:
+  base::Status prepare() override {
+    ASSIGN_OR_RETURN(values_, DeviceMemory<std::uint32_t>::copy_of(in_));
+    ASSIGN_OR_RETURN(sums_, DeviceMemory<std::uint32_t>::allocate(kScanBlock));
+    return {};
+  }
+  base::Result<std::vector<double>> run() override {
+    scan_block(values_.data(), sums_.data());
+    TRY(finished());
+    ASSIGN_OR_RETURN(const std::vector<std::uint32_t> sums, sums_.load());
+    return widened(sums);
+  }
+  [[nodiscard]] std::vector<double> reference() const override {
+    std::vector<std::uint32_t> sums(in_.size());
+    std::partial_sum(in_.begin(), in_.end(), sums.begin());
+    return widened(sums);
+  }
+
+ private:
+  const std::vector<std::uint32_t> in_ = integers(kScanBlock, 4);
+  DeviceMemory<std::uint32_t> values_, sums_;
+};
+
+class Histogram final : public Program {
+ public:
+  base::Status prepare() override {
+    ASSIGN_OR_RETURN(values_, DeviceMemory<std::uint32_t>::copy_of(in_));
+    ASSIGN_OR_RETURN(bins_, DeviceMemory<std::uint32_t>::allocate(kBins));
+    return {};
+  }
+  base::Result<std::vector<double>> run() override {
+    TRY(bins_.clear());
+    histogram(values_.data(), bins_.data(), values_.count());
+    TRY(finished());
+    ASSIGN_OR_RETURN(const std::vector<std::uint32_t> bins, bins_.load());
+    return widened(bins);
+  }
+  [[nodiscard]] std::vector<double> reference() const override {
+    std::vector<double> bins(kBins);
+    for (const std::uint32_t value : in_) ++bins[value % kBins];
+    return bins;
+  }
+
+ private:
+  const std::vector<std::uint32_t> in_ = integers(40'000, 5);
+  DeviceMemory<std::uint32_t> values_, bins_;
+};
+
+class MatrixMultiply final : public Program {
+ public:
+  base::Status prepare() override {
+    ASSIGN_OR_RETURN(a_, DeviceMemory<float>::copy_of(in_a_));
+    ASSIGN_OR_RETURN(b_, DeviceMemory<float>::copy_of(in_b_));
+    ASSIGN_OR_RETURN(c_, DeviceMemory<float>::allocate(std::size_t{kRows} * kColumns));
+    return {};
+  }
+  base::Result<std::vector<double>> run() override {
+    matmul(a_.data(), b_.data(), c_.data(), kRows, kColumns, kInner);
+    TRY(finished());
+    ASSIGN_OR_RETURN(const std::vector<float> c, c_.load());
+    return widened(c);
+  }
+  // With the same fused operations in the same order, so the bits agree.
+  [[nodiscard]] std::vector<double> reference() const override {
+    std::vector<double> c;
+    for (std::size_t i = 0; i < kRows; ++i) {
+      for (std::size_t j = 0; j < kColumns; ++j) {
+        float sum = 0;
+        for (std::size_t l = 0; l < kInner; ++l) sum = std::fma(in_a_[i * kInner + l], in_b_[l * kColumns + j], sum);
+        c.push_back(sum);
+      }
+    }
+    return c;
+  }
+
+ private:
+  static constexpr int kRows = 64;
+  static constexpr int kColumns = 96;
+  static constexpr int kInner = 128;
+  const std::vector<float> in_a_ = floats(std::size_t{kRows} * kInner, 6);
+  const std::vector<float> in_b_ = floats(std::size_t{kInner} * kColumns, 7);
+  DeviceMemory<float> a_, b_, c_;
+};
+
+// Division and square root of double precision are rounded correctly on both sides.
+class Iterate final : public Program {
+ public:
+  base::Status prepare() override {
+    ASSIGN_OR_RETURN(x_, DeviceMemory<double>::allocate(in_.size()));
+    return {};
+  }
+  base::Result<std::vector<double>> run() override {
+    TRY(x_.store(in_));
+    iterate(x_.data(), x_.count(), kRounds);
+    TRY(finished());
+    return x_.load();
+  }
+  [[nodiscard]] std::vector<double> reference() const override {
+    std::vector<double> x = in_;
+    for (double& value : x) {
+      for (int round = 0; round < kRounds; ++round) value = std::sqrt(std::fma(value, value, 1.0)) / (value + 2.0);
+    }
+    return x;
+  }
+
+ private:
+  static constexpr int kRounds = 20;
+  const std::vector<double> in_ = widened(floats(1000, 8));
+  DeviceMemory<double> x_;
+};
+
+}  // namespace
+
+const std::vector<std::string>& program_names() {
+  static const std::vector<std::string> names = {"vector_add", "reduction", "scan",       "histogram",
+                                                 "matmul",     "iterate",   "transformer"};
+  return names;
+}
+
+std::unique_ptr<Program> make_program(const std::string& name) {
+  if (name == "vector_add") return std::make_unique<VectorAdd>();
+  if (name == "reduction") return std::make_unique<Reduction>();
+  if (name == "scan") return std::make_unique<Scan>();
+  if (name == "histogram") return std::make_unique<Histogram>();
+  if (name == "matmul") return std::make_unique<MatrixMultiply>();
+  if (name == "iterate") return std::make_unique<Iterate>();
+  return make_transformer();
+}
+
+}  // namespace hiptest

@@ -28,6 +28,10 @@ readonly ROCM=(
 	libdrm-amdgpu1 libdrm-dev libdrm-tests libhsa-runtime-dev
 	libhsa-runtime64-1 libhsakmt-dev libhsakmt1 rocminfo
 )
+# Compilers and disassemblers of shaders, and the HIP runtime.
+readonly SHADERS=(
+	clang-15 hipcc libamdhip64-dev llvm-15
+)
 readonly LIBRARIES=(
 	libbenchmark-dev libcli11-dev libfmt-dev libgmock-dev libgtest-dev
 	libprotobuf-dev libxxhash-dev protobuf-compiler
@@ -42,7 +46,7 @@ kernel_source_package() {
 
 list_packages() {
 	printf '%s\n' "${BUILD_TOOLS[@]}" "${GUEST_TOOLS[@]}" "${ROCM[@]}" \
-		"${LIBRARIES[@]}" "${CHECKERS[@]}" "$(kernel_source_package)"
+		"${SHADERS[@]}" "${LIBRARIES[@]}" "${CHECKERS[@]}" "$(kernel_source_package)"
 }
 
 # Those of the named packages that are not installed, one a line.

@@ -47,6 +47,7 @@ readonly HANG_LIMIT_MS=2000
 readonly PREEMPTION_LIMIT_MS=6000
 # One for each way to schedule queues: HWS, MES; and one whose faults may be retried.
 readonly FAULT_CHIPS=(gfx906 gfx1100 gfx90a) XNACK_CHIPS=(gfx90a gfx942)
+readonly HIP_CHIPS=(gfx906 gfx90a) HIP_VRAM=512M
 # 200 and 50 with `make soak`.
 readonly RELOADS=5 RESETS=5
 # A virtual machine's memory, and what this machine wants for itself: MiB.
@@ -301,6 +302,13 @@ start_variants() {
 		start_guest "$kernel-xnack-$chip" --kernel "$kernel" --gpu "$chip,xnack=1,vram=$GPU_VRAM" \
 			--gpu "$chip,xnack=1,vram=$GPU_VRAM" --env "KFDTEST_CHIP=$chip" -- 'kfdtest:SvmTest.*:XnackTest.*'
 	done
+	# HIP programs on the chips whose waves are executed.
+	for chip in "${HIP_CHIPS[@]}"; do
+		start_guest "$kernel-hip-$chip" --kernel "$kernel" --gpu "$chip,vram=$HIP_VRAM" --gpu "$chip,vram=$HIP_VRAM" -- \
+			hiptest
+	done
+	start_guest "$kernel-hip-gfx900" --kernel "$kernel" --gpu "gfx900,vram=$HIP_VRAM" --gpu "gfx908,vram=$HIP_VRAM" -- \
+		'hiptest:*agrees*:HipTwoGpus*'
 	start_machine "$kernel-loops" ktap "$HERE/guest-loops.sh" --kernel "$kernel" --reloads "$RELOADS" \
 		--resets "$RESETS" gfx906 gfx1010 gfx1100
 	start_machine "$kernel-loss" ktap "$HERE/guest-loops.sh" --loss --kernel "$kernel" gfx906 gfx1100

@@ -10,7 +10,7 @@
 #   rocminfo:CHIP:N  Debian's rocminfo finds them
 #   debugfs          amdkfd's debugfs can be read while queues are mapped
 #   stress           Debian's amdgpu_stress
-#   kfdtest[:FILTER] drmtest[:FILTER]   the suites
+#   kfdtest[:FILTER] drmtest[:FILTER] hiptest[:FILTER]   the suites
 # Status 1 when a case fails.
 set -uo pipefail
 # shellcheck source=scripts/guest/lib.sh
@@ -130,6 +130,7 @@ main() {
 		stress) gtest amdgpu_stress_succeeds stress ;;
 		kfdtest) suite "$programs/kfdtest-criu/kfdtest" "$rest" ;;
 		drmtest) suite "$programs/drmtest/drmtest" "$rest" ;;
+		hiptest) suite "$programs/hiptest/hiptest" "$rest" ;;
 		*) die -"$EXIT_USAGE" "no case '$item'" ;;
 		esac
 	done

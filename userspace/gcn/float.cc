@@ -20,6 +20,7 @@ template <class F>
 using Bits = typename F::Bits;
 
 [[gnu::target("fma")]] double host_fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
+[[gnu::target("fma")]] float host_fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 
 // A source that is NaN, if there is one.
 template <class F>
@@ -304,10 +305,11 @@ Bits<F> fma_scaled(Bits<F> a, Bits<F> b, Bits<F> c, int scale, const FloatMode& 
 
 template <class F>
 Bits<F> fma(Bits<F> a, Bits<F> b, Bits<F> c, const FloatMode& m) {
-  if constexpr (std::is_same_v<F, Fp64>) {
+  if constexpr (!std::is_same_v<F, Fp16>) {
+    using Host = std::conditional_t<std::is_same_v<F, Fp32>, float, double>;
     if (m.round == Round::kNearest && host_has_fma() && !m.flush_in) {
-      const double value = host_fma(to_double<F>(a), to_double<F>(b), to_double<F>(c));
-      if (plain_result(value)) return std::bit_cast<U64>(value);
+      const Host value = host_fma(std::bit_cast<Host>(a), std::bit_cast<Host>(b), std::bit_cast<Host>(c));
+      if (std::isnormal(value)) return std::bit_cast<Bits<F>>(value);
     }
   }
   return fma_scaled<F>(a, b, c, 0, m);

@@ -95,10 +95,17 @@ struct Division {
   static constexpr int kUnderflow = F::kFraction + F::kBias;  // 2 to its negative is half a denormal, or less
 };
 
-// 0 < |a| < the smallest normal number.
+// The largest denominator of which the reciprocal is a normal number.
 template <class F>
-bool below_normal(long double a) {
-  return a != 0 && std::fabs(a) < static_cast<long double>(to_double<F>(F::kMinNormal));
+constexpr Bits<F> kLeastReciprocal = static_cast<Bits<F>>(static_cast<Bits<F>>(2 * F::kBias - 1) << F::kFraction);
+
+// Whether the quotient, before rounding, is below the smallest normal number, and not zero.
+template <class F>
+bool is_small_quotient(Bits<F> numerator, Bits<F> denominator) {
+  const auto n = static_cast<long double>(to_double<F>(numerator));
+  const auto d = static_cast<long double>(to_double<F>(denominator));
+  const long double quotient = std::fabs(n / d);
+  return quotient != 0 && quotient < static_cast<long double>(to_double<F>(F::kMinNormal));
 }
 
 }  // namespace
@@ -219,11 +226,10 @@ Scaled<F> div_scale(Bits<F> a, Bits<F> denominator, Bits<F> numerator, const Flo
   const bool is_denominator = a == denominator;
   const auto up = [&] { return ldexp<F>(a, D::kScale, m); };
   const auto down = [&] { return ldexp<F>(a, -D::kScale, m); };
-  const long double d = static_cast<long double>(to_double<F>(denominator));
-  const long double n = static_cast<long double>(to_double<F>(numerator));
-  const bool small_quotient = below_normal<F>(n / d);
-  const bool small_reciprocal = below_normal<F>(1 / d);
-  if (exponent_field<F>(numerator) - exponent_field<F>(denominator) >= D::kLarge) {
+  const int difference = exponent_field<F>(numerator) - exponent_field<F>(denominator);
+  const bool small_quotient = difference < 2 - F::kBias && is_small_quotient<F>(numerator, denominator);
+  const bool small_reciprocal = magnitude<F>(denominator) > kLeastReciprocal<F> && !is_inf<F>(denominator);
+  if (difference >= D::kLarge) {
     return {is_denominator ? up() : a, true};
   }
   if (is_denormal<F>(denominator)) return {up(), false};

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "gcn/vector_float.h"
+#include "gcn/vector_lanes.h"
 
 namespace gcn {
 namespace {
@@ -103,14 +103,17 @@ std::uint32_t pk_u8_lane(std::uint32_t a, std::uint32_t number, std::uint32_t ol
   return (old & ~(0xffu << shift)) | byte << shift;
 }
 
+template <class Lane, class Result, Handler kExact>
+constexpr Handler kFast = fast<Lane, kExact, Form::kSources, Denormals::kByMode, Result>;
+
 void add_to_float(HandlerTable& table) {
-  table.set(Op::kVCvtF32F16, vector<B32(F16), Convert<Fp32, Fp16>{}>);
-  table.set(Op::kVCvtF16F32, vector<F16(B32), Convert<Fp16, Fp32>{}>);
-  table.set(Op::kVCvtF32F64, vector<B32(B64), Convert<Fp32, Fp64>{}>);
-  table.set(Op::kVCvtF64F32, vector<B64(B32), Convert<Fp64, Fp32>{}>);
-  table.set(Op::kVCvtF32I32, vector<B32(I32), FromInt<Fp32, std::int32_t>{}>);
-  table.set(Op::kVCvtF32U32, vector<B32(U32), FromInt<Fp32, std::uint32_t>{}>);
-  table.set(Op::kVCvtF64I32, vector<B64(I32), FromInt<Fp64, std::int32_t>{}>);
+  table.set(Op::kVCvtF32F16, kFast<SingleOfHalfLane, B32, vector<B32(F16), Convert<Fp32, Fp16>{}>>);
+  table.set(Op::kVCvtF16F32, kFast<HalfOfSingleLane, F16, vector<F16(B32), Convert<Fp16, Fp32>{}>>);
+  table.set(Op::kVCvtF32F64, kFast<SingleOfDoubleLane, B32, vector<B32(B64), Convert<Fp32, Fp64>{}>>);
+  table.set(Op::kVCvtF64F32, kFast<DoubleOfSingleLane, B64, vector<B64(B32), Convert<Fp64, Fp32>{}>>);
+  table.set(Op::kVCvtF32I32, kFast<SingleOfIntLane, B32, vector<B32(I32), FromInt<Fp32, std::int32_t>{}>>);
+  table.set(Op::kVCvtF32U32, kFast<SingleOfUnsignedLane, B32, vector<B32(U32), FromInt<Fp32, std::uint32_t>{}>>);
+  table.set(Op::kVCvtF64I32, kFast<DoubleOfIntLane, B64, vector<B64(I32), FromInt<Fp64, std::int32_t>{}>>);
   table.set(Op::kVCvtF64U32, vector<B64(U32), FromInt<Fp64, std::uint32_t>{}>);
   table.set(Op::kVCvtF16I16, vector<F16(I16), FromInt<Fp16, std::int16_t>{}>);
   table.set(Op::kVCvtF16U16, vector<F16(U16), FromInt<Fp16, std::uint16_t>{}>);
@@ -123,8 +126,8 @@ void add_to_float(HandlerTable& table) {
 }
 
 void add_to_int(HandlerTable& table) {
-  table.set(Op::kVCvtI32F32, vector<I32(B32), i32_lane<Fp32>>);
-  table.set(Op::kVCvtU32F32, vector<U32(B32), u32_lane<Fp32>>);
+  table.set(Op::kVCvtI32F32, kFast<IntOfSingleLane, I32, vector<I32(B32), i32_lane<Fp32>>>);
+  table.set(Op::kVCvtU32F32, kFast<UnsignedOfSingleLane, U32, vector<U32(B32), u32_lane<Fp32>>>);
   table.set(Op::kVCvtI32F64, vector<I32(B64), i32_lane<Fp64>>);
   table.set(Op::kVCvtU32F64, vector<U32(B64), u32_lane<Fp64>>);
   table.set(Op::kVCvtI16F16, vector<I16(F16), i16_lane>);

@@ -92,6 +92,28 @@ TEST(VectorConvert, integers_become_floats) {
          })});
 }
 
+// The fast ways are those of some modes only.
+TEST(VectorConvert, floats_become_floats_in_all_modes) {
+  check({Op::kVCvtF32F64, kVop1, 32, {64}, [](const Sources& s, std::uint32_t mode) {
+           return convert<Fp32, Fp64>(s[0], float_mode<Fp64>(mode), float_mode<Fp32>(mode));
+         }});
+  check({Op::kVCvtF64F32, kVop1, 64, {32}, [](const Sources& s, std::uint32_t mode) {
+           return convert<Fp64, Fp32>(static_cast<std::uint32_t>(s[0]), float_mode<Fp32>(mode), float_mode<Fp64>(mode));
+         }});
+  check({Op::kVCvtF16F32, kVop1, 16, {32}, [](const Sources& s, std::uint32_t mode) {
+           return convert<Fp16, Fp32>(static_cast<std::uint32_t>(s[0]), float_mode<Fp32>(mode), float_mode<Fp16>(mode));
+         }});
+  check({Op::kVCvtF32F16, kVop1, 32, {16}, [](const Sources& s, std::uint32_t mode) {
+           return convert<Fp32, Fp16>(static_cast<std::uint16_t>(s[0]), float_mode<Fp16>(mode), float_mode<Fp32>(mode));
+         }});
+  check({Op::kVCvtF32U32, kVop1, 32, {32}, [](const Sources& s, std::uint32_t mode) {
+           return from_int<Fp32>(static_cast<std::int64_t>(s[0]), float_mode<Fp32>(mode));
+         }});
+  check({Op::kVCvtF32I32, kVop1, 32, {32}, [](const Sources& s, std::uint32_t mode) {
+           return from_int<Fp32>(static_cast<std::int32_t>(s[0]), float_mode<Fp32>(mode));
+         }});
+}
+
 TEST(VectorConvert, rounding_is_that_of_the_result) {
   constexpr std::uint32_t kUp32 = 0x3f1;  // fp32 up, fp64 and fp16 to nearest
   EXPECT_EQ(first_lane(Op::kVCvtF32U32, kVop1, {0x01000001}, {32, 32, 32}, kUp32), 0x4b800001U);

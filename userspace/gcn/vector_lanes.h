@@ -239,4 +239,94 @@ struct FunctionLane : UnaryLane<F> {
   }
 };
 
+// Conversions. What saturates is limited before, and the limits are put in after.
+struct IntOfSingleLane {
+  using Format = Fp32;
+  using Signature = I32(B32);
+  template <bool kFused>
+  [[gnu::always_inline]] static std::int32_t run(std::uint32_t a) {
+    constexpr float kLow = -0x1p31F;
+    constexpr float kHigh = 0x1.fffffep30F;
+    const float value = to_host<Fp32>(a);
+    const float above = value > kLow ? value : kLow;
+    const auto inside = static_cast<std::int32_t>(above < kHigh ? above : kHigh);
+    return is_nan<Fp32>(a) ? 0 : (value > kHigh ? INT32_MAX : inside);
+  }
+};
+struct UnsignedOfSingleLane {
+  using Format = Fp32;
+  using Signature = U32(B32);
+  template <bool kFused>
+  [[gnu::always_inline]] static std::uint32_t run(std::uint32_t a) {
+    constexpr float kHigh = 0x1.fffffep31F;
+    const float value = to_host<Fp32>(a);
+    const float above = value > 0 ? value : 0;
+    // In halves: vectors have signed conversions only.
+    const bool upper = above >= 0x1p31F;
+    const float limited = above < kHigh ? above : kHigh;
+    const auto inside = static_cast<std::uint32_t>(static_cast<std::int32_t>(upper ? limited - 0x1p31F : limited));
+    return value > kHigh ? UINT32_MAX : (upper ? inside + 0x80000000u : inside);
+  }
+};
+struct SingleOfIntLane {
+  using Format = Fp32;
+  using Signature = B32(I32);
+  template <bool kFused>
+  [[gnu::always_inline]] static std::uint32_t run(std::int32_t a) {
+    return from_host(static_cast<float>(a));
+  }
+};
+struct SingleOfUnsignedLane {
+  using Format = Fp32;
+  using Signature = B32(U32);
+  template <bool kFused>
+  [[gnu::always_inline]] static std::uint32_t run(std::uint32_t a) {
+    // Both parts and their sum are exact as doubles.
+    const double high = static_cast<double>(static_cast<std::int32_t>(a >> 16)) * 65536;
+    return from_host(static_cast<float>(high + static_cast<double>(static_cast<std::int32_t>(a & 0xffff))));
+  }
+};
+// Between floats to nearest, what MODE says of the smaller format decides: denormals of the larger one become zero
+// anyway, or the larger one has none of what the smaller one has.
+struct HalfOfSingleLane {
+  using Format = Fp16;
+  using Signature = F16(B32);
+  template <bool kFused>
+  [[gnu::always_inline]] static Fp16::Bits run(std::uint32_t a) {
+    return half_of(to_host<Fp32>(a));
+  }
+};
+struct SingleOfHalfLane {
+  using Format = Fp16;
+  using Signature = B32(F16);
+  template <bool kFused>
+  [[gnu::always_inline]] static std::uint32_t run(Fp16::Bits a) {
+    return quiet_if_nan<Fp32>(from_host(float_of(a)), from_host(float_of(a)));
+  }
+};
+struct SingleOfDoubleLane {
+  using Format = Fp32;
+  using Signature = B32(B64);
+  template <bool kFused>
+  [[gnu::always_inline]] static std::uint32_t run(std::uint64_t a) {
+    return from_host(static_cast<float>(to_host<Fp64>(a)));
+  }
+};
+struct DoubleOfSingleLane {
+  using Format = Fp32;
+  using Signature = B64(B32);
+  template <bool kFused>
+  [[gnu::always_inline]] static std::uint64_t run(std::uint32_t a) {
+    return from_host(static_cast<double>(to_host<Fp32>(a)));
+  }
+};
+struct DoubleOfIntLane {
+  using Format = Fp64;
+  using Signature = B64(I32);
+  template <bool kFused>
+  [[gnu::always_inline]] static std::uint64_t run(std::int32_t a) {
+    return from_host(static_cast<double>(a));
+  }
+};
+
 }  // namespace gcn

@@ -40,6 +40,9 @@ bool Decoder::ds() {
   out_.offset = static_cast<std::int32_t>(bits(low_, 0, 16));
   out_.gds = bit(low_, 16);
   out_.agpr = isa_ == Isa::kGfx90a && bit(low_, 25);
+  // Without data there is nothing that could be in an accumulation register; GWS has it where others have an address.
+  const bool data = ops_->dst != 0 || ops_->src[1] != 0 || (ops_->src[0] != 0 && ops_->is(trait::kGds));
+  if (!data && bit(low_, 25)) return false;
   if (ops_->is(trait::kGds) && !out_.gds) return false;
   if (ops_->is(trait::kNoGds) && out_.gds) return false;
   if (ops_->is(trait::kNoImmediate) && out_.offset != 0) return false;

@@ -65,6 +65,9 @@ bool Decoder::vop1() {
   }
   // These two have no way to read anything but a VGPR; the upper bit of the source means nothing.
   if (out_.op == Op::kVSwapB32 || out_.op == Op::kVAccvgprMovB32) return put_vector_src(0, bits(low_, 0, 8));
+  // Of what has no operands there are no such forms.
+  const Word src = bits(low_, 0, 9);
+  if (ops_->src[0] == 0 && (src == operand::kSdwa || src == operand::kDpp)) return false;
   if (!short_sources(0)) return false;
   return out_.op != Op::kVReadfirstlaneB32 || operand::is_vgpr(out_.src[0]) || out_.src[0] == operand::kLdsDirect;
 }
@@ -187,6 +190,8 @@ bool Decoder::vop3_sources() {
       return (operand::is_vgpr(out_.src[0]) || out_.src[0] == operand::kLdsDirect) && !operand::is_vgpr(out_.src[1]);
     case Op::kVWritelaneB32:
       return !operand::is_vgpr(out_.src[0]) && !operand::is_vgpr(out_.src[1]);
+    case Op::kVMqsadU32U8:
+      return operand::is_vgpr(out_.src[2]);
     default:
       return !ops_->is(trait::kMask) || out_.src[2] <= operand::kExecHi;
   }

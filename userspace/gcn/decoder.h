@@ -114,7 +114,9 @@ class Decoder {
     return need_high();
   }
   // An 8-bit source of the SALU: it has no way to the LDS.
-  bool put_salu_src(std::size_t index, Word number) { return number != operand::kLdsDirect && put_src(index, number); }
+  bool put_salu_src(std::size_t index, Word number) {
+    return ops_->src[index] == 0 || (number != operand::kLdsDirect && put_src(index, number));
+  }
 
   Isa isa_;
   Word low_;

@@ -260,7 +260,9 @@ void Printer::dpp() {
 
 void Printer::ds() {
   if (i_.dst != operand::kNone) operand(registers(i_.dst, ops_.dst, i_.agpr));
-  source(0);
+  // GWS has data where others have an address.
+  const bool gws = ops_.is(trait::kGds) && ops_.dst == 0;
+  if (ops_.src[0] != 0) operand(registers(i_.src[0], ops_.src[0], gws && i_.agpr));
   for (std::size_t n = 1; n < 3; ++n) {
     if (ops_.src[n] != 0) operand(registers(i_.src[n], ops_.src[n], i_.agpr));
   }

@@ -79,9 +79,11 @@ struct Instruction {
   std::uint16_t dst = operand::kNone;
   // Second destination, scalar: carry out of VOP2 (VCC) and VOP3B, result of VOPC (VCC, or what VOP3 or SDWA says).
   std::uint16_t sdst = operand::kNone;
+  // An SGPR number of two dwords is even, of more a multiple of four; what the bits had below that is gone.
   // VALU, SALU: sources in the order of the mnemonic's operands (VOP2: src0, vsrc1). v_madmk/v_madak: the literal is
   // where the text has it. v_addc and its like, v_cndmask: src[2] is the carry or mask (VCC in VOP2). SOPK: src[0] is
-  // the register that s_cmpk and s_addk read.
+  // the register that s_cmpk and s_addk read. Not an operand number but the value itself: src[1] of s_set_gpr_idx_on,
+  // src[2] of s_atc_probe.
   // SMEM: src[0] sbase (first register), src[1] soffset register or kNone, src[2] sdata of stores and atomics.
   // DS: src[0] addr, src[1] data0, src[2] data1. FLAT: src[0] addr, src[1] data, src[2] saddr or kNone.
   // MUBUF: src[0] vaddr, src[1] vdata, src[2] srsrc (first register), src[3] soffset.

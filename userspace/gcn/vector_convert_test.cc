@@ -390,5 +390,17 @@ TEST(VectorPacked, dot_products) {
   EXPECT_EQ(packed_result(float_instruction(Op::kVDot2cF32F16, kVop2), sources, bits_of(0.5F)), bits_of(10.5F));
 }
 
+TEST(VectorPacked, dot_products_have_denormals_of_halves_before_gfx90a) {
+  FloatMachine m;
+  m.put(FloatMachine::source(0), 0, 32, 0x00000001);
+  m.put(FloatMachine::source(1), 0, 32, 0x00003c00);
+  const Instruction in = packed_instruction(Op::kVDot2F32F16);
+  ASSERT_EQ(m.run(in), Outcome::kNext);
+  EXPECT_EQ(m.wave.vgpr[FloatMachine::kDst][0], bits_of(0x1p-24F));
+  m.wave.isa = Isa::kGfx90a;
+  ASSERT_EQ(m.run(in), Outcome::kNext);
+  EXPECT_EQ(m.wave.vgpr[FloatMachine::kDst][0], 0U);
+}
+
 }  // namespace
 }  // namespace gcn

@@ -118,6 +118,7 @@ void add_vector_float_handlers(HandlerTable& table) {
   add_convert_handlers(table);
   add_float_compare_handlers(table);
   add_packed_float_handlers(table);
+  add_mfma_handlers(table);
 }
 
 }  // namespace gcn

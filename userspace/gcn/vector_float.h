@@ -23,6 +23,7 @@ void add_float64_handlers(HandlerTable& table);
 void add_convert_handlers(HandlerTable& table);
 void add_float_compare_handlers(HandlerTable& table);
 void add_packed_float_handlers(HandlerTable& table);
+void add_mfma_handlers(HandlerTable& table);
 
 template <class F>
 [[nodiscard]] inline typename F::Bits finished(typename F::Bits value, const LaneContext& context, const FloatMode& m) {

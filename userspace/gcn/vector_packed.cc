@@ -39,16 +39,19 @@ Single widened(Half a, std::uint32_t mode) {
 
 // --- Dot products ---
 
-// Two fused steps, the upper halves first, as compilers take it to be; without denormals of fp32. Hardware may round
-// less often in between.
-Single dot2(std::uint32_t a, std::uint32_t b, Single c, std::uint32_t mode) {
-  const FloatMode m = flushing(float_mode<Fp32>(mode));
-  const Single upper = fma<Fp32>(widened(high_half(a), mode), widened(high_half(b), mode), c, m);
-  return fma<Fp32>(widened(low_half(a), mode), widened(low_half(b), mode), upper, m);
+// Two fused steps, the upper halves first, as compilers take it to be; without denormals of fp32, and on gfx90a without
+// those of fp16 either. Hardware may round less often in between.
+Single dot2(std::uint32_t a, std::uint32_t b, Single c, const LaneContext& context) {
+  const FloatMode m = flushing(float_mode<Fp32>(context.mode));
+  const auto factor = [&](Half value) {
+    return widened(flushed<Fp16>(value, context.isa == Isa::kGfx90a), context.mode);
+  };
+  const Single upper = fma<Fp32>(factor(high_half(a)), factor(high_half(b)), c, m);
+  return fma<Fp32>(factor(low_half(a)), factor(low_half(b)), upper, m);
 }
 
 Single dot2c_lane(std::uint32_t a, std::uint32_t b, Single c, const LaneContext& context) {
-  return finished<Fp32>(dot2(a, b, c, context.mode), context, flushing(float_mode<Fp32>(context.mode)));
+  return finished<Fp32>(dot2(a, b, c, context), context, flushing(float_mode<Fp32>(context.mode)));
 }
 
 bool bit_of(unsigned bits, unsigned n) { return (bits >> n & 1) != 0; }

@@ -19,59 +19,69 @@ namespace {
 
 constexpr unsigned kElement = 4;
 
+// Everything that is the same for all lanes is taken out of the descriptor once.
 class Buffer {
  public:
-  Buffer(const Instruction& instruction, const Machine& machine)
-      : resource_(machine.wave, instruction.src[2]),
-        soffset_(read_scalar32(instruction, machine, instruction.src[3])),
-        structured_(instruction.idxen && resource_.stride() != 0) {}
+  Buffer(const Instruction& instruction, const Machine& machine) {
+    const BufferResource resource(machine.wave, instruction.src[2]);
+    soffset_ = read_scalar32(instruction, machine, instruction.src[3]);
+    base_ = resource.base() + soffset_;
+    stride_ = resource.stride();
+    records_ = resource.records();
+    index_shift_ = static_cast<unsigned>(std::countr_zero(resource.index_stride()));
+    swizzled_ = resource.is_swizzled();
+    adds_lane_ = resource.adds_lane();
+    structured_ = instruction.idxen && stride_ != 0;
+  }
 
   // Finds the lane's data. False: fault.
   [[nodiscard]] bool add(LaneAccess& access, unsigned lane, std::uint64_t index, std::uint64_t offset) const {
-    if (resource_.adds_lane()) index += lane;
+    if (adds_lane_) index += lane;
     const unsigned bytes = access.bytes();
-    const std::uint64_t last = (bytes - 1) / kElement * kElement;
-    access.note_alignment(resource_.base() + soffset_ + offset + (resource_.is_swizzled() ? 0 : linear(index, 0)));
-    if (!resource_.is_swizzled() && in_range(index, offset + last)) {
-      return access.add(lane, address(linear(index, offset)));
-    }
+    const bool together = !swizzled_ || offset % kElement + bytes <= kElement;
+    const std::uint64_t last = offset + (bytes - 1) / kElement * kElement;
+    if (!together || !in_range(index, last)) return add_elements(access, lane, index, offset);
+    const Address address = base_ + relative(index, offset);
+    access.note_alignment(address);
+    return access.add(lane, address);
+  }
+
+ private:
+  // Each on its own: they lie apart, or not all are in range.
+  [[nodiscard]] bool add_elements(LaneAccess& access, unsigned lane, std::uint64_t index, std::uint64_t offset) const {
+    const unsigned bytes = access.bytes();
+    access.note_alignment(swizzled_ ? base_ + offset : base_ + relative(index, offset));
     bool found = true;
     for (unsigned first = 0; first < bytes && found;) {
       const std::uint64_t at = offset + first;
-      // Swizzled, an element may be cut in two.
-      const auto rest = static_cast<unsigned>(kElement - (resource_.is_swizzled() ? at : first) % kElement);
+      // Swizzled, a dword may be in two elements.
+      const auto rest = static_cast<unsigned>(kElement - (swizzled_ ? at : first) % kElement);
       const unsigned size = std::min(rest, bytes - first);
-      if (in_range(index, at)) found = add_part(access, lane, first, size, index, at);
+      if (in_range(index, at)) found = access.add_part(lane, first, size, base_ + relative(index, at));
       first += size;
     }
     return found;
   }
 
- private:
-  [[nodiscard]] bool add_part(LaneAccess& access, unsigned lane, unsigned first, unsigned size, std::uint64_t index,
-                              std::uint64_t offset) const {
-    const Address at = address(relative(index, offset));
-    return size == access.bytes() ? access.add(lane, at) : access.add_part(lane, first, size, at);
-  }
-
-  [[nodiscard]] std::uint64_t linear(std::uint64_t index, std::uint64_t offset) const {
-    return index * resource_.stride() + offset;
-  }
   [[nodiscard]] std::uint64_t relative(std::uint64_t index, std::uint64_t offset) const {
-    if (!resource_.is_swizzled()) return linear(index, offset);
-    const std::uint64_t is = resource_.index_stride();
-    return (index / is * resource_.stride() + offset / kElement * kElement) * is + index % is * kElement +
-           offset % kElement;
+    if (!swizzled_) return index * stride_ + offset;
+    const std::uint64_t low = index & ((std::uint64_t{1} << index_shift_) - 1);
+    const std::uint64_t row = (index >> index_shift_) * stride_ + offset / kElement * kElement;
+    return (row << index_shift_) + low * kElement + offset % kElement;
   }
-  [[nodiscard]] Address address(std::uint64_t relative) const { return resource_.base() + soffset_ + relative; }
 
   [[nodiscard]] bool in_range(std::uint64_t index, std::uint64_t offset) const {
-    if (!structured_) return relative(index, offset) + soffset_ < resource_.records();
-    return index < resource_.records() && (!resource_.is_swizzled() || offset < resource_.stride());
+    if (!structured_) return relative(index, offset) + soffset_ < records_;
+    return index < records_ && (!swizzled_ || offset < stride_);
   }
 
-  BufferResource resource_;
+  Address base_;
   std::uint64_t soffset_;
+  std::uint64_t stride_;
+  std::uint64_t records_;
+  unsigned index_shift_;
+  bool swizzled_;
+  bool adds_lane_;
   bool structured_;
 };
 

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// The random functions as the host's compiler sees them. What is declared here, generate.py defines.
+#pragma once
+
+#include <cstdint>
+
+extern "C" {
+using RandomFunction = void (*)(const std::uint64_t* in, std::uint64_t* out, std::uint64_t* memory, std::uint64_t s0,
+                                std::int64_t s1, std::uint32_t s2, std::int32_t s3);
+// By file, then by function.
+extern const RandomFunction* const kRandomFunctions[];
+extern const unsigned kRandomFiles;
+extern const unsigned kFunctionsPerFile;
+}

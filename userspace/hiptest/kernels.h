@@ -26,7 +26,8 @@ void iterate(double* x, int n, int rounds);
 
 // Of a transformer layer; rows of `width`, one block each.
 void layer_norm(const float* in, const float* gain, const float* bias, float* out, int rows, int width);
-void softmax_rows(float* x, int rows, int width);
+// With a gate (memory that host and device see) each block waits, in the middle of its row, until that is not 0.
+void softmax_rows(float* x, int rows, int width, const std::uint32_t* gate);
 // scores[h][i][j] = q[i] . k[j] / sqrt(head width), of the columns of head h.
 void attention_scores(const float* q, const float* k, float* scores, int tokens, int width, int heads);
 void attention_mix(const float* scores, const float* v, float* out, int tokens, int width, int heads);

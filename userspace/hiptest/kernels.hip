@@ -121,12 +121,13 @@ __global__ void layer_norm_kernel(const float* in, const float* gain, const floa
   }
 }
 
-__global__ void softmax_kernel(float* x, int width) {
+__global__ void softmax_kernel(float* x, int width, const volatile std::uint32_t* gate) {
   __shared__ float shared[kBlock];
   float* row = x + blockIdx.x * width;
   float most = -INFINITY;
   for (int i = static_cast<int>(threadIdx.x); i < width; i += kBlock) most = fmaxf(most, row[i]);
   most = block_max(most, shared);
+  while (gate != nullptr && *gate == 0) __builtin_amdgcn_s_sleep(8);
   float sum = 0.0f;
   for (int i = static_cast<int>(threadIdx.x); i < width; i += kBlock) {
     row[i] = expf(row[i] - most);
@@ -188,7 +189,9 @@ void iterate(double* x, int n, int rounds) { iterate_kernel<<<blocks_for(n), kBl
 void layer_norm(const float* in, const float* gain, const float* bias, float* out, int rows, int width) {
   layer_norm_kernel<<<rows, kBlock>>>(in, gain, bias, out, width);
 }
-void softmax_rows(float* x, int rows, int width) { softmax_kernel<<<rows, kBlock>>>(x, width); }
+void softmax_rows(float* x, int rows, int width, const std::uint32_t* gate) {
+  softmax_kernel<<<rows, kBlock>>>(x, width, gate);
+}
 void attention_scores(const float* q, const float* k, float* scores, int tokens, int width, int heads) {
   scores_kernel<<<dim3(tokens, heads), 64>>>(q, k, scores, tokens, width, heads);
 }

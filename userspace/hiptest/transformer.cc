@@ -89,7 +89,7 @@ Matrix attention(const Matrix& q, const Matrix& k, const Matrix& v) {
   return out;
 }
 
-class Transformer final : public Program {
+class Layer final : public Transformer {
  public:
   base::Status prepare() override {
     TRY(upload(gain1_, weights_.gain1));
@@ -111,13 +111,18 @@ class Transformer final : public Program {
   }
 
   base::Result<std::vector<double>> run() override {
+    TRY(begin(nullptr));
+    return end();
+  }
+
+  base::Status begin(const std::uint32_t* gate) override {
     TRY(x_.store(input_));
     layer_norm(x_.data(), gain1_.data(), bias1_.data(), norm_.data(), kTokens, kWidth);
     matmul(norm_.data(), query_.data(), q_.data(), kTokens, kWidth, kWidth);
     matmul(norm_.data(), key_.data(), k_.data(), kTokens, kWidth, kWidth);
     matmul(norm_.data(), value_.data(), v_.data(), kTokens, kWidth, kWidth);
     attention_scores(q_.data(), k_.data(), scores_.data(), kTokens, kWidth, kHeads);
-    softmax_rows(scores_.data(), kHeads * kTokens, kTokens);
+    softmax_rows(scores_.data(), kHeads * kTokens, kTokens, gate);
     attention_mix(scores_.data(), v_.data(), mix_.data(), kTokens, kWidth, kHeads);
     matmul(mix_.data(), projection_.data(), out_.data(), kTokens, kWidth, kWidth);
     add_to(x_.data(), out_.data(), kTokens * kWidth);
@@ -126,6 +131,10 @@ class Transformer final : public Program {
     gelu(hidden_.data(), kTokens * kHidden);
     matmul(hidden_.data(), down_.data(), out_.data(), kTokens, kWidth, kHidden);
     add_to(x_.data(), out_.data(), kTokens * kWidth);
+    return checked(hipGetLastError(), "launch");
+  }
+
+  base::Result<std::vector<double>> end() override {
     TRY(finished());
     ASSIGN_OR_RETURN(const std::vector<float> result, x_.load());
     return widened(result);
@@ -162,6 +171,6 @@ class Transformer final : public Program {
 
 }  // namespace
 
-std::unique_ptr<Program> make_transformer() { return std::make_unique<Transformer>(); }
+std::unique_ptr<Transformer> make_transformer() { return std::make_unique<Layer>(); }
 
 }  // namespace hiptest

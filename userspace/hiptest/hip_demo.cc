@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// A HIP program for checkpoints, which knows nothing of them: a layer of a transformer whose softmax is in flight, its
+// waves waiting in the middle of their rows, until it is told to go on.
+//   hip_demo --dir FOLDER [--undisturbed]
+// Speaks by files, as the demo program does (kfdtest-criu/demo/outside.h). The result is a checksum of the layer's
+// bits.
+#include <hip/hip_runtime_api.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "hiptest/device_memory.h"
+#include "hiptest/transformer.h"
+#include "kfdtest-criu/demo/outside.h"
+#include "kfdtest-criu/env/deadline.h"
+#include "kfdtest-criu/harness/pattern.h"
+
+namespace hiptest {
+namespace {
+
+constexpr int kUsage = 64;
+
+struct Options {
+  std::string folder;
+  bool undisturbed = false;
+};
+
+base::Status run_demo(const Options& options, const kfdtest::Outside& outside) {
+  std::uint32_t* gate = nullptr;
+  TRY(checked(hipHostMalloc(reinterpret_cast<void**>(&gate), sizeof(*gate), hipHostMallocCoherent), "hipHostMalloc"));
+  __atomic_store_n(gate, options.undisturbed ? 1 : 0, __ATOMIC_RELEASE);
+  const auto layer = make_transformer();
+  TRY(layer->prepare());
+  TRY(layer->begin(gate));
+  outside.say("pending: waves wait in the middle of a softmax");
+  if (!options.undisturbed) {
+    TRY(outside.publish("state", "pending " + std::to_string(::getpid())));
+    while (!outside.told_to_go()) kfdtest::poll_pause();
+    outside.say("go: the program continues");
+    __atomic_store_n(gate, 1, __ATOMIC_RELEASE);
+  }
+  ASSIGN_OR_RETURN(const std::vector<double> result, layer->end());
+  kfdtest::Checksum checksum;
+  checksum.add(std::as_bytes(std::span(result)));
+  outside.say("RESULT " + checksum.hex());
+  return outside.publish("result", "RESULT " + checksum.hex());
+}
+
+base::Result<Options> parse(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    if (std::strcmp(argv[i], "--undisturbed") == 0) {
+      options.undisturbed = true;
+    } else if (std::strcmp(argv[i], "--dir") == 0 && i + 1 < argc) {
+      options.folder = argv[++i];
+    } else {
+      return base::Error(EINVAL, std::string("no option ") + argv[i]);
+    }
+  }
+  if (options.folder.empty()) return base::Error(EINVAL, "--dir is needed");
+  return options;
+}
+
+}  // namespace
+}  // namespace hiptest
+
+int main(int argc, char** argv) {
+  const auto options = hiptest::parse(argc, argv);
+  if (!options.ok()) {
+    std::fprintf(stderr, "hip_demo: %s\n", options.error().message().c_str());
+    return hiptest::kUsage;
+  }
+  const kfdtest::Outside outside(options->folder);
+  const base::Status status = hiptest::run_demo(*options, outside);
+  if (status.ok()) return EXIT_SUCCESS;
+  outside.say("failed: " + status.error().message());
+  (void)outside.publish("state", "failed " + status.error().message());
+  return EXIT_FAILURE;
+}

@@ -83,7 +83,7 @@ measure_idle() {
 
 # report IDLE_PERCENT: the table and out/bench.json.
 report() {
-	python3 - "$share/kfdbench.json" "$share/drmbench.json" "$OUT/vm/$NAME/times.json" "$1" "$OUT/bench.json" <<'PYTHON'
+	python3 - "$share/kfdbench.json" "$share/drmbench.json" "$share/wavebench.json" "$OUT/vm/$NAME/times.json" "$1" "$OUT/bench.json" <<'PYTHON'
 import json
 import sys
 import time
@@ -95,10 +95,11 @@ LIMITS = {
     "submit_to_event_us_median": (0, 1000),
     "aql_barriers_per_second": (200_000, float("inf")),
     "sdma_copy_to_host_memcpy_ratio": (0.8, float("inf")),
+    "wave_lane_instructions_per_second": (50_000_000, float("inf")),
 }
 
-kfdbench, drmbench, times, idle, target = sys.argv[1:]
-result = json.load(open(kfdbench)) | json.load(open(drmbench))
+kfdbench, drmbench, wavebench, times, idle, target = sys.argv[1:]
+result = json.load(open(kfdbench)) | json.load(open(drmbench)) | json.load(open(wavebench))
 clocks = json.load(open(times))
 
 # The yardstick for the device's copies: the same bytes, copied by this machine.
@@ -153,6 +154,7 @@ main() {
 	wait "$vm_pid" || status=$?
 	vm_pid=''
 	((status == 0)) || die "the virtual machine ended with status $status (logs: $OUT/vm/$NAME)"
+	"$OUT/cmake/release/userspace/vasicd/wavebench" >"$share/wavebench.json" || die "no wave was executed"
 	report "$idle" || status=1
 	log "written: $OUT/bench.json"
 	return "$status"

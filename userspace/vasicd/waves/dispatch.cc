@@ -13,9 +13,8 @@ namespace vasicd {
 
 namespace {
 
-// Of a group before others have their turn, and of a worker in a turn: under a millisecond.
-constexpr std::uint64_t kGroupTurn = 8192;
-constexpr std::uint64_t kWorkerTurn = 2 * kGroupTurn;
+// Of a group before others have their turn.
+constexpr std::uint64_t kGroupTurn = Dispatch::kTurnInstructions / 2;
 // Groups that wait for groups that have not begun yet must not do so for ever: after so many turns in which none ended
 // more are begun, until the chip is full.
 constexpr unsigned kIdleTurns = 8;
@@ -29,12 +28,14 @@ struct Dispatch::Worker {
 };
 
 struct Dispatch::Shift {
-  explicit Shift(TurnMemory& shared_memory) : memory(shared_memory) {}
+  Shift(TurnMemory& shared_memory, std::uint64_t worker_instructions)
+      : memory(shared_memory), instructions(worker_instructions) {}
   TurnMemory& memory;
-  std::mutex lock = {};      // of the dispatch and of what follows
-  std::size_t had_turn = 0;  // at the end of groups_
-  std::size_t in_hand = 0;   // taken, not finished
-  bool ended = false;        // a group did
+  std::uint64_t instructions;  // for each worker
+  std::mutex lock = {};        // of the dispatch and of what follows
+  std::size_t had_turn = 0;    // at the end of groups_
+  std::size_t in_hand = 0;     // taken, not finished
+  bool ended = false;          // a group did
   DispatchTurn result = {};
 };
 
@@ -116,7 +117,7 @@ void Dispatch::finish(std::unique_ptr<WorkGroup> group, GroupTurn turn, Shift& s
 
 void Dispatch::work(Worker& worker, Shift& shift) {
   WaveMemory memory(shift.memory);
-  std::uint64_t left = kWorkerTurn;
+  std::uint64_t left = shift.instructions;
   for (;;) {
     std::unique_ptr<WorkGroup> group;
     {
@@ -133,11 +134,11 @@ void Dispatch::work(Worker& worker, Shift& shift) {
   }
 }
 
-DispatchTurn Dispatch::turn(Memory& memory, unsigned vmid, WorkerPool& pool) {
+DispatchTurn Dispatch::turn(Memory& memory, unsigned vmid, WorkerPool& pool, std::uint64_t worker_instructions) {
   while (workers_.size() < pool.workers()) workers_.push_back(std::make_unique<Worker>(isa_));
   wanted_ = std::clamp<std::size_t>(wanted_, std::min<std::size_t>(2 * pool.workers(), capacity_), capacity_);
   TurnMemory shared{memory, vmid};
-  Shift shift(shared);
+  Shift shift(shared, worker_instructions);
   const std::uint64_t at_hand = groups_.size() + (launch_.group_count() - next_group_);
   const auto wanted_workers = static_cast<unsigned>(std::min<std::uint64_t>(at_hand, pool.workers()));
   pool.run(wanted_workers, [&](unsigned worker) { work(*workers_[worker], shift); });

@@ -39,8 +39,10 @@ class Dispatch {
   Dispatch(const vasic_info& info, gcn::Isa isa, const Launch& launch, const SaveRoom& room, std::uint64_t start_ticks);
   ~Dispatch();
 
-  // Executes for about a millisecond.
-  DispatchTurn turn(Memory& memory, unsigned vmid, WorkerPool& pool);
+  // Of a worker in a turn: about a millisecond.
+  static constexpr std::uint64_t kTurnInstructions = 16384;
+  DispatchTurn turn(Memory& memory, unsigned vmid, WorkerPool& pool,
+                    std::uint64_t worker_instructions = kTurnInstructions);
 
   [[nodiscard]] gcn::Isa isa() const { return isa_; }
   [[nodiscard]] const Launch& launch() const { return launch_; }

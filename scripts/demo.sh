@@ -4,15 +4,16 @@
 #
 # usage: demo.sh [--repeat N] [--kernel stock|criu]
 #
-# Checkpoints a GPU program in one virtual machine and continues it in another
-# one, with other gpu_ids and the GPUs in another order. The program has packets
+# Checkpoints two GPU programs in one virtual machine and continues them in another
+# one, with other gpu_ids and the GPUs in another order. The first has packets
 # pending in a PM4, an SDMA and an AQL queue and a thread waiting for an event;
 # its result depends on VRAM, GTT and userptr memory and on each of the packets.
-# It must equal the result of a run that nobody disturbed.
+# The second is a HIP program, a layer of a transformer, whose waves are in the
+# middle of a kernel. Both results must equal those of runs that nobody disturbed.
 #
 # Images and logs stay in out/demo/<run>; the last line is
-#   demo: OK result=<checksum> (equal to the undisturbed run)
-# Environment: OUT_DIR, CHIP (gfx906; vasicd --list-chips). Status: 0, or 1 when a step failed.
+#   demo: OK result=<checksum> hip=<checksum> (equal to the undisturbed runs)
+# Environment: OUT_DIR, CHIP (gfx906; one whose waves are executed). Status: 0, or 1 when a step failed.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
@@ -21,13 +22,14 @@ HERE=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
 OUT=$(out_dir)
 readonly HERE OUT
 readonly PROGRAM=$OUT/cmake/release/userspace/kfdtest-criu/demo_program
+readonly HIP_PROGRAM=$OUT/cmake/release/userspace/hiptest/hip_demo
 readonly PLUGINS=$OUT/cmake/release/userspace/plugin
 # The same two GPUs; in machine B in other slots and the other way round.
 readonly CHIP=${CHIP:-gfx906}
 readonly LARGE=$CHIP,vram=512M SMALL=$CHIP,vram=256M
-readonly MEM=1G VM_LIMIT_S=180
+readonly MEM=2G VM_LIMIT_S=240
 
-repeat=1 kernel=criu begin_ms=0 run='' result=''
+repeat=1 kernel=criu begin_ms=0 run='' result='' hip_result=''
 
 now_ms() {
 	local t=$EPOCHREALTIME
@@ -70,11 +72,20 @@ ids_of() {
 	awk '{ print $2 }' "$1" | tr -d ':' | sort
 }
 
-# One run from boot to comparison; sets result.
+# same_result WHAT DIR REFERENCE: prints it.
+same_result() {
+	local expected got
+	read -r _ expected <"$run/$3/result"
+	read -r _ got <"$run/$2/result"
+	[[ $got == "$expected" ]] || die "$1's result $got is not $expected"
+	printf '%s' "$got"
+}
+
+# One run from boot to comparison; sets result and hip_result.
 demo() {
-	local expected
 	say "machine A boots (kernel $kernel): large GPU in slot 16, small one in slot 17"
-	in_vm "demo-$$-a" "$LARGE,slot=16" "$SMALL,slot=17" "$HERE/guest/demo-dump.sh" "$run" "$PROGRAM" "$PLUGINS" ||
+	in_vm "demo-$$-a" "$LARGE,slot=16" "$SMALL,slot=17" "$HERE/guest/demo-dump.sh" "$run" "$PROGRAM" \
+		"$HIP_PROGRAM" "$PLUGINS" ||
 		die "machine A failed; logs are in $run and $OUT/vm/demo-$$-a"
 	say "machine A is off; images: $(du -sh "$run/images" | cut -f1)"
 	say "machine B boots: small GPU in slot 18, large one in slot 20"
@@ -83,9 +94,8 @@ demo() {
 	say "machine B is off"
 	[[ -z $(comm -12 <(ids_of "$run/gpus.a") <(ids_of "$run/gpus.b")) ]] ||
 		die "the machines share a gpu_id: nothing was translated"
-	read -r _ expected <"$run/reference/result"
-	read -r _ result <"$run/program/result"
-	[[ $result == "$expected" ]] || die "the restored program's result $result is not $expected"
+	result=$(same_result "the restored program" program reference)
+	hip_result=$(same_result "the restored HIP program" hip hip-reference)
 }
 
 main() {
@@ -102,7 +112,7 @@ main() {
 		mkdir -p -- "$run"
 		((repeat == 1)) || say "round $round of $repeat"
 		demo
-		printf 'demo: OK result=%s (equal to the undisturbed run)\n' "$result"
+		printf 'demo: OK result=%s hip=%s (equal to the undisturbed runs)\n' "$result" "$hip_result"
 	done
 }
 

@@ -2,22 +2,35 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The amdkfd-criu authors
 #
-# usage: demo-dump.sh RUN PROGRAM PLUGINS
+# usage: demo-dump.sh RUN PROGRAM HIP-PROGRAM PLUGINS
 #
 # The demo's first machine: runs PROGRAM undisturbed (RUN/reference), then again
-# up to its pending packets (RUN/program) and dumps it there (RUN/images).
-# Leaves RUN/gpus.a and RUN/pid.
+# up to its pending packets (RUN/program) and dumps it there (RUN/images). The same
+# with HIP-PROGRAM, up to its waiting waves (RUN/hip-reference, RUN/hip,
+# RUN/hip-images). Leaves RUN/gpus.a, RUN/pid and RUN/hip-pid.
 set -euo pipefail
 # shellcheck source=scripts/guest/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
+# dump DIR: of the program that was started last.
+dump() {
+	dump_and_keep "$demo_pid" "$run/$1images" "$plugins" "$run/$1dump.log" ||
+		{ tail_of "$run/$1dump.log" && die "criu dump failed"; }
+	wait_for 5 is_gone "$demo_pid" || die "the program still runs after its dump"
+	printf '%s\n' "$demo_pid" >"$run/$1pid"
+	phase "dumped: $(du -sk "$run/$1images" | cut -f1) KiB of images; the process is gone"
+}
+
 main() {
-	local run=$1 program=$2 plugins expected
-	plugins=$(plugin_of "$3")
+	local run=$1 program=$2 hip_program=$3 plugins expected hip_run
+	plugins=$(plugin_of "$4")
 	prepare_guest
 	gpu_ids | tee "$run/gpus.a" | sed 's/^/  machine A: /'
 
-	mkdir -p -- "$run/reference"
+	# HIP compiles kernels of its own when a program begins; that takes a while.
+	mkdir -p -- "$run/reference" "$run/hip-reference"
+	"$hip_program" --dir "$run/hip-reference" --undisturbed >/dev/null &
+	hip_run=$!
 	"$program" --dir "$run/reference" --gpus 2 --undisturbed >/dev/null ||
 		{ tail_of "$run/reference/log" && die "the undisturbed run failed"; }
 	expected=$(result_of "$run/reference") || die "the undisturbed run has no result"
@@ -25,12 +38,13 @@ main() {
 
 	start_demo "$program" "$run/program" --gpus 2 || die "the program did not come to its pending packets"
 	phase "process $demo_pid: packets pending in three queues, a thread waits for an event"
-	printf '%s\n' "$demo_pid" >"$run/pid"
+	dump ''
 
-	dump_and_keep "$demo_pid" "$run/images" "$plugins" "$run/dump.log" ||
-		{ tail_of "$run/dump.log" && die "criu dump failed"; }
-	wait_for 5 is_gone "$demo_pid" || die "the program still runs after its dump"
-	phase "dumped: $(du -sk "$run/images" | cut -f1) KiB of images; the process is gone"
+	wait "$hip_run" || { tail_of "$run/hip-reference/log" && die "the undisturbed HIP program failed"; }
+	phase "undisturbed HIP program: result $(result_of "$run/hip-reference")"
+	start_demo "$hip_program" "$run/hip" || die "the HIP program did not come to its kernel"
+	phase "process $demo_pid: waves of a transformer layer wait in the middle of a softmax"
+	dump hip-
 }
 
 main "$@"

@@ -5,31 +5,37 @@
 # usage: demo-restore.sh RUN PLUGINS
 #
 # The demo's second machine: restores RUN/images, lets the program continue and
-# waits for its result (RUN/program/result). Leaves RUN/gpus.b.
+# waits for its result (RUN/program/result); then the same with RUN/hip-images and
+# RUN/hip. Leaves RUN/gpus.b.
 set -euo pipefail
 # shellcheck source=scripts/guest/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
-main() {
-	local run=$1 plugins pid result
-	plugins=$(plugin_of "$2")
-	pid=$(<"$run/pid")
-	prepare_guest
-	gpu_ids | tee "$run/gpus.b" | sed 's/^/  machine B: /'
-
-	restore_kept "$run/images" "$plugins" "$run/restore.log" ||
-		{ tail_of "$run/restore.log" && die "criu restore failed"; }
-	is_running "$pid" || { tail_of "$run/restore.log" && die "process $pid is not there after the restore"; }
-	[[ ! -e $run/program/result ]] || die "a result although the packets' gate is closed"
-	phase "restored: process $pid runs, its packets are still pending"
-
-	: >"$run/program/go"
-	result=$(result_of "$run/program") || {
-		tail_of "$run/program/log"
-		tail_of "$run/restore.log"
+# restore_and_finish PREFIX DIR WHAT
+restore_and_finish() {
+	local pid result
+	pid=$(<"$run/$1pid")
+	restore_kept "$run/$1images" "$plugins" "$run/$1restore.log" ||
+		{ tail_of "$run/$1restore.log" && die "criu restore failed"; }
+	is_running "$pid" || { tail_of "$run/$1restore.log" && die "process $pid is not there after the restore"; }
+	[[ ! -e $run/$2/result ]] || die "a result although $3 are held back"
+	phase "restored: process $pid runs, $3 are still pending"
+	: >"$run/$2/go"
+	result=$(result_of "$run/$2") || {
+		tail_of "$run/$2/log"
+		tail_of "$run/$1restore.log"
 		die "no result"
 	}
 	phase "continued: result $result"
+}
+
+main() {
+	local run=$1 plugins
+	plugins=$(plugin_of "$2")
+	prepare_guest
+	gpu_ids | tee "$run/gpus.b" | sed 's/^/  machine B: /'
+	restore_and_finish '' program "its packets"
+	restore_and_finish hip- hip "its waves"
 }
 
 main "$@"

@@ -11,7 +11,7 @@
 #
 # Prints "ok N - NAME" or "not ok N - NAME" for each case, what failed as "# "
 # lines, and at the end "N passed, N failed". Images and logs: out/e2e.
-# Environment: OUT_DIR, CHIP (gfx906; vasicd --list-chips). Status: 1 when a case failed.
+# Environment: OUT_DIR, CHIP (gfx906; one whose waves are executed). Status: 1 when a case failed.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
@@ -19,8 +19,9 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 HERE=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
 OUT=$(out_dir)
 readonly HERE OUT
-readonly RUN=$OUT/e2e KERNEL=criu CONTROL=stock MEM=1G VM_LIMIT_S=300 SHOWN_LINES=40
+readonly RUN=$OUT/e2e KERNEL=criu CONTROL=stock MEM=2G VM_LIMIT_S=300 SHOWN_LINES=40
 readonly PROGRAM=$OUT/cmake/release/userspace/kfdtest-criu/demo_program
+readonly HIP_PROGRAM=$OUT/cmake/release/userspace/hiptest/hip_demo
 readonly PLUGINS=$OUT/cmake/release/userspace/plugin
 readonly CHIP=${CHIP:-gfx906}
 readonly LARGE=$CHIP,vram=512M SMALL=$CHIP,vram=256M
@@ -123,7 +124,7 @@ main() {
 	done
 
 	cases_in_vm dump --gpu "$LARGE,slot=16" --gpu "$SMALL,slot=17" -- \
-		"$HERE/guest/e2e-dump.sh" "$RUN" "$PROGRAM" "$PLUGINS"
+		"$HERE/guest/e2e-dump.sh" "$RUN" "$PROGRAM" "$HIP_PROGRAM" "$PLUGINS"
 	judge "the images can be damaged" damage_images
 	cases_in_vm restore --gpu "$SMALL,slot=18" --gpu "$LARGE,slot=20" -- \
 		"$HERE/guest/e2e-restore.sh" "$RUN" "$PLUGINS"

@@ -2,18 +2,19 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The amdkfd-criu authors
 #
-# usage: e2e-dump.sh RUN PROGRAM PLUGINS
+# usage: e2e-dump.sh RUN PROGRAM HIP-PROGRAM PLUGINS
 #
 # The e2e tier's first machine: an undisturbed run, a dump that fails, a program
-# without a GPU, and the dump that the second machine restores (RUN/images).
+# without a GPU, and the dumps that the second machine restores (RUN/images, and
+# RUN/hip-images of the HIP program).
 set -uo pipefail
 # shellcheck source=scripts/guest/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/guest/cases.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/cases.sh"
 
-run=$1 program=$2 plugins='' expected=''
-readonly run program
+run=$1 program=$2 hip_program=$3 plugins='' expected=''
+readonly run program hip_program
 # Less than the contents of the program's buffers.
 readonly TINY=1m
 
@@ -49,6 +50,18 @@ dump_by_cpu() {
 	is_running "$demo_pid"
 }
 
+run_hip_undisturbed() {
+	mkdir -p -- "$run/hip-reference"
+	"$hip_program" --dir "$run/hip-reference" --undisturbed >/dev/null && result_of "$run/hip-reference" >/dev/null
+}
+
+dump_hip() {
+	printf '%s\n' "$demo_pid" >"$run/hip-pid"
+	dump_and_keep "$demo_pid" "$run/hip-images" "$plugins" "$run/hip-dump.log" ||
+		{ tail_of "$run/hip-dump.log" && return 1; }
+	wait_for 5 is_gone "$demo_pid"
+}
+
 # Nothing in memory moves while the packets wait.
 same_contents() {
 	local file
@@ -64,7 +77,7 @@ dump_for_machine_b() {
 }
 
 main() {
-	plugins=$(plugin_of "$3")
+	plugins=$(plugin_of "$4")
 	prepare_guest
 	gpu_ids >"$run/gpus.a"
 	judge "an undisturbed run has a result" run_undisturbed
@@ -74,6 +87,9 @@ main() {
 	judge "a program with pending packets on two GPUs is dumped by the CPU and left running" dump_by_cpu
 	judge "it is dumped again, by SDMA" dump_for_machine_b
 	judge "the CPU and SDMA have read the same contents" same_contents
+	judge "an undisturbed HIP program has a result" run_hip_undisturbed
+	judge "a HIP program comes to the middle of its kernel" start_demo "$hip_program" "$run/hip"
+	judge "a HIP program with waves in flight is dumped" dump_hip
 }
 
 main "$@"

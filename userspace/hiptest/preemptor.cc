@@ -34,16 +34,18 @@ base::Status preempt(kfd::Kfd& kfd, int file) {
 
 }  // namespace
 
-base::Result<Preemptor> Preemptor::begin(std::uint32_t seed) {
+base::Result<Preemptor> Preemptor::begin(std::uint32_t seed, Pace pace) {
   ASSIGN_OR_RETURN(const int file, kfd_file());
   Preemptor preemptor;
   Shared* const shared = preemptor.shared_.get();
-  preemptor.thread_ = std::jthread([shared, file, seed](const std::stop_token& stop) {
+  preemptor.thread_ = std::jthread([shared, file, seed, pace](const std::stop_token& stop) {
     constexpr unsigned kLongestPauseUs = 5000;
     std::mt19937 random(seed);
     kfd::RealKfd kfd;
     while (!stop.stop_requested() && shared->status.ok()) {
-      std::this_thread::sleep_for(std::chrono::microseconds(random() % kLongestPauseUs));
+      if (pace == Pace::kRandom) {
+        std::this_thread::sleep_for(std::chrono::microseconds(random() % kLongestPauseUs));
+      }
       shared->status = preempt(kfd, file);
       if (shared->status.ok()) ++shared->count;
     }

@@ -16,8 +16,12 @@ namespace hiptest {
 
 class Preemptor {
  public:
-  // Precondition: the process uses a GPU already. Begins at once, at random instants.
-  static base::Result<Preemptor> begin(std::uint32_t seed);
+  enum class Pace : std::uint8_t {
+    kRandom,  // at random instants
+    kStorm,   // as fast as the driver can
+  };
+  // Precondition: the process uses a GPU already. Begins at once.
+  static base::Result<Preemptor> begin(std::uint32_t seed, Pace pace = Pace::kRandom);
   Preemptor(Preemptor&&) = default;
   Preemptor& operator=(Preemptor&&) = default;
   ~Preemptor() = default;

@@ -16,8 +16,6 @@ namespace {
 using U32 = std::uint32_t;
 using U64 = std::uint64_t;
 
-constexpr unsigned kMaxDwords = 16;
-
 Address offset_of(const Instruction& instruction, const Machine& machine) {
   const auto constant = static_cast<Address>(std::int64_t{instruction.offset});
   const std::uint16_t soffset = instruction.src[1];

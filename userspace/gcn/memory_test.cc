@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <string>
+#include <thread>
 
 #include "gcn/atomics.h"
 #include "gcn/fake_memory.h"
@@ -404,6 +405,44 @@ TEST(Global, lanes_take_turns_at_one_address) {
   m.run(instruction);
   EXPECT_EQ(m.memory.get<U32>(kBase), 128u);
   EXPECT_EQ(m.wave.vgpr[8][5], 69u);
+}
+
+// The same bytes for several threads.
+class Bytes : public Memory {
+ public:
+  explicit Bytes(std::span<std::byte> bytes) : bytes_(bytes) {}
+  std::span<std::byte> map(Address address, std::size_t limit, Access /*access*/) override {
+    const std::size_t offset = address - kBase;
+    return offset < bytes_.size() ? bytes_.subspan(offset, std::min(limit, bytes_.size() - offset))
+                                  : std::span<std::byte>();
+  }
+
+ private:
+  std::span<std::byte> bytes_;
+};
+
+// For ThreadSanitizer: what is not ordered is a race of the program's, not of ours.
+TEST(Global, waves_of_two_threads_meet_in_memory) {
+  constexpr unsigned kRounds = 200;
+  FlatMemory memory(kBase, 4096);
+  const auto work = [&](std::string_view other) {
+    FakeMachine m;
+    Bytes bytes(memory.bytes());
+    set_addresses(m, kBase, 0);
+    m.fill(4, [](unsigned) { return 1; });
+    Machine machine{m.wave, m.shared, bytes};
+    for (unsigned round = 0; round < kRounds; ++round) {
+      execute(vmem("global_atomic_add"), machine);
+      execute(vmem(other, 8), machine);
+      execute(vmem("global_load_dwordx4", 6), machine);
+      execute(vmem("global_store_dword", 17), machine);
+    }
+  };
+  std::thread first(work, "global_store_dwordx2");
+  std::thread second(work, "global_store_short");
+  first.join();
+  second.join();
+  EXPECT_EQ(memory.get<U32>(kBase), 2 * kRounds * kLanes);
 }
 
 TEST(Global, unaligned_atomics_are_violations) {

@@ -9,6 +9,7 @@
 // Range: with an index and a stride, records are counted in strides, else in bytes. What is beyond reads as 0 and is
 // not written, dword by dword. Left out: formatted loads and stores (also MTBUF), buffer_store_lds_dword.
 #include <algorithm>
+#include <optional>
 
 #include "gcn/buffer_resource.h"
 #include "gcn/lds.h"
@@ -34,20 +35,18 @@ class Buffer {
     structured_ = instruction.idxen && stride_ != 0;
   }
 
-  // Finds the lane's data. False: fault.
-  [[nodiscard]] bool add(LaneAccess& access, unsigned lane, std::uint64_t index, std::uint64_t offset) const {
-    if (adds_lane_) index += lane;
-    const unsigned bytes = access.bytes();
-    const bool together = !swizzled_ || offset % kElement + bytes <= kElement;
+  // The lane's number is to be added to the index.
+  [[nodiscard]] bool adds_lane() const { return adds_lane_; }
+
+  // Where the lane's data is, if it is all there, in one piece.
+  [[nodiscard]] std::optional<Address> find_whole(unsigned bytes, std::uint64_t index, std::uint64_t offset) const {
     const std::uint64_t last = offset + (bytes - 1) / kElement * kElement;
-    if (!together || !in_range(index, last)) return add_elements(access, lane, index, offset);
-    const Address address = base_ + relative(index, offset);
-    access.note_alignment(address);
-    return access.add(lane, address);
+    const bool together = !swizzled_ || offset % kElement + bytes <= kElement;
+    if (!together || !in_range(index, last)) return std::nullopt;
+    return base_ + relative(index, offset);
   }
 
- private:
-  // Each on its own: they lie apart, or not all are in range.
+  // Each dword on its own: they lie apart, or not all are in range. False: fault.
   [[nodiscard]] bool add_elements(LaneAccess& access, unsigned lane, std::uint64_t index, std::uint64_t offset) const {
     const unsigned bytes = access.bytes();
     access.note_alignment(swizzled_ ? base_ + offset : base_ + relative(index, offset));
@@ -63,6 +62,7 @@ class Buffer {
     return found;
   }
 
+ private:
   [[nodiscard]] std::uint64_t relative(std::uint64_t index, std::uint64_t offset) const {
     if (!swizzled_) return index * stride_ + offset;
     const std::uint64_t low = index & ((std::uint64_t{1} << index_shift_) - 1);
@@ -90,14 +90,26 @@ Outcome find_any(const Instruction& instruction, Machine& machine, LaneAccess& a
   const Vgpr* const vaddr = addresses == 0 ? nullptr : find_registers(machine.wave, instruction.src[0], addresses);
   if ((vaddr == nullptr && addresses != 0) || instruction.tfe) return Outcome::kIllegal;
   const Buffer buffer(instruction, machine);
-  const auto constant = static_cast<std::uint32_t>(instruction.offset);
-  bool found = true;
-  for_each_lane(machine.wave.exec(), [&](unsigned lane) {
-    const std::uint64_t index = instruction.idxen ? vaddr[0][lane] : 0;
-    const std::uint64_t offset = instruction.offen ? vaddr[addresses - 1][lane] : 0;
-    found = found && buffer.add(access, lane, index, offset + constant);
+  const std::uint64_t lanes = machine.wave.exec();
+  const auto index = [&](unsigned lane) {
+    return (instruction.idxen ? std::uint64_t{vaddr[0][lane]} : 0) + (buffer.adds_lane() ? lane : 0);
+  };
+  const auto offset = [&](unsigned lane) {
+    return (instruction.offen ? std::uint64_t{vaddr[addresses - 1][lane]} : 0) +
+           static_cast<std::uint32_t>(instruction.offset);
+  };
+  LaneAddresses found = {};
+  std::uint64_t whole = 0;
+  for_each_lane(lanes, [&](unsigned lane) {
+    const std::optional<Address> address = buffer.find_whole(access.bytes(), index(lane), offset(lane));
+    found[lane] = address.value_or(0);
+    whole |= std::uint64_t{address.has_value() ? 1u : 0u} << lane;
   });
-  return found ? Outcome::kNext : Outcome::kFault;
+  bool mapped = access.add_lanes(whole, found);
+  for_each_lane(lanes & ~whole, [&](unsigned lane) {
+    mapped = mapped && buffer.add_elements(access, lane, index(lane), offset(lane));
+  });
+  return mapped ? Outcome::kNext : Outcome::kFault;
 }
 
 Outcome find_buffer(const Instruction& instruction, Machine& machine, LaneAccess& access) {

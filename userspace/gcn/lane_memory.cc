@@ -23,6 +23,27 @@ bool LaneAccess::find_run(Address address, unsigned size) {
   return !run.empty();
 }
 
+// Members are in the way of speed here: nothing is written to them that the next lane needs.
+bool LaneAccess::add_lanes(std::uint64_t lanes, const LaneAddresses& addresses) {
+  std::uint64_t in_runs = lanes;
+  Address alignment = 0;
+  for (std::uint64_t rest = lanes; rest != 0; rest &= rest - 1) {
+    const auto lane = static_cast<unsigned>(std::countr_zero(rest));
+    const Address address = addresses[lane];
+    const Address offset = address - run_address_;
+    alignment |= address;
+    if (offset < run_size_ && bytes_ <= run_size_ - offset) [[likely]] {
+      whole_[lane] = run_ + offset;
+    } else {
+      if (!add_slowly(lane, address)) return false;
+      in_runs &= ~(std::uint64_t{1} << lane);
+    }
+  }
+  whole_lanes_ |= in_runs;
+  alignment_ |= alignment;
+  return true;
+}
+
 bool LaneAccess::add_slowly(unsigned lane, Address address) {
   if (!find_run(address, bytes_)) return false;
   if (run_size_ < bytes_) return add_part(lane, 0, bytes_, address);

@@ -68,6 +68,7 @@ void for_each_lane(std::uint64_t lanes, F f) {
 }
 
 inline constexpr unsigned kMaxWords = 4;  // of one lane
+using LaneAddresses = std::array<Address, kLanes>;
 using LaneWords = std::array<Vgpr, kMaxWords>;
 
 // Where each lane's data is. A lane may have nothing: then it is out of range, reads zeroes and writes nothing.
@@ -79,14 +80,13 @@ class LaneAccess {
   LaneAccess& operator=(const LaneAccess&) = delete;
 
   [[nodiscard]] unsigned bytes() const { return bytes_; }
-  // All of the lane's bytes are from `address` on. False: fault.
+  // All of a lane's bytes are from its address on; alignment is that of the addresses. False: fault.
+  [[nodiscard]] bool add_lanes(std::uint64_t lanes, const LaneAddresses& addresses);
   [[nodiscard]] bool add(unsigned lane, Address address) {
     const Address offset = address - run_address_;
-    if (offset < run_size_ && bytes_ <= run_size_ - offset) [[likely]] {
-      add_host(lane, run_ + offset);
-      return true;
-    }
-    return add_slowly(lane, address);
+    if (offset >= run_size_ || bytes_ > run_size_ - offset) return add_slowly(lane, address);
+    add_host(lane, run_ + offset);
+    return true;
   }
   // The same of bytes [first, first + size).
   [[nodiscard]] bool add_part(unsigned lane, unsigned first, unsigned size, Address address);

@@ -14,6 +14,21 @@ class Scratch {
  public:
   explicit Scratch(const Wave& wave) : base_(wave.scalar64(operand::kFlatScratchLo)) {}
 
+  // The bytes of each lane from its offset on. False: fault.
+  [[nodiscard]] bool add_lanes(LaneAccess& access, std::uint64_t lanes,
+                               const std::array<std::uint32_t, kLanes>& offsets) const {
+    LaneAddresses addresses;
+    std::uint32_t alignment = 0;
+    for (unsigned lane = 0; lane < kLanes; ++lane) {
+      addresses[lane] = address(lane, offsets[lane]);
+      alignment |= offsets[lane];
+    }
+    // What is aligned and no more than a dword is in one piece.
+    if (access.bytes() <= 4 && alignment % access.bytes() == 0) return access.add_lanes(lanes, addresses);
+    bool found = true;
+    for_each_lane(lanes, [&](unsigned lane) { found = found && add(access, lane, offsets[lane]); });
+    return found;
+  }
   // The bytes of `lane` from `offset` on. False: fault.
   [[nodiscard]] bool add(LaneAccess& access, unsigned lane, std::uint32_t offset) const {
     const unsigned bytes = access.bytes();

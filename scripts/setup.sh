@@ -25,7 +25,7 @@ readonly GUEST_TOOLS=(
 	busybox-static criu iproute2 procps qemu-system-x86 util-linux
 )
 readonly ROCM=(
-	hipcc libdrm-amdgpu1 libdrm-dev libdrm-tests libhsa-runtime-dev
+	libdrm-amdgpu1 libdrm-dev libdrm-tests libhsa-runtime-dev
 	libhsa-runtime64-1 libhsakmt-dev libhsakmt1 rocminfo
 )
 # Compilers and disassemblers of shaders, and the HIP runtime.

@@ -85,7 +85,10 @@ HSA_EVENTTYPE type_of(EventKind kind) {
 }  // namespace
 
 base::Result<std::unique_ptr<Driver>> ThunkDriver::open() {
-  TRY(check(hsaKmtOpenKFD(), "open /dev/kfd"));
+  // A process that has a runtime has it open already; that is counted.
+  if (const HSAKMT_STATUS opened = hsaKmtOpenKFD(); opened != HSAKMT_STATUS_KERNEL_ALREADY_OPENED) {
+    TRY(check(opened, "open /dev/kfd"));
+  }
   std::unique_ptr<Driver> driver(new ThunkDriver);
   HsaSystemProperties system{};
   TRY(check(hsaKmtAcquireSystemProperties(&system), "topology snapshot"));

@@ -13,14 +13,14 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/guest/cases.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/cases.sh"
 
-run=$1 program=$2 hip_program=$3 plugins='' expected=''
-readonly run program hip_program
+run=$1 demo=$2 hip_demo=$3 plugins='' expected=''
+readonly run demo hip_demo
 # Less than the contents of the program's buffers.
 readonly TINY=1m
 
 run_undisturbed() {
 	mkdir -p -- "$run/reference"
-	"$program" --dir "$run/reference" --gpus 2 --svm --undisturbed >/dev/null
+	"$demo" --dir "$run/reference" --gpus 2 --svm --undisturbed >/dev/null
 	expected=$(result_of "$run/reference")
 }
 
@@ -32,7 +32,7 @@ dump_into_full_filesystem() {
 }
 
 failed_dump_cases() {
-	judge "a program comes to its pending packets" start_demo "$program" "$run/full" --gpus 2 --svm
+	judge "a program comes to its pending packets" start_demo "$demo" "$run/full" --gpus 2 --svm
 	judge "a dump into a full filesystem fails" fails dump_into_full_filesystem
 	judge "the failed dump says that there is no space" logged "No space left" "$run/full.log"
 	judge "the failed dump leaves no manifest" fails compgen -G '/run/tiny/amdgpu-manifest-*'
@@ -44,7 +44,7 @@ failed_dump_cases() {
 
 dump_by_cpu() {
 	local copy=cpu
-	start_demo "$program" "$run/program" --gpus 2 --svm || return 1
+	start_demo "$demo" "$run/program" --gpus 2 --svm || return 1
 	criu_dump "$demo_pid" /run/by-cpu "$plugins" "$run/by-cpu.log" --leave-running ||
 		{ tail_of "$run/by-cpu.log" && return 1; }
 	is_running "$demo_pid"
@@ -52,7 +52,7 @@ dump_by_cpu() {
 
 run_hip_undisturbed() {
 	mkdir -p -- "$run/hip-reference"
-	"$hip_program" --dir "$run/hip-reference" --undisturbed >/dev/null && result_of "$run/hip-reference" >/dev/null
+	"$hip_demo" --dir "$run/hip-reference" --undisturbed >/dev/null && result_of "$run/hip-reference" >/dev/null
 }
 
 dump_hip() {
@@ -88,7 +88,7 @@ main() {
 	judge "it is dumped again, by SDMA" dump_for_machine_b
 	judge "the CPU and SDMA have read the same contents" same_contents
 	judge "an undisturbed HIP program has a result" run_hip_undisturbed
-	judge "a HIP program comes to the middle of its kernel" start_demo "$hip_program" "$run/hip"
+	judge "a HIP program comes to the middle of its kernel" start_demo "$hip_demo" "$run/hip"
 	judge "a HIP program with waves in flight is dumped" dump_hip
 }
 

@@ -6,7 +6,7 @@
 #
 # The e2e tier: checkpoint and restore of GPU programs with CRIU, in four virtual
 # machines: one that dumps, one with other GPUs that restores, the same on a stock
-# kernel as a control, one without GPUs.
+# kernel as a control, one without GPUs; and the demo, in two more, for its HIP program.
 # Also what must not work: damaged images, a full disk, passing a closed gate.
 #
 # Prints "ok N - NAME" or "not ok N - NAME" for each case, what failed as "# "
@@ -19,9 +19,8 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 HERE=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
 OUT=$(out_dir)
 readonly HERE OUT
-readonly RUN=$OUT/e2e KERNEL=criu CONTROL=stock MEM=2G VM_LIMIT_S=300 SHOWN_LINES=40
+readonly RUN=$OUT/e2e KERNEL=criu CONTROL=stock MEM=1G VM_LIMIT_S=300 SHOWN_LINES=40
 readonly PROGRAM=$OUT/cmake/release/userspace/kfdtest-criu/demo_program
-readonly HIP_PROGRAM=$OUT/cmake/release/userspace/hiptest/hip_demo
 readonly PLUGINS=$OUT/cmake/release/userspace/plugin
 readonly CHIP=${CHIP:-gfx906}
 readonly LARGE=$CHIP,vram=512M SMALL=$CHIP,vram=256M
@@ -108,6 +107,10 @@ no_common_gpu_id() {
 		[[ -z $(comm -12 <(awk '{ print $2 }' "$RUN/gpus.a" | sort) <(awk '{ print $2 }' "$RUN/gpus.b" | sort)) ]]
 }
 
+demo_succeeds() {
+	"$HERE/demo.sh" >"$RUN/demo.log" 2>&1 || { tail -n "$SHOWN_LINES" "$RUN/demo.log" | sed 's/^/# /' && return 1; }
+}
+
 main() {
 	local kernel
 	if [[ ${1-} == -h || ${1-} == --help ]]; then
@@ -124,7 +127,7 @@ main() {
 	done
 
 	cases_in_vm dump --gpu "$LARGE,slot=16" --gpu "$SMALL,slot=17" -- \
-		"$HERE/guest/e2e-dump.sh" "$RUN" "$PROGRAM" "$HIP_PROGRAM" "$PLUGINS"
+		"$HERE/guest/e2e-dump.sh" "$RUN" "$PROGRAM" "$PLUGINS"
 	judge "the images can be damaged" damage_images
 	cases_in_vm restore --gpu "$SMALL,slot=18" --gpu "$LARGE,slot=20" -- \
 		"$HERE/guest/e2e-restore.sh" "$RUN" "$PLUGINS"
@@ -132,6 +135,7 @@ main() {
 	cases_in_vm stock --kernel "$CONTROL" --gpu "$SMALL,slot=18" --gpu "$LARGE,slot=20" -- \
 		"$HERE/guest/e2e-stock.sh" "$RUN" "$PLUGINS"
 	cases_in_vm plain -- "$HERE/guest/e2e-plain.sh" "$RUN" "$PLUGINS"
+	judge "the demo's programs, one with waves in flight, go on in another machine" demo_succeeds
 	printf '%d passed, %d failed\n' "$passed" "$failed"
 	((failed == 0))
 }

@@ -2,25 +2,24 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The amdkfd-criu authors
 #
-# usage: e2e-dump.sh RUN PROGRAM HIP-PROGRAM PLUGINS
+# usage: e2e-dump.sh RUN PROGRAM PLUGINS
 #
 # The e2e tier's first machine: an undisturbed run, a dump that fails, a program
-# without a GPU, and the dumps that the second machine restores (RUN/images, and
-# RUN/hip-images of the HIP program).
+# without a GPU, and the dump that the second machine restores (RUN/images).
 set -uo pipefail
 # shellcheck source=scripts/guest/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/guest/cases.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/cases.sh"
 
-run=$1 demo=$2 hip_demo=$3 plugins='' expected=''
-readonly run demo hip_demo
+run=$1 program=$2 plugins='' expected=''
+readonly run program
 # Less than the contents of the program's buffers.
 readonly TINY=1m
 
 run_undisturbed() {
 	mkdir -p -- "$run/reference"
-	"$demo" --dir "$run/reference" --gpus 2 --svm --undisturbed >/dev/null
+	"$program" --dir "$run/reference" --gpus 2 --svm --undisturbed >/dev/null
 	expected=$(result_of "$run/reference")
 }
 
@@ -32,7 +31,7 @@ dump_into_full_filesystem() {
 }
 
 failed_dump_cases() {
-	judge "a program comes to its pending packets" start_demo "$demo" "$run/full" --gpus 2 --svm
+	judge "a program comes to its pending packets" start_demo "$program" "$run/full" --gpus 2 --svm
 	judge "a dump into a full filesystem fails" fails dump_into_full_filesystem
 	judge "the failed dump says that there is no space" logged "No space left" "$run/full.log"
 	judge "the failed dump leaves no manifest" fails compgen -G '/run/tiny/amdgpu-manifest-*'
@@ -44,22 +43,10 @@ failed_dump_cases() {
 
 dump_by_cpu() {
 	local copy=cpu
-	start_demo "$demo" "$run/program" --gpus 2 --svm || return 1
+	start_demo "$program" "$run/program" --gpus 2 --svm || return 1
 	criu_dump "$demo_pid" /run/by-cpu "$plugins" "$run/by-cpu.log" --leave-running ||
 		{ tail_of "$run/by-cpu.log" && return 1; }
 	is_running "$demo_pid"
-}
-
-run_hip_undisturbed() {
-	mkdir -p -- "$run/hip-reference"
-	"$hip_demo" --dir "$run/hip-reference" --undisturbed >/dev/null && result_of "$run/hip-reference" >/dev/null
-}
-
-dump_hip() {
-	printf '%s\n' "$demo_pid" >"$run/hip-pid"
-	dump_and_keep "$demo_pid" "$run/hip-images" "$plugins" "$run/hip-dump.log" ||
-		{ tail_of "$run/hip-dump.log" && return 1; }
-	wait_for 5 is_gone "$demo_pid"
 }
 
 # Nothing in memory moves while the packets wait.
@@ -77,7 +64,7 @@ dump_for_machine_b() {
 }
 
 main() {
-	plugins=$(plugin_of "$4")
+	plugins=$(plugin_of "$3")
 	prepare_guest
 	gpu_ids >"$run/gpus.a"
 	judge "an undisturbed run has a result" run_undisturbed
@@ -87,9 +74,6 @@ main() {
 	judge "a program with pending packets on two GPUs is dumped by the CPU and left running" dump_by_cpu
 	judge "it is dumped again, by SDMA" dump_for_machine_b
 	judge "the CPU and SDMA have read the same contents" same_contents
-	judge "an undisturbed HIP program has a result" run_hip_undisturbed
-	judge "a HIP program comes to the middle of its kernel" start_demo "$hip_demo" "$run/hip"
-	judge "a HIP program with waves in flight is dumped" dump_hip
 }
 
 main "$@"

@@ -5,8 +5,7 @@
 # usage: e2e-restore.sh RUN PLUGINS
 #
 # The e2e tier's second machine: damaged copies of the images are refused, then
-# the good ones are restored, first without and then with leave to continue; at last
-# the HIP program.
+# the good ones are restored, first without and then with leave to continue.
 set -uo pipefail
 # shellcheck source=scripts/guest/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
@@ -42,25 +41,8 @@ restore_by_cpu_and_kill() {
 	wait_for 5 is_gone "$pid"
 }
 
-# stays_pending DIR
 stays_pending() {
-	! wait_for "$QUIET_S" test -e "$run/$1/result" && is_running "$pid"
-}
-
-hip_cases() {
-	local expected
-	pid=$(<"$run/hip-pid")
-	judge "the HIP program is restored on other GPUs" restore_hip
-	judge "its waves stay where they are" stays_pending hip
-	: >"$run/hip/go"
-	read -r _ expected <"$run/hip-reference/result"
-	judge "its waves go on, and its result equals the undisturbed one" equals "$(result_of "$run/hip")" "$expected"
-	judge "the HIP program ends" wait_for 10 is_gone "$pid"
-}
-
-restore_hip() {
-	restore hip-images || { tail_of "$run/hip-images.log" && return 1; }
-	is_running "$pid" || { tail_of "$run/hip-images.log" && return 1; }
+	! wait_for "$QUIET_S" test -e "$run/program/result" && is_running "$pid"
 }
 
 main() {
@@ -74,13 +56,12 @@ main() {
 	refused images-uncommitted "did not complete" "an image without its manifest"
 	judge "the image is restored by the CPU, and the program is killed" restore_by_cpu_and_kill
 	judge "the image is restored on other GPUs, by SDMA" restore_good
-	judge "the restored program does not pass its closed gate" stays_pending program
+	judge "the restored program does not pass its closed gate" stays_pending
 	: >"$run/program/go"
 	read -r _ expected <"$run/reference/result"
 	judge "the restored program's result equals the undisturbed one" \
 		equals "$(result_of "$run/program")" "$expected"
 	judge "the restored program ends" wait_for 10 is_gone "$pid"
-	hip_cases
 }
 
 main "$@"

@@ -4,6 +4,8 @@
 // Beginning and executing waves.
 #include "vasicd/waves/work_group.h"
 
+#include <time.h>
+
 #include <algorithm>
 
 namespace vasicd {
@@ -20,6 +22,14 @@ constexpr GpuAddr kPrivateAperture = GpuAddr{2} << 48;
 constexpr std::uint32_t kMessageInterrupt = 1;  // of S_SENDMSG
 constexpr std::uint32_t kMessageTypeMask = 0xf;
 constexpr std::uint8_t kTrapAbort = 2;  // LLVM's llvm.trap
+
+// The GPU clock counter of every chip here counts nanoseconds (chip_table.cc), as the device's clock does.
+std::uint64_t wave_clock() {
+  constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * kNsPerSecond + static_cast<std::uint64_t>(now.tv_nsec);
+}
 
 std::uint32_t initial_mode(std::uint32_t rsrc1) {
   std::uint32_t mode = compute::kRsrc1FloatMode.get(rsrc1);
@@ -46,6 +56,7 @@ WorkGroup::WorkGroup(gcn::Isa isa, const Launch& launch, std::uint64_t index, un
   shared_.lds = lds_;
   shared_.shared_base = kSharedAperture;
   shared_.private_base = kPrivateAperture;
+  shared_.clock = wave_clock;
   const Dim3 id = launch.group_id(index);
   const Dim3 items = launch.group_size(id);
   const std::uint32_t total = items[0] * items[1] * items[2];

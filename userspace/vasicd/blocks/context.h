@@ -2,7 +2,9 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // What the device lends to its engines. An engine knows these interfaces and no other block; each has one real
-// implementation in the device and one fake in the tests. All are used on the device's thread only.
+// implementation in the device and one fake in the tests. All are used on the device's thread only;
+// while that waits for the workers that execute waves, those use Memory in its place, one at a time
+// (waves/wave_memory.h).
 #pragma once
 
 #include <cstdint>

@@ -3,7 +3,8 @@
 //
 // The Memory of a device: VMID 0 is the MC address space (VRAM aperture, GART aperture, nothing else), VMIDs 1-15
 // walk the page directory bound to them, through a translation cache each. Pages that are partially resident (PRT) read
-// as zeros and swallow writes. Used on the device's thread only.
+// as zeros and swallow writes. Used on the device's thread, or one
+// at a time by the workers that it waits for.
 // Does not know who binds VMIDs (blocks/gmc.h) or when caches must be dropped (device.h).
 #pragma once
 

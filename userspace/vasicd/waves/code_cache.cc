@@ -50,8 +50,7 @@ const DecodedInstruction* CodeCache::at(gcn::Address pc, gcn::Memory& memory) {
   entry.pc = pc;
   entry.decoded = {.words = words,
                    .handler = instruction.has_value() ? gcn::handlers()[instruction->op] : nullptr,
-                   .instruction = instruction.value_or(gcn::Instruction{}),
-                   .valid = instruction.has_value()};
+                   .instruction = instruction.value_or(gcn::Instruction{})};
   return &entry.decoded;
 }
 

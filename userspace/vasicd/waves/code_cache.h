@@ -15,9 +15,8 @@ namespace vasicd {
 
 struct DecodedInstruction {
   std::array<std::uint32_t, 2> words = {};
-  gcn::Handler handler = nullptr;  // of an operation that has none: stays nullptr
+  gcn::Handler handler = nullptr;  // nullptr: nothing executes it, or it is no instruction
   gcn::Instruction instruction;
-  bool valid = false;  // is an instruction at all
 };
 
 class CodeCache {

@@ -54,6 +54,8 @@ readonly RELOADS=5 RESETS=5
 readonly VM_MIB=3072 HOST_MIB=2048
 # Seconds: of one unit test, of all tests in one guest, between signs of life.
 readonly UNIT_LIMIT_S=120 GUEST_LIMIT_S=900 HEARTBEAT_S=30
+# The names of the failed cases, in $LOGS; and how many are said again at the end.
+readonly FAILURES=failures.txt SHOWN_FAILURES=20
 readonly SHOWN_LINES=40 END_LIMIT_S=15 BOOT_TRIES=3
 readonly BOOT_BOUND_MS=${BOOT_BOUND_MS:-10000}
 
@@ -77,6 +79,7 @@ emit() {
 		failed=$((failed + 1))
 		printf 'not ok %d - %s\n' "$number" "$name"
 		[[ -z $reason ]] || printf '# %s\n' "$reason"
+		printf '%s: %s\n' "$tier" "$name" >>"$LOGS/$FAILURES"
 		;;
 	esac
 }
@@ -440,10 +443,12 @@ run_tier() {
 	else
 		two=1
 		printf 'not ok - tier %s ended early with status %d\n' "$1" "$status"
+		printf '%s: ended early\n' "$1" >>"$LOGS/$FAILURES"
 	fi
 	if ((one + two == 0)); then
 		two=1
 		printf 'not ok - tier %s has tests\n' "$1"
+		printf '%s: has no tests\n' "$1" >>"$LOGS/$FAILURES"
 	fi
 	log "tier $1: $one passed, $two failed, $three skipped"
 	passed=$((passed + one)) failed=$((failed + two)) skipped=$((skipped + three))
@@ -468,6 +473,16 @@ build_kernels_beside() {
 		done
 	) >"$LOGS/kernels.log" 2>&1 </dev/null &
 	kernels_pid=$!
+}
+
+# Said again where somebody who sees only the end of the output finds them.
+show_failures() {
+	local count
+	count=$(wc -l <"$LOGS/$FAILURES")
+	head -n "$SHOWN_FAILURES" "$LOGS/$FAILURES" | sed 's/^/# failed: /'
+	if ((count > SHOWN_FAILURES)); then
+		printf '# failed: %d more, in %s\n' "$((count - SHOWN_FAILURES))" "$LOGS/$FAILURES"
+	fi
 }
 
 summary() {
@@ -506,6 +521,7 @@ main() {
 	done
 	need python3 python3
 	mkdir -p -- "$LOGS"
+	: >"$LOGS/$FAILURES"
 	cd -- "$ROOT"
 	trap cleanup EXIT
 	trap 'exit 130' INT
@@ -517,6 +533,7 @@ main() {
 		run_tier "$name"
 	done
 	log "logs: $LOGS and $OUT/vm"
+	show_failures
 	summary
 	((failed == 0 && passed > 0))
 }

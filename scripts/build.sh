@@ -16,7 +16,7 @@ main() {
 	local -a options=() targets=()
 	case $preset in
 	-h | --help) print_header "${BASH_SOURCE[0]}" && exit 0 ;;
-	release | debug | asan | tsan | fuzz) shift ;;
+	release | debug | asan | tsan) shift ;;
 	*) usage_error "no preset '$preset'" ;;
 	esac
 	need cmake cmake

@@ -89,8 +89,8 @@ main() {
 			targets+=("${target%_fuzz.cc}")
 		done
 	fi
-	out=$(out_dir)/fuzz bin=$(out_dir)/cmake/fuzz/userspace/fuzz
-	scripts/build.sh fuzz fuzzers >&2
+	out=$(out_dir)/fuzz bin=$(out_dir)/cmake/asan/userspace/fuzz
+	scripts/build.sh asan fuzzers >&2
 	printf 'KTAP version 1\n'
 	for target in "${targets[@]}"; do
 		run_target "$target"

@@ -52,8 +52,8 @@ std::uint64_t crossed(Link& link, std::uint64_t& now, std::uint64_t duration, st
 }
 
 TEST(Link, speed_is_right_within_5_percent_over_100_ms_however_often_it_is_asked) {
-  for (const std::uint64_t megabytes : {10, 100, 1000, 10000}) {
-    for (const std::uint64_t interval : {20'000, 400'000, 2'000'000, 20'000'000}) {
+  for (const std::uint64_t megabytes : {10U, 100U, 1000U, 10000U}) {
+    for (const std::uint64_t interval : {20'000U, 400'000U, 2'000'000U, 20'000'000U}) {
       Link link;
       link.limit(megabytes * 1'000'000);
       std::uint64_t now = 5'000 * kMillisecond;

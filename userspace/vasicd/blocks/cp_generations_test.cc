@@ -80,7 +80,7 @@ TEST_P(ComputeGenerations, conditional_interrupts_came_with_gfx9) {
   load(q);
   rig.memory.put<std::uint32_t>(kDst, 3);
   Words w;
-  for (const std::uint64_t data : {2, 3}) {
+  for (const std::uint64_t data : {2U, 3U}) {
     pm4::release_mem(w, {.int_sel = pm4::ReleaseInt::kIfEqual32, .addr = kDst, .data = data, .int_ctxid = 5},
                      GetParam());
   }

@@ -122,7 +122,7 @@ std::uint64_t copied(FakeRig& rig, GuestQueue& ring, GpuAddr dst, std::uint64_t 
 
 TEST_F(EnginesControl, copies_over_the_link_have_its_speed_within_5_percent_over_100_ms) {
   rig.memory.remote_from = kRemote;
-  for (const std::uint64_t megabytes : {20, 200}) {
+  for (const std::uint64_t megabytes : {20U, 200U}) {
     rig.controls.link().limit(megabytes * 1'000'000);
     const auto bytes = static_cast<double>(copied(rig, ring, kRemote, 100'000'000, 500'000));
     EXPECT_NEAR(bytes, static_cast<double>(megabytes) * 1e5, static_cast<double>(megabytes) * 5e3);

@@ -29,6 +29,8 @@ struct Generation {
   bool endless_write_pointers = true;
   // Waves are saved when a queue is taken off: the queue has a save area.
   bool saves_waves = true;
+  // The tests' waves are gfx9 code. gfx942 would run it, but no virtual one does.
+  bool runs_gfx9_waves = false;
 
   static constexpr Generation of(std::uint32_t gfx_target_version, std::uint32_t capability) {
     constexpr std::uint32_t kDoorbellTypeShift = 12;
@@ -44,6 +46,9 @@ struct Generation {
       generation.endless_write_pointers = false;
     }
     generation.saves_waves = generation.gfx_level > 7;
+    constexpr std::uint32_t kGfx900 = 90000;
+    constexpr std::uint32_t kGfx90a = 90010;
+    generation.runs_gfx9_waves = gfx_target_version >= kGfx900 && gfx_target_version <= kGfx90a;
     return generation;
   }
 };

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "packets/atomic.h"
+#include "packets/compute.h"
 #include "packets/pm4.h"
 #include "packets/sdma.h"
 
@@ -91,10 +92,37 @@ Pm4Commands& Pm4Commands::nop(std::size_t dwords) {
   return *this;
 }
 
+Pm4Commands& Pm4Commands::wave(std::uint64_t address, std::uint32_t s0) {
+  namespace compute = packets::compute;
+  constexpr std::uint32_t kCodeUnit = 256;
+  const std::uint64_t code = address / kCodeUnit;
+  pm4::set_sh_reg(dwords_, compute::kNumThreadX, packets::Words{1, 1, 1});
+  pm4::set_sh_reg(dwords_, compute::kPgmLo, packets::Words{packets::lo32(code), packets::hi32(code)});
+  pm4::set_sh_reg(dwords_, compute::kPgmRsrc1, packets::Words{0, compute::kRsrc2UserSgpr.put(1)});
+  pm4::set_sh_reg(dwords_, compute::kUserData0, packets::Words{s0});
+  pm4::dispatch_direct(dwords_, 1, 1, 1, compute::kComputeShaderEn.put(1) | compute::kForceStartAt000.put(1));
+  return *this;
+}
+
 Pm4Commands& Pm4Commands::bad_opcode() {
   dwords_.push_back(pm4::header(kUnknownOpcode, kBadPacketDwords));
   dwords_.insert(dwords_.end(), kBadPacketDwords - 1, 0);
   return *this;
+}
+
+base::Result<MessageWave> MessageWave::create(const Gpu& gpu) {
+  // s_mov_b32 m0, s0; s_sendmsg sendmsg(MSG_INTERRUPT); s_endpgm
+  constexpr std::array<std::uint32_t, 3> kCode = {0xbefc0000, 0xbf900001, 0xbf810000};
+  ASSIGN_OR_RETURN(GpuMemory code, GpuMemory::allocate(gpu, MemoryKind::kGtt, kPageSize));
+  std::memcpy(code.data(), kCode.data(), sizeof(kCode));
+  return MessageWave(gpu, std::move(code));
+}
+
+Pm4Commands MessageWave::signal(const KfdEvent& event) const {
+  const std::array<std::uint32_t, 2> slot = {event.trigger(), 0};
+  Pm4Commands commands(*gpu_);
+  commands.write(event.mailbox(), slot).wave(code_.gpu_address(), event.trigger());
+  return commands;
 }
 
 SdmaCommands& SdmaCommands::copy(std::uint64_t destination, std::uint64_t source, std::uint64_t size) {

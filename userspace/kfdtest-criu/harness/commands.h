@@ -37,6 +37,8 @@ class Pm4Commands {
   Pm4Commands& clock(std::uint64_t address);
   Pm4Commands& indirect(std::uint64_t address, std::size_t dwords);
   Pm4Commands& nop(std::size_t dwords);
+  // One wave of one work-item with `s0` in its first SGPR; its code is at `address`, a multiple of 256. For gfx9.
+  Pm4Commands& wave(std::uint64_t address, std::uint32_t s0);
   // A well-formed packet with an opcode that no packet has.
   Pm4Commands& bad_opcode();
 
@@ -45,6 +47,19 @@ class Pm4Commands {
  private:
   Generation generation_;
   std::vector<std::uint32_t> dwords_;
+};
+
+// A program of one gfx9 wave that interrupts by S_SENDMSG, as device code does that signals.
+class MessageWave {
+ public:
+  static base::Result<MessageWave> create(const Gpu& gpu);
+  // Stores the trigger in the event's mailbox, then starts the wave. It keeps no reference.
+  [[nodiscard]] Pm4Commands signal(const KfdEvent& event) const;
+
+ private:
+  MessageWave(const Gpu& gpu, GpuMemory code) : gpu_(&gpu), code_(std::move(code)) {}
+  const Gpu* gpu_;  // outlives this
+  GpuMemory code_;  // outlives the wave
 };
 
 class SdmaCommands {

@@ -116,6 +116,21 @@ TEST_F(EventTest, an_sdma_trap_signals_again_and_again) {
   }
 }
 
+TEST_F(EventTest, a_waves_message_wakes_its_waiter_and_no_other) {
+  if (!gpu().generation.runs_gfx9_waves) GTEST_SKIP() << "the wave is for gfx900 to gfx90a";
+  ASSERT_OK_AND_ASSIGN(KfdEvent event, KfdEvent::create(gpu()));
+  ASSERT_OK_AND_ASSIGN(KfdEvent other, KfdEvent::create(gpu()));
+  ASSERT_OK_AND_ASSIGN(RingQueue queue, RingQueue::create(gpu(), QueueKind::kPm4));
+  ASSERT_OK_AND_ASSIGN(MessageWave wave, MessageWave::create(gpu()));
+  for (int round = 0; round < 10; ++round) {
+    ASSERT_OK(queue.submit(wave.signal(event).dwords()));
+    ASSERT_OK_AND_ASSIGN(const WaitOutcome outcome, event.wait(kLong));
+    ASSERT_EQ(outcome, WaitOutcome::kSignaled) << "round " << round;
+  }
+  ASSERT_OK_AND_ASSIGN(const WaitOutcome neighbour, other.wait(milliseconds(0)));
+  EXPECT_EQ(neighbour, WaitOutcome::kTimeout);
+}
+
 // Negative control: an interrupt for one event is none for another.
 TEST_F(EventTest, a_trap_for_another_event_wakes_nobody) {
   ASSERT_OK_AND_ASSIGN(KfdEvent watched, KfdEvent::create(gpu()));

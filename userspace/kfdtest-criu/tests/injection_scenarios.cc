@@ -200,27 +200,43 @@ base::Status lose_gpu(const char* command) {
 base::Status unanswered_unmap() { return lose_gpu("fail-unmap 1"); }
 base::Status hung_gpu() { return lose_gpu("reset"); }
 
-base::Status signal(RingQueue& queue, QueueKind kind, const Gpu& gpu, const KfdEvent& event, std::uint64_t done,
-                    std::uint32_t value) {
-  if (kind == QueueKind::kPm4) return queue.submit(Pm4Commands(gpu).signal(event).fence(done, value).dwords());
-  return queue.submit(SdmaCommands(gpu).signal(event).fence(done, value).dwords());
-}
+// Signals the event, then stores `value` at `done`.
+using Signal = base::Status (*)(RingQueue& queue, const Gpu& gpu, const KfdEvent& event, std::uint64_t done,
+                                std::uint32_t value);
 
-base::Status lost_interrupt(QueueKind kind) {
+// `interrupt` is how the control port calls what `signal` raises.
+base::Status lost_interrupt(const char* interrupt, QueueKind kind, Signal signal) {
   ASSIGN_OR_RETURN(Stage stage, Stage::open());
   ASSIGN_OR_RETURN(ControlPort port, ControlPort::open());
   ASSIGN_OR_RETURN(KfdEvent event, KfdEvent::create(stage.gpu()));
   ASSIGN_OR_RETURN(RingQueue queue, RingQueue::create(stage.gpu(), kind));
-  TRY(port.tell(kind == QueueKind::kPm4 ? "drop-interrupt 1 eop" : "drop-interrupt 1 trap"));
-  TRY(signal(queue, kind, stage.gpu(), event, stage.words.gpu_address(), 1));
+  TRY(port.tell(std::string("drop-interrupt 1 ") + interrupt));
+  TRY(signal(queue, stage.gpu(), event, stage.words.gpu_address(), 1));
   TRY(wait_for_word(stage.words, 0, 1));
   ASSIGN_OR_RETURN(const std::string left, port.status("inject", "drop-interrupt"));
   if (left != "0") return base::Error(EIO, "no interrupt was dropped");
   ASSIGN_OR_RETURN(const WaitOutcome without, event.wait(kShort));
   if (without != WaitOutcome::kTimeout) return base::Error(EIO, "the waiter was woken without an interrupt");
-  TRY(signal(queue, kind, stage.gpu(), event, stage.words.gpu_address(), 2));
+  TRY(signal(queue, stage.gpu(), event, stage.words.gpu_address(), 2));
   ASSIGN_OR_RETURN(const WaitOutcome with, event.wait(kEventLimit));
   return with == WaitOutcome::kSignaled ? base::Status() : base::Error(ETIME, "the next interrupt woke nobody");
+}
+
+base::Status signal_by_pm4(RingQueue& queue, const Gpu& gpu, const KfdEvent& event, std::uint64_t done,
+                           std::uint32_t value) {
+  return queue.submit(Pm4Commands(gpu).signal(event).fence(done, value).dwords());
+}
+
+base::Status signal_by_sdma(RingQueue& queue, const Gpu& gpu, const KfdEvent& event, std::uint64_t done,
+                            std::uint32_t value) {
+  return queue.submit(SdmaCommands(gpu).signal(event).fence(done, value).dwords());
+}
+
+base::Status signal_by_wave(RingQueue& queue, const Gpu& gpu, const KfdEvent& event, std::uint64_t done,
+                            std::uint32_t value) {
+  ASSIGN_OR_RETURN(const MessageWave wave, MessageWave::create(gpu));
+  TRY(queue.submit(wave.signal(event).fence(done, value).dwords()));
+  return queue.wait_idle();
 }
 
 base::Status vm_fault(QueueKind kind) {
@@ -265,8 +281,9 @@ base::Status vm_fault_pm4() { return vm_fault(QueueKind::kPm4); }
 base::Status vm_fault_sdma() { return vm_fault(QueueKind::kSdma); }
 base::Status vm_fault_pm4_beside_others() { return vm_fault_beside_others("vm_fault_pm4"); }
 base::Status vm_fault_sdma_beside_others() { return vm_fault_beside_others("vm_fault_sdma"); }
-base::Status lost_interrupt_pm4() { return lost_interrupt(QueueKind::kPm4); }
-base::Status lost_interrupt_sdma() { return lost_interrupt(QueueKind::kSdma); }
+base::Status lost_interrupt_pm4() { return lost_interrupt("eop", QueueKind::kPm4, signal_by_pm4); }
+base::Status lost_interrupt_sdma() { return lost_interrupt("trap", QueueKind::kSdma, signal_by_sdma); }
+base::Status lost_interrupt_wave() { return lost_interrupt("message", QueueKind::kPm4, signal_by_wave); }
 
 // Seconds that a copy takes, as the program sees it: the best of a few, because this machine may be busy.
 struct TimedCopy {
@@ -440,6 +457,7 @@ base::Status run_injection(std::string_view name) {
       {"hung_gpu", hung_gpu},
       {"lost_interrupt_pm4", lost_interrupt_pm4},
       {"lost_interrupt_sdma", lost_interrupt_sdma},
+      {"lost_interrupt_wave", lost_interrupt_wave},
       {"vm_fault_pm4", vm_fault_pm4},
       {"vm_fault_sdma", vm_fault_sdma},
       {"vm_fault_pm4_beside_others", vm_fault_pm4_beside_others},

@@ -58,6 +58,11 @@ TEST_F(InjectionTest, after_a_lost_interrupt_of_an_sdma_queue_the_next_one_wakes
   EXPECT_OK(spawn_scenario("lost_interrupt_sdma"));
 }
 
+TEST_F(InjectionTest, after_a_lost_message_of_a_wave_the_next_one_wakes_the_waiter) {
+  if (!gpu().generation.runs_gfx9_waves) GTEST_SKIP() << "the wave is for gfx900 to gfx90a";
+  EXPECT_OK(spawn_scenario("lost_interrupt_wave"));
+}
+
 TEST_F(InjectionTest, a_vm_fault_of_a_compute_queue_is_reported_and_harms_no_other_process) {
   EXPECT_OK(spawn_scenario("vm_fault_pm4_beside_others"));
 }

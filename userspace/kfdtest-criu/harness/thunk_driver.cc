@@ -86,17 +86,17 @@ HSA_EVENTTYPE type_of(EventKind kind) {
 
 base::Result<std::unique_ptr<Driver>> ThunkDriver::open() {
   // A process that has a runtime has it open already; that is counted.
-  if (const HSAKMT_STATUS opened = hsaKmtOpenKFD(); opened != HSAKMT_STATUS_KERNEL_ALREADY_OPENED) {
-    TRY(check(opened, "open /dev/kfd"));
-  }
-  std::unique_ptr<Driver> driver(new ThunkDriver);
+  const HSAKMT_STATUS opened = hsaKmtOpenKFD();
+  const bool alone = opened != HSAKMT_STATUS_KERNEL_ALREADY_OPENED;
+  if (alone) TRY(check(opened, "open /dev/kfd"));
+  std::unique_ptr<Driver> driver(new ThunkDriver(alone));
   HsaSystemProperties system{};
   TRY(check(hsaKmtAcquireSystemProperties(&system), "topology snapshot"));
   return driver;
 }
 
 ThunkDriver::~ThunkDriver() {
-  hsaKmtReleaseSystemProperties();
+  if (alone_) hsaKmtReleaseSystemProperties();
   hsaKmtCloseKFD();
 }
 

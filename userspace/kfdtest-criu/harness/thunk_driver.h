@@ -25,7 +25,8 @@ class ThunkDriver final : public Driver {
                                  std::chrono::milliseconds limit) override;
 
  private:
-  ThunkDriver() = default;
+  explicit ThunkDriver(bool alone) : alone_(alone) {}
+  bool alone_;  // else the topology snapshot, which is not counted, is the runtime's too
 };
 
 }  // namespace kfdtest

@@ -28,6 +28,8 @@ main() {
 		options=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 		# Relative paths: another clone with the same cache has the same objects.
 		export CCACHE_DIR=${CCACHE_DIR:-$(out_dir)/ccache} CCACHE_NOHASHDIR=1
+		# The compiler itself lists the headers: nothing is preprocessed twice.
+		export CCACHE_DEPEND=1
 		export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$(repo_root)}
 	fi
 	cmake -S "$(repo_root)" --preset "$preset" -B "$dir" "${options[@]}" >"$dir.log" 2>&1 9>&- ||

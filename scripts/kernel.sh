@@ -59,7 +59,8 @@ use_variant() {
 	mkdir -p "$DIR"
 }
 
-# Fixed identity and dates: equal sources give equal objects, and cache hits.
+# Fixed identity and dates: equal sources give equal objects, and cache hits. The
+# compiler itself lists the headers (CCACHE_DEPEND): nothing is preprocessed twice.
 kernel_make() {
 	local compiler=gcc
 	if command -v ccache >/dev/null; then
@@ -67,6 +68,7 @@ kernel_make() {
 	fi
 	env -u MAKEFLAGS -u MFLAGS -u KCONFIG_CONFIG LC_ALL=C PATH="$PATH:/usr/sbin:/sbin" \
 		CCACHE_DIR="$(dirname "$OUT")/ccache" CCACHE_BASEDIR="$OUT" CCACHE_NOHASHDIR=1 \
+		CCACHE_DEPEND=1 \
 		make --no-print-directory -C "$SRC" CC="$compiler" HOSTCC="$compiler" LOCALVERSION= \
 		KBUILD_BUILD_TIMESTAMP='Thu Jan  1 00:00:00 UTC 2026' KBUILD_BUILD_VERSION=1 \
 		KBUILD_BUILD_USER=amdkfd-criu KBUILD_BUILD_HOST=localhost "$@" 9>&-

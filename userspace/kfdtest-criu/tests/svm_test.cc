@@ -13,6 +13,7 @@
 #include "kfdtest-criu/harness/kfd_driver.h"
 #include "kfdtest-criu/harness/pattern.h"
 #include "kfdtest-criu/harness/smi_events.h"
+#include "kfdtest-criu/tests/shared_pages.h"
 
 namespace kfdtest {
 namespace {
@@ -66,39 +67,17 @@ class SvmTest : public GpuTest {
     fill_pattern(pages(), kSeed);
   }
 
-  // What a GPU reads there.
-  [[nodiscard]] base::Status gpu_reads(const Gpu& reader, std::uint64_t seed) const {
-    ASSIGN_OR_RETURN(GpuMemory target, GpuMemory::allocate(reader, MemoryKind::kGtt, kSize));
-    TRY(copy(reader, target.gpu_address(), address()));
-    if (const auto at = find_mismatch(target.bytes(), seed))
-      return base::Error(EIO, "the GPU reads something else at " + std::to_string(*at));
-    return {};
-  }
-  [[nodiscard]] base::Status gpu_writes(std::uint64_t seed) const {
-    ASSIGN_OR_RETURN(GpuMemory source, GpuMemory::allocate(gpu(), MemoryKind::kGtt, kSize));
-    fill_pattern(source.bytes(), seed);
-    return copy(gpu(), address(), source.gpu_address());
-  }
-
  private:
-  static base::Status copy(const Gpu& gpu, std::uint64_t destination, std::uint64_t source) {
-    ASSIGN_OR_RETURN(RingQueue queue, RingQueue::create(gpu, QueueKind::kSdma));
-    ASSIGN_OR_RETURN(GpuMemory fence, GpuMemory::allocate(gpu, MemoryKind::kGtt, kPageSize));
-    fence.store32(0, 0);
-    TRY(queue.submit(SdmaCommands(gpu).copy(destination, source, kSize).fence(fence.gpu_address(), 1).dwords()));
-    return wait_for_word(fence, 0, 1);
-  }
-
   base::Mapping mapping_;  // with room to choose pages() in
   std::size_t first_ = 0;
 };
 
 TEST_F(SvmTest, gpu_and_cpu_see_each_others_changes) {
   ASSERT_OK(set(KFD_IOCTL_SVM_ATTR_ACCESS, gpu().gpu_id));
-  EXPECT_OK(gpu_reads(gpu(), kSeed));
+  EXPECT_OK(gpu_reads(gpu(), pages(), kSeed));
   fill_pattern(pages(), kSeed + 1);
-  EXPECT_OK(gpu_reads(gpu(), kSeed + 1));
-  ASSERT_OK(gpu_writes(kSeed + 2));
+  EXPECT_OK(gpu_reads(gpu(), pages(), kSeed + 1));
+  ASSERT_OK(gpu_writes(gpu(), pages(), kSeed + 2));
   EXPECT_EQ(find_mismatch(pages(), kSeed + 2), std::nullopt);
 }
 
@@ -124,12 +103,12 @@ TEST_F(SvmTest, a_range_goes_to_vram_and_a_cpu_fault_brings_it_back) {
   EXPECT_OK(events.wait_for(SmiKind::kMigrateEnd, kByPrefetch));
   ASSERT_OK_AND_ASSIGN(const std::uint32_t there, get(KFD_IOCTL_SVM_ATTR_PREFETCH_LOC));
   EXPECT_EQ(there, gpu().gpu_id);
-  EXPECT_OK(gpu_reads(gpu(), kSeed));
-  ASSERT_OK(gpu_writes(kSeed + 1));
+  EXPECT_OK(gpu_reads(gpu(), pages(), kSeed));
+  ASSERT_OK(gpu_writes(gpu(), pages(), kSeed + 1));
   EXPECT_EQ(find_mismatch(pages(), kSeed + 1), std::nullopt);
   EXPECT_OK(events.wait_for(SmiKind::kMigrateEnd, kByCpuFault));
   fill_pattern(pages(), kSeed + 2);
-  EXPECT_OK(gpu_reads(gpu(), kSeed + 2));
+  EXPECT_OK(gpu_reads(gpu(), pages(), kSeed + 2));
 }
 
 TEST_F(SvmTest, migrations_are_announced_with_their_beginning_their_end_and_their_reason) {
@@ -155,7 +134,7 @@ TEST_F(SvmTest, pages_that_are_given_back_are_announced_as_unmapped_from_the_gpu
   keep_in_one_piece();
   ASSERT_OK_AND_ASSIGN(SmiEvents events, SmiEvents::open(gpu(), {SmiKind::kUnmapFromGpu}));
   ASSERT_OK(set(KFD_IOCTL_SVM_ATTR_ACCESS, gpu().gpu_id));
-  ASSERT_OK(gpu_reads(gpu(), kSeed));
+  ASSERT_OK(gpu_reads(gpu(), pages(), kSeed));
   const std::string unmapped = as_in_events() + hex(gpu().gpu_id);
   EXPECT_FALSE(events.wait_for(SmiKind::kUnmapFromGpu, unmapped, kQuietPeriod).ok());
   free_pages();
@@ -167,9 +146,9 @@ TEST_F(SvmTest, a_range_is_prefetched_to_and_fro) {
   ASSERT_OK(set(KFD_IOCTL_SVM_ATTR_ACCESS, gpu().gpu_id));
   for (std::uint64_t round = 1; round <= 4; ++round) {
     ASSERT_OK(set(KFD_IOCTL_SVM_ATTR_PREFETCH_LOC, gpu().gpu_id));
-    ASSERT_OK(gpu_writes(kSeed + round));
+    ASSERT_OK(gpu_writes(gpu(), pages(), kSeed + round));
     ASSERT_OK(set(KFD_IOCTL_SVM_ATTR_PREFETCH_LOC, KFD_IOCTL_SVM_LOCATION_SYSMEM));
-    ASSERT_OK(gpu_reads(gpu(), kSeed + round));
+    ASSERT_OK(gpu_reads(gpu(), pages(), kSeed + round));
     EXPECT_EQ(find_mismatch(pages(), kSeed + round), std::nullopt);
   }
 }
@@ -179,10 +158,10 @@ TEST_F(SvmTest, two_gpus_share_a_range_wherever_it_is) {
   const Gpu& other = test_gpus()[1];
   ASSERT_OK(set(KFD_IOCTL_SVM_ATTR_ACCESS, gpu().gpu_id));
   ASSERT_OK(set(KFD_IOCTL_SVM_ATTR_ACCESS, other.gpu_id));
-  EXPECT_OK(gpu_reads(gpu(), kSeed));
-  EXPECT_OK(gpu_reads(other, kSeed));
-  ASSERT_OK(gpu_writes(kSeed + 1));
-  EXPECT_OK(gpu_reads(other, kSeed + 1));
+  EXPECT_OK(gpu_reads(gpu(), pages(), kSeed));
+  EXPECT_OK(gpu_reads(other, pages(), kSeed));
+  ASSERT_OK(gpu_writes(gpu(), pages(), kSeed + 1));
+  EXPECT_OK(gpu_reads(other, pages(), kSeed + 1));
   EXPECT_EQ(find_mismatch(pages(), kSeed + 1), std::nullopt);
 }
 
@@ -191,7 +170,7 @@ TEST_F(SvmTest, a_dropped_page_is_a_new_one_for_the_gpu_too) {
   ASSERT_OK(set(KFD_IOCTL_SVM_ATTR_PREFETCH_LOC, gpu().gpu_id));
   ASSERT_EQ(::madvise(pages().data(), kSize, MADV_DONTNEED), 0);
   fill_pattern(pages(), kSeed + 7);
-  EXPECT_OK(gpu_reads(gpu(), kSeed + 7));
+  EXPECT_OK(gpu_reads(gpu(), pages(), kSeed + 7));
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "kfdtest-criu/harness/pattern.h"
 #include "kfdtest-criu/harness/smi_events.h"
 #include "kfdtest-criu/tests/scenarios.h"
+#include "kfdtest-criu/tests/shared_pages.h"
 
 namespace kfdtest {
 namespace {
@@ -45,43 +46,22 @@ class XnackTest : public GpuTest {
     return client().svm_set(address(), kSize, attribute);
   }
 
-  [[nodiscard]] base::Status gpu_reads(std::uint64_t seed) const {
-    ASSIGN_OR_RETURN(GpuMemory target, GpuMemory::allocate(gpu(), MemoryKind::kGtt, kSize));
-    TRY(copy(target.gpu_address(), address()));
-    if (const auto at = find_mismatch(target.bytes(), seed))
-      return base::Error(EIO, "the GPU reads something else at " + std::to_string(*at));
-    return {};
-  }
-  [[nodiscard]] base::Status gpu_writes(std::uint64_t seed) const {
-    ASSIGN_OR_RETURN(GpuMemory source, GpuMemory::allocate(gpu(), MemoryKind::kGtt, kSize));
-    fill_pattern(source.bytes(), seed);
-    return copy(address(), source.gpu_address());
-  }
-
  private:
-  static base::Status copy(std::uint64_t destination, std::uint64_t source) {
-    ASSIGN_OR_RETURN(RingQueue queue, RingQueue::create(gpu(), QueueKind::kSdma));
-    ASSIGN_OR_RETURN(GpuMemory fence, GpuMemory::allocate(gpu(), MemoryKind::kGtt, kPageSize));
-    fence.store32(0, 0);
-    TRY(queue.submit(SdmaCommands(gpu()).copy(destination, source, kSize).fence(fence.gpu_address(), 1).dwords()));
-    return wait_for_word(fence, 0, 1);
-  }
-
   base::Mapping pages_;
 };
 
 TEST_F(XnackTest, the_gpu_reads_memory_that_nobody_registered) {
   fill_pattern(pages(), kSeed);
   ASSERT_OK_AND_ASSIGN(SmiEvents events, SmiEvents::open(gpu(), {SmiKind::kPageFaultStart, SmiKind::kPageFaultEnd}));
-  EXPECT_OK(gpu_reads(kSeed));
+  EXPECT_OK(gpu_reads(gpu(), pages(), kSeed));
   EXPECT_OK(events.wait_for(SmiKind::kPageFaultStart));
   EXPECT_OK(events.wait_for(SmiKind::kPageFaultEnd));
 }
 
 TEST_F(XnackTest, the_gpu_is_the_first_to_write_to_memory) {
-  ASSERT_OK(gpu_writes(kSeed));
+  ASSERT_OK(gpu_writes(gpu(), pages(), kSeed));
   EXPECT_EQ(find_mismatch(pages(), kSeed), std::nullopt);
-  EXPECT_OK(gpu_reads(kSeed));
+  EXPECT_OK(gpu_reads(gpu(), pages(), kSeed));
 }
 
 TEST_F(XnackTest, queues_of_all_kinds_wait_for_the_same_page) {
@@ -100,24 +80,24 @@ TEST_F(XnackTest, a_range_that_prefers_vram_goes_there_when_the_gpu_touches_it) 
   ASSERT_OK_AND_ASSIGN(SmiEvents events, SmiEvents::open(gpu(), {SmiKind::kMigrateStart, SmiKind::kMigrateEnd}));
   ASSERT_OK(prefer_vram());
   EXPECT_FALSE(events.wait_for(SmiKind::kMigrateStart, "", kQuietPeriod).ok()) << "nobody has touched it yet";
-  ASSERT_OK(gpu_reads(kSeed));
+  ASSERT_OK(gpu_reads(gpu(), pages(), kSeed));
   EXPECT_OK(events.wait_for(SmiKind::kMigrateEnd, kByGpuFault));
-  ASSERT_OK(gpu_writes(kSeed + 1));
+  ASSERT_OK(gpu_writes(gpu(), pages(), kSeed + 1));
   EXPECT_EQ(find_mismatch(pages(), kSeed + 1), std::nullopt);
   EXPECT_OK(events.wait_for(SmiKind::kMigrateEnd, kByCpuFault));
-  EXPECT_OK(gpu_reads(kSeed + 1));
+  EXPECT_OK(gpu_reads(gpu(), pages(), kSeed + 1));
 }
 
 TEST_F(XnackTest, a_page_that_is_taken_from_the_gpu_comes_back_without_an_eviction) {
   fill_pattern(pages(), kSeed);
-  ASSERT_OK(gpu_reads(kSeed));
+  ASSERT_OK(gpu_reads(gpu(), pages(), kSeed));
   ASSERT_OK_AND_ASSIGN(SmiEvents events, SmiEvents::open(gpu(), {SmiKind::kQueueEviction, SmiKind::kPageFaultEnd}));
   // One that could be evicted.
   ASSERT_OK_AND_ASSIGN(const RingQueue queue, RingQueue::create(gpu(), QueueKind::kPm4));
   for (std::uint64_t round = 1; round <= 3; ++round) {
     ASSERT_EQ(::madvise(pages().data(), kSize, MADV_DONTNEED), 0);
     fill_pattern(pages(), kSeed + round);
-    ASSERT_OK(gpu_reads(kSeed + round));
+    ASSERT_OK(gpu_reads(gpu(), pages(), kSeed + round));
     EXPECT_OK(events.wait_for(SmiKind::kPageFaultEnd));
   }
   EXPECT_FALSE(events.wait_for(SmiKind::kQueueEviction, "", kQuietPeriod).ok());
@@ -137,12 +117,12 @@ TEST_F(XnackTest, the_mode_is_what_was_set_and_stays_while_there_are_queues) {
 // Of each of these a process dies; this one's memory is still good.
 TEST_F(XnackTest, an_address_without_memory_is_an_exception_for_sdma) {
   EXPECT_OK(spawn_scenario("retry_no_memory_sdma"));
-  EXPECT_OK(gpu_writes(kSeed));
+  EXPECT_OK(gpu_writes(gpu(), pages(), kSeed));
 }
 
 TEST_F(XnackTest, an_address_without_memory_is_an_exception_for_pm4) {
   EXPECT_OK(spawn_scenario("retry_no_memory_pm4"));
-  EXPECT_OK(gpu_writes(kSeed));
+  EXPECT_OK(gpu_writes(gpu(), pages(), kSeed));
 }
 
 TEST_F(XnackTest, memory_that_the_program_may_not_write_is_an_exception) {

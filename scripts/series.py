@@ -67,7 +67,7 @@ class Patch:
     message: str
     files: list[Placed]
     hooks: str
-    hook_lines: dict[str, int] = field(default_factory=dict)  # path: changed lines
+    hook_lines: dict[str, int] = field(default_factory=dict)  # path: added lines
 
     @property
     def label(self) -> str:
@@ -129,7 +129,7 @@ def read_files_list(root: Path, series_dir: Path, listing: Path) -> list[Placed]
 
 
 def count_hook_lines(text: str, where: str) -> dict[str, int]:
-    """Changed lines of each file; refuses anything but edits of existing files."""
+    """Added lines of each file; refuses anything but edits of existing files."""
     counts: dict[str, int] = {}
     lines = text.splitlines()
     current, old_left, new_left, index = "", 0, 0, 0
@@ -140,7 +140,7 @@ def count_hook_lines(text: str, where: str) -> dict[str, int]:
             kind = line[:1]
             old_left -= kind in (" ", "-", "")
             new_left -= kind in (" ", "+", "")
-            counts[current] += kind in ("+", "-")
+            counts[current] += kind == "+"
         elif line.startswith("--- "):
             following = lines[index] if index < len(lines) else ""
             old, new = line[4:].split("\t")[0], following[4:].split("\t")[0]

@@ -99,7 +99,7 @@ def check_hook_size(series: Series, found: Findings) -> None:
         total.update(patch.hook_lines)
     for path, count in sorted(total.items()):
         if count > core.HOOK_LINE_LIMIT:
-            found.question(f"{series.name}: {count} changed lines in {path} (limit "
+            found.question(f"{series.name}: {count} added lines in {path} (limit "
                            f"{core.HOOK_LINE_LIMIT}): can the logic move to the overlay?")
 
 

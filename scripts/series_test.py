@@ -240,7 +240,7 @@ class Check(MiniatureProject):
         self.write(self.demo / "patches/0002-driver/hooks.diff", hook)
         status, out, _ = self.run_series("check")
         self.assertEqual(status, 0)
-        self.assertIn("changed lines in drivers/gpu/Makefile", out)
+        self.assertIn("added lines in drivers/gpu/Makefile", out)
 
     def test_hunk_that_moved_is_a_question(self):
         self.write(self.base / "drivers/gpu/Makefile", "# a line more\n" + MAKEFILE)

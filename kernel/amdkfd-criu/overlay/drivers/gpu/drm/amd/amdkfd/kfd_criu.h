@@ -3,17 +3,185 @@
  * Copyright (c) 2026 The amdkfd-criu authors
  *
  * Checkpoint and restore of amdkfd processes: what its files tell each other and
- * the rest of the driver.
+ * the rest of the driver. Objects are described here as the driver sees them;
+ * how an image writes them down is the business of kfd_criu_v1_*.c.
  */
 #ifndef KFD_CRIU_H_INCLUDED
 #define KFD_CRIU_H_INCLUDED
 
-struct kfd_process;
-struct kfd_process_device;
-struct queue_properties;
+#include "kfd_priv.h"
 
+struct mqd_manager;
+
+/**
+ * struct kfd_criu_mqd - the MQDs of a queue, one for each XCC
+ * @n_xcc: so many
+ * @mqd_size: bytes of each
+ * @ctl_stack_size: bytes of each one's control stack; 0 where the stack is part
+ *	of the save area
+ * @data: all MQDs, and behind them all control stacks; for kvfree()
+ */
+struct kfd_criu_mqd {
+	u32 n_xcc;
+	u32 mqd_size;
+	u32 ctl_stack_size;
+	void *data;
+};
+
+/**
+ * struct kfd_criu_queue - a queue, off the hardware
+ * @gpu_id: the device, as the program knows it
+ * @queue_id: as the program knows it
+ * @doorbell_id: place in the process's doorbells
+ * @sdma_id: of SDMA queues
+ * @gws: it has the global wave sync
+ * @qp: what was asked for when it was created or updated; the rest is 0
+ * @mqd: what the hardware knows
+ */
+struct kfd_criu_queue {
+	u32 gpu_id;
+	u32 queue_id;
+	u32 doorbell_id;
+	u32 sdma_id;
+	bool gws;
+	struct queue_properties qp;
+	struct kfd_criu_mqd mqd;
+};
+
+/**
+ * struct kfd_criu_event - an event
+ * @id: as the program knows it
+ * @type: KFD_EVENT_TYPE_*
+ * @auto_reset: as it was asked for
+ * @signaled: nobody has waited for it since
+ * @memory_exception: of KFD_EVENT_TYPE_MEMORY
+ * @hw_exception: of KFD_EVENT_TYPE_HW_EXCEPTION
+ */
+struct kfd_criu_event {
+	u32 id;
+	u32 type;
+	bool auto_reset;
+	bool signaled;
+	union {
+		struct kfd_hsa_memory_exception_data memory_exception;
+		struct kfd_hsa_hw_exception_data hw_exception;
+	};
+};
+
+enum kfd_criu_svm_access {
+	KFD_CRIU_SVM_UNKNOWN,
+	KFD_CRIU_SVM_NO_ACCESS,
+	KFD_CRIU_SVM_ACCESS,
+	KFD_CRIU_SVM_IN_PLACE,
+};
+
+/**
+ * struct kfd_criu_svm - an SVM range
+ * @start: first page
+ * @npages: its length
+ * @preferred_loc: GPU as the program knows it, or KFD_IOCTL_SVM_LOCATION_*
+ * @prefetch_loc: likewise
+ * @flags: KFD_IOCTL_SVM_FLAG_*
+ * @granularity: of migrations, log2 of pages
+ * @access: of the process's devices, in their order: enum kfd_criu_svm_access
+ */
+struct kfd_criu_svm {
+	u64 start;
+	u64 npages;
+	u32 preferred_loc;
+	u32 prefetch_loc;
+	u32 flags;
+	u32 granularity;
+	u8 access[MAX_GPU_INSTANCE];
+};
+
+/* kfd_criu_buffers.c */
 int kfd_criu_queue_acquire_buffers(struct kfd_process_device *pdd,
 				   struct queue_properties *qp);
+void kfd_criu_queue_drop_buffers(struct kfd_process_device *pdd,
+				 struct queue_properties *qp);
 int kfd_criu_queue_acquire_deferred(struct kfd_process *p);
+
+/* kfd_criu_event.c */
+u32 kfd_criu_event_count(struct kfd_process *p);
+int kfd_criu_event_save(struct kfd_process *p, struct kfd_criu_event **events,
+			u32 *n);
+int kfd_criu_event_restore(struct kfd_process *p,
+			   const struct kfd_criu_event *ce);
+
+/* kfd_criu_mqd.c */
+int kfd_criu_mqd_describe(const struct kfd_node *node,
+			  const struct queue_properties *qp,
+			  struct kfd_criu_mqd *mqd);
+int kfd_criu_mqd_save(const struct queue *q, struct kfd_criu_mqd *mqd);
+int kfd_criu_mqd_check(const struct kfd_node *node,
+		       const struct queue_properties *qp,
+		       const struct kfd_criu_mqd *mqd);
+void kfd_criu_mqd_restore(struct mqd_manager *mm, struct queue *q,
+			  const struct kfd_criu_mqd *mqd);
+
+/* kfd_criu_queue.c */
+int kfd_criu_queue_describe(const struct kfd_process_device *pdd,
+			    const struct queue *q, struct kfd_criu_queue *cq);
+int kfd_criu_queue_save(const struct queue *q, struct kfd_criu_queue *cq);
+void kfd_criu_queue_free(struct kfd_criu_queue *cq);
+int kfd_criu_queue_check(const struct kfd_process_device *pdd,
+			 const struct kfd_criu_queue *cq);
+int kfd_criu_queue_restore(struct kfd_process *p,
+			   struct kfd_process_device *pdd,
+			   struct kfd_criu_queue *cq);
+
+/* kfd_criu_svm.c */
+#if IS_ENABLED(CONFIG_HSA_AMD_SVM)
+u32 kfd_criu_svm_count(struct kfd_process *p);
+int kfd_criu_svm_save(struct kfd_process *p, struct kfd_criu_svm **ranges,
+		      u32 n);
+int kfd_criu_svm_stage(struct kfd_process *p, const struct kfd_criu_svm *cs);
+void kfd_criu_svm_forget(struct kfd_process *p);
+int kfd_criu_svm_resume(struct kfd_process *p);
+#else
+static inline u32 kfd_criu_svm_count(struct kfd_process *p)
+{
+	return 0;
+}
+
+static inline int kfd_criu_svm_save(struct kfd_process *p,
+				    struct kfd_criu_svm **ranges, u32 n)
+{
+	*ranges = NULL;
+	return 0;
+}
+
+static inline int kfd_criu_svm_stage(struct kfd_process *p,
+				     const struct kfd_criu_svm *cs)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline void kfd_criu_svm_forget(struct kfd_process *p)
+{
+}
+
+static inline int kfd_criu_svm_resume(struct kfd_process *p)
+{
+	return 0;
+}
+#endif
+
+/* kfd_criu_v1_queue.c, kfd_criu_v1_event.c, kfd_criu_v1_svm.c */
+int kfd_criu_v1_queue_sizes(struct kfd_process *p, u32 *count, u64 *bytes);
+int kfd_criu_v1_checkpoint_queues(struct kfd_process *p, u8 __user *priv,
+				  u64 *offset);
+int kfd_criu_v1_restore_queue(struct kfd_process *p, const u8 __user *priv,
+			      u64 *offset, u64 size);
+int kfd_criu_v1_checkpoint_events(struct kfd_process *p, u8 __user *priv,
+				  u64 *offset, u64 size);
+int kfd_criu_v1_restore_event(struct kfd_process *p, const u8 __user *priv,
+			      u64 *offset, u64 size);
+u64 kfd_criu_v1_svm_size(const struct kfd_process *p);
+int kfd_criu_v1_checkpoint_svm(struct kfd_process *p, u8 __user *priv,
+			       u64 *offset, u64 size);
+int kfd_criu_v1_stage_svm(struct kfd_process *p, const u8 __user *priv,
+			  u64 *offset, u64 size);
 
 #endif /* KFD_CRIU_H_INCLUDED */

@@ -2,194 +2,192 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * Queues at restore: the buffers a queue holds on to. They come to life in two
- * steps, because a restored process has its BOs when its queues are made but
- * its SVM ranges only when it is resumed.
+ * Queues at checkpoint and restore. A queue that is restored is created again,
+ * with the ids it had; what it asks for is checked like a new queue's, because an
+ * image deserves no more trust than an ioctl.
  *
- * Locks: the callers hold p->mutex.
+ * Locks: the callers hold p->mutex, so no queue comes or goes.
  */
+#include <linux/log2.h>
+#include <linux/slab.h>
 #include "kfd_criu.h"
 #include "kfd_priv.h"
-#include "kfd_topology.h"
-#include "amdgpu_amdkfd.h"
+#include "kfd_device_queue_manager.h"
 
-/* gfx9 keeps the control stack behind the MQD, all others in the save area. */
-#define KFD_CRIU_GFX9	90000
-#define KFD_CRIU_GFX10	100000
+/* CP_HQD_PQ_BASE and SDMA's RB_BASE count in units of this. */
+#define RING_ALIGNMENT	256
 
-static void put_bos(struct queue_properties *qp)
+static bool is_checkpointed_type(enum kfd_queue_type type)
 {
-	kfd_queue_buffer_put(&qp->wptr_bo);
-	kfd_queue_buffer_put(&qp->rptr_bo);
-	kfd_queue_buffer_put(&qp->ring_bo);
-	kfd_queue_buffer_put(&qp->eop_buf_bo);
-	kfd_queue_buffer_put(&qp->cwsr_bo);
+	return type == KFD_QUEUE_TYPE_COMPUTE || type == KFD_QUEUE_TYPE_SDMA ||
+	       type == KFD_QUEUE_TYPE_SDMA_XGMI;
 }
 
-/* On gfx7 and gfx8 an AQL ring is mapped twice in a row. */
-static u64 ring_mapping_size(const struct queue_properties *qp,
-			     const struct kfd_node_properties *node)
+static void copy_wishes(struct queue_properties *to,
+			const struct queue_properties *from)
 {
-	if (qp->type == KFD_QUEUE_TYPE_COMPUTE &&
-	    qp->format == KFD_QUEUE_FORMAT_AQL &&
-	    node->gfx_target_version < KFD_CRIU_GFX9)
-		return qp->queue_size / 2;
-	return qp->queue_size;
-}
-
-static int cwsr_mapping_size(struct kfd_process_device *pdd,
-			     const struct queue_properties *qp,
-			     const struct kfd_node_properties *node, u64 *size)
-{
-	u64 per_xcc = (u64)qp->ctx_save_restore_area_size +
-		      node->debug_memory_size;
-
-	if (check_mul_overflow(per_xcc, (u64)NUM_XCC(pdd->dev->xcc_mask), size))
-		return -EINVAL;
-	*size = ALIGN(*size, PAGE_SIZE);
-	return 0;
-}
-
-static bool ctl_stack_in_kernel(const struct kfd_node_properties *node)
-{
-	return node->gfx_target_version >= KFD_CRIU_GFX9 &&
-	       node->gfx_target_version < KFD_CRIU_GFX10;
-}
-
-/* The image has a control stack, and so its size, only where the kernel keeps
- * it. Elsewhere it is part of the save area and the device tells the size.
- */
-static int check_sizes(struct queue_properties *qp,
-		       const struct kfd_node_properties *node)
-{
-	if (!ctl_stack_in_kernel(node) && !qp->ctl_stack_size)
-		qp->ctl_stack_size = node->ctl_stack_size;
-	if (qp->ctl_stack_size != node->ctl_stack_size ||
-	    qp->ctx_save_restore_area_size < node->cwsr_size)
-		return -EINVAL;
-	if (qp->eop_ring_buffer_address &&
-	    qp->eop_ring_buffer_size < node->eop_buffer_size)
-		return -EINVAL;
-	return 0;
-}
-
-static int acquire_compute_bos(struct kfd_process_device *pdd,
-			       struct amdgpu_vm *vm,
-			       struct queue_properties *qp,
-			       const struct kfd_node_properties *node)
-{
-	u64 size;
-	int r;
-
-	r = check_sizes(qp, node);
-	if (r)
-		return r;
-	if (qp->eop_ring_buffer_address) {
-		r = kfd_queue_buffer_get(vm, (void *)qp->eop_ring_buffer_address,
-					 &qp->eop_buf_bo,
-					 ALIGN((u64)qp->eop_ring_buffer_size,
-					       PAGE_SIZE));
-		if (r)
-			return r;
-	}
-	r = cwsr_mapping_size(pdd, qp, node, &size);
-	if (r)
-		return r;
-	/* Not a BO: then it must be SVM, kfd_criu_queue_acquire_deferred(). */
-	kfd_queue_buffer_get(vm, (void *)qp->ctx_save_restore_area_address,
-			     &qp->cwsr_bo, size);
-	return 0;
-}
-
-static int acquire_bos(struct kfd_process_device *pdd, struct amdgpu_vm *vm,
-		       struct queue_properties *qp,
-		       const struct kfd_node_properties *node)
-{
-	int r;
-
-	r = kfd_queue_buffer_get(vm, qp->write_ptr, &qp->wptr_bo, PAGE_SIZE);
-	if (!r)
-		r = kfd_queue_buffer_get(vm, qp->read_ptr, &qp->rptr_bo,
-					 PAGE_SIZE);
-	if (!r)
-		r = kfd_queue_buffer_get(vm, (void *)qp->queue_address,
-					 &qp->ring_bo,
-					 ring_mapping_size(qp, node));
-	if (!r && qp->type == KFD_QUEUE_TYPE_COMPUTE)
-		r = acquire_compute_bos(pdd, vm, qp, node);
-	return r;
+	to->type = from->type;
+	to->format = from->format;
+	to->queue_percent = from->queue_percent;
+	to->priority = from->priority;
+	to->queue_address = from->queue_address;
+	to->queue_size = from->queue_size;
+	to->read_ptr = from->read_ptr;
+	to->write_ptr = from->write_ptr;
+	to->pm4_target_xcc = from->pm4_target_xcc;
+	to->eop_ring_buffer_address = from->eop_ring_buffer_address;
+	to->eop_ring_buffer_size = from->eop_ring_buffer_size;
+	to->ctx_save_restore_area_address = from->ctx_save_restore_area_address;
+	to->ctx_save_restore_area_size = from->ctx_save_restore_area_size;
+	to->ctl_stack_size = from->ctl_stack_size;
 }
 
 /**
- * kfd_criu_queue_acquire_buffers - take the buffers of a queue being restored
- * @pdd: process on the queue's device; its VM has the process's BOs
- * @qp: properties from the image; validated, and completed where the image has
- *	nothing to say
+ * kfd_criu_queue_describe - everything of a queue but its MQDs' contents
+ * @pdd: the process on the queue's device
+ * @q: the queue
+ * @cq: is filled in; has no data
  *
- * First step: everything that is a BO. A context save area that is none is left
- * to kfd_criu_queue_acquire_deferred().
- *
- * Return: 0; -EINVAL if a buffer is not there or a size does not fit the device.
- * On failure nothing is held.
+ * Return: 0; -EOPNOTSUPP for a queue of a type, or a device of a generation, that
+ * cannot be checkpointed.
  */
-int kfd_criu_queue_acquire_buffers(struct kfd_process_device *pdd,
-				   struct queue_properties *qp)
+int kfd_criu_queue_describe(const struct kfd_process_device *pdd,
+			    const struct queue *q, struct kfd_criu_queue *cq)
 {
-	struct kfd_topology_device *topo = kfd_topology_device_by_id(pdd->dev->id);
-	struct amdgpu_vm *vm;
+	if (!is_checkpointed_type(q->properties.type))
+		return -EOPNOTSUPP;
+	memset(cq, 0, sizeof(*cq));
+	cq->gpu_id = pdd->user_gpu_id;
+	cq->queue_id = q->properties.queue_id;
+	cq->doorbell_id = q->doorbell_id;
+	cq->sdma_id = q->sdma_id;
+	cq->gws = q->gws;
+	copy_wishes(&cq->qp, &q->properties);
+	return kfd_criu_mqd_describe(pdd->dev, &cq->qp, &cq->mqd);
+}
+
+/**
+ * kfd_criu_queue_save - copy a queue's MQDs
+ * @q: the queue
+ * @cq: what kfd_criu_queue_describe() said of it; kfd_criu_queue_free() frees it
+ *
+ * Return: 0, or as kfd_criu_mqd_save().
+ */
+int kfd_criu_queue_save(const struct queue *q, struct kfd_criu_queue *cq)
+{
+	return kfd_criu_mqd_save(q, &cq->mqd);
+}
+
+void kfd_criu_queue_free(struct kfd_criu_queue *cq)
+{
+	kvfree(cq->mqd.data);
+	cq->mqd.data = NULL;
+}
+
+static bool user_can_reach(u64 address, size_t size)
+{
+	return access_ok((const void __user *)(uintptr_t)address, size);
+}
+
+static int check_wishes(const struct kfd_node *node,
+			const struct queue_properties *qp)
+{
+	if (!is_checkpointed_type(qp->type) ||
+	    (qp->format != KFD_QUEUE_FORMAT_PM4 &&
+	     qp->format != KFD_QUEUE_FORMAT_AQL))
+		return -EINVAL;
+	if (qp->queue_percent > KFD_MAX_QUEUE_PERCENTAGE ||
+	    qp->priority > KFD_MAX_QUEUE_PRIORITY ||
+	    qp->pm4_target_xcc >= NUM_XCC(node->xcc_mask))
+		return -EINVAL;
+	if (!is_power_of_2(qp->queue_size) || qp->queue_size > U32_MAX ||
+	    qp->queue_size < KFD_MIN_QUEUE_RING_SIZE ||
+	    !IS_ALIGNED(qp->queue_address, RING_ALIGNMENT))
+		return -EINVAL;
+	if (!user_can_reach(qp->queue_address, qp->queue_size) ||
+	    !user_can_reach((uintptr_t)qp->read_ptr, sizeof(u64)) ||
+	    !user_can_reach((uintptr_t)qp->write_ptr, sizeof(u64)) ||
+	    !user_can_reach(qp->eop_ring_buffer_address,
+			    qp->eop_ring_buffer_size) ||
+	    !user_can_reach(qp->ctx_save_restore_area_address,
+			    qp->ctx_save_restore_area_size))
+		return -EFAULT;
+	return 0;
+}
+
+/* As for AMDKFD_IOC_ALLOC_QUEUE_GWS. */
+static int check_gws(const struct kfd_process_device *pdd,
+		     const struct kfd_criu_queue *cq)
+{
+	if (!cq->gws)
+		return 0;
+	if (!pdd->dev->gws ||
+	    pdd->dev->dqm->sched_policy == KFD_SCHED_POLICY_NO_HWS)
+		return -ENODEV;
+	if (cq->qp.type != KFD_QUEUE_TYPE_COMPUTE || pdd->qpd.num_gws)
+		return -EBUSY;
+	return 0;
+}
+
+/**
+ * kfd_criu_queue_check - whether a queue may be made again on a device
+ * @pdd: the process on the device
+ * @cq: from an image; its MQDs are not looked at
+ *
+ * Return: 0; -EINVAL or -EFAULT for what AMDKFD_IOC_CREATE_QUEUE would refuse;
+ * -ENODEV, -EBUSY if the global wave sync is not to be had.
+ */
+int kfd_criu_queue_check(const struct kfd_process_device *pdd,
+			 const struct kfd_criu_queue *cq)
+{
 	int r;
 
-	if (!topo || !pdd->drm_priv)
+	if (cq->queue_id >= KFD_MAX_NUM_OF_QUEUES_PER_PROCESS)
 		return -EINVAL;
-	vm = drm_priv_to_vm(pdd->drm_priv);
-	r = amdgpu_bo_reserve(vm->root.bo, false);
+	r = check_wishes(pdd->dev, &cq->qp);
+	return r ? r : check_gws(pdd, cq);
+}
+
+static int create(struct kfd_process *p, struct kfd_process_device *pdd,
+		  struct kfd_criu_queue *cq)
+{
+	unsigned int queue_id;
+	int r;
+
+	r = kfd_criu_mqd_check(pdd->dev, &cq->qp, &cq->mqd);
 	if (r)
 		return r;
-	r = acquire_bos(pdd, vm, qp, &topo->node_props);
-	amdgpu_bo_unreserve(vm->root.bo);
+	return pqm_create_queue(&p->pqm, pdd->dev, NULL, &cq->qp, &queue_id, cq,
+				NULL);
+}
+
+/**
+ * kfd_criu_queue_restore - make a queue again
+ * @p: process being restored; its queues are evicted, its BOs are there
+ * @pdd: the process on the queue's device
+ * @cq: from an image; kfd_criu_queue_check() has passed it
+ *
+ * Return: 0; -EINVAL if a buffer is not there or something does not fit the device,
+ * -ENOSPC or -EBUSY if an id is taken, -ENOMEM. On failure there is no queue.
+ */
+int kfd_criu_queue_restore(struct kfd_process *p,
+			   struct kfd_process_device *pdd,
+			   struct kfd_criu_queue *cq)
+{
+	int r;
+
+	r = kfd_criu_queue_acquire_buffers(pdd, &cq->qp);
+	if (r)
+		return r;
+	r = create(p, pdd, cq);
 	if (r) {
-		kfd_queue_unref_bo_vas(pdd, qp);
-		put_bos(qp);
+		kfd_criu_queue_drop_buffers(pdd, &cq->qp);
+		return r;
+	}
+	if (cq->gws) {
+		r = pqm_set_gws(&p->pqm, cq->queue_id, pdd->dev->gws);
+		if (r)
+			pqm_destroy_queue(&p->pqm, cq->queue_id);
 	}
 	return r;
-}
-
-/**
- * kfd_criu_queue_acquire_deferred - take the save areas that are SVM ranges
- * @p: process being resumed; its SVM ranges are registered again
- *
- * Second step of restoring queues; before it none of them may run.
- *
- * Return: 0; -EINVAL if the save area of a queue is neither a BO nor an SVM range
- * that is always mapped to the queue's device.
- */
-int kfd_criu_queue_acquire_deferred(struct kfd_process *p)
-{
-	struct process_queue_node *pqn;
-	int r;
-
-	list_for_each_entry(pqn, &p->pqm.queues, process_queue_list) {
-		struct kfd_topology_device *topo;
-		struct kfd_process_device *pdd;
-		struct queue_properties *qp;
-		u64 size;
-
-		if (!pqn->q)
-			continue;
-		qp = &pqn->q->properties;
-		if (qp->type != KFD_QUEUE_TYPE_COMPUTE || qp->cwsr_bo)
-			continue;
-		topo = kfd_topology_device_by_id(pqn->q->device->id);
-		pdd = kfd_get_process_device_data(pqn->q->device, p);
-		if (!topo || !pdd)
-			return -EINVAL;
-		r = cwsr_mapping_size(pdd, qp, &topo->node_props, &size);
-		if (!r)
-			r = kfd_queue_buffer_svm_get(pdd,
-						     qp->ctx_save_restore_area_address,
-						     size);
-		if (r)
-			return r;
-	}
-	return 0;
 }

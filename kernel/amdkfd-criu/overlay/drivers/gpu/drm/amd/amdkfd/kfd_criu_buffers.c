@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Copyright (c) 2026 The amdkfd-criu authors
+ *
+ * Buffers that a restored queue holds on to. They come to life in two
+ * steps, because a restored process has its BOs when its queues are made but
+ * its SVM ranges only when it is resumed.
+ *
+ * Locks: the callers hold p->mutex.
+ */
+#include <linux/mm.h>
+#include <linux/sched/mm.h>
+#include "kfd_criu.h"
+#include "kfd_device_queue_manager.h"
+#include "kfd_priv.h"
+#include "kfd_topology.h"
+#include "amdgpu_amdkfd.h"
+
+#define KFD_CRIU_GFX9	90000
+
+static void put_bos(struct queue_properties *qp)
+{
+	kfd_queue_buffer_put(&qp->wptr_bo);
+	kfd_queue_buffer_put(&qp->rptr_bo);
+	kfd_queue_buffer_put(&qp->ring_bo);
+	kfd_queue_buffer_put(&qp->eop_buf_bo);
+	kfd_queue_buffer_put(&qp->cwsr_bo);
+}
+
+/* On gfx7 and gfx8 an AQL ring is mapped twice in a row. */
+static u64 ring_mapping_size(const struct queue_properties *qp,
+			     const struct kfd_node_properties *node)
+{
+	if (qp->type == KFD_QUEUE_TYPE_COMPUTE &&
+	    qp->format == KFD_QUEUE_FORMAT_AQL &&
+	    node->gfx_target_version < KFD_CRIU_GFX9)
+		return qp->queue_size / 2;
+	return qp->queue_size;
+}
+
+static int cwsr_mapping_size(struct kfd_process_device *pdd,
+			     const struct queue_properties *qp,
+			     const struct kfd_node_properties *node, u64 *size)
+{
+	u64 per_xcc = (u64)qp->ctx_save_restore_area_size +
+		      node->debug_memory_size;
+
+	if (check_mul_overflow(per_xcc, (u64)NUM_XCC(pdd->dev->xcc_mask), size))
+		return -EINVAL;
+	*size = ALIGN(*size, PAGE_SIZE);
+	return 0;
+}
+
+/* An image need not have a control stack, and so its size: where it is part of the
+ * save area, and where no waves are saved, the device tells the size.
+ */
+static int check_sizes(struct queue_properties *qp,
+		       const struct kfd_node_properties *node)
+{
+	if (!qp->ctl_stack_size)
+		qp->ctl_stack_size = node->ctl_stack_size;
+	if (qp->ctl_stack_size != node->ctl_stack_size ||
+	    qp->ctx_save_restore_area_size < node->cwsr_size)
+		return -EINVAL;
+	if (qp->eop_ring_buffer_address &&
+	    qp->eop_ring_buffer_size < node->eop_buffer_size)
+		return -EINVAL;
+	return 0;
+}
+
+static int acquire_compute_bos(struct kfd_process_device *pdd,
+			       struct amdgpu_vm *vm,
+			       struct queue_properties *qp,
+			       const struct kfd_node_properties *node)
+{
+	u64 size;
+	int r;
+
+	r = check_sizes(qp, node);
+	if (r)
+		return r;
+	if (qp->eop_ring_buffer_address) {
+		r = kfd_queue_buffer_get(vm, (void *)qp->eop_ring_buffer_address,
+					 &qp->eop_buf_bo,
+					 ALIGN((u64)qp->eop_ring_buffer_size,
+					       PAGE_SIZE));
+		if (r)
+			return r;
+	}
+	r = cwsr_mapping_size(pdd, qp, node, &size);
+	if (r)
+		return r;
+	/* Not a BO: then it must be SVM, kfd_criu_queue_acquire_deferred(). */
+	kfd_queue_buffer_get(vm, (void *)qp->ctx_save_restore_area_address,
+			     &qp->cwsr_bo, size);
+	return 0;
+}
+
+static int acquire_bos(struct kfd_process_device *pdd, struct amdgpu_vm *vm,
+		       struct queue_properties *qp,
+		       const struct kfd_node_properties *node)
+{
+	int r;
+
+	r = kfd_queue_buffer_get(vm, qp->write_ptr, &qp->wptr_bo, PAGE_SIZE);
+	if (!r)
+		r = kfd_queue_buffer_get(vm, qp->read_ptr, &qp->rptr_bo,
+					 PAGE_SIZE);
+	if (!r)
+		r = kfd_queue_buffer_get(vm, (void *)qp->queue_address,
+					 &qp->ring_bo,
+					 ring_mapping_size(qp, node));
+	if (!r && qp->type == KFD_QUEUE_TYPE_COMPUTE)
+		r = acquire_compute_bos(pdd, vm, qp, node);
+	return r;
+}
+
+/**
+ * kfd_criu_queue_drop_buffers - undo kfd_criu_queue_acquire_buffers()
+ * @pdd: as there
+ * @qp: as there
+ */
+void kfd_criu_queue_drop_buffers(struct kfd_process_device *pdd,
+				 struct queue_properties *qp)
+{
+	kfd_queue_unref_bo_vas(pdd, qp);
+	put_bos(qp);
+}
+
+/**
+ * kfd_criu_queue_acquire_buffers - take the buffers of a queue being restored
+ * @pdd: process on the queue's device; its VM has the process's BOs
+ * @qp: properties from the image; validated, and completed where the image has
+ *	nothing to say
+ *
+ * First step: everything that is a BO. A context save area that is none is left
+ * to kfd_criu_queue_acquire_deferred().
+ *
+ * Return: 0; -EINVAL if a buffer is not there or a size does not fit the device.
+ * On failure nothing is held.
+ */
+int kfd_criu_queue_acquire_buffers(struct kfd_process_device *pdd,
+				   struct queue_properties *qp)
+{
+	struct kfd_topology_device *topo = kfd_topology_device_by_id(pdd->dev->id);
+	struct amdgpu_vm *vm;
+	int r;
+
+	if (!topo || !pdd->drm_priv)
+		return -EINVAL;
+	vm = drm_priv_to_vm(pdd->drm_priv);
+	r = amdgpu_bo_reserve(vm->root.bo, false);
+	if (r)
+		return r;
+	r = acquire_bos(pdd, vm, qp, &topo->node_props);
+	amdgpu_bo_unreserve(vm->root.bo);
+	if (r)
+		kfd_criu_queue_drop_buffers(pdd, qp);
+	return r;
+}
+
+/*
+ * Without a scheduler the driver loads queues itself, and takes the write pointer
+ * from user memory only if the page is there: of a process that was just restored
+ * it is not. What cannot be brought costs no more than a late doorbell.
+ */
+static void bring_write_pointers(struct kfd_process *p)
+{
+	struct process_queue_node *pqn;
+	struct mm_struct *mm = get_task_mm(p->lead_thread);
+
+	if (!mm)
+		return;
+	mmap_read_lock(mm);
+	list_for_each_entry(pqn, &p->pqm.queues, process_queue_list) {
+		bool unlocked;
+
+		if (!pqn->q || pqn->q->device->dqm->sched_policy !=
+				       KFD_SCHED_POLICY_NO_HWS)
+			continue;
+		fixup_user_fault(mm, (unsigned long)
+				 pqn->q->properties.write_ptr, 0, &unlocked);
+	}
+	mmap_read_unlock(mm);
+	mmput(mm);
+}
+
+/**
+ * kfd_criu_queue_acquire_deferred - take what is user memory, not a BO
+ * @p: process being resumed; its memory is there and its SVM ranges are registered
+ *
+ * Save areas in SVM ranges, and the pages of write pointers. Second step of
+ * restoring queues; before it none of them may run.
+ *
+ * Return: 0; -EINVAL if the save area of a queue is neither a BO nor an SVM range
+ * that is always mapped to the queue's device.
+ */
+int kfd_criu_queue_acquire_deferred(struct kfd_process *p)
+{
+	struct process_queue_node *pqn;
+	int r;
+
+	list_for_each_entry(pqn, &p->pqm.queues, process_queue_list) {
+		struct kfd_topology_device *topo;
+		struct kfd_process_device *pdd;
+		struct queue_properties *qp;
+		u64 size;
+
+		if (!pqn->q)
+			continue;
+		qp = &pqn->q->properties;
+		if (qp->type != KFD_QUEUE_TYPE_COMPUTE || qp->cwsr_bo)
+			continue;
+		topo = kfd_topology_device_by_id(pqn->q->device->id);
+		pdd = kfd_get_process_device_data(pqn->q->device, p);
+		if (!topo || !pdd)
+			return -EINVAL;
+		r = cwsr_mapping_size(pdd, qp, &topo->node_props, &size);
+		if (!r)
+			r = kfd_queue_buffer_svm_get(pdd,
+						     qp->ctx_save_restore_area_address,
+						     size);
+		if (r)
+			return r;
+	}
+	bring_write_pointers(p);
+	return 0;
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Copyright (c) 2026 The amdkfd-criu authors
+ *
+ * Events at checkpoint and restore. The signal page is a BO of the process, or none
+ * at all: what is in its slots goes with the memory.
+ *
+ * Locks: the callers hold p->mutex; p->event_mutex is taken here, because events
+ * come and go without the former.
+ */
+#include <linux/slab.h>
+#include "kfd_criu.h"
+#include "kfd_events.h"
+#include "kfd_priv.h"
+
+static bool is_signal(u32 type)
+{
+	return type == KFD_EVENT_TYPE_SIGNAL || type == KFD_EVENT_TYPE_DEBUG;
+}
+
+static u32 count(struct kfd_process *p)
+{
+	struct kfd_event *ev;
+	u32 id, n = 0;
+
+	/* Id 0 is taken by no event. */
+	idr_for_each_entry(&p->event_idr, ev, id)
+		n++;
+	return n;
+}
+
+static void describe(const struct kfd_event *ev, struct kfd_criu_event *ce)
+{
+	ce->id = ev->event_id;
+	ce->type = ev->type;
+	ce->auto_reset = ev->auto_reset;
+	ce->signaled = ev->signaled;
+	if (ev->type == KFD_EVENT_TYPE_MEMORY)
+		ce->memory_exception = ev->memory_exception_data;
+	else if (ev->type == KFD_EVENT_TYPE_HW_EXCEPTION)
+		ce->hw_exception = ev->hw_exception_data;
+}
+
+/**
+ * kfd_criu_event_count - how many events a process has
+ * @p: the process
+ *
+ * Events may come and go afterwards; see kfd_criu_event_save().
+ */
+u32 kfd_criu_event_count(struct kfd_process *p)
+{
+	u32 n;
+
+	mutex_lock(&p->event_mutex);
+	n = count(p);
+	mutex_unlock(&p->event_mutex);
+	return n;
+}
+
+/**
+ * kfd_criu_event_save - describe all events of a process
+ * @p: the process; its queues are off the hardware
+ * @events: gets an array, for kvfree()
+ * @n: gets its length
+ *
+ * Interrupts on their way are waited for first, or they would be lost.
+ *
+ * Return: 0; -ENOMEM; or as kfd_process_drain_interrupts().
+ */
+int kfd_criu_event_save(struct kfd_process *p, struct kfd_criu_event **events,
+			u32 *n)
+{
+	struct kfd_event *ev;
+	unsigned int i;
+	u32 id;
+
+	for (i = 0; i < p->n_pdds; i++) {
+		int r = kfd_process_drain_interrupts(p->pdds[i]);
+
+		if (r)
+			return r;
+	}
+	mutex_lock(&p->event_mutex);
+	*n = count(p);
+	*events = kvcalloc(max(*n, 1u), sizeof(**events), GFP_KERNEL_ACCOUNT);
+	if (*events) {
+		i = 0;
+		idr_for_each_entry(&p->event_idr, ev, id)
+			describe(ev, &(*events)[i++]);
+	}
+	mutex_unlock(&p->event_mutex);
+	return *events ? 0 : -ENOMEM;
+}
+
+/* Signal events have the low ids, which are slots of the page; others the high. */
+static int check(const struct kfd_criu_event *ce)
+{
+	if (ce->id == 0 || ce->id > INT_MAX)
+		return -EINVAL;
+	if (is_signal(ce->type))
+		return ce->id < KFD_SIGNAL_EVENT_LIMIT ? 0 : -EINVAL;
+	if (ce->type != KFD_EVENT_TYPE_MEMORY &&
+	    ce->type != KFD_EVENT_TYPE_HW_EXCEPTION)
+		return -EINVAL;
+	return ce->id >= KFD_FIRST_NONSIGNAL_EVENT_ID ? 0 : -EINVAL;
+}
+
+/**
+ * kfd_criu_event_restore - make an event again
+ * @p: process being restored; its signal page is set, if it had one
+ * @ce: from an image
+ *
+ * Return: 0; -EINVAL for what is no event; -ENOSPC if the id is taken; -ENOMEM.
+ */
+int kfd_criu_event_restore(struct kfd_process *p,
+			   const struct kfd_criu_event *ce)
+{
+	const int id = ce->id;
+	struct kfd_event *ev;
+	int r;
+
+	r = check(ce);
+	if (r)
+		return r;
+	ev = kzalloc(sizeof(*ev), GFP_KERNEL_ACCOUNT);
+	if (!ev)
+		return -ENOMEM;
+	ev->type = ce->type;
+	ev->auto_reset = ce->auto_reset;
+	ev->signaled = ce->signaled;
+	/* The age of an event that nothing happened to. */
+	ev->event_age = 1;
+	if (ce->type == KFD_EVENT_TYPE_MEMORY)
+		ev->memory_exception_data = ce->memory_exception;
+	else if (ce->type == KFD_EVENT_TYPE_HW_EXCEPTION)
+		ev->hw_exception_data = ce->hw_exception;
+	spin_lock_init(&ev->lock);
+	init_waitqueue_head(&ev->wq);
+	mutex_lock(&p->event_mutex);
+	if (is_signal(ce->type))
+		r = create_signal_event(NULL, p, ev, &id);
+	else
+		r = create_other_event(p, ev, &id);
+	mutex_unlock(&p->event_mutex);
+	if (r)
+		kfree(ev);
+	return r;
+}

@@ -1,0 +1,534 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Copyright (c) 2026 The amdkfd-criu authors
+ *
+ * MQDs at checkpoint and restore. A checkpoint copies them whole. A restore makes
+ * new ones, as for a new queue, and takes from the image what the hardware wrote
+ * while the queue ran, and nothing else: addresses, VMID, doorbell, privileges,
+ * priority and the place of the save area are the driver's here as ever.
+ *
+ * On gfx9 the control stack lies behind the MQD. With several XCCs each has an MQD
+ * and a control stack of its own.
+ *
+ * Locks: the caller holds p->mutex; kfd_criu_mqd_restore() is called with the
+ * lock of the device's queue manager.
+ */
+#include <linux/slab.h>
+#include "kfd_criu.h"
+#include "kfd_priv.h"
+#include "kfd_device_queue_manager.h"
+#include "kfd_mqd_manager.h"
+#include "cik_structs.h"
+#include "vi_structs.h"
+#include "v9_structs.h"
+#include "v10_structs.h"
+#include "v11_structs.h"
+#include "v12_structs.h"
+
+/* Dwords @first to @last of an MQD; of each the bits of @mask. */
+struct mqd_run {
+	u16 first;
+	u16 last;
+	u32 mask;
+};
+
+/* An MQD as the hardware sees it. */
+struct mqd_layout {
+	const struct mqd_run *runs;
+	unsigned int n_runs;
+	/* Dwords; 0: waves are not saved */
+	u16 stack_offset;
+	u16 wave_offset;
+};
+
+#define DWORD(mqd, member) (offsetof(struct mqd, member) / sizeof(u32))
+#define RUN(mqd, first, last) { DWORD(mqd, first), DWORD(mqd, last), U32_MAX }
+#define BITS(mqd, member, mask) \
+	{ DWORD(mqd, member), DWORD(mqd, member), mask }
+/* COMPUTE_PGM_RSRC2: the driver says whether there is a trap handler. */
+#define NOT_TRAP_PRESENT	((u32)~BIT(6))
+/* CP_HQD_IB_CONTROL: IB_SIZE, PROCESSING_IB; the rest is the driver's. */
+#define IB_PROGRESS		(GENMASK(19, 0) | BIT(31))
+/* SDMA: IB_CNTL.IB_ENABLE; the VMID of an IB is in this register, too. */
+#define SDMA_IB_ENABLE		BIT(0)
+
+/*
+ * What of a compute queue's MQD is the hardware's:
+ *
+ *  - the dispatch registers, which a program writes with SET_SH_REG as it likes, so
+ *    they give an image no power; without the VMID and the trap handler's addresses;
+ *  - where the CP is in the ring, in an indirect buffer and in packets that take
+ *    time, iqtimer_pkt_dw0 included: the timer that sends that packet is off;
+ *  - the EOP ring's pointers;
+ *  - how much of control stack and save area is in use; see offsets_fit().
+ */
+static const struct mqd_run cik_cp_runs[] = {
+	RUN(cik_mqd, compute_dispatch_initiator, compute_pgm_hi),
+	RUN(cik_mqd, compute_pgm_rsrc1, compute_pgm_rsrc1),
+	BITS(cik_mqd, compute_pgm_rsrc2, NOT_TRAP_PRESENT),
+	RUN(cik_mqd, compute_user_data_0, compute_user_data_15),
+	RUN(cik_mqd, cp_compute_csinvoc_count_lo, cp_compute_csinvoc_count_hi),
+	RUN(cik_mqd, compute_resource_limits, compute_thread_trace_enable),
+	RUN(cik_mqd, cp_hqd_pq_rptr, cp_hqd_pq_rptr),
+	RUN(cik_mqd, cp_hqd_ib_base_addr_lo, cp_hqd_ib_rptr),
+	BITS(cik_mqd, cp_hqd_ib_control, IB_PROGRESS),
+	RUN(cik_mqd, cp_hqd_sema_cmd, cp_hqd_atomic1_preop_hi),
+	RUN(cik_mqd, iqtimer_pkt_dw0, iqtimer_pkt_dw0),
+	RUN(cik_mqd, cp_hqd_pq_wptr, cp_hqd_pq_wptr),
+};
+
+static const struct mqd_run vi_cp_runs[] = {
+	RUN(vi_mqd, compute_dispatch_initiator, compute_pgm_hi),
+	RUN(vi_mqd, compute_pgm_rsrc1, compute_pgm_rsrc1),
+	BITS(vi_mqd, compute_pgm_rsrc2, NOT_TRAP_PRESENT),
+	RUN(vi_mqd, compute_user_data_0, compute_user_data_15),
+	RUN(vi_mqd, cp_compute_csinvoc_count_lo, cp_compute_csinvoc_count_hi),
+	RUN(vi_mqd, compute_resource_limits, compute_wave_restore_control),
+	RUN(vi_mqd, gds_cs_ctxsw_cnt0, gds_cs_ctxsw_cnt3),
+	RUN(vi_mqd, cp_pq_exe_status_lo, cp_packet_exe_status_hi),
+	RUN(vi_mqd, cp_hqd_pq_rptr, cp_hqd_pq_rptr),
+	RUN(vi_mqd, cp_hqd_ib_base_addr_lo, cp_hqd_ib_rptr),
+	BITS(vi_mqd, cp_hqd_ib_control, IB_PROGRESS),
+	RUN(vi_mqd, cp_hqd_sema_cmd, cp_hqd_atomic1_preop_hi),
+	RUN(vi_mqd, iqtimer_pkt_dw0, iqtimer_pkt_dw0),
+	RUN(vi_mqd, cp_hqd_pq_wptr, cp_hqd_pq_wptr),
+	RUN(vi_mqd, cp_hqd_eop_rptr, cp_hqd_eop_done_events),
+	RUN(vi_mqd, cp_hqd_eop_wptr_mem, cp_hqd_eop_wptr_mem),
+	RUN(vi_mqd, cp_hqd_cntl_stack_offset, cp_hqd_cntl_stack_offset),
+	RUN(vi_mqd, cp_hqd_wg_state_offset, cp_hqd_wg_state_offset),
+	RUN(vi_mqd, cp_hqd_gds_resource_state, cp_hqd_error),
+	RUN(vi_mqd, cp_hqd_eop_dones, cp_hqd_eop_dones),
+};
+
+static const struct mqd_run v9_cp_runs[] = {
+	RUN(v9_mqd, compute_dispatch_initiator, compute_pgm_hi),
+	RUN(v9_mqd, compute_pgm_rsrc1, compute_pgm_rsrc1),
+	BITS(v9_mqd, compute_pgm_rsrc2, NOT_TRAP_PRESENT),
+	RUN(v9_mqd, compute_user_data_0, compute_user_data_15),
+	RUN(v9_mqd, cp_compute_csinvoc_count_lo, cp_compute_csinvoc_count_hi),
+	RUN(v9_mqd, compute_resource_limits, compute_wave_restore_control),
+	/* With several XCCs: which part of a dispatch each of them is at. */
+	RUN(v9_mqd, compute_static_thread_mgmt_se4,
+	    compute_static_thread_mgmt_se7),
+	RUN(v9_mqd, cp_mqd_readindex_lo, cp_mqd_readindex_hi),
+	RUN(v9_mqd, gds_cs_ctxsw_cnt0, gds_cs_ctxsw_cnt3),
+	RUN(v9_mqd, cp_pq_exe_status_lo, cp_packet_exe_status_hi),
+	RUN(v9_mqd, cp_hqd_pq_rptr, cp_hqd_pq_rptr),
+	RUN(v9_mqd, cp_hqd_ib_base_addr_lo, cp_hqd_ib_rptr),
+	BITS(v9_mqd, cp_hqd_ib_control, IB_PROGRESS),
+	RUN(v9_mqd, cp_hqd_sema_cmd, cp_hqd_atomic1_preop_hi),
+	RUN(v9_mqd, iqtimer_pkt_dw0, iqtimer_pkt_dw0),
+	RUN(v9_mqd, cp_hqd_eop_rptr, cp_hqd_eop_done_events),
+	RUN(v9_mqd, cp_hqd_eop_wptr_mem, cp_hqd_eop_wptr_mem),
+	RUN(v9_mqd, cp_hqd_cntl_stack_offset, cp_hqd_cntl_stack_offset),
+	RUN(v9_mqd, cp_hqd_wg_state_offset, cp_hqd_wg_state_offset),
+	RUN(v9_mqd, cp_hqd_gds_resource_state, cp_hqd_error),
+	RUN(v9_mqd, cp_hqd_pq_wptr_lo, cp_hqd_pq_wptr_hi),
+};
+
+static const struct mqd_run v10_cp_runs[] = {
+	RUN(v10_compute_mqd, compute_dispatch_initiator, compute_pgm_hi),
+	RUN(v10_compute_mqd, compute_pgm_rsrc1, compute_pgm_rsrc1),
+	BITS(v10_compute_mqd, compute_pgm_rsrc2, NOT_TRAP_PRESENT),
+	RUN(v10_compute_mqd, compute_user_data_0, compute_user_data_15),
+	RUN(v10_compute_mqd, cp_compute_csinvoc_count_lo,
+	    cp_compute_csinvoc_count_hi),
+	RUN(v10_compute_mqd, compute_resource_limits,
+	    compute_wave_restore_control),
+	RUN(v10_compute_mqd, cp_mqd_readindex_lo, cp_mqd_readindex_hi),
+	RUN(v10_compute_mqd, gds_cs_ctxsw_cnt0, gds_cs_ctxsw_cnt3),
+	RUN(v10_compute_mqd, cp_pq_exe_status_lo, cp_packet_exe_status_hi),
+	RUN(v10_compute_mqd, cp_hqd_pq_rptr, cp_hqd_pq_rptr),
+	RUN(v10_compute_mqd, cp_hqd_ib_base_addr_lo, cp_hqd_ib_rptr),
+	BITS(v10_compute_mqd, cp_hqd_ib_control, IB_PROGRESS),
+	RUN(v10_compute_mqd, cp_hqd_sema_cmd, cp_hqd_atomic1_preop_hi),
+	RUN(v10_compute_mqd, iqtimer_pkt_dw0, iqtimer_pkt_dw0),
+	RUN(v10_compute_mqd, cp_hqd_eop_rptr, cp_hqd_eop_done_events),
+	RUN(v10_compute_mqd, cp_hqd_eop_wptr_mem, cp_hqd_eop_wptr_mem),
+	RUN(v10_compute_mqd, cp_hqd_cntl_stack_offset,
+	    cp_hqd_cntl_stack_offset),
+	RUN(v10_compute_mqd, cp_hqd_wg_state_offset, cp_hqd_wg_state_offset),
+	RUN(v10_compute_mqd, cp_hqd_gds_resource_state, cp_hqd_error),
+	RUN(v10_compute_mqd, cp_hqd_pq_wptr_lo,
+	    cp_hqd_suspend_wg_state_offset),
+};
+
+static const struct mqd_run v11_cp_runs[] = {
+	RUN(v11_compute_mqd, compute_dispatch_initiator, compute_pgm_hi),
+	RUN(v11_compute_mqd, compute_pgm_rsrc1, compute_pgm_rsrc1),
+	BITS(v11_compute_mqd, compute_pgm_rsrc2, NOT_TRAP_PRESENT),
+	RUN(v11_compute_mqd, compute_user_data_0, compute_user_data_15),
+	RUN(v11_compute_mqd, cp_compute_csinvoc_count_lo,
+	    cp_compute_csinvoc_count_hi),
+	RUN(v11_compute_mqd, compute_dispatch_pkt_addr_lo,
+	    compute_dispatch_scratch_base_hi),
+	RUN(v11_compute_mqd, compute_resource_limits,
+	    compute_wave_restore_control),
+	RUN(v11_compute_mqd, cp_mqd_readindex_lo, cp_mqd_readindex_hi),
+	RUN(v11_compute_mqd, gds_cs_ctxsw_cnt0, gds_cs_ctxsw_cnt3),
+	RUN(v11_compute_mqd, cp_pq_exe_status_lo, cp_packet_exe_status_hi),
+	RUN(v11_compute_mqd, cp_hqd_pq_rptr, cp_hqd_pq_rptr),
+	RUN(v11_compute_mqd, cp_hqd_ib_base_addr_lo, cp_hqd_ib_rptr),
+	BITS(v11_compute_mqd, cp_hqd_ib_control, IB_PROGRESS),
+	RUN(v11_compute_mqd, cp_hqd_sema_cmd, cp_hqd_atomic1_preop_hi),
+	RUN(v11_compute_mqd, iqtimer_pkt_dw0, iqtimer_pkt_dw0),
+	RUN(v11_compute_mqd, cp_hqd_eop_rptr, cp_hqd_eop_done_events),
+	RUN(v11_compute_mqd, cp_hqd_eop_wptr_mem, cp_hqd_eop_wptr_mem),
+	RUN(v11_compute_mqd, cp_hqd_cntl_stack_offset,
+	    cp_hqd_cntl_stack_offset),
+	RUN(v11_compute_mqd, cp_hqd_wg_state_offset, cp_hqd_wg_state_offset),
+	RUN(v11_compute_mqd, cp_hqd_gds_resource_state, cp_hqd_error),
+	RUN(v11_compute_mqd, cp_hqd_pq_wptr_lo, cp_hqd_pq_wptr_hi),
+	RUN(v11_compute_mqd, gws_0_val, gws_63_val),
+};
+
+static const struct mqd_run v12_cp_runs[] = {
+	RUN(v12_compute_mqd, compute_dispatch_initiator, compute_pgm_hi),
+	RUN(v12_compute_mqd, compute_pgm_rsrc1, compute_pgm_rsrc1),
+	BITS(v12_compute_mqd, compute_pgm_rsrc2, NOT_TRAP_PRESENT),
+	RUN(v12_compute_mqd, compute_user_data_0, compute_user_data_15),
+	RUN(v12_compute_mqd, cp_compute_csinvoc_count_lo,
+	    cp_compute_csinvoc_count_hi),
+	RUN(v12_compute_mqd, compute_dispatch_pkt_addr_lo,
+	    compute_dispatch_scratch_base_hi),
+	RUN(v12_compute_mqd, compute_resource_limits,
+	    compute_static_thread_mgmt_se8),
+	RUN(v12_compute_mqd, cp_mqd_readindex_lo, cp_mqd_readindex_hi),
+	RUN(v12_compute_mqd, cp_pq_exe_status_lo, cp_packet_exe_status_hi),
+	RUN(v12_compute_mqd, cp_hqd_pq_rptr, cp_hqd_pq_rptr),
+	RUN(v12_compute_mqd, cp_hqd_ib_base_addr_lo, cp_hqd_ib_rptr),
+	BITS(v12_compute_mqd, cp_hqd_ib_control, IB_PROGRESS),
+	RUN(v12_compute_mqd, cp_hqd_sema_cmd, cp_hqd_atomic1_preop_hi),
+	RUN(v12_compute_mqd, iqtimer_pkt_dw0, iqtimer_pkt_dw0),
+	RUN(v12_compute_mqd, cp_hqd_eop_rptr, cp_hqd_eop_done_events),
+	RUN(v12_compute_mqd, cp_hqd_eop_wptr_mem, cp_hqd_eop_wptr_mem),
+	RUN(v12_compute_mqd, cp_hqd_cntl_stack_offset,
+	    cp_hqd_cntl_stack_offset),
+	RUN(v12_compute_mqd, cp_hqd_wg_state_offset, cp_hqd_wg_state_offset),
+	RUN(v12_compute_mqd, cp_hqd_error, cp_hqd_error),
+	RUN(v12_compute_mqd, cp_hqd_pq_wptr_lo, cp_hqd_pq_wptr_hi),
+	RUN(v12_compute_mqd, gws_0_val, gws_63_val),
+};
+
+static const struct mqd_run cik_sdma_runs[] = {
+	RUN(cik_sdma_rlc_registers, sdma_rlc_rb_rptr, sdma_rlc_rb_wptr),
+	BITS(cik_sdma_rlc_registers, sdma_rlc_ib_cntl, SDMA_IB_ENABLE),
+	RUN(cik_sdma_rlc_registers, sdma_rlc_ib_rptr,
+	    sdma_rlc_context_status),
+};
+
+static const struct mqd_run vi_sdma_runs[] = {
+	RUN(vi_sdma_mqd, sdmax_rlcx_rb_rptr, sdmax_rlcx_rb_wptr),
+	BITS(vi_sdma_mqd, sdmax_rlcx_ib_cntl, SDMA_IB_ENABLE),
+	RUN(vi_sdma_mqd, sdmax_rlcx_ib_rptr, sdmax_rlcx_context_status),
+};
+
+static const struct mqd_run v9_sdma_runs[] = {
+	RUN(v9_sdma_mqd, sdmax_rlcx_rb_rptr, sdmax_rlcx_rb_wptr_hi),
+	BITS(v9_sdma_mqd, sdmax_rlcx_ib_cntl, SDMA_IB_ENABLE),
+	RUN(v9_sdma_mqd, sdmax_rlcx_ib_rptr, sdmax_rlcx_ib_size),
+	RUN(v9_sdma_mqd, sdmax_rlcx_ib_sub_remain, sdmax_rlcx_ib_sub_remain),
+	RUN(v9_sdma_mqd, sdmax_rlcx_midcmd_cntl, sdmax_rlcx_midcmd_cntl),
+	RUN(v9_sdma_mqd, sdmax_rlcx_skip_cntl, sdmax_rlcx_context_status),
+	RUN(v9_sdma_mqd, sdmax_rlcx_midcmd_data0, sdmax_rlcx_midcmd_data8),
+};
+
+static const struct mqd_run v10_sdma_runs[] = {
+	RUN(v10_sdma_mqd, sdmax_rlcx_rb_rptr, sdmax_rlcx_rb_wptr_hi),
+	BITS(v10_sdma_mqd, sdmax_rlcx_ib_cntl, SDMA_IB_ENABLE),
+	RUN(v10_sdma_mqd, sdmax_rlcx_ib_rptr, sdmax_rlcx_ib_size),
+	RUN(v10_sdma_mqd, sdmax_rlcx_ib_sub_remain, sdmax_rlcx_ib_sub_remain),
+	RUN(v10_sdma_mqd, sdmax_rlcx_midcmd_cntl, sdmax_rlcx_midcmd_cntl),
+	RUN(v10_sdma_mqd, sdmax_rlcx_skip_cntl, sdmax_rlcx_context_status),
+	RUN(v10_sdma_mqd, sdmax_rlcx_midcmd_data0, sdmax_rlcx_midcmd_data8),
+};
+
+static const struct mqd_run v11_sdma_runs[] = {
+	RUN(v11_sdma_mqd, sdmax_rlcx_rb_rptr, sdmax_rlcx_rb_wptr_hi),
+	BITS(v11_sdma_mqd, sdmax_rlcx_ib_cntl, SDMA_IB_ENABLE),
+	RUN(v11_sdma_mqd, sdmax_rlcx_ib_rptr, sdmax_rlcx_ib_size),
+	RUN(v11_sdma_mqd, sdmax_rlcx_ib_sub_remain, sdmax_rlcx_ib_sub_remain),
+	RUN(v11_sdma_mqd, sdmax_rlcx_midcmd_cntl, sdmax_rlcx_midcmd_cntl),
+	RUN(v11_sdma_mqd, sdmax_rlcx_skip_cntl, sdmax_rlcx_context_status),
+	RUN(v11_sdma_mqd, sdmax_rlcx_midcmd_data0, sdmax_rlcx_midcmd_data10),
+};
+
+static const struct mqd_run v12_sdma_runs[] = {
+	RUN(v12_sdma_mqd, sdmax_rlcx_rb_rptr, sdmax_rlcx_rb_wptr_hi),
+	BITS(v12_sdma_mqd, sdmax_rlcx_ib_cntl, SDMA_IB_ENABLE),
+	RUN(v12_sdma_mqd, sdmax_rlcx_ib_rptr, sdmax_rlcx_ib_size),
+	RUN(v12_sdma_mqd, sdmax_rlcx_ib_sub_remain, sdmax_rlcx_ib_sub_remain),
+	RUN(v12_sdma_mqd, sdmax_rlcx_midcmd_cntl, sdmax_rlcx_midcmd_cntl),
+	RUN(v12_sdma_mqd, sdmax_rlcx_context_switch_status,
+	    sdmax_rlcx_context_switch_status),
+	RUN(v12_sdma_mqd, sdmax_rlcx_midcmd_data0, sdmax_rlcx_midcmd_data10),
+};
+
+/* By generation, from gfx7 on. */
+#define FIRST_GENERATION 7
+
+static const struct mqd_layout cp_layouts[] = {
+	{ cik_cp_runs, ARRAY_SIZE(cik_cp_runs) },
+	{ vi_cp_runs, ARRAY_SIZE(vi_cp_runs),
+	  DWORD(vi_mqd, cp_hqd_cntl_stack_offset),
+	  DWORD(vi_mqd, cp_hqd_wg_state_offset) },
+	{ v9_cp_runs, ARRAY_SIZE(v9_cp_runs),
+	  DWORD(v9_mqd, cp_hqd_cntl_stack_offset),
+	  DWORD(v9_mqd, cp_hqd_wg_state_offset) },
+	{ v10_cp_runs, ARRAY_SIZE(v10_cp_runs),
+	  DWORD(v10_compute_mqd, cp_hqd_cntl_stack_offset),
+	  DWORD(v10_compute_mqd, cp_hqd_wg_state_offset) },
+	{ v11_cp_runs, ARRAY_SIZE(v11_cp_runs),
+	  DWORD(v11_compute_mqd, cp_hqd_cntl_stack_offset),
+	  DWORD(v11_compute_mqd, cp_hqd_wg_state_offset) },
+	{ v12_cp_runs, ARRAY_SIZE(v12_cp_runs),
+	  DWORD(v12_compute_mqd, cp_hqd_cntl_stack_offset),
+	  DWORD(v12_compute_mqd, cp_hqd_wg_state_offset) },
+};
+
+static const struct mqd_layout sdma_layouts[] = {
+	{ cik_sdma_runs, ARRAY_SIZE(cik_sdma_runs) },
+	{ vi_sdma_runs, ARRAY_SIZE(vi_sdma_runs) },
+	{ v9_sdma_runs, ARRAY_SIZE(v9_sdma_runs) },
+	{ v10_sdma_runs, ARRAY_SIZE(v10_sdma_runs) },
+	{ v11_sdma_runs, ARRAY_SIZE(v11_sdma_runs) },
+	{ v12_sdma_runs, ARRAY_SIZE(v12_sdma_runs) },
+};
+
+static unsigned int generation(const struct kfd_node *node)
+{
+	return node->kfd->device_info.gfx_target_version / 10000;
+}
+
+static const struct mqd_layout *layout_of(const struct kfd_node *node,
+					  enum kfd_queue_type type)
+{
+	unsigned int i = generation(node) - FIRST_GENERATION;
+
+	if (i >= ARRAY_SIZE(cp_layouts))
+		return NULL;
+	return type == KFD_QUEUE_TYPE_COMPUTE ? &cp_layouts[i] :
+						&sdma_layouts[i];
+}
+
+static struct mqd_manager *manager_of(const struct kfd_node *node,
+				      enum kfd_queue_type type)
+{
+	return node->dqm->mqd_mgrs[type == KFD_QUEUE_TYPE_COMPUTE ?
+				   KFD_MQD_TYPE_CP : KFD_MQD_TYPE_SDMA];
+}
+
+/* Behind its MQD; elsewhere it is in the save area, if there is one. */
+static bool ctl_stack_in_kernel(const struct kfd_node *node,
+				const struct queue_properties *qp)
+{
+	return qp->type == KFD_QUEUE_TYPE_COMPUTE && generation(node) == 9 &&
+	       node->kfd->cwsr_enabled && qp->ctx_save_restore_area_address;
+}
+
+static size_t saved_bytes(const struct kfd_criu_mqd *mqd)
+{
+	return (size_t)mqd->n_xcc * (mqd->mqd_size + mqd->ctl_stack_size);
+}
+
+static void *saved_mqd(const struct kfd_criu_mqd *mqd, unsigned int xcc)
+{
+	return mqd->data + (size_t)xcc * mqd->mqd_size;
+}
+
+static void *saved_ctl_stack(const struct kfd_criu_mqd *mqd, unsigned int xcc)
+{
+	return mqd->data + (size_t)mqd->n_xcc * mqd->mqd_size +
+	       (size_t)xcc * mqd->ctl_stack_size;
+}
+
+/**
+ * kfd_criu_mqd_describe - what a queue's MQDs look like on its device
+ * @node: the device
+ * @qp: the queue's properties, validated
+ * @mqd: count and sizes; its data is not touched
+ *
+ * Return: 0; -EOPNOTSUPP if the device's generation is not known.
+ */
+int kfd_criu_mqd_describe(const struct kfd_node *node,
+			  const struct queue_properties *qp,
+			  struct kfd_criu_mqd *mqd)
+{
+	if (!layout_of(node, qp->type))
+		return -EOPNOTSUPP;
+	mqd->mqd_size = manager_of(node, qp->type)->mqd_size;
+	mqd->n_xcc = 1;
+	if (qp->type == KFD_QUEUE_TYPE_COMPUTE && generation(node) == 9)
+		mqd->n_xcc = NUM_XCC(node->xcc_mask);
+	mqd->ctl_stack_size =
+		ctl_stack_in_kernel(node, qp) ? qp->ctl_stack_size : 0;
+	return 0;
+}
+
+/**
+ * kfd_criu_mqd_save - copy a queue's MQDs
+ * @q: the queue, off the hardware
+ * @mqd: what kfd_criu_mqd_describe() said; gets data, for kvfree()
+ *
+ * Return: 0; -EBUSY if the queue is on the hardware; -ENOMEM.
+ */
+int kfd_criu_mqd_save(const struct queue *q, struct kfd_criu_mqd *mqd)
+{
+	struct device_queue_manager *dqm = q->device->dqm;
+	struct queue_properties qp = q->properties;
+	unsigned int xcc;
+	u64 stride = 0;
+	int r = 0;
+
+	mqd->data = kvzalloc(saved_bytes(mqd), GFP_KERNEL_ACCOUNT);
+	if (!mqd->data)
+		return -ENOMEM;
+	if (mqd->n_xcc > 1)
+		stride = manager_of(q->device, qp.type)
+				 ->mqd_stride(manager_of(q->device, qp.type),
+					      &qp);
+	dqm_lock(dqm);
+	if (q->properties.is_active) {
+		r = -EBUSY;
+		goto out;
+	}
+	for (xcc = 0; xcc < mqd->n_xcc; xcc++) {
+		const void *from = q->mqd + xcc * stride;
+
+		memcpy(saved_mqd(mqd, xcc), from, mqd->mqd_size);
+		memcpy(saved_ctl_stack(mqd, xcc), from + PAGE_SIZE,
+		       mqd->ctl_stack_size);
+	}
+out:
+	dqm_unlock(dqm);
+	if (r) {
+		kvfree(mqd->data);
+		mqd->data = NULL;
+	}
+	return r;
+}
+
+/* The stack grows down from its size, the waves up from there. */
+static bool offsets_fit(const struct mqd_layout *layout,
+			const struct queue_properties *qp, const u32 *words)
+{
+	u32 stack = words[layout->stack_offset];
+	u32 waves = words[layout->wave_offset];
+
+	return stack <= qp->ctl_stack_size && IS_ALIGNED(stack, sizeof(u32)) &&
+	       waves >= qp->ctl_stack_size &&
+	       waves <= qp->ctx_save_restore_area_size &&
+	       IS_ALIGNED(waves, sizeof(u32));
+}
+
+static bool saves_waves(const struct mqd_layout *layout,
+			const struct kfd_node *node,
+			const struct queue_properties *qp)
+{
+	return layout->stack_offset && node->kfd->cwsr_enabled &&
+	       qp->ctx_save_restore_area_address;
+}
+
+/**
+ * kfd_criu_mqd_check - whether saved MQDs make sense on a device
+ * @node: where the queue is to live
+ * @qp: its properties, validated and completed from the device
+ * @mqd: from an image
+ *
+ * MQDs of one XCC are good for a device with several if no waves were saved: that
+ * is what kernels wrote that knew of the first XCC only.
+ *
+ * Return: 0; -EOPNOTSUPP; -EINVAL if a size or an offset does not fit.
+ */
+int kfd_criu_mqd_check(const struct kfd_node *node,
+		       const struct queue_properties *qp,
+		       const struct kfd_criu_mqd *mqd)
+{
+	const struct mqd_layout *layout = layout_of(node, qp->type);
+	struct kfd_criu_mqd here;
+	unsigned int xcc;
+	int r;
+
+	r = kfd_criu_mqd_describe(node, qp, &here);
+	if (r)
+		return r;
+	if (mqd->mqd_size != here.mqd_size ||
+	    mqd->ctl_stack_size != here.ctl_stack_size ||
+	    (mqd->n_xcc != here.n_xcc && mqd->n_xcc != 1))
+		return -EINVAL;
+	if (!saves_waves(layout, node, qp))
+		return 0;
+	for (xcc = 0; xcc < mqd->n_xcc; xcc++) {
+		const u32 *words = saved_mqd(mqd, xcc);
+
+		if (!offsets_fit(layout, qp, words))
+			return -EINVAL;
+		if (mqd->n_xcc != here.n_xcc &&
+		    words[layout->stack_offset] != qp->ctl_stack_size)
+			return -EINVAL;
+	}
+	return 0;
+}
+
+static void take_runs(const struct mqd_layout *layout, u32 *to, const u32 *from,
+		      bool with_waves)
+{
+	unsigned int i, word;
+
+	for (i = 0; i < layout->n_runs; i++) {
+		const struct mqd_run *run = &layout->runs[i];
+
+		for (word = run->first; word <= run->last; word++) {
+			if (!with_waves && layout->stack_offset &&
+			    (word == layout->stack_offset ||
+			     word == layout->wave_offset))
+				continue;
+			to[word] = (to[word] & ~run->mask) |
+				   (from[word] & run->mask);
+		}
+	}
+}
+
+/* Of an image of one XCC each XCC gets the pointers, but stays who it is. */
+static void take_first_xcc(const struct mqd_layout *layout, u32 *to,
+			   const u32 *from)
+{
+	struct v9_mqd *m = (struct v9_mqd *)to;
+	u32 id = m->compute_current_logic_xcc_id;
+
+	take_runs(layout, to, from, false);
+	m->compute_current_logic_xcc_id = id;
+}
+
+/**
+ * kfd_criu_mqd_restore - make the MQDs of a restored queue
+ * @mm: of the queue's device and type
+ * @q: with memory for its MQDs; its properties say where everything is
+ * @mqd: from an image; kfd_criu_mqd_check() has passed it
+ */
+void kfd_criu_mqd_restore(struct mqd_manager *mm, struct queue *q,
+			  const struct kfd_criu_mqd *mqd)
+{
+	const struct mqd_layout *layout = layout_of(mm->dev, q->properties.type);
+	bool waves = saves_waves(layout, mm->dev, &q->properties);
+	struct kfd_criu_mqd here;
+	unsigned int xcc;
+	u64 stride = 0;
+
+	mm->init_mqd(mm, &q->mqd, q->mqd_mem_obj, &q->gart_mqd_addr,
+		     &q->properties);
+	kfd_criu_mqd_describe(mm->dev, &q->properties, &here);
+	if (here.n_xcc > 1)
+		stride = mm->mqd_stride(mm, &q->properties);
+	for (xcc = 0; xcc < here.n_xcc; xcc++) {
+		void *to = q->mqd + xcc * stride;
+
+		if (xcc >= mqd->n_xcc) {
+			take_first_xcc(layout, to, saved_mqd(mqd, 0));
+			continue;
+		}
+		take_runs(layout, to, saved_mqd(mqd, xcc), waves);
+		memcpy(to + PAGE_SIZE, saved_ctl_stack(mqd, xcc),
+		       mqd->ctl_stack_size);
+	}
+}

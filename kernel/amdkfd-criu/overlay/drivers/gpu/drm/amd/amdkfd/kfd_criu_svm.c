@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Copyright (c) 2026 The amdkfd-criu authors
+ *
+ * SVM ranges at checkpoint and restore: where they are and what was asked for them.
+ * Their contents are the process's own memory. A restore can only remember them,
+ * because that memory is not there yet; they are registered when the process is
+ * resumed.
+ *
+ * Locks: the callers hold p->mutex. svms->lock is taken here, and user memory is
+ * not touched under it: faults take it, too.
+ */
+#include <linux/overflow.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+#include "kfd_criu.h"
+#include "kfd_priv.h"
+#include "kfd_svm.h"
+
+/* Preferred and prefetch location, set and clear flags, granularity. */
+#define COMMON_ATTRS 5
+
+struct staged_range {
+	struct list_head list;
+	struct kfd_criu_svm range;
+};
+
+static u32 count_locked(struct kfd_process *p)
+{
+	lockdep_assert_held(&p->svms.lock);
+	return list_count_nodes(&p->svms.list);
+}
+
+static void describe(struct kfd_process *p, const struct svm_range *prange,
+		     struct kfd_criu_svm *cs)
+{
+	unsigned int i;
+
+	cs->start = prange->start;
+	cs->npages = prange->npages;
+	cs->preferred_loc = prange->preferred_loc;
+	cs->prefetch_loc = prange->prefetch_loc;
+	cs->flags = prange->flags;
+	cs->granularity = prange->granularity;
+	for (i = 0; i < p->n_pdds; i++) {
+		if (test_bit(i, prange->bitmap_access))
+			cs->access[i] = KFD_CRIU_SVM_ACCESS;
+		else if (test_bit(i, prange->bitmap_aip))
+			cs->access[i] = KFD_CRIU_SVM_IN_PLACE;
+		else
+			cs->access[i] = KFD_CRIU_SVM_NO_ACCESS;
+	}
+}
+
+/**
+ * kfd_criu_svm_count - how many SVM ranges a process has
+ * @p: the process
+ *
+ * Ranges may come and go afterwards; see kfd_criu_svm_save().
+ */
+u32 kfd_criu_svm_count(struct kfd_process *p)
+{
+	u32 n;
+
+	flush_work(&p->svms.deferred_list_work);
+	mutex_lock(&p->svms.lock);
+	n = count_locked(p);
+	mutex_unlock(&p->svms.lock);
+	return n;
+}
+
+/**
+ * kfd_criu_svm_save - describe all SVM ranges of a process
+ * @p: the process
+ * @ranges: gets an array, for kvfree()
+ * @n: how many there were; nothing is saved if there are now more or less
+ *
+ * Return: 0; -EAGAIN if the number is another one now; -ENOMEM.
+ */
+int kfd_criu_svm_save(struct kfd_process *p, struct kfd_criu_svm **ranges,
+		      u32 n)
+{
+	struct kfd_criu_svm *array, *cs;
+	struct svm_range *prange;
+	int r = 0;
+
+	array = kvcalloc(max(n, 1u), sizeof(*array), GFP_KERNEL_ACCOUNT);
+	if (!array)
+		return -ENOMEM;
+	mutex_lock(&p->svms.lock);
+	if (count_locked(p) == n) {
+		cs = array;
+		list_for_each_entry(prange, &p->svms.list, list)
+			describe(p, prange, cs++);
+	} else {
+		r = -EAGAIN;
+	}
+	mutex_unlock(&p->svms.lock);
+	if (r) {
+		kvfree(array);
+		return r;
+	}
+	*ranges = array;
+	return 0;
+}
+
+/**
+ * kfd_criu_svm_stage - remember a range until the process is resumed
+ * @p: process being restored
+ * @cs: from an image
+ *
+ * Return: 0; -EINVAL if there can be no such range; -ENOMEM.
+ */
+int kfd_criu_svm_stage(struct kfd_process *p, const struct kfd_criu_svm *cs)
+{
+	const u64 limit = TASK_SIZE_MAX >> PAGE_SHIFT;
+	struct staged_range *staged;
+
+	if (!cs->npages || cs->start >= limit || cs->npages > limit - cs->start)
+		return -EINVAL;
+	staged = kmalloc(sizeof(*staged), GFP_KERNEL_ACCOUNT);
+	if (!staged)
+		return -ENOMEM;
+	staged->range = *cs;
+	list_add_tail(&staged->list, &p->svms.criu_svm_metadata_list);
+	return 0;
+}
+
+/**
+ * kfd_criu_svm_forget - drop what was staged
+ * @p: the process
+ */
+void kfd_criu_svm_forget(struct kfd_process *p)
+{
+	struct staged_range *staged, *next;
+
+	list_for_each_entry_safe(staged, next, &p->svms.criu_svm_metadata_list,
+				 list) {
+		list_del(&staged->list);
+		kfree(staged);
+	}
+}
+
+static u32 access_attribute(enum kfd_criu_svm_access access)
+{
+	switch (access) {
+	case KFD_CRIU_SVM_ACCESS:
+		return KFD_IOCTL_SVM_ATTR_ACCESS;
+	case KFD_CRIU_SVM_IN_PLACE:
+		return KFD_IOCTL_SVM_ATTR_ACCESS_IN_PLACE;
+	default:
+		return KFD_IOCTL_SVM_ATTR_NO_ACCESS;
+	}
+}
+
+static void add(struct kfd_ioctl_svm_attribute *attrs, u32 *n, u32 type,
+		u32 value)
+{
+	attrs[*n].type = type;
+	attrs[*n].value = value;
+	*n += 1;
+}
+
+static u32 make_attributes(struct kfd_process *p, const struct kfd_criu_svm *cs,
+			   struct kfd_ioctl_svm_attribute *attrs)
+{
+	unsigned int i;
+	u32 n = 0;
+
+	add(attrs, &n, KFD_IOCTL_SVM_ATTR_PREFERRED_LOC, cs->preferred_loc);
+	/* It cannot be asked for that nothing was asked for. */
+	if (cs->prefetch_loc != KFD_IOCTL_SVM_LOCATION_UNDEFINED)
+		add(attrs, &n, KFD_IOCTL_SVM_ATTR_PREFETCH_LOC,
+		    cs->prefetch_loc);
+	add(attrs, &n, KFD_IOCTL_SVM_ATTR_SET_FLAGS, cs->flags);
+	add(attrs, &n, KFD_IOCTL_SVM_ATTR_CLR_FLAGS, ~cs->flags);
+	add(attrs, &n, KFD_IOCTL_SVM_ATTR_GRANULARITY, cs->granularity);
+	for (i = 0; i < p->n_pdds; i++)
+		if (cs->access[i] != KFD_CRIU_SVM_UNKNOWN)
+			add(attrs, &n, access_attribute(cs->access[i]),
+			    p->pdds[i]->user_gpu_id);
+	return n;
+}
+
+static int register_staged(struct kfd_process *p, struct mm_struct *mm,
+			   struct kfd_ioctl_svm_attribute *attrs)
+{
+	struct staged_range *staged;
+
+	list_for_each_entry(staged, &p->svms.criu_svm_metadata_list, list) {
+		u32 n = make_attributes(p, &staged->range, attrs);
+		int r = svm_range_set_attr(p, mm, staged->range.start,
+					   staged->range.npages, n, attrs);
+
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+/**
+ * kfd_criu_svm_resume - register the ranges that were staged
+ * @p: process being resumed; its memory is there
+ *
+ * Nothing is staged afterwards, whatever happens.
+ *
+ * Return: 0; -ESRCH if the process has no memory any more; -ENOMEM; or why a range
+ * cannot be registered: those before it are.
+ */
+int kfd_criu_svm_resume(struct kfd_process *p)
+{
+	struct kfd_ioctl_svm_attribute *attrs = NULL;
+	struct mm_struct *mm;
+	int r = -ENOMEM;
+
+	if (list_empty(&p->svms.criu_svm_metadata_list))
+		return 0;
+	mm = get_task_mm(p->lead_thread);
+	if (mm)
+		attrs = kcalloc(COMMON_ATTRS + p->n_pdds, sizeof(*attrs),
+				GFP_KERNEL);
+	else
+		r = -ESRCH;
+	if (attrs)
+		r = register_staged(p, mm, attrs);
+	kfree(attrs);
+	if (mm)
+		mmput(mm);
+	kfd_criu_svm_forget(p);
+	return r;
+}

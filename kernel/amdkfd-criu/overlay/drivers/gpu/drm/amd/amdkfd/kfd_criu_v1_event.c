@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Copyright (c) 2026 The amdkfd-criu authors
+ *
+ * Events in the private data of the released ABI, version 1; see
+ * kfd_criu_v1_queue.c.
+ *
+ * Locks: the callers hold p->mutex.
+ */
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+#include "kfd_criu.h"
+#include "kfd_events.h"
+#include "kfd_priv.h"
+
+static void write_event(struct kfd_criu_event_priv_data *out,
+			const struct kfd_criu_event *ce)
+{
+	memset(out, 0, sizeof(*out));
+	out->object_type = KFD_CRIU_OBJECT_TYPE_EVENT;
+	out->event_id = ce->id;
+	out->type = ce->type;
+	out->auto_reset = ce->auto_reset;
+	out->signaled = ce->signaled;
+	if (ce->type == KFD_EVENT_TYPE_MEMORY)
+		out->memory_exception_data = ce->memory_exception;
+	else if (ce->type == KFD_EVENT_TYPE_HW_EXCEPTION)
+		out->hw_exception_data = ce->hw_exception;
+}
+
+static int read_event(struct kfd_criu_event *ce,
+		      const struct kfd_criu_event_priv_data *in)
+{
+	memset(ce, 0, sizeof(*ce));
+	if (in->auto_reset > 1 || in->signaled > 1)
+		return -EINVAL;
+	ce->id = in->event_id;
+	ce->type = in->type;
+	ce->auto_reset = in->auto_reset;
+	ce->signaled = in->signaled;
+	if (ce->type == KFD_EVENT_TYPE_MEMORY)
+		ce->memory_exception = in->memory_exception_data;
+	else if (ce->type == KFD_EVENT_TYPE_HW_EXCEPTION)
+		ce->hw_exception = in->hw_exception_data;
+	return 0;
+}
+
+/**
+ * kfd_criu_v1_checkpoint_events - write all events of a process
+ * @p: the process; its queues are off the hardware
+ * @priv: private data
+ * @offset: where in it; moves on
+ * @size: of the private data
+ *
+ * The signal page is said with the first event.
+ *
+ * Return: 0; -EINVAL if events came meanwhile and do not fit; -EFAULT, -ENOMEM.
+ */
+int kfd_criu_v1_checkpoint_events(struct kfd_process *p, u8 __user *priv,
+				  u64 *offset, u64 size)
+{
+	struct kfd_criu_event_priv_data record;
+	struct kfd_criu_event *events;
+	u32 i, n;
+	int r;
+
+	r = kfd_criu_event_save(p, &events, &n);
+	if (r)
+		return r;
+	if (*offset > size || (size - *offset) / sizeof(record) < n)
+		r = -EINVAL;
+	for (i = 0; !r && i < n; i++) {
+		write_event(&record, &events[i]);
+		if (i == 0 && p->signal_page)
+			record.user_handle = p->signal_handle;
+		if (copy_to_user(priv + *offset, &record, sizeof(record)))
+			r = -EFAULT;
+		*offset += sizeof(record);
+	}
+	kvfree(events);
+	return r;
+}
+
+/**
+ * kfd_criu_v1_restore_event - make the event that a record describes
+ * @p: process being restored; its BOs are there
+ * @priv: private data
+ * @offset: of the record in it; moves on
+ * @size: of the private data
+ *
+ * Return: 0, or as kfd_kmap_event_page() and kfd_criu_event_restore().
+ */
+int kfd_criu_v1_restore_event(struct kfd_process *p, const u8 __user *priv,
+			      u64 *offset, u64 size)
+{
+	struct kfd_criu_event_priv_data record;
+	struct kfd_criu_event ce;
+	int r;
+
+	if (*offset > size || size - *offset < sizeof(record))
+		return -EINVAL;
+	if (copy_from_user(&record, priv + *offset, sizeof(record)))
+		return -EFAULT;
+	*offset += sizeof(record);
+	r = read_event(&ce, &record);
+	if (!r && record.user_handle)
+		r = kfd_kmap_event_page(p, record.user_handle);
+	return r ? r : kfd_criu_event_restore(p, &ce);
+}

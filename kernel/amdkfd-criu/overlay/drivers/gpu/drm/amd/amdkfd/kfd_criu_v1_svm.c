@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Copyright (c) 2026 The amdkfd-criu authors
+ *
+ * SVM ranges in the private data of the released ABI, version 1; see
+ * kfd_criu_v1_queue.c.
+ *
+ * Locks: the callers hold p->mutex.
+ */
+#include <linux/math64.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+#include "kfd_criu.h"
+#include "kfd_priv.h"
+
+/* Of each range: locations, flags and granularity, then access for each device. */
+#define SVM_COMMON_ATTRS 4
+
+static u32 svm_attrs(const struct kfd_process *p)
+{
+	return SVM_COMMON_ATTRS + p->n_pdds;
+}
+
+/**
+ * kfd_criu_v1_svm_size - bytes of the record of an SVM range
+ * @p: the process
+ */
+u64 kfd_criu_v1_svm_size(const struct kfd_process *p)
+{
+	return struct_size_t(struct kfd_criu_svm_range_priv_data, attrs,
+			     svm_attrs(p));
+}
+
+static u32 access_type(u8 access)
+{
+	if (access == KFD_CRIU_SVM_ACCESS)
+		return KFD_IOCTL_SVM_ATTR_ACCESS;
+	if (access == KFD_CRIU_SVM_IN_PLACE)
+		return KFD_IOCTL_SVM_ATTR_ACCESS_IN_PLACE;
+	return KFD_IOCTL_SVM_ATTR_NO_ACCESS;
+}
+
+static void write_svm(const struct kfd_process *p,
+		      struct kfd_criu_svm_range_priv_data *out,
+		      const struct kfd_criu_svm *cs)
+{
+	struct kfd_ioctl_svm_attribute *attr = out->attrs;
+	unsigned int i;
+
+	out->object_type = KFD_CRIU_OBJECT_TYPE_SVM_RANGE;
+	out->start_addr = cs->start;
+	out->size = cs->npages;
+	attr[0].type = KFD_IOCTL_SVM_ATTR_PREFERRED_LOC;
+	attr[0].value = cs->preferred_loc;
+	attr[1].type = KFD_IOCTL_SVM_ATTR_PREFETCH_LOC;
+	attr[1].value = cs->prefetch_loc;
+	attr[2].type = KFD_IOCTL_SVM_ATTR_SET_FLAGS;
+	attr[2].value = cs->flags;
+	attr[3].type = KFD_IOCTL_SVM_ATTR_GRANULARITY;
+	attr[3].value = cs->granularity;
+	attr += SVM_COMMON_ATTRS;
+	for (i = 0; i < p->n_pdds; i++) {
+		attr[i].type = access_type(cs->access[i]);
+		attr[i].value = p->pdds[i]->user_gpu_id;
+	}
+}
+
+static int read_access(struct kfd_process *p,
+		       const struct kfd_ioctl_svm_attribute *attr,
+		       enum kfd_criu_svm_access access, struct kfd_criu_svm *cs)
+{
+	int i = kfd_process_gpuidx_from_gpuid(p, attr->value);
+
+	if (i < 0)
+		return -EINVAL;
+	cs->access[i] = access;
+	return 0;
+}
+
+static int read_attribute(struct kfd_process *p,
+			  const struct kfd_ioctl_svm_attribute *attr,
+			  struct kfd_criu_svm *cs)
+{
+	switch (attr->type) {
+	case KFD_IOCTL_SVM_ATTR_PREFERRED_LOC:
+		cs->preferred_loc = attr->value;
+		return 0;
+	case KFD_IOCTL_SVM_ATTR_PREFETCH_LOC:
+		cs->prefetch_loc = attr->value;
+		return 0;
+	case KFD_IOCTL_SVM_ATTR_SET_FLAGS:
+		cs->flags = attr->value;
+		return 0;
+	case KFD_IOCTL_SVM_ATTR_GRANULARITY:
+		cs->granularity = attr->value;
+		return 0;
+	case KFD_IOCTL_SVM_ATTR_ACCESS:
+		return read_access(p, attr, KFD_CRIU_SVM_ACCESS, cs);
+	case KFD_IOCTL_SVM_ATTR_ACCESS_IN_PLACE:
+		return read_access(p, attr, KFD_CRIU_SVM_IN_PLACE, cs);
+	case KFD_IOCTL_SVM_ATTR_NO_ACCESS:
+		return read_access(p, attr, KFD_CRIU_SVM_NO_ACCESS, cs);
+	default:
+		return -EINVAL;
+	}
+}
+
+static int read_svm(struct kfd_process *p, struct kfd_criu_svm *cs,
+		    const struct kfd_criu_svm_range_priv_data *in)
+{
+	u32 i;
+
+	memset(cs, 0, sizeof(*cs));
+	cs->start = in->start_addr;
+	cs->npages = in->size;
+	cs->preferred_loc = KFD_IOCTL_SVM_LOCATION_UNDEFINED;
+	cs->prefetch_loc = KFD_IOCTL_SVM_LOCATION_UNDEFINED;
+	for (i = 0; i < svm_attrs(p); i++) {
+		int r = read_attribute(p, &in->attrs[i], cs);
+
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+/**
+ * kfd_criu_v1_checkpoint_svm - write all SVM ranges of a process
+ * @p: the process
+ * @priv: private data
+ * @offset: where in it; moves on
+ * @size: of the private data; the ranges come last and fill it
+ *
+ * Return: 0; -EINVAL if the ranges do not fill it: there are more or less of them,
+ * or of what came before, than when room was made; -EFAULT, -ENOMEM.
+ */
+int kfd_criu_v1_checkpoint_svm(struct kfd_process *p, u8 __user *priv,
+			       u64 *offset, u64 size)
+{
+	const u64 bytes = kfd_criu_v1_svm_size(p);
+	const u64 count = div64_u64(size - *offset, bytes);
+	struct kfd_criu_svm_range_priv_data *record;
+	struct kfd_criu_svm *ranges;
+	u32 i;
+	int r;
+
+	if (*offset > size || count > U32_MAX || count * bytes != size - *offset)
+		return -EINVAL;
+	r = kfd_criu_svm_save(p, &ranges, count);
+	if (r)
+		return r == -EAGAIN ? -EINVAL : r;
+	record = kzalloc(bytes, GFP_KERNEL);
+	if (!record)
+		r = -ENOMEM;
+	for (i = 0; !r && i < count; i++) {
+		write_svm(p, record, &ranges[i]);
+		if (copy_to_user(priv + *offset, record, bytes))
+			r = -EFAULT;
+		*offset += bytes;
+	}
+	kfree(record);
+	kvfree(ranges);
+	return r;
+}
+
+/**
+ * kfd_criu_v1_stage_svm - remember the SVM range that a record describes
+ * @p: process being restored
+ * @priv: private data
+ * @offset: of the record in it; moves on
+ * @size: of the private data
+ *
+ * Return: 0; -EINVAL for what no range can be; -EFAULT, -ENOMEM.
+ */
+int kfd_criu_v1_stage_svm(struct kfd_process *p, const u8 __user *priv,
+			  u64 *offset, u64 size)
+{
+	const u64 bytes = kfd_criu_v1_svm_size(p);
+	struct kfd_criu_svm_range_priv_data *record;
+	struct kfd_criu_svm cs;
+	int r = -EFAULT;
+
+	if (*offset > size || size - *offset < bytes)
+		return -EINVAL;
+	record = kmalloc(bytes, GFP_KERNEL);
+	if (!record)
+		return -ENOMEM;
+	if (!copy_from_user(record, priv + *offset, bytes))
+		r = read_svm(p, &cs, record);
+	kfree(record);
+	*offset += bytes;
+	return r ? r : kfd_criu_svm_stage(p, &cs);
+}

@@ -15,8 +15,8 @@ using Maker = std::unique_ptr<Workload> (*)();
 
 const std::map<std::string, Maker, std::less<>>& makers() {
   static const std::map<std::string, Maker, std::less<>> table = {
-      {"aql_barrier", make_aql_barrier},     {"bo_pattern", make_bo_pattern}, {"event_signal", make_event_signal},
-      {"queue_counter", make_queue_counter}, {"sdma_chain", make_sdma_chain},
+      {"aql_barrier", make_aql_barrier},   {"bo_pattern", make_bo_pattern},       {"event_pending", make_event_pending},
+      {"event_signal", make_event_signal}, {"queue_counter", make_queue_counter}, {"sdma_chain", make_sdma_chain},
   };
   return table;
 }

@@ -27,6 +27,9 @@ class Workload {
   // After the last stage: everything that should have happened has, and nothing else.
   virtual base::Status verify() = 0;
 
+  // Threads that wait between two stages; a process made by fork() would not have them.
+  [[nodiscard]] virtual bool has_threads() const { return false; }
+
   // How long one step may wait for the device.
   void set_limit(Duration limit) { limit_ = limit; }
 

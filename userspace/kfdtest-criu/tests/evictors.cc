@@ -60,9 +60,6 @@ class NewQueueEvictor final : public Evictor {
 // The checkpoint's first step.
 class CriuEvictor final : public Evictor {
  public:
-  [[nodiscard]] std::string not_applicable(const Gpu& gpu, QueueKind /*kind*/) const override {
-    return gpu.generation.saves_waves ? "" : "amdkfd cannot checkpoint a chip that does not save waves";
-  }
   base::Status prepare(const Gpu& gpu) override {
     gpu_ = &gpu;
     ASSIGN_OR_RETURN(SmiEvents events, SmiEvents::open(gpu, {SmiKind::kQueueEviction}));

@@ -28,6 +28,7 @@
 #include "kfdtest-criu/harness/workload.h"
 #include "kfdtest-criu/tests/debugger_scenarios.h"
 #include "kfdtest-criu/tests/injection_scenarios.h"
+#include "kfdtest-criu/tests/restore_scenarios.h"
 #include "kfdtest-criu/tests/stage.h"
 
 extern char** environ;
@@ -314,7 +315,9 @@ struct Pipe {
 
 base::Status run_scenario(std::string_view name) {
   const auto found = std::ranges::find(kScenarios, name, &std::pair<std::string_view, Scenario>::first);
-  return found == std::end(kScenarios) ? run_injection(name) : found->second();
+  if (found != std::end(kScenarios)) return found->second();
+  if (auto restored = run_restore_scenario(name); restored.has_value()) return std::move(*restored);
+  return run_injection(name);
 }
 
 base::Status spawn_scenario(std::string_view name) {

@@ -2,7 +2,8 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // A thread sleeps in KFD's WAIT_EVENTS; SDMA, PM4 and AQL in turn wake it through mailbox and interrupt. Between two
-// stages the thread is asleep and the signalling packet is pending behind a gate.
+// stages the thread is asleep and the signalling packet is pending behind a gate. As "event_pending" without the
+// thread.
 #include <algorithm>
 #include <future>
 #include <optional>
@@ -19,12 +20,14 @@ constexpr std::uint32_t kOpen = 1;
 
 class EventSignal : public Workload {
  public:
+  explicit EventSignal(bool sleeps) : sleeps_(sleeps) {}
   ~EventSignal() override {
     // The sleeper is joined by its future; wake it, whatever the device did.
     if (sleeper_.valid() && event_.has_value()) (void)event_->set();
   }
 
-  [[nodiscard]] std::string_view name() const override { return "event_signal"; }
+  [[nodiscard]] std::string_view name() const override { return sleeps_ ? "event_signal" : "event_pending"; }
+  [[nodiscard]] bool has_threads() const override { return sleeps_; }
   [[nodiscard]] unsigned stages() const override { return kSignallers; }
 
   base::Status setup(const Gpu& gpu) override {
@@ -45,7 +48,7 @@ class EventSignal : public Workload {
   base::Status advance(unsigned stage) override {
     if (stage > 0) TRY(open_and_join(stage - 1));
     pending_ = stage;
-    sleeper_ = std::async(std::launch::async, [this] { return event_->wait(limit()); });
+    if (sleeps_) sleeper_ = std::async(std::launch::async, [this] { return event_->wait(limit()); });
     return submit(stage);
   }
 
@@ -72,17 +75,24 @@ class EventSignal : public Workload {
 
   base::Status open_and_join(unsigned stage) {
     if (pending_ != stage) return base::Error(EINVAL, "signaller " + std::to_string(stage) + " was never pending");
-    if (sleeper_.wait_for(std::chrono::seconds(0)) == std::future_status::ready)
-      return base::Error(EIO, "the event was signaled behind a closed gate");
+    ASSIGN_OR_RETURN(const bool early, signaled_already());
+    if (early) return base::Error(EIO, "the event was signaled behind a closed gate");
     if (stage == kByAql)
       aql_gate_->store(0);
     else
       words_->store32(gate_offset(stage), kOpen);
-    ASSIGN_OR_RETURN(const WaitOutcome outcome, sleeper_.get());
+    ASSIGN_OR_RETURN(const WaitOutcome outcome, sleeps_ ? sleeper_.get() : event_->wait(limit()));
     if (outcome == WaitOutcome::kSignaled) return {};
     return base::Error(ETIME, "no event of signaller " + std::to_string(stage));
   }
 
+  base::Result<bool> signaled_already() {
+    if (sleeps_) return sleeper_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+    ASSIGN_OR_RETURN(const WaitOutcome outcome, event_->wait(std::chrono::milliseconds(0)));
+    return outcome == WaitOutcome::kSignaled;
+  }
+
+  bool sleeps_;  // a thread waits all the time
   std::optional<KfdEvent> event_;
   std::optional<GpuMemory> words_;
   std::optional<RingQueue> sdma_;
@@ -96,6 +106,7 @@ class EventSignal : public Workload {
 
 }  // namespace
 
-std::unique_ptr<Workload> make_event_signal() { return std::make_unique<EventSignal>(); }
+std::unique_ptr<Workload> make_event_signal() { return std::make_unique<EventSignal>(true); }
+std::unique_ptr<Workload> make_event_pending() { return std::make_unique<EventSignal>(false); }
 
 }  // namespace kfdtest

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// An image is in memory only: what the kernel says, the contents of BOs, and where they were mapped.
+#include "kfdtest-criu/harness/successor.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/mapping.h"
+#include "base/unique_fd.h"
+#include "kfd/kfd.h"
+#include "kfdtest-criu/harness/kfd_driver.h"
+
+namespace kfdtest {
+namespace {
+
+constexpr const char* kKfdPath = "/dev/kfd";
+constexpr std::string_view kRenderPrefix = "/dev/dri/renderD";
+// KFD's mmap offsets (amdkfd/kfd_priv.h, KFD_MMAP_GPU_ID): bits 61 to 46.
+constexpr unsigned kGpuIdShift = 46;
+constexpr std::uint64_t kGpuIdMask = std::uint64_t{0xffff} << kGpuIdShift;
+
+// A mapping of a GPU's memory or doorbells in this process.
+struct GpuMapping {
+  std::uint64_t start = 0;
+  std::size_t size = 0;
+  std::uint64_t offset = 0;
+  int protection = 0;
+  std::string path;
+};
+
+struct Image {
+  kfd::ProcessInfo info;
+  kfd::Checkpoint checkpoint;
+  std::vector<std::vector<std::byte>> contents;  // of the BOs; empty: it has none
+  std::vector<GpuMapping> mappings;
+  std::size_t turned = 0;  // of the GPUs it is of
+};
+
+// A line of /proc/PID/maps, if it is of a GPU.
+std::optional<GpuMapping> parse_mapping(const std::string& line) {
+  std::uint64_t end = 0;
+  std::array<char, 5> flags{};
+  int path_at = 0;
+  GpuMapping mapping;
+  if (std::sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*s %*s %n", &mapping.start, &end,
+                  flags.data(), &mapping.offset, &path_at) != 4)
+    return std::nullopt;
+  mapping.path = line.substr(static_cast<std::size_t>(path_at));
+  if (mapping.path != kKfdPath && !mapping.path.starts_with(kRenderPrefix)) return std::nullopt;
+  mapping.size = end - mapping.start;
+  if (flags[0] == 'r') mapping.protection |= PROT_READ;
+  if (flags[1] == 'w') mapping.protection |= PROT_WRITE;
+  return mapping;
+}
+
+std::vector<GpuMapping> own_gpu_mappings() {
+  std::vector<GpuMapping> mappings;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);)
+    if (auto mapping = parse_mapping(line); mapping.has_value()) mappings.push_back(std::move(*mapping));
+  return mappings;
+}
+
+base::Result<Image> take_image(kfd::RealKfd& kfd, int fd) {
+  Image image;
+  ASSIGN_OR_RETURN(image.info, kfd.process_info(fd));
+  ASSIGN_OR_RETURN(image.checkpoint, kfd.checkpoint(fd, image.info));
+  for (const kfd::CheckpointedBo& each : image.checkpoint.bos) {
+    image.contents.emplace_back();
+    if (!each.dmabuf.valid()) continue;
+    ASSIGN_OR_RETURN(const base::Mapping bytes,
+                     base::Mapping::shared(each.dmabuf.get(), each.bo.size, 0, "reading a buffer"));
+    image.contents.back().assign(bytes.bytes().begin(), bytes.bytes().end());
+  }
+  image.mappings = own_gpu_mappings();
+  return image;
+}
+
+// The file gets the number that another one has.
+base::Status reopen(const std::string& path, int number) {
+  const base::UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!file.valid()) return base::Error::from_errno(errno, path);
+  if (::dup3(file.get(), number, O_CLOEXEC) < 0) return base::Error::from_errno(errno, "dup3");
+  return {};
+}
+
+// The GPU of this machine that GPU `i` of the session is after `turned` turns.
+const Gpu& in_place_of(const Session& session, std::size_t i, std::size_t turned) {
+  return session.gpus()[(i + turned) % session.gpus().size()];
+}
+
+// What fork() left of the predecessor's GPU goes, and its process with it.
+base::Status part_from(pid_t predecessor, const Image& image, const Session& session, std::size_t turned) {
+  for (const GpuMapping& each : image.mappings)
+    if (::mmap(reinterpret_cast<void*>(each.start), each.size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+               0) == MAP_FAILED)
+      return base::Error::from_errno(errno, "unmapping the predecessor's memory");
+  const std::vector<Gpu>& gpus = session.gpus();
+  KfdDriver& driver = ioctls_of(gpus.front());
+  TRY(reopen(kKfdPath, driver.client().fd()));
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    const Gpu& now = in_place_of(session, i, turned);
+    TRY(reopen(std::string(kRenderPrefix) + std::to_string(now.render_minor), driver.render_fd(gpus[i])));
+  }
+  const std::string entry = "/sys/class/kfd/kfd/proc/" + std::to_string(predecessor);
+  if (!wait_until([&] { return !std::filesystem::exists(entry); }))
+    return base::Error(ETIME, "the predecessor keeps its GPUs");
+  return {};
+}
+
+kfd::RestoreRequest request_for(const Image& image, const Session& session, std::size_t turned) {
+  const std::vector<Gpu>& gpus = session.gpus();
+  kfd::RestoreRequest request;
+  for (std::size_t i = 0; i < gpus.size(); ++i)
+    request.devices.push_back({.user_id = gpus[i].gpu_id,
+                               .actual_id = in_place_of(session, i, turned).gpu_id,
+                               .drm_fd = ioctls_of(gpus[i]).render_fd(gpus[i])});
+  for (const kfd::CheckpointedBo& each : image.checkpoint.bos) request.bos.push_back(each.bo);
+  request.priv_data = image.checkpoint.priv_data;
+  request.num_objects = image.info.num_objects;
+  return request;
+}
+
+base::Status write_contents(const Image& image, const std::vector<kfd::RestoredBo>& restored) {
+  for (std::size_t i = 0; i < restored.size(); ++i) {
+    const std::vector<std::byte>& contents = image.contents[i];
+    if (contents.empty()) continue;
+    ASSIGN_OR_RETURN(const base::Mapping bytes,
+                     base::Mapping::shared(restored[i].dmabuf.get(), contents.size(), 0, "writing a buffer"));
+    std::memcpy(bytes.data(), contents.data(), contents.size());
+  }
+  return {};
+}
+
+// Where a mapping's memory is now: file and offset; -1: nobody knows.
+std::pair<int, std::uint64_t> place_of(const GpuMapping& mapping, const Image& image,
+                                       const std::vector<kfd::RestoredBo>& restored, const Session& session,
+                                       std::size_t turned) {
+  const std::vector<Gpu>& gpus = session.gpus();
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    KfdDriver& driver = ioctls_of(gpus[i]);
+    const Gpu& was = in_place_of(session, i, image.turned);
+    // The kernel wants the id that the GPU has on this machine.
+    const std::uint64_t id = in_place_of(session, i, turned).gpu_id;
+    if (mapping.path == kKfdPath && (mapping.offset & kGpuIdMask) == std::uint64_t{was.gpu_id} << kGpuIdShift)
+      return {driver.client().fd(), (mapping.offset & ~kGpuIdMask) | id << kGpuIdShift};
+    if (mapping.path != std::string(kRenderPrefix) + std::to_string(was.render_minor)) continue;
+    for (std::size_t bo = 0; bo < restored.size(); ++bo) {
+      const kfd::Bo& each = image.checkpoint.bos[bo].bo;
+      if (each.user_gpu_id == gpus[i].gpu_id && each.mmap_offset == mapping.offset)
+        return {driver.render_fd(gpus[i]), restored[bo].mmap_offset};
+    }
+  }
+  return {-1, 0};
+}
+
+base::Status map_again(const Image& image, const std::vector<kfd::RestoredBo>& restored, const Session& session,
+                       std::size_t turned) {
+  for (const GpuMapping& each : image.mappings) {
+    const auto [file, offset] = place_of(each, image, restored, session, turned);
+    if (file < 0) return base::Error(ENOENT, "nobody knows the mapping of " + each.path);
+    if (::mmap(reinterpret_cast<void*>(each.start), each.size, each.protection, MAP_SHARED | MAP_FIXED, file,
+               static_cast<off_t>(offset)) == MAP_FAILED)
+      return base::Error::from_errno(errno, "mapping " + each.path + " again");
+  }
+  return {};
+}
+
+base::Status take_over(pid_t predecessor, const Image& image, const Session& session, std::size_t turned) {
+  TRY(part_from(predecessor, image, session, turned));
+  kfd::RealKfd kfd;
+  const int fd = ioctls_of(session.gpus().front()).client().fd();
+  ASSIGN_OR_RETURN(const std::vector<kfd::RestoredBo> restored, kfd.restore(fd, request_for(image, session, turned)));
+  TRY(write_contents(image, restored));
+  TRY(map_again(image, restored, session, turned));
+  return kfd.resume(fd, ::getpid());
+}
+
+[[noreturn]] void end(const base::Status& status, int done) {
+  if (!status.ok()) std::fprintf(stderr, "%s\n", status.error().message().c_str());
+  const char mark = '!';
+  const bool told = status.ok() && ::write(done, &mark, sizeof(mark)) == sizeof(mark);
+  ::_exit(told ? EXIT_SUCCESS : EXIT_FAILURE);
+}
+
+// Until there is no child left, adopted ones included. Whether all ended well.
+bool wait_for_all() {
+  bool good = true;
+  for (;;) {
+    int status = 0;
+    if (::waitpid(-1, &status, 0) >= 0)
+      good = good && WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS;
+    else if (errno != EINTR)
+      return good;
+  }
+}
+
+}  // namespace
+
+base::Status SuccessorCheckpointer::between_stages(const Workload& /*workload*/, unsigned /*next_stage*/) {
+  kfd::RealKfd kfd;
+  ASSIGN_OR_RETURN(Image image, take_image(kfd, ioctls_of(session_->gpus().front()).client().fd()));
+  image.turned = turned_;
+  const pid_t self = ::getpid();
+  const pid_t successor = ::fork();
+  if (successor < 0) return base::Error::from_errno(errno, "fork");
+  if (successor > 0) ::_exit(EXIT_SUCCESS);
+  if (order_ == GpuOrder::kRotated) ++turned_;
+  return take_over(self, image, *session_, turned_);
+}
+
+base::Status run_with_successors(const std::function<base::Status()>& program) {
+  if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return base::Error::from_errno(errno, "becoming a subreaper");
+  int ends[2] = {-1, -1};
+  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return base::Error::from_errno(errno, "pipe");
+  const base::UniqueFd from(ends[0]);
+  base::UniqueFd to(ends[1]);
+  const pid_t first = ::fork();
+  if (first < 0) return base::Error::from_errno(errno, "fork");
+  if (first == 0) end(program(), to.get());
+  to.reset();
+  const bool good = wait_for_all();
+  char mark = 0;
+  const bool told = ::read(from.get(), &mark, sizeof(mark)) == sizeof(mark);
+  return good && told ? base::Status() : base::Error(EIO, "a process of the chain failed; see its message above");
+}
+
+}  // namespace kfdtest

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// Checkpoint and restore by the raw ioctls of the released ABI, without CRIU: the process makes a checkpoint of itself
+// and a successor by fork(), which has its memory and the numbers of its files but nothing of the GPU; then it ends,
+// and the successor restores what the GPU had. So a workload goes on in another process without knowing it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+#include "kfdtest-criu/harness/workload.h"
+
+namespace kfdtest {
+
+// Which GPU becomes which.
+enum class GpuOrder : std::uint8_t { kSame, kRotated };
+
+class SuccessorCheckpointer : public Checkpointer {
+ public:
+  // The session of DriverKind::kIoctls outlives this.
+  SuccessorCheckpointer(const Session& session, GpuOrder order) : session_(&session), order_(order) {}
+  // Returns in the successor; an error, in whichever process it happened.
+  base::Status between_stages(const Workload& workload, unsigned next_stage) override;
+
+ private:
+  const Session* session_;
+  GpuOrder order_;
+  std::size_t turned_ = 0;  // GPU i of the session is now GPU i + turned_ of the machine
+};
+
+// Runs `program` in a child process and waits for that and all of its successors; the error is the first one's.
+base::Status run_with_successors(const std::function<base::Status()>& program);
+
+}  // namespace kfdtest

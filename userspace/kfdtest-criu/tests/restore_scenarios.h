@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// Scenarios "restore/WORKLOAD/ORDER": the workload, checkpointed and restored before each of its stages.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "kfdtest-criu/harness/successor.h"
+
+namespace kfdtest {
+
+[[nodiscard]] std::string restore_scenario(std::string_view workload, GpuOrder order);
+// Nothing: the name is of no such scenario.
+std::optional<base::Status> run_restore_scenario(std::string_view name);
+
+}  // namespace kfdtest

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// Every workload without threads restored in a fresh process before each stage, by the raw ioctls: on the GPUs it had,
+// and on others.
+#include "kfdtest-criu/env/test_listener.h"
+#include "kfdtest-criu/tests/restore_scenarios.h"
+#include "kfdtest-criu/tests/scenarios.h"
+
+namespace kfdtest {
+namespace {
+
+class RestoreTest : public GpuTest, public testing::WithParamInterface<std::string> {};
+
+TEST_P(RestoreTest, goes_on_in_a_fresh_process) {
+  EXPECT_OK(spawn_scenario(restore_scenario(GetParam(), GpuOrder::kSame)));
+}
+
+TEST_P(RestoreTest, goes_on_with_each_gpu_in_the_place_of_another) {
+  if (test_gpus().size() < 2) GTEST_SKIP() << "there is one GPU";
+  EXPECT_OK(spawn_scenario(restore_scenario(GetParam(), GpuOrder::kRotated)));
+}
+
+std::vector<std::string> without_threads() {
+  std::vector<std::string> names = workload_names();
+  std::erase_if(names, [](const std::string& name) { return make_workload(name)->has_threads(); });
+  return names;
+}
+
+std::string own_name(const testing::TestParamInfo<std::string>& workload) { return workload.param; }
+INSTANTIATE_TEST_SUITE_P(all, RestoreTest, testing::ValuesIn(without_threads()), own_name);
+
+}  // namespace
+}  // namespace kfdtest

@@ -59,6 +59,8 @@ const char* name(std::uint32_t opcode) {
       return "MES_RESUME";
     case VASIC_CMD_MES_RESET_QUEUE:
       return "MES_RESET_QUEUE";
+    case VASIC_CMD_HQD_PREPARE:
+      return "HQD_PREPARE";
     default:
       return "UNKNOWN";
   }
@@ -309,6 +311,7 @@ Device::Outcome Device::execute(const vasic_command& command) {
     case VASIC_CMD_HQD_LOAD:
     case VASIC_CMD_HQD_UNLOAD:
     case VASIC_CMD_HQD_QUERY:
+    case VASIC_CMD_HQD_PREPARE:
       return command_hqd(command);
     case VASIC_CMD_REG_WRITE:
       return command_reg_write(command);
@@ -397,9 +400,17 @@ Device::Outcome Device::command_hqd(const vasic_command& command) {
     return {VASIC_OK, "", {state->occupied ? 1u : 0u, state->pq_base}};
   }
   if (command.arg[6] > VASIC_HQD_BY_VALUE) return {VASIC_EINVAL, "flags"};
-  const auto done = command.opcode == VASIC_CMD_HQD_LOAD ? load_hqd(*slot, command) : unload_hqd(*slot, command);
+  const auto done = command.opcode == VASIC_CMD_HQD_LOAD      ? load_hqd(*slot, command)
+                    : command.opcode == VASIC_CMD_HQD_PREPARE ? prepare_hqd(*slot, command)
+                                                              : unload_hqd(*slot, command);
   if (!done.ok()) return {status_of(done.error()), done.error().message()};
   return {};
+}
+
+base::Status Device::prepare_hqd(const HqdSlot& slot, const vasic_command& command) {
+  if (command.arg[6] == VASIC_HQD_BY_VALUE) return engines_->prepare_hqd_value(slot, slot_.region.mqd());
+  if (command.arg[1] % kMqdAlign != 0) return base::Error(EINVAL, "mqd");
+  return engines_->prepare_hqd(slot, command.arg[1]);
 }
 
 base::Status Device::load_hqd(const HqdSlot& slot, const vasic_command& command) {

@@ -131,6 +131,7 @@ class Device {
   Outcome command_ring_load(const vasic_command& command);
   Outcome command_ring_unload(const vasic_command& command);
   Outcome command_hqd(const vasic_command& command);
+  base::Status prepare_hqd(const HqdSlot& slot, const vasic_command& command);
   base::Status load_hqd(const HqdSlot& slot, const vasic_command& command);
   base::Status unload_hqd(const HqdSlot& slot, const vasic_command& command);
   Outcome command_mes(const vasic_command& command);

@@ -52,7 +52,7 @@ TEST_F(DeviceTest, a_command_is_answered_once_per_sequence_number) {
 }
 
 TEST_F(DeviceTest, unknown_opcodes_are_enosys) {
-  EXPECT_EQ(status(VASIC_CMD_MES_RESET_QUEUE + 1), VASIC_ENOSYS);
+  EXPECT_EQ(status(VASIC_CMD_HQD_PREPARE + 1), VASIC_ENOSYS);
   EXPECT_EQ(status(0xffffffff), VASIC_ENOSYS);
 }
 
@@ -71,8 +71,8 @@ TEST_F(DeviceTest, reset_with_another_abi_version_is_refused_and_names_ours) {
 }
 
 TEST_F(DeviceTest, rings_and_queues_need_the_memory_layout_first) {
-  for (const std::uint32_t opcode :
-       {VASIC_CMD_RING_LOAD, VASIC_CMD_RING_UNLOAD, VASIC_CMD_HQD_LOAD, VASIC_CMD_HQD_UNLOAD, VASIC_CMD_HQD_QUERY})
+  for (const std::uint32_t opcode : {VASIC_CMD_RING_LOAD, VASIC_CMD_RING_UNLOAD, VASIC_CMD_HQD_LOAD,
+                                     VASIC_CMD_HQD_UNLOAD, VASIC_CMD_HQD_QUERY, VASIC_CMD_HQD_PREPARE})
     EXPECT_EQ(status(opcode), VASIC_ESTATE) << opcode;
   EXPECT_TRUE(script.calls.empty());
 }
@@ -135,6 +135,9 @@ TEST_F(StartedDeviceTest, an_hqd_reaches_the_engines_as_told) {
   EXPECT_EQ(script.slot.slot, 3u);
   EXPECT_EQ(script.mqd, 0x8000001000u);
   EXPECT_EQ(script.vmid, 9u);
+  ASSERT_EQ(status(VASIC_CMD_HQD_PREPARE, {VASIC_QUEUE_COMPUTE, 0x8000002000, 5, 1}), VASIC_OK);
+  EXPECT_EQ(script.calls.back(), "prepare_hqd");
+  EXPECT_EQ(script.mqd, 0x8000002000u);
   ASSERT_EQ(status(VASIC_CMD_HQD_UNLOAD, {VASIC_QUEUE_SDMA, 0, 1, 2, 0, 2}), VASIC_OK);
   EXPECT_EQ(script.slot.kind, QueueKind::kSdma);
   EXPECT_EQ(script.mode, UnloadMode::kReset);
@@ -161,6 +164,7 @@ TEST_F(StartedDeviceTest, hostile_hqd_arguments_do_not_reach_the_engines) {
     EXPECT_EQ(status(VASIC_CMD_HQD_LOAD, args), VASIC_EINVAL);
     EXPECT_EQ(status(VASIC_CMD_HQD_UNLOAD, args), VASIC_EINVAL);
     EXPECT_EQ(status(VASIC_CMD_HQD_QUERY, args), VASIC_EINVAL);
+    EXPECT_EQ(status(VASIC_CMD_HQD_PREPARE, args), VASIC_EINVAL);
   }
   EXPECT_EQ(status(VASIC_CMD_HQD_LOAD, {VASIC_QUEUE_COMPUTE, 2, 0, 0, 0, 0}), VASIC_EINVAL) << "MQD alignment";
   EXPECT_EQ(status(VASIC_CMD_HQD_LOAD, {VASIC_QUEUE_COMPUTE, 0, 0, 0, 0, 16}), VASIC_EINVAL) << "VMID";
@@ -280,6 +284,9 @@ TEST_F(StartedDeviceTest, a_descriptor_without_an_address_goes_by_value) {
   auto* const shared = reinterpret_cast<std::uint32_t*>(guest.region().bytes().data() + VASIC_OFF_MQD);
   shared[0] = 0x11;
   shared[127] = 0x22;
+  EXPECT_EQ(status(VASIC_CMD_HQD_PREPARE, {VASIC_QUEUE_SDMA, 0, 1, 1, 0, 0, VASIC_HQD_BY_VALUE}), VASIC_OK);
+  EXPECT_EQ(script.mqd_words.at(127), 0x22u);
+  script.mqd_words.clear();
   EXPECT_EQ(status(VASIC_CMD_HQD_LOAD, {VASIC_QUEUE_SDMA, 0, 1, 1, 0, 0, VASIC_HQD_BY_VALUE}), VASIC_OK);
   EXPECT_EQ(script.mqd_words.at(0), 0x11u);
   EXPECT_EQ(script.mqd_words.at(127), 0x22u);

@@ -54,7 +54,7 @@
 #define VASIC_OFF_HOST		0x002000	/* H: struct vasic_host_words */
 #define VASIC_OFF_COMMAND	0x003000	/* G: struct vasic_command */
 #define VASIC_OFF_REPLY		0x004000	/* H: struct vasic_reply */
-/* G before HQD_LOAD, H before the reply of HQD_UNLOAD: the MQD of a queue that
+/* G before HQD_LOAD and HQD_PREPARE, H before the reply of HQD_UNLOAD: the MQD of a queue that
  * is loaded by value, see VASIC_HQD_BY_VALUE.
  */
 #define VASIC_OFF_MQD		0x005000
@@ -295,7 +295,7 @@ enum vasic_unload_mode {
 	VASIC_UNLOAD_RESET = 2,	/* at once, nothing is saved; ends a hang too */
 };
 
-/* arg[6] of HQD_LOAD and HQD_UNLOAD: the MQD has no GPU address (an SDMA MQD
+/* arg[6] of HQD_LOAD, HQD_PREPARE and HQD_UNLOAD: the MQD has no GPU address (an SDMA MQD
  * without the hardware scheduler); it is exchanged through VASIC_OFF_MQD.
  */
 #define VASIC_HQD_BY_VALUE	1
@@ -386,6 +386,11 @@ enum vasic_opcode {
 	VASIC_CMD_MES_RESUME = 13,
 	/* Unmap without saving; ends a hang. arg[0]: doorbell dword index. */
 	VASIC_CMD_MES_RESET_QUEUE = 14,
+	/* Empty the doorbell of a queue that is to be loaded. Arguments as
+	 * HQD_LOAD; not for the HIQ. Before the guest reads a write pointer that
+	 * it puts into the MQD itself: what was rung earlier is older than that.
+	 */
+	VASIC_CMD_HQD_PREPARE = 15,
 };
 
 /*

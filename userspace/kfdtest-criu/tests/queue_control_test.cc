@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 #include <set>
+#include <vector>
 
 #include "kfdtest-criu/env/test_listener.h"
 #include "kfdtest-criu/harness/kfd_driver.h"
@@ -66,6 +67,23 @@ TEST_F(QueueControlTest, percentages_are_0_to_100) {
   EXPECT_FALSE(queue.set_percentage(101).ok());
   ASSERT_OK(queue.set_percentage(1));
   EXPECT_OK(queue.wait_idle());
+}
+
+// A doorbell is a place that queues have one after the other.
+TEST_F(QueueControlTest, what_a_stopped_queue_was_told_is_not_told_to_its_successor) {
+  const std::vector<std::uint32_t> never_read(48);
+  for (const QueueKind kind : {QueueKind::kPm4, QueueKind::kSdma}) {
+    SCOPED_TRACE(name_of(kind));
+    std::uint64_t place = 0;
+    {
+      ASSERT_OK_AND_ASSIGN(RingQueue queue, RingQueue::create(gpu(), kind, {.percentage = kStopped}));
+      ASSERT_OK(queue.submit(never_read));
+      place = queue.append({}).offset;
+    }
+    ASSERT_OK_AND_ASSIGN(RingQueue queue, RingQueue::create(gpu(), kind));
+    ASSERT_EQ(queue.append({}).offset, place);
+    EXPECT_TRUE(stays([&] { return queue.idle(); }));
+  }
 }
 
 TEST_F(QueueControlTest, a_cu_mask_is_taken_and_a_bad_one_refused) {

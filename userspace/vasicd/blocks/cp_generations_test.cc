@@ -39,6 +39,21 @@ class ComputeGenerations : public ::testing::TestWithParam<unsigned> {
   FakeRig rig{GetParam()};
 };
 
+TEST_P(ComputeGenerations, a_bell_rung_before_it_was_prepared_is_not_for_this_queue) {
+  GuestQueue q = rig.make_compute(kDoorbell);
+  rig.doorbells.rung[kDoorbell] = 16;
+  ASSERT_TRUE(rig.engines->prepare_hqd(kSlot, q.mqd).ok());
+  load(q);
+  rig.run();
+  EXPECT_TRUE(rig.engines->queues().at(0).state == QueueStatus::State::kIdle);
+  Words w;
+  pm4::write_data(w, kDst, 1);
+  rig.submit(q, w);
+  rig.run();
+  EXPECT_EQ(rig.memory.get<std::uint32_t>(kDst), 1u);
+  EXPECT_EQ(rig.memory.get<std::uint32_t>(q.rptr_word), q.wptr);
+}
+
 TEST_P(ComputeGenerations, end_of_pipe_names_its_event) {
   GuestQueue q = rig.make_compute(kDoorbell);
   load(q);

@@ -33,9 +33,11 @@ class EnginesImpl final : public Engines {
 
   base::Status load_ring(const KernelRing& ring) override;
   base::Status unload_ring(RingKind kind, unsigned instance, UnloadMode mode) override;
+  base::Status prepare_hqd(const HqdSlot& slot, GpuAddr mqd) override;
   base::Status load_hqd(const HqdSlot& slot, GpuAddr mqd, unsigned vmid) override;
   base::Status unload_hqd(const HqdSlot& slot, UnloadMode mode) override;
   base::Result<HqdState> query_hqd(const HqdSlot& slot) override;
+  base::Status prepare_hqd_value(const HqdSlot& slot, packets::WordView mqd) override;
   base::Status load_hqd_value(const HqdSlot& slot, packets::WordView mqd) override;
   base::Result<packets::Words> unload_hqd_value(const HqdSlot& slot, UnloadMode mode) override;
   base::Status mes_add_queue(const MesQueue& queue) override;
@@ -71,6 +73,7 @@ class EnginesImpl final : public Engines {
   [[nodiscard]] base::Status check_free(const HqdSlot& slot) const;
   Loaded* loaded_at(const HqdSlot& slot);
   base::Status join_xcc(const HqdSlot& slot, const Mqd& mqd);
+  base::Status prepare(QueueKind kind, const Mqd& mqd);
   base::Status put(const HqdSlot& slot, const Mqd& mqd, unsigned vmid);
   base::Status check_mes() const;
 
@@ -143,6 +146,12 @@ EnginesImpl::Loaded* EnginesImpl::loaded_at(const HqdSlot& slot) {
   return it != slots_.end() && ((it->second.xccs >> xcc) & 1u) != 0 ? &it->second : nullptr;
 }
 
+base::Status EnginesImpl::prepare(QueueKind kind, const Mqd& mqd) {
+  ASSIGN_OR_RETURN(const std::uint32_t doorbell, doorbell_of(context_, kind, mqd));
+  context_.doorbells.take(doorbell);
+  return {};
+}
+
 base::Status EnginesImpl::put(const HqdSlot& slot, const Mqd& mqd, unsigned vmid) {
   ASSIGN_OR_RETURN(auto queue, load_user_queue(context_, {slot, vmid, 0}, mqd));
   const GpuAddr pq_base = queue->pq_base();
@@ -157,6 +166,13 @@ base::Status EnginesImpl::join_xcc(const HqdSlot& slot, const Mqd& mqd) {
   if (hqd.base != it->second.pq_base) return base::Error(EINVAL, "another queue is loaded on the first XCC");
   it->second.xccs |= 1u << slot.xcc;
   return {};
+}
+
+base::Status EnginesImpl::prepare_hqd(const HqdSlot& slot, GpuAddr mqd) {
+  TRY(check_slot(slot));
+  if (slot.kind == QueueKind::kHiq) return base::Error(EINVAL, "the HIQ needs no preparation");
+  ASSIGN_OR_RETURN(const Mqd place, user_mqd_at(context_, slot.kind, mqd));
+  return prepare(slot.kind, place);
 }
 
 base::Status EnginesImpl::load_hqd(const HqdSlot& slot, GpuAddr mqd, unsigned vmid) {
@@ -195,6 +211,12 @@ base::Result<HqdState> EnginesImpl::query_hqd(const HqdSlot& slot) {
   if (const Loaded* const loaded = loaded_at(slot); loaded != nullptr) return HqdState{true, loaded->pq_base};
   const auto scheduled = scheduler_.query(slot);
   return scheduled.has_value() ? HqdState{true, *scheduled} : HqdState{};
+}
+
+base::Status EnginesImpl::prepare_hqd_value(const HqdSlot& slot, packets::WordView mqd) {
+  TRY(check_slot(slot));
+  if (slot.kind != QueueKind::kSdma) return base::Error(EINVAL, "only MQDs of SDMA queues go by value");
+  return prepare(slot.kind, Mqd(mqd));
 }
 
 base::Status EnginesImpl::load_hqd_value(const HqdSlot& slot, packets::WordView mqd) {

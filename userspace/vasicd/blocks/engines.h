@@ -87,10 +87,13 @@ class Engines {
   virtual base::Status load_ring(const KernelRing& ring) = 0;
   // ETIME, and it stays loaded, if it hangs and `mode` is not kReset.
   virtual base::Status unload_ring(RingKind kind, unsigned instance, UnloadMode mode) = 0;
+  // Empties the doorbell of a queue whose write pointer is about to be read for it.
+  virtual base::Status prepare_hqd(const HqdSlot& slot, GpuAddr mqd) = 0;
   virtual base::Status load_hqd(const HqdSlot& slot, GpuAddr mqd, unsigned vmid) = 0;
   virtual base::Status unload_hqd(const HqdSlot& slot, UnloadMode mode) = 0;
   virtual base::Result<HqdState> query_hqd(const HqdSlot& slot) = 0;
   // Of an SDMA queue whose MQD has no address: it is given, and given back, as words.
+  virtual base::Status prepare_hqd_value(const HqdSlot& slot, packets::WordView mqd) = 0;
   virtual base::Status load_hqd_value(const HqdSlot& slot, packets::WordView mqd) = 0;
   virtual base::Result<packets::Words> unload_hqd_value(const HqdSlot& slot, UnloadMode mode) = 0;
 

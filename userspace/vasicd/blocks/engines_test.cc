@@ -55,6 +55,9 @@ TEST(EnginesSlots, sdma_queue_takes_its_vmid_from_the_mqd) {
 TEST(EnginesSlots, slots_outside_the_chip_are_refused) {
   FakeRig rig;
   GuestQueue q = rig.make_compute(0x404);
+  EXPECT_EQ(rig.engines->prepare_hqd({QueueKind::kCompute, 8, 0, 0}, q.mqd).error().code(), EINVAL);
+  EXPECT_EQ(rig.engines->prepare_hqd({QueueKind::kHiq, 0, 0, 0}, q.mqd).error().code(), EINVAL);
+  EXPECT_EQ(rig.engines->prepare_hqd({QueueKind::kCompute, 0, 0, 0}, 1ull << 50).error().code(), EFAULT);
   EXPECT_EQ(rig.engines->load_hqd({QueueKind::kCompute, 8, 0, 0}, q.mqd, 9).error().code(), EINVAL);
   EXPECT_EQ(rig.engines->load_hqd({QueueKind::kCompute, 0, 8, 0}, q.mqd, 9).error().code(), EINVAL);
   EXPECT_EQ(rig.engines->load_hqd({QueueKind::kCompute, 0, 0, 1}, q.mqd, 9).error().code(), EINVAL);

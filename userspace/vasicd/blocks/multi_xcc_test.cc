@@ -160,7 +160,18 @@ TEST_P(NoScheduler, sdma_queues_go_by_value) {
   EXPECT_EQ(rig.engines->unload_hqd_value(kSlot, UnloadMode::kSave).error().code(), EBUSY);
 }
 
+TEST_P(NoScheduler, a_bell_rung_before_it_was_prepared_is_not_for_this_queue) {
+  GuestQueue q = rig.make_sdma(0x404);
+  rig.doorbells.rung[0x404] = 64;
+  ASSERT_TRUE(rig.engines->prepare_hqd_value(kSlot, words_of(q)).ok());
+  ASSERT_TRUE(rig.engines->load_hqd_value(kSlot, words_of(q)).ok());
+  rig.run();
+  EXPECT_TRUE(rig.engines->queues().at(0).state == QueueStatus::State::kIdle);
+}
+
 TEST_P(NoScheduler, values_that_make_no_sense_are_refused) {
+  EXPECT_EQ(rig.engines->prepare_hqd_value(kSlot, Words(1024, 0xffffffff)).error().code(), EINVAL);
+  EXPECT_EQ(rig.engines->prepare_hqd_value({QueueKind::kCompute, 0, 0, 0}, Words(512)).error().code(), EINVAL);
   EXPECT_EQ(rig.engines->load_hqd_value(kSlot, {}).error().code(), EINVAL);
   EXPECT_EQ(rig.engines->load_hqd_value(kSlot, Words(1024, 0xffffffff)).error().code(), EINVAL);
   EXPECT_EQ(rig.engines->load_hqd_value({QueueKind::kCompute, 0, 0, 0}, Words(512)).error().code(), EINVAL);

@@ -22,15 +22,19 @@ base::Result<Mqd> user_mqd_at(const EngineContext& context, QueueKind kind, GpuA
   return kind == QueueKind::kSdma ? sdma_mqd_at(context, mqd) : compute_mqd_at(context, mqd);
 }
 
-base::Status check_user_queue(const EngineContext& context, QueueKind kind, GpuAddr mqd) {
+base::Result<std::uint32_t> doorbell_of(const EngineContext& context, QueueKind kind, const Mqd& mqd) {
   const unsigned level = context.info.gfx_level;
-  ASSIGN_OR_RETURN(const Mqd place, user_mqd_at(context, kind, mqd));
   if (kind == QueueKind::kSdma) {
-    ASSIGN_OR_RETURN([[maybe_unused]] const SdmaHqd hqd, read_sdma_mqd(packets::mqd::sdma_layout(level), place));
-  } else {
-    ASSIGN_OR_RETURN([[maybe_unused]] const ComputeHqd hqd,
-                     read_compute_mqd(packets::mqd::compute_layout(level), place));
+    ASSIGN_OR_RETURN(const SdmaHqd hqd, read_sdma_mqd(packets::mqd::sdma_layout(level), mqd));
+    return hqd.doorbell;
   }
+  ASSIGN_OR_RETURN(const ComputeHqd hqd, read_compute_mqd(packets::mqd::compute_layout(level), mqd));
+  return hqd.doorbell;
+}
+
+base::Status check_user_queue(const EngineContext& context, QueueKind kind, GpuAddr mqd) {
+  ASSIGN_OR_RETURN(const Mqd place, user_mqd_at(context, kind, mqd));
+  ASSIGN_OR_RETURN([[maybe_unused]] const std::uint32_t doorbell, doorbell_of(context, kind, place));
   return {};
 }
 

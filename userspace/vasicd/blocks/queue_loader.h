@@ -22,6 +22,7 @@ struct UserQueue {
 base::Result<std::unique_ptr<PacketQueue>> load_user_queue(EngineContext context, const UserQueue& queue,
                                                            const Mqd& mqd);
 base::Result<Mqd> user_mqd_at(const EngineContext& context, QueueKind kind, GpuAddr mqd);
+base::Result<std::uint32_t> doorbell_of(const EngineContext& context, QueueKind kind, const Mqd& mqd);
 // Whether the MQD could be loaded.
 base::Status check_user_queue(const EngineContext& context, QueueKind kind, GpuAddr mqd);
 

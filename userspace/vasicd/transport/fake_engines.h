@@ -50,6 +50,11 @@ class FakeEngines final : public Engines {
     script_.mode = mode;
     return called((kind == RingKind::kSdma ? "unload_ring sdma" : "unload_ring compute") + std::to_string(instance));
   }
+  base::Status prepare_hqd(const HqdSlot& slot, GpuAddr mqd) override {
+    script_.slot = slot;
+    script_.mqd = mqd;
+    return called("prepare_hqd");
+  }
   base::Status load_hqd(const HqdSlot& slot, GpuAddr mqd, unsigned vmid) override {
     script_.slot = slot;
     script_.mqd = mqd;
@@ -65,6 +70,11 @@ class FakeEngines final : public Engines {
     script_.slot = slot;
     script_.calls.emplace_back("query_hqd");
     return script_.hqd;
+  }
+  base::Status prepare_hqd_value(const HqdSlot& slot, packets::WordView mqd) override {
+    script_.slot = slot;
+    script_.mqd_words.assign(mqd.begin(), mqd.end());
+    return called("prepare_hqd_value");
   }
   base::Status load_hqd_value(const HqdSlot& slot, packets::WordView mqd) override {
     script_.slot = slot;

@@ -200,6 +200,8 @@ struct amdgpu_ring;
 
 /* vasic_bus.c */
 int vasic_command(struct vasic_device *vd, u32 opcode, struct vasic_args *args);
+int vasic_sdma_hqd_prepare(struct vasic_device *vd, struct vasic_sdma_slot slot,
+			   const void *mqd);
 int vasic_sdma_hqd_load(struct vasic_device *vd, struct vasic_sdma_slot slot,
 			const void *mqd);
 int vasic_sdma_hqd_unload(struct vasic_device *vd, struct vasic_sdma_slot slot,

@@ -156,6 +156,34 @@ int vasic_command(struct vasic_device *vd, u32 opcode, struct vasic_args *args)
 	return vasic_command_locked(vd, opcode, args);
 }
 
+static int vasic_sdma_hqd_give(struct vasic_device *vd, u32 opcode,
+			       struct vasic_sdma_slot slot, const void *mqd)
+{
+	struct vasic_args args = {
+		.arg = { VASIC_QUEUE_SDMA, 0, slot.engine, slot.queue, 0, 0,
+			 VASIC_HQD_BY_VALUE },
+	};
+
+	guard(mutex)(&vd->command_lock);
+	memcpy_toio(vd->ctl + VASIC_OFF_MQD, mqd, slot.size);
+	return vasic_command_locked(vd, opcode, &args);
+}
+
+/**
+ * vasic_sdma_hqd_prepare - forget what the doorbell of a user SDMA queue was told
+ * @vd: the device
+ * @slot: where the queue is going to be loaded, and the size of the MQD
+ * @mqd: its MQD, which has no GPU address
+ *
+ * Comes before the write pointer is read from user memory.
+ * Return: 0 or a negative errno, see vasic_command().
+ */
+int vasic_sdma_hqd_prepare(struct vasic_device *vd, struct vasic_sdma_slot slot,
+			   const void *mqd)
+{
+	return vasic_sdma_hqd_give(vd, VASIC_CMD_HQD_PREPARE, slot, mqd);
+}
+
 /**
  * vasic_sdma_hqd_load - load a user SDMA queue whose MQD has no GPU address
  * @vd: the device
@@ -167,14 +195,7 @@ int vasic_command(struct vasic_device *vd, u32 opcode, struct vasic_args *args)
 int vasic_sdma_hqd_load(struct vasic_device *vd, struct vasic_sdma_slot slot,
 			const void *mqd)
 {
-	struct vasic_args args = {
-		.arg = { VASIC_QUEUE_SDMA, 0, slot.engine, slot.queue, 0, 0,
-			 VASIC_HQD_BY_VALUE },
-	};
-
-	guard(mutex)(&vd->command_lock);
-	memcpy_toio(vd->ctl + VASIC_OFF_MQD, mqd, slot.size);
-	return vasic_command_locked(vd, VASIC_CMD_HQD_LOAD, &args);
+	return vasic_sdma_hqd_give(vd, VASIC_CMD_HQD_LOAD, slot, mqd);
 }
 
 /**

@@ -88,6 +88,20 @@ static int vasic_hqd_load(struct amdgpu_device *adev, u32 kind,
 	return r;
 }
 
+/* The doorbell of a queue was meant for an earlier one, or is older than the write
+ * pointer that is read next.
+ */
+static void vasic_hqd_prepare(struct amdgpu_device *adev, const void *mqd,
+			      u32 pipe, u32 slot, u32 xcc)
+{
+	struct vasic_args args = {
+		.arg = { vasic_kind_of(adev, mqd), vasic_mqd_id(adev, mqd).addr,
+			 pipe, slot, xcc },
+	};
+
+	vasic_command(adev->vasic, VASIC_CMD_HQD_PREPARE, &args);
+}
+
 static int vasic_hqd_unload(struct amdgpu_device *adev, u32 kind, u32 pipe,
 			    u32 slot, u32 xcc, enum vasic_unload_mode mode)
 {
@@ -156,18 +170,21 @@ static int vasic_kfd_hqd_load(struct amdgpu_device *adev, void *mqd,
 {
 	struct cik_mqd *cik = mqd;
 	struct vi_mqd *vi = mqd;
+	u32 kind = vasic_kind_of(adev, mqd);
 	u32 value;
 
 	/* these MQDs have no address that a write pointer could be polled from */
-	if (adev->vasic->info.gfx_level < 9 && read_user_wptr(mm, wptr, value)) {
-		value = (value << wptr_shift) & wptr_mask;
-		if (adev->vasic->info.gfx_level == 7)
-			cik->cp_hqd_pq_wptr = value;
-		else
-			vi->cp_hqd_pq_wptr = value;
+	if (adev->vasic->info.gfx_level < 9 && kind == VASIC_QUEUE_COMPUTE) {
+		vasic_hqd_prepare(adev, mqd, pipe_id, queue_id, inst);
+		if (read_user_wptr(mm, wptr, value)) {
+			value = (value << wptr_shift) & wptr_mask;
+			if (adev->vasic->info.gfx_level == 7)
+				cik->cp_hqd_pq_wptr = value;
+			else
+				vi->cp_hqd_pq_wptr = value;
+		}
 	}
-	return vasic_hqd_load(adev, vasic_kind_of(adev, mqd), mqd, pipe_id,
-			      queue_id, inst);
+	return vasic_hqd_load(adev, kind, mqd, pipe_id, queue_id, inst);
 }
 
 static int vasic_kfd_hiq_load(struct amdgpu_device *adev, void *mqd,
@@ -290,6 +307,7 @@ static int vasic_kfd_hqd_sdma_load(struct amdgpu_device *adev, void *mqd,
 {
 	struct vasic_sdma_slot slot = vasic_sdma_slot(adev, mqd);
 
+	vasic_sdma_hqd_prepare(adev->vasic, slot, mqd);
 	vasic_sdma_set_wptr(adev, mqd, wptr, mm);
 	return vasic_sdma_hqd_load(adev->vasic, slot, mqd);
 }

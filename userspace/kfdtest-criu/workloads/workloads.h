@@ -13,7 +13,7 @@ namespace kfdtest {
 [[nodiscard]] std::unique_ptr<Workload> make_aql_barrier();
 [[nodiscard]] std::unique_ptr<Workload> make_bo_pattern();
 [[nodiscard]] std::unique_ptr<Workload> make_event_pending();
-std::unique_ptr<Workload> make_event_signal();
+[[nodiscard]] std::unique_ptr<Workload> make_event_signal();
 [[nodiscard]] std::unique_ptr<Workload> make_queue_counter();
 [[nodiscard]] std::unique_ptr<Workload> make_sdma_chain();
 

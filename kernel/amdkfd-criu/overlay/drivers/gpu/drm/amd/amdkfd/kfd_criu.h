@@ -28,6 +28,11 @@ struct kfd_criu_mqd {
 	void *data;
 };
 
+static inline size_t kfd_criu_mqd_bytes(const struct kfd_criu_mqd *mqd)
+{
+	return (size_t)mqd->n_xcc * (mqd->mqd_size + mqd->ctl_stack_size);
+}
+
 /**
  * struct kfd_criu_queue - a queue, off the hardware
  * @gpu_id: the device, as the program knows it
@@ -74,6 +79,15 @@ enum kfd_criu_svm_access {
 	KFD_CRIU_SVM_ACCESS,
 	KFD_CRIU_SVM_IN_PLACE,
 };
+
+static inline u32 kfd_criu_svm_attribute(enum kfd_criu_svm_access access)
+{
+	if (access == KFD_CRIU_SVM_ACCESS)
+		return KFD_IOCTL_SVM_ATTR_ACCESS;
+	if (access == KFD_CRIU_SVM_IN_PLACE)
+		return KFD_IOCTL_SVM_ATTR_ACCESS_IN_PLACE;
+	return KFD_IOCTL_SVM_ATTR_NO_ACCESS;
+}
 
 /**
  * struct kfd_criu_svm - an SVM range

@@ -75,8 +75,11 @@ int kfd_criu_event_save(struct kfd_process *p, struct kfd_criu_event **events,
 	u32 id;
 
 	for (i = 0; i < p->n_pdds; i++) {
-		int r = kfd_process_drain_interrupts(p->pdds[i]);
+		int r = 0;
 
+		/* A device that is not used may sleep, and would not answer. */
+		if (p->pdds[i]->runtime_inuse)
+			r = kfd_process_drain_interrupts(p->pdds[i]);
 		if (r)
 			return r;
 	}

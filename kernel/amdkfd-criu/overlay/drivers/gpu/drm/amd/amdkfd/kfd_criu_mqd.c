@@ -326,11 +326,6 @@ static bool ctl_stack_in_kernel(const struct kfd_node *node,
 	       node->kfd->cwsr_enabled && qp->ctx_save_restore_area_address;
 }
 
-static size_t saved_bytes(const struct kfd_criu_mqd *mqd)
-{
-	return (size_t)mqd->n_xcc * (mqd->mqd_size + mqd->ctl_stack_size);
-}
-
 static void *saved_mqd(const struct kfd_criu_mqd *mqd, unsigned int xcc)
 {
 	return mqd->data + (size_t)xcc * mqd->mqd_size;
@@ -380,7 +375,7 @@ int kfd_criu_mqd_save(const struct queue *q, struct kfd_criu_mqd *mqd)
 	u64 stride = 0;
 	int r = 0;
 
-	mqd->data = kvzalloc(saved_bytes(mqd), GFP_KERNEL_ACCOUNT);
+	mqd->data = kvmalloc(kfd_criu_mqd_bytes(mqd), GFP_KERNEL_ACCOUNT);
 	if (!mqd->data)
 		return -ENOMEM;
 	if (mqd->n_xcc > 1)
@@ -421,6 +416,14 @@ static bool offsets_fit(const struct mqd_layout *layout,
 	       IS_ALIGNED(waves, sizeof(u32));
 }
 
+/* With several XCCs each says which one of them it is. */
+static bool xcc_id_fits(const void *mqd, unsigned int n_xcc)
+{
+	const struct v9_mqd *m = mqd;
+
+	return n_xcc == 1 || m->compute_current_logic_xcc_id < n_xcc;
+}
+
 static bool saves_waves(const struct mqd_layout *layout,
 			const struct kfd_node *node,
 			const struct queue_properties *qp)
@@ -456,6 +459,9 @@ int kfd_criu_mqd_check(const struct kfd_node *node,
 	    mqd->ctl_stack_size != here.ctl_stack_size ||
 	    (mqd->n_xcc != here.n_xcc && mqd->n_xcc != 1))
 		return -EINVAL;
+	for (xcc = 0; xcc < mqd->n_xcc; xcc++)
+		if (!xcc_id_fits(saved_mqd(mqd, xcc), here.n_xcc))
+			return -EINVAL;
 	if (!saves_waves(layout, node, qp))
 		return 0;
 	for (xcc = 0; xcc < mqd->n_xcc; xcc++) {

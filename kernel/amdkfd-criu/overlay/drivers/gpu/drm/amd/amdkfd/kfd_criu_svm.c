@@ -141,18 +141,6 @@ void kfd_criu_svm_forget(struct kfd_process *p)
 	}
 }
 
-static u32 access_attribute(enum kfd_criu_svm_access access)
-{
-	switch (access) {
-	case KFD_CRIU_SVM_ACCESS:
-		return KFD_IOCTL_SVM_ATTR_ACCESS;
-	case KFD_CRIU_SVM_IN_PLACE:
-		return KFD_IOCTL_SVM_ATTR_ACCESS_IN_PLACE;
-	default:
-		return KFD_IOCTL_SVM_ATTR_NO_ACCESS;
-	}
-}
-
 static void add(struct kfd_ioctl_svm_attribute *attrs, u32 *n, u32 type,
 		u32 value)
 {
@@ -177,7 +165,7 @@ static u32 make_attributes(struct kfd_process *p, const struct kfd_criu_svm *cs,
 	add(attrs, &n, KFD_IOCTL_SVM_ATTR_GRANULARITY, cs->granularity);
 	for (i = 0; i < p->n_pdds; i++)
 		if (cs->access[i] != KFD_CRIU_SVM_UNKNOWN)
-			add(attrs, &n, access_attribute(cs->access[i]),
+			add(attrs, &n, kfd_criu_svm_attribute(cs->access[i]),
 			    p->pdds[i]->user_gpu_id);
 	return n;
 }

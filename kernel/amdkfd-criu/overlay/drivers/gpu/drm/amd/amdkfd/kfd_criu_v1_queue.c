@@ -19,8 +19,7 @@
 
 static u64 record_size(const struct kfd_criu_mqd *mqd)
 {
-	return sizeof(struct kfd_criu_queue_priv_data) +
-	       (u64)mqd->n_xcc * (mqd->mqd_size + mqd->ctl_stack_size);
+	return sizeof(struct kfd_criu_queue_priv_data) + kfd_criu_mqd_bytes(mqd);
 }
 
 /**
@@ -182,8 +181,7 @@ static int read_sizes(const struct kfd_node *node,
 
 static int read_mqds(struct kfd_criu_mqd *mqd, const u8 __user *from)
 {
-	size_t size = record_size(mqd) -
-		      sizeof(struct kfd_criu_queue_priv_data);
+	const size_t size = kfd_criu_mqd_bytes(mqd);
 
 	mqd->data = kvmalloc(size, GFP_KERNEL_ACCOUNT);
 	if (!mqd->data)

@@ -31,15 +31,6 @@ u64 kfd_criu_v1_svm_size(const struct kfd_process *p)
 			     svm_attrs(p));
 }
 
-static u32 access_type(u8 access)
-{
-	if (access == KFD_CRIU_SVM_ACCESS)
-		return KFD_IOCTL_SVM_ATTR_ACCESS;
-	if (access == KFD_CRIU_SVM_IN_PLACE)
-		return KFD_IOCTL_SVM_ATTR_ACCESS_IN_PLACE;
-	return KFD_IOCTL_SVM_ATTR_NO_ACCESS;
-}
-
 static void write_svm(const struct kfd_process *p,
 		      struct kfd_criu_svm_range_priv_data *out,
 		      const struct kfd_criu_svm *cs)
@@ -60,7 +51,7 @@ static void write_svm(const struct kfd_process *p,
 	attr[3].value = cs->granularity;
 	attr += SVM_COMMON_ATTRS;
 	for (i = 0; i < p->n_pdds; i++) {
-		attr[i].type = access_type(cs->access[i]);
+		attr[i].type = kfd_criu_svm_attribute(cs->access[i]);
 		attr[i].value = p->pdds[i]->user_gpu_id;
 	}
 }
@@ -138,13 +129,16 @@ int kfd_criu_v1_checkpoint_svm(struct kfd_process *p, u8 __user *priv,
 			       u64 *offset, u64 size)
 {
 	const u64 bytes = kfd_criu_v1_svm_size(p);
-	const u64 count = div64_u64(size - *offset, bytes);
 	struct kfd_criu_svm_range_priv_data *record;
 	struct kfd_criu_svm *ranges;
+	u64 count;
 	u32 i;
 	int r;
 
-	if (*offset > size || count > U32_MAX || count * bytes != size - *offset)
+	if (*offset > size)
+		return -EINVAL;
+	count = div64_u64(size - *offset, bytes);
+	if (count > U32_MAX || count * bytes != size - *offset)
 		return -EINVAL;
 	r = kfd_criu_svm_save(p, &ranges, count);
 	if (r)

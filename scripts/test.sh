@@ -54,8 +54,8 @@ readonly RELOADS=5 RESETS=5
 readonly VM_MIB=3072 HOST_MIB=2048
 # Seconds: of one unit test, of all tests in one guest, between signs of life.
 readonly UNIT_LIMIT_S=120 GUEST_LIMIT_S=900 HEARTBEAT_S=30
-# The names of the failed cases, in $LOGS; and how many are said again at the end.
-readonly FAILURES=failures.txt SHOWN_FAILURES=20
+# The failed cases, in $LOGS: the name of each and first lines of what it said. So many lines are said again at the end.
+readonly FAILURES=failures.txt FAILURE_LINES=5 SHOWN_FAILURES=24
 readonly SHOWN_LINES=40 END_LIMIT_S=15 BOOT_TRIES=3
 readonly BOOT_BOUND_MS=${BOOT_BOUND_MS:-10000}
 
@@ -163,14 +163,17 @@ prepare() {
 # each is shown as NAME/CASE as soon as it ends. A command that fails without a
 # failed case, or that has no cases, is a failed case itself.
 stream_cases() {
-	local name=$1 kind=$2 file status cases=0 bad=$failed verdict case_name reason
+	local name=$1 kind=$2 file status cases=0 notes=0 bad=$failed verdict case_name reason
 	shift 2
 	file=$(log_of "$name")
 	while IFS=$'\t' read -r verdict case_name reason; do
 		case $verdict in
-		note) printf '#   %s\n' "$case_name" ;;
+		note)
+			printf '#   %s\n' "$case_name"
+			((notes++ >= FAILURE_LINES)) || printf '    %s\n' "$case_name" >>"$LOGS/$FAILURES"
+			;;
 		ok | 'not ok' | skip)
-			cases=$((cases + 1))
+			cases=$((cases + 1)) notes=0
 			emit "$verdict" "$name/$case_name" "$reason"
 			;;
 		esac
@@ -483,7 +486,7 @@ show_failures() {
 	count=$(wc -l <"$LOGS/$FAILURES")
 	head -n "$SHOWN_FAILURES" "$LOGS/$FAILURES" | sed 's/^/# failed: /'
 	if ((count > SHOWN_FAILURES)); then
-		printf '# failed: %d more, in %s\n' "$((count - SHOWN_FAILURES))" "$LOGS/$FAILURES"
+		printf '# failed: %d more lines in %s\n' "$((count - SHOWN_FAILURES))" "$LOGS/$FAILURES"
 	fi
 }
 

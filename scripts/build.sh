@@ -30,6 +30,8 @@ main() {
 		export CCACHE_DIR=${CCACHE_DIR:-$(out_dir)/ccache} CCACHE_NOHASHDIR=1
 		# The compiler itself lists the headers: nothing is preprocessed twice.
 		export CCACHE_DEPEND=1
+		# GCC's precompiled headers know neither __TIME__ nor macros that are not used.
+		export CCACHE_SLOPPINESS=pch_defines,time_macros
 		export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$(repo_root)}
 	fi
 	cmake -S "$(repo_root)" --preset "$preset" -B "$dir" "${options[@]}" >"$dir.log" 2>&1 9>&- ||

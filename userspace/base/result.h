@@ -21,9 +21,7 @@ class Error {
   Error(int code, std::string message) : code_(code), message_(std::move(message)) {}
 
   // "WHAT: strerror(code)"
-  static Error from_errno(int code, std::string_view what) {
-    return Error(code, std::string(what) + ": " + std::strerror(code));
-  }
+  static Error from_errno(int code, std::string_view what) { return Error(code, std::strerror(code)).wrap(what); }
 
   [[nodiscard]] int code() const { return code_; }
   [[nodiscard]] const std::string& message() const { return message_; }

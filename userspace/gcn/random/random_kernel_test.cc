@@ -193,16 +193,17 @@ class Simulator {
   std::uint64_t steps_ = 0;
 };
 
-struct Target {
-  Isa isa;
-  const char* name;
-};
+// Chips take turns, see CMakeLists.txt.
+Isa isa_of(unsigned file) { return file % 2 == 0 ? Isa::kGfx906 : Isa::kGfx90a; }
+std::string name_of(unsigned file) {
+  return std::to_string(file) + (isa_of(file) == Isa::kGfx906 ? ".gfx906" : ".gfx90a");
+}
 
-class RandomKernels : public testing::TestWithParam<std::tuple<Target, unsigned>> {};
+class RandomKernels : public testing::TestWithParam<unsigned> {};
 
 TEST_P(RandomKernels, compute_what_the_host_computes) {
-  const auto& [target, file] = GetParam();
-  Simulator simulator(target.isa, std::string(RANDOM_KERNELS) + "/" + std::to_string(file) + "." + target.name);
+  const unsigned file = GetParam();
+  Simulator simulator(isa_of(file), std::string(RANDOM_KERNELS) + "/" + name_of(file));
   for (unsigned n = 0; n < kFunctionsPerFile; ++n) {
     const unsigned number = file * kFunctionsPerFile + n;
     for (unsigned round = 0; round < kRounds; ++round) {
@@ -216,7 +217,7 @@ TEST_P(RandomKernels, compute_what_the_host_computes) {
 
 // That the comparison can fail: the host's results are of other inputs.
 TEST(RandomKernelsControl, other_inputs_are_noticed) {
-  Simulator simulator(Isa::kGfx906, std::string(RANDOM_KERNELS) + "/0.gfx906");
+  Simulator simulator(isa_of(0), std::string(RANDOM_KERNELS) + "/" + name_of(0));
   unsigned noticed = 0;
   for (unsigned n = 0; n < kFunctionsPerFile; ++n) {
     const Outputs expected = run_on_host(kRandomFunctions[0][n], make_inputs(n + 1));
@@ -225,14 +226,7 @@ TEST(RandomKernelsControl, other_inputs_are_noticed) {
   EXPECT_EQ(noticed, kFunctionsPerFile);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, RandomKernels,
-                         testing::Combine(testing::Values(Target{Isa::kGfx906, "gfx906"},
-                                                          Target{Isa::kGfx90a, "gfx90a"}),
-                                          testing::Range(0u, kRandomFiles)),
-                         [](const auto& test) {
-                           return std::string(std::get<0>(test.param).name) + "_" +
-                                  std::to_string(std::get<1>(test.param));
-                         });
+INSTANTIATE_TEST_SUITE_P(All, RandomKernels, testing::Range(0u, kRandomFiles));
 
 }  // namespace
 }  // namespace gcn

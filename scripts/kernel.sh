@@ -10,6 +10,8 @@
 #   config    tree, then .config from Kconfig.snippets; every option must survive
 #   build     config, then bzImage, modules/ and release
 #   headers   tree, then the sanitized user space headers in headers/
+#   selftests headers, then the kselftests of the series in selftests/ and as a
+#             tarball for machines with GPUs: kfd-criu-selftests.tar.gz
 #   all       build and headers
 #   clean     remove what was made for these variants (without one: the base too)
 #   --debug   the variant with the sections [debug] and [ksft] (VARIANT-debug)
@@ -26,6 +28,7 @@ ROOT=$(repo_root)
 readonly ROOT
 readonly PROGRESS_PERIOD_S=10
 readonly SHOWN_ERRORS=20
+readonly SELFTESTS=drivers/gpu/kfd_criu SELFTESTS_TARBALL=kfd-criu-selftests.tar.gz
 
 # Set by main from the command line.
 COMMAND='' DEBUG='' UPTO='' VARIANTS=()
@@ -357,6 +360,26 @@ install_headers() {
 	log "headers: $DIR/headers"
 }
 
+# They come with their runner: selftests/run_kselftest.sh.
+install_selftests() {
+	local state
+	install_headers
+	state=$(<"$DIR/series.state")
+	if [[ -f $DIR/selftests.stamp && $(<"$DIR/selftests.stamp") == "$state" ]]; then
+		return
+	fi
+	[[ -d $SRC/tools/testing/selftests/$SELFTESTS ]] || die "the $(basename "$DIR") tree has no selftests of ours"
+	rm -rf "$DIR"/{selftests.stamp,selftests} "$DIR/${SELFTESTS_TARBALL:?}"
+	kernel_make kselftest-install TARGETS="$SELFTESTS" INSTALL_PATH="$DIR/selftests" \
+		>"$DIR/selftests.log" 2>&1 || die "the selftests do not build: see $DIR/selftests.log"
+	if grep -n "$SELFTESTS.*warning: \|^[a-z_]*\.[ch]:.*warning: " "$DIR/selftests.log"; then
+		die "warnings in the selftests: see $DIR/selftests.log"
+	fi
+	tar -C "$DIR" -czf "$DIR/$SELFTESTS_TARBALL" selftests
+	printf '%s\n' "$state" >"$DIR/selftests.stamp"
+	log "selftests: $DIR/$SELFTESTS_TARBALL"
+}
+
 clean_variant() {
 	rm -rf "$DIR"
 }
@@ -386,7 +409,7 @@ parse_arguments() {
 		esac
 		shift
 	done
-	[[ $COMMAND =~ ^(tree|config|build|headers|all|clean)$ ]] ||
+	[[ $COMMAND =~ ^(tree|config|build|headers|selftests|all|clean)$ ]] ||
 		usage_error "unknown command '$COMMAND'"
 }
 
@@ -397,6 +420,7 @@ run_command() {
 	config) make_config ;;
 	build) build_kernel ;;
 	headers) install_headers ;;
+	selftests) install_selftests ;;
 	all)
 		build_kernel
 		install_headers

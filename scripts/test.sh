@@ -245,6 +245,7 @@ tier_guest() {
 	for kernel in "${KERNELS[@]}"; do
 		if prepare "kernel $kernel is built" "$HERE/kernel.sh" build "$kernel"; then
 			built+=("$kernel")
+			[[ $kernel == stock ]] || run_case "kselftests build" "$HERE/kernel.sh" selftests "$kernel" || true
 			boot_bound "$kernel-${CHIPS[0]}" --kernel "$kernel" --gpu "${CHIPS[0]},vram=$GPU_VRAM"
 		fi
 	done
@@ -264,7 +265,11 @@ tier_guest() {
 start_chip() {
 	local kernel=$1 chip=$2 without='InjectionTest.*:XnackTest.*' i
 	local -a gpus=() cases=("sysfs:$chip:$GPU_COUNT")
-	[[ $kernel != stock ]] || without+=':*RestoreTest*'
+	if [[ $kernel == stock ]]; then
+		without+=':*RestoreTest*'
+	else
+		cases+=("kselftests:$OUT/kernel/$kernel/selftests")
+	fi
 	for ((i = 0; i < GPU_COUNT; i++)); do
 		gpus+=(--gpu "$chip,vram=$GPU_VRAM")
 	done

@@ -10,6 +10,7 @@
 #   rocminfo:CHIP:N  Debian's rocminfo finds them
 #   debugfs          amdkfd's debugfs can be read while queues are mapped
 #   stress           Debian's amdgpu_stress
+#   kselftests:DIR   those of the kernel series, installed in DIR, with their own runner
 #   kfdtest[:FILTER] drmtest[:FILTER] hiptest[:FILTER]   the suites
 # Status 1 when a case fails.
 set -uo pipefail
@@ -98,6 +99,36 @@ stress() {
 		-c 1 2 16m 20 -c 2 1 16m 20 -c 1 3 4m 20 -c 2 4 4m 20
 }
 
+# kselftests DIR: each case of each program, from the nested TAP that the runner prints.
+kselftests() {
+	local line program='' name notes='' cases=0 bad=0
+	while IFS= read -r line; do
+		case $line in
+		'# selftests: '*) program=${line##*: } notes='' ;;
+		'# ok '* | '# not ok '*)
+			name=${line#*ok * } && name=Kselftest.$program/${name%% #*}
+			cases=$((cases + 1))
+			printf '[ RUN      ] %s\n' "$name"
+			if [[ $line == *'# SKIP'* ]]; then
+				printf '%s\n[  SKIPPED ] %s (0 ms)\n' "${line#*# SKIP }" "$name"
+			elif [[ $line == '# ok '* ]]; then
+				printf '[       OK ] %s (0 ms)\n' "$name"
+			else
+				printf '%s[  FAILED  ] %s (0 ms)\n' "$notes" "$name"
+				bad=1
+			fi
+			notes=''
+			;;
+		'not ok '*) gtest "kselftest_${line##*: }" false ;;
+		*) notes+=$line$'\n' ;;
+		esac
+	done < <("$1/run_kselftest.sh" 2>&1)
+	if ((cases == 0)); then
+		gtest kselftests_ran false
+	fi
+	((bad == 0)) || failed=1
+}
+
 # suite PROGRAM FILTER: a pattern of the filter that selects nothing is a failure, for
 # GoogleTest is content when another one selects something.
 suite() {
@@ -128,6 +159,7 @@ main() {
 		rocminfo) gtest "rocminfo_lists_${rest/:/_times_}" rocminfo_lists "${rest%:*}" "${rest#*:}" ;;
 		debugfs) gtest kfd_debugfs_is_readable_while_queues_are_mapped debugfs_reads ;;
 		stress) gtest amdgpu_stress_succeeds stress ;;
+		kselftests) kselftests "$rest" ;;
 		kfdtest) suite "$programs/kfdtest-criu/kfdtest" "$rest" ;;
 		drmtest) suite "$programs/drmtest/drmtest" "$rest" ;;
 		hiptest) suite "$programs/hiptest/hiptest" "$rest" ;;

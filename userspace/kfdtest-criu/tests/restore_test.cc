@@ -3,7 +3,14 @@
 //
 // Every workload without threads restored in a fresh process before each stage, by the raw ioctls: on the GPUs it had,
 // and on others.
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "kfd/kfd.h"
 #include "kfdtest-criu/env/test_listener.h"
+#include "kfdtest-criu/harness/kfd_driver.h"
+#include "kfdtest-criu/tests/evictors.h"
 #include "kfdtest-criu/tests/restore_scenarios.h"
 #include "kfdtest-criu/tests/scenarios.h"
 
@@ -29,6 +36,27 @@ std::vector<std::string> without_threads() {
 
 std::string own_name(const testing::TestParamInfo<std::string>& workload) { return workload.param; }
 INSTANTIATE_TEST_SUITE_P(all, RestoreTest, testing::ValuesIn(without_threads()), own_name);
+
+class StrayRestoreTest : public GpuTest {};
+
+// Or its queues would run on when its pages move.
+TEST_F(StrayRestoreTest, a_resume_that_nobody_waits_for_changes_nothing) {
+  kfd::RealKfd kfd;
+  const base::Status resumed = kfd.resume(ioctls_of(gpu()).client().fd(), ::getpid());
+  ASSERT_FALSE(resumed.ok());
+  EXPECT_EQ(resumed.error().code(), EINVAL);
+  const auto evictor = make_evictor("userptr");
+  ASSERT_OK(evictor->prepare(gpu()));
+  ASSERT_OK_AND_ASSIGN(StepQueue queue, StepQueue::create(gpu(), QueueKind::kPm4));
+  ASSERT_OK(queue.submit(2));
+  queue.open(1);
+  ASSERT_OK(queue.wait_done(1));
+  ASSERT_OK(evictor->evict(queue));
+  ASSERT_OK(evictor->resume(queue));
+  queue.open(2);
+  EXPECT_OK(queue.expect_done(2));
+  EXPECT_OK(evictor->verify());
+}
 
 }  // namespace
 }  // namespace kfdtest

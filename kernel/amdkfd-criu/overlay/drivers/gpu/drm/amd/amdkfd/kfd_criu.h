@@ -11,7 +11,42 @@
 
 #include "kfd_priv.h"
 
+struct kgd_mem;
 struct mqd_manager;
+
+#define KFD_CRIU_OPS	(KFD_CRIU_OP_RESUME + 1)
+
+/**
+ * struct kfd_criu_device - a device of an image and what takes its place
+ * @user_gpu_id: as the program knows it
+ * @gpu_id: the device of this machine
+ */
+struct kfd_criu_device {
+	u32 user_gpu_id;
+	u32 gpu_id;
+};
+
+/**
+ * struct kfd_criu_bo - a BO
+ * @gpu_id: the device, as the program knows it
+ * @handle: as the program knows it, on that device
+ * @flags: KFD_IOC_ALLOC_MEM_FLAGS_*
+ * @va: in the GPUs' address spaces
+ * @size: bytes; a BO that is mapped twice in a row covers twice as much from @va
+ * @user_addr: of user memory
+ * @mmap_offset: on this machine
+ * @mapped: to which devices of the process, in their order
+ */
+struct kfd_criu_bo {
+	u32 gpu_id;
+	u32 handle;
+	u32 flags;
+	u64 va;
+	u64 size;
+	u64 user_addr;
+	u64 mmap_offset;
+	DECLARE_BITMAP(mapped, MAX_GPU_INSTANCE);
+};
 
 /**
  * struct kfd_criu_mqd - the MQDs of a queue, one for each XCC
@@ -109,6 +144,31 @@ struct kfd_criu_svm {
 	u8 access[MAX_GPU_INSTANCE];
 };
 
+/* kfd_criu_session.c; see also kfd_criu_session.h */
+int kfd_criu_session_check(const struct kfd_process *p, enum kfd_criu_op op);
+int kfd_criu_pause(struct kfd_process *p);
+int kfd_criu_unpause(struct kfd_process *p);
+int kfd_criu_begin_restore(struct kfd_process *p);
+void kfd_criu_end_restore(struct kfd_process *p, bool failed);
+int kfd_criu_resume(struct kfd_process *p);
+
+/* kfd_criu_process.c */
+int kfd_criu_xnack_restore(struct kfd_process *p, bool enabled);
+int kfd_criu_device_restore(struct kfd_process *p,
+			    const struct kfd_criu_device *cd, int drm_fd);
+void kfd_criu_device_settle(struct kfd_process *p);
+
+/* kfd_criu_bo.c */
+u32 kfd_criu_bo_count(const struct kfd_process *p);
+bool kfd_criu_bo_has_contents(u32 flags);
+int kfd_criu_bo_describe(const struct kfd_process_device *pdd, u32 handle,
+			 struct kgd_mem *mem, struct kfd_criu_bo *cb);
+int kfd_criu_bo_export(struct kgd_mem *mem, struct file **file);
+void kfd_criu_bo_begin_restore(struct kfd_process *p);
+int kfd_criu_bo_restore(struct kfd_process *p, struct kfd_criu_bo *cb,
+			struct kgd_mem **bo);
+void kfd_criu_bo_destroy_all(struct kfd_process *p);
+
 /* kfd_criu_buffers.c */
 int kfd_criu_queue_acquire_buffers(struct kfd_process_device *pdd,
 				   struct queue_properties *qp);
@@ -122,6 +182,7 @@ int kfd_criu_event_save(struct kfd_process *p, struct kfd_criu_event **events,
 			u32 *n);
 int kfd_criu_event_restore(struct kfd_process *p,
 			   const struct kfd_criu_event *ce);
+void kfd_criu_event_destroy_all(struct kfd_process *p);
 
 /* kfd_criu_mqd.c */
 int kfd_criu_mqd_describe(const struct kfd_node *node,
@@ -144,6 +205,7 @@ int kfd_criu_queue_check(const struct kfd_process_device *pdd,
 int kfd_criu_queue_restore(struct kfd_process *p,
 			   struct kfd_process_device *pdd,
 			   struct kfd_criu_queue *cq);
+void kfd_criu_queue_destroy_all(struct kfd_process *p);
 
 /* kfd_criu_svm.c */
 #if IS_ENABLED(CONFIG_HSA_AMD_SVM)
@@ -182,7 +244,8 @@ static inline int kfd_criu_svm_resume(struct kfd_process *p)
 }
 #endif
 
-/* kfd_criu_v1_queue.c, kfd_criu_v1_event.c, kfd_criu_v1_svm.c */
+/* kfd_criu_v1.c, kfd_criu_v1_queue.c, kfd_criu_v1_event.c, kfd_criu_v1_svm.c */
+int kfd_criu_v1_ioctl(struct file *filep, struct kfd_process *p, void *data);
 int kfd_criu_v1_queue_sizes(struct kfd_process *p, u32 *count, u64 *bytes);
 int kfd_criu_v1_checkpoint_queues(struct kfd_process *p, u8 __user *priv,
 				  u64 *offset);
@@ -192,10 +255,10 @@ int kfd_criu_v1_checkpoint_events(struct kfd_process *p, u8 __user *priv,
 				  u64 *offset, u64 size);
 int kfd_criu_v1_restore_event(struct kfd_process *p, const u8 __user *priv,
 			      u64 *offset, u64 size);
-u64 kfd_criu_v1_svm_size(const struct kfd_process *p);
+u64 kfd_criu_v1_svm_size(u32 num_devices);
 int kfd_criu_v1_checkpoint_svm(struct kfd_process *p, u8 __user *priv,
 			       u64 *offset, u64 size);
-int kfd_criu_v1_stage_svm(struct kfd_process *p, const u8 __user *priv,
-			  u64 *offset, u64 size);
+int kfd_criu_v1_stage_svm(struct kfd_process *p, u32 num_devices,
+			  const u8 __user *priv, u64 *offset, u64 size);
 
 #endif /* KFD_CRIU_H_INCLUDED */

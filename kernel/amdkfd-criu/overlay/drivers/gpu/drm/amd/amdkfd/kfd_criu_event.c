@@ -149,3 +149,16 @@ int kfd_criu_event_restore(struct kfd_process *p,
 		kfree(ev);
 	return r;
 }
+
+/**
+ * kfd_criu_event_destroy_all - undo kfd_criu_event_restore()
+ * @p: process whose restore has failed
+ */
+void kfd_criu_event_destroy_all(struct kfd_process *p)
+{
+	struct kfd_event *ev;
+	u32 id;
+
+	idr_for_each_entry(&p->event_idr, ev, id)
+		kfd_event_destroy(p, id);
+}

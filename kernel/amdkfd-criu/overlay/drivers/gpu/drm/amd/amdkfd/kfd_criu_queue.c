@@ -191,3 +191,17 @@ int kfd_criu_queue_restore(struct kfd_process *p,
 	}
 	return r;
 }
+
+/**
+ * kfd_criu_queue_destroy_all - undo kfd_criu_queue_restore()
+ * @p: process whose restore has failed; its queues are off the hardware
+ */
+void kfd_criu_queue_destroy_all(struct kfd_process *p)
+{
+	struct process_queue_node *pqn, *next;
+
+	list_for_each_entry_safe(pqn, next, &p->pqm.queues, process_queue_list)
+		if (pqn->q)
+			pqm_destroy_queue(&p->pqm,
+					  pqn->q->properties.queue_id);
+}

@@ -16,19 +16,14 @@
 /* Of each range: locations, flags and granularity, then access for each device. */
 #define SVM_COMMON_ATTRS 4
 
-static u32 svm_attrs(const struct kfd_process *p)
-{
-	return SVM_COMMON_ATTRS + p->n_pdds;
-}
-
 /**
  * kfd_criu_v1_svm_size - bytes of the record of an SVM range
- * @p: the process
+ * @num_devices: of the process
  */
-u64 kfd_criu_v1_svm_size(const struct kfd_process *p)
+u64 kfd_criu_v1_svm_size(u32 num_devices)
 {
 	return struct_size_t(struct kfd_criu_svm_range_priv_data, attrs,
-			     svm_attrs(p));
+			     SVM_COMMON_ATTRS + num_devices);
 }
 
 static void write_svm(const struct kfd_process *p,
@@ -96,7 +91,8 @@ static int read_attribute(struct kfd_process *p,
 	}
 }
 
-static int read_svm(struct kfd_process *p, struct kfd_criu_svm *cs,
+static int read_svm(struct kfd_process *p, u32 num_devices,
+		    struct kfd_criu_svm *cs,
 		    const struct kfd_criu_svm_range_priv_data *in)
 {
 	u32 i;
@@ -106,7 +102,7 @@ static int read_svm(struct kfd_process *p, struct kfd_criu_svm *cs,
 	cs->npages = in->size;
 	cs->preferred_loc = KFD_IOCTL_SVM_LOCATION_UNDEFINED;
 	cs->prefetch_loc = KFD_IOCTL_SVM_LOCATION_UNDEFINED;
-	for (i = 0; i < svm_attrs(p); i++) {
+	for (i = 0; i < SVM_COMMON_ATTRS + num_devices; i++) {
 		int r = read_attribute(p, &in->attrs[i], cs);
 
 		if (r)
@@ -128,7 +124,7 @@ static int read_svm(struct kfd_process *p, struct kfd_criu_svm *cs,
 int kfd_criu_v1_checkpoint_svm(struct kfd_process *p, u8 __user *priv,
 			       u64 *offset, u64 size)
 {
-	const u64 bytes = kfd_criu_v1_svm_size(p);
+	const u64 bytes = kfd_criu_v1_svm_size(p->n_pdds);
 	struct kfd_criu_svm_range_priv_data *record;
 	struct kfd_criu_svm *ranges;
 	u64 count;
@@ -160,16 +156,17 @@ int kfd_criu_v1_checkpoint_svm(struct kfd_process *p, u8 __user *priv,
 /**
  * kfd_criu_v1_stage_svm - remember the SVM range that a record describes
  * @p: process being restored
+ * @num_devices: of the image
  * @priv: private data
  * @offset: of the record in it; moves on
  * @size: of the private data
  *
  * Return: 0; -EINVAL for what no range can be; -EFAULT, -ENOMEM.
  */
-int kfd_criu_v1_stage_svm(struct kfd_process *p, const u8 __user *priv,
-			  u64 *offset, u64 size)
+int kfd_criu_v1_stage_svm(struct kfd_process *p, u32 num_devices,
+			  const u8 __user *priv, u64 *offset, u64 size)
 {
-	const u64 bytes = kfd_criu_v1_svm_size(p);
+	const u64 bytes = kfd_criu_v1_svm_size(num_devices);
 	struct kfd_criu_svm_range_priv_data *record;
 	struct kfd_criu_svm cs;
 	int r = -EFAULT;
@@ -180,7 +177,7 @@ int kfd_criu_v1_stage_svm(struct kfd_process *p, const u8 __user *priv,
 	if (!record)
 		return -ENOMEM;
 	if (!copy_from_user(record, priv + *offset, bytes))
-		r = read_svm(p, &cs, record);
+		r = read_svm(p, num_devices, &cs, record);
 	kfree(record);
 	*offset += bytes;
 	return r ? r : kfd_criu_svm_stage(p, &cs);

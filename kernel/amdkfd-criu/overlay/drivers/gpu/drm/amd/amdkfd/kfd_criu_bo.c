@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Copyright (c) 2026 The amdkfd-criu authors
+ *
+ * BOs at checkpoint and restore: what they are and where they are mapped. What is in
+ * them goes through a DMA-buf, or is memory of the process anyway.
+ *
+ * Locks: the callers hold p->mutex.
+ */
+#include <linux/dma-buf.h>
+#include <linux/idr.h>
+#include <linux/uaccess.h>
+#include "kfd_criu.h"
+#include "kfd_priv.h"
+#include "amdgpu_amdkfd.h"
+#include "amdgpu_ttm.h"
+
+#define BO_KINDS \
+	(KFD_IOC_ALLOC_MEM_FLAGS_VRAM | KFD_IOC_ALLOC_MEM_FLAGS_GTT | \
+	 KFD_IOC_ALLOC_MEM_FLAGS_USERPTR | KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL | \
+	 KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP)
+#define BO_FLAGS \
+	(BO_KINDS | KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE | \
+	 KFD_IOC_ALLOC_MEM_FLAGS_EXECUTABLE | KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC | \
+	 KFD_IOC_ALLOC_MEM_FLAGS_NO_SUBSTITUTE | \
+	 KFD_IOC_ALLOC_MEM_FLAGS_AQL_QUEUE_MEM | \
+	 KFD_IOC_ALLOC_MEM_FLAGS_COHERENT | KFD_IOC_ALLOC_MEM_FLAGS_UNCACHED | \
+	 KFD_IOC_ALLOC_MEM_FLAGS_EXT_COHERENT | \
+	 KFD_IOC_ALLOC_MEM_FLAGS_CONTIGUOUS)
+
+/**
+ * kfd_criu_bo_count - how many BOs a process has
+ * @p: the process
+ */
+u32 kfd_criu_bo_count(const struct kfd_process *p)
+{
+	unsigned int i;
+	void *mem;
+	u32 n = 0;
+	int id;
+
+	for (i = 0; i < p->n_pdds; i++)
+		idr_for_each_entry(&p->pdds[i]->alloc_idr, mem, id)
+			n++;
+	return n;
+}
+
+/**
+ * kfd_criu_bo_has_contents - whether a BO's contents go through a DMA-buf
+ * @flags: KFD_IOC_ALLOC_MEM_FLAGS_* of it
+ */
+bool kfd_criu_bo_has_contents(u32 flags)
+{
+	return flags & (KFD_IOC_ALLOC_MEM_FLAGS_VRAM |
+			KFD_IOC_ALLOC_MEM_FLAGS_GTT);
+}
+
+static u64 mmap_offset(const struct kfd_process_device *pdd,
+		       const struct kgd_mem *mem)
+{
+	if (mem->alloc_flags & KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL)
+		return KFD_MMAP_TYPE_DOORBELL | KFD_MMAP_GPU_ID(pdd->dev->id);
+	if (mem->alloc_flags & KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP)
+		return KFD_MMAP_TYPE_MMIO | KFD_MMAP_GPU_ID(pdd->dev->id);
+	return amdgpu_bo_mmap_offset(mem->bo);
+}
+
+/**
+ * kfd_criu_bo_describe - everything of a BO but its contents
+ * @pdd: the process on the BO's device
+ * @handle: of the BO
+ * @mem: the BO
+ * @cb: is filled in
+ *
+ * Return: 0, or why it has no user address though it should.
+ */
+int kfd_criu_bo_describe(const struct kfd_process_device *pdd, u32 handle,
+			 struct kgd_mem *mem, struct kfd_criu_bo *cb)
+{
+	const struct kfd_process *p = pdd->process;
+	unsigned int i;
+
+	memset(cb, 0, sizeof(*cb));
+	cb->gpu_id = pdd->user_gpu_id;
+	cb->handle = handle;
+	cb->flags = mem->alloc_flags;
+	cb->va = mem->va;
+	cb->size = amdgpu_bo_size(mem->bo);
+	cb->mmap_offset = mmap_offset(pdd, mem);
+	for (i = 0; i < p->n_pdds; i++)
+		if (p->pdds[i]->drm_priv &&
+		    amdgpu_amdkfd_bo_mapped_to_dev(p->pdds[i]->drm_priv, mem))
+			__set_bit(i, cb->mapped);
+	if (!(cb->flags & KFD_IOC_ALLOC_MEM_FLAGS_USERPTR))
+		return 0;
+	return amdgpu_ttm_tt_get_userptr(&mem->bo->tbo, &cb->user_addr);
+}
+
+/**
+ * kfd_criu_bo_export - a DMA-buf of a BO
+ * @mem: the BO; kfd_criu_bo_has_contents()
+ * @file: gets its file, which is the caller's
+ *
+ * Return: 0, or as amdgpu_amdkfd_gpuvm_export_dmabuf().
+ */
+int kfd_criu_bo_export(struct kgd_mem *mem, struct file **file)
+{
+	struct dma_buf *dmabuf;
+	int r;
+
+	r = amdgpu_amdkfd_gpuvm_export_dmabuf(mem, &dmabuf);
+	if (!r)
+		*file = dmabuf->file;
+	return r;
+}
+
+/* As for AMDKFD_IOC_ALLOC_MEMORY_OF_GPU. */
+static int check(const struct kfd_process_device *pdd,
+		 const struct kfd_criu_bo *cb)
+{
+	const u32 kind = cb->flags & BO_KINDS;
+
+	if (cb->flags & ~BO_FLAGS || hweight32(kind) != 1 ||
+	    cb->handle > INT_MAX || !cb->size || !PAGE_ALIGNED(cb->size) ||
+	    cb->size > SIZE_MAX / 2)
+		return -EINVAL;
+	switch (kind) {
+	case KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL:
+		return cb->size == kfd_doorbell_process_slice(pdd->dev->kfd) ?
+			       0 : -EINVAL;
+	case KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP:
+		return cb->size == PAGE_SIZE ? 0 : -EINVAL;
+	case KFD_IOC_ALLOC_MEM_FLAGS_USERPTR:
+		return access_ok((void __user *)(uintptr_t)cb->user_addr,
+				 cb->size) ? 0 : -EINVAL;
+	default:
+		return 0;
+	}
+}
+
+/* Where it is, of what is not memory of the BO itself. */
+static int find_place(struct kfd_process_device *pdd,
+		      const struct kfd_criu_bo *cb, u64 *place)
+{
+	*place = 0;
+	if (cb->flags & KFD_IOC_ALLOC_MEM_FLAGS_USERPTR)
+		*place = cb->user_addr;
+	else if (cb->flags & KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL)
+		*place = kfd_get_process_doorbells(pdd);
+	else if (cb->flags & KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP)
+		*place = SZ_4K < PAGE_SIZE ? 0 :
+					     pdd->dev->adev->rmmio_remap.bus_addr;
+	else
+		return 0;
+	return *place ? 0 : -ENOMEM;
+}
+
+static int create(struct kfd_process_device *pdd, const struct kfd_criu_bo *cb,
+		  struct kgd_mem **mem)
+{
+	u64 size = cb->size;
+	u64 place;
+	int r;
+
+	r = find_place(pdd, cb, &place);
+	if (r)
+		return r;
+	/* What is mapped twice in a row has half the size that was asked for. */
+	if (cb->flags & KFD_IOC_ALLOC_MEM_FLAGS_AQL_QUEUE_MEM)
+		size *= 2;
+	r = amdgpu_amdkfd_gpuvm_alloc_memory_of_gpu(pdd->dev->adev, cb->va, size,
+						    pdd->drm_priv, mem, &place,
+						    cb->flags, true);
+	if (r)
+		return r;
+	r = idr_alloc(&pdd->alloc_idr, *mem, cb->handle, cb->handle + 1,
+		      GFP_KERNEL_ACCOUNT);
+	if (r < 0) {
+		amdgpu_amdkfd_gpuvm_free_memory_of_gpu(pdd->dev->adev, *mem,
+						       pdd->drm_priv, NULL);
+		return r;
+	}
+	if (cb->flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM)
+		atomic64_add(cb->size, &pdd->vram_usage);
+	return 0;
+}
+
+static int map(struct kfd_process *p, const struct kfd_criu_bo *cb,
+	       struct kgd_mem *mem)
+{
+	unsigned int i;
+
+	for_each_set_bit(i, cb->mapped, p->n_pdds) {
+		struct kfd_process_device *peer = p->pdds[i];
+		int r;
+
+		if (!peer->drm_priv)
+			return -EINVAL;
+		r = amdgpu_amdkfd_gpuvm_map_memory_to_gpu(peer->dev->adev, mem,
+							  peer->drm_priv);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+/**
+ * kfd_criu_bo_restore - make a BO again, and map it
+ * @p: process being restored; its devices are
+ * @cb: from an image; mmap_offset gets the one it has now
+ * @bo: gets the BO
+ *
+ * Return: 0; -EINVAL for what AMDKFD_IOC_ALLOC_MEMORY_OF_GPU would refuse; -ENOSPC if
+ * the handle is taken; -ENOMEM. On failure there may be a BO that is not mapped
+ * everywhere: kfd_criu_bo_destroy_all().
+ */
+int kfd_criu_bo_restore(struct kfd_process *p, struct kfd_criu_bo *cb,
+			struct kgd_mem **bo)
+{
+	struct kfd_process_device *pdd;
+	struct kgd_mem *mem;
+	int r;
+
+	pdd = kfd_process_device_data_by_id(p, cb->gpu_id);
+	if (!pdd || !pdd->drm_priv)
+		return -EINVAL;
+	r = check(pdd, cb);
+	if (!r)
+		r = create(pdd, cb, &mem);
+	if (r)
+		return r;
+	cb->mmap_offset = mmap_offset(pdd, mem);
+	*bo = mem;
+	return map(p, cb, mem);
+}
+
+/**
+ * kfd_criu_bo_begin_restore - BOs are going to be made
+ * @p: process being restored; its devices are
+ *
+ * User memory moves to its place while a process is restored: until it is resumed
+ * nobody need hear of it.
+ */
+void kfd_criu_bo_begin_restore(struct kfd_process *p)
+{
+	amdgpu_amdkfd_block_mmu_notifications(p->kgd_process_info);
+}
+
+static void let_go_of_signal_page(struct kfd_process *p)
+{
+	struct kfd_process_device *pdd;
+	struct kgd_mem *mem;
+
+	pdd = kfd_process_device_data_by_id(p, GET_GPU_ID(p->signal_handle));
+	if (!pdd)
+		return;
+	mem = kfd_process_device_translate_handle(pdd,
+						  GET_IDR_HANDLE(p->signal_handle));
+	if (mem)
+		amdgpu_amdkfd_gpuvm_unmap_gtt_bo_from_kernel(mem);
+	p->signal_handle = 0;
+}
+
+static void destroy(struct kfd_process_device *pdd, struct kgd_mem *mem, int id)
+{
+	struct kfd_process *p = pdd->process;
+	unsigned int i;
+
+	for (i = 0; i < p->n_pdds; i++)
+		if (p->pdds[i]->drm_priv)
+			amdgpu_amdkfd_gpuvm_unmap_memory_from_gpu(p->pdds[i]->dev->adev,
+								  mem,
+								  p->pdds[i]->drm_priv);
+	amdgpu_amdkfd_gpuvm_free_memory_of_gpu(pdd->dev->adev, mem,
+					       pdd->drm_priv, NULL);
+	kfd_process_device_remove_obj_handle(pdd, id);
+}
+
+/**
+ * kfd_criu_bo_destroy_all - give back what was made
+ * @p: process whose restore has failed; it has no queues and no events
+ */
+void kfd_criu_bo_destroy_all(struct kfd_process *p)
+{
+	struct amdkfd_process_info *info = p->kgd_process_info;
+	unsigned int i;
+	void *mem;
+	int id;
+
+	let_go_of_signal_page(p);
+	for (i = 0; i < p->n_pdds; i++) {
+		struct kfd_process_device *pdd = p->pdds[i];
+
+		idr_for_each_entry(&pdd->alloc_idr, mem, id)
+			destroy(pdd, mem, id);
+		atomic64_set(&pdd->vram_usage, 0);
+	}
+	/* Or BOs of other users of the VM would never hear of their pages again. */
+	if (info)
+		WRITE_ONCE(info->block_mmu_notifications, false);
+}

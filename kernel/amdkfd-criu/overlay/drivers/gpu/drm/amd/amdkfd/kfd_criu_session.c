@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Copyright (c) 2026 The amdkfd-criu authors
+ *
+ * Who may checkpoint and restore a process, and when. Every change of
+ * kfd_process.criu is made here.
+ *
+ *            pause             begin_restore            end_restore
+ *   PAUSED <-------- RUNNING ----------------> RESTORING ---------> RESTORED
+ *     |               ^ ^ ^                        |                 |   |
+ *     +---------------+ | +------------------------|-----------------+   |
+ *       unpause, or     |            resume        |                     |
+ *       the owner ends  +--------------------------+                     |
+ *                         failure before any       | failure     failure |
+ *                         device was bound         v                     v
+ *                                                ABORTED <---------------+
+ *
+ * Locks: the callers hold p->mutex, where nothing else is said.
+ */
+#include <linux/capability.h>
+#include <linux/cred.h>
+#include <linux/pid.h>
+#include <linux/ptrace.h>
+#include <linux/sched/signal.h>
+#include <linux/user_namespace.h>
+#include "kfd_criu.h"
+#include "kfd_priv.h"
+#include "amdgpu_amdkfd.h"
+
+/* How long a pause outlives its owner at most. */
+#define KFD_CRIU_WATCH_MS	250
+/* What RESUME waits at most for the queues to run. */
+#define KFD_CRIU_RESUME_MS	5000
+
+/* What an operation is told that comes in a state; 0: it is welcome. */
+static const s8 verdicts[KFD_CRIU_OPS][KFD_CRIU_STATES] = {
+	[KFD_CRIU_OP_PROCESS_INFO] = {
+		[KFD_CRIU_RESTORING] = -EBUSY,
+		[KFD_CRIU_RESTORED] = -EBUSY,
+		[KFD_CRIU_ABORTED] = -EIO,
+	},
+	[KFD_CRIU_OP_CHECKPOINT] = {
+		[KFD_CRIU_RUNNING] = -EINVAL,
+		[KFD_CRIU_RESTORING] = -EBUSY,
+		[KFD_CRIU_RESTORED] = -EBUSY,
+		[KFD_CRIU_ABORTED] = -EIO,
+	},
+	[KFD_CRIU_OP_UNPAUSE] = {
+		[KFD_CRIU_RUNNING] = -EINVAL,
+		[KFD_CRIU_RESTORING] = -EINVAL,
+		[KFD_CRIU_RESTORED] = -EINVAL,
+		[KFD_CRIU_ABORTED] = -EINVAL,
+	},
+	[KFD_CRIU_OP_RESTORE] = {
+		[KFD_CRIU_PAUSED] = -EBUSY,
+		[KFD_CRIU_RESTORING] = -EBUSY,
+		[KFD_CRIU_RESTORED] = -EBUSY,
+		[KFD_CRIU_ABORTED] = -EIO,
+	},
+	[KFD_CRIU_OP_RESUME] = {
+		[KFD_CRIU_RUNNING] = -EINVAL,
+		[KFD_CRIU_PAUSED] = -EINVAL,
+		[KFD_CRIU_RESTORING] = -EBUSY,
+		[KFD_CRIU_ABORTED] = -EIO,
+	},
+};
+
+static bool owned_by_another(const struct kfd_process *p)
+{
+	return p->criu.owner && p->criu.owner != task_tgid(current);
+}
+
+/**
+ * kfd_criu_session_check - whether an operation may be done now
+ * @p: the process
+ * @op: the operation
+ *
+ * Return: 0; -EINVAL, -EBUSY or -EIO for the wrong state; -EBUSY if somebody else
+ * has paused the process.
+ */
+int kfd_criu_session_check(const struct kfd_process *p, enum kfd_criu_op op)
+{
+	const int verdict = verdicts[op][p->criu.state];
+
+	if (verdict)
+		return verdict;
+	return owned_by_another(p) ? -EBUSY : 0;
+}
+
+static void enter(struct kfd_process *p, enum kfd_criu_state state)
+{
+	WRITE_ONCE(p->criu.state, state);
+}
+
+static bool owner_lives(const struct kfd_process *p)
+{
+	struct task_struct *task;
+	bool lives;
+
+	rcu_read_lock();
+	task = pid_task(p->criu.owner, PIDTYPE_TGID);
+	lives = task && !(task->exit_state && thread_group_empty(task));
+	rcu_read_unlock();
+	return lives;
+}
+
+static int let_run(struct kfd_process *p)
+{
+	const int r = kfd_process_restore_queues(p);
+
+	if (r)
+		return r;
+	put_pid(p->criu.owner);
+	p->criu.owner = NULL;
+	enter(p, KFD_CRIU_RUNNING);
+	return 0;
+}
+
+static void watch_owner(struct work_struct *work)
+{
+	struct kfd_process *p = container_of(to_delayed_work(work),
+					     struct kfd_process, criu.watch);
+
+	mutex_lock(&p->mutex);
+	if (p->criu.state == KFD_CRIU_PAUSED && (owner_lives(p) || let_run(p)))
+		schedule_delayed_work(&p->criu.watch,
+				      msecs_to_jiffies(KFD_CRIU_WATCH_MS));
+	mutex_unlock(&p->mutex);
+}
+
+/**
+ * kfd_criu_session_init - of a new process
+ * @p: the process; nobody else knows it yet
+ */
+void kfd_criu_session_init(struct kfd_process *p)
+{
+	p->criu.state = KFD_CRIU_RUNNING;
+	p->criu.owner = NULL;
+	INIT_DELAYED_WORK(&p->criu.watch, watch_owner);
+}
+
+/**
+ * kfd_criu_session_end - the process has lost its memory
+ * @p: the process; its mutex is not held
+ */
+void kfd_criu_session_end(struct kfd_process *p)
+{
+	cancel_delayed_work_sync(&p->criu.watch);
+	mutex_lock(&p->mutex);
+	put_pid(p->criu.owner);
+	p->criu.owner = NULL;
+	/* A watch that was asked for meanwhile has nothing to look at. */
+	enter(p, KFD_CRIU_ABORTED);
+	mutex_unlock(&p->mutex);
+	cancel_delayed_work_sync(&p->criu.watch);
+}
+
+static bool only_looks(unsigned int nr)
+{
+	return nr == _IOC_NR(AMDKFD_IOC_GET_VERSION) ||
+	       nr == _IOC_NR(AMDKFD_IOC_GET_CLOCK_COUNTERS) ||
+	       nr == _IOC_NR(AMDKFD_IOC_GET_PROCESS_APERTURES) ||
+	       nr == _IOC_NR(AMDKFD_IOC_GET_PROCESS_APERTURES_NEW) ||
+	       nr == _IOC_NR(AMDKFD_IOC_GET_TILE_CONFIG) ||
+	       nr == _IOC_NR(AMDKFD_IOC_AVAILABLE_MEMORY);
+}
+
+/**
+ * kfd_criu_session_admit - whether an ioctl of the program may be done now
+ * @p: the process; its mutex need not be held
+ * @nr: _IOC_NR() of it
+ *
+ * Return: 0; -EBUSY if it is being restored; -EIO if that failed.
+ */
+int kfd_criu_session_admit(const struct kfd_process *p, unsigned int nr)
+{
+	const enum kfd_criu_state state = READ_ONCE(p->criu.state);
+
+	if (state == KFD_CRIU_RUNNING || state == KFD_CRIU_PAUSED ||
+	    nr == _IOC_NR(AMDKFD_IOC_CRIU_OP) || only_looks(nr))
+		return 0;
+	return state == KFD_CRIU_ABORTED ? -EIO : -EBUSY;
+}
+
+static bool is_own_or_traced(const struct kfd_process *p)
+{
+	struct task_struct *tracer;
+	bool traced;
+
+	if (p->lead_thread == current->group_leader)
+		return true;
+	rcu_read_lock();
+	tracer = ptrace_parent(p->lead_thread);
+	traced = tracer && same_thread_group(tracer, current);
+	rcu_read_unlock();
+	return traced;
+}
+
+/**
+ * kfd_criu_check_access - whether the caller may checkpoint and restore a process
+ * @p: the process; its mutex need not be held
+ *
+ * Its own, or one that it traces, which was asked for its consent then; and with
+ * the right to do so in the user namespace that the process is in. CAP_SYS_ADMIN
+ * will do, because container engines are older than CAP_CHECKPOINT_RESTORE.
+ *
+ * Return: 0; -EBADF for a process that is not the caller's; -EACCES without the
+ * capability.
+ */
+int kfd_criu_check_access(struct kfd_process *p)
+{
+	struct user_namespace *ns;
+	bool capable;
+
+	if (!is_own_or_traced(p))
+		return -EBADF;
+	rcu_read_lock();
+	ns = get_user_ns(__task_cred(p->lead_thread)->user_ns);
+	rcu_read_unlock();
+	capable = ns_capable(ns, CAP_CHECKPOINT_RESTORE) ||
+		  ns_capable(ns, CAP_SYS_ADMIN);
+	put_user_ns(ns);
+	return capable ? 0 : -EACCES;
+}
+
+/* A GPU that hangs or is being reset says -EIO, and its queues are off all the same. */
+static int take_off(struct kfd_process *p, u32 trigger)
+{
+	const int r = kfd_process_evict_queues(p, trigger);
+
+	if (r == -EIO)
+		kfd_process_restore_queues(p);
+	return r;
+}
+
+/**
+ * kfd_criu_pause - take the queues of a process off the hardware
+ * @p: the process; kfd_criu_session_check() has said yes
+ *
+ * The caller owns the pause. Paused by it already: nothing happens.
+ *
+ * Return: 0, or why a queue cannot be preempted: then all go on.
+ */
+int kfd_criu_pause(struct kfd_process *p)
+{
+	int r;
+
+	if (p->criu.state == KFD_CRIU_PAUSED)
+		return 0;
+	r = take_off(p, KFD_QUEUE_EVICTION_CRIU_CHECKPOINT);
+	if (r)
+		return r;
+	p->criu.owner = get_pid(task_tgid(current));
+	enter(p, KFD_CRIU_PAUSED);
+	schedule_delayed_work(&p->criu.watch,
+			      msecs_to_jiffies(KFD_CRIU_WATCH_MS));
+	return 0;
+}
+
+/**
+ * kfd_criu_unpause - let the queues go on
+ * @p: the process; kfd_criu_session_check() has said yes
+ *
+ * Return: 0, or why a queue cannot be mapped; it is paused then.
+ */
+int kfd_criu_unpause(struct kfd_process *p)
+{
+	return let_run(p);
+}
+
+/**
+ * kfd_criu_begin_restore - objects are going to be made
+ * @p: the process; kfd_criu_session_check() has said yes
+ *
+ * Queues that are made do not run until it is resumed.
+ *
+ * Return: 0; -EINVAL if it has objects already; or as kfd_process_evict_queues().
+ */
+int kfd_criu_begin_restore(struct kfd_process *p)
+{
+	unsigned int i;
+	int r;
+
+	for (i = 0; i < p->n_pdds; i++)
+		if (p->pdds[i]->drm_file)
+			return -EINVAL;
+	if (kfd_criu_event_count(p))
+		return -EINVAL;
+	r = take_off(p, KFD_QUEUE_EVICTION_CRIU_RESTORE);
+	if (!r)
+		enter(p, KFD_CRIU_RESTORING);
+	return r;
+}
+
+static bool is_untouched(const struct kfd_process *p)
+{
+	unsigned int i;
+
+	for (i = 0; i < p->n_pdds; i++)
+		if (p->pdds[i]->drm_file)
+			return false;
+	return true;
+}
+
+static void abort_restore(struct kfd_process *p)
+{
+	const bool untouched = is_untouched(p);
+
+	kfd_criu_queue_destroy_all(p);
+	kfd_criu_event_destroy_all(p);
+	kfd_criu_bo_destroy_all(p);
+	kfd_criu_svm_forget(p);
+	/* Now that there are none the count of evictions must not stay. */
+	kfd_process_restore_queues(p);
+	enter(p, untouched ? KFD_CRIU_RUNNING : KFD_CRIU_ABORTED);
+}
+
+/**
+ * kfd_criu_end_restore - objects have been made, or could not be
+ * @p: process after kfd_criu_begin_restore()
+ * @failed: whether one of them could not
+ *
+ * After a failure all objects are gone. The devices stay bound to their render
+ * nodes, for there is no way back from that, so the process is good for nothing
+ * but to end, unless it failed before any was.
+ */
+void kfd_criu_end_restore(struct kfd_process *p, bool failed)
+{
+	if (failed)
+		abort_restore(p);
+	else
+		enter(p, KFD_CRIU_RESTORED);
+}
+
+static int resume(struct kfd_process *p)
+{
+	int r;
+
+	r = kfd_criu_svm_resume(p);
+	if (!r)
+		r = kfd_criu_queue_acquire_deferred(p);
+	if (!r)
+		r = amdgpu_amdkfd_criu_resume(p->kgd_process_info);
+	if (r)
+		abort_restore(p);
+	else
+		enter(p, KFD_CRIU_RUNNING);
+	return r;
+}
+
+static bool waits_for_pages(struct amdkfd_process_info *info)
+{
+	bool waits;
+
+	mutex_lock(&info->notifier_lock);
+	waits = info->evicted_bos;
+	mutex_unlock(&info->notifier_lock);
+	return waits;
+}
+
+/* A worker brings user pages and then lets the queues run; it tries again while pages
+ * move.
+ */
+static void wait_until_running(struct kfd_process *p)
+{
+	const unsigned long end = jiffies + msecs_to_jiffies(KFD_CRIU_RESUME_MS);
+	struct amdkfd_process_info *info = p->kgd_process_info;
+
+	do {
+		flush_delayed_work(&info->restore_userptr_work);
+	} while (waits_for_pages(info) && time_before(jiffies, end) &&
+		 !fatal_signal_pending(current));
+}
+
+/**
+ * kfd_criu_resume - let the queues of a restored process run
+ * @p: the process; its mutex is not held
+ *
+ * Comes back when they run; or after five seconds, when pages of the process cannot
+ * be had, and the driver goes on trying.
+ *
+ * Return: 0; as kfd_criu_session_check(); or why an SVM range or a save area is not
+ * there: the restore has failed then, see kfd_criu_end_restore().
+ */
+int kfd_criu_resume(struct kfd_process *p)
+{
+	int r;
+
+	mutex_lock(&p->mutex);
+	r = kfd_criu_session_check(p, KFD_CRIU_OP_RESUME);
+	if (!r)
+		r = resume(p);
+	mutex_unlock(&p->mutex);
+	if (!r)
+		wait_until_running(p);
+	return r;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * Copyright (c) 2026 The amdkfd-criu authors
+ *
+ * Where a process is between running and being restored; part of struct
+ * kfd_process. Only kfd_criu_session.c changes it.
+ */
+#ifndef KFD_CRIU_SESSION_H_INCLUDED
+#define KFD_CRIU_SESSION_H_INCLUDED
+
+#include <linux/workqueue.h>
+
+struct kfd_process;
+struct pid;
+
+/**
+ * enum kfd_criu_state - what checkpoint and restore have made of a process
+ * @KFD_CRIU_RUNNING: nothing; its queues run
+ * @KFD_CRIU_PAUSED: its queues are off the hardware until the owner of the pause
+ *	ends it, or has ended itself
+ * @KFD_CRIU_RESTORING: objects are being made
+ * @KFD_CRIU_RESTORED: all objects are there; the queues wait to be resumed
+ * @KFD_CRIU_ABORTED: a restore failed; there are no objects, and there can be none
+ *
+ * @KFD_CRIU_STATES: how many there are
+ */
+enum kfd_criu_state {
+	KFD_CRIU_RUNNING,
+	KFD_CRIU_PAUSED,
+	KFD_CRIU_RESTORING,
+	KFD_CRIU_RESTORED,
+	KFD_CRIU_ABORTED,
+	KFD_CRIU_STATES,
+};
+
+/**
+ * struct kfd_criu_session - of one process
+ * @state: changed under p->mutex; may be read without
+ * @owner: thread group that paused it
+ * @watch: looks whether @owner is still there
+ */
+struct kfd_criu_session {
+	enum kfd_criu_state state;
+	struct pid *owner;
+	struct delayed_work watch;
+};
+
+void kfd_criu_session_init(struct kfd_process *p);
+void kfd_criu_session_end(struct kfd_process *p);
+int kfd_criu_session_admit(const struct kfd_process *p, unsigned int nr);
+int kfd_criu_check_access(struct kfd_process *p);
+
+#endif /* KFD_CRIU_SESSION_H_INCLUDED */

@@ -1,0 +1,576 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Copyright (c) 2026 The amdkfd-criu authors
+ *
+ * The released ABI, AMDKFD_IOC_CRIU_OP: five operations, and the process, its
+ * devices and its BOs in the private data of version 1; see kfd_criu_v1_queue.c for
+ * the rest of it. Devices and BOs have a public part too, in arrays of their own.
+ *
+ *   private data:  process | devices | BOs | queues, events, SVM ranges
+ */
+#include <linux/file.h>
+#include <linux/pid.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+#include "kfd_criu.h"
+#include "kfd_priv.h"
+
+/* "No file" in a BO's public part. */
+#define NO_FD	((u32)-1)
+
+/* Where reading or writing of the private data has come to. */
+struct cursor {
+	u8 __user *data;
+	u64 size;
+	u64 at;
+};
+
+/* A DMA-buf that the caller gets if everything else has gone well. */
+struct handout {
+	struct file *file;
+	int fd;
+};
+
+static struct cursor cursor_of(const struct kfd_ioctl_criu_args *args)
+{
+	return (struct cursor){
+		.data = u64_to_user_ptr(args->priv_data),
+		.size = args->priv_data_size,
+	};
+}
+
+static bool has_room(const struct cursor *c, u64 bytes)
+{
+	return c->at <= c->size && c->size - c->at >= bytes;
+}
+
+static int put(struct cursor *c, const void *record, size_t bytes)
+{
+	if (!has_room(c, bytes))
+		return -EINVAL;
+	if (copy_to_user(c->data + c->at, record, bytes))
+		return -EFAULT;
+	c->at += bytes;
+	return 0;
+}
+
+static int get(struct cursor *c, void *record, size_t bytes)
+{
+	if (!has_room(c, bytes))
+		return -EINVAL;
+	if (copy_from_user(record, c->data + c->at, bytes))
+		return -EFAULT;
+	c->at += bytes;
+	return 0;
+}
+
+static struct handout *make_handouts(u32 n)
+{
+	return kvcalloc(max(n, 1u), sizeof(struct handout), GFP_KERNEL_ACCOUNT);
+}
+
+static int prepare_handout(struct handout *h, struct kgd_mem *mem, u32 flags)
+{
+	int r;
+
+	h->fd = NO_FD;
+	if (!kfd_criu_bo_has_contents(flags))
+		return 0;
+	r = kfd_criu_bo_export(mem, &h->file);
+	if (r)
+		return r;
+	h->fd = get_unused_fd_flags(O_CLOEXEC);
+	if (h->fd >= 0)
+		return 0;
+	r = h->fd;
+	fput(h->file);
+	h->file = NULL;
+	return r;
+}
+
+/* The last of an operation: what was handed out cannot be taken back. */
+static void finish_handouts(struct handout *handouts, u32 n, bool keep)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		if (!handouts[i].file)
+			continue;
+		if (keep) {
+			fd_install(handouts[i].fd, handouts[i].file);
+		} else {
+			put_unused_fd(handouts[i].fd);
+			fput(handouts[i].file);
+		}
+	}
+	kvfree(handouts);
+}
+
+static int count(struct kfd_process *p, struct kfd_ioctl_criu_args *args)
+{
+	const u32 svm_ranges = kfd_criu_svm_count(p);
+	const u32 events = kfd_criu_event_count(p);
+	u64 queue_bytes;
+	u32 queues;
+	int r;
+
+	r = kfd_criu_v1_queue_sizes(p, &queues, &queue_bytes);
+	if (r)
+		return r;
+	args->num_devices = p->n_pdds;
+	args->num_bos = kfd_criu_bo_count(p);
+	args->num_objects = queues + events + svm_ranges;
+	args->priv_data_size =
+		sizeof(struct kfd_criu_process_priv_data) +
+		(u64)p->n_pdds * sizeof(struct kfd_criu_device_priv_data) +
+		(u64)args->num_bos * sizeof(struct kfd_criu_bo_priv_data) +
+		queue_bytes +
+		(u64)events * sizeof(struct kfd_criu_event_priv_data) +
+		svm_ranges * kfd_criu_v1_svm_size(p->n_pdds);
+	return 0;
+}
+
+static int process_info(struct kfd_process *p, struct kfd_ioctl_criu_args *args)
+{
+	bool paused;
+	int r;
+
+	r = kfd_criu_session_check(p, KFD_CRIU_OP_PROCESS_INFO);
+	if (r)
+		return r;
+	if (!p->n_pdds)
+		return -ENODEV;
+	paused = p->criu.state == KFD_CRIU_PAUSED;
+	r = kfd_criu_pause(p);
+	if (r)
+		return r;
+	args->pid = task_pid_nr_ns(p->lead_thread,
+				   task_active_pid_ns(p->lead_thread));
+	r = count(p, args);
+	if (r && !paused)
+		kfd_criu_unpause(p);
+	return r;
+}
+
+static int put_process(const struct kfd_process *p, struct cursor *c)
+{
+	const struct kfd_criu_process_priv_data record = {
+		.version = KFD_CRIU_PRIV_VERSION,
+		.xnack_mode = p->xnack_enabled,
+	};
+
+	return put(c, &record, sizeof(record));
+}
+
+static int put_devices(const struct kfd_process *p, u64 devices,
+		       struct cursor *c)
+{
+	struct kfd_criu_device_bucket __user *out = u64_to_user_ptr(devices);
+	const struct kfd_criu_device_priv_data record = {};
+	unsigned int i;
+	int r = 0;
+
+	for (i = 0; !r && i < p->n_pdds; i++) {
+		const struct kfd_criu_device_bucket bucket = {
+			.user_gpu_id = p->pdds[i]->user_gpu_id,
+			.actual_gpu_id = p->pdds[i]->dev->id,
+		};
+
+		if (copy_to_user(&out[i], &bucket, sizeof(bucket)))
+			return -EFAULT;
+		r = put(c, &record, sizeof(record));
+	}
+	return r;
+}
+
+static void write_bo(const struct kfd_process *p, const struct kfd_criu_bo *cb,
+		     struct kfd_criu_bo_bucket *bucket,
+		     struct kfd_criu_bo_priv_data *record)
+{
+	unsigned int i, n = 0;
+
+	memset(bucket, 0, sizeof(*bucket));
+	bucket->addr = cb->va;
+	bucket->size = cb->size;
+	bucket->offset = cb->mmap_offset;
+	bucket->gpu_id = cb->gpu_id;
+	bucket->alloc_flags = cb->flags;
+	memset(record, 0, sizeof(*record));
+	record->user_addr = cb->user_addr;
+	record->idr_handle = cb->handle;
+	for_each_set_bit(i, cb->mapped, p->n_pdds)
+		record->mapped_gpuids[n++] = p->pdds[i]->user_gpu_id;
+}
+
+static int put_bo(const struct kfd_process_device *pdd, u32 handle,
+		  struct kgd_mem *mem, struct kfd_criu_bo_bucket __user *out,
+		  struct cursor *c, struct handout *h)
+{
+	struct kfd_criu_bo_priv_data record;
+	struct kfd_criu_bo_bucket bucket;
+	struct kfd_criu_bo cb;
+	int r;
+
+	r = kfd_criu_bo_describe(pdd, handle, mem, &cb);
+	if (!r)
+		r = prepare_handout(h, mem, cb.flags);
+	if (r)
+		return r;
+	write_bo(pdd->process, &cb, &bucket, &record);
+	bucket.dmabuf_fd = h->fd;
+	if (copy_to_user(out, &bucket, sizeof(bucket)))
+		return -EFAULT;
+	return put(c, &record, sizeof(record));
+}
+
+/* Handles come and go under p->mutex only: there are as many as were counted. */
+static int put_bos(const struct kfd_process *p, u64 bos, struct cursor *c,
+		   struct handout *handouts)
+{
+	struct kfd_criu_bo_bucket __user *out = u64_to_user_ptr(bos);
+	unsigned int i;
+	void *mem;
+	u32 n = 0;
+	int id;
+
+	for (i = 0; i < p->n_pdds; i++) {
+		idr_for_each_entry(&p->pdds[i]->alloc_idr, mem, id) {
+			int r = put_bo(p->pdds[i], id, mem, &out[n], c,
+				       &handouts[n]);
+
+			if (r)
+				return r;
+			n++;
+		}
+	}
+	return 0;
+}
+
+static int put_objects(struct kfd_process *p, struct cursor *c)
+{
+	int r;
+
+	r = kfd_criu_v1_checkpoint_queues(p, c->data, &c->at);
+	if (!r)
+		r = kfd_criu_v1_checkpoint_events(p, c->data, &c->at, c->size);
+	if (!r)
+		r = kfd_criu_v1_checkpoint_svm(p, c->data, &c->at, c->size);
+	return r;
+}
+
+static int put_all(struct kfd_process *p,
+		   const struct kfd_ioctl_criu_args *args,
+		   struct handout *handouts)
+{
+	struct cursor c = cursor_of(args);
+	int r;
+
+	r = put_process(p, &c);
+	if (!r)
+		r = put_devices(p, args->devices, &c);
+	if (!r)
+		r = put_bos(p, args->bos, &c, handouts);
+	return r ? r : put_objects(p, &c);
+}
+
+static bool same_counts(const struct kfd_ioctl_criu_args *a,
+			const struct kfd_ioctl_criu_args *b)
+{
+	return a->num_devices == b->num_devices && a->num_bos == b->num_bos &&
+	       a->num_objects == b->num_objects &&
+	       a->priv_data_size == b->priv_data_size;
+}
+
+static int checkpoint(struct kfd_process *p,
+		      const struct kfd_ioctl_criu_args *args)
+{
+	struct kfd_ioctl_criu_args now = *args;
+	struct handout *handouts;
+	int r;
+
+	if (!args->devices || !args->bos || !args->priv_data)
+		return -EINVAL;
+	if (!p->n_pdds)
+		return -ENODEV;
+	r = kfd_criu_session_check(p, KFD_CRIU_OP_CHECKPOINT);
+	if (!r)
+		r = count(p, &now);
+	if (r)
+		return r;
+	if (!same_counts(&now, args))
+		return -EINVAL;
+	handouts = make_handouts(args->num_bos);
+	if (!handouts)
+		return -ENOMEM;
+	r = put_all(p, args, handouts);
+	finish_handouts(handouts, args->num_bos, !r);
+	return r;
+}
+
+static int unpause(struct kfd_process *p)
+{
+	int r;
+
+	r = kfd_criu_session_check(p, KFD_CRIU_OP_UNPAUSE);
+	return r ? r : kfd_criu_unpause(p);
+}
+
+static int get_process(struct kfd_process *p, struct cursor *c)
+{
+	struct kfd_criu_process_priv_data record;
+	int r;
+
+	r = get(c, &record, sizeof(record));
+	if (r)
+		return r;
+	if (record.version != KFD_CRIU_PRIV_VERSION || record.xnack_mode > 1)
+		return -EINVAL;
+	return kfd_criu_xnack_restore(p, record.xnack_mode);
+}
+
+static int get_one_device(struct kfd_process *p,
+		      const struct kfd_criu_device_bucket __user *in)
+{
+	struct kfd_criu_device_bucket bucket;
+	struct kfd_criu_device cd;
+
+	if (copy_from_user(&bucket, in, sizeof(bucket)))
+		return -EFAULT;
+	cd.user_gpu_id = bucket.user_gpu_id;
+	cd.gpu_id = bucket.actual_gpu_id;
+	return kfd_criu_device_restore(p, &cd, bucket.drm_fd);
+}
+
+static int get_devices(struct kfd_process *p,
+		       const struct kfd_ioctl_criu_args *args, struct cursor *c)
+{
+	const struct kfd_criu_device_bucket __user *in =
+		u64_to_user_ptr(args->devices);
+	struct kfd_criu_device_priv_data record;
+	u32 i;
+	int r = 0;
+
+	if (args->num_devices > p->n_pdds)
+		return -EINVAL;
+	for (i = 0; !r && i < args->num_devices; i++) {
+		r = get(c, &record, sizeof(record));
+		if (!r)
+			r = get_one_device(p, &in[i]);
+	}
+	if (!r)
+		kfd_criu_device_settle(p);
+	return r;
+}
+
+static int read_bo(struct kfd_process *p, struct kfd_criu_bo *cb,
+		   const struct kfd_criu_bo_bucket *bucket,
+		   const struct kfd_criu_bo_priv_data *record)
+{
+	unsigned int i;
+
+	memset(cb, 0, sizeof(*cb));
+	cb->gpu_id = bucket->gpu_id;
+	cb->handle = record->idr_handle;
+	cb->flags = bucket->alloc_flags;
+	cb->va = bucket->addr;
+	cb->size = bucket->size;
+	cb->user_addr = record->user_addr;
+	for (i = 0; i < p->n_pdds && record->mapped_gpuids[i]; i++) {
+		int at = kfd_process_gpuidx_from_gpuid(p,
+						       record->mapped_gpuids[i]);
+
+		if (at < 0)
+			return -EINVAL;
+		__set_bit(at, cb->mapped);
+	}
+	return 0;
+}
+
+static int get_bo(struct kfd_process *p, struct kfd_criu_bo_bucket __user *in,
+		  struct cursor *c, struct handout *h)
+{
+	struct kfd_criu_bo_priv_data record;
+	struct kfd_criu_bo_bucket bucket;
+	struct kfd_criu_bo cb;
+	struct kgd_mem *mem;
+	int r;
+
+	if (copy_from_user(&bucket, in, sizeof(bucket)))
+		return -EFAULT;
+	r = get(c, &record, sizeof(record));
+	if (!r)
+		r = read_bo(p, &cb, &bucket, &record);
+	if (!r)
+		r = kfd_criu_bo_restore(p, &cb, &mem);
+	if (!r)
+		r = prepare_handout(h, mem, cb.flags);
+	if (r)
+		return r;
+	bucket.restored_offset = cb.mmap_offset;
+	bucket.dmabuf_fd = h->fd;
+	return copy_to_user(in, &bucket, sizeof(bucket)) ? -EFAULT : 0;
+}
+
+static int get_bos(struct kfd_process *p,
+		   const struct kfd_ioctl_criu_args *args, struct cursor *c,
+		   struct handout *handouts)
+{
+	struct kfd_criu_bo_bucket __user *in = u64_to_user_ptr(args->bos);
+	u32 i;
+	int r = 0;
+
+	kfd_criu_bo_begin_restore(p);
+	for (i = 0; !r && i < args->num_bos; i++)
+		r = get_bo(p, &in[i], c, &handouts[i]);
+	return r;
+}
+
+static int get_object(struct kfd_process *p, u32 num_devices, struct cursor *c)
+{
+	u32 type;
+
+	BUILD_BUG_ON(offsetof(struct kfd_criu_queue_priv_data, object_type));
+	BUILD_BUG_ON(offsetof(struct kfd_criu_event_priv_data, object_type));
+	BUILD_BUG_ON(offsetof(struct kfd_criu_svm_range_priv_data, object_type));
+
+	if (!has_room(c, sizeof(type)))
+		return -EINVAL;
+	if (copy_from_user(&type, c->data + c->at, sizeof(type)))
+		return -EFAULT;
+	switch (type) {
+	case KFD_CRIU_OBJECT_TYPE_QUEUE:
+		return kfd_criu_v1_restore_queue(p, c->data, &c->at, c->size);
+	case KFD_CRIU_OBJECT_TYPE_EVENT:
+		return kfd_criu_v1_restore_event(p, c->data, &c->at, c->size);
+	case KFD_CRIU_OBJECT_TYPE_SVM_RANGE:
+		return kfd_criu_v1_stage_svm(p, num_devices, c->data, &c->at,
+					     c->size);
+	default:
+		return -EINVAL;
+	}
+}
+
+static int get_objects(struct kfd_process *p,
+		       const struct kfd_ioctl_criu_args *args, struct cursor *c)
+{
+	u32 i;
+	int r = 0;
+
+	for (i = 0; !r && i < args->num_objects; i++) {
+		cond_resched();
+		r = get_object(p, args->num_devices, c);
+	}
+	if (r)
+		return r;
+	return c->at == c->size ? 0 : -EINVAL;
+}
+
+static int get_all(struct kfd_process *p,
+		   const struct kfd_ioctl_criu_args *args,
+		   struct handout *handouts)
+{
+	struct cursor c = cursor_of(args);
+	int r;
+
+	r = get_process(p, &c);
+	if (!r)
+		r = get_devices(p, args, &c);
+	if (!r)
+		r = get_bos(p, args, &c, handouts);
+	return r ? r : get_objects(p, args, &c);
+}
+
+static int restore(struct kfd_process *p,
+		   const struct kfd_ioctl_criu_args *args)
+{
+	struct handout *handouts;
+	int r;
+
+	if ((args->num_bos && !args->bos) || !args->devices ||
+	    !args->priv_data || !args->priv_data_size || !args->num_devices)
+		return -EINVAL;
+	/* Before room is made for so many. */
+	if (args->priv_data_size / sizeof(struct kfd_criu_bo_priv_data) <
+	    args->num_bos)
+		return -EINVAL;
+	/* Files and user memory are the caller's: a tracer has others. */
+	if (p->lead_thread != current->group_leader)
+		return -EPERM;
+	r = kfd_criu_session_check(p, KFD_CRIU_OP_RESTORE);
+	if (r)
+		return r;
+	handouts = make_handouts(args->num_bos);
+	if (!handouts)
+		return -ENOMEM;
+	r = kfd_criu_begin_restore(p);
+	if (!r) {
+		r = get_all(p, args, handouts);
+		kfd_criu_end_restore(p, r);
+	}
+	finish_handouts(handouts, args->num_bos, !r);
+	return r;
+}
+
+static int resume(u32 number)
+{
+	struct kfd_process *target;
+	struct pid *pid;
+	int r;
+
+	pid = find_get_pid(number);
+	if (!pid)
+		return -ESRCH;
+	target = kfd_lookup_process_by_pid(pid);
+	put_pid(pid);
+	if (!target)
+		return -ESRCH;
+	r = kfd_criu_check_access(target);
+	if (!r)
+		r = kfd_criu_resume(target);
+	kfd_unref_process(target);
+	return r;
+}
+
+static int locked_op(struct kfd_process *p, struct kfd_ioctl_criu_args *args)
+{
+	switch (args->op) {
+	case KFD_CRIU_OP_PROCESS_INFO:
+		return process_info(p, args);
+	case KFD_CRIU_OP_CHECKPOINT:
+		return checkpoint(p, args);
+	case KFD_CRIU_OP_UNPAUSE:
+		return unpause(p);
+	case KFD_CRIU_OP_RESTORE:
+		return restore(p, args);
+	default:
+		return -EINVAL;
+	}
+}
+
+/**
+ * kfd_criu_v1_ioctl - AMDKFD_IOC_CRIU_OP
+ * @filep: of /dev/kfd
+ * @p: the file's process; the caller may checkpoint and restore it
+ * @data: struct kfd_ioctl_criu_args
+ *
+ * Return: 0; -EINVAL for what makes no sense or comes at the wrong time; -EBUSY if
+ * somebody else is at it; -EIO after a failed restore; -ESRCH, -EBADF, -EACCES for
+ * RESUME of a process that is not there or not the caller's; -ENODEV, -EFAULT,
+ * -ENOMEM, -EPERM, -EOPNOTSUPP, -ENOSPC, -EMFILE.
+ */
+int kfd_criu_v1_ioctl(struct file *filep, struct kfd_process *p, void *data)
+{
+	struct kfd_ioctl_criu_args *args = data;
+	int r;
+
+	if (args->op == KFD_CRIU_OP_RESUME) {
+		r = resume(args->pid);
+	} else {
+		mutex_lock(&p->mutex);
+		r = locked_op(p, args);
+		mutex_unlock(&p->mutex);
+	}
+	if (r)
+		pr_debug("CRIU operation %u: %d\n", args->op, r);
+	return r;
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Copyright (c) 2026 The amdkfd-criu authors
+ *
+ * AMDKFD_IOC_CRIU_OP as released with Linux 5.18: sizes, numbers, counts, errnos. The
+ * test checkpoints its own process.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include "../../../kselftest_harness.h"
+#include "kfd.h"
+
+TEST(args_and_number_are_as_released)
+{
+	EXPECT_EQ(56, sizeof(struct kfd_ioctl_criu_args));
+	EXPECT_EQ(0xc0384b22, AMDKFD_IOC_CRIU_OP);
+	EXPECT_EQ(16, sizeof(struct kfd_criu_device_bucket));
+	EXPECT_EQ(48, sizeof(struct kfd_criu_bo_bucket));
+}
+
+FIXTURE(process) {
+	struct kfd kfd;
+	struct kfd_bo gtt, vram, user;
+	struct kfd_image image;
+	int event;
+};
+
+FIXTURE_SETUP(process)
+{
+	memset(&self->image, 0, sizeof(self->image));
+	if (kfd_open(&self->kfd) == -ENODEV)
+		SKIP(return, "no AMD GPU");
+	ASSERT_EQ(0, kfd_acquire_vms(&self->kfd));
+	ASSERT_EQ(0, kfd_bo_create(&self->kfd, 0, KFD_BO_GTT, 2 * KFD_PAGE,
+				   &self->gtt));
+	ASSERT_EQ(0, kfd_bo_create(&self->kfd, 0, KFD_BO_VRAM, 4 * KFD_PAGE,
+				   &self->vram));
+	ASSERT_EQ(0, kfd_bo_create(&self->kfd, 0, KFD_BO_USERPTR, KFD_PAGE,
+				   &self->user));
+	self->event = kfd_event_create(&self->kfd);
+	ASSERT_LT(0, self->event);
+	ASSERT_EQ(0, kfd_image_prepare(self->kfd.fd, &self->image));
+}
+
+FIXTURE_TEARDOWN(process)
+{
+	kfd_image_close_files(&self->image);
+	kfd_image_free(&self->image);
+	kfd_close(&self->kfd);
+}
+
+TEST_F(process, counts_are_exact)
+{
+	const struct kfd_ioctl_criu_args *args = &self->image.args;
+
+	EXPECT_EQ(self->kfd.num_gpus, args->num_devices);
+	EXPECT_EQ(3, args->num_bos);
+	EXPECT_EQ(1, args->num_objects);
+	EXPECT_EQ(getpid(), args->pid);
+	EXPECT_EQ(KFD_V1_PROCESS + self->kfd.num_gpus * KFD_V1_DEVICE +
+			  3 * KFD_V1_BO + KFD_V1_EVENT,
+		  args->priv_data_size);
+}
+
+static const struct kfd_criu_bo_bucket *bucket_of(const struct kfd_image *image,
+						  const struct kfd_bo *bo)
+{
+	unsigned int i;
+
+	for (i = 0; i < image->args.num_bos; i++)
+		if (image->bos[i].addr == bo->va)
+			return &image->bos[i];
+	return NULL;
+}
+
+TEST_F(process, public_parts_say_what_there_is)
+{
+	const struct kfd_criu_bo_bucket *bo;
+	unsigned int i;
+
+	ASSERT_EQ(0, kfd_image_checkpoint(self->kfd.fd, &self->image));
+	for (i = 0; i < self->kfd.num_gpus; i++) {
+		EXPECT_NE(0, self->image.devices[i].user_gpu_id);
+		EXPECT_EQ(self->image.devices[i].user_gpu_id,
+			  self->image.devices[i].actual_gpu_id);
+	}
+	bo = bucket_of(&self->image, &self->gtt);
+	ASSERT_NE(NULL, bo);
+	EXPECT_EQ(self->gtt.size, bo->size);
+	EXPECT_EQ(self->kfd.gpus[0].id, bo->gpu_id);
+	EXPECT_EQ(KFD_BO_GTT, bo->alloc_flags);
+	bo = bucket_of(&self->image, &self->vram);
+	ASSERT_NE(NULL, bo);
+	EXPECT_EQ(self->vram.size, bo->size);
+	EXPECT_EQ(KFD_BO_VRAM, bo->alloc_flags);
+	bo = bucket_of(&self->image, &self->user);
+	ASSERT_NE(NULL, bo);
+	EXPECT_EQ((__u32)-1, bo->dmabuf_fd);
+	EXPECT_EQ(1, *(__u32 *)self->image.priv);
+}
+
+TEST_F(process, files_are_dma_bufs_that_exec_closes)
+{
+	const struct kfd_criu_bo_bucket *bo;
+	char *bytes;
+
+	memcpy(self->gtt.cpu, "contents", sizeof("contents"));
+	ASSERT_EQ(0, kfd_image_checkpoint(self->kfd.fd, &self->image));
+	bo = bucket_of(&self->image, &self->gtt);
+	ASSERT_NE(NULL, bo);
+	bytes = mmap(NULL, bo->size, PROT_READ, MAP_SHARED, bo->dmabuf_fd, 0);
+	ASSERT_NE(MAP_FAILED, bytes);
+	EXPECT_STREQ("contents", bytes);
+	EXPECT_EQ(FD_CLOEXEC, fcntl(bo->dmabuf_fd, F_GETFD));
+}
+
+TEST_F(process, unknown_operations_are_refused)
+{
+	EXPECT_EQ(-EINVAL, kfd_criu_op(self->kfd.fd, KFD_CRIU_OP_RESUME + 1));
+	EXPECT_EQ(-EINVAL, kfd_criu_op(self->kfd.fd, ~0U));
+}
+
+/* A checkpoint that is not what PROCESS_INFO said. */
+static int wrong_checkpoint(const struct kfd_image *image, int fd,
+			    void (*spoil)(struct kfd_ioctl_criu_args *args))
+{
+	struct kfd_image wrong = *image;
+
+	spoil(&wrong.args);
+	return kfd_image_checkpoint(fd, &wrong);
+}
+
+#define SPOILER(name, change) \
+	static void name(struct kfd_ioctl_criu_args *args) \
+	{ \
+		change; \
+	}
+
+SPOILER(no_devices_pointer, args->devices = 0)
+SPOILER(no_bos_pointer, args->bos = 0)
+SPOILER(no_priv_pointer, args->priv_data = 0)
+SPOILER(more_devices, args->num_devices++)
+SPOILER(fewer_bos, args->num_bos--)
+SPOILER(more_bos, args->num_bos = ~0U)
+SPOILER(more_objects, args->num_objects++)
+SPOILER(less_room, args->priv_data_size--)
+SPOILER(more_room, args->priv_data_size = ~0ULL)
+
+TEST_F(process, what_process_info_did_not_say_is_refused)
+{
+	static void (*const spoilers[])(struct kfd_ioctl_criu_args *args) = {
+		no_devices_pointer, no_bos_pointer, no_priv_pointer,
+		more_devices,	    fewer_bos,	    more_bos,
+		more_objects,	    less_room,	    more_room,
+	};
+	const int files = count_files();
+	unsigned int i;
+
+	for (i = 0; i < sizeof(spoilers) / sizeof(*spoilers); i++)
+		EXPECT_EQ(-EINVAL, wrong_checkpoint(&self->image, self->kfd.fd,
+						    spoilers[i]))
+			TH_LOG("change %u", i);
+	EXPECT_EQ(files, count_files());
+	EXPECT_EQ(0, kfd_image_checkpoint(self->kfd.fd, &self->image));
+}
+
+static __u64 hole(void)
+{
+	void *pages = mmap(NULL, 1 << 20, PROT_NONE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return (unsigned long)pages;
+}
+
+SPOILER(devices_nowhere, args->devices = hole())
+SPOILER(bos_nowhere, args->bos = hole())
+SPOILER(priv_nowhere, args->priv_data = hole())
+
+TEST_F(process, memory_that_is_not_there_costs_nothing)
+{
+	static void (*const spoilers[])(struct kfd_ioctl_criu_args *args) = {
+		devices_nowhere, bos_nowhere, priv_nowhere,
+	};
+	const int files = count_files();
+	unsigned int i;
+
+	for (i = 0; i < sizeof(spoilers) / sizeof(*spoilers); i++)
+		EXPECT_EQ(-EFAULT, wrong_checkpoint(&self->image, self->kfd.fd,
+						    spoilers[i]))
+			TH_LOG("change %u", i);
+	EXPECT_EQ(files, count_files());
+	EXPECT_EQ(0, kfd_image_checkpoint(self->kfd.fd, &self->image));
+}
+
+/* The caller has room for one file, not for two: nothing may be left of the first. */
+TEST_F(process, files_are_all_or_none)
+{
+	const int lowest = dup(self->kfd.fd);
+	struct rlimit limit, was;
+	const int files = count_files() - 1;
+
+	ASSERT_LE(0, lowest);
+	close(lowest);
+	ASSERT_EQ(0, getrlimit(RLIMIT_NOFILE, &was));
+	limit.rlim_cur = lowest + 1;
+	limit.rlim_max = was.rlim_max;
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
+	EXPECT_EQ(-EMFILE, kfd_image_checkpoint(self->kfd.fd, &self->image));
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &was));
+	EXPECT_EQ(files, count_files());
+	EXPECT_EQ(0, kfd_image_checkpoint(self->kfd.fd, &self->image));
+}
+
+/* H5 of the incumbent: it asks VMs that are not there. */
+TEST(a_gpu_that_is_not_used_does_no_harm)
+{
+	struct kfd_image image;
+	struct kfd_bo bo;
+	struct kfd kfd;
+
+	if (kfd_open(&kfd) == -ENODEV || kfd.num_gpus < 2)
+		SKIP(return, "fewer than two AMD GPUs");
+	ASSERT_EQ(0, kfd_acquire_vm(&kfd, 0));
+	ASSERT_EQ(0, kfd_bo_create(&kfd, 0, KFD_BO_GTT, KFD_PAGE, &bo));
+	EXPECT_EQ(0, kfd_image_take(kfd.fd, &image));
+	kfd_image_close_files(&image);
+	kfd_image_free(&image);
+	kfd_close(&kfd);
+}
+
+TEST_HARNESS_MAIN

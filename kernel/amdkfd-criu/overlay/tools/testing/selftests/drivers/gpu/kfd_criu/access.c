@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Copyright (c) 2026 The amdkfd-criu authors
+ *
+ * Who may: the process itself and its tracer, with CAP_CHECKPOINT_RESTORE in the user
+ * namespace that the process is in.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <linux/capability.h>
+#include "../../../kselftest_harness.h"
+#include "kfd.h"
+
+static int drop_capabilities(void)
+{
+	struct __user_cap_header_struct header = {
+		.version = _LINUX_CAPABILITY_VERSION_3,
+	};
+	struct __user_cap_data_struct none[2] = {};
+
+	return syscall(SYS_capset, &header, none) ? -errno : 0;
+}
+
+/* What a child of the process is answered, as a positive errno; 255: something else
+ * went wrong.
+ */
+static int ask_child(int (*body)(struct kfd *kfd, pid_t parent),
+		     struct kfd *kfd)
+{
+	const pid_t parent = getpid();
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(-body(kfd, parent));
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
+		return 255;
+	return WEXITSTATUS(status);
+}
+
+FIXTURE(access) {
+	struct kfd kfd;
+};
+
+FIXTURE_SETUP(access)
+{
+	if (kfd_open(&self->kfd) == -ENODEV)
+		SKIP(return, "no AMD GPU");
+	ASSERT_EQ(0, kfd_acquire_vms(&self->kfd));
+}
+
+FIXTURE_TEARDOWN(access)
+{
+	kfd_close(&self->kfd);
+}
+
+TEST_F(access, without_the_capability_it_is_refused)
+{
+	ASSERT_EQ(0, drop_capabilities());
+	EXPECT_EQ(-EACCES, kfd_criu_op(self->kfd.fd, KFD_CRIU_OP_PROCESS_INFO));
+	EXPECT_EQ(-EACCES, kfd_criu_op(self->kfd.fd, KFD_CRIU_OP_RESTORE));
+}
+
+static int ask_as_stranger(struct kfd *kfd, pid_t parent)
+{
+	(void)parent;
+	return kfd_criu_op(kfd->fd, KFD_CRIU_OP_PROCESS_INFO);
+}
+
+TEST_F(access, an_inherited_file_is_not_a_right)
+{
+	EXPECT_EQ(EBADF, ask_child(ask_as_stranger, &self->kfd));
+}
+
+static int trace(pid_t parent)
+{
+	return ptrace(PTRACE_SEIZE, parent, 0, 0) ? -errno : 0;
+}
+
+static int ask_as_tracer(struct kfd *kfd, pid_t parent)
+{
+	int r = trace(parent);
+
+	if (r)
+		return r;
+	r = kfd_criu_op(kfd->fd, KFD_CRIU_OP_PROCESS_INFO);
+	return r ? r : kfd_criu_op(kfd->fd, KFD_CRIU_OP_UNPAUSE);
+}
+
+TEST_F(access, a_tracer_may)
+{
+	EXPECT_EQ(0, ask_child(ask_as_tracer, &self->kfd));
+}
+
+static int ask_as_weak_tracer(struct kfd *kfd, pid_t parent)
+{
+	int r = trace(parent);
+
+	if (!r)
+		r = drop_capabilities();
+	return r ? r : kfd_criu_op(kfd->fd, KFD_CRIU_OP_PROCESS_INFO);
+}
+
+TEST_F(access, a_tracer_needs_the_capability_too)
+{
+	EXPECT_EQ(EACCES, ask_child(ask_as_weak_tracer, &self->kfd));
+}
+
+static int resume_a_stranger(struct kfd *kfd, pid_t parent)
+{
+	struct kfd own;
+	int r = kfd_open(&own);
+
+	(void)kfd;
+	return r ? -255 : kfd_criu_resume(own.fd, parent);
+}
+
+/* H6 of the incumbent: RESUME takes any process. */
+TEST_F(access, a_stranger_is_not_resumed)
+{
+	EXPECT_EQ(EBADF, ask_child(resume_a_stranger, &self->kfd));
+}
+
+TEST_F(access, nobody_is_resumed_who_is_not_there)
+{
+	EXPECT_EQ(-ESRCH, kfd_criu_resume(self->kfd.fd, 0x3fffffff));
+}
+
+/* As root of a container that has no rights outside. */
+TEST(the_capability_is_that_of_the_process_s_namespace)
+{
+	struct kfd kfd;
+
+	if (unshare(CLONE_NEWUSER))
+		SKIP(return, "no user namespaces");
+	if (kfd_open(&kfd) == -ENODEV)
+		SKIP(return, "no AMD GPU");
+	ASSERT_EQ(0, kfd_acquire_vms(&kfd));
+	EXPECT_EQ(0, kfd_criu_op(kfd.fd, KFD_CRIU_OP_PROCESS_INFO));
+	EXPECT_EQ(0, kfd_criu_op(kfd.fd, KFD_CRIU_OP_UNPAUSE));
+	ASSERT_EQ(0, drop_capabilities());
+	EXPECT_EQ(-EACCES, kfd_criu_op(kfd.fd, KFD_CRIU_OP_PROCESS_INFO));
+}
+
+static int ask_from_a_container(struct kfd *kfd, pid_t parent)
+{
+	int r = trace(parent);
+
+	if (!r && unshare(CLONE_NEWUSER))
+		r = -errno;
+	return r ? r : kfd_criu_op(kfd->fd, KFD_CRIU_OP_PROCESS_INFO);
+}
+
+TEST_F(access, rights_in_a_namespace_within_are_not_enough)
+{
+	EXPECT_EQ(EACCES, ask_child(ask_from_a_container, &self->kfd));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Copyright (c) 2026 The amdkfd-criu authors
+ *
+ * Thin: an ioctl each, and what /sys/class/kfd says.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include "kfd.h"
+
+#define NODES		"/sys/class/kfd/kfd/topology/nodes"
+/* In the address space of every GPU. */
+#define FIRST_VA	(8ULL << 30)
+
+static int call(int fd, unsigned long request, void *args)
+{
+	int r;
+
+	do
+		r = ioctl(fd, request, args);
+	while (r < 0 && errno == EINTR);
+	return r < 0 ? -errno : 0;
+}
+
+static unsigned long long read_number(const char *path, const char *name)
+{
+	unsigned long long value, found = 0;
+	char key[64];
+	FILE *file;
+
+	file = fopen(path, "r");
+	if (!file)
+		return 0;
+	if (!name && fscanf(file, "%llu", &value) == 1)
+		found = value;
+	while (name && fscanf(file, "%63s %llu", key, &value) == 2)
+		if (!strcmp(key, name))
+			found = value;
+	fclose(file);
+	return found;
+}
+
+static bool read_node(unsigned int node, struct kfd_gpu *gpu)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), NODES "/%u/gpu_id", node);
+	gpu->id = read_number(path, NULL);
+	snprintf(path, sizeof(path), NODES "/%u/properties", node);
+	gpu->render_minor = read_number(path, "drm_render_minor");
+	gpu->gfx_version = read_number(path, "gfx_target_version");
+	gpu->drm = -1;
+	return gpu->id;
+}
+
+static int open_render_node(struct kfd_gpu *gpu)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/dev/dri/renderD%u", gpu->render_minor);
+	gpu->drm = open(path, O_RDWR | O_CLOEXEC);
+	return gpu->drm < 0 ? -errno : 0;
+}
+
+int kfd_open(struct kfd *kfd)
+{
+	unsigned int node;
+	int r = 0;
+
+	memset(kfd, 0, sizeof(*kfd));
+	kfd->next_va = FIRST_VA;
+	for (node = 0; node < 64 && kfd->num_gpus < KFD_MAX_GPUS; node++)
+		if (read_node(node, &kfd->gpus[kfd->num_gpus]))
+			kfd->num_gpus++;
+	if (!kfd->num_gpus)
+		return -ENODEV;
+	kfd->fd = open("/dev/kfd", O_RDWR | O_CLOEXEC);
+	if (kfd->fd < 0)
+		return -errno;
+	for (node = 0; !r && node < kfd->num_gpus; node++)
+		r = open_render_node(&kfd->gpus[node]);
+	return r;
+}
+
+int kfd_acquire_vm(struct kfd *kfd, unsigned int gpu)
+{
+	struct kfd_ioctl_acquire_vm_args args = {
+		.drm_fd = kfd->gpus[gpu].drm,
+		.gpu_id = kfd->gpus[gpu].id,
+	};
+
+	return call(kfd->fd, AMDKFD_IOC_ACQUIRE_VM, &args);
+}
+
+int kfd_acquire_vms(struct kfd *kfd)
+{
+	unsigned int i;
+	int r = 0;
+
+	for (i = 0; !r && i < kfd->num_gpus; i++)
+		r = kfd_acquire_vm(kfd, i);
+	return r;
+}
+
+void kfd_close(struct kfd *kfd)
+{
+	unsigned int i;
+
+	for (i = 0; i < kfd->num_gpus; i++)
+		if (kfd->gpus[i].drm >= 0)
+			close(kfd->gpus[i].drm);
+	if (kfd->fd >= 0)
+		close(kfd->fd);
+}
+
+static int map_to_gpu(const struct kfd *kfd, unsigned int gpu, __u64 handle)
+{
+	__u32 id = kfd->gpus[gpu].id;
+	struct kfd_ioctl_map_memory_to_gpu_args args = {
+		.handle = handle,
+		.device_ids_array_ptr = (unsigned long)&id,
+		.n_devices = 1,
+	};
+
+	return call(kfd->fd, AMDKFD_IOC_MAP_MEMORY_TO_GPU, &args);
+}
+
+static __u64 take_va(struct kfd *kfd, __u64 size)
+{
+	const __u64 va = kfd->next_va;
+
+	kfd->next_va += size + KFD_PAGE;
+	return va;
+}
+
+int kfd_bo_create(struct kfd *kfd, unsigned int gpu, __u32 flags, __u64 size,
+		  struct kfd_bo *bo)
+{
+	struct kfd_ioctl_alloc_memory_of_gpu_args args = {
+		.va_addr = take_va(kfd, size),
+		.size = size,
+		.gpu_id = kfd->gpus[gpu].id,
+		.flags = flags,
+	};
+	int r;
+
+	memset(bo, 0, sizeof(*bo));
+	if (flags & KFD_IOC_ALLOC_MEM_FLAGS_USERPTR) {
+		bo->cpu = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (bo->cpu == MAP_FAILED)
+			return -errno;
+		args.mmap_offset = (unsigned long)bo->cpu;
+	}
+	r = call(kfd->fd, AMDKFD_IOC_ALLOC_MEMORY_OF_GPU, &args);
+	if (r)
+		return r;
+	bo->handle = args.handle;
+	bo->va = args.va_addr;
+	bo->size = size;
+	r = map_to_gpu(kfd, gpu, bo->handle);
+	if (r || !(flags & KFD_IOC_ALLOC_MEM_FLAGS_GTT))
+		return r;
+	bo->cpu = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED,
+		       kfd->gpus[gpu].drm, args.mmap_offset);
+	return bo->cpu == MAP_FAILED ? -errno : 0;
+}
+
+int kfd_event_create(struct kfd *kfd)
+{
+	struct kfd_ioctl_create_event_args args = {
+		.event_type = KFD_IOC_EVENT_HW_EXCEPTION,
+	};
+	int r = call(kfd->fd, AMDKFD_IOC_CREATE_EVENT, &args);
+
+	return r ? r : (int)(args.event_id & 0x7fffffff);
+}
+
+long long kfd_available(const struct kfd *kfd, unsigned int gpu)
+{
+	struct kfd_ioctl_get_available_memory_args args = {
+		.gpu_id = kfd->gpus[gpu].id,
+	};
+	int r = call(kfd->fd, AMDKFD_IOC_AVAILABLE_MEMORY, &args);
+
+	return r ? r : (long long)args.available;
+}
+
+bool kfd_available_becomes(const struct kfd *kfd, unsigned int gpu,
+			   long long bytes)
+{
+	int i;
+
+	for (i = 0; i < 100 && kfd_available(kfd, gpu) != bytes; i++)
+		usleep(100 * 1000);
+	return kfd_available(kfd, gpu) == bytes;
+}
+
+int kfd_criu(int fd, struct kfd_ioctl_criu_args *args)
+{
+	return call(fd, AMDKFD_IOC_CRIU_OP, args);
+}
+
+int kfd_criu_op(int fd, __u32 op)
+{
+	struct kfd_ioctl_criu_args args = { .op = op };
+
+	return kfd_criu(fd, &args);
+}
+
+int kfd_criu_resume(int fd, int pid)
+{
+	struct kfd_ioctl_criu_args args = {
+		.op = KFD_CRIU_OP_RESUME,
+		.pid = pid,
+	};
+
+	return kfd_criu(fd, &args);
+}
+
+static void *room(__u64 count, size_t size)
+{
+	return calloc(count + 1, size);
+}
+
+int kfd_image_prepare(int fd, struct kfd_image *image)
+{
+	int r;
+
+	memset(image, 0, sizeof(*image));
+	image->args.op = KFD_CRIU_OP_PROCESS_INFO;
+	r = kfd_criu(fd, &image->args);
+	if (r)
+		return r;
+	image->devices = room(image->args.num_devices, sizeof(*image->devices));
+	image->bos = room(image->args.num_bos, sizeof(*image->bos));
+	image->priv = room(image->args.priv_data_size, 1);
+	image->args.devices = (unsigned long)image->devices;
+	image->args.bos = (unsigned long)image->bos;
+	image->args.priv_data = (unsigned long)image->priv;
+	return image->devices && image->bos && image->priv ? 0 : -ENOMEM;
+}
+
+int kfd_image_checkpoint(int fd, struct kfd_image *image)
+{
+	image->args.op = KFD_CRIU_OP_CHECKPOINT;
+	return kfd_criu(fd, &image->args);
+}
+
+int kfd_image_take(int fd, struct kfd_image *image)
+{
+	int r = kfd_image_prepare(fd, image);
+
+	return r ? r : kfd_image_checkpoint(fd, image);
+}
+
+int kfd_image_restore(struct kfd *kfd, struct kfd_image *image)
+{
+	unsigned int i, j;
+
+	for (i = 0; i < image->args.num_devices; i++)
+		for (j = 0; j < kfd->num_gpus; j++)
+			if (image->devices[i].actual_gpu_id == kfd->gpus[j].id)
+				image->devices[i].drm_fd = kfd->gpus[j].drm;
+	image->args.op = KFD_CRIU_OP_RESTORE;
+	return kfd_criu(kfd->fd, &image->args);
+}
+
+void kfd_image_close_files(struct kfd_image *image)
+{
+	unsigned int i;
+
+	for (i = 0; i < image->args.num_bos; i++) {
+		if ((int)image->bos[i].dmabuf_fd > 2)
+			close(image->bos[i].dmabuf_fd);
+		image->bos[i].dmabuf_fd = -1;
+	}
+}
+
+void kfd_image_free(struct kfd_image *image)
+{
+	free(image->devices);
+	free(image->bos);
+	free(image->priv);
+	memset(image, 0, sizeof(*image));
+}
+
+int count_files(void)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	int n = 0;
+
+	if (!folder)
+		return -errno;
+	while (readdir(folder))
+		n++;
+	closedir(folder);
+	return n;
+}

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Copyright (c) 2026 The amdkfd-criu authors
+ *
+ * What may be done when, and what is left when a restore fails.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include "../../../kselftest_harness.h"
+#include "kfd.h"
+
+/* In a process of its own: it has nothing of the image's. Its exit status is the
+ * number of what went wrong.
+ */
+static int in_child(int (*body)(struct kfd *kfd, struct kfd_image *image),
+		    struct kfd_image *image)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		struct kfd kfd;
+
+		if (kfd_open(&kfd))
+			_exit(255);
+		_exit(body(&kfd, image));
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		return -1;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+FIXTURE(states) {
+	struct kfd kfd;
+	struct kfd_bo gtt, vram;
+	struct kfd_image image;
+};
+
+FIXTURE_SETUP(states)
+{
+	memset(&self->image, 0, sizeof(self->image));
+	if (kfd_open(&self->kfd) == -ENODEV)
+		SKIP(return, "no AMD GPU");
+	ASSERT_EQ(0, kfd_acquire_vms(&self->kfd));
+	ASSERT_EQ(0, kfd_bo_create(&self->kfd, 0, KFD_BO_GTT, KFD_PAGE,
+				   &self->gtt));
+	ASSERT_EQ(0, kfd_bo_create(&self->kfd, 0, KFD_BO_VRAM, 1 << 20,
+				   &self->vram));
+	ASSERT_LT(0, kfd_event_create(&self->kfd));
+}
+
+FIXTURE_TEARDOWN(states)
+{
+	kfd_image_close_files(&self->image);
+	kfd_image_free(&self->image);
+	kfd_close(&self->kfd);
+}
+
+TEST_F(states, a_running_process_is_paused_first)
+{
+	struct kfd_image none = { 0 };
+
+	none.args.devices = 1;
+	none.args.bos = 1;
+	none.args.priv_data = 1;
+	EXPECT_EQ(-EINVAL, kfd_image_checkpoint(self->kfd.fd, &none));
+	EXPECT_EQ(-EINVAL, kfd_criu_op(self->kfd.fd, KFD_CRIU_OP_UNPAUSE));
+	EXPECT_EQ(-EINVAL, kfd_criu_resume(self->kfd.fd, getpid()));
+}
+
+TEST_F(states, a_pause_is_one_pause)
+{
+	ASSERT_EQ(0, kfd_image_take(self->kfd.fd, &self->image));
+	EXPECT_EQ(0, kfd_criu_op(self->kfd.fd, KFD_CRIU_OP_PROCESS_INFO));
+	EXPECT_EQ(0, kfd_criu_op(self->kfd.fd, KFD_CRIU_OP_UNPAUSE));
+	EXPECT_EQ(-EINVAL, kfd_criu_op(self->kfd.fd, KFD_CRIU_OP_UNPAUSE));
+	EXPECT_EQ(-EINVAL, kfd_image_checkpoint(self->kfd.fd, &self->image));
+}
+
+TEST_F(states, a_process_that_has_objects_is_not_restored)
+{
+	ASSERT_EQ(0, kfd_image_take(self->kfd.fd, &self->image));
+	EXPECT_EQ(-EBUSY, kfd_image_restore(&self->kfd, &self->image));
+	EXPECT_EQ(0, kfd_criu_op(self->kfd.fd, KFD_CRIU_OP_UNPAUSE));
+	EXPECT_EQ(-EINVAL, kfd_image_restore(&self->kfd, &self->image));
+	EXPECT_EQ(0, kfd_criu_op(self->kfd.fd, KFD_CRIU_OP_PROCESS_INFO));
+}
+
+static int restores_in_order(struct kfd *kfd, struct kfd_image *image)
+{
+	struct kfd_bo bo;
+
+	if (kfd_image_restore(kfd, image))
+		return 1;
+	if (kfd_bo_create(kfd, 0, KFD_BO_GTT, KFD_PAGE, &bo) != -EBUSY)
+		return 2;
+	if (kfd_event_create(kfd) != -EBUSY)
+		return 3;
+	if (kfd_criu_op(kfd->fd, KFD_CRIU_OP_PROCESS_INFO) != -EBUSY)
+		return 4;
+	if (kfd_image_restore(kfd, image) != -EBUSY)
+		return 5;
+	if (kfd_available(kfd, 0) < 0)
+		return 6;
+	if (kfd_criu_resume(kfd->fd, getpid()))
+		return 7;
+	if (kfd_criu_resume(kfd->fd, getpid()) != -EINVAL)
+		return 8;
+	kfd->next_va += 1 << 30;
+	if (kfd_bo_create(kfd, 0, KFD_BO_GTT, KFD_PAGE, &bo))
+		return 9;
+	return kfd_event_create(kfd) > 0 ? 0 : 10;
+}
+
+TEST_F(states, nobody_interferes_with_a_restore)
+{
+	ASSERT_EQ(0, kfd_image_take(self->kfd.fd, &self->image));
+	EXPECT_EQ(0, in_child(restores_in_order, &self->image));
+}
+
+static int comes_back_the_same(struct kfd *kfd, struct kfd_image *image)
+{
+	struct kfd_image again;
+	unsigned int i;
+
+	if (kfd_image_restore(kfd, image) || kfd_criu_resume(kfd->fd, getpid()))
+		return 1;
+	if (kfd_image_take(kfd->fd, &again))
+		return 2;
+	if (again.args.priv_data_size != image->args.priv_data_size ||
+	    memcmp(again.priv, image->priv, image->args.priv_data_size))
+		return 3;
+	for (i = 0; i < again.args.num_bos; i++)
+		if (again.bos[i].addr != image->bos[i].addr ||
+		    again.bos[i].size != image->bos[i].size ||
+		    again.bos[i].alloc_flags != image->bos[i].alloc_flags)
+			return 4;
+	return 0;
+}
+
+TEST_F(states, a_restored_process_is_checkpointed_as_the_first_one)
+{
+	ASSERT_EQ(0, kfd_image_take(self->kfd.fd, &self->image));
+	EXPECT_EQ(0, in_child(comes_back_the_same, &self->image));
+}
+
+static int fails_before_anything(struct kfd *kfd, struct kfd_image *image)
+{
+	struct kfd_bo bo;
+
+	*(__u32 *)image->priv = 2; /* a version that there never was */
+	if (kfd_image_restore(kfd, image) != -EINVAL)
+		return 1;
+	if (kfd_acquire_vms(kfd))
+		return 2;
+	return kfd_bo_create(kfd, 0, KFD_BO_GTT, KFD_PAGE, &bo) ? 3 : 0;
+}
+
+TEST_F(states, a_restore_that_does_nothing_changes_nothing)
+{
+	ASSERT_EQ(0, kfd_image_take(self->kfd.fd, &self->image));
+	EXPECT_EQ(0, in_child(fails_before_anything, &self->image));
+}
+
+static int fails_at_the_end(struct kfd *kfd, struct kfd_image *image)
+{
+	const long long before = kfd_available(kfd, 0);
+	const int files = count_files();
+	struct kfd_bo bo;
+
+	image->args.priv_data_size++;
+	if (kfd_image_restore(kfd, image) != -EINVAL)
+		return 1;
+	if (count_files() != files)
+		return 2;
+	if (!kfd_available_becomes(kfd, 0, before))
+		return 3;
+	if (kfd_bo_create(kfd, 0, KFD_BO_GTT, KFD_PAGE, &bo) != -EIO)
+		return 4;
+	if (kfd_event_create(kfd) != -EIO)
+		return 5;
+	image->args.priv_data_size--;
+	if (kfd_image_restore(kfd, image) != -EIO)
+		return 6;
+	if (kfd_criu_resume(kfd->fd, getpid()) != -EIO)
+		return 7;
+	return kfd_criu_op(kfd->fd, KFD_CRIU_OP_PROCESS_INFO) == -EIO ? 0 : 8;
+}
+
+TEST_F(states, a_restore_that_fails_leaves_nothing)
+{
+	ASSERT_EQ(0, kfd_image_take(self->kfd.fd, &self->image));
+	EXPECT_EQ(0, in_child(fails_at_the_end, &self->image));
+	/* The one that was checkpointed goes on. */
+	EXPECT_EQ(0, kfd_criu_op(self->kfd.fd, KFD_CRIU_OP_UNPAUSE));
+}
+
+static int dies_before_resume(struct kfd *kfd, struct kfd_image *image)
+{
+	return kfd_image_restore(kfd, image);
+}
+
+TEST_F(states, a_restored_process_may_die_before_it_is_resumed)
+{
+	long long before;
+
+	ASSERT_EQ(0, kfd_image_take(self->kfd.fd, &self->image));
+	before = kfd_available(&self->kfd, 0);
+	EXPECT_EQ(0, in_child(dies_before_resume, &self->image));
+	EXPECT_TRUE(kfd_available_becomes(&self->kfd, 0, before));
+}
+
+static int wants_another_gpus_file(struct kfd *kfd, struct kfd_image *image)
+{
+	const int file = kfd->gpus[0].drm;
+
+	kfd->gpus[0].drm = kfd->gpus[1].drm;
+	kfd->gpus[1].drm = file;
+	return kfd_image_restore(kfd, image) == -EINVAL ? 0 : 1;
+}
+
+TEST_F(states, a_gpu_is_bound_to_its_own_file)
+{
+	if (self->kfd.num_gpus < 2)
+		SKIP(return, "fewer than two AMD GPUs");
+	ASSERT_EQ(0, kfd_image_take(self->kfd.fd, &self->image));
+	EXPECT_EQ(0, in_child(wants_another_gpus_file, &self->image));
+}
+
+static int calls_two_gpus_the_same(struct kfd *kfd, struct kfd_image *image)
+{
+	image->devices[1].user_gpu_id = image->devices[0].user_gpu_id;
+	return kfd_image_restore(kfd, image) == -EINVAL ? 0 : 1;
+}
+
+TEST_F(states, a_gpu_has_a_name_of_its_own)
+{
+	if (self->kfd.num_gpus < 2)
+		SKIP(return, "fewer than two AMD GPUs");
+	ASSERT_EQ(0, kfd_image_take(self->kfd.fd, &self->image));
+	EXPECT_EQ(0, in_child(calls_two_gpus_the_same, &self->image));
+}
+
+static int export_size(struct kfd *kfd, __u64 handle)
+{
+	struct kfd_ioctl_export_dmabuf_args args = {
+		.handle = handle,
+		.flags = O_CLOEXEC,
+	};
+	int size, r = ioctl(kfd->fd, AMDKFD_IOC_EXPORT_DMABUF, &args);
+
+	if (r)
+		return -errno;
+	size = lseek(args.dmabuf_fd, 0, SEEK_END);
+	close(args.dmabuf_fd);
+	return size;
+}
+
+static bool knows_gpu_as(const struct kfd *kfd, __u32 id)
+{
+	struct kfd_process_device_apertures apertures[KFD_MAX_GPUS] = {};
+	struct kfd_ioctl_get_process_apertures_new_args args = {
+		.kfd_process_device_apertures_ptr = (unsigned long)apertures,
+		.num_of_nodes = kfd->num_gpus,
+	};
+	unsigned int i;
+
+	if (ioctl(kfd->fd, AMDKFD_IOC_GET_PROCESS_APERTURES_NEW, &args))
+		return false;
+	for (i = 0; i < args.num_of_nodes; i++)
+		if (apertures[i].gpu_id == id)
+			return true;
+	return false;
+}
+
+/* GPU 0 takes the place of GPU 1 and so on. The program's handles begin with the ids
+ * that it knows (amdkfd, MAKE_HANDLE()).
+ */
+static int keeps_its_gpu_ids(struct kfd *kfd, struct kfd_image *image)
+{
+	const unsigned int n = image->args.num_devices;
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		image->devices[i].actual_gpu_id =
+			image->devices[(i + 1) % n].user_gpu_id;
+	if (kfd_image_restore(kfd, image) || kfd_criu_resume(kfd->fd, getpid()))
+		return 1;
+	if (export_size(kfd, image->handle) != (int)KFD_PAGE)
+		return 2;
+	for (i = 0; i < n; i++)
+		if (!knows_gpu_as(kfd, image->devices[i].user_gpu_id))
+			return 3;
+	return 0;
+}
+
+TEST_F(states, a_program_on_other_gpus_calls_them_what_it_did)
+{
+	if (self->kfd.num_gpus < 2)
+		SKIP(return, "fewer than two AMD GPUs");
+	ASSERT_EQ(0, kfd_image_take(self->kfd.fd, &self->image));
+	self->image.handle = self->gtt.handle;
+	EXPECT_EQ(0, in_child(keeps_its_gpu_ids, &self->image));
+}
+
+TEST_HARNESS_MAIN

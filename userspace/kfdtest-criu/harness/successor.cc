@@ -25,6 +25,7 @@
 
 #include "base/mapping.h"
 #include "base/unique_fd.h"
+#include "kfd/extensible_kfd.h"
 #include "kfd/kfd.h"
 #include "kfdtest-criu/harness/kfd_driver.h"
 
@@ -79,7 +80,7 @@ std::vector<GpuMapping> own_gpu_mappings() {
   return mappings;
 }
 
-base::Result<Image> take_image(kfd::RealKfd& kfd, int fd) {
+base::Result<Image> take_image(kfd::Kfd& kfd, int fd) {
   Image image;
   ASSIGN_OR_RETURN(image.info, kfd.process_info(fd));
   ASSIGN_OR_RETURN(image.checkpoint, kfd.checkpoint(fd, image.info));
@@ -184,9 +185,9 @@ base::Status map_again(const Image& image, const std::vector<kfd::RestoredBo>& r
   return {};
 }
 
-base::Status take_over(pid_t predecessor, const Image& image, const Session& session, std::size_t turned) {
+base::Status take_over(pid_t predecessor, const Image& image, const Session& session, std::size_t turned,
+                       kfd::Kfd& kfd) {
   TRY(part_from(predecessor, image, session, turned));
-  kfd::RealKfd kfd;
   const int fd = ioctls_of(session.gpus().front()).client().fd();
   ASSIGN_OR_RETURN(const std::vector<kfd::RestoredBo> restored, kfd.restore(fd, request_for(image, session, turned)));
   TRY(write_contents(image, restored));
@@ -216,7 +217,9 @@ bool wait_for_all() {
 }  // namespace
 
 base::Status SuccessorCheckpointer::between_stages(const Workload& /*workload*/, unsigned /*next_stage*/) {
-  kfd::RealKfd kfd;
+  kfd::RealKfd released;
+  kfd::ExtensibleKfd extensible;
+  kfd::Kfd& kfd = abi_ == CriuAbi::kReleased ? static_cast<kfd::Kfd&>(released) : extensible;
   ASSIGN_OR_RETURN(Image image, take_image(kfd, ioctls_of(session_->gpus().front()).client().fd()));
   image.turned = turned_;
   const pid_t self = ::getpid();
@@ -224,7 +227,7 @@ base::Status SuccessorCheckpointer::between_stages(const Workload& /*workload*/,
   if (successor < 0) return base::Error::from_errno(errno, "fork");
   if (successor > 0) ::_exit(EXIT_SUCCESS);
   if (order_ == GpuOrder::kRotated) ++turned_;
-  return take_over(self, image, *session_, turned_);
+  return take_over(self, image, *session_, turned_, kfd);
 }
 
 base::Status run_with_successors(const std::function<base::Status()>& program) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Checkpoint and restore by the raw ioctls of the released ABI, without CRIU: the process makes a checkpoint of itself
+// Checkpoint and restore by the raw ioctls, without CRIU: the process makes a checkpoint of itself
 // and a successor by fork(), which has its memory and the numbers of its files but nothing of the GPU; then it ends,
 // and the successor restores what the GPU had. So a workload goes on in another process without knowing it.
 #pragma once
@@ -17,16 +17,21 @@ namespace kfdtest {
 // Which GPU becomes which.
 enum class GpuOrder : std::uint8_t { kSame, kRotated };
 
+// Which interface of the kernel is used.
+enum class CriuAbi : std::uint8_t { kReleased, kExtensible };
+
 class SuccessorCheckpointer : public Checkpointer {
  public:
   // The session of DriverKind::kIoctls outlives this.
-  SuccessorCheckpointer(const Session& session, GpuOrder order) : session_(&session), order_(order) {}
+  SuccessorCheckpointer(const Session& session, GpuOrder order, CriuAbi abi)
+      : session_(&session), order_(order), abi_(abi) {}
   // Returns in the successor; an error, in whichever process it happened.
   base::Status between_stages(const Workload& workload, unsigned next_stage) override;
 
  private:
   const Session* session_;
   GpuOrder order_;
+  CriuAbi abi_;
   std::size_t turned_ = 0;  // GPU i of the session is now GPU i + turned_ of the machine
 };
 

@@ -11,25 +11,29 @@ namespace {
 
 constexpr GpuOrder kOrders[] = {GpuOrder::kSame, GpuOrder::kRotated};
 
-base::Status run_in_chain(std::string_view name, GpuOrder order) {
+constexpr CriuAbi kAbis[] = {CriuAbi::kReleased, CriuAbi::kExtensible};
+
+base::Status run_in_chain(std::string_view name, GpuOrder order, CriuAbi abi) {
   ASSIGN_OR_RETURN(const Session session, Session::open());
   if (session.gpus().empty()) return base::Error(ENODEV, "no GPU");
   const auto workload = make_workload(name);
-  SuccessorCheckpointer checkpointer(session, order);
+  SuccessorCheckpointer checkpointer(session, order, abi);
   return run(*workload, session.gpus().front(), checkpointer);
 }
 
 }  // namespace
 
-std::string restore_scenario(std::string_view workload, GpuOrder order) {
-  return "restore/" + std::string(workload) + (order == GpuOrder::kSame ? "/same" : "/rotated");
+std::string restore_scenario(std::string_view workload, GpuOrder order, CriuAbi abi) {
+  return "restore/" + std::string(workload) + (order == GpuOrder::kSame ? "/same" : "/rotated") +
+         (abi == CriuAbi::kReleased ? "/released" : "/extensible");
 }
 
 std::optional<base::Status> run_restore_scenario(std::string_view name) {
   for (const std::string& workload : workload_names())
     for (const GpuOrder order : kOrders)
-      if (name == restore_scenario(workload, order))
-        return run_with_successors([&] { return run_in_chain(workload, order); });
+      for (const CriuAbi abi : kAbis)
+        if (name == restore_scenario(workload, order, abi))
+          return run_with_successors([&] { return run_in_chain(workload, order, abi); });
   return std::nullopt;
 }
 

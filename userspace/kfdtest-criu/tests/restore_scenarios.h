@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Scenarios "restore/WORKLOAD/ORDER": the workload, checkpointed and restored before each of its stages.
+// Scenarios "restore/WORKLOAD/ORDER/ABI": the workload, checkpointed and restored before each of its stages.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@
 
 namespace kfdtest {
 
-[[nodiscard]] std::string restore_scenario(std::string_view workload, GpuOrder order);
+[[nodiscard]] std::string restore_scenario(std::string_view workload, GpuOrder order, CriuAbi abi);
 // Nothing: the name is of no such scenario.
 std::optional<base::Status> run_restore_scenario(std::string_view name);
 

@@ -17,15 +17,18 @@
 namespace kfdtest {
 namespace {
 
-class RestoreTest : public GpuTest, public testing::WithParamInterface<std::string> {};
+class RestoreTest : public GpuTest, public testing::WithParamInterface<std::tuple<std::string, CriuAbi>> {
+ protected:
+  static std::string scenario(GpuOrder order) {
+    return restore_scenario(std::get<0>(GetParam()), order, std::get<1>(GetParam()));
+  }
+};
 
-TEST_P(RestoreTest, goes_on_in_a_fresh_process) {
-  EXPECT_OK(spawn_scenario(restore_scenario(GetParam(), GpuOrder::kSame)));
-}
+TEST_P(RestoreTest, goes_on_in_a_fresh_process) { EXPECT_OK(spawn_scenario(scenario(GpuOrder::kSame))); }
 
 TEST_P(RestoreTest, goes_on_with_each_gpu_in_the_place_of_another) {
   if (test_gpus().size() < 2) GTEST_SKIP() << "there is one GPU";
-  EXPECT_OK(spawn_scenario(restore_scenario(GetParam(), GpuOrder::kRotated)));
+  EXPECT_OK(spawn_scenario(scenario(GpuOrder::kRotated)));
 }
 
 std::vector<std::string> without_threads() {
@@ -34,8 +37,13 @@ std::vector<std::string> without_threads() {
   return names;
 }
 
-std::string own_name(const testing::TestParamInfo<std::string>& workload) { return workload.param; }
-INSTANTIATE_TEST_SUITE_P(all, RestoreTest, testing::ValuesIn(without_threads()), own_name);
+std::string cell_name(const testing::TestParamInfo<std::tuple<std::string, CriuAbi>>& cell) {
+  return std::get<0>(cell.param) + (std::get<1>(cell.param) == CriuAbi::kReleased ? "_released" : "_extensible");
+}
+INSTANTIATE_TEST_SUITE_P(all, RestoreTest,
+                         testing::Combine(testing::ValuesIn(without_threads()),
+                                          testing::Values(CriuAbi::kReleased, CriuAbi::kExtensible)),
+                         cell_name);
 
 class StrayRestoreTest : public GpuTest {};
 

@@ -11,10 +11,56 @@
 
 #include "kfd_priv.h"
 
+struct kfd_criu_v2_args;
 struct kgd_mem;
 struct mqd_manager;
 
 #define KFD_CRIU_OPS	(KFD_CRIU_OP_RESUME + 1)
+
+/**
+ * struct kfd_criu_process - what a process has asked of the driver as a whole
+ * @xnack: its GPUs retry faults
+ * @runtime: AMDKFD_IOC_RUNTIME_ENABLE
+ * @ttmp: with trap temporaries
+ * @r_debug: what it was told with that
+ */
+struct kfd_criu_process {
+	bool xnack;
+	bool runtime;
+	bool ttmp;
+	u64 r_debug;
+};
+
+/**
+ * struct kfd_criu_machine - what of a device must be the same elsewhere; compared as
+ *	bytes
+ * @gfx_target_version: major * 10000 + minor * 100 + stepping
+ * @num_xcc: that work on a queue together
+ * @cwsr_size: bytes of a compute queue's save area, of one XCC
+ * @ctl_stack_size: of them, of the control stack
+ * @mqd_size: bytes of a compute queue's MQD
+ * @sdma_mqd_size: of an SDMA queue's
+ */
+struct kfd_criu_machine {
+	u32 gfx_target_version;
+	u32 num_xcc;
+	u32 cwsr_size;
+	u32 ctl_stack_size;
+	u32 mqd_size;
+	u32 sdma_mqd_size;
+};
+
+/**
+ * struct kfd_criu_settings - what a process has set on a device
+ * @tba: its trap handler; 0: none
+ * @tma: memory of that
+ * @scratch: AMDKFD_IOC_SET_SCRATCH_BACKING_VA
+ */
+struct kfd_criu_settings {
+	u64 tba;
+	u64 tma;
+	u64 scratch;
+};
 
 /**
  * struct kfd_criu_device - a device of an image and what takes its place
@@ -35,6 +81,7 @@ struct kfd_criu_device {
  * @size: bytes; a BO that is mapped twice in a row covers twice as much from @va
  * @user_addr: of user memory
  * @mmap_offset: on this machine
+ * @identity: of the memory, at checkpoint
  * @mapped: to which devices of the process, in their order
  */
 struct kfd_criu_bo {
@@ -45,6 +92,7 @@ struct kfd_criu_bo {
 	u64 size;
 	u64 user_addr;
 	u64 mmap_offset;
+	u64 identity;
 	DECLARE_BITMAP(mapped, MAX_GPU_INSTANCE);
 };
 
@@ -94,6 +142,7 @@ struct kfd_criu_queue {
  * @type: KFD_EVENT_TYPE_*
  * @auto_reset: as it was asked for
  * @signaled: nobody has waited for it since
+ * @age: as waiters compare it; 0: nobody knows
  * @memory_exception: of KFD_EVENT_TYPE_MEMORY
  * @hw_exception: of KFD_EVENT_TYPE_HW_EXCEPTION
  */
@@ -102,6 +151,7 @@ struct kfd_criu_event {
 	u32 type;
 	bool auto_reset;
 	bool signaled;
+	u64 age;
 	union {
 		struct kfd_hsa_memory_exception_data memory_exception;
 		struct kfd_hsa_hw_exception_data hw_exception;
@@ -114,6 +164,20 @@ enum kfd_criu_svm_access {
 	KFD_CRIU_SVM_ACCESS,
 	KFD_CRIU_SVM_IN_PLACE,
 };
+
+static inline int kfd_criu_svm_access_of(u32 attribute)
+{
+	switch (attribute) {
+	case KFD_IOCTL_SVM_ATTR_ACCESS:
+		return KFD_CRIU_SVM_ACCESS;
+	case KFD_IOCTL_SVM_ATTR_ACCESS_IN_PLACE:
+		return KFD_CRIU_SVM_IN_PLACE;
+	case KFD_IOCTL_SVM_ATTR_NO_ACCESS:
+		return KFD_CRIU_SVM_NO_ACCESS;
+	default:
+		return -EINVAL;
+	}
+}
 
 static inline u32 kfd_criu_svm_attribute(enum kfd_criu_svm_access access)
 {
@@ -144,19 +208,36 @@ struct kfd_criu_svm {
 	u8 access[MAX_GPU_INSTANCE];
 };
 
+/* kfd_chardev.c */
+int kfd_runtime_enable(struct kfd_process *p, uint64_t r_debug,
+		       bool enable_ttmp_setup);
+
 /* kfd_criu_session.c; see also kfd_criu_session.h */
 int kfd_criu_session_check(const struct kfd_process *p, enum kfd_criu_op op);
 int kfd_criu_pause(struct kfd_process *p);
 int kfd_criu_unpause(struct kfd_process *p);
 int kfd_criu_begin_restore(struct kfd_process *p);
 void kfd_criu_end_restore(struct kfd_process *p, bool failed);
+int kfd_criu_abort(struct kfd_process *p);
 int kfd_criu_resume(struct kfd_process *p);
+int kfd_criu_resume_pid(u32 number);
 
 /* kfd_criu_process.c */
+void kfd_criu_process_describe(const struct kfd_process *p,
+			       struct kfd_criu_process *cp);
+int kfd_criu_process_restore(struct kfd_process *p,
+			     const struct kfd_criu_process *cp);
+int kfd_criu_machine_describe(const struct kfd_node *node,
+			      struct kfd_criu_machine *cm);
+int kfd_criu_machine_check(u32 gpu_id, const struct kfd_criu_machine *cm);
+void kfd_criu_settings_describe(const struct kfd_process_device *pdd,
+				struct kfd_criu_settings *cs);
+int kfd_criu_settings_restore(struct kfd_process *p, u32 user_gpu_id,
+			      const struct kfd_criu_settings *cs);
 int kfd_criu_xnack_restore(struct kfd_process *p, bool enabled);
 int kfd_criu_device_restore(struct kfd_process *p,
 			    const struct kfd_criu_device *cd, int drm_fd);
-void kfd_criu_device_settle(struct kfd_process *p);
+void kfd_criu_begin_objects(struct kfd_process *p);
 
 /* kfd_criu_bo.c */
 u32 kfd_criu_bo_count(const struct kfd_process *p);
@@ -164,7 +245,6 @@ bool kfd_criu_bo_has_contents(u32 flags);
 int kfd_criu_bo_describe(const struct kfd_process_device *pdd, u32 handle,
 			 struct kgd_mem *mem, struct kfd_criu_bo *cb);
 int kfd_criu_bo_export(struct kgd_mem *mem, struct file **file);
-void kfd_criu_bo_begin_restore(struct kfd_process *p);
 int kfd_criu_bo_restore(struct kfd_process *p, struct kfd_criu_bo *cb,
 			struct kgd_mem **bo);
 void kfd_criu_bo_destroy_all(struct kfd_process *p);
@@ -196,6 +276,8 @@ void kfd_criu_mqd_restore(struct mqd_manager *mm, struct queue *q,
 			  const struct kfd_criu_mqd *mqd);
 
 /* kfd_criu_queue.c */
+u32 kfd_criu_queue_type(const struct queue_properties *qp);
+int kfd_criu_queue_set_type(struct queue_properties *qp, u32 type);
 int kfd_criu_queue_describe(const struct kfd_process_device *pdd,
 			    const struct queue *q, struct kfd_criu_queue *cq);
 int kfd_criu_queue_save(const struct queue *q, struct kfd_criu_queue *cq);
@@ -260,5 +342,13 @@ int kfd_criu_v1_checkpoint_svm(struct kfd_process *p, u8 __user *priv,
 			       u64 *offset, u64 size);
 int kfd_criu_v1_stage_svm(struct kfd_process *p, u32 num_devices,
 			  const u8 __user *priv, u64 *offset, u64 size);
+
+/* kfd_criu_v2.c */
+int kfd_criu_v2_check(const struct kfd_criu_v2_args *args);
+int kfd_criu_v2_ioctl(struct kfd_process *p, struct kfd_criu_v2_args *args);
+
+/* kfd_criu.c */
+int kfd_criu_validate(void *args, unsigned int size);
+int kfd_criu_ioctl(struct file *filep, struct kfd_process *p, void *data);
 
 #endif /* KFD_CRIU_H_INCLUDED */

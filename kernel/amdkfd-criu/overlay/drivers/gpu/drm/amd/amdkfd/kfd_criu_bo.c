@@ -9,6 +9,9 @@
  */
 #include <linux/dma-buf.h>
 #include <linux/idr.h>
+#include <linux/once.h>
+#include <linux/random.h>
+#include <linux/siphash.h>
 #include <linux/uaccess.h>
 #include "kfd_criu.h"
 #include "kfd_priv.h"
@@ -65,6 +68,15 @@ static u64 mmap_offset(const struct kfd_process_device *pdd,
 	return amdgpu_bo_mmap_offset(mem->bo);
 }
 
+/* The same for every handle of the memory, until it is freed, and no address. */
+static u64 identity(const struct kgd_mem *mem)
+{
+	static siphash_key_t key;
+
+	get_random_once(&key, sizeof(key));
+	return siphash_1u64((uintptr_t)mem->bo, &key);
+}
+
 /**
  * kfd_criu_bo_describe - everything of a BO but its contents
  * @pdd: the process on the BO's device
@@ -87,6 +99,7 @@ int kfd_criu_bo_describe(const struct kfd_process_device *pdd, u32 handle,
 	cb->va = mem->va;
 	cb->size = amdgpu_bo_size(mem->bo);
 	cb->mmap_offset = mmap_offset(pdd, mem);
+	cb->identity = identity(mem);
 	for (i = 0; i < p->n_pdds; i++)
 		if (p->pdds[i]->drm_priv &&
 		    amdgpu_amdkfd_bo_mapped_to_dev(p->pdds[i]->drm_priv, mem))
@@ -129,7 +142,7 @@ static int check(const struct kfd_process_device *pdd,
 		return cb->size == kfd_doorbell_process_slice(pdd->dev->kfd) ?
 			       0 : -EINVAL;
 	case KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP:
-		return cb->size == PAGE_SIZE ? 0 : -EINVAL;
+		return cb->size == PAGE_SIZE && cb->size == SZ_4K ? 0 : -EINVAL;
 	case KFD_IOC_ALLOC_MEM_FLAGS_USERPTR:
 		return access_ok((void __user *)(uintptr_t)cb->user_addr,
 				 cb->size) ? 0 : -EINVAL;
@@ -148,8 +161,7 @@ static int find_place(struct kfd_process_device *pdd,
 	else if (cb->flags & KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL)
 		*place = kfd_get_process_doorbells(pdd);
 	else if (cb->flags & KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP)
-		*place = SZ_4K < PAGE_SIZE ? 0 :
-					     pdd->dev->adev->rmmio_remap.bus_addr;
+		*place = pdd->dev->adev->rmmio_remap.bus_addr;
 	else
 		return 0;
 	return *place ? 0 : -ENOMEM;
@@ -232,18 +244,6 @@ int kfd_criu_bo_restore(struct kfd_process *p, struct kfd_criu_bo *cb,
 	cb->mmap_offset = mmap_offset(pdd, mem);
 	*bo = mem;
 	return map(p, cb, mem);
-}
-
-/**
- * kfd_criu_bo_begin_restore - BOs are going to be made
- * @p: process being restored; its devices are
- *
- * User memory moves to its place while a process is restored: until it is resumed
- * nobody need hear of it.
- */
-void kfd_criu_bo_begin_restore(struct kfd_process *p)
-{
-	amdgpu_amdkfd_block_mmu_notifications(p->kgd_process_info);
 }
 
 static void let_go_of_signal_page(struct kfd_process *p)

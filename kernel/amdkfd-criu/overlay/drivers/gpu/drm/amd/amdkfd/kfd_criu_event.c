@@ -35,6 +35,7 @@ static void describe(const struct kfd_event *ev, struct kfd_criu_event *ce)
 	ce->type = ev->type;
 	ce->auto_reset = ev->auto_reset;
 	ce->signaled = ev->signaled;
+	ce->age = ev->event_age;
 	if (ev->type == KFD_EVENT_TYPE_MEMORY)
 		ce->memory_exception = ev->memory_exception_data;
 	else if (ev->type == KFD_EVENT_TYPE_HW_EXCEPTION)
@@ -131,8 +132,8 @@ int kfd_criu_event_restore(struct kfd_process *p,
 	ev->type = ce->type;
 	ev->auto_reset = ce->auto_reset;
 	ev->signaled = ce->signaled;
-	/* The age of an event that nothing happened to. */
-	ev->event_age = 1;
+	/* 1 is the age of an event that nothing happened to. */
+	ev->event_age = max(ce->age, 1ULL);
 	if (ce->type == KFD_EVENT_TYPE_MEMORY)
 		ev->memory_exception_data = ce->memory_exception;
 	else if (ce->type == KFD_EVENT_TYPE_HW_EXCEPTION)

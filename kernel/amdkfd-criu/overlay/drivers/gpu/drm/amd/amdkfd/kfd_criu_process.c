@@ -12,13 +12,138 @@
 #include <drm/drm_file.h>
 #include <linux/file.h>
 #include "kfd_criu.h"
+#include "kfd_device_queue_manager.h"
+#include "kfd_mqd_manager.h"
 #include "kfd_priv.h"
+#include "kfd_topology.h"
 #include "amdgpu.h"
 #include "amdgpu_amdkfd.h"
 #include "amdgpu_ttm.h"
 
 /* mmap offsets have room for no more (KFD_MMAP_GPU_ID). */
 #define GPU_ID_MASK	0xffff
+
+/**
+ * kfd_criu_process_describe - what the process has asked of the driver as a whole
+ * @p: the process
+ * @cp: is filled in
+ */
+void kfd_criu_process_describe(const struct kfd_process *p,
+			       struct kfd_criu_process *cp)
+{
+	cp->xnack = p->xnack_enabled;
+	cp->runtime = p->runtime_info.runtime_state ==
+		      DEBUG_RUNTIME_STATE_ENABLED;
+	cp->ttmp = p->runtime_info.ttmp_setup;
+	cp->r_debug = p->runtime_info.r_debug;
+}
+
+/**
+ * kfd_criu_process_restore - ask for it again
+ * @p: process being restored; its devices are, and there are no queues yet
+ * @cp: from an image
+ *
+ * Return: 0; -EINVAL for what makes no sense; as kfd_criu_xnack_restore() and
+ * AMDKFD_IOC_RUNTIME_ENABLE.
+ */
+int kfd_criu_process_restore(struct kfd_process *p,
+			     const struct kfd_criu_process *cp)
+{
+	int r;
+
+	if (!cp->runtime && (cp->ttmp || cp->r_debug))
+		return -EINVAL;
+	r = kfd_criu_xnack_restore(p, cp->xnack);
+	if (!r && cp->runtime)
+		r = kfd_runtime_enable(p, cp->r_debug, cp->ttmp);
+	return r;
+}
+
+/**
+ * kfd_criu_machine_describe - what of a device must be the same elsewhere
+ * @node: the device
+ * @cm: is filled in
+ *
+ * Return: 0; -ENODEV if topology does not know it.
+ */
+int kfd_criu_machine_describe(const struct kfd_node *node,
+			      struct kfd_criu_machine *cm)
+{
+	const struct kfd_topology_device *topo =
+		kfd_topology_device_by_id(node->id);
+	struct mqd_manager *const *mm = node->dqm->mqd_mgrs;
+
+	if (!topo)
+		return -ENODEV;
+	memset(cm, 0, sizeof(*cm));
+	cm->gfx_target_version = topo->node_props.gfx_target_version;
+	cm->num_xcc = NUM_XCC(node->xcc_mask);
+	cm->cwsr_size = topo->node_props.cwsr_size;
+	cm->ctl_stack_size = topo->node_props.ctl_stack_size;
+	cm->mqd_size = mm[KFD_MQD_TYPE_CP]->mqd_size;
+	cm->sdma_mqd_size = mm[KFD_MQD_TYPE_SDMA]->mqd_size;
+	return 0;
+}
+
+/**
+ * kfd_criu_machine_check - whether a device can take the place of another one
+ * @gpu_id: the device of this machine
+ * @cm: the device of the image
+ *
+ * Return: 0; -ENODEV if there is no such device; -ENXIO if it is another kind of one.
+ */
+int kfd_criu_machine_check(u32 gpu_id, const struct kfd_criu_machine *cm)
+{
+	const struct kfd_node *node = kfd_device_by_id(gpu_id);
+	struct kfd_criu_machine here;
+	int r;
+
+	if (!node)
+		return -ENODEV;
+	r = kfd_criu_machine_describe(node, &here);
+	if (r)
+		return r;
+	return memcmp(&here, cm, sizeof(here)) ? -ENXIO : 0;
+}
+
+/**
+ * kfd_criu_settings_describe - what the process has set on a device
+ * @pdd: the process on the device
+ * @cs: is filled in
+ */
+void kfd_criu_settings_describe(const struct kfd_process_device *pdd,
+				struct kfd_criu_settings *cs)
+{
+	const struct qcm_process_device *qpd = &pdd->qpd;
+	const u64 *tma = qpd->cwsr_kaddr ?
+				 qpd->cwsr_kaddr + KFD_CWSR_TMA_OFFSET : NULL;
+
+	/* See kfd_process_set_trap_handler(). */
+	cs->tba = tma ? tma[0] : qpd->tba_addr;
+	cs->tma = tma ? tma[1] : qpd->tma_addr;
+	cs->scratch = qpd->sh_hidden_private_base;
+}
+
+/**
+ * kfd_criu_settings_restore - set it again
+ * @p: process being restored; the device is bound
+ * @user_gpu_id: of the device
+ * @cs: from an image
+ *
+ * Return: 0; -EINVAL if there is no such device.
+ */
+int kfd_criu_settings_restore(struct kfd_process *p, u32 user_gpu_id,
+			      const struct kfd_criu_settings *cs)
+{
+	struct kfd_process_device *pdd =
+		kfd_process_device_data_by_id(p, user_gpu_id);
+
+	if (!pdd)
+		return -EINVAL;
+	kfd_process_set_trap_handler(&pdd->qpd, cs->tba, cs->tma);
+	pdd->qpd.sh_hidden_private_base = cs->scratch;
+	return 0;
+}
 
 /**
  * kfd_criu_xnack_restore - let the program's GPUs retry faults, or not
@@ -129,14 +254,10 @@ static bool is_taken(struct kfd_process *p, const struct kfd_process_device *by,
 	return false;
 }
 
-/**
- * kfd_criu_device_settle - give the other devices ids that are theirs alone
- * @p: process being restored; all devices of the image are
- *
- * A machine may have more devices than the image. The program does not know of
- * them, and they must not answer when it calls one of its own.
+/* A machine may have more devices than the image. The program does not know of them,
+ * and they must not answer when it calls one of its own.
  */
-void kfd_criu_device_settle(struct kfd_process *p)
+static void settle(struct kfd_process *p)
 {
 	unsigned int i;
 
@@ -150,4 +271,18 @@ void kfd_criu_device_settle(struct kfd_process *p)
 			id = (id + 1) & GPU_ID_MASK;
 		pdd->user_gpu_id = id;
 	}
+}
+
+/**
+ * kfd_criu_begin_objects - what is on devices is going to be made
+ * @p: process being restored; all devices of the image are
+ *
+ * User memory moves to its place while a process is restored: until it is resumed
+ * nobody need hear of it.
+ */
+void kfd_criu_begin_objects(struct kfd_process *p)
+{
+	settle(p);
+	if (p->kgd_process_info)
+		amdgpu_amdkfd_block_mmu_notifications(p->kgd_process_info);
 }

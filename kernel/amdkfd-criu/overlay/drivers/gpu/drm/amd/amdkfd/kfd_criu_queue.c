@@ -23,6 +23,51 @@ static bool is_checkpointed_type(enum kfd_queue_type type)
 	       type == KFD_QUEUE_TYPE_SDMA_XGMI;
 }
 
+/**
+ * kfd_criu_queue_type - what AMDKFD_IOC_CREATE_QUEUE was asked for
+ * @qp: of a queue that can be checkpointed
+ *
+ * Return: KFD_IOC_QUEUE_TYPE_*
+ */
+u32 kfd_criu_queue_type(const struct queue_properties *qp)
+{
+	if (qp->type == KFD_QUEUE_TYPE_SDMA)
+		return KFD_IOC_QUEUE_TYPE_SDMA;
+	if (qp->type == KFD_QUEUE_TYPE_SDMA_XGMI)
+		return KFD_IOC_QUEUE_TYPE_SDMA_XGMI;
+	return qp->format == KFD_QUEUE_FORMAT_AQL ?
+		       KFD_IOC_QUEUE_TYPE_COMPUTE_AQL :
+		       KFD_IOC_QUEUE_TYPE_COMPUTE;
+}
+
+/**
+ * kfd_criu_queue_set_type - the other way round
+ * @qp: gets type and format
+ * @type: KFD_IOC_QUEUE_TYPE_*
+ *
+ * Return: 0; -EINVAL for a type that cannot be checkpointed.
+ */
+int kfd_criu_queue_set_type(struct queue_properties *qp, u32 type)
+{
+	qp->format = KFD_QUEUE_FORMAT_PM4;
+	switch (type) {
+	case KFD_IOC_QUEUE_TYPE_COMPUTE_AQL:
+		qp->format = KFD_QUEUE_FORMAT_AQL;
+		fallthrough;
+	case KFD_IOC_QUEUE_TYPE_COMPUTE:
+		qp->type = KFD_QUEUE_TYPE_COMPUTE;
+		return 0;
+	case KFD_IOC_QUEUE_TYPE_SDMA:
+		qp->type = KFD_QUEUE_TYPE_SDMA;
+		return 0;
+	case KFD_IOC_QUEUE_TYPE_SDMA_XGMI:
+		qp->type = KFD_QUEUE_TYPE_SDMA_XGMI;
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
 static void copy_wishes(struct queue_properties *to,
 			const struct queue_properties *from)
 {

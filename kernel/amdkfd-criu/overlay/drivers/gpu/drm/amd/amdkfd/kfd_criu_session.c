@@ -19,6 +19,7 @@
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
+#include <linux/delay.h>
 #include <linux/pid.h>
 #include <linux/ptrace.h>
 #include <linux/sched/signal.h>
@@ -31,6 +32,7 @@
 #define KFD_CRIU_WATCH_MS	250
 /* What RESUME waits at most for the queues to run. */
 #define KFD_CRIU_RESUME_MS	5000
+#define KFD_CRIU_RETRY_MS	2
 
 /* What an operation is told that comes in a state; 0: it is welcome. */
 static const s8 verdicts[KFD_CRIU_OPS][KFD_CRIU_STATES] = {
@@ -287,9 +289,11 @@ int kfd_criu_begin_restore(struct kfd_process *p)
 	if (kfd_criu_event_count(p))
 		return -EINVAL;
 	r = take_off(p, KFD_QUEUE_EVICTION_CRIU_RESTORE);
-	if (!r)
-		enter(p, KFD_CRIU_RESTORING);
-	return r;
+	if (r)
+		return r;
+	p->criu.xnack_was = p->xnack_enabled;
+	enter(p, KFD_CRIU_RESTORING);
+	return 0;
 }
 
 static bool is_untouched(const struct kfd_process *p)
@@ -310,6 +314,7 @@ static void abort_restore(struct kfd_process *p)
 	kfd_criu_event_destroy_all(p);
 	kfd_criu_bo_destroy_all(p);
 	kfd_criu_svm_forget(p);
+	p->xnack_enabled = p->criu.xnack_was;
 	/* Now that there are none the count of evictions must not stay. */
 	kfd_process_restore_queues(p);
 	enter(p, untouched ? KFD_CRIU_RUNNING : KFD_CRIU_ABORTED);
@@ -330,6 +335,20 @@ void kfd_criu_end_restore(struct kfd_process *p, bool failed)
 		abort_restore(p);
 	else
 		enter(p, KFD_CRIU_RESTORED);
+}
+
+/**
+ * kfd_criu_abort - give up a restore
+ * @p: the process
+ *
+ * Return: 0; -EINVAL if it is not restored, or runs already.
+ */
+int kfd_criu_abort(struct kfd_process *p)
+{
+	if (p->criu.state != KFD_CRIU_RESTORED)
+		return -EINVAL;
+	abort_restore(p);
+	return 0;
 }
 
 static int resume(struct kfd_process *p)
@@ -361,15 +380,22 @@ static bool waits_for_pages(struct amdkfd_process_info *info)
 /* A worker brings user pages and then lets the queues run; it tries again while pages
  * move.
  */
-static void wait_until_running(struct kfd_process *p)
+static int wait_until_running(struct kfd_process *p)
 {
 	const unsigned long end = jiffies + msecs_to_jiffies(KFD_CRIU_RESUME_MS);
 	struct amdkfd_process_info *info = p->kgd_process_info;
 
-	do {
+	for (;;) {
 		flush_delayed_work(&info->restore_userptr_work);
-	} while (waits_for_pages(info) && time_before(jiffies, end) &&
-		 !fatal_signal_pending(current));
+		if (!waits_for_pages(info))
+			return 0;
+		/* Nor does a process that has ended run. */
+		if (time_after(jiffies, end) ||
+		    READ_ONCE(p->criu.state) != KFD_CRIU_RUNNING ||
+		    fatal_signal_pending(current))
+			return -ETIME;
+		msleep(KFD_CRIU_RETRY_MS);
+	}
 }
 
 /**
@@ -379,8 +405,8 @@ static void wait_until_running(struct kfd_process *p)
  * Comes back when they run; or after five seconds, when pages of the process cannot
  * be had, and the driver goes on trying.
  *
- * Return: 0; as kfd_criu_session_check(); or why an SVM range or a save area is not
- * there: the restore has failed then, see kfd_criu_end_restore().
+ * Return: 0; -ETIME in the latter case; as kfd_criu_session_check(); or why an SVM
+ * range or a save area is not there: the restore has failed then, see kfd_criu_end_restore().
  */
 int kfd_criu_resume(struct kfd_process *p)
 {
@@ -391,7 +417,32 @@ int kfd_criu_resume(struct kfd_process *p)
 	if (!r)
 		r = resume(p);
 	mutex_unlock(&p->mutex);
+	return r ? r : wait_until_running(p);
+}
+
+/**
+ * kfd_criu_resume_pid - as above, of another process
+ * @number: of the process, in the caller's PID namespace
+ *
+ * Return: as above; -ESRCH if there is no such process, or it does not use amdkfd; as
+ * kfd_criu_check_access().
+ */
+int kfd_criu_resume_pid(u32 number)
+{
+	struct kfd_process *target;
+	struct pid *pid;
+	int r;
+
+	pid = find_get_pid(number);
+	if (!pid)
+		return -ESRCH;
+	target = kfd_lookup_process_by_pid(pid);
+	put_pid(pid);
+	if (!target)
+		return -ESRCH;
+	r = kfd_criu_check_access(target);
 	if (!r)
-		wait_until_running(p);
+		r = kfd_criu_resume(target);
+	kfd_unref_process(target);
 	return r;
 }

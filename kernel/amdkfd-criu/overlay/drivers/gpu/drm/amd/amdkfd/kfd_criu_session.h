@@ -38,11 +38,13 @@ enum kfd_criu_state {
  * @state: changed under p->mutex; may be read without
  * @owner: thread group that paused it
  * @watch: looks whether @owner is still there
+ * @xnack_was: before it was restored
  */
 struct kfd_criu_session {
 	enum kfd_criu_state state;
 	struct pid *owner;
 	struct delayed_work watch;
+	bool xnack_was;
 };
 
 void kfd_criu_session_init(struct kfd_process *p);

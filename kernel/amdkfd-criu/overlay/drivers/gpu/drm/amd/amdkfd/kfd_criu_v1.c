@@ -9,7 +9,6 @@
  *   private data:  process | devices | BOs | queues, events, SVM ranges
  */
 #include <linux/file.h>
-#include <linux/pid.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 #include "kfd_criu.h"
@@ -329,7 +328,7 @@ static int get_process(struct kfd_process *p, struct cursor *c)
 }
 
 static int get_one_device(struct kfd_process *p,
-		      const struct kfd_criu_device_bucket __user *in)
+			  const struct kfd_criu_device_bucket __user *in)
 {
 	struct kfd_criu_device_bucket bucket;
 	struct kfd_criu_device cd;
@@ -357,8 +356,6 @@ static int get_devices(struct kfd_process *p,
 		if (!r)
 			r = get_one_device(p, &in[i]);
 	}
-	if (!r)
-		kfd_criu_device_settle(p);
 	return r;
 }
 
@@ -419,7 +416,7 @@ static int get_bos(struct kfd_process *p,
 	u32 i;
 	int r = 0;
 
-	kfd_criu_bo_begin_restore(p);
+	kfd_criu_begin_objects(p);
 	for (i = 0; !r && i < args->num_bos; i++)
 		r = get_bo(p, &in[i], c, &handouts[i]);
 	return r;
@@ -511,26 +508,6 @@ static int restore(struct kfd_process *p,
 	return r;
 }
 
-static int resume(u32 number)
-{
-	struct kfd_process *target;
-	struct pid *pid;
-	int r;
-
-	pid = find_get_pid(number);
-	if (!pid)
-		return -ESRCH;
-	target = kfd_lookup_process_by_pid(pid);
-	put_pid(pid);
-	if (!target)
-		return -ESRCH;
-	r = kfd_criu_check_access(target);
-	if (!r)
-		r = kfd_criu_resume(target);
-	kfd_unref_process(target);
-	return r;
-}
-
 static int locked_op(struct kfd_process *p, struct kfd_ioctl_criu_args *args)
 {
 	switch (args->op) {
@@ -564,7 +541,10 @@ int kfd_criu_v1_ioctl(struct file *filep, struct kfd_process *p, void *data)
 	int r;
 
 	if (args->op == KFD_CRIU_OP_RESUME) {
-		r = resume(args->pid);
+		r = kfd_criu_resume_pid(args->pid);
+		/* The released ABI does not say whether queues run yet. */
+		if (r == -ETIME)
+			r = 0;
 	} else {
 		mutex_lock(&p->mutex);
 		r = locked_op(p, args);

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// Marshalling, and as much of an image as names its devices and BOs. The kernel wrote it, or checks it.
+#include "kfd/extensible_kfd.h"
+
+#include <endian.h>
+#include <linux/kfd_criu_ioctl.h>
+#include <sys/ioctl.h>
+
+#include <cerrno>
+#include <cstring>
+#include <span>
+
+#include "kfd_criu_layout.h"
+
+namespace kfd {
+namespace {
+
+using base::Error;
+using base::Result;
+using base::Status;
+using base::UniqueFd;
+
+constexpr std::uint64_t kMaxImage = 1ULL << 30;
+constexpr unsigned long kCall = AMDKFD_IOWR(0x22, kfd_criu_v2_args);
+
+Status call(int fd, kfd_criu_v2_args& args, std::string_view what) {
+  int result = 0;
+  do {
+    result = ::ioctl(fd, kCall, &args);
+  } while (result < 0 && errno == EINTR);
+  if (result < 0) return Error::from_errno(errno, what);
+  return {};
+}
+
+std::uint64_t user_pointer(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
+
+struct NamedBo {
+  Bo bo;
+  std::uint32_t handle = 0;
+};
+
+struct Contents {
+  std::vector<Device> devices;
+  std::vector<NamedBo> bos;
+};
+
+template <typename Record>
+Result<Record> read_record(std::span<const std::byte> bytes) {
+  Record record{};
+  if (bytes.size() < sizeof(record)) return Error(EPROTO, "record of an image is too short");
+  std::memcpy(&record, bytes.data(), sizeof(record));
+  return record;
+}
+
+Status read_device(std::span<const std::byte> bytes, Contents& contents) {
+  ASSIGN_OR_RETURN(const auto record, read_record<kfd_criu_record_device>(bytes));
+  if ((le32toh(record.flags) & KFD_CRIU_DEVICE_ACQUIRED) != 0)
+    contents.devices.push_back({le32toh(record.user_gpu_id), 0});
+  return {};
+}
+
+Status read_bo(std::span<const std::byte> bytes, Contents& contents) {
+  ASSIGN_OR_RETURN(const auto record, read_record<kfd_criu_record_bo>(bytes));
+  contents.bos.push_back({{le64toh(record.va), le64toh(record.size), le64toh(record.mmap_offset),
+                           le32toh(record.gpu_id), le32toh(record.flags)},
+                          le32toh(record.handle)});
+  return {};
+}
+
+Result<Contents> read_image(std::span<const std::byte> image) {
+  Contents contents;
+  while (!image.empty()) {
+    ASSIGN_OR_RETURN(const auto header, read_record<kfd_criu_record>(image));
+    const std::uint64_t size = le64toh(header.size);
+    if (size < sizeof(header) || size > image.size()) return Error(EPROTO, "record of an image has an impossible size");
+    const auto bytes = image.first(static_cast<std::size_t>(size));
+    if (le32toh(header.type) == KFD_CRIU_RECORD_DEVICE) TRY(read_device(bytes, contents));
+    if (le32toh(header.type) == KFD_CRIU_RECORD_BO) TRY(read_bo(bytes, contents));
+    image = image.subspan(bytes.size());
+  }
+  return contents;
+}
+
+Result<UniqueFd> export_bo(int fd, const NamedBo& named) {
+  if (!has_contents(named.bo)) return UniqueFd();
+  kfd_criu_v2_args args{};
+  args.op = KFD_CRIU_V2_EXPORT_BO;
+  args.gpu_id = named.bo.user_gpu_id;
+  args.handle = named.handle;
+  TRY(call(fd, args, "KFD EXPORT_BO"));
+  return UniqueFd(args.fd);
+}
+
+Result<std::uint64_t> offset_of(int fd, const NamedBo& named) {
+  kfd_criu_v2_args args{};
+  args.op = KFD_CRIU_V2_BO_OFFSET;
+  args.gpu_id = named.bo.user_gpu_id;
+  args.handle = named.handle;
+  TRY(call(fd, args, "KFD BO_OFFSET"));
+  return args.offset;
+}
+
+}  // namespace
+
+Result<Version> ExtensibleKfd::version(int fd) { return RealKfd().version(fd); }
+
+Result<ProcessInfo> ExtensibleKfd::process_info(int fd) {
+  kfd_criu_v2_args args{};
+  args.op = KFD_CRIU_V2_PAUSE;
+  TRY(call(fd, args, "KFD PAUSE"));
+  ProcessInfo info;
+  info.pid = args.pid;
+  info.priv_size = args.data_size;
+  return info;
+}
+
+Result<Checkpoint> ExtensibleKfd::checkpoint(int fd, const ProcessInfo& info) {
+  if (info.priv_size == 0 || info.priv_size > kMaxImage)
+    return Error(EOVERFLOW, "KFD PAUSE answered an impossible size");
+  Checkpoint result;
+  result.priv_data.resize(info.priv_size);
+  kfd_criu_v2_args args{};
+  args.op = KFD_CRIU_V2_CHECKPOINT;
+  args.data = user_pointer(result.priv_data.data());
+  args.data_size = result.priv_data.size();
+  TRY(call(fd, args, "KFD CHECKPOINT"));
+  result.priv_data.resize(args.data_size);
+  ASSIGN_OR_RETURN(Contents contents, read_image(result.priv_data));
+  result.devices = std::move(contents.devices);
+  for (const NamedBo& named : contents.bos) {
+    ASSIGN_OR_RETURN(UniqueFd dmabuf, export_bo(fd, named));
+    result.bos.push_back({named.bo, std::move(dmabuf)});
+  }
+  return result;
+}
+
+Status ExtensibleKfd::unpause(int fd) {
+  kfd_criu_v2_args args{};
+  args.op = KFD_CRIU_V2_UNPAUSE;
+  return call(fd, args, "KFD UNPAUSE");
+}
+
+Result<std::vector<RestoredBo>> ExtensibleKfd::restore(int fd, RestoreRequest request) {
+  ASSIGN_OR_RETURN(const Contents contents, read_image(request.priv_data));
+  if (contents.bos.size() != request.bos.size()) return Error(EINVAL, "BOs are not those of the image");
+  std::vector<kfd_criu_v2_device> devices;
+  for (const RestoreDevice& device : request.devices)
+    devices.push_back({device.user_id, device.actual_id, device.drm_fd, 0});
+  kfd_criu_v2_args args{};
+  args.op = KFD_CRIU_V2_RESTORE;
+  args.data = user_pointer(request.priv_data.data());
+  args.data_size = request.priv_data.size();
+  args.devices = user_pointer(devices.data());
+  args.num_devices = static_cast<std::uint32_t>(devices.size());
+  TRY(call(fd, args, "KFD RESTORE"));
+  std::vector<RestoredBo> result;
+  for (const NamedBo& named : contents.bos) {
+    ASSIGN_OR_RETURN(const std::uint64_t offset, offset_of(fd, named));
+    ASSIGN_OR_RETURN(UniqueFd dmabuf, export_bo(fd, named));
+    result.push_back({offset, std::move(dmabuf)});
+  }
+  return result;
+}
+
+Status ExtensibleKfd::resume(int fd, pid_t pid) {
+  kfd_criu_v2_args args{};
+  args.op = KFD_CRIU_V2_RESUME;
+  args.pid = static_cast<std::uint32_t>(pid);
+  return call(fd, args, "KFD RESUME");
+}
+
+}  // namespace kfd

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// The same operations through the extensible ABI of our kernel series (linux/kfd_criu_ioctl.h). An image is its private
+// data: ProcessInfo counts nothing but that, and RestoreRequest::bos names the BOs whose offsets and files are wanted,
+// in the order of checkpoint().
+#pragma once
+
+#include <vector>
+
+#include "kfd/kfd.h"
+
+namespace kfd {
+
+class ExtensibleKfd final : public Kfd {
+ public:
+  base::Result<Version> version(int fd) override;
+  base::Result<ProcessInfo> process_info(int fd) override;
+  // The ids of this machine are not part of an image: Device::actual_id is 0.
+  base::Result<Checkpoint> checkpoint(int fd, const ProcessInfo& info) override;
+  base::Status unpause(int fd) override;
+  base::Result<std::vector<RestoredBo>> restore(int fd, RestoreRequest request) override;
+  base::Status resume(int fd, pid_t pid) override;
+};
+
+}  // namespace kfd

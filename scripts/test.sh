@@ -263,12 +263,14 @@ tier_guest() {
 # start_chip KERNEL CHIP: everything, on several GPUs of the chip. The stock kernel
 # does not survive all restores.
 start_chip() {
-	local kernel=$1 chip=$2 without='InjectionTest.*:XnackTest.*' i
+	local kernel=$1 chip=$2 without='InjectionTest.*:XnackTest.*' skipped_program='' i
 	local -a gpus=() cases=("sysfs:$chip:$GPU_COUNT")
 	if [[ $kernel == stock ]]; then
-		without+=':*RestoreTest*'
+		without+=':*Restore*'
 	else
-		cases+=("kselftests:$OUT/kernel/$kernel/selftests")
+		# What is wrong with an image is hardly a matter of the chip.
+		[[ $chip == "${CHIPS[0]}" ]] || skipped_program=image
+		cases+=("kselftests:$OUT/kernel/$kernel/selftests:$skipped_program")
 	fi
 	for ((i = 0; i < GPU_COUNT; i++)); do
 		gpus+=(--gpu "$chip,vram=$GPU_VRAM")

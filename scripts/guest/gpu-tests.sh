@@ -10,7 +10,8 @@
 #   rocminfo:CHIP:N  Debian's rocminfo finds them
 #   debugfs          amdkfd's debugfs can be read while queues are mapped
 #   stress           Debian's amdgpu_stress
-#   kselftests:DIR   those of the kernel series, installed in DIR, with their own runner
+#   kselftests:DIR[:WITHOUT]   those of the kernel series, installed in DIR, with their own
+#                    runner; without one of the programs
 #   kfdtest[:FILTER] drmtest[:FILTER] hiptest[:FILTER]   the suites
 # Status 1 when a case fails.
 set -uo pipefail
@@ -99,9 +100,13 @@ stress() {
 		-c 1 2 16m 20 -c 2 1 16m 20 -c 1 3 4m 20 -c 2 4 4m 20
 }
 
-# kselftests DIR: each case of each program, from the nested TAP that the runner prints.
+# kselftests DIR WITHOUT: each case of each program, from the nested TAP that the runner prints.
 kselftests() {
 	local line program='' name notes='' cases=0 bad=0
+	local -a selected=()
+	while IFS= read -r line; do
+		[[ ${line##*:} == "$2" ]] || selected+=(-t "$line")
+	done <"$1/kselftest-list.txt"
 	while IFS= read -r line; do
 		case $line in
 		'# selftests: '*) program=${line##*: } notes='' ;;
@@ -122,7 +127,7 @@ kselftests() {
 		'not ok '*) gtest "kselftest_${line##*: }" false ;;
 		*) notes+=$line$'\n' ;;
 		esac
-	done < <("$1/run_kselftest.sh" 2>&1)
+	done < <("$1/run_kselftest.sh" "${selected[@]}" 2>&1)
 	if ((cases == 0)); then
 		gtest kselftests_ran false
 	fi
@@ -149,7 +154,7 @@ selects() {
 }
 
 main() {
-	local item kind rest
+	local item kind rest folder
 	programs=$1
 	shift
 	for item; do
@@ -159,7 +164,10 @@ main() {
 		rocminfo) gtest "rocminfo_lists_${rest/:/_times_}" rocminfo_lists "${rest%:*}" "${rest#*:}" ;;
 		debugfs) gtest kfd_debugfs_is_readable_while_queues_are_mapped debugfs_reads ;;
 		stress) gtest amdgpu_stress_succeeds stress ;;
-		kselftests) kselftests "$rest" ;;
+		kselftests)
+			IFS=: read -r folder rest <<<"$rest"
+			kselftests "$folder" "$rest"
+			;;
 		kfdtest) suite "$programs/kfdtest-criu/kfdtest" "$rest" ;;
 		drmtest) suite "$programs/drmtest/drmtest" "$rest" ;;
 		hiptest) suite "$programs/hiptest/hiptest" "$rest" ;;

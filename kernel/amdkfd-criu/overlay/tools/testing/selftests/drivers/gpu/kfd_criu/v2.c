@@ -372,7 +372,7 @@ TEST_F_TIMEOUT(v2, every_length_but_the_right_one_is_refused, 120)
 	ASSERT_EQ(0, take(self->kfd.fd, &self->image));
 	whole = self->image.size;
 	for (self->image.size = 0; self->image.size < whole;
-	     self->image.size += 24)
+	     self->image.size += 72)
 		EXPECT_EQ(EINVAL, in_child(is_refused_untouched, &self->image))
 			TH_LOG("%llu of %llu bytes",
 			       (unsigned long long)self->image.size,

@@ -237,7 +237,7 @@ int kfd_criu_settings_restore(struct kfd_process *p, u32 user_gpu_id,
 int kfd_criu_xnack_restore(struct kfd_process *p, bool enabled);
 int kfd_criu_device_restore(struct kfd_process *p,
 			    const struct kfd_criu_device *cd, int drm_fd);
-void kfd_criu_begin_objects(struct kfd_process *p);
+int kfd_criu_begin_objects(struct kfd_process *p);
 
 /* kfd_criu_bo.c */
 u32 kfd_criu_bo_count(const struct kfd_process *p);

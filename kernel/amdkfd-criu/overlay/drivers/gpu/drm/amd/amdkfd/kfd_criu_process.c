@@ -279,10 +279,14 @@ static void settle(struct kfd_process *p)
  *
  * User memory moves to its place while a process is restored: until it is resumed
  * nobody need hear of it.
+ *
+ * Return: 0; -EINVAL if there is no device: then there would be nothing to resume.
  */
-void kfd_criu_begin_objects(struct kfd_process *p)
+int kfd_criu_begin_objects(struct kfd_process *p)
 {
+	if (!p->kgd_process_info)
+		return -EINVAL;
 	settle(p);
-	if (p->kgd_process_info)
-		amdgpu_amdkfd_block_mmu_notifications(p->kgd_process_info);
+	amdgpu_amdkfd_block_mmu_notifications(p->kgd_process_info);
+	return 0;
 }

@@ -414,9 +414,9 @@ static int get_bos(struct kfd_process *p,
 {
 	struct kfd_criu_bo_bucket __user *in = u64_to_user_ptr(args->bos);
 	u32 i;
-	int r = 0;
+	int r;
 
-	kfd_criu_begin_objects(p);
+	r = kfd_criu_begin_objects(p);
 	for (i = 0; !r && i < args->num_bos; i++)
 		r = get_bo(p, &in[i], c, &handouts[i]);
 	return r;

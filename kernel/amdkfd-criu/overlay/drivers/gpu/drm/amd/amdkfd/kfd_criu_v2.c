@@ -802,13 +802,20 @@ static int get_image(struct kfd_process *p, struct stream *s,
 		if (r)
 			break;
 		type = le32_to_cpu(in.record.type);
+		if (!is_known(type))
+			continue;
+		if (type < newest)
+			return -EINVAL;
 		/* The devices are complete before anything is made on them. */
 		if (newest <= KFD_CRIU_RECORD_DEVICE &&
-		    type > KFD_CRIU_RECORD_DEVICE && is_known(type))
-			kfd_criu_begin_objects(p);
-		r = get_record(p, &in, args);
-		newest = is_known(type) ? max(newest, type) : newest;
+		    type > KFD_CRIU_RECORD_DEVICE)
+			r = kfd_criu_begin_objects(p);
+		if (!r)
+			r = get_record(p, &in, args);
+		newest = type;
 	}
+	if (!r && newest <= KFD_CRIU_RECORD_DEVICE)
+		r = kfd_criu_begin_objects(p);
 	return r;
 }
 

@@ -390,6 +390,36 @@ TEST_F(v2, another_kind_of_gpu_is_refused)
 	EXPECT_EQ(ENXIO, in_child(is_refused_untouched, &self->image));
 }
 
+/* Leaves only what comes before a type. */
+static void cut_before(struct image *image, __u32 type)
+{
+	struct kfd_criu_record_image *first = (void *)image->data;
+	__u64 at;
+
+	first->num_records = 0;
+	for (at = 0; at < image->size && record_at(image, at)->type < type;
+	     at += record_at(image, at)->size)
+		first->num_records++;
+	image->size = at;
+	first->size = at;
+}
+
+static int is_restored_and_resumed(struct kfd *kfd, struct image *image)
+{
+	int r = restore(kfd, image);
+
+	return -(r ? r : resume(kfd));
+}
+
+TEST_F(v2, gpus_are_needed_but_no_objects)
+{
+	ASSERT_EQ(0, take(self->kfd.fd, &self->image));
+	cut_before(&self->image, KFD_CRIU_RECORD_PROCESS);
+	EXPECT_EQ(0, in_child(is_restored_and_resumed, &self->image));
+	cut_before(&self->image, KFD_CRIU_RECORD_DEVICE);
+	EXPECT_EQ(EINVAL, in_child(is_refused_untouched, &self->image));
+}
+
 static int export(const struct kfd *kfd, __u64 handle, int *fd)
 {
 	struct kfd_criu_v2_args args = {

@@ -5,7 +5,9 @@
 // the page, perhaps into VRAM, or has said that there is none.
 #include <sys/mman.h>
 
+#include <atomic>
 #include <cerrno>
+#include <thread>
 
 #include "base/mapping.h"
 #include "kfdtest-criu/env/test_listener.h"
@@ -73,6 +75,30 @@ TEST_F(XnackTest, queues_of_all_kinds_wait_for_the_same_page) {
   auto* const words = reinterpret_cast<const volatile std::uint32_t*>(pages().data());
   EXPECT_TRUE(wait_until([&] { return words[0] == 0x9304 && words[16] == word; }))
       << std::hex << words[0] << " and " << words[16];
+}
+
+// The CPU waits in a fault for a page that the GPU takes back at once: of who lets go of the old page last depends
+// whether it is free when it is used again.
+TEST_F(XnackTest, pages_that_the_cpu_and_the_gpu_fight_for_are_each_ones_own) {
+  constexpr std::uint32_t kRounds = 40;
+  constexpr std::size_t kPages = 4;
+  ASSERT_OK_AND_ASSIGN(RingQueue queue, RingQueue::create(gpu(), QueueKind::kSdma));
+  auto* const words = reinterpret_cast<const volatile std::uint32_t*>(pages().data());
+  const auto word_of = [&](std::size_t page) -> std::uint32_t { return words[page * kPageSize / sizeof(*words)]; };
+  std::atomic<bool> stop = false;
+  std::jthread other([&] {
+    for (std::size_t i = 0; !stop; ++i) static_cast<void>(word_of(i % kPages));
+  });
+  for (std::uint32_t round = 1; round <= kRounds; ++round) {
+    SdmaCommands commands(gpu());
+    for (std::size_t page = 0; page < kPages; ++page)
+      commands.write(address() + page * kPageSize, std::span(&round, 1));
+    ASSERT_OK(queue.submit(commands.dwords()));
+    for (std::size_t page = 0; page < kPages; ++page)
+      EXPECT_TRUE(wait_until([&] { return word_of(page) == round; })) << page << " in round " << round;
+    if (HasFailure()) break;
+  }
+  stop = true;
 }
 
 TEST_F(XnackTest, a_range_that_prefers_vram_goes_there_when_the_gpu_touches_it) {

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Iterable, Iterator
 
 # Lines of a failed case that are shown; the log has the rest.
-MAX_NOTES = 60
+MAX_NOTES = 120
 
 GTEST_RUN = re.compile(r"^\[ RUN      \] (\S+)$")
 # A program's own unfinished line may stand before the mark.

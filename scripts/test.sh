@@ -56,6 +56,8 @@ readonly VM_MIB=3072 HOST_MIB=2048
 readonly UNIT_LIMIT_S=120 GUEST_LIMIT_S=900 HEARTBEAT_S=30
 # The failed cases, in $LOGS: the name of each and first lines of what it said. So many lines are said again at the end.
 readonly FAILURES=failures.txt FAILURE_LINES=5 SHOWN_FAILURES=24
+# Those that are always among them.
+readonly TELLING='BUG[: ]|WARNING: CPU|refcount_t: |RIP: 0010:|Kernel panic|: Failure$'
 readonly SHOWN_LINES=40 END_LIMIT_S=15 BOOT_TRIES=3
 readonly BOOT_BOUND_MS=${BOOT_BOUND_MS:-10000}
 
@@ -163,18 +165,27 @@ prepare() {
 # each is shown as NAME/CASE as soon as it ends. A command that fails without a
 # failed case, or that has no cases, is a failed case itself.
 stream_cases() {
-	local name=$1 kind=$2 file status cases=0 notes=0 bad=$failed verdict case_name reason
+	local name=$1 kind=$2 file status cases=0 notes=0 bad=$failed verdict case_name reason last=''
+	local -a before=()
 	shift 2
 	file=$(log_of "$name")
 	while IFS=$'\t' read -r verdict case_name reason; do
 		case $verdict in
 		note)
 			printf '#   %s\n' "$case_name"
-			((notes++ >= FAILURE_LINES)) || printf '    %s\n' "$case_name" >>"$LOGS/$FAILURES"
+			if [[ $last != 'not ok' ]]; then
+				before+=("$case_name")
+			elif ((notes++ < FAILURE_LINES)) || [[ $case_name =~ $TELLING ]]; then
+				printf '    %s\n' "$case_name" >>"$LOGS/$FAILURES"
+			fi
 			;;
 		ok | 'not ok' | skip)
-			cases=$((cases + 1)) notes=0
+			cases=$((cases + 1)) notes=0 last=$verdict
 			emit "$verdict" "$name/$case_name" "$reason"
+			if [[ $verdict == 'not ok' ]] && ((${#before[@]})); then
+				printf '    %s\n' "${before[@]:${#before[@]} > FAILURE_LINES ? ${#before[@]} - FAILURE_LINES : 0}" >>"$LOGS/$FAILURES"
+			fi
+			before=()
 			;;
 		esac
 	done < <(with_status "$file" "$@" | python3 "$HERE/ktap.py" "$kind")

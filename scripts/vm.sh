@@ -449,6 +449,8 @@ give_up() {
 	if [[ -s $log_dir/qemu.log ]]; then
 		sed 's/^/qemu: /' "$log_dir/qemu.log" | tail -n 5 >&2
 	fi
+	# A panic's own lines scroll away under those that follow it.
+	grep -m 3 -E -A 3 "$SPLAT" "$log_dir/serial.log" 2>/dev/null | tr -d '\r' >&2 || true
 	printf -- '---- last %d lines of %s\n' "$TAIL_LINES" "$log_dir/serial.log" >&2
 	tail -n "$TAIL_LINES" "$log_dir/serial.log" 2>/dev/null | tr -d '\r' >&2 || true
 	printf -- '----\n' >&2

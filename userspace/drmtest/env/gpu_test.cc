@@ -1,20 +1,33 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Which rings a machine has.
+// Which GPUs and rings a machine has.
 #include "drmtest/env/gpu_test.h"
 
 namespace drmtest {
+namespace {
 
-std::vector<Ring> all_rings() {
+std::vector<Ring> find_rings() {
   std::vector<Ring> rings;
-  for (const Node& node : render_nodes()) {
+  for (const Node& node : all_gpus()) {
     const auto device = Device::open(node.path);
     if (!device.ok()) continue;  // GpuTest says why
     for (const unsigned ip : {AMDGPU_HW_IP_DMA, AMDGPU_HW_IP_COMPUTE})
       if (device->rings(ip) != 0) rings.push_back({node, ip});
   }
   return rings;
+}
+
+}  // namespace
+
+const std::vector<Node>& all_gpus() {
+  static const std::vector<Node> kNodes = render_nodes();
+  return kNodes;
+}
+
+const std::vector<Ring>& all_rings() {
+  static const std::vector<Ring> kRings = find_rings();
+  return kRings;
 }
 
 std::string ring_name(const Ring& ring) {

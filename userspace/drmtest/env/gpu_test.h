@@ -50,13 +50,15 @@ class RingTest : public testing::TestWithParam<Ring> {
 inline void PrintTo(const Node& node, std::ostream* out) { *out << node.path; }
 inline void PrintTo(const Ring& ring, std::ostream* out) { *out << ring.node.path << " ip " << ring.ip; }
 
-[[nodiscard]] std::vector<Ring> all_rings();
+// As they were when a suite first asked: every suite does, before main().
+[[nodiscard]] const std::vector<Node>& all_gpus();
+[[nodiscard]] const std::vector<Ring>& all_rings();
 [[nodiscard]] std::string ring_name(const Ring& ring);
 
 }  // namespace drmtest
 
-#define EVERY_GPU(suite)                                                           \
-  INSTANTIATE_TEST_SUITE_P(Gpu, suite, testing::ValuesIn(drmtest::render_nodes()), \
+#define EVERY_GPU(suite)                                                       \
+  INSTANTIATE_TEST_SUITE_P(Gpu, suite, testing::ValuesIn(drmtest::all_gpus()), \
                            [](const auto& test) { return test.param.name; })
 #define EVERY_RING(suite)                                                        \
   INSTANTIATE_TEST_SUITE_P(Ring, suite, testing::ValuesIn(drmtest::all_rings()), \

@@ -6,7 +6,7 @@
 # which explains itself with -h; everything generated is under out/.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup kernel build demo test soak bench fuzz lint clean
+.PHONY: help setup kernel build demo test test-debug soak bench fuzz lint clean
 # Targets are steps, not files; each script uses all processors by itself.
 .NOTPARALLEL:
 # Options for make itself are not for the builds that the scripts start.
@@ -16,6 +16,7 @@ help:
 	@printf '%s\n' \
 	  'make demo     checkpoint and restore a GPU program in a virtual machine, and show it' \
 	  'make test     all tests; the last line counts them' \
+	  'make test-debug  all kselftests on a kernel that checks itself; hours' \
 	  'make fuzz     search with each fuzzer for SECONDS=600, keeping what it learns in out/fuzz' \
 	  'make soak     what takes hours: reloads, resets, a kernel that checks itself' \
 	  'make bench    measure, judge by the limits, write out/bench.json' \
@@ -43,6 +44,9 @@ demo: build kernel
 # test.sh builds by itself: a kernel that does not build must not hide the rest.
 test: setup
 	@scripts/test.sh all
+
+test-debug: setup
+	@scripts/test.sh debug
 
 soak: build kernel
 	@scripts/soak.sh

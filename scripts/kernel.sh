@@ -14,7 +14,7 @@
 #             tarball for machines with GPUs: kfd-criu-selftests.tar.gz
 #   all       build and headers
 #   clean     remove what was made for these variants (without one: the base too)
-#   --debug   the variant with the sections [debug] and [ksft] (VARIANT-debug)
+#   --debug   the variant with the section [debug] (VARIANT-debug)
 #   --upto    only the patches up to this one (VARIANT-upto); options may be lost
 #
 # Everything is under out/kernel ($OUT_DIR/kernel): pristine/, then for each
@@ -191,9 +191,9 @@ fragment() {
 
 variant_fragment() {
 	local sections
-	sections="base amdgpu criu vm $(variant_series)"
+	sections="base amdgpu criu vm ksft $(variant_series)"
 	if [[ -n $DEBUG ]]; then
-		sections+=' debug ksft'
+		sections+=' debug'
 	fi
 	# shellcheck disable=SC2086  # a list of words
 	fragment $sections

@@ -12,6 +12,8 @@
 #            chip, both kernels; hangs, resets, reloads, loss of the GPUs
 #   e2e      checkpoint and restore with CRIU in virtual machines
 #   all      these, in this order; the kernels are built beside the first ones
+#   debug    not among them, for it takes hours: all kselftests on a kernel with KASAN,
+#            lockdep, kmemleak and fault injection
 #
 # Builds what it needs. KTAP on standard output, progress on standard error, logs
 # in out/test. A tier that fails hides no other. The last line is
@@ -19,7 +21,7 @@
 # on a skip that scripts/expected-skips.txt does not name, and on no tests at all.
 #
 # Environment: BOOT_BOUND_MS (10000), JOBS, VMS (virtual machines beside each
-# other), OUT_DIR.
+# other), OUT_DIR; DEBUG_MUTATIONS (100000) of images, for the tier debug.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
@@ -30,7 +32,7 @@ OUT=$(out_dir)
 LOGS=$OUT/test
 readonly HERE ROOT OUT LOGS
 # Those that need no kernel first: the kernels are built meanwhile.
-readonly TIERS=(lint unit vm series guest e2e)
+readonly TIERS=(lint unit vm series guest e2e) OTHER_TIERS=(debug)
 readonly KERNELS=(stock criu)
 # The first chip is tested on both kernels, the others on the last one.
 readonly CHIPS=(gfx906 gfx701 gfx803 gfx900 gfx908 gfx90a gfx942 gfx1010 gfx1030 gfx1100 gfx1201)
@@ -48,6 +50,9 @@ readonly PREEMPTION_LIMIT_MS=6000
 # One for each way to schedule queues: HWS, MES; and one whose faults may be retried.
 readonly FAULT_CHIPS=(gfx906 gfx1100 gfx90a) XNACK_CHIPS=(gfx90a gfx942)
 readonly HIP_CHIPS=(gfx906 gfx90a) HIP_VRAM=512M
+# One of each scheduler, page-table format and number of XCCs.
+readonly DEBUG_CHIPS=(gfx906 gfx701 gfx942 gfx1100) DEBUG_LIMIT_S=36000
+readonly DEBUG_MUTATIONS=${DEBUG_MUTATIONS:-100000}
 # 200 and 50 with `make soak`.
 readonly RELOADS=5 RESETS=5
 # A virtual machine's memory, and what this machine wants for itself: MiB.
@@ -274,14 +279,14 @@ tier_guest() {
 # start_chip KERNEL CHIP: everything, on several GPUs of the chip. The stock kernel
 # does not survive all restores.
 start_chip() {
-	local kernel=$1 chip=$2 without='InjectionTest.*:XnackTest.*' skipped_program='' i
+	local kernel=$1 chip=$2 without='InjectionTest.*:XnackTest.*' skipped_programs='' i
 	local -a gpus=() cases=("sysfs:$chip:$GPU_COUNT")
 	if [[ $kernel == stock ]]; then
 		without+=':*Restore*'
 	else
-		# What is wrong with an image is hardly a matter of the chip.
-		[[ $chip == "${CHIPS[0]}" ]] || skipped_program=image
-		cases+=("kselftests:$OUT/kernel/$kernel/selftests:$skipped_program")
+		# What is wrong with an image, and what fails, is hardly a matter of the chip.
+		[[ $chip == "${CHIPS[0]}" ]] || skipped_programs=failures,image
+		cases+=("kselftests:$OUT/kernel/$kernel/selftests:$skipped_programs" kunit:kfd_criu)
 	fi
 	for ((i = 0; i < GPU_COUNT; i++)); do
 		gpus+=(--gpu "$chip,vram=$GPU_VRAM")
@@ -450,6 +455,22 @@ tier_e2e() {
 	stream_cases e2e ktap "$HERE/e2e.sh"
 }
 
+tier_debug() {
+	local chip without='' programs=$OUT/cmake/release/userspace
+	prepare "release builds" "$HERE/build.sh" release || true
+	prepare "kernel criu-debug is built" "$HERE/kernel.sh" build criu --debug || return 0
+	prepare "kselftests build" "$HERE/kernel.sh" selftests criu --debug || return 0
+	for chip in "${DEBUG_CHIPS[@]}"; do
+		start_machine "criu-debug-$chip" gtest "$HERE/vm.sh" run --kernel criu-debug \
+			--gpu "$chip,vram=$GPU_VRAM" --gpu "$chip,vram=$GPU_VRAM" --env "KFDTEST_CHIP=$chip" \
+			--env "KFD_CRIU_MUTATIONS=$DEBUG_MUTATIONS" --name "debug-$chip" --timeout "$DEBUG_LIMIT_S" -- \
+			"$HERE/guest/gpu-tests.sh" "$programs" \
+			"kselftests:$OUT/kernel/criu-debug/selftests:$without" kunit:kfd_criu
+		without=image
+	done
+	show_machines
+}
+
 # ---- the run ----------------------------------------------------------------
 
 # run_tier NAME: in a process of its own, so that its end is not ours.
@@ -531,7 +552,7 @@ main() {
 	local -a wanted=()
 	(($#)) || usage_error "no tier"
 	for name; do
-		case " ${TIERS[*]} " in
+		case " ${TIERS[*]} ${OTHER_TIERS[*]} " in
 		*" $name "*) wanted+=("$name") ;;
 		*)
 			case $name in

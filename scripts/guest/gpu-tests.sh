@@ -11,7 +11,8 @@
 #   debugfs          amdkfd's debugfs can be read while queues are mapped
 #   stress           Debian's amdgpu_stress
 #   kselftests:DIR[:WITHOUT]   those of the kernel series, installed in DIR, with their own
-#                    runner; without one of the programs
+#                    runner; without some of the programs, separated by commas
+#   kunit:SUITE      unit tests that the kernel ran when the driver was loaded
 #   kfdtest[:FILTER] drmtest[:FILTER] hiptest[:FILTER]   the suites
 # Status 1 when a case fails.
 set -uo pipefail
@@ -100,12 +101,25 @@ stress() {
 		-c 1 2 16m 20 -c 2 1 16m 20 -c 1 3 4m 20 -c 2 4 4m 20
 }
 
+# tell_case LINE NAME NOTES: LINE is TAP's; NOTES, lines, belong to a failure.
+tell_case() {
+	printf '[ RUN      ] %s\n' "$2"
+	if [[ $1 == *'# SKIP'* ]]; then
+		printf '%s\n[  SKIPPED ] %s (0 ms)\n' "${1#*# SKIP }" "$2"
+	elif [[ $1 == *'not ok '* ]]; then
+		printf '%s[  FAILED  ] %s (0 ms)\n' "$3" "$2"
+		failed=1
+	else
+		printf '[       OK ] %s (0 ms)\n' "$2"
+	fi
+}
+
 # kselftests DIR WITHOUT: each case of each program, from the nested TAP that the runner prints.
 kselftests() {
-	local line program='' name notes='' cases=0 bad=0
+	local line program='' name notes='' cases=0
 	local -a selected=()
 	while IFS= read -r line; do
-		[[ ${line##*:} == "$2" ]] || selected+=(-t "$line")
+		[[ ,$2, == *,"${line##*:}",* ]] || selected+=(-t "$line")
 	done <"$1/kselftest-list.txt"
 	while IFS= read -r line; do
 		case $line in
@@ -113,15 +127,7 @@ kselftests() {
 		'# ok '* | '# not ok '*)
 			name=${line#*ok * } && name=Kselftest.$program/${name%% #*}
 			cases=$((cases + 1))
-			printf '[ RUN      ] %s\n' "$name"
-			if [[ $line == *'# SKIP'* ]]; then
-				printf '%s\n[  SKIPPED ] %s (0 ms)\n' "${line#*# SKIP }" "$name"
-			elif [[ $line == '# ok '* ]]; then
-				printf '[       OK ] %s (0 ms)\n' "$name"
-			else
-				printf '%s[  FAILED  ] %s (0 ms)\n' "$notes" "$name"
-				bad=1
-			fi
+			tell_case "$line" "$name" "$notes"
 			notes=''
 			;;
 		'not ok '*) gtest "kselftest_${line##*: }" false ;;
@@ -131,7 +137,23 @@ kselftests() {
 	if ((cases == 0)); then
 		gtest kselftests_ran false
 	fi
-	((bad == 0)) || failed=1
+}
+
+# kunit SUITE: each case of it.
+kunit() {
+	local line name notes='' cases=0
+	while IFS= read -r line; do
+		case $line in
+		'    ok '* | '    not ok '*)
+			name=${line#*ok * }
+			cases=$((cases + 1))
+			tell_case "$line" "Kunit.${name%% #*}" "$notes"
+			notes=''
+			;;
+		*) notes+=$line$'\n' ;;
+		esac
+	done < <(cat "/sys/kernel/debug/kunit/$1/results" 2>&1)
+	((cases > 0)) || gtest "kunit_ran_$1" false
 }
 
 # suite PROGRAM FILTER: a pattern of the filter that selects nothing is a failure, for
@@ -168,6 +190,7 @@ main() {
 			IFS=: read -r folder rest <<<"$rest"
 			kselftests "$folder" "$rest"
 			;;
+		kunit) kunit "$rest" ;;
 		kfdtest) suite "$programs/kfdtest-criu/kfdtest" "$rest" ;;
 		drmtest) suite "$programs/drmtest/drmtest" "$rest" ;;
 		hiptest) suite "$programs/hiptest/hiptest" "$rest" ;;

@@ -31,7 +31,8 @@
  */
 #define KFD_CRIU_V2_PROBE	0x100
 /* Take the queues off the hardware [tracer]. @data_size gets the room that an image
- * takes now. The pause is the caller's, and ends with it.
+ * takes now. The pause is the caller's, and ends with it. EOPNOTSUPP: a debugger uses
+ * the process; ENOTRECOVERABLE: one of its queues hung and was reset.
  */
 #define KFD_CRIU_V2_PAUSE	0x101
 /* Write the image to @data, and its size to @data_size [owner of the pause]. E2BIG:
@@ -52,7 +53,7 @@
 /* Give back what RESTORE made [the process itself]. */
 #define KFD_CRIU_V2_ABORT	0x106
 /* A DMA-buf of BO @handle of device @gpu_id, as the program calls them, in @fd
- * [tracer, paused; the process itself, restored]. It is closed by exec.
+ * [tracer, paused by it or restored]. It is closed by exec.
  */
 #define KFD_CRIU_V2_EXPORT_BO	0x107
 /* Where the process is, in @state [tracer]. */

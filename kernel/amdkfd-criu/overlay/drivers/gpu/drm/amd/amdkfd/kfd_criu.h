@@ -214,8 +214,10 @@ int kfd_runtime_enable(struct kfd_process *p, uint64_t r_debug,
 
 /* kfd_criu_session.c; see also kfd_criu_session.h */
 int kfd_criu_session_check(const struct kfd_process *p, enum kfd_criu_op op);
-int kfd_criu_pause(struct kfd_process *p);
+int kfd_criu_pause(struct kfd_process *p, u32 *pid,
+		   int (*measure)(struct kfd_process *p, void *args), void *args);
 int kfd_criu_unpause(struct kfd_process *p);
+int kfd_criu_may_restore(const struct kfd_process *p);
 int kfd_criu_begin_restore(struct kfd_process *p);
 void kfd_criu_end_restore(struct kfd_process *p, bool failed);
 int kfd_criu_abort(struct kfd_process *p);

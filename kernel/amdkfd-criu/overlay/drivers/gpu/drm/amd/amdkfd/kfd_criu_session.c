@@ -26,6 +26,8 @@
 #include <linux/user_namespace.h>
 #include "kfd_criu.h"
 #include "kfd_priv.h"
+#include "kfd_device_queue_manager.h"
+#include "kfd_smi_events.h"
 #include "amdgpu_amdkfd.h"
 
 /* How long a pause outlives its owner at most. */
@@ -72,13 +74,29 @@ static bool owned_by_another(const struct kfd_process *p)
 	return p->criu.owner && p->criu.owner != task_tgid(current);
 }
 
+/* What an image has no place for: what a debugger has set up, and the work of a queue
+ * that hung and was reset, which is lost, whatever its MQD says.
+ */
+static int can_be_carried(const struct kfd_process *p)
+{
+	unsigned int i;
+
+	if (p->debug_trap_enabled)
+		return -EOPNOTSUPP;
+	for (i = 0; i < p->n_pdds; i++)
+		if (p->pdds[i]->has_reset_queue)
+			return -ENOTRECOVERABLE;
+	return 0;
+}
+
 /**
  * kfd_criu_session_check - whether an operation may be done now
  * @p: the process
  * @op: the operation
  *
  * Return: 0; -EINVAL, -EBUSY or -EIO for the wrong state; -EBUSY if somebody else
- * has paused the process.
+ * has paused the process; -EOPNOTSUPP if it has a debugger, -ENOTRECOVERABLE if one
+ * of its queues was reset, unless the pause only ends, or it is only resumed.
  */
 int kfd_criu_session_check(const struct kfd_process *p, enum kfd_criu_op op)
 {
@@ -86,7 +104,11 @@ int kfd_criu_session_check(const struct kfd_process *p, enum kfd_criu_op op)
 
 	if (verdict)
 		return verdict;
-	return owned_by_another(p) ? -EBUSY : 0;
+	if (owned_by_another(p))
+		return -EBUSY;
+	if (op == KFD_CRIU_OP_UNPAUSE || op == KFD_CRIU_OP_RESUME)
+		return 0;
+	return can_be_carried(p);
 }
 
 static void enter(struct kfd_process *p, enum kfd_criu_state state)
@@ -106,16 +128,44 @@ static bool owner_lives(const struct kfd_process *p)
 	return lives;
 }
 
+/* All of them; for want of memory none. */
+static int put_on(struct kfd_process *p)
+{
+	struct kfd_process_device *pdd;
+	unsigned int i;
+	int r, ret = 0;
+
+	for (i = 0; i < p->n_pdds && ret != -ENOMEM; i++) {
+		pdd = p->pdds[i];
+		kfd_smi_event_queue_restore(pdd->dev, p->lead_thread->pid);
+		r = pdd->dev->dqm->ops.restore_process_queues(pdd->dev->dqm,
+							      &pdd->qpd);
+		ret = r == -ENOMEM || !ret ? r : ret;
+	}
+	if (ret != -ENOMEM)
+		return ret;
+	/* Those of the last one are off already. */
+	for (i--; i > 0; i--) {
+		pdd = p->pdds[i - 1];
+		kfd_smi_event_queue_eviction(pdd->dev, p->lead_thread->pid,
+					     KFD_QUEUE_EVICTION_CRIU_CHECKPOINT);
+		pdd->dev->dqm->ops.evict_process_queues(pdd->dev->dqm,
+							&pdd->qpd);
+	}
+	return ret;
+}
+
 static int let_run(struct kfd_process *p)
 {
-	const int r = kfd_process_restore_queues(p);
+	const int r = put_on(p);
 
-	if (r)
+	if (r == -ENOMEM)
 		return r;
 	put_pid(p->criu.owner);
 	p->criu.owner = NULL;
 	enter(p, KFD_CRIU_RUNNING);
-	return 0;
+	/* Anything else says that a GPU is going to be reset. */
+	return r;
 }
 
 static void watch_owner(struct work_struct *work)
@@ -235,15 +285,8 @@ static int take_off(struct kfd_process *p, u32 trigger)
 	return r;
 }
 
-/**
- * kfd_criu_pause - take the queues of a process off the hardware
- * @p: the process; kfd_criu_session_check() has said yes
- *
- * The caller owns the pause. Paused by it already: nothing happens.
- *
- * Return: 0, or why a queue cannot be preempted: then all go on.
- */
-int kfd_criu_pause(struct kfd_process *p)
+/* The caller owns the pause. Paused by it already: nothing happens. */
+static int pause(struct kfd_process *p)
 {
 	int r;
 
@@ -260,19 +303,70 @@ int kfd_criu_pause(struct kfd_process *p)
 }
 
 /**
- * kfd_criu_unpause - let the queues go on
- * @p: the process; kfd_criu_session_check() has said yes
+ * kfd_criu_pause - take the queues of a process off the hardware
+ * @p: the process
+ * @pid: gets its id in its own PID namespace
+ * @measure: fills in @args what its image takes; if it fails, the queues go on
+ * @args: for @measure
  *
- * Return: 0, or why a queue cannot be mapped; it is paused then.
+ * The caller owns the pause.
+ *
+ * Return: 0; as kfd_criu_session_check(); -ENODEV if it has no device; why a queue
+ * cannot be preempted: then all go on; as @measure.
+ */
+int kfd_criu_pause(struct kfd_process *p, u32 *pid,
+		   int (*measure)(struct kfd_process *p, void *args), void *args)
+{
+	const bool was_paused = p->criu.state == KFD_CRIU_PAUSED;
+	int r;
+
+	r = kfd_criu_session_check(p, KFD_CRIU_OP_PROCESS_INFO);
+	if (!r && !p->n_pdds)
+		r = -ENODEV;
+	if (!r)
+		r = pause(p);
+	if (r)
+		return r;
+	*pid = task_pid_nr_ns(p->lead_thread,
+			      task_active_pid_ns(p->lead_thread));
+	r = measure(p, args);
+	if (r && !was_paused)
+		let_run(p);
+	return r;
+}
+
+/**
+ * kfd_criu_unpause - let the queues go on
+ * @p: the process
+ *
+ * Return: 0; as kfd_criu_session_check(); -ENOMEM: it is still paused; or why a queue
+ * cannot be mapped now: the pause is over.
  */
 int kfd_criu_unpause(struct kfd_process *p)
 {
-	return let_run(p);
+	int r;
+
+	r = kfd_criu_session_check(p, KFD_CRIU_OP_UNPAUSE);
+	return r ? r : let_run(p);
+}
+
+/**
+ * kfd_criu_may_restore - whether the caller may make objects for a process now
+ * @p: the process
+ *
+ * Return: 0; -EPERM if it is another one: files and user memory are the caller's; as
+ * kfd_criu_session_check().
+ */
+int kfd_criu_may_restore(const struct kfd_process *p)
+{
+	if (p->lead_thread != current->group_leader)
+		return -EPERM;
+	return kfd_criu_session_check(p, KFD_CRIU_OP_RESTORE);
 }
 
 /**
  * kfd_criu_begin_restore - objects are going to be made
- * @p: the process; kfd_criu_session_check() has said yes
+ * @p: the process; kfd_criu_may_restore() has said yes
  *
  * Queues that are made do not run until it is resumed.
  *

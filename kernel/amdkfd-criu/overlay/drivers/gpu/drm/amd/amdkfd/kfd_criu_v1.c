@@ -105,8 +105,10 @@ static void finish_handouts(struct handout *handouts, u32 n, bool keep)
 	kvfree(handouts);
 }
 
-static int count(struct kfd_process *p, struct kfd_ioctl_criu_args *args)
+/* What PROCESS_INFO tells, and CHECKPOINT is told. */
+static int count(struct kfd_process *p, void *data)
 {
+	struct kfd_ioctl_criu_args *args = data;
 	const u32 svm_ranges = kfd_criu_svm_count(p);
 	const u32 events = kfd_criu_event_count(p);
 	u64 queue_bytes;
@@ -127,28 +129,6 @@ static int count(struct kfd_process *p, struct kfd_ioctl_criu_args *args)
 		(u64)events * sizeof(struct kfd_criu_event_priv_data) +
 		svm_ranges * kfd_criu_v1_svm_size(p->n_pdds);
 	return 0;
-}
-
-static int process_info(struct kfd_process *p, struct kfd_ioctl_criu_args *args)
-{
-	bool paused;
-	int r;
-
-	r = kfd_criu_session_check(p, KFD_CRIU_OP_PROCESS_INFO);
-	if (r)
-		return r;
-	if (!p->n_pdds)
-		return -ENODEV;
-	paused = p->criu.state == KFD_CRIU_PAUSED;
-	r = kfd_criu_pause(p);
-	if (r)
-		return r;
-	args->pid = task_pid_nr_ns(p->lead_thread,
-				   task_active_pid_ns(p->lead_thread));
-	r = count(p, args);
-	if (r && !paused)
-		kfd_criu_unpause(p);
-	return r;
 }
 
 static int put_process(const struct kfd_process *p, struct cursor *c)
@@ -304,14 +284,6 @@ static int checkpoint(struct kfd_process *p,
 	r = put_all(p, args, handouts);
 	finish_handouts(handouts, args->num_bos, !r);
 	return r;
-}
-
-static int unpause(struct kfd_process *p)
-{
-	int r;
-
-	r = kfd_criu_session_check(p, KFD_CRIU_OP_UNPAUSE);
-	return r ? r : kfd_criu_unpause(p);
 }
 
 static int get_process(struct kfd_process *p, struct cursor *c)
@@ -490,10 +462,7 @@ static int restore(struct kfd_process *p,
 	if (args->priv_data_size / sizeof(struct kfd_criu_bo_priv_data) <
 	    args->num_bos)
 		return -EINVAL;
-	/* Files and user memory are the caller's: a tracer has others. */
-	if (p->lead_thread != current->group_leader)
-		return -EPERM;
-	r = kfd_criu_session_check(p, KFD_CRIU_OP_RESTORE);
+	r = kfd_criu_may_restore(p);
 	if (r)
 		return r;
 	handouts = make_handouts(args->num_bos);
@@ -512,11 +481,11 @@ static int locked_op(struct kfd_process *p, struct kfd_ioctl_criu_args *args)
 {
 	switch (args->op) {
 	case KFD_CRIU_OP_PROCESS_INFO:
-		return process_info(p, args);
+		return kfd_criu_pause(p, &args->pid, count, args);
 	case KFD_CRIU_OP_CHECKPOINT:
 		return checkpoint(p, args);
 	case KFD_CRIU_OP_UNPAUSE:
-		return unpause(p);
+		return kfd_criu_unpause(p);
 	case KFD_CRIU_OP_RESTORE:
 		return restore(p, args);
 	default:

@@ -840,12 +840,15 @@ static const u8 used[] = {
 	[KFD_CRIU_V2_BO_OFFSET - KFD_CRIU_V2_PROBE] = USES_BO,
 };
 
-static u64 image_size(struct kfd_process *p, int *r)
+static int measure(struct kfd_process *p, void *data)
 {
+	struct kfd_criu_v2_args *args = data;
 	struct stream s = {};
+	int r;
 
-	*r = put_image(&s, p);
-	return s.at;
+	r = put_image(&s, p);
+	args->data_size = s.at;
+	return r;
 }
 
 static int probe(const struct kfd_criu_v2_args *args)
@@ -867,28 +870,6 @@ static int probe(const struct kfd_criu_v2_args *args)
 	return 0;
 }
 
-static int pause(struct kfd_process *p, struct kfd_criu_v2_args *args)
-{
-	bool paused;
-	int r;
-
-	r = kfd_criu_session_check(p, KFD_CRIU_OP_PROCESS_INFO);
-	if (r)
-		return r;
-	if (!p->n_pdds)
-		return -ENODEV;
-	paused = p->criu.state == KFD_CRIU_PAUSED;
-	r = kfd_criu_pause(p);
-	if (r)
-		return r;
-	args->pid = task_pid_nr_ns(p->lead_thread,
-				   task_active_pid_ns(p->lead_thread));
-	args->data_size = image_size(p, &r);
-	if (r && !paused)
-		kfd_criu_unpause(p);
-	return r;
-}
-
 static int checkpoint(struct kfd_process *p, struct kfd_criu_v2_args *args)
 {
 	struct stream s = {
@@ -906,14 +887,6 @@ static int checkpoint(struct kfd_process *p, struct kfd_criu_v2_args *args)
 	return s.at > s.room ? -E2BIG : 0;
 }
 
-static int unpause(struct kfd_process *p)
-{
-	int r;
-
-	r = kfd_criu_session_check(p, KFD_CRIU_OP_UNPAUSE);
-	return r ? r : kfd_criu_unpause(p);
-}
-
 static int restore(struct kfd_process *p, const struct kfd_criu_v2_args *args)
 {
 	struct stream s = {
@@ -922,9 +895,7 @@ static int restore(struct kfd_process *p, const struct kfd_criu_v2_args *args)
 	};
 	int r;
 
-	if (p->lead_thread != current->group_leader)
-		return -EPERM;
-	r = kfd_criu_session_check(p, KFD_CRIU_OP_RESTORE);
+	r = kfd_criu_may_restore(p);
 	if (!r)
 		r = check_image(&s);
 	if (!r)
@@ -999,11 +970,11 @@ static int locked_op(struct kfd_process *p, struct kfd_criu_v2_args *args)
 	case KFD_CRIU_V2_PROBE:
 		return probe(args);
 	case KFD_CRIU_V2_PAUSE:
-		return pause(p, args);
+		return kfd_criu_pause(p, &args->pid, measure, args);
 	case KFD_CRIU_V2_CHECKPOINT:
 		return checkpoint(p, args);
 	case KFD_CRIU_V2_UNPAUSE:
-		return unpause(p);
+		return kfd_criu_unpause(p);
 	case KFD_CRIU_V2_RESTORE:
 		return restore(p, args);
 	case KFD_CRIU_V2_ABORT:

@@ -23,9 +23,8 @@ TEST(args_and_number_are_as_released)
 
 FIXTURE(process) {
 	struct kfd kfd;
-	struct kfd_bo gtt, vram, user;
+	struct kfd_objects has;
 	struct kfd_image image;
-	int event;
 };
 
 FIXTURE_SETUP(process)
@@ -34,14 +33,7 @@ FIXTURE_SETUP(process)
 	if (kfd_open(&self->kfd) == -ENODEV)
 		SKIP(return, "no AMD GPU");
 	ASSERT_EQ(0, kfd_acquire_vms(&self->kfd));
-	ASSERT_EQ(0, kfd_bo_create(&self->kfd, 0, KFD_BO_GTT, 2 * KFD_PAGE,
-				   &self->gtt));
-	ASSERT_EQ(0, kfd_bo_create(&self->kfd, 0, KFD_BO_VRAM, 4 * KFD_PAGE,
-				   &self->vram));
-	ASSERT_EQ(0, kfd_bo_create(&self->kfd, 0, KFD_BO_USERPTR, KFD_PAGE,
-				   &self->user));
-	self->event = kfd_event_create(&self->kfd);
-	ASSERT_LT(0, self->event);
+	ASSERT_EQ(0, kfd_objects_create(&self->kfd, &self->has));
 	ASSERT_EQ(0, kfd_image_prepare(self->kfd.fd, &self->image));
 }
 
@@ -57,11 +49,11 @@ TEST_F(process, counts_are_exact)
 	const struct kfd_ioctl_criu_args *args = &self->image.args;
 
 	EXPECT_EQ(self->kfd.num_gpus, args->num_devices);
-	EXPECT_EQ(3, args->num_bos);
+	EXPECT_EQ(KFD_OBJECTS_BOS, args->num_bos);
 	EXPECT_EQ(1, args->num_objects);
 	EXPECT_EQ(getpid(), args->pid);
 	EXPECT_EQ(KFD_V1_PROCESS + self->kfd.num_gpus * KFD_V1_DEVICE +
-			  3 * KFD_V1_BO + KFD_V1_EVENT,
+			  KFD_OBJECTS_BOS * KFD_V1_BO + KFD_V1_EVENT,
 		  args->priv_data_size);
 }
 
@@ -87,16 +79,16 @@ TEST_F(process, public_parts_say_what_there_is)
 		EXPECT_EQ(self->image.devices[i].user_gpu_id,
 			  self->image.devices[i].actual_gpu_id);
 	}
-	bo = bucket_of(&self->image, &self->gtt);
+	bo = bucket_of(&self->image, &self->has.gtt);
 	ASSERT_NE(NULL, bo);
-	EXPECT_EQ(self->gtt.size, bo->size);
+	EXPECT_EQ(self->has.gtt.size, bo->size);
 	EXPECT_EQ(self->kfd.gpus[0].id, bo->gpu_id);
 	EXPECT_EQ(KFD_BO_GTT, bo->alloc_flags);
-	bo = bucket_of(&self->image, &self->vram);
+	bo = bucket_of(&self->image, &self->has.vram);
 	ASSERT_NE(NULL, bo);
-	EXPECT_EQ(self->vram.size, bo->size);
+	EXPECT_EQ(self->has.vram.size, bo->size);
 	EXPECT_EQ(KFD_BO_VRAM, bo->alloc_flags);
-	bo = bucket_of(&self->image, &self->user);
+	bo = bucket_of(&self->image, &self->has.user);
 	ASSERT_NE(NULL, bo);
 	EXPECT_EQ((__u32)-1, bo->dmabuf_fd);
 	EXPECT_EQ(1, *(__u32 *)self->image.priv);
@@ -107,9 +99,9 @@ TEST_F(process, files_are_dma_bufs_that_exec_closes)
 	const struct kfd_criu_bo_bucket *bo;
 	char *bytes;
 
-	memcpy(self->gtt.cpu, "contents", sizeof("contents"));
+	memcpy(self->has.gtt.cpu, "contents", sizeof("contents"));
 	ASSERT_EQ(0, kfd_image_checkpoint(self->kfd.fd, &self->image));
-	bo = bucket_of(&self->image, &self->gtt);
+	bo = bucket_of(&self->image, &self->has.gtt);
 	ASSERT_NE(NULL, bo);
 	bytes = mmap(NULL, bo->size, PROT_READ, MAP_SHARED, bo->dmabuf_fd, 0);
 	ASSERT_NE(MAP_FAILED, bytes);

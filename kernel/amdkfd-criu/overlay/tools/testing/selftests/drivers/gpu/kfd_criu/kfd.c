@@ -13,11 +13,15 @@
 #include <unistd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include "kfd.h"
 
 #define NODES		"/sys/class/kfd/kfd/topology/nodes"
 /* In the address space of every GPU. */
 #define FIRST_VA	(8ULL << 30)
+#define CHILD_LIMIT_S	60
+#define V2_CALL		_IOC(_IOC_READ | _IOC_WRITE, AMDKFD_IOCTL_BASE, 0x22, \
+			     sizeof(struct kfd_criu_v2_args))
 
 static int call(int fd, unsigned long request, void *args)
 {
@@ -183,6 +187,128 @@ int kfd_event_create(struct kfd *kfd)
 	return r ? r : (int)(args.event_id & 0x7fffffff);
 }
 
+/* Where what is in a queue's memory. */
+#define WRITE_POINTER	0
+#define READ_POINTER	8
+#define FENCE		64
+/* Doorbells are of 4 bytes before gfx9, and of 8 from then on. */
+#define GFX9		90000
+#define SDMA_OP_FENCE	5
+#define FENCE_LIMIT_MS	10000
+
+/* Before gfx9 the kernel tells where the process's doorbells are, and the id says
+ * which of them it is.
+ */
+static int map_doorbell(const struct kfd *kfd, struct kfd_queue *queue,
+			__u64 offset)
+{
+	const bool small = kfd->gpus[queue->gpu].gfx_version < GFX9;
+	const size_t size = small ? KFD_PAGE : 2 * KFD_PAGE;
+	const __u64 at = small ? queue->id * 4 : offset % size;
+	void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED,
+			  kfd->fd, offset - offset % size);
+
+	if (page == MAP_FAILED)
+		return -errno;
+	queue->doorbell = page + at;
+	return 0;
+}
+
+int kfd_queue_create(struct kfd *kfd, unsigned int gpu, struct kfd_queue *queue)
+{
+	struct kfd_ioctl_create_queue_args args = {
+		.ring_size = KFD_PAGE,
+		.gpu_id = kfd->gpus[gpu].id,
+		.queue_type = KFD_IOC_QUEUE_TYPE_SDMA,
+		.queue_percentage = KFD_MAX_QUEUE_PERCENTAGE,
+		.queue_priority = KFD_MAX_QUEUE_PRIORITY / 2,
+	};
+	int r;
+
+	memset(queue, 0, sizeof(*queue));
+	queue->gpu = gpu;
+	r = kfd_bo_create(kfd, gpu, KFD_BO_GTT, KFD_PAGE, &queue->ring);
+	r = r ? r : kfd_bo_create(kfd, gpu, KFD_BO_GTT, KFD_PAGE,
+				  &queue->memory);
+	if (r)
+		return r;
+	args.ring_base_address = queue->ring.va;
+	args.write_pointer_address = queue->memory.va + WRITE_POINTER;
+	args.read_pointer_address = queue->memory.va + READ_POINTER;
+	r = call(kfd->fd, AMDKFD_IOC_CREATE_QUEUE, &args);
+	if (r)
+		return r;
+	queue->id = args.queue_id;
+	return map_doorbell(kfd, queue, args.doorbell_offset);
+}
+
+int kfd_queue_destroy(const struct kfd *kfd, const struct kfd_queue *queue)
+{
+	struct kfd_ioctl_destroy_queue_args args = { .queue_id = queue->id };
+
+	return call(kfd->fd, AMDKFD_IOC_DESTROY_QUEUE, &args);
+}
+
+bool kfd_queue_runs(const struct kfd *kfd, struct kfd_queue *queue)
+{
+	__u32 *packet = queue->ring.cpu + queue->written % queue->ring.size;
+	__u32 *fence = queue->memory.cpu + FENCE;
+	const __u64 va = queue->memory.va + FENCE;
+	int i;
+
+	__atomic_store_n(fence, 0, __ATOMIC_RELEASE);
+	packet[0] = SDMA_OP_FENCE;
+	packet[1] = va;
+	packet[2] = va >> 32;
+	packet[3] = 1;
+	queue->written += 4 * sizeof(*packet);
+	__atomic_store_n((__u64 *)(queue->memory.cpu + WRITE_POINTER),
+			 queue->written, __ATOMIC_RELEASE);
+	if (kfd->gpus[queue->gpu].gfx_version < GFX9)
+		__atomic_store_n((__u32 *)queue->doorbell, queue->written,
+				 __ATOMIC_RELEASE);
+	else
+		__atomic_store_n((__u64 *)queue->doorbell, queue->written,
+				 __ATOMIC_RELEASE);
+	for (i = 0; i < FENCE_LIMIT_MS * 10; i++) {
+		if (__atomic_load_n(fence, __ATOMIC_ACQUIRE))
+			return true;
+		usleep(100);
+	}
+	return false;
+}
+
+int kfd_objects_create(struct kfd *kfd, struct kfd_objects *objects)
+{
+	int r = kfd_bo_create(kfd, 0, KFD_BO_GTT, 2 * KFD_PAGE, &objects->gtt);
+
+	r = r ? r : kfd_bo_create(kfd, 0, KFD_BO_VRAM, 1 << 20, &objects->vram);
+	r = r ? r : kfd_bo_create(kfd, 0, KFD_BO_USERPTR, KFD_PAGE,
+				  &objects->user);
+	if (r)
+		return r;
+	objects->event = kfd_event_create(kfd);
+	return objects->event < 0 ? objects->event : 0;
+}
+
+int kfd_in_child(int (*body)(struct kfd *kfd, void *data), void *data)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		struct kfd kfd;
+
+		alarm(CHILD_LIMIT_S);
+		if (kfd_open(&kfd))
+			_exit(255);
+		_exit(body(&kfd, data));
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		return -1;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
 long long kfd_available(const struct kfd *kfd, unsigned int gpu)
 {
 	struct kfd_ioctl_get_available_memory_args args = {
@@ -198,9 +324,9 @@ bool kfd_available_becomes(const struct kfd *kfd, unsigned int gpu,
 {
 	int i;
 
-	for (i = 0; i < 100 && kfd_available(kfd, gpu) != bytes; i++)
-		usleep(100 * 1000);
-	return kfd_available(kfd, gpu) == bytes;
+	for (i = 0; i < 1000 && kfd_available(kfd, gpu) < bytes; i++)
+		usleep(10 * 1000);
+	return kfd_available(kfd, gpu) >= bytes;
 }
 
 int kfd_criu(int fd, struct kfd_ioctl_criu_args *args)
@@ -290,6 +416,101 @@ void kfd_image_free(struct kfd_image *image)
 	free(image->bos);
 	free(image->priv);
 	memset(image, 0, sizeof(*image));
+}
+
+int kfd_v2(int fd, struct kfd_criu_v2_args *args)
+{
+	return call(fd, V2_CALL, args);
+}
+
+int kfd_v2_op(int fd, __u32 op)
+{
+	struct kfd_criu_v2_args args = { .op = op };
+
+	return kfd_v2(fd, &args);
+}
+
+int kfd_v2_resume(const struct kfd *kfd)
+{
+	struct kfd_criu_v2_args args = {
+		.op = KFD_CRIU_V2_RESUME,
+		.pid = getpid(),
+	};
+
+	return kfd_v2(kfd->fd, &args);
+}
+
+int kfd_v2_state(const struct kfd *kfd)
+{
+	struct kfd_criu_v2_args args = { .op = KFD_CRIU_V2_STATE };
+	int r = kfd_v2(kfd->fd, &args);
+
+	return r ? r : (int)args.state;
+}
+
+int kfd_v2_export(const struct kfd *kfd, __u64 handle, int *fd)
+{
+	struct kfd_criu_v2_args args = {
+		.op = KFD_CRIU_V2_EXPORT_BO,
+		.gpu_id = handle >> 32,
+		.handle = handle,
+	};
+	int r = kfd_v2(kfd->fd, &args);
+
+	*fd = args.fd;
+	return r;
+}
+
+int kfd_v2_image_prepare(int fd, struct kfd_v2_image *image)
+{
+	struct kfd_criu_v2_args args = { .op = KFD_CRIU_V2_PAUSE };
+	int r = kfd_v2(fd, &args);
+
+	if (r)
+		return r;
+	image->size = args.data_size;
+	image->data = calloc(1, image->size + 64);
+	return image->data ? 0 : -ENOMEM;
+}
+
+int kfd_v2_image_checkpoint(int fd, const struct kfd_v2_image *image)
+{
+	struct kfd_criu_v2_args args = {
+		.op = KFD_CRIU_V2_CHECKPOINT,
+		.data = (unsigned long)image->data,
+		.data_size = image->size,
+	};
+	int r = kfd_v2(fd, &args);
+
+	return !r && args.data_size != image->size ? -EPROTO : r;
+}
+
+int kfd_v2_image_take(int fd, struct kfd_v2_image *image)
+{
+	int r = kfd_v2_image_prepare(fd, image);
+
+	return r ? r : kfd_v2_image_checkpoint(fd, image);
+}
+
+int kfd_v2_image_restore(const struct kfd *kfd,
+			 const struct kfd_v2_image *image)
+{
+	struct kfd_criu_v2_device devices[KFD_MAX_GPUS] = {};
+	struct kfd_criu_v2_args args = {
+		.op = KFD_CRIU_V2_RESTORE,
+		.data = (unsigned long)image->data,
+		.data_size = image->size,
+		.devices = (unsigned long)devices,
+		.num_devices = kfd->num_gpus,
+	};
+	unsigned int i;
+
+	for (i = 0; i < kfd->num_gpus; i++) {
+		devices[i].user_gpu_id = kfd->gpus[i].id;
+		devices[i].gpu_id = kfd->gpus[i].id;
+		devices[i].drm_fd = kfd->gpus[i].drm;
+	}
+	return kfd_v2(kfd->fd, &args);
 }
 
 int count_files(void)

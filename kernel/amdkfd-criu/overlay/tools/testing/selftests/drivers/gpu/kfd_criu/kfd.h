@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <linux/kfd_ioctl.h>
+#include <linux/kfd_criu_ioctl.h>
 
 #define KFD_MAX_GPUS	16
 #define KFD_PAGE	4096UL
@@ -67,9 +68,41 @@ int kfd_bo_create(struct kfd *kfd, unsigned int gpu, __u32 flags, __u64 size,
 		  struct kfd_bo *bo);
 /* The id of a new signal event, or a negative errno. */
 int kfd_event_create(struct kfd *kfd);
+/* An SDMA queue without a packet. It has a place of its GPU to itself: only when it is
+ * gone can another process restore it there.
+ */
+struct kfd_queue {
+	__u32 id;
+	unsigned int gpu;
+	struct kfd_bo ring;
+	struct kfd_bo memory;	/* write pointer, read pointer, fence */
+	void *doorbell;
+	__u64 written;		/* bytes, since it was made */
+};
+
+int kfd_queue_create(struct kfd *kfd, unsigned int gpu,
+		     struct kfd_queue *queue);
+int kfd_queue_destroy(const struct kfd *kfd, const struct kfd_queue *queue);
+/* Gives it a fence to write, and waits ten seconds for it. */
+bool kfd_queue_runs(const struct kfd *kfd, struct kfd_queue *queue);
+
+/* What most tests checkpoint: a BO of each kind and an event. */
+struct kfd_objects {
+	struct kfd_bo gtt, vram, user;
+	int event;
+};
+
+#define KFD_OBJECTS_BOS	3
+
+int kfd_objects_create(struct kfd *kfd, struct kfd_objects *objects);
+
+/* Calls it in a process that has nothing of this one's but open GPUs. Its exit status
+ * is what it returns; -1 when it has none, for example after a minute.
+ */
+int kfd_in_child(int (*body)(struct kfd *kfd, void *data), void *data);
 /* Bytes of VRAM that a GPU has left, or a negative errno. */
 long long kfd_available(const struct kfd *kfd, unsigned int gpu);
-/* Within ten seconds: workers free memory. */
+/* That or more, within ten seconds: workers free memory, of other processes too. */
 bool kfd_available_becomes(const struct kfd *kfd, unsigned int gpu,
 			   long long bytes);
 
@@ -97,6 +130,30 @@ int kfd_image_restore(struct kfd *kfd, struct kfd_image *image);
 /* The DMA-bufs that came with it. */
 void kfd_image_close_files(struct kfd_image *image);
 void kfd_image_free(struct kfd_image *image);
+
+/* The extensible ABI. */
+int kfd_v2(int fd, struct kfd_criu_v2_args *args);
+int kfd_v2_op(int fd, __u32 op);
+int kfd_v2_resume(const struct kfd *kfd);
+/* enum kfd_criu_state, or a negative errno */
+int kfd_v2_state(const struct kfd *kfd);
+/* Of one BO; *fd is new. */
+int kfd_v2_export(const struct kfd *kfd, __u64 handle, int *fd);
+
+/* Records; memory of the process, with room for one more small record. */
+struct kfd_v2_image {
+	unsigned char *data;
+	__u64 size;
+};
+
+/* Pauses, and makes room for what there is. */
+int kfd_v2_image_prepare(int fd, struct kfd_v2_image *image);
+int kfd_v2_image_checkpoint(int fd, const struct kfd_v2_image *image);
+/* Both of it. */
+int kfd_v2_image_take(int fd, struct kfd_v2_image *image);
+/* On the same GPUs, through the render nodes that `kfd` has open. */
+int kfd_v2_image_restore(const struct kfd *kfd,
+			 const struct kfd_v2_image *image);
 
 /* Files that this process has open. */
 int count_files(void);

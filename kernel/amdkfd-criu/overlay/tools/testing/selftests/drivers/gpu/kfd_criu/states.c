@@ -8,34 +8,12 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/wait.h>
 #include "../../../kselftest_harness.h"
 #include "kfd.h"
 
-/* In a process of its own: it has nothing of the image's. Its exit status is the
- * number of what went wrong.
- */
-static int in_child(int (*body)(struct kfd *kfd, struct kfd_image *image),
-		    struct kfd_image *image)
-{
-	int status;
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		struct kfd kfd;
-
-		if (kfd_open(&kfd))
-			_exit(255);
-		_exit(body(&kfd, image));
-	}
-	if (pid < 0 || waitpid(pid, &status, 0) != pid)
-		return -1;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
 FIXTURE(states) {
 	struct kfd kfd;
-	struct kfd_bo gtt, vram;
+	struct kfd_objects has;
 	struct kfd_image image;
 };
 
@@ -45,11 +23,7 @@ FIXTURE_SETUP(states)
 	if (kfd_open(&self->kfd) == -ENODEV)
 		SKIP(return, "no AMD GPU");
 	ASSERT_EQ(0, kfd_acquire_vms(&self->kfd));
-	ASSERT_EQ(0, kfd_bo_create(&self->kfd, 0, KFD_BO_GTT, KFD_PAGE,
-				   &self->gtt));
-	ASSERT_EQ(0, kfd_bo_create(&self->kfd, 0, KFD_BO_VRAM, 1 << 20,
-				   &self->vram));
-	ASSERT_LT(0, kfd_event_create(&self->kfd));
+	ASSERT_EQ(0, kfd_objects_create(&self->kfd, &self->has));
 }
 
 FIXTURE_TEARDOWN(states)
@@ -89,8 +63,43 @@ TEST_F(states, a_process_that_has_objects_is_not_restored)
 	EXPECT_EQ(0, kfd_criu_op(self->kfd.fd, KFD_CRIU_OP_PROCESS_INFO));
 }
 
-static int restores_in_order(struct kfd *kfd, struct kfd_image *image)
+/* A process may debug itself; events go into a pipe. */
+static int debug(const struct kfd *kfd, __u32 op, int event_file)
 {
+	struct kfd_runtime_info info;
+	struct kfd_ioctl_dbg_trap_args args = {
+		.pid = getpid(),
+		.op = op,
+	};
+
+	if (op == KFD_IOC_DBG_TRAP_ENABLE) {
+		args.enable.rinfo_ptr = (unsigned long)&info;
+		args.enable.rinfo_size = sizeof(info);
+		args.enable.dbg_fd = event_file;
+	}
+	return ioctl(kfd->fd, AMDKFD_IOC_DBG_TRAP, &args) ? -errno : 0;
+}
+
+TEST_F(states, a_debugger_has_to_leave_first)
+{
+	int ends[2], r;
+
+	ASSERT_EQ(0, pipe(ends));
+	r = debug(&self->kfd, KFD_IOC_DBG_TRAP_ENABLE, ends[1]);
+	if (r == -ENODEV)
+		SKIP(return, "amdkfd does not debug programs on this GPU");
+	ASSERT_EQ(0, r);
+	EXPECT_EQ(-EOPNOTSUPP,
+		  kfd_criu_op(self->kfd.fd, KFD_CRIU_OP_PROCESS_INFO));
+	EXPECT_EQ(KFD_CRIU_STATE_RUNNING, kfd_v2_state(&self->kfd));
+	ASSERT_EQ(0, debug(&self->kfd, KFD_IOC_DBG_TRAP_DISABLE, -1));
+	EXPECT_EQ(0, kfd_criu_op(self->kfd.fd, KFD_CRIU_OP_PROCESS_INFO));
+	EXPECT_EQ(0, kfd_criu_op(self->kfd.fd, KFD_CRIU_OP_UNPAUSE));
+}
+
+static int restores_in_order(struct kfd *kfd, void *data)
+{
+	struct kfd_image *image = data;
 	struct kfd_bo bo;
 
 	if (kfd_image_restore(kfd, image))
@@ -118,11 +127,12 @@ static int restores_in_order(struct kfd *kfd, struct kfd_image *image)
 TEST_F(states, nobody_interferes_with_a_restore)
 {
 	ASSERT_EQ(0, kfd_image_take(self->kfd.fd, &self->image));
-	EXPECT_EQ(0, in_child(restores_in_order, &self->image));
+	EXPECT_EQ(0, kfd_in_child(restores_in_order, &self->image));
 }
 
-static int comes_back_the_same(struct kfd *kfd, struct kfd_image *image)
+static int comes_back_the_same(struct kfd *kfd, void *data)
 {
+	struct kfd_image *image = data;
 	struct kfd_image again;
 	unsigned int i;
 
@@ -144,11 +154,12 @@ static int comes_back_the_same(struct kfd *kfd, struct kfd_image *image)
 TEST_F(states, a_restored_process_is_checkpointed_as_the_first_one)
 {
 	ASSERT_EQ(0, kfd_image_take(self->kfd.fd, &self->image));
-	EXPECT_EQ(0, in_child(comes_back_the_same, &self->image));
+	EXPECT_EQ(0, kfd_in_child(comes_back_the_same, &self->image));
 }
 
-static int fails_before_anything(struct kfd *kfd, struct kfd_image *image)
+static int fails_before_anything(struct kfd *kfd, void *data)
 {
+	struct kfd_image *image = data;
 	struct kfd_bo bo;
 
 	*(__u32 *)image->priv = 2; /* a version that there never was */
@@ -162,11 +173,12 @@ static int fails_before_anything(struct kfd *kfd, struct kfd_image *image)
 TEST_F(states, a_restore_that_does_nothing_changes_nothing)
 {
 	ASSERT_EQ(0, kfd_image_take(self->kfd.fd, &self->image));
-	EXPECT_EQ(0, in_child(fails_before_anything, &self->image));
+	EXPECT_EQ(0, kfd_in_child(fails_before_anything, &self->image));
 }
 
-static int fails_at_the_end(struct kfd *kfd, struct kfd_image *image)
+static int fails_at_the_end(struct kfd *kfd, void *data)
 {
+	struct kfd_image *image = data;
 	const long long before = kfd_available(kfd, 0);
 	const int files = count_files();
 	struct kfd_bo bo;
@@ -193,13 +205,14 @@ static int fails_at_the_end(struct kfd *kfd, struct kfd_image *image)
 TEST_F(states, a_restore_that_fails_leaves_nothing)
 {
 	ASSERT_EQ(0, kfd_image_take(self->kfd.fd, &self->image));
-	EXPECT_EQ(0, in_child(fails_at_the_end, &self->image));
+	EXPECT_EQ(0, kfd_in_child(fails_at_the_end, &self->image));
 	/* The one that was checkpointed goes on. */
 	EXPECT_EQ(0, kfd_criu_op(self->kfd.fd, KFD_CRIU_OP_UNPAUSE));
 }
 
-static int dies_before_resume(struct kfd *kfd, struct kfd_image *image)
+static int dies_before_resume(struct kfd *kfd, void *data)
 {
+	struct kfd_image *image = data;
 	return kfd_image_restore(kfd, image);
 }
 
@@ -209,12 +222,13 @@ TEST_F(states, a_restored_process_may_die_before_it_is_resumed)
 
 	ASSERT_EQ(0, kfd_image_take(self->kfd.fd, &self->image));
 	before = kfd_available(&self->kfd, 0);
-	EXPECT_EQ(0, in_child(dies_before_resume, &self->image));
+	EXPECT_EQ(0, kfd_in_child(dies_before_resume, &self->image));
 	EXPECT_TRUE(kfd_available_becomes(&self->kfd, 0, before));
 }
 
-static int wants_another_gpus_file(struct kfd *kfd, struct kfd_image *image)
+static int wants_another_gpus_file(struct kfd *kfd, void *data)
 {
+	struct kfd_image *image = data;
 	const int file = kfd->gpus[0].drm;
 
 	kfd->gpus[0].drm = kfd->gpus[1].drm;
@@ -227,11 +241,12 @@ TEST_F(states, a_gpu_is_bound_to_its_own_file)
 	if (self->kfd.num_gpus < 2)
 		SKIP(return, "fewer than two AMD GPUs");
 	ASSERT_EQ(0, kfd_image_take(self->kfd.fd, &self->image));
-	EXPECT_EQ(0, in_child(wants_another_gpus_file, &self->image));
+	EXPECT_EQ(0, kfd_in_child(wants_another_gpus_file, &self->image));
 }
 
-static int calls_two_gpus_the_same(struct kfd *kfd, struct kfd_image *image)
+static int calls_two_gpus_the_same(struct kfd *kfd, void *data)
 {
+	struct kfd_image *image = data;
 	image->devices[1].user_gpu_id = image->devices[0].user_gpu_id;
 	return kfd_image_restore(kfd, image) == -EINVAL ? 0 : 1;
 }
@@ -241,7 +256,7 @@ TEST_F(states, a_gpu_has_a_name_of_its_own)
 	if (self->kfd.num_gpus < 2)
 		SKIP(return, "fewer than two AMD GPUs");
 	ASSERT_EQ(0, kfd_image_take(self->kfd.fd, &self->image));
-	EXPECT_EQ(0, in_child(calls_two_gpus_the_same, &self->image));
+	EXPECT_EQ(0, kfd_in_child(calls_two_gpus_the_same, &self->image));
 }
 
 static int export_size(struct kfd *kfd, __u64 handle)
@@ -279,8 +294,9 @@ static bool knows_gpu_as(const struct kfd *kfd, __u32 id)
 /* GPU 0 takes the place of GPU 1 and so on. The program's handles begin with the ids
  * that it knows (amdkfd, MAKE_HANDLE()).
  */
-static int keeps_its_gpu_ids(struct kfd *kfd, struct kfd_image *image)
+static int keeps_its_gpu_ids(struct kfd *kfd, void *data)
 {
+	struct kfd_image *image = data;
 	const unsigned int n = image->args.num_devices;
 	unsigned int i;
 
@@ -289,7 +305,7 @@ static int keeps_its_gpu_ids(struct kfd *kfd, struct kfd_image *image)
 			image->devices[(i + 1) % n].user_gpu_id;
 	if (kfd_image_restore(kfd, image) || kfd_criu_resume(kfd->fd, getpid()))
 		return 1;
-	if (export_size(kfd, image->handle) != (int)KFD_PAGE)
+	if (export_size(kfd, image->handle) != 2 * (int)KFD_PAGE)
 		return 2;
 	for (i = 0; i < n; i++)
 		if (!knows_gpu_as(kfd, image->devices[i].user_gpu_id))
@@ -302,8 +318,8 @@ TEST_F(states, a_program_on_other_gpus_calls_them_what_it_did)
 	if (self->kfd.num_gpus < 2)
 		SKIP(return, "fewer than two AMD GPUs");
 	ASSERT_EQ(0, kfd_image_take(self->kfd.fd, &self->image));
-	self->image.handle = self->gtt.handle;
-	EXPECT_EQ(0, in_child(keeps_its_gpu_ids, &self->image));
+	self->image.handle = self->has.gtt.handle;
+	EXPECT_EQ(0, kfd_in_child(keeps_its_gpu_ids, &self->image));
 }
 
 TEST_HARNESS_MAIN

@@ -10,10 +10,8 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include "../../../kselftest_harness.h"
 #include "kfd.h"
-#include <linux/kfd_criu_ioctl.h>
 
 #define CALL(size)	_IOC(_IOC_READ | _IOC_WRITE, AMDKFD_IOCTL_BASE, 0x22, size)
 #define UNKNOWN_TYPE	1000
@@ -23,106 +21,14 @@ static int call_sized(int fd, void *args, size_t size)
 	return ioctl(fd, CALL(size), args) ? -errno : 0;
 }
 
-static int call(int fd, struct kfd_criu_v2_args *args)
-{
-	return call_sized(fd, args, sizeof(*args));
-}
-
-static int call_op(int fd, __u32 op)
-{
-	struct kfd_criu_v2_args args = { .op = op };
-
-	return call(fd, &args);
-}
-
-struct image {
-	unsigned char *data;
-	__u64 size;
-};
-
-static int take(int fd, struct image *image)
-{
-	struct kfd_criu_v2_args args = { .op = KFD_CRIU_V2_PAUSE };
-	int r = call(fd, &args);
-
-	if (r)
-		return r;
-	image->size = args.data_size;
-	image->data = calloc(1, image->size + 64);
-	args = (struct kfd_criu_v2_args){
-		.op = KFD_CRIU_V2_CHECKPOINT,
-		.data = (unsigned long)image->data,
-		.data_size = image->size,
-	};
-	r = call(fd, &args);
-	if (!r && args.data_size != image->size)
-		r = -EPROTO;
-	return r;
-}
-
-static int restore(const struct kfd *kfd, const struct image *image)
-{
-	struct kfd_criu_v2_device devices[KFD_MAX_GPUS] = {};
-	struct kfd_criu_v2_args args = {
-		.op = KFD_CRIU_V2_RESTORE,
-		.data = (unsigned long)image->data,
-		.data_size = image->size,
-		.devices = (unsigned long)devices,
-		.num_devices = kfd->num_gpus,
-	};
-	unsigned int i;
-
-	for (i = 0; i < kfd->num_gpus; i++) {
-		devices[i].user_gpu_id = kfd->gpus[i].id;
-		devices[i].gpu_id = kfd->gpus[i].id;
-		devices[i].drm_fd = kfd->gpus[i].drm;
-	}
-	return call(kfd->fd, &args);
-}
-
-static int resume(const struct kfd *kfd)
-{
-	struct kfd_criu_v2_args args = {
-		.op = KFD_CRIU_V2_RESUME,
-		.pid = getpid(),
-	};
-
-	return call(kfd->fd, &args);
-}
-
-static int state_of(const struct kfd *kfd)
-{
-	struct kfd_criu_v2_args args = { .op = KFD_CRIU_V2_STATE };
-	int r = call(kfd->fd, &args);
-
-	return r ? r : (int)args.state;
-}
-
-/* In a process that has nothing; its exit status says what went wrong. */
-static int in_child(int (*body)(struct kfd *kfd, struct image *image),
-		    struct image *image)
-{
-	int status;
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		struct kfd kfd;
-
-		if (kfd_open(&kfd))
-			_exit(255);
-		_exit(body(&kfd, image));
-	}
-	if (pid < 0 || waitpid(pid, &status, 0) != pid)
-		return -1;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-static struct kfd_criu_record *record_at(const struct image *image, __u64 at)
+static struct kfd_criu_record *record_at(const struct kfd_v2_image *image,
+					 __u64 at)
 {
 	return (struct kfd_criu_record *)(image->data + at);
 }
 
-static struct kfd_criu_record *first_of(const struct image *image, __u32 type)
+static struct kfd_criu_record *first_of(const struct kfd_v2_image *image,
+					__u32 type)
 {
 	__u64 at;
 
@@ -133,7 +39,7 @@ static struct kfd_criu_record *first_of(const struct image *image, __u32 type)
 }
 
 /* A record that nobody knows, at the end. */
-static void append_unknown(struct image *image, __u16 flags)
+static void append_unknown(struct kfd_v2_image *image, __u16 flags)
 {
 	struct kfd_criu_record_image *first = (void *)image->data;
 	struct kfd_criu_record *last = record_at(image, image->size);
@@ -151,8 +57,8 @@ static void append_unknown(struct image *image, __u16 flags)
 
 FIXTURE(v2) {
 	struct kfd kfd;
-	struct kfd_bo gtt, vram, user;
-	struct image image;
+	struct kfd_objects has;
+	struct kfd_v2_image image;
 };
 
 FIXTURE_SETUP(v2)
@@ -161,13 +67,7 @@ FIXTURE_SETUP(v2)
 	if (kfd_open(&self->kfd) == -ENODEV)
 		SKIP(return, "no AMD GPU");
 	ASSERT_EQ(0, kfd_acquire_vms(&self->kfd));
-	ASSERT_EQ(0, kfd_bo_create(&self->kfd, 0, KFD_BO_GTT, 2 * KFD_PAGE,
-				   &self->gtt));
-	ASSERT_EQ(0, kfd_bo_create(&self->kfd, 0, KFD_BO_VRAM, 1 << 20,
-				   &self->vram));
-	ASSERT_EQ(0, kfd_bo_create(&self->kfd, 0, KFD_BO_USERPTR, KFD_PAGE,
-				   &self->user));
-	ASSERT_LT(0, kfd_event_create(&self->kfd));
+	ASSERT_EQ(0, kfd_objects_create(&self->kfd, &self->has));
 }
 
 FIXTURE_TEARDOWN(v2)
@@ -185,14 +85,14 @@ TEST_F(v2, a_kernel_says_what_it_can)
 		.data_size = sizeof(probe),
 	};
 
-	ASSERT_EQ(0, call(self->kfd.fd, &args));
+	ASSERT_EQ(0, kfd_v2(self->kfd.fd, &args));
 	EXPECT_EQ(sizeof(probe), probe.size);
 	EXPECT_EQ(sizeof(args), probe.args_size);
 	EXPECT_EQ(0x3ff, probe.ops & 0x3ff);
 	EXPECT_EQ(1, probe.record_versions[KFD_CRIU_RECORD_SVM_RANGE]);
 	EXPECT_EQ(0, probe.record_versions[0]);
 	args.data_size = 3;
-	EXPECT_EQ(-EINVAL, call(self->kfd.fd, &args));
+	EXPECT_EQ(-EINVAL, kfd_v2(self->kfd.fd, &args));
 }
 
 TEST_F(v2, args_may_grow_but_not_unseen)
@@ -234,7 +134,7 @@ TEST_F(v2, what_an_operation_does_not_use_is_zero)
 	for (i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
 		struct kfd_criu_v2_args args = wrong[i];
 
-		EXPECT_EQ(-EINVAL, call(self->kfd.fd, &args))
+		EXPECT_EQ(-EINVAL, kfd_v2(self->kfd.fd, &args))
 			TH_LOG("args %u", i);
 	}
 }
@@ -246,7 +146,7 @@ TEST_F(v2, records_come_in_order_and_fill_the_image)
 	__u32 newest = 0, records = 0;
 	__u64 at;
 
-	ASSERT_EQ(0, take(self->kfd.fd, &self->image));
+	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &self->image));
 	for (at = 0; at < self->image.size; records++) {
 		const struct kfd_criu_record *record =
 			record_at(&self->image, at);
@@ -268,7 +168,7 @@ TEST_F(v2, records_come_in_order_and_fill_the_image)
 	EXPECT_EQ(1, count[KFD_CRIU_RECORD_IMAGE]);
 	EXPECT_EQ(1, count[KFD_CRIU_RECORD_PROCESS]);
 	EXPECT_EQ(self->kfd.num_gpus, count[KFD_CRIU_RECORD_DEVICE]);
-	EXPECT_EQ(3, count[KFD_CRIU_RECORD_BO]);
+	EXPECT_EQ(KFD_OBJECTS_BOS, count[KFD_CRIU_RECORD_BO]);
 	EXPECT_EQ(1, count[KFD_CRIU_RECORD_EVENT]);
 }
 
@@ -276,31 +176,32 @@ TEST_F(v2, an_image_that_does_not_fit_is_not_written)
 {
 	struct kfd_criu_v2_args args = { .op = KFD_CRIU_V2_CHECKPOINT };
 
-	ASSERT_EQ(0, take(self->kfd.fd, &self->image));
+	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &self->image));
 	memset(self->image.data, 0, self->image.size);
 	args.data = (unsigned long)self->image.data;
 	args.data_size = self->image.size - 8;
-	EXPECT_EQ(-E2BIG, call(self->kfd.fd, &args));
+	EXPECT_EQ(-E2BIG, kfd_v2(self->kfd.fd, &args));
 	EXPECT_EQ(self->image.size, args.data_size);
 	/* Nothing that looks like an image. */
 	EXPECT_EQ(0, *(__u64 *)(self->image.data +
 				offsetof(struct kfd_criu_record_image, magic)));
 }
 
-static int comes_back(struct kfd *kfd, struct image *image)
+static int comes_back(struct kfd *kfd, void *data)
 {
-	struct image again;
+	struct kfd_v2_image *image = data;
+	struct kfd_v2_image again;
 	__u64 at, at2 = 0;
 
-	if (restore(kfd, image))
+	if (kfd_v2_image_restore(kfd, image))
 		return 1;
-	if (state_of(kfd) != KFD_CRIU_STATE_RESTORED)
+	if (kfd_v2_state(kfd) != KFD_CRIU_STATE_RESTORED)
 		return 2;
-	if (resume(kfd))
+	if (kfd_v2_resume(kfd))
 		return 3;
-	if (state_of(kfd) != KFD_CRIU_STATE_RUNNING)
+	if (kfd_v2_state(kfd) != KFD_CRIU_STATE_RUNNING)
 		return 4;
-	if (take(kfd->fd, &again))
+	if (kfd_v2_image_take(kfd->fd, &again))
 		return 5;
 	if (again.size != image->size)
 		return 6;
@@ -324,27 +225,27 @@ static int comes_back(struct kfd *kfd, struct image *image)
 
 TEST_F(v2, a_restored_process_is_checkpointed_as_the_first_one)
 {
-	ASSERT_EQ(0, take(self->kfd.fd, &self->image));
-	EXPECT_EQ(0, in_child(comes_back, &self->image));
+	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &self->image));
+	EXPECT_EQ(0, kfd_in_child(comes_back, &self->image));
 }
 
-static int is_accepted(struct kfd *kfd, struct image *image)
+static int is_accepted(struct kfd *kfd, void *data)
 {
-	return -restore(kfd, image);
+	return -kfd_v2_image_restore(kfd, data);
 }
 
 TEST_F(v2, what_may_be_left_out_is_left_out)
 {
-	ASSERT_EQ(0, take(self->kfd.fd, &self->image));
+	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &self->image));
 	append_unknown(&self->image, 0);
-	EXPECT_EQ(0, in_child(is_accepted, &self->image));
+	EXPECT_EQ(0, kfd_in_child(is_accepted, &self->image));
 }
 
-static int is_refused_untouched(struct kfd *kfd, struct image *image)
+static int is_refused_untouched(struct kfd *kfd, void *data)
 {
-	const int r = restore(kfd, image);
+	const int r = kfd_v2_image_restore(kfd, data);
 
-	if (state_of(kfd) != KFD_CRIU_STATE_RUNNING || kfd_acquire_vms(kfd))
+	if (kfd_v2_state(kfd) != KFD_CRIU_STATE_RUNNING || kfd_acquire_vms(kfd))
 		return 255;
 	return -r;
 }
@@ -353,27 +254,28 @@ TEST_F(v2, what_is_required_and_unknown_is_refused)
 {
 	struct kfd_criu_record *record;
 
-	ASSERT_EQ(0, take(self->kfd.fd, &self->image));
+	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &self->image));
 	record = first_of(&self->image, KFD_CRIU_RECORD_EVENT);
 	ASSERT_NE(NULL, record);
 	record->version = 2;
 	EXPECT_EQ(EPROTONOSUPPORT,
-		  in_child(is_refused_untouched, &self->image));
+		  kfd_in_child(is_refused_untouched, &self->image));
 	record->version = 1;
 	append_unknown(&self->image, KFD_CRIU_RECORD_REQUIRED);
 	EXPECT_EQ(EPROTONOSUPPORT,
-		  in_child(is_refused_untouched, &self->image));
+		  kfd_in_child(is_refused_untouched, &self->image));
 }
 
 TEST_F_TIMEOUT(v2, every_length_but_the_right_one_is_refused, 120)
 {
 	__u64 whole;
 
-	ASSERT_EQ(0, take(self->kfd.fd, &self->image));
+	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &self->image));
 	whole = self->image.size;
 	for (self->image.size = 0; self->image.size < whole;
 	     self->image.size += 72)
-		EXPECT_EQ(EINVAL, in_child(is_refused_untouched, &self->image))
+		EXPECT_EQ(EINVAL,
+			  kfd_in_child(is_refused_untouched, &self->image))
 			TH_LOG("%llu of %llu bytes",
 			       (unsigned long long)self->image.size,
 			       (unsigned long long)whole);
@@ -383,15 +285,15 @@ TEST_F(v2, another_kind_of_gpu_is_refused)
 {
 	struct kfd_criu_record_device *device;
 
-	ASSERT_EQ(0, take(self->kfd.fd, &self->image));
+	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &self->image));
 	device = (void *)first_of(&self->image, KFD_CRIU_RECORD_DEVICE);
 	ASSERT_NE(NULL, device);
 	device->gfx_target_version++;
-	EXPECT_EQ(ENXIO, in_child(is_refused_untouched, &self->image));
+	EXPECT_EQ(ENXIO, kfd_in_child(is_refused_untouched, &self->image));
 }
 
 /* Leaves only what comes before a type. */
-static void cut_before(struct image *image, __u32 type)
+static void cut_before(struct kfd_v2_image *image, __u32 type)
 {
 	struct kfd_criu_record_image *first = (void *)image->data;
 	__u64 at;
@@ -404,33 +306,20 @@ static void cut_before(struct image *image, __u32 type)
 	first->size = at;
 }
 
-static int is_restored_and_resumed(struct kfd *kfd, struct image *image)
+static int is_restored_and_resumed(struct kfd *kfd, void *data)
 {
-	int r = restore(kfd, image);
+	int r = kfd_v2_image_restore(kfd, data);
 
-	return -(r ? r : resume(kfd));
+	return -(r ? r : kfd_v2_resume(kfd));
 }
 
 TEST_F(v2, gpus_are_needed_but_no_objects)
 {
-	ASSERT_EQ(0, take(self->kfd.fd, &self->image));
+	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &self->image));
 	cut_before(&self->image, KFD_CRIU_RECORD_PROCESS);
-	EXPECT_EQ(0, in_child(is_restored_and_resumed, &self->image));
+	EXPECT_EQ(0, kfd_in_child(is_restored_and_resumed, &self->image));
 	cut_before(&self->image, KFD_CRIU_RECORD_DEVICE);
-	EXPECT_EQ(EINVAL, in_child(is_refused_untouched, &self->image));
-}
-
-static int export(const struct kfd *kfd, __u64 handle, int *fd)
-{
-	struct kfd_criu_v2_args args = {
-		.op = KFD_CRIU_V2_EXPORT_BO,
-		.gpu_id = handle >> 32,
-		.handle = handle,
-	};
-	int r = call(kfd->fd, &args);
-
-	*fd = args.fd;
-	return r;
+	EXPECT_EQ(EINVAL, kfd_in_child(is_refused_untouched, &self->image));
 }
 
 TEST_F(v2, a_bo_is_exported_when_it_is_wanted)
@@ -438,39 +327,42 @@ TEST_F(v2, a_bo_is_exported_when_it_is_wanted)
 	char *bytes;
 	int fd;
 
-	memcpy(self->gtt.cpu, "contents", sizeof("contents"));
-	EXPECT_EQ(-EINVAL, export(&self->kfd, self->gtt.handle, &fd));
-	ASSERT_EQ(0, take(self->kfd.fd, &self->image));
-	ASSERT_EQ(0, export(&self->kfd, self->gtt.handle, &fd));
+	memcpy(self->has.gtt.cpu, "contents", sizeof("contents"));
+	EXPECT_EQ(-EINVAL,
+		  kfd_v2_export(&self->kfd, self->has.gtt.handle, &fd));
+	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &self->image));
+	ASSERT_EQ(0, kfd_v2_export(&self->kfd, self->has.gtt.handle, &fd));
 	EXPECT_EQ(FD_CLOEXEC, fcntl(fd, F_GETFD));
-	bytes = mmap(NULL, self->gtt.size, PROT_READ, MAP_SHARED, fd, 0);
+	bytes = mmap(NULL, self->has.gtt.size, PROT_READ, MAP_SHARED, fd, 0);
 	ASSERT_NE(MAP_FAILED, bytes);
 	EXPECT_STREQ("contents", bytes);
 	close(fd);
-	EXPECT_EQ(-ENOENT, export(&self->kfd, self->gtt.handle + 77, &fd));
-	EXPECT_EQ(-EINVAL, export(&self->kfd, self->user.handle, &fd));
+	EXPECT_EQ(-ENOENT,
+		  kfd_v2_export(&self->kfd, self->has.gtt.handle + 77, &fd));
+	EXPECT_EQ(-EINVAL,
+		  kfd_v2_export(&self->kfd, self->has.user.handle, &fd));
 }
 
-static int gives_back(struct kfd *kfd, struct image *image)
+static int gives_back(struct kfd *kfd, void *data)
 {
 	const long long before = kfd_available(kfd, 0);
 
-	if (restore(kfd, image))
+	if (kfd_v2_image_restore(kfd, data))
 		return 1;
-	if (call_op(kfd->fd, KFD_CRIU_V2_ABORT))
+	if (kfd_v2_op(kfd->fd, KFD_CRIU_V2_ABORT))
 		return 2;
-	if (state_of(kfd) != KFD_CRIU_STATE_ABORTED)
+	if (kfd_v2_state(kfd) != KFD_CRIU_STATE_ABORTED)
 		return 3;
 	if (!kfd_available_becomes(kfd, 0, before))
 		return 4;
-	return call_op(kfd->fd, KFD_CRIU_V2_ABORT) == -EINVAL ? 0 : 5;
+	return kfd_v2_op(kfd->fd, KFD_CRIU_V2_ABORT) == -EINVAL ? 0 : 5;
 }
 
 TEST_F(v2, a_restore_can_be_given_up)
 {
-	ASSERT_EQ(0, take(self->kfd.fd, &self->image));
-	EXPECT_EQ(-EINVAL, call_op(self->kfd.fd, KFD_CRIU_V2_ABORT));
-	EXPECT_EQ(0, in_child(gives_back, &self->image));
+	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &self->image));
+	EXPECT_EQ(-EINVAL, kfd_v2_op(self->kfd.fd, KFD_CRIU_V2_ABORT));
+	EXPECT_EQ(0, kfd_in_child(gives_back, &self->image));
 }
 
 TEST_HARNESS_MAIN

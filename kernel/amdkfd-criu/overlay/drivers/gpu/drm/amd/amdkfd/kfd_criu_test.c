@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Copyright (c) 2026 The amdkfd-criu authors
+ *
+ * What can be judged without a GPU: what is welcome in which state, which args are
+ * args, and which bits of an MQD an image decides. Runs when amdgpu is loaded.
+ */
+#include <kunit/test.h>
+#include <linux/kfd_criu_ioctl.h>
+#include "kfd_criu.h"
+#include "kfd_priv.h"
+#include "kfd_device_queue_manager.h"
+#include "kfd_mqd_manager.h"
+#include "cik_structs.h"
+#include "vi_structs.h"
+#include "v9_structs.h"
+#include "v10_structs.h"
+#include "v11_structs.h"
+#include "v12_structs.h"
+
+/* ---- states ---- */
+
+static struct kfd_process *process_in(struct kunit *test,
+				      enum kfd_criu_state state)
+{
+	struct kfd_process *p = kunit_kzalloc(test, sizeof(*p), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, p);
+	p->criu.state = state;
+	return p;
+}
+
+static void each_operation_has_its_states(struct kunit *test)
+{
+	/* RUNNING, PAUSED, RESTORING, RESTORED, ABORTED */
+	static const int expected[KFD_CRIU_OPS][KFD_CRIU_STATES] = {
+		[KFD_CRIU_OP_PROCESS_INFO] = { 0, 0, -EBUSY, -EBUSY, -EIO },
+		[KFD_CRIU_OP_CHECKPOINT] = { -EINVAL, 0, -EBUSY, -EBUSY, -EIO },
+		[KFD_CRIU_OP_UNPAUSE] = { -EINVAL, 0, -EINVAL, -EINVAL,
+					  -EINVAL },
+		[KFD_CRIU_OP_RESTORE] = { 0, -EBUSY, -EBUSY, -EBUSY, -EIO },
+		[KFD_CRIU_OP_RESUME] = { -EINVAL, -EINVAL, -EBUSY, 0, -EIO },
+	};
+	int op, state;
+
+	for (op = 0; op < KFD_CRIU_OPS; op++)
+		for (state = 0; state < KFD_CRIU_STATES; state++)
+			KUNIT_EXPECT_EQ_MSG(test, expected[op][state],
+					    kfd_criu_session_check(process_in(test, state), op),
+					    "operation %d in state %d", op,
+					    state);
+}
+
+static void a_pause_is_its_owners(struct kunit *test)
+{
+	struct kfd_process *p = process_in(test, KFD_CRIU_PAUSED);
+
+	p->criu.owner = task_tgid(current);
+	KUNIT_EXPECT_EQ(test, 0, kfd_criu_session_check(p, KFD_CRIU_OP_UNPAUSE));
+	p->criu.owner = task_tgid(&init_task);
+	KUNIT_EXPECT_EQ(test, -EBUSY,
+			kfd_criu_session_check(p, KFD_CRIU_OP_UNPAUSE));
+	KUNIT_EXPECT_EQ(test, -EBUSY,
+			kfd_criu_session_check(p, KFD_CRIU_OP_CHECKPOINT));
+}
+
+static void what_has_no_place_in_an_image_is_refused(struct kunit *test)
+{
+	struct kfd_process *p = process_in(test, KFD_CRIU_PAUSED);
+
+	p->debug_trap_enabled = true;
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
+			kfd_criu_session_check(p, KFD_CRIU_OP_CHECKPOINT));
+	KUNIT_EXPECT_EQ(test, 0, kfd_criu_session_check(p, KFD_CRIU_OP_UNPAUSE));
+	p->debug_trap_enabled = false;
+	p->pdds[0] = kunit_kzalloc(test, sizeof(*p->pdds[0]), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, p->pdds[0]);
+	p->n_pdds = 1;
+	KUNIT_EXPECT_EQ(test, 0,
+			kfd_criu_session_check(p, KFD_CRIU_OP_CHECKPOINT));
+	p->pdds[0]->has_reset_queue = true;
+	KUNIT_EXPECT_EQ(test, -ENOTRECOVERABLE,
+			kfd_criu_session_check(p, KFD_CRIU_OP_PROCESS_INFO));
+	KUNIT_EXPECT_EQ(test, 0, kfd_criu_session_check(p, KFD_CRIU_OP_UNPAUSE));
+}
+
+static void while_it_is_restored_a_program_may_only_look(struct kunit *test)
+{
+	const unsigned int makes = _IOC_NR(AMDKFD_IOC_CREATE_QUEUE);
+	const unsigned int looks = _IOC_NR(AMDKFD_IOC_GET_VERSION);
+	const unsigned int criu = _IOC_NR(AMDKFD_IOC_CRIU_OP);
+	static const int expected[KFD_CRIU_STATES] = { 0, 0, -EBUSY, -EBUSY,
+						       -EIO };
+	int state;
+
+	for (state = 0; state < KFD_CRIU_STATES; state++) {
+		struct kfd_process *p = process_in(test, state);
+
+		KUNIT_EXPECT_EQ(test, expected[state],
+				kfd_criu_session_admit(p, makes));
+		KUNIT_EXPECT_EQ(test, 0, kfd_criu_session_admit(p, looks));
+		KUNIT_EXPECT_EQ(test, 0, kfd_criu_session_admit(p, criu));
+	}
+}
+
+/* ---- args ---- */
+
+static void members_that_an_operation_does_not_use_are_zero(struct kunit *test)
+{
+	struct kfd_criu_v2_args args = { .op = KFD_CRIU_V2_EXPORT_BO };
+
+	args.gpu_id = 1;
+	args.handle = 2;
+	KUNIT_EXPECT_EQ(test, 0, kfd_criu_v2_check(&args));
+	args.pid = 3;
+	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_v2_check(&args));
+	args = (struct kfd_criu_v2_args){ .op = KFD_CRIU_V2_RESUME, .pid = 3 };
+	KUNIT_EXPECT_EQ(test, 0, kfd_criu_v2_check(&args));
+	args.data = 4;
+	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_v2_check(&args));
+	args = (struct kfd_criu_v2_args){ .op = KFD_CRIU_V2_RESTORE,
+					  .data = 4,
+					  .data_size = 8,
+					  .devices = 5,
+					  .num_devices = 1 };
+	KUNIT_EXPECT_EQ(test, 0, kfd_criu_v2_check(&args));
+	args.flags = 1;
+	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_v2_check(&args));
+	args = (struct kfd_criu_v2_args){ .op = KFD_CRIU_V2_BO_OFFSET + 1 };
+	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_v2_check(&args));
+}
+
+static void args_grow_by_zeros(struct kunit *test)
+{
+	struct {
+		struct kfd_criu_v2_args args;
+		u64 newer[2];
+	} larger = { .args.op = KFD_CRIU_V2_STATE };
+
+	KUNIT_EXPECT_EQ(test, 0, kfd_criu_validate(&larger, sizeof(larger)));
+	larger.newer[1] = 1;
+	KUNIT_EXPECT_EQ(test, -E2BIG,
+			kfd_criu_validate(&larger, sizeof(larger)));
+	KUNIT_EXPECT_EQ(test, 0,
+			kfd_criu_validate(&larger, sizeof(larger.args)));
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			kfd_criu_validate(&larger,
+					  sizeof(struct kfd_ioctl_criu_args)));
+	larger.args.op = KFD_CRIU_OP_RESUME;
+	KUNIT_EXPECT_EQ(test, 0,
+			kfd_criu_validate(&larger,
+					  sizeof(struct kfd_ioctl_criu_args)));
+}
+
+static void types_of_queues_are_those_of_the_ioctl(struct kunit *test)
+{
+	static const u32 types[] = {
+		KFD_IOC_QUEUE_TYPE_COMPUTE,
+		KFD_IOC_QUEUE_TYPE_COMPUTE_AQL,
+		KFD_IOC_QUEUE_TYPE_SDMA,
+		KFD_IOC_QUEUE_TYPE_SDMA_XGMI,
+	};
+	struct queue_properties qp = {};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(types); i++) {
+		KUNIT_EXPECT_EQ(test, 0, kfd_criu_queue_set_type(&qp, types[i]));
+		KUNIT_EXPECT_EQ(test, types[i], kfd_criu_queue_type(&qp));
+	}
+	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_queue_set_type(&qp, ~0U));
+}
+
+/* ---- MQDs ---- */
+
+/* What the driver writes into all of a new MQD here, and what an image has: no bit of
+ * one is that of the other.
+ */
+#define OF_THE_DRIVER	0xa5a5a5a5U
+#define OF_THE_IMAGE	0x5a5a5a5aU
+
+#define WORD(mqd, member) (offsetof(struct mqd, member) / sizeof(u32))
+#define NO_WORD		U16_MAX
+
+struct generation {
+	const char *name;
+	u32 version;	/* gfx_target_version */
+	enum kfd_queue_type type;
+	size_t size;
+	/* What an image must never decide, and what it must; dwords. */
+	u16 drivers[12];
+	u16 images[4];
+};
+
+#define COMPUTE(gfx, v, mqd, pointer, also, and) \
+	{ .name = gfx " compute", .version = v, \
+	  .type = KFD_QUEUE_TYPE_COMPUTE, .size = sizeof(struct mqd), \
+	  .drivers = { WORD(mqd, compute_vmid), WORD(mqd, cp_hqd_vmid), \
+		       WORD(mqd, cp_hqd_active), \
+		       WORD(mqd, cp_mqd_base_addr_lo), \
+		       WORD(mqd, cp_hqd_pq_base_lo), \
+		       WORD(mqd, cp_hqd_pq_base_hi), \
+		       WORD(mqd, cp_hqd_pq_rptr_report_addr_lo), \
+		       WORD(mqd, cp_hqd_pq_wptr_poll_addr_lo), \
+		       WORD(mqd, cp_hqd_pq_doorbell_control), \
+		       WORD(mqd, cp_hqd_pq_control), \
+		       WORD(mqd, also), WORD(mqd, and) }, \
+	  .images = { WORD(mqd, cp_hqd_pq_rptr), WORD(mqd, pointer), \
+		      WORD(mqd, compute_user_data_0), \
+		      WORD(mqd, compute_pgm_rsrc1) } }
+
+#define SDMA(gfx, v, mqd, rlc, wptr) \
+	{ .name = gfx " SDMA", .version = v, .type = KFD_QUEUE_TYPE_SDMA, \
+	  .size = sizeof(struct mqd), \
+	  .drivers = { WORD(mqd, rlc##_rb_cntl), WORD(mqd, rlc##_rb_base), \
+		       WORD(mqd, rlc##_rb_base_hi), \
+		       WORD(mqd, rlc##_doorbell), NO_WORD, NO_WORD, NO_WORD, \
+		       NO_WORD, NO_WORD, NO_WORD, NO_WORD, NO_WORD }, \
+	  .images = { WORD(mqd, rlc##_rb_rptr), WORD(mqd, rlc##_##wptr), \
+		      NO_WORD, NO_WORD } }
+
+static const struct generation generations[] = {
+	COMPUTE("gfx7", 70001, cik_mqd, cp_hqd_pq_wptr,
+		compute_tba_lo, compute_tma_lo),
+	COMPUTE("gfx8", 80003, vi_mqd, cp_hqd_pq_wptr,
+		cp_hqd_ctx_save_base_addr_lo, cp_hqd_ctx_save_size),
+	COMPUTE("gfx9", 90006, v9_mqd, cp_hqd_pq_wptr_lo,
+		cp_hqd_ctx_save_base_addr_lo, cp_hqd_ctx_save_size),
+	COMPUTE("gfx10", 100300, v10_compute_mqd, cp_hqd_pq_wptr_lo,
+		cp_hqd_ctx_save_base_addr_lo, cp_hqd_ctx_save_size),
+	COMPUTE("gfx11", 110000, v11_compute_mqd, cp_hqd_pq_wptr_lo,
+		cp_hqd_ctx_save_base_addr_lo, cp_hqd_ctx_save_size),
+	COMPUTE("gfx12", 120001, v12_compute_mqd, cp_hqd_pq_wptr_lo,
+		cp_hqd_ctx_save_base_addr_lo, cp_hqd_ctx_save_size),
+	SDMA("gfx7", 70001, cik_sdma_rlc_registers, sdma_rlc, rb_wptr),
+	SDMA("gfx8", 80003, vi_sdma_mqd, sdmax_rlcx, rb_wptr),
+	SDMA("gfx9", 90006, v9_sdma_mqd, sdmax_rlcx, rb_wptr),
+	SDMA("gfx10", 100300, v10_sdma_mqd, sdmax_rlcx, rb_wptr),
+	SDMA("gfx11", 110000, v11_sdma_mqd, sdmax_rlcx, rb_wptr),
+	SDMA("gfx12", 120001, v12_sdma_mqd, sdmax_rlcx, rb_wptr),
+};
+
+static void fill(void *mqd, size_t size, u32 word)
+{
+	memset32(mqd, word, size / sizeof(word));
+}
+
+static void init_mqd(struct mqd_manager *mm, void **mqd,
+		     struct kfd_mem_obj *mqd_mem_obj, uint64_t *gart_addr,
+		     struct queue_properties *q)
+{
+	fill(*mqd, mm->mqd_size, OF_THE_DRIVER);
+}
+
+/* A device of a generation, with the save area switched off: where waves were saved is
+ * checked elsewhere.
+ */
+static struct mqd_manager *manager_for(struct kunit *test,
+				       const struct generation *g)
+{
+	struct kfd_node *node = kunit_kzalloc(test, sizeof(*node), GFP_KERNEL);
+	struct mqd_manager *mm = kunit_kzalloc(test, sizeof(*mm), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, node);
+	KUNIT_ASSERT_NOT_NULL(test, mm);
+	node->kfd = kunit_kzalloc(test, sizeof(*node->kfd), GFP_KERNEL);
+	node->dqm = kunit_kzalloc(test, sizeof(*node->dqm), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, node->kfd);
+	KUNIT_ASSERT_NOT_NULL(test, node->dqm);
+	node->kfd->device_info.gfx_target_version = g->version;
+	node->xcc_mask = 1;
+	node->dqm->mqd_mgrs[g->type == KFD_QUEUE_TYPE_COMPUTE ?
+			    KFD_MQD_TYPE_CP : KFD_MQD_TYPE_SDMA] = mm;
+	mm->dev = node;
+	mm->mqd_size = g->size;
+	mm->init_mqd = init_mqd;
+	return mm;
+}
+
+static const u32 *restored_mqd(struct kunit *test, const struct generation *g)
+{
+	struct mqd_manager *mm = manager_for(test, g);
+	struct kfd_criu_mqd image = { .mqd_size = g->size, .n_xcc = 1 };
+	struct queue q = { .device = mm->dev, .properties.type = g->type };
+
+	/* On gfx9 a control stack may follow. */
+	image.data = kunit_kzalloc(test, g->size, GFP_KERNEL);
+	q.mqd = kunit_kzalloc(test, 2 * PAGE_SIZE, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, image.data);
+	KUNIT_ASSERT_NOT_NULL(test, q.mqd);
+	fill(image.data, g->size, OF_THE_IMAGE);
+	KUNIT_ASSERT_EQ(test, 0,
+			kfd_criu_mqd_check(mm->dev, &q.properties, &image));
+	kfd_criu_mqd_restore(mm, &q, &image);
+	return q.mqd;
+}
+
+static void an_image_does_not_decide_where_a_queue_is(struct kunit *test)
+{
+	const struct generation *g = test->param_value;
+	const u32 *mqd = restored_mqd(test, g);
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(g->drivers); i++)
+		if (g->drivers[i] != NO_WORD)
+			KUNIT_EXPECT_EQ_MSG(test, OF_THE_DRIVER,
+					    mqd[g->drivers[i]], "dword %u",
+					    g->drivers[i]);
+}
+
+static void an_image_decides_how_far_a_queue_is(struct kunit *test)
+{
+	const struct generation *g = test->param_value;
+	const u32 *mqd = restored_mqd(test, g);
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(g->images); i++)
+		if (g->images[i] != NO_WORD)
+			KUNIT_EXPECT_EQ_MSG(test, OF_THE_IMAGE,
+					    mqd[g->images[i]], "dword %u",
+					    g->images[i]);
+}
+
+static void an_image_of_another_size_is_refused(struct kunit *test)
+{
+	const struct generation *g = test->param_value;
+	struct mqd_manager *mm = manager_for(test, g);
+	struct kfd_criu_mqd image = { .mqd_size = g->size + 4, .n_xcc = 1 };
+	const struct queue_properties qp = { .type = g->type };
+
+	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_mqd_check(mm->dev, &qp, &image));
+	image.mqd_size = g->size;
+	image.ctl_stack_size = PAGE_SIZE;
+	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_mqd_check(mm->dev, &qp, &image));
+	image.ctl_stack_size = 0;
+	image.n_xcc = 2;
+	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_mqd_check(mm->dev, &qp, &image));
+}
+
+static void no_generation_is_guessed(struct kunit *test)
+{
+	struct generation g = generations[0];
+	struct kfd_criu_mqd image = { .mqd_size = g.size, .n_xcc = 1 };
+	const struct queue_properties qp = { .type = g.type };
+	struct mqd_manager *mm;
+
+	g.version = 60000;
+	mm = manager_for(test, &g);
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
+			kfd_criu_mqd_check(mm->dev, &qp, &image));
+	g.version = 130000;
+	mm = manager_for(test, &g);
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
+			kfd_criu_mqd_check(mm->dev, &qp, &image));
+}
+
+static void name_of(const struct generation *g, char *text)
+{
+	strscpy(text, g->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(generation, generations, name_of);
+
+static struct kunit_case cases[] = {
+	KUNIT_CASE(each_operation_has_its_states),
+	KUNIT_CASE(a_pause_is_its_owners),
+	KUNIT_CASE(what_has_no_place_in_an_image_is_refused),
+	KUNIT_CASE(while_it_is_restored_a_program_may_only_look),
+	KUNIT_CASE(members_that_an_operation_does_not_use_are_zero),
+	KUNIT_CASE(args_grow_by_zeros),
+	KUNIT_CASE(types_of_queues_are_those_of_the_ioctl),
+	KUNIT_CASE_PARAM(an_image_does_not_decide_where_a_queue_is,
+			 generation_gen_params),
+	KUNIT_CASE_PARAM(an_image_decides_how_far_a_queue_is,
+			 generation_gen_params),
+	KUNIT_CASE_PARAM(an_image_of_another_size_is_refused,
+			 generation_gen_params),
+	KUNIT_CASE(no_generation_is_guessed),
+	{}
+};
+
+static struct kunit_suite suite = {
+	.name = "kfd_criu",
+	.test_cases = cases,
+};
+
+kunit_test_suite(suite);

@@ -463,7 +463,8 @@ tier_debug() {
 	for chip in "${DEBUG_CHIPS[@]}"; do
 		start_machine "criu-debug-$chip" gtest "$HERE/vm.sh" run --kernel criu-debug \
 			--gpu "$chip,vram=$GPU_VRAM" --gpu "$chip,vram=$GPU_VRAM" --env "KFDTEST_CHIP=$chip" \
-			--env "KFD_CRIU_MUTATIONS=$DEBUG_MUTATIONS" --name "debug-$chip" --timeout "$DEBUG_LIMIT_S" -- \
+			--env "KFD_CRIU_MUTATIONS=$DEBUG_MUTATIONS" --env "KSELFTEST_LIMIT_S=$DEBUG_LIMIT_S" \
+			--name "debug-$chip" --timeout "$DEBUG_LIMIT_S" -- \
 			"$HERE/guest/gpu-tests.sh" "$programs" \
 			"kselftests:$OUT/kernel/criu-debug/selftests:$without" kunit:kfd_criu
 		without=image

@@ -14,6 +14,7 @@
 #                    runner; without some of the programs, separated by commas
 #   kunit:SUITE      unit tests that the kernel ran when the driver was loaded
 #   kfdtest[:FILTER] drmtest[:FILTER] hiptest[:FILTER]   the suites
+# KSELFTEST_LIMIT_S: seconds for each program of the kselftests instead of its own limit.
 # Status 1 when a case fails.
 set -uo pipefail
 # shellcheck source=scripts/guest/lib.sh
@@ -118,6 +119,7 @@ tell_case() {
 kselftests() {
 	local line program='' name notes='' cases=0
 	local -a selected=()
+	[[ -z ${KSELFTEST_LIMIT_S-} ]] || selected+=(--override-timeout "$KSELFTEST_LIMIT_S")
 	while IFS= read -r line; do
 		[[ ,$2, == *,"${line##*:}",* ]] || selected+=(-t "$line")
 	done <"$1/kselftest-list.txt"

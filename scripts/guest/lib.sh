@@ -102,8 +102,13 @@ start_demo() {
 # demo_pid.
 start_counter() {
 	rm -rf -- "$1" && mkdir -p -- "$1"
+	# It starts no other program: CRIU does not bring every one back from where the
+	# dynamic linker works for it.
 	# shellcheck disable=SC2016  # expanded by the program
-	start_program bash -c 'while sleep 0.1; do n=$((n + 1)); echo "$n" >"$0/count"; done' "$1"
+	start_program bash -c 'while :; do
+		for ((i = 0; i < 20000; i++)); do :; done
+		n=$((n + 1)) && echo "$n" >"$0/count"
+	done' "$1"
 	demo_pid=$!
 	wait_for "$PENDING_LIMIT_S" count_above "$1" 2
 }

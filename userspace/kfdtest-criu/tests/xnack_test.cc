@@ -5,8 +5,8 @@
 // the page, perhaps into VRAM, or has said that there is none.
 #include <sys/mman.h>
 
-#include <atomic>
 #include <cerrno>
+#include <stop_token>
 #include <thread>
 
 #include "base/mapping.h"
@@ -85,9 +85,8 @@ TEST_F(XnackTest, pages_that_the_cpu_and_the_gpu_fight_for_are_each_ones_own) {
   ASSERT_OK_AND_ASSIGN(RingQueue queue, RingQueue::create(gpu(), QueueKind::kSdma));
   auto* const words = reinterpret_cast<const volatile std::uint32_t*>(pages().data());
   const auto word_of = [&](std::size_t page) -> std::uint32_t { return words[page * kPageSize / sizeof(*words)]; };
-  std::atomic<bool> stop = false;
-  std::jthread other([&] {
-    for (std::size_t i = 0; !stop; ++i) static_cast<void>(word_of(i % kPages));
+  const std::jthread other([&](const std::stop_token& stop) {
+    for (std::size_t i = 0; !stop.stop_requested(); ++i) static_cast<void>(word_of(i % kPages));
   });
   for (std::uint32_t round = 1; round <= kRounds; ++round) {
     SdmaCommands commands(gpu());
@@ -98,7 +97,6 @@ TEST_F(XnackTest, pages_that_the_cpu_and_the_gpu_fight_for_are_each_ones_own) {
       EXPECT_TRUE(wait_until([&] { return word_of(page) == round; })) << page << " in round " << round;
     if (HasFailure()) break;
   }
-  stop = true;
 }
 
 TEST_F(XnackTest, a_range_that_prefers_vram_goes_there_when_the_gpu_touches_it) {

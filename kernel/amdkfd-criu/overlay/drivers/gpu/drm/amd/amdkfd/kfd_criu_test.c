@@ -294,30 +294,31 @@ static const u32 *restored_mqd(struct kunit *test, const struct generation *g)
 	return q.mqd;
 }
 
+static void expect_words(struct kunit *test, const u32 *mqd, const u16 *words,
+			 unsigned int n, u32 expected)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		if (words[i] != NO_WORD)
+			KUNIT_EXPECT_EQ_MSG(test, expected, mqd[words[i]],
+					    "dword %u", words[i]);
+}
+
 static void an_image_does_not_decide_where_a_queue_is(struct kunit *test)
 {
 	const struct generation *g = test->param_value;
-	const u32 *mqd = restored_mqd(test, g);
-	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(g->drivers); i++)
-		if (g->drivers[i] != NO_WORD)
-			KUNIT_EXPECT_EQ_MSG(test, OF_THE_DRIVER,
-					    mqd[g->drivers[i]], "dword %u",
-					    g->drivers[i]);
+	expect_words(test, restored_mqd(test, g), g->drivers,
+		     ARRAY_SIZE(g->drivers), OF_THE_DRIVER);
 }
 
 static void an_image_decides_how_far_a_queue_is(struct kunit *test)
 {
 	const struct generation *g = test->param_value;
-	const u32 *mqd = restored_mqd(test, g);
-	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(g->images); i++)
-		if (g->images[i] != NO_WORD)
-			KUNIT_EXPECT_EQ_MSG(test, OF_THE_IMAGE,
-					    mqd[g->images[i]], "dword %u",
-					    g->images[i]);
+	expect_words(test, restored_mqd(test, g), g->images,
+		     ARRAY_SIZE(g->images), OF_THE_IMAGE);
 }
 
 static void an_image_of_another_size_is_refused(struct kunit *test)

@@ -23,23 +23,26 @@
 	static_assert(offsetof(struct type, member) == (offset), \
 		      #type "." #member " moved")
 
-KFD_CRIU_ASSERT_SIZE(kfd_criu_v2_args, 72);
+KFD_CRIU_ASSERT_SIZE(kfd_criu_v2_args, 88);
 KFD_CRIU_ASSERT_AT(kfd_criu_v2_args, num_devices, 32);
 KFD_CRIU_ASSERT_AT(kfd_criu_v2_args, op, 48);
 KFD_CRIU_ASSERT_AT(kfd_criu_v2_args, fd, 56);
 KFD_CRIU_ASSERT_AT(kfd_criu_v2_args, offset, 64);
+KFD_CRIU_ASSERT_AT(kfd_criu_v2_args, num_memories, 80);
 
 KFD_CRIU_ASSERT_SIZE(kfd_criu_v2_device, 16);
+KFD_CRIU_ASSERT_SIZE(kfd_criu_v2_memory, 16);
 KFD_CRIU_ASSERT_SIZE(kfd_criu_v2_probe, 88);
 KFD_CRIU_ASSERT_AT(kfd_criu_v2_probe, record_versions, 24);
 
 KFD_CRIU_ASSERT_SIZE(kfd_criu_record, 16);
 KFD_CRIU_ASSERT_AT(kfd_criu_record, size, 8);
 KFD_CRIU_ASSERT_SIZE(kfd_criu_record_image, 40);
-KFD_CRIU_ASSERT_SIZE(kfd_criu_record_device, 88);
+KFD_CRIU_ASSERT_SIZE(kfd_criu_record_device, 112);
 KFD_CRIU_ASSERT_AT(kfd_criu_record_device, tba, 64);
+KFD_CRIU_ASSERT_AT(kfd_criu_record_device, aperture_base, 96);
 KFD_CRIU_ASSERT_SIZE(kfd_criu_record_process, 32);
-KFD_CRIU_ASSERT_SIZE(kfd_criu_record_bo, 72);
+KFD_CRIU_ASSERT_SIZE(kfd_criu_record_bo, 80);
 KFD_CRIU_ASSERT_AT(kfd_criu_record_bo, gpu_id, 56);
 KFD_CRIU_ASSERT_SIZE(kfd_criu_record_queue, 128);
 KFD_CRIU_ASSERT_AT(kfd_criu_record_queue, gpu_id, 72);

@@ -64,7 +64,7 @@ Status read_device(std::span<const std::byte> bytes, Contents& contents) {
 Status read_bo(std::span<const std::byte> bytes, Contents& contents) {
   ASSIGN_OR_RETURN(const auto record, read_record<kfd_criu_record_bo>(bytes));
   contents.bos.push_back({{le64toh(record.va), le64toh(record.size), le64toh(record.mmap_offset),
-                           le32toh(record.gpu_id), le32toh(record.flags)},
+                           le32toh(record.gpu_id), le32toh(record.alloc_flags)},
                           le32toh(record.handle)});
   return {};
 }

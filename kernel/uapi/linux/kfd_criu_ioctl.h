@@ -42,8 +42,9 @@
 #define KFD_CRIU_V2_CHECKPOINT	0x102
 /* Let the queues go on [owner of the pause]. */
 #define KFD_CRIU_V2_UNPAUSE	0x103
-/* Make what the image in @data describes, on @devices [the process itself, without any
- * object]. After a failure it is as it was, or has been aborted (@state).
+/* Make what the image in @data describes, on @devices, with @memories for what is shared
+ * with somebody who is there already [the process itself, without any object]. After a
+ * failure it is as it was, or has been aborted (@state).
  */
 #define KFD_CRIU_V2_RESTORE	0x104
 /* Let process @pid run [its tracer]. Comes back when its queues do; ETIME: not yet, ask
@@ -86,6 +87,9 @@
  * @fd: out
  * @reserved: 0
  * @offset: out
+ * @memories: struct kfd_criu_v2_memory array
+ * @num_memories: its length
+ * @reserved2: 0
  */
 struct kfd_criu_v2_args {
 	__u64 flags;
@@ -101,6 +105,9 @@ struct kfd_criu_v2_args {
 	__s32 fd;
 	__u32 reserved;
 	__u64 offset;
+	__u64 memories;
+	__u32 num_memories;
+	__u32 reserved2;
 };
 
 /**
@@ -114,6 +121,19 @@ struct kfd_criu_v2_device {
 	__u32 user_gpu_id;
 	__u32 gpu_id;
 	__s32 drm_fd;
+	__u32 reserved;
+};
+
+/**
+ * struct kfd_criu_v2_memory - memory that BOs of the image are
+ * @identity: of these BOs in the image. BOs of an image that have the same one are made
+ *	the same memory in any case; this says that it is not a new one
+ * @dmabuf_fd: of it, as from KFD_CRIU_V2_EXPORT_BO; of the size of the BOs
+ * @reserved: 0
+ */
+struct kfd_criu_v2_memory {
+	__u64 identity;
+	__s32 dmabuf_fd;
 	__u32 reserved;
 };
 
@@ -215,6 +235,10 @@ struct kfd_criu_record_process {
  * @tba: trap handler of the program, 0: none (AMDKFD_IOC_SET_TRAP_HANDLER)
  * @tma: its memory
  * @scratch: AMDKFD_IOC_SET_SCRATCH_BACKING_VA
+ * @default_policy: KFD_IOC_CACHE_POLICY_*, of all memory but an aperture
+ * @alternate_policy: of the aperture
+ * @aperture_base: address
+ * @aperture_size: bytes
  */
 struct kfd_criu_record_device {
 	struct kfd_criu_record record;
@@ -233,9 +257,14 @@ struct kfd_criu_record_device {
 	__le64 tba;
 	__le64 tma;
 	__le64 scratch;
+	__le32 default_policy;
+	__le32 alternate_policy;
+	__le64 aperture_base;
+	__le64 aperture_size;
 };
 
 #define KFD_CRIU_DEVICE_ACQUIRED	0x1	/* it has a VM */
+#define KFD_CRIU_DEVICE_POLICY		0x2	/* AMDKFD_IOC_SET_MEMORY_POLICY */
 
 /**
  * struct kfd_criu_record_bo - a BO; its contents go through a DMA-buf. The devices it is
@@ -246,11 +275,15 @@ struct kfd_criu_record_device {
  * @user_addr: of user memory
  * @mmap_offset: at which the program maps it
  * @identity: the same for all BOs that are the same memory, also of other processes
- *	that are paused at the same time
+ *	that are paused at the same time. A restored process has them so again; of
+ *	several, the first one makes the memory, and the others are given it
+ *	(struct kfd_criu_v2_memory)
  * @gpu_id: as the program calls it
  * @handle: as the program calls it, low 32 bits
- * @flags: KFD_IOC_ALLOC_MEM_FLAGS_*
+ * @alloc_flags: KFD_IOC_ALLOC_MEM_FLAGS_*
  * @num_mapped: so many devices follow
+ * @flags: KFD_CRIU_BO_*
+ * @reserved: 0
  */
 struct kfd_criu_record_bo {
 	struct kfd_criu_record record;
@@ -261,9 +294,13 @@ struct kfd_criu_record_bo {
 	__le64 identity;
 	__le32 gpu_id;
 	__le32 handle;
-	__le32 flags;
+	__le32 alloc_flags;
 	__le32 num_mapped;
+	__le32 flags;
+	__le32 reserved;
 };
+
+#define KFD_CRIU_BO_IMPORTED	0x1	/* the memory was somebody else's first */
 
 /**
  * struct kfd_criu_record_queue - a queue; its MQDs and control stacks follow

@@ -9,8 +9,10 @@
 #ifndef KFD_CRIU_H_INCLUDED
 #define KFD_CRIU_H_INCLUDED
 
+#include <linux/rhashtable.h>
 #include "kfd_priv.h"
 
+struct dma_buf;
 struct kfd_criu_v2_args;
 struct kgd_mem;
 struct mqd_manager;
@@ -55,11 +57,13 @@ struct kfd_criu_machine {
  * @tba: its trap handler; 0: none
  * @tma: memory of that
  * @scratch: AMDKFD_IOC_SET_SCRATCH_BACKING_VA
+ * @policy: of its memory
  */
 struct kfd_criu_settings {
 	u64 tba;
 	u64 tma;
 	u64 scratch;
+	struct kfd_memory_policy policy;
 };
 
 /**
@@ -82,18 +86,28 @@ struct kfd_criu_device {
  * @user_addr: of user memory
  * @mmap_offset: on this machine
  * @identity: of the memory, at checkpoint
+ * @imported: the memory is another BO's, of this process or another one
  * @mapped: to which devices of the process, in their order
  */
 struct kfd_criu_bo {
 	u32 gpu_id;
 	u32 handle;
 	u32 flags;
+	bool imported;
 	u64 va;
 	u64 size;
 	u64 user_addr;
 	u64 mmap_offset;
 	u64 identity;
 	DECLARE_BITMAP(mapped, MAX_GPU_INSTANCE);
+};
+
+/**
+ * struct kfd_criu_memories - what BOs of an image may be, instead of new memory
+ * @table: by the identity that it has in the image; only kfd_criu_bo.c looks into it
+ */
+struct kfd_criu_memories {
+	struct rhashtable table;
 };
 
 /**
@@ -211,6 +225,8 @@ struct kfd_criu_svm {
 /* kfd_chardev.c */
 int kfd_runtime_enable(struct kfd_process *p, uint64_t r_debug,
 		       bool enable_ttmp_setup);
+int kfd_set_memory_policy(struct kfd_process_device *pdd,
+			  const struct kfd_memory_policy *policy);
 
 /* kfd_criu_session.c; see also kfd_criu_session.h */
 int kfd_criu_session_check(const struct kfd_process *p, enum kfd_criu_op op);
@@ -247,7 +263,12 @@ bool kfd_criu_bo_has_contents(u32 flags);
 int kfd_criu_bo_describe(const struct kfd_process_device *pdd, u32 handle,
 			 struct kgd_mem *mem, struct kfd_criu_bo *cb);
 int kfd_criu_bo_export(struct kgd_mem *mem, struct file **file);
+int kfd_criu_memories_init(struct kfd_criu_memories *memories);
+int kfd_criu_memories_add(struct kfd_criu_memories *memories, u64 identity,
+			  struct dma_buf *dmabuf);
+void kfd_criu_memories_fini(struct kfd_criu_memories *memories);
 int kfd_criu_bo_restore(struct kfd_process *p, struct kfd_criu_bo *cb,
+			struct kfd_criu_memories *memories,
 			struct kgd_mem **bo);
 void kfd_criu_bo_destroy_all(struct kfd_process *p);
 

@@ -5,6 +5,10 @@
  * BOs at checkpoint and restore: what they are and where they are mapped. What is in
  * them goes through a DMA-buf, or is memory of the process anyway.
  *
+ * Several BOs may be the same memory, of one process or of several. At checkpoint they
+ * have the same identity then; at restore the first one makes the memory, and the others
+ * import it.
+ *
  * Locks: the callers hold p->mutex.
  */
 #include <linux/dma-buf.h>
@@ -16,6 +20,7 @@
 #include "kfd_criu.h"
 #include "kfd_priv.h"
 #include "amdgpu_amdkfd.h"
+#include "amdgpu_dma_buf.h"
 #include "amdgpu_ttm.h"
 
 #define BO_KINDS \
@@ -68,13 +73,18 @@ static u64 mmap_offset(const struct kfd_process_device *pdd,
 	return amdgpu_bo_mmap_offset(mem->bo);
 }
 
-/* The same for every handle of the memory, until it is freed, and no address. */
+/* The same for every handle of the memory, until it is freed, and no address. What a
+ * device has imported from another one is a BO of its own there.
+ */
 static u64 identity(const struct kgd_mem *mem)
 {
+	const struct drm_gem_object *obj = &mem->bo->tbo.base;
+	const void *memory = obj->import_attach ?
+				     obj->import_attach->dmabuf->priv : obj;
 	static siphash_key_t key;
 
 	get_random_once(&key, sizeof(key));
-	return siphash_1u64((uintptr_t)mem->bo, &key);
+	return siphash_1u64((uintptr_t)memory, &key);
 }
 
 /**
@@ -100,6 +110,7 @@ int kfd_criu_bo_describe(const struct kfd_process_device *pdd, u32 handle,
 	cb->size = amdgpu_bo_size(mem->bo);
 	cb->mmap_offset = mmap_offset(pdd, mem);
 	cb->identity = identity(mem);
+	cb->imported = mem->is_imported;
 	for (i = 0; i < p->n_pdds; i++)
 		if (p->pdds[i]->drm_priv &&
 		    amdgpu_amdkfd_bo_mapped_to_dev(p->pdds[i]->drm_priv, mem))
@@ -167,6 +178,20 @@ static int find_place(struct kfd_process_device *pdd,
 	return *place ? 0 : -ENOMEM;
 }
 
+/* Under the program's handle. What cannot have it is freed. */
+static int publish(struct kfd_process_device *pdd, const struct kfd_criu_bo *cb,
+		   struct kgd_mem *mem)
+{
+	const int r = idr_alloc(&pdd->alloc_idr, mem, cb->handle,
+				cb->handle + 1, GFP_KERNEL_ACCOUNT);
+
+	if (r >= 0)
+		return 0;
+	amdgpu_amdkfd_gpuvm_free_memory_of_gpu(pdd->dev->adev, mem,
+					       pdd->drm_priv, NULL);
+	return r;
+}
+
 static int create(struct kfd_process_device *pdd, const struct kfd_criu_bo *cb,
 		  struct kgd_mem **mem)
 {
@@ -183,18 +208,147 @@ static int create(struct kfd_process_device *pdd, const struct kfd_criu_bo *cb,
 	r = amdgpu_amdkfd_gpuvm_alloc_memory_of_gpu(pdd->dev->adev, cb->va, size,
 						    pdd->drm_priv, mem, &place,
 						    cb->flags, true);
+	if (!r)
+		r = publish(pdd, cb, *mem);
+	if (!r && cb->flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM)
+		atomic64_add(cb->size, &pdd->vram_usage);
+	return r;
+}
+
+/**
+ * struct memory - that BOs may be
+ * @node: of struct kfd_criu_memories
+ * @identity: that they have in the image
+ * @mem: BO that made it; NULL: the caller gave it
+ * @dmabuf: of it; NULL: nobody has asked for one yet
+ */
+struct memory {
+	struct rhash_head node;
+	u64 identity;
+	struct kgd_mem *mem;
+	struct dma_buf *dmabuf;
+};
+
+static const struct rhashtable_params memories_params = {
+	.head_offset = offsetof(struct memory, node),
+	.key_offset = offsetof(struct memory, identity),
+	.key_len = sizeof_field(struct memory, identity),
+	.automatic_shrinking = false,
+};
+
+/**
+ * kfd_criu_memories_init - of an image that is going to be restored
+ * @memories: none yet
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int kfd_criu_memories_init(struct kfd_criu_memories *memories)
+{
+	return rhashtable_init(&memories->table, &memories_params);
+}
+
+static void forget(void *memory, void *unused)
+{
+	struct memory *m = memory;
+
+	if (m->dmabuf)
+		dma_buf_put(m->dmabuf);
+	kfree(m);
+}
+
+/**
+ * kfd_criu_memories_fini - its BOs have been made, or could not be
+ * @memories: kfd_criu_memories_init()
+ */
+void kfd_criu_memories_fini(struct kfd_criu_memories *memories)
+{
+	rhashtable_free_and_destroy(&memories->table, forget, NULL);
+}
+
+static int remember(struct kfd_criu_memories *memories, u64 identity,
+		    struct kgd_mem *mem, struct dma_buf *dmabuf)
+{
+	struct memory *m = kzalloc(sizeof(*m), GFP_KERNEL_ACCOUNT);
+	int r;
+
+	if (!m)
+		return -ENOMEM;
+	m->identity = identity;
+	m->mem = mem;
+	m->dmabuf = dmabuf;
+	r = rhashtable_lookup_insert_fast(&memories->table, &m->node,
+					  memories_params);
+	if (r)
+		kfree(m);
+	return r;
+}
+
+/**
+ * kfd_criu_memories_add - memory that is there already
+ * @memories: of the image
+ * @identity: of the BOs of the image that are this memory
+ * @dmabuf: of it; the caller's reference goes along
+ *
+ * Return: 0; -EEXIST if it has been said already; -ENOMEM.
+ */
+int kfd_criu_memories_add(struct kfd_criu_memories *memories, u64 identity,
+			  struct dma_buf *dmabuf)
+{
+	const int r = remember(memories, identity, NULL, dmabuf);
+
+	if (r)
+		dma_buf_put(dmabuf);
+	return r;
+}
+
+/* The domain is that of the memory, everything else was the program's wish. */
+static int import(struct kfd_process_device *pdd, const struct kfd_criu_bo *cb,
+		  struct memory *m, struct kgd_mem **mem)
+{
+	u64 size;
+	int r = 0;
+
+	if (!m->dmabuf)
+		r = amdgpu_amdkfd_gpuvm_export_dmabuf(m->mem, &m->dmabuf);
+	if (!r)
+		r = amdgpu_amdkfd_gpuvm_import_dmabuf(pdd->dev->adev, m->dmabuf,
+						      cb->va, pdd->drm_priv,
+						      mem, &size, NULL);
 	if (r)
 		return r;
-	r = idr_alloc(&pdd->alloc_idr, *mem, cb->handle, cb->handle + 1,
-		      GFP_KERNEL_ACCOUNT);
-	if (r < 0) {
+	if (size != cb->size) {
 		amdgpu_amdkfd_gpuvm_free_memory_of_gpu(pdd->dev->adev, *mem,
 						       pdd->drm_priv, NULL);
-		return r;
+		return -EINVAL;
 	}
-	if (cb->flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM)
-		atomic64_add(cb->size, &pdd->vram_usage);
-	return 0;
+	(*mem)->alloc_flags &= BO_KINDS;
+	(*mem)->alloc_flags |= cb->flags & ~BO_KINDS;
+	return publish(pdd, cb, *mem);
+}
+
+/* What is mapped twice in a row cannot be imported. */
+static bool can_be_shared(const struct kfd_criu_bo *cb)
+{
+	return cb->identity && kfd_criu_bo_has_contents(cb->flags) &&
+	       !(cb->flags & KFD_IOC_ALLOC_MEM_FLAGS_AQL_QUEUE_MEM);
+}
+
+static int create_or_import(struct kfd_process_device *pdd,
+			    const struct kfd_criu_bo *cb,
+			    struct kfd_criu_memories *memories,
+			    struct kgd_mem **mem)
+{
+	struct memory *m;
+	int r;
+
+	if (!memories || !can_be_shared(cb))
+		return create(pdd, cb, mem);
+	m = rhashtable_lookup_fast(&memories->table, &cb->identity,
+				   memories_params);
+	if (m)
+		return import(pdd, cb, m, mem);
+	r = create(pdd, cb, mem);
+	return r ? r : remember(memories, cb->identity, *mem, NULL);
 }
 
 static int map(struct kfd_process *p, const struct kfd_criu_bo *cb,
@@ -220,13 +374,16 @@ static int map(struct kfd_process *p, const struct kfd_criu_bo *cb,
  * kfd_criu_bo_restore - make a BO again, and map it
  * @p: process being restored; its devices are
  * @cb: from an image; mmap_offset gets the one it has now
+ * @memories: what it may be, and what it is remembered in; NULL: it is new memory
  * @bo: gets the BO
  *
- * Return: 0; -EINVAL for what AMDKFD_IOC_ALLOC_MEMORY_OF_GPU would refuse; -ENOSPC if
- * the handle is taken; -ENOMEM. On failure there may be a BO that is not mapped
- * everywhere: kfd_criu_bo_destroy_all().
+ * Return: 0; -EINVAL for what AMDKFD_IOC_ALLOC_MEMORY_OF_GPU would refuse, or if the
+ * memory has another size; -ENOSPC if the handle is taken; -ENOMEM; as
+ * AMDKFD_IOC_IMPORT_DMABUF. On failure there may be a BO that is not mapped everywhere:
+ * kfd_criu_bo_destroy_all().
  */
 int kfd_criu_bo_restore(struct kfd_process *p, struct kfd_criu_bo *cb,
+			struct kfd_criu_memories *memories,
 			struct kgd_mem **bo)
 {
 	struct kfd_process_device *pdd;
@@ -238,7 +395,7 @@ int kfd_criu_bo_restore(struct kfd_process *p, struct kfd_criu_bo *cb,
 		return -EINVAL;
 	r = check(pdd, cb);
 	if (!r)
-		r = create(pdd, cb, &mem);
+		r = create_or_import(pdd, cb, memories, &mem);
 	if (r)
 		return r;
 	cb->mmap_offset = mmap_offset(pdd, mem);

@@ -122,6 +122,7 @@ void kfd_criu_settings_describe(const struct kfd_process_device *pdd,
 	cs->tba = tma ? tma[0] : qpd->tba_addr;
 	cs->tma = tma ? tma[1] : qpd->tma_addr;
 	cs->scratch = qpd->sh_hidden_private_base;
+	cs->policy = pdd->memory_policy;
 }
 
 /**
@@ -130,7 +131,7 @@ void kfd_criu_settings_describe(const struct kfd_process_device *pdd,
  * @user_gpu_id: of the device
  * @cs: from an image
  *
- * Return: 0; -EINVAL if there is no such device.
+ * Return: 0; -EINVAL if there is no such device, or not such a policy.
  */
 int kfd_criu_settings_restore(struct kfd_process *p, u32 user_gpu_id,
 			      const struct kfd_criu_settings *cs)
@@ -142,7 +143,7 @@ int kfd_criu_settings_restore(struct kfd_process *p, u32 user_gpu_id,
 		return -EINVAL;
 	kfd_process_set_trap_handler(&pdd->qpd, cs->tba, cs->tma);
 	pdd->qpd.sh_hidden_private_base = cs->scratch;
-	return 0;
+	return cs->policy.is_set ? kfd_set_memory_policy(pdd, &cs->policy) : 0;
 }
 
 /**

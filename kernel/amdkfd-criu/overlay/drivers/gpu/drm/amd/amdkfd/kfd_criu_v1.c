@@ -370,7 +370,7 @@ static int get_bo(struct kfd_process *p, struct kfd_criu_bo_bucket __user *in,
 	if (!r)
 		r = read_bo(p, &cb, &bucket, &record);
 	if (!r)
-		r = kfd_criu_bo_restore(p, &cb, &mem);
+		r = kfd_criu_bo_restore(p, &cb, NULL, &mem);
 	if (!r)
 		r = prepare_handout(h, mem, cb.flags);
 	if (r)

@@ -10,6 +10,7 @@
  * memory may have changed in between, so nothing is believed the second time that was
  * not looked at the second time.
  */
+#include <linux/dma-buf.h>
 #include <linux/file.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
@@ -115,12 +116,19 @@ static int put_one_device(struct stream *s, struct kfd_process_device *pdd)
 	record.ctl_stack_size = cpu_to_le32(cm.ctl_stack_size);
 	record.mqd_size = cpu_to_le32(cm.mqd_size);
 	record.sdma_mqd_size = cpu_to_le32(cm.sdma_mqd_size);
-	record.flags = cpu_to_le32(pdd->drm_priv ? KFD_CRIU_DEVICE_ACQUIRED : 0);
+	record.flags = cpu_to_le32((pdd->drm_priv ?
+					    KFD_CRIU_DEVICE_ACQUIRED : 0) |
+				   (cs.policy.is_set ?
+					    KFD_CRIU_DEVICE_POLICY : 0));
 	record.mec_firmware = cpu_to_le32(pdd->dev->kfd->mec_fw_version);
 	record.sdma_firmware = cpu_to_le32(pdd->dev->kfd->sdma_fw_version);
 	record.tba = cpu_to_le64(cs.tba);
 	record.tma = cpu_to_le64(cs.tma);
 	record.scratch = cpu_to_le64(cs.scratch);
+	record.default_policy = cpu_to_le32(cs.policy.usual);
+	record.alternate_policy = cpu_to_le32(cs.policy.alternate);
+	record.aperture_base = cpu_to_le64(cs.policy.base);
+	record.aperture_size = cpu_to_le64(cs.policy.size);
 	return put_alone(s, KFD_CRIU_RECORD_DEVICE, &record.record,
 			 sizeof(record));
 }
@@ -147,18 +155,22 @@ static int put_bo(struct stream *s, const struct kfd_process_device *pdd,
 	record.identity = cpu_to_le64(cb.identity);
 	record.gpu_id = cpu_to_le32(cb.gpu_id);
 	record.handle = cpu_to_le32(cb.handle);
-	record.flags = cpu_to_le32(cb.flags);
+	record.alloc_flags = cpu_to_le32(cb.flags);
 	record.num_mapped = cpu_to_le32(n);
+	record.flags = cpu_to_le32(cb.imported ? KFD_CRIU_BO_IMPORTED : 0);
 	return put(s, KFD_CRIU_RECORD_BO, &record.record, sizeof(record),
 		   mapped, n * sizeof(*mapped));
 }
 
-static int put_bos(struct stream *s, struct kfd_process_device *pdd)
+static int put_bos(struct stream *s, struct kfd_process_device *pdd,
+		   bool imported)
 {
-	void *mem;
+	struct kgd_mem *mem;
 	int id, r;
 
 	idr_for_each_entry(&pdd->alloc_idr, mem, id) {
+		if (mem->is_imported != imported)
+			continue;
 		r = put_bo(s, pdd, id, mem);
 		if (r)
 			return r;
@@ -331,10 +343,13 @@ static int put_on_devices(struct stream *s, struct kfd_process *p, u32 type)
 		if (type == KFD_CRIU_RECORD_DEVICE)
 			r = put_one_device(s, p->pdds[i]);
 		else if (type == KFD_CRIU_RECORD_BO)
-			r = put_bos(s, p->pdds[i]);
+			r = put_bos(s, p->pdds[i], false);
 		else
 			r = put_queues(s, p->pdds[i]);
 	}
+	/* Memory comes before what imports it, be it of another device. */
+	for (i = 0; !r && type == KFD_CRIU_RECORD_BO && i < p->n_pdds; i++)
+		r = put_bos(s, p->pdds[i], true);
 	return r;
 }
 
@@ -513,6 +528,52 @@ static int get_process(struct kfd_process *p, const struct incoming *in)
 	return kfd_criu_process_restore(p, &cp);
 }
 
+/**
+ * struct given - what an image is restored with
+ * @args: of the operation
+ * @memories: what its BOs may be
+ */
+struct given {
+	const struct kfd_criu_v2_args *args;
+	struct kfd_criu_memories memories;
+};
+
+static int give_one(struct kfd_criu_memories *memories,
+		    const struct kfd_criu_v2_memory __user *from)
+{
+	struct kfd_criu_v2_memory memory;
+	struct dma_buf *dmabuf;
+
+	if (copy_from_user(&memory, from, sizeof(memory)))
+		return -EFAULT;
+	if (memory.reserved || !memory.identity)
+		return -EINVAL;
+	dmabuf = dma_buf_get(memory.dmabuf_fd);
+	if (IS_ERR(dmabuf))
+		return PTR_ERR(dmabuf);
+	return kfd_criu_memories_add(memories, memory.identity, dmabuf);
+}
+
+static int get_given(struct given *given, const struct kfd_criu_v2_args *args)
+{
+	const struct kfd_criu_v2_memory __user *from =
+		u64_to_user_ptr(args->memories);
+	u32 i;
+	int r;
+
+	given->args = args;
+	r = kfd_criu_memories_init(&given->memories);
+	if (r)
+		return r;
+	for (i = 0; !r && i < args->num_memories; i++) {
+		cond_resched();
+		r = give_one(&given->memories, &from[i]);
+	}
+	if (r)
+		kfd_criu_memories_fini(&given->memories);
+	return r;
+}
+
 /* Which device of this machine takes the place of one of the image. */
 static int find_choice(const struct kfd_criu_v2_args *args, u32 user_gpu_id,
 		       struct kfd_criu_v2_device *chosen)
@@ -536,6 +597,7 @@ static int get_one_device(struct kfd_process *p, const struct incoming *in,
 			  const struct kfd_criu_v2_args *args)
 {
 	const struct kfd_criu_record_device *record = &in->device;
+	const u32 flags = le32_to_cpu(record->flags);
 	const struct kfd_criu_machine cm = {
 		.gfx_target_version = le32_to_cpu(record->gfx_target_version),
 		.num_xcc = le32_to_cpu(record->num_xcc),
@@ -548,12 +610,21 @@ static int get_one_device(struct kfd_process *p, const struct incoming *in,
 		.tba = le64_to_cpu(record->tba),
 		.tma = le64_to_cpu(record->tma),
 		.scratch = le64_to_cpu(record->scratch),
+		.policy = {
+			.is_set = flags & KFD_CRIU_DEVICE_POLICY,
+			.usual = le32_to_cpu(record->default_policy),
+			.alternate = le32_to_cpu(record->alternate_policy),
+			.base = le64_to_cpu(record->aperture_base),
+			.size = le64_to_cpu(record->aperture_size),
+		},
 	};
 	struct kfd_criu_v2_device chosen;
 	struct kfd_criu_device cd;
 	int r;
 
-	if (!(le32_to_cpu(record->flags) & KFD_CRIU_DEVICE_ACQUIRED))
+	if (flags & ~(KFD_CRIU_DEVICE_ACQUIRED | KFD_CRIU_DEVICE_POLICY))
+		return -EINVAL;
+	if (!(flags & KFD_CRIU_DEVICE_ACQUIRED))
 		return 0;
 	r = find_choice(args, le32_to_cpu(record->user_gpu_id), &chosen);
 	if (r)
@@ -589,21 +660,27 @@ static int get_mapped(struct kfd_process *p, const struct incoming *in,
 	return 0;
 }
 
-static int get_bo(struct kfd_process *p, const struct incoming *in)
+static int get_bo(struct kfd_process *p, const struct incoming *in,
+		  struct kfd_criu_memories *memories)
 {
+	const u32 flags = le32_to_cpu(in->bo.flags);
 	struct kfd_criu_bo cb = {
 		.gpu_id = le32_to_cpu(in->bo.gpu_id),
 		.handle = le32_to_cpu(in->bo.handle),
-		.flags = le32_to_cpu(in->bo.flags),
+		.flags = le32_to_cpu(in->bo.alloc_flags),
 		.va = le64_to_cpu(in->bo.va),
 		.size = le64_to_cpu(in->bo.size),
 		.user_addr = le64_to_cpu(in->bo.user_addr),
+		.identity = le64_to_cpu(in->bo.identity),
+		.imported = flags & KFD_CRIU_BO_IMPORTED,
 	};
 	struct kgd_mem *mem;
 	int r;
 
+	if (flags & ~KFD_CRIU_BO_IMPORTED)
+		return -EINVAL;
 	r = get_mapped(p, in, &cb);
-	return r ? r : kfd_criu_bo_restore(p, &cb, &mem);
+	return r ? r : kfd_criu_bo_restore(p, &cb, memories, &mem);
 }
 
 static void read_queue(struct kfd_criu_queue *cq,
@@ -765,15 +842,15 @@ static int get_svm_range(struct kfd_process *p, const struct incoming *in)
 }
 
 static int get_record(struct kfd_process *p, const struct incoming *in,
-		      const struct kfd_criu_v2_args *args)
+		      struct given *given)
 {
 	switch (le32_to_cpu(in->record.type)) {
 	case KFD_CRIU_RECORD_PROCESS:
 		return get_process(p, in);
 	case KFD_CRIU_RECORD_DEVICE:
-		return get_one_device(p, in, args);
+		return get_one_device(p, in, given->args);
 	case KFD_CRIU_RECORD_BO:
-		return get_bo(p, in);
+		return get_bo(p, in, &given->memories);
 	case KFD_CRIU_RECORD_QUEUE:
 		return get_queue(p, in);
 	case KFD_CRIU_RECORD_EVENT_PAGE:
@@ -788,7 +865,7 @@ static int get_record(struct kfd_process *p, const struct incoming *in,
 }
 
 static int get_image(struct kfd_process *p, struct stream *s,
-		     const struct kfd_criu_v2_args *args)
+		     struct given *given)
 {
 	u32 newest = 0;
 	int r = 0;
@@ -811,7 +888,7 @@ static int get_image(struct kfd_process *p, struct stream *s,
 		    type > KFD_CRIU_RECORD_DEVICE)
 			r = kfd_criu_begin_objects(p);
 		if (!r)
-			r = get_record(p, &in, args);
+			r = get_record(p, &in, given);
 		newest = type;
 	}
 	if (!r && newest <= KFD_CRIU_RECORD_DEVICE)
@@ -826,13 +903,15 @@ static int get_image(struct kfd_process *p, struct stream *s,
 #define USES_DEVICES	BIT(1)
 #define USES_BO		BIT(2)
 #define USES_PID	BIT(3)
+#define USES_MEMORIES	BIT(4)
 
 static const u8 used[] = {
 	[KFD_CRIU_V2_PROBE - KFD_CRIU_V2_PROBE] = USES_DATA,
 	[KFD_CRIU_V2_PAUSE - KFD_CRIU_V2_PROBE] = 0,
 	[KFD_CRIU_V2_CHECKPOINT - KFD_CRIU_V2_PROBE] = USES_DATA,
 	[KFD_CRIU_V2_UNPAUSE - KFD_CRIU_V2_PROBE] = 0,
-	[KFD_CRIU_V2_RESTORE - KFD_CRIU_V2_PROBE] = USES_DATA | USES_DEVICES,
+	[KFD_CRIU_V2_RESTORE - KFD_CRIU_V2_PROBE] = USES_DATA | USES_DEVICES |
+						    USES_MEMORIES,
 	[KFD_CRIU_V2_RESUME - KFD_CRIU_V2_PROBE] = USES_PID,
 	[KFD_CRIU_V2_ABORT - KFD_CRIU_V2_PROBE] = 0,
 	[KFD_CRIU_V2_EXPORT_BO - KFD_CRIU_V2_PROBE] = USES_BO,
@@ -893,17 +972,22 @@ static int restore(struct kfd_process *p, const struct kfd_criu_v2_args *args)
 		.data = u64_to_user_ptr(args->data),
 		.room = args->data_size,
 	};
+	struct given given;
 	int r;
 
 	r = kfd_criu_may_restore(p);
 	if (!r)
 		r = check_image(&s);
 	if (!r)
-		r = kfd_criu_begin_restore(p);
+		r = get_given(&given, args);
 	if (r)
 		return r;
-	r = get_image(p, &s, args);
-	kfd_criu_end_restore(p, r);
+	r = kfd_criu_begin_restore(p);
+	if (!r) {
+		r = get_image(p, &s, &given);
+		kfd_criu_end_restore(p, r);
+	}
+	kfd_criu_memories_fini(&given.memories);
 	return r;
 }
 
@@ -1001,14 +1085,16 @@ int kfd_criu_v2_check(const struct kfd_criu_v2_args *args)
 	const u32 op = args->op - KFD_CRIU_V2_PROBE;
 	u8 uses;
 
-	if (op >= ARRAY_SIZE(used) || args->flags || args->reserved)
+	if (op >= ARRAY_SIZE(used) || args->flags || args->reserved ||
+	    args->reserved2)
 		return -EINVAL;
 	uses = used[op];
 	if ((!(uses & USES_DATA) && (args->data || args->data_size)) ||
 	    (!(uses & USES_DEVICES) && (args->devices || args->num_devices)) ||
 	    (!(uses & USES_BO) && (args->gpu_id || args->handle)) ||
-	    (!(uses & USES_PID) && args->pid) || args->state || args->fd ||
-	    args->offset)
+	    (!(uses & USES_PID) && args->pid) ||
+	    (!(uses & USES_MEMORIES) && (args->memories || args->num_memories)) ||
+	    args->state || args->fd || args->offset)
 		return -EINVAL;
 	return 0;
 }

@@ -203,7 +203,7 @@ static int restore_and_resume(struct kfd *kfd, void *data)
 	return is_answer(r) ? -r : 254;
 }
 
-TEST_F(image, every_length_but_the_right_one_is_refused)
+TEST_F_TIMEOUT(image, every_length_but_the_right_one_is_refused, LIMIT_S)
 {
 	struct kfd_image *image = &self->taken.v1;
 	const __u64 size = image->args.priv_data_size;

@@ -177,6 +177,51 @@ int kfd_bo_create(struct kfd *kfd, unsigned int gpu, __u32 flags, __u64 size,
 	return bo->cpu == MAP_FAILED ? -errno : 0;
 }
 
+int kfd_bo_export(const struct kfd *kfd, __u64 handle, int *fd)
+{
+	struct kfd_ioctl_export_dmabuf_args args = {
+		.handle = handle,
+		.flags = O_CLOEXEC,
+	};
+	int r = call(kfd->fd, AMDKFD_IOC_EXPORT_DMABUF, &args);
+
+	*fd = args.dmabuf_fd;
+	return r;
+}
+
+int kfd_bo_import(struct kfd *kfd, unsigned int gpu, int fd, __u64 size,
+		  struct kfd_bo *bo)
+{
+	struct kfd_ioctl_import_dmabuf_args args = {
+		.va_addr = take_va(kfd, size),
+		.gpu_id = kfd->gpus[gpu].id,
+		.dmabuf_fd = fd,
+	};
+	int r = call(kfd->fd, AMDKFD_IOC_IMPORT_DMABUF, &args);
+
+	memset(bo, 0, sizeof(*bo));
+	bo->handle = args.handle;
+	bo->va = args.va_addr;
+	bo->size = size;
+	return r ? r : map_to_gpu(kfd, gpu, bo->handle);
+}
+
+int kfd_bo_free(const struct kfd *kfd, unsigned int gpu,
+		const struct kfd_bo *bo)
+{
+	struct kfd_ioctl_unmap_memory_from_gpu_args unmap = {
+		.handle = bo->handle,
+		.device_ids_array_ptr = (unsigned long)&kfd->gpus[gpu].id,
+		.n_devices = 1,
+	};
+	struct kfd_ioctl_free_memory_of_gpu_args args = {
+		.handle = bo->handle,
+	};
+	int r = call(kfd->fd, AMDKFD_IOC_UNMAP_MEMORY_FROM_GPU, &unmap);
+
+	return r ? r : call(kfd->fd, AMDKFD_IOC_FREE_MEMORY_OF_GPU, &args);
+}
+
 int kfd_event_create(struct kfd *kfd)
 {
 	struct kfd_ioctl_create_event_args args = {
@@ -495,6 +540,14 @@ int kfd_v2_image_take(int fd, struct kfd_v2_image *image)
 int kfd_v2_image_restore(const struct kfd *kfd,
 			 const struct kfd_v2_image *image)
 {
+	return kfd_v2_image_restore_with(kfd, image, NULL, 0);
+}
+
+int kfd_v2_image_restore_with(const struct kfd *kfd,
+			      const struct kfd_v2_image *image,
+			      const struct kfd_criu_v2_memory *memories,
+			      unsigned int num_memories)
+{
 	struct kfd_criu_v2_device devices[KFD_MAX_GPUS] = {};
 	struct kfd_criu_v2_args args = {
 		.op = KFD_CRIU_V2_RESTORE,
@@ -502,6 +555,8 @@ int kfd_v2_image_restore(const struct kfd *kfd,
 		.data_size = image->size,
 		.devices = (unsigned long)devices,
 		.num_devices = kfd->num_gpus,
+		.memories = (unsigned long)memories,
+		.num_memories = num_memories,
 	};
 	unsigned int i;
 

@@ -66,6 +66,12 @@ struct kfd_bo {
 
 int kfd_bo_create(struct kfd *kfd, unsigned int gpu, __u32 flags, __u64 size,
 		  struct kfd_bo *bo);
+/* A DMA-buf of a BO; and a BO that is the memory of one, not mapped to the process. */
+int kfd_bo_export(const struct kfd *kfd, __u64 handle, int *fd);
+int kfd_bo_import(struct kfd *kfd, unsigned int gpu, int fd, __u64 size,
+		  struct kfd_bo *bo);
+int kfd_bo_free(const struct kfd *kfd, unsigned int gpu,
+		const struct kfd_bo *bo);
 /* The id of a new signal event, or a negative errno. */
 int kfd_event_create(struct kfd *kfd);
 /* An SDMA queue without a packet. It has a place of its GPU to itself: only when it is
@@ -154,6 +160,11 @@ int kfd_v2_image_take(int fd, struct kfd_v2_image *image);
 /* On the same GPUs, through the render nodes that `kfd` has open. */
 int kfd_v2_image_restore(const struct kfd *kfd,
 			 const struct kfd_v2_image *image);
+/* With memory that is there already. */
+int kfd_v2_image_restore_with(const struct kfd *kfd,
+			      const struct kfd_v2_image *image,
+			      const struct kfd_criu_v2_memory *memories,
+			      unsigned int num_memories);
 
 /* Files that this process has open. */
 int count_files(void);

@@ -15,6 +15,9 @@
 
 #define CALL(size)	_IOC(_IOC_READ | _IOC_WRITE, AMDKFD_IOCTL_BASE, 0x22, size)
 #define UNKNOWN_TYPE	1000
+/* As every generation of hardware can have it. */
+#define APERTURE_BASE	0x100000000ULL
+#define APERTURE_SIZE	0x10000ULL
 
 static int call_sized(int fd, void *args, size_t size)
 {
@@ -223,15 +226,40 @@ static int comes_back(struct kfd *kfd, void *data)
 	return 0;
 }
 
+static int is_accepted(struct kfd *kfd, void *data)
+{
+	return -kfd_v2_image_restore(kfd, data);
+}
+
 TEST_F(v2, a_restored_process_is_checkpointed_as_the_first_one)
 {
 	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &self->image));
 	EXPECT_EQ(0, kfd_in_child(comes_back, &self->image));
 }
 
-static int is_accepted(struct kfd *kfd, void *data)
+TEST_F(v2, a_memory_policy_is_carried_over)
 {
-	return -kfd_v2_image_restore(kfd, data);
+	struct kfd_ioctl_set_memory_policy_args args = {
+		.gpu_id = self->kfd.gpus[0].id,
+		.default_policy = KFD_IOC_CACHE_POLICY_NONCOHERENT,
+		.alternate_policy = KFD_IOC_CACHE_POLICY_COHERENT,
+		.alternate_aperture_base = APERTURE_BASE,
+		.alternate_aperture_size = APERTURE_SIZE,
+	};
+	struct kfd_criu_record_device *device;
+
+	ASSERT_EQ(0, ioctl(self->kfd.fd, AMDKFD_IOC_SET_MEMORY_POLICY, &args));
+	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &self->image));
+	device = (void *)first_of(&self->image, KFD_CRIU_RECORD_DEVICE);
+	ASSERT_NE(NULL, device);
+	EXPECT_EQ(KFD_CRIU_DEVICE_ACQUIRED | KFD_CRIU_DEVICE_POLICY,
+		  device->flags);
+	EXPECT_EQ(KFD_IOC_CACHE_POLICY_NONCOHERENT, device->default_policy);
+	EXPECT_EQ(APERTURE_BASE, device->aperture_base);
+	EXPECT_EQ(APERTURE_SIZE, device->aperture_size);
+	EXPECT_EQ(0, kfd_in_child(comes_back, &self->image));
+	device->alternate_policy = 2;
+	EXPECT_EQ(EINVAL, kfd_in_child(is_accepted, &self->image));
 }
 
 TEST_F(v2, what_may_be_left_out_is_left_out)
@@ -266,7 +294,7 @@ TEST_F(v2, what_is_required_and_unknown_is_refused)
 		  kfd_in_child(is_refused_untouched, &self->image));
 }
 
-TEST_F_TIMEOUT(v2, every_length_but_the_right_one_is_refused, 120)
+TEST_F_TIMEOUT(v2, every_length_but_the_right_one_is_refused, 600)
 {
 	__u64 whole;
 

@@ -59,10 +59,8 @@ class SplatListener : public testing::EmptyTestEventListener {
 void install_environment() {
   environment() = new KfdEnvironment;  // GoogleTest deletes it
   testing::AddGlobalTestEnvironment(environment());
-  auto& listeners = testing::UnitTest::GetInstance()->listeners();
-  listeners.Append(new SplatListener);
-  // Behind the splat listener, so that a result is printed with the splats in it.
-  listeners.Append(listeners.Release(listeners.default_result_printer()));
+  // Ends are told in reverse order: the printer, which is there already, prints a result with the splats in it.
+  testing::UnitTest::GetInstance()->listeners().Append(new SplatListener);
 }
 
 const std::vector<Gpu>& test_gpus() { return environment()->gpus(); }

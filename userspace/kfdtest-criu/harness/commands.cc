@@ -241,6 +241,15 @@ AqlBytes aql_agent_dispatch() {
   return aql::to_slot(packet);
 }
 
+base::Status run_alone(const Gpu& gpu, SdmaCommands commands) {
+  constexpr std::uint32_t kDone = 1;
+  ASSIGN_OR_RETURN(RingQueue queue, RingQueue::create(gpu, QueueKind::kSdma));
+  ASSIGN_OR_RETURN(GpuMemory fence, GpuMemory::allocate(gpu, MemoryKind::kGtt, kPageSize));
+  fence.store32(0, 0);
+  TRY(queue.submit(commands.fence(fence.gpu_address(), kDone).dwords()));
+  return wait_for_word(fence, 0, kDone);
+}
+
 base::Status wait_for_word(const GpuMemory& memory, std::size_t offset, std::uint32_t value, Duration limit) {
   if (wait_until([&] { return memory.load32(offset) == value; }, limit)) return {};
   return base::Error(ETIME, "word at " + std::to_string(offset) + " is " + std::to_string(memory.load32(offset)) +

@@ -85,6 +85,9 @@ class SdmaCommands {
   std::vector<std::uint32_t> dwords_;
 };
 
+// In an SDMA queue of their own, which is gone afterwards.
+base::Status run_alone(const Gpu& gpu, SdmaCommands commands);
+
 // An amd_signal_t in GPU memory. A barrier waits for value 0; a completed packet takes 1 off it.
 class AqlSignal {
  public:

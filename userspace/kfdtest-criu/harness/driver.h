@@ -47,6 +47,9 @@ struct HwException {
   bool memory_lost = false;
 };
 
+// Where a compute queue's waves are saved: in memory that KFD allocated, or in an SVM range, as later runtimes have it.
+enum class SaveArea : std::uint8_t { kBo, kSvm };
+
 // Addresses are the GPU's.
 struct QueueSpec {
   QueueKind kind = QueueKind::kPm4;
@@ -60,6 +63,7 @@ struct QueueSpec {
   std::uint32_t percentage = 100;
   std::uint32_t priority = 7;
   std::uint32_t sdma_engine = 0;
+  SaveArea save_area = SaveArea::kBo;  // kSvm: by the ioctls only, and where there is SVM
 };
 
 // A queue of KFD; gone with its owner.

@@ -108,6 +108,18 @@ class KfdDriverQueue final : public DriverQueue {
     return buffers_.back().gpu_address();
   }
 
+  // Of anonymous pages of the program.
+  base::Result<std::uint64_t> make_svm_save_area(const Gpu& gpu) {
+    constexpr std::uint32_t kFlags =
+        KFD_IOCTL_SVM_FLAG_HOST_ACCESS | KFD_IOCTL_SVM_FLAG_COHERENT | kfd::abi::kSvmAlwaysMapped;
+    ASSIGN_OR_RETURN(svm_save_area_, base::Mapping::anonymous(save_area_size(gpu), "save area"));
+    const auto address = reinterpret_cast<std::uint64_t>(svm_save_area_.data());
+    const kfd_ioctl_svm_attribute attributes[] = {{KFD_IOCTL_SVM_ATTR_SET_FLAGS, kFlags},
+                                                  {KFD_IOCTL_SVM_ATTR_ACCESS, gpu.gpu_id}};
+    TRY(client_->svm_set(address, svm_save_area_.size(), attributes));
+    return address;
+  }
+
   base::Result<kfd::CreatedQueue> create(const kfd::QueueRequest& request) {
     ASSIGN_OR_RETURN(const kfd::CreatedQueue queue, client_->create_queue(request));
     id = queue.id;
@@ -118,6 +130,7 @@ class KfdDriverQueue final : public DriverQueue {
  private:
   const kfd::Client* client_;
   bool created_ = false;
+  base::Mapping svm_save_area_;
   std::vector<GpuMemory> buffers_;
 };
 
@@ -324,8 +337,9 @@ base::Result<std::unique_ptr<DriverQueue>> KfdDriver::create_queue(const Gpu& gp
   if (is_compute(spec.kind)) {
     TRY(queue->make_eop(gpu, &request));
     if (gpu.generation.saves_waves) {
-      ASSIGN_OR_RETURN(request.save_area,
-                       spec.error_reason != nullptr ? queue->make_save_area(gpu, spec) : shared_save_area(gpu));
+      ASSIGN_OR_RETURN(request.save_area, spec.save_area == SaveArea::kSvm ? queue->make_svm_save_area(gpu)
+                                          : spec.error_reason != nullptr   ? queue->make_save_area(gpu, spec)
+                                                                           : shared_save_area(gpu));
       request.save_area_size = static_cast<std::uint32_t>(gpu.cwsr_size);
       request.control_stack_size = static_cast<std::uint32_t>(gpu.ctl_stack_size);
     }

@@ -77,6 +77,7 @@ base::Result<RingQueue> RingQueue::create(const Gpu& gpu, QueueKind kind, Option
   spec.percentage = options.percentage;
   spec.priority = options.priority;
   spec.sdma_engine = options.sdma_engine;
+  spec.save_area = options.save_area;
   TRY(queue.KfdQueue::create(spec, options.error_event));
   return queue;
 }

@@ -67,6 +67,7 @@ class RingQueue : public KfdQueue {
     std::uint32_t percentage = kFullPercentage;
     std::uint32_t priority = 7;
     std::uint32_t sdma_engine = 0;  // of QueueKind::kSdmaByEngine
+    SaveArea save_area = SaveArea::kBo;
   };
   // Every kind but kAql.
   static base::Result<RingQueue> create(const Gpu& gpu, QueueKind kind) { return create(gpu, kind, Options{}); }

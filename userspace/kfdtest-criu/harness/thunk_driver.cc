@@ -155,6 +155,7 @@ base::Result<std::unique_ptr<DriverQueue>> ThunkDriver::create_queue(const Gpu& 
   if (spec.kind == QueueKind::kSdma) type = HSA_QUEUE_SDMA;
   if (spec.kind == QueueKind::kSdmaXgmi) type = HSA_QUEUE_SDMA_XGMI;
   if (spec.kind == QueueKind::kSdmaByEngine) return base::Error(ENOTSUP, "libhsakmt has no queues by engine");
+  if (spec.save_area == SaveArea::kSvm) return base::Error(ENOTSUP, "libhsakmt makes save areas itself");
   if (spec.kind == QueueKind::kAql) {
     type = HSA_QUEUE_COMPUTE_AQL;
     resource.QueueRptrValue = spec.read_pointer;

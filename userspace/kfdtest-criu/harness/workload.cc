@@ -4,6 +4,7 @@
 // Drives a workload through its stages; the table of workloads.
 #include "kfdtest-criu/harness/workload.h"
 
+#include <algorithm>
 #include <map>
 
 #include "kfdtest-criu/workloads/workloads.h"
@@ -15,8 +16,10 @@ using Maker = std::unique_ptr<Workload> (*)();
 
 const std::map<std::string, Maker, std::less<>>& makers() {
   static const std::map<std::string, Maker, std::less<>> table = {
-      {"aql_barrier", make_aql_barrier},   {"bo_pattern", make_bo_pattern},       {"event_pending", make_event_pending},
-      {"event_signal", make_event_signal}, {"queue_counter", make_queue_counter}, {"sdma_chain", make_sdma_chain},
+      {"aql_barrier", make_aql_barrier},   {"bo_gtt", make_bo_gtt},           {"bo_pattern", make_bo_pattern},
+      {"bo_userptr", make_bo_userptr},     {"bo_vram", make_bo_vram},         {"event_pending", make_event_pending},
+      {"event_signal", make_event_signal}, {"event_state", make_event_state}, {"queue_counter", make_queue_counter},
+      {"sdma_chain", make_sdma_chain},     {"svm_queue", make_svm_queue},     {"svm_range", make_svm_range},
   };
   return table;
 }
@@ -42,6 +45,14 @@ base::Status run(Workload& workload, const Gpu& gpu, Checkpointer& checkpointer)
 std::vector<std::string> workload_names() {
   std::vector<std::string> names;
   for (const auto& [name, maker] : makers()) names.push_back(name);
+  return names;
+}
+
+std::vector<std::string> workloads_of_this_machine() {
+  const auto gpus = gpus_in_sysfs();
+  const bool svm = gpus.ok() && std::ranges::all_of(*gpus, &Gpu::has_svm);
+  std::vector<std::string> names = workload_names();
+  std::erase_if(names, [&](const std::string& name) { return !svm && make_workload(name)->uses_svm(); });
   return names;
 }
 

@@ -27,6 +27,8 @@ class Workload {
   // After the last stage: everything that should have happened has, and nothing else.
   virtual base::Status verify() = 0;
 
+  // Registers SVM ranges, which KFD offers from gfx9 on; through the ioctls.
+  [[nodiscard]] virtual bool uses_svm() const { return false; }
   // Threads that wait between two stages; a process made by fork() would not have them.
   [[nodiscard]] virtual bool has_threads() const { return false; }
 
@@ -55,6 +57,8 @@ base::Status run(Workload& workload, const Gpu& gpu, Checkpointer& checkpointer)
 
 // The names of all workloads, sorted; and one by its name, null if there is none.
 [[nodiscard]] std::vector<std::string> workload_names();
+// Of them those for which the machine's GPUs have what they use.
+[[nodiscard]] std::vector<std::string> workloads_of_this_machine();
 [[nodiscard]] std::unique_ptr<Workload> make_workload(std::string_view name);
 
 }  // namespace kfdtest

@@ -34,7 +34,7 @@ class RestoreSlowTest : public RestoreTest {};
 TEST_P(RestoreSlowTest, goes_on_with_its_own_gpus) { EXPECT_OK(spawn_scenario(scenario(GpuOrder::kSame))); }
 
 std::vector<std::string> without_threads() {
-  std::vector<std::string> names = workload_names();
+  std::vector<std::string> names = workloads_of_this_machine();
   std::erase_if(names, [](const std::string& name) { return make_workload(name)->has_threads(); });
   return names;
 }

@@ -108,6 +108,7 @@ base::Status thunk_workloads() {
   for (const Gpu& gpu : session.gpus()) {
     for (const std::string& name : workload_names()) {
       const auto workload = make_workload(name);
+      if (workload->uses_svm()) continue;
       NoCheckpointer undisturbed;
       TRY(run(*workload, gpu, undisturbed));
     }

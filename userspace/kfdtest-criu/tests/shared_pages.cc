@@ -16,11 +16,7 @@ namespace {
 std::uint64_t address_of(std::span<const std::byte> pages) { return reinterpret_cast<std::uint64_t>(pages.data()); }
 
 base::Status copy(const Gpu& gpu, std::uint64_t destination, std::uint64_t source, std::size_t size) {
-  ASSIGN_OR_RETURN(RingQueue queue, RingQueue::create(gpu, QueueKind::kSdma));
-  ASSIGN_OR_RETURN(GpuMemory fence, GpuMemory::allocate(gpu, MemoryKind::kGtt, kPageSize));
-  fence.store32(0, 0);
-  TRY(queue.submit(SdmaCommands(gpu).copy(destination, source, size).fence(fence.gpu_address(), 1).dwords()));
-  return wait_for_word(fence, 0, 1);
+  return run_alone(gpu, SdmaCommands(gpu).copy(destination, source, size));
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ TEST_P(WorkloadTest, is_not_content_without_its_stages) {
 }
 
 std::string own_name(const testing::TestParamInfo<std::string>& workload) { return workload.param; }
-INSTANTIATE_TEST_SUITE_P(all, WorkloadTest, testing::ValuesIn(workload_names()), own_name);
+INSTANTIATE_TEST_SUITE_P(all, WorkloadTest, testing::ValuesIn(workloads_of_this_machine()), own_name);
 
 }  // namespace
 }  // namespace kfdtest

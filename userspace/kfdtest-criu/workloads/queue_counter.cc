@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // A PM4 queue that counts. Between two stages it stands at a WAIT_REG_MEM whose gate only the next stage opens, so its
-// read pointer, its pending packets and its counters must all survive.
+// read pointer, its pending packets and its counters must all survive. "svm_queue" is one whose save area is in SVM.
 #include <optional>
 
 #include "kfdtest-criu/harness/commands.h"
@@ -26,14 +26,17 @@ constexpr std::size_t slot(std::size_t base, unsigned stage) { return base + sta
 
 class QueueCounter : public Workload {
  public:
-  [[nodiscard]] std::string_view name() const override { return "queue_counter"; }
+  explicit QueueCounter(SaveArea save_area) : save_area_(save_area) {}
+  [[nodiscard]] std::string_view name() const override { return uses_svm() ? "svm_queue" : "queue_counter"; }
+  [[nodiscard]] bool uses_svm() const override { return save_area_ == SaveArea::kSvm; }
   [[nodiscard]] unsigned stages() const override { return kStages; }
 
   base::Status setup(const Gpu& gpu) override {
     ASSIGN_OR_RETURN(GpuMemory words, GpuMemory::allocate(gpu, MemoryKind::kGtt, kPageSize));
     words_.emplace(std::move(words));
     fill_words();
-    ASSIGN_OR_RETURN(RingQueue queue, RingQueue::create(gpu, QueueKind::kPm4, {.ring_size = kPageSize}));
+    ASSIGN_OR_RETURN(RingQueue queue,
+                     RingQueue::create(gpu, QueueKind::kPm4, {.ring_size = kPageSize, .save_area = save_area_}));
     queue_.emplace(std::move(queue));
     return {};
   }
@@ -74,12 +77,14 @@ class QueueCounter : public Workload {
     return wait_for_word(*words_, slot(kFences, stage), gate_value(stage), limit_);
   }
 
+  SaveArea save_area_;
   std::optional<GpuMemory> words_;
   std::optional<RingQueue> queue_;
 };
 
 }  // namespace
 
-std::unique_ptr<Workload> make_queue_counter() { return std::make_unique<QueueCounter>(); }
+std::unique_ptr<Workload> make_queue_counter() { return std::make_unique<QueueCounter>(SaveArea::kBo); }
+std::unique_ptr<Workload> make_svm_queue() { return std::make_unique<QueueCounter>(SaveArea::kSvm); }
 
 }  // namespace kfdtest

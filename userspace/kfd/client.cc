@@ -281,6 +281,14 @@ Status Client::enable_runtime() const {
   return call(abi::kRuntimeEnable, &args, "AMDKFD_IOC_RUNTIME_ENABLE");
 }
 
+Status Client::set_trap_handler(std::uint32_t gpu_id, std::uint64_t code, std::uint64_t memory) const {
+  kfd_ioctl_set_trap_handler_args args{};
+  args.gpu_id = gpu_id;
+  args.tba_addr = code;
+  args.tma_addr = memory;
+  return call(AMDKFD_IOC_SET_TRAP_HANDLER, &args, "AMDKFD_IOC_SET_TRAP_HANDLER");
+}
+
 Status Client::debug_trap(abi::DebugTrapArgs& args) const {
   return call(abi::kDebugTrap, &args, "AMDKFD_IOC_DBG_TRAP");
 }

@@ -133,6 +133,8 @@ class Client {
   base::Result<bool> xnack() const;
 
   base::Status enable_runtime() const;
+  // The program's own trap handler and its memory, behind the driver's where the driver has one.
+  base::Status set_trap_handler(std::uint32_t gpu_id, std::uint64_t code, std::uint64_t memory) const;
   base::Status debug_trap(abi::DebugTrapArgs& args) const;
 
  private:

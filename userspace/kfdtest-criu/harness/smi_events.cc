@@ -24,7 +24,12 @@ std::string prefix_of(SmiKind kind) {
 }  // namespace
 
 base::Result<SmiEvents> SmiEvents::open(const Gpu& gpu, std::initializer_list<SmiKind> kinds) {
-  ASSIGN_OR_RETURN(base::UniqueFd file, ioctls_of(gpu).client().smi_events(gpu.gpu_id));
+  return open(ioctls_of(gpu).client(), gpu.gpu_id, kinds);
+}
+
+base::Result<SmiEvents> SmiEvents::open(const kfd::Client& client, std::uint32_t gpu_id,
+                                        std::initializer_list<SmiKind> kinds) {
+  ASSIGN_OR_RETURN(base::UniqueFd file, client.smi_events(gpu_id));
   std::uint64_t mask = 0;
   for (const SmiKind kind : kinds) mask |= std::uint64_t{1} << (static_cast<unsigned>(kind) - 1);
   if (::write(file.get(), &mask, sizeof(mask)) != sizeof(mask)) return base::Error::from_errno(errno, "SMI event mask");

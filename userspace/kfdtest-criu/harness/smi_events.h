@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "kfd/client.h"
 #include "kfdtest-criu/env/deadline.h"
 #include "kfdtest-criu/env/gpu.h"
 
@@ -39,6 +40,9 @@ class SmiEvents {
  public:
   // Events from now on.
   static base::Result<SmiEvents> open(const Gpu& gpu, std::initializer_list<SmiKind> kinds);
+  // Of a process that has no session.
+  static base::Result<SmiEvents> open(const kfd::Client& client, std::uint32_t gpu_id,
+                                      std::initializer_list<SmiKind> kinds);
 
   // Waits for an event, for which `text` stands somewhere behind its number; returns its line.
   base::Result<std::string> wait_for(SmiKind kind, const std::string& text = "", Duration limit = kDeadline);

@@ -216,7 +216,7 @@ bool wait_for_all() {
 
 }  // namespace
 
-base::Status SuccessorCheckpointer::between_stages(const Workload& /*workload*/, unsigned /*next_stage*/) {
+base::Status SuccessorCheckpointer::hand_over() {
   kfd::RealKfd released;
   kfd::ExtensibleKfd extensible;
   kfd::Kfd& kfd = abi_ == CriuAbi::kReleased ? static_cast<kfd::Kfd&>(released) : extensible;

@@ -26,7 +26,9 @@ class SuccessorCheckpointer : public Checkpointer {
   SuccessorCheckpointer(const Session& session, GpuOrder order, CriuAbi abi)
       : session_(&session), order_(order), abi_(abi) {}
   // Returns in the successor; an error, in whichever process it happened.
-  base::Status between_stages(const Workload& workload, unsigned next_stage) override;
+  base::Status between_stages(const Workload& /*workload*/, unsigned /*next_stage*/) override { return hand_over(); }
+  // The same for a program that is no workload.
+  base::Status hand_over();
 
  private:
   const Session* session_;

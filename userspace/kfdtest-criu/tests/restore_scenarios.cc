@@ -28,12 +28,15 @@ std::string restore_scenario(std::string_view workload, GpuOrder order, CriuAbi 
          (abi == CriuAbi::kReleased ? "/released" : "/extensible");
 }
 
+base::Status run_restored(std::string_view workload, GpuOrder order, CriuAbi abi) {
+  return run_with_successors([&] { return run_in_chain(workload, order, abi); });
+}
+
 std::optional<base::Status> run_restore_scenario(std::string_view name) {
   for (const std::string& workload : workload_names())
     for (const GpuOrder order : kOrders)
       for (const CriuAbi abi : kAbis)
-        if (name == restore_scenario(workload, order, abi))
-          return run_with_successors([&] { return run_in_chain(workload, order, abi); });
+        if (name == restore_scenario(workload, order, abi)) return run_restored(workload, order, abi);
   return std::nullopt;
 }
 

@@ -27,6 +27,7 @@
 #include "kfdtest-criu/harness/step_queue.h"
 #include "kfdtest-criu/harness/workload.h"
 #include "kfdtest-criu/tests/debugger_scenarios.h"
+#include "kfdtest-criu/tests/defect_scenarios.h"
 #include "kfdtest-criu/tests/injection_scenarios.h"
 #include "kfdtest-criu/tests/restore_scenarios.h"
 #include "kfdtest-criu/tests/stage.h"
@@ -318,6 +319,7 @@ base::Status run_scenario(std::string_view name) {
   const auto found = std::ranges::find(kScenarios, name, &std::pair<std::string_view, Scenario>::first);
   if (found != std::end(kScenarios)) return found->second();
   if (auto restored = run_restore_scenario(name); restored.has_value()) return std::move(*restored);
+  if (auto held = run_defect_scenario(name); held.has_value()) return std::move(*held);
   return run_injection(name);
 }
 

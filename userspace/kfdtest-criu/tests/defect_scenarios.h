@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// Scenarios "defect/NAME": what holds with our kernel and not with Linux 6.12's own checkpoint/restore. NAME begins
+// with the number of the defect, h1 to h8, or with "hole". Some make that kernel panic.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "kfdtest-criu/env/gpu.h"
+
+namespace kfdtest {
+
+struct Defect {
+  std::string_view name;
+  // Whether these GPUs have what it is about.
+  bool (*applies)(const std::vector<Gpu>& gpus);
+  // OK if it holds.
+  base::Status (*check)();
+};
+
+// hole_scenarios.cc
+[[nodiscard]] std::span<const Defect> holes();
+
+// Names of those that apply to this machine.
+[[nodiscard]] std::vector<std::string> defect_names();
+[[nodiscard]] std::string defect_scenario(std::string_view name);
+// Nothing: the name is of no such scenario.
+std::optional<base::Status> run_defect_scenario(std::string_view name);
+
+}  // namespace kfdtest

@@ -6,7 +6,7 @@
 # which explains itself with -h; everything generated is under out/.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup kernel build demo test test-debug soak bench fuzz lint clean
+.PHONY: help setup kernel build demo test test-debug report soak bench fuzz lint clean
 # Targets are steps, not files; each script uses all processors by itself.
 .NOTPARALLEL:
 # Options for make itself are not for the builds that the scripts start.
@@ -17,6 +17,7 @@ help:
 	  'make demo     checkpoint and restore a GPU program in a virtual machine, and show it' \
 	  'make test     all tests; the last line counts them' \
 	  'make test-debug  all kselftests on a kernel that checks itself; hours' \
+	  'make report   what checkpoint and restore can do on the stock kernel and ours: out/report' \
 	  'make fuzz     search with each fuzzer for SECONDS=600, keeping what it learns in out/fuzz' \
 	  'make soak     what takes hours: reloads, resets, a kernel that checks itself' \
 	  'make bench    measure, judge by the limits, write out/bench.json' \
@@ -47,6 +48,9 @@ test: setup
 
 test-debug: setup
 	@scripts/test.sh debug
+
+report: build kernel
+	@scripts/report.sh
 
 soak: build kernel
 	@scripts/soak.sh

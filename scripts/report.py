@@ -1,0 +1,400 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 The amdkfd-criu authors
+"""What checkpoint and restore can do on the stock kernel and on ours, as text and as a page.
+
+usage: report.py next KERNEL [RUN.out...]   the filter of the tests that KERNEL has not been asked
+                                            yet, after these runs; nothing when there are none
+       report.py write DIR CHIP...          DIR/report.txt and DIR/report.html of DIR/runs
+
+A run is one virtual machine: runs/KERNEL-CHIP.N.out is what it printed (kfdtest, then what vm.sh
+says of its end), runs/KERNEL-CHIP.N.log its kernel's log. A test during which the kernel died
+is in one run only; the next run has the tests behind it. Cells:
+  pass         the test passed
+  FAIL         it failed, or a kernel warning came with it
+  kernel died  the guest's kernel did not survive it
+  -            not applicable: the chip does not have what the test is about
+  not run      the runs ended early
+`write` ends with status 1 when a cell of ours is neither "pass" nor "-", or when there is none.
+"""
+from __future__ import annotations
+
+import html
+import re
+import sys
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Iterable, NamedTuple
+
+import ktap
+
+STOCK, OURS = "stock", "criu"
+# The extensible ABI is ours only.
+FILTERS = {STOCK: ["*/Restore*Test.*_released", "*/DefectTest.*"], OURS: ["*/Restore*Test.*", "*/DefectTest.*"]}
+PASS, FAIL, DIED, NOT_APPLICABLE, NOT_RUN = "pass", "FAIL", "kernel died", "-", "not run"
+UNKNOWN = "unknown"
+RESTORE = re.compile(r"/Restore(?P<same>Slow)?Test\.\w+/(?P<workload>\w+)_(?P<abi>released|extensible)$")
+DEFECT = re.compile(r"/DefectTest\.holds/(?P<name>\w+)$")
+RUN_FILE = re.compile(r"^(?P<kernel>\w+)-(?P<chip>gfx\w+)\.(?P<number>\d+)\.out$")
+BEGUN = re.compile(r"^\[ RUN      \] (\S+)$")
+RAN = re.compile(r"^\[==========\] \d+ tests? from \d+ test suites? ran\.")
+GUEST_DIED = re.compile(r"^vm\.sh: error: the guest (died|did not)")
+TELLING = re.compile(r"BUG: |WARNING: |Oops|RIP: 0010:|Kernel panic|list_(add|del) corruption|refcount_t: ")
+NOTES, TELLING_LINES = 6, 3
+
+KINDS = {
+    "bo_vram": "BO in VRAM",
+    "bo_gtt": "BO in GTT",
+    "bo_userptr": "BO of user pages (userptr)",
+    "bo_pattern": "BOs of all kinds, SDMA packets pending",
+    "queue_counter": "PM4 queue, packets pending",
+    "svm_queue": "PM4 queue with its save area in SVM, packets pending",
+    "aql_barrier": "AQL queue, packets pending",
+    "sdma_chain": "SDMA queue, packets pending",
+    "event_state": "Events",
+    "event_pending": "Events that pending PM4, AQL and SDMA packets signal",
+    "svm_range": "SVM range",
+}
+DEFECTS = {
+    "h1": "RESTORE of compute queues looks for their save area too early, or for another size",
+    "h2": "RESTORE forgets the write pointer's BO, which a MES needs",
+    "h3": "Of several XCCs only the first one's MQD is saved",
+    "h4": "Queues of gfx12 are not saved at all",
+    "h5": "CHECKPOINT follows a NULL pointer when a GPU is not used",
+    "h6": "RESUME takes any process, and spoils its count of evictions",
+    "h7": "A failed RESTORE leaves user pages unprotected",
+    "h8": "CHECKPOINT walks SVM ranges that others change",
+    "hole": "",
+}
+
+
+class Result(NamedTuple):
+    verdict: str
+    notes: list[str]
+
+
+class Runs(NamedTuple):
+    """All runs of a kernel on a chip."""
+    results: dict[str, Result]
+    complete: bool
+    text: list[str]  # as printed
+    version: str
+
+
+# ---- reading ------------------------------------------------------------------
+
+def telling_lines(log: Iterable[str]) -> list[str]:
+    """The first ones, without the time; a line that comes again says nothing."""
+    found = [re.sub(r"^\[[\s\d.]+\] ", "", text) for text in log if TELLING.search(text)]
+    return list(dict.fromkeys(found))[:TELLING_LINES]
+
+
+def read_run(lines: list[str], log: list[str]) -> dict[str, Result]:
+    died = any(GUEST_DIED.match(text) for text in lines)
+    results: dict[str, Result] = {}
+    name = ""
+    for case in ktap.from_gtest(lines):
+        verdict, text, *reason = case.split("\t")
+        if verdict == "note":
+            if name:
+                results[name].notes.append(text)
+            continue
+        name = text
+        if verdict == "ok":
+            results[name] = Result(PASS, [])
+        elif verdict == "skip":
+            results[name] = Result(NOT_APPLICABLE, reason)
+        elif died and reason == ["did not end"]:
+            results[name] = Result(DIED, telling_lines(log))
+            name = ""  # its notes are what vm.sh shows of the end
+        else:
+            results[name] = Result(FAIL, [*filter(None, reason)])
+    return {name: Result(result.verdict, shorten(result.notes)) for name, result in results.items()}
+
+
+def shorten(notes: list[str]) -> list[str]:
+    """A test's own words: without the frame that GoogleTest puts around them."""
+    frame = re.compile(r"^\s*$|^/|^Failed$|^Value of: |^  Actual: |^Expected: |see its message above$|Failure$")
+    return [text for text in notes if not frame.search(text)][:NOTES]
+
+
+def is_complete(lines: list[str]) -> bool:
+    return any(RAN.match(text) for text in lines)
+
+
+def begun(lines: Iterable[str]) -> list[str]:
+    return [match[1] for match in map(BEGUN.match, lines) if match]
+
+
+def next_filter(kernel: str, runs: list[list[str]]) -> str:
+    if runs and (is_complete(runs[-1]) or not begun(runs[-1])):
+        return ""
+    done = [name for run in runs for name in begun(run)]
+    return ":".join(FILTERS[kernel]) + ("-" + ":".join(done) if done else "")
+
+
+def read_lines(path: Path) -> list[str]:
+    if not path.exists():
+        return []
+    return [text.rstrip("\r") for text in path.read_text(errors="replace").split("\n")]
+
+
+def version_in(log: Iterable[str]) -> str:
+    for text in log:
+        if match := re.search(r"Linux version (\S+)", text):
+            return match[1]
+    return UNKNOWN
+
+
+def read_folder(folder: Path) -> dict[tuple[str, str], Runs]:
+    files: dict[tuple[str, str], list[tuple[int, Path]]] = {}
+    for path in folder.iterdir():
+        if match := RUN_FILE.match(path.name):
+            files.setdefault((match["kernel"], match["chip"]), []).append((int(match["number"]), path))
+    all_runs = {}
+    for key, numbered in files.items():
+        results: dict[str, Result] = {}
+        text: list[str] = []
+        complete, version = False, UNKNOWN
+        for _, path in sorted(numbered):
+            lines, log = read_lines(path), read_lines(path.with_suffix(".log"))
+            results.update(read_run(lines, log))
+            complete = is_complete(lines)
+            version = version_in(log) if version == UNKNOWN else version
+            text += lines
+        all_runs[key] = Runs(results, complete, text, version)
+    return all_runs
+
+
+# ---- tables -------------------------------------------------------------------
+
+class Row(NamedTuple):
+    kernel: str
+    label: str
+    test: str  # its name in kfdtest
+
+
+class Group(NamedTuple):
+    title: str
+    note: str
+    rows: list[Row]
+
+
+class Table(NamedTuple):
+    title: str
+    groups: list[Group]
+
+
+def rows_of(released: str, extensible: str = "") -> list[Row]:
+    rows = [Row(STOCK, "stock", released), Row(OURS, "ours", released)]
+    return rows + ([Row(OURS, "ours, extensible ABI", extensible)] if extensible else [])
+
+
+def position(name: str, known: Iterable[str]) -> tuple[int, str]:
+    order = list(known)
+    return (order.index(name) if name in order else len(order), name)
+
+
+def restore_table(tests: set[str], same: bool) -> Table:
+    found: dict[str, dict[str, str]] = {}
+    for test in tests:
+        match = RESTORE.search(test)
+        if match and bool(match["same"]) == same:
+            found.setdefault(match["workload"], {})[match["abi"]] = test
+    groups = [Group(KINDS.get(name, name), name, rows_of(by_abi.get("released", ""), by_abi.get("extensible", "")))
+              for name, by_abi in sorted(found.items(), key=lambda item: position(item[0], KINDS))]
+    where = "on the GPUs they had" if same else "on other GPUs, whose ids differ"
+    return Table(f"Objects restored in a fresh process, {where}", groups)
+
+
+def defect_table(tests: set[str]) -> Table:
+    found = {match["name"]: test for test in tests if (match := DEFECT.search(test))}
+    def key(name: str) -> tuple[tuple[int, str], str]:
+        return position(name.split("_")[0], DEFECTS), name
+    groups = []
+    for name in sorted(found, key=key):
+        number, _, words = name.partition("_")
+        title = f"{number.upper() if number[1:].isdigit() else number}: {words.replace('_', ' ')}"
+        groups.append(Group(title, DEFECTS.get(number, ""), rows_of(found[name])))
+    return Table("Defects and holes of Linux 6.12's checkpoint/restore", groups)
+
+
+def tables(all_runs: dict[tuple[str, str], Runs]) -> list[Table]:
+    tests = {test for runs in all_runs.values() for test in runs.results}
+    return [restore_table(tests, True), restore_table(tests, False), defect_table(tests)]
+
+
+def cell(all_runs: dict[tuple[str, str], Runs], row: Row, chip: str) -> Result:
+    runs = all_runs.get((row.kernel, chip))
+    if not runs:
+        return Result(NOT_RUN, ["there is no run"])
+    if row.test in runs.results:
+        return runs.results[row.test]
+    return Result(NOT_APPLICABLE if runs.complete else NOT_RUN, [])
+
+
+def is_green(all_tables: list[Table], all_runs: dict[tuple[str, str], Runs], chips: list[str]) -> bool:
+    """Ours, that is; and a chip without a single test is not."""
+    for chip in chips:
+        verdicts = [cell(all_runs, row, chip).verdict for table in all_tables for group in table.groups
+                    for row in group.rows if row.kernel == OURS]
+        if PASS not in verdicts or any(verdict not in (PASS, NOT_APPLICABLE) for verdict in verdicts):
+            return False
+    return True
+
+
+def command(row: Row, chip: str) -> str:
+    return (f"scripts/vm.sh run --kernel {row.kernel} --gpu {chip},vram=256M --gpu {chip},vram=256M --timeout 300 -- "
+            f"scripts/guest/gpu-tests.sh $PWD/out/cmake/release/userspace 'kfdtest:{row.test}'")
+
+
+class Failure(NamedTuple):
+    row: Row
+    chip: str
+    result: Result
+
+
+def failures(all_tables: list[Table], all_runs: dict[tuple[str, str], Runs], chips: list[str]) -> list[Failure]:
+    found = [Failure(row, chip, cell(all_runs, row, chip)) for table in all_tables for group in table.groups
+             for row in group.rows for chip in chips]
+    return [each for each in found if each.result.verdict in (FAIL, DIED, NOT_RUN)]
+
+
+# ---- text ---------------------------------------------------------------------
+
+def text_table(table: Table, all_runs: dict[tuple[str, str], Runs], chips: list[str]) -> list[str]:
+    lines = [table.title, "=" * len(table.title), ""]
+    width = max([len(row.label) for group in table.groups for row in group.rows] + [0]) + 4
+    columns = [max(len(chip), len(DIED)) for chip in chips]
+    lines.append(" " * width + "  ".join(chip.ljust(size) for chip, size in zip(chips, columns)).rstrip())
+    for group in table.groups:
+        lines += ["", group.title + (f" ({group.note})" if group.note else "")]
+        for row in group.rows:
+            verdicts = [cell(all_runs, row, chip).verdict.ljust(size) for chip, size in zip(chips, columns)]
+            lines.append(("  " + row.label).ljust(width) + "  ".join(verdicts).rstrip())
+    return lines + [""]
+
+
+def head_lines(all_runs: dict[tuple[str, str], Runs], chips: list[str], now: str) -> list[str]:
+    versions = {kernel: sorted({runs.version for (name, _), runs in all_runs.items() if name == kernel} - {UNKNOWN})
+                for kernel in FILTERS}
+    return [f"Written {now}. Chips: {', '.join(chips)}.",
+            f"Kernels: stock is Linux {', '.join(versions[STOCK]) or UNKNOWN} with the virtual GPU; ours is "
+            f"Linux {', '.join(versions[OURS]) or UNKNOWN} with the virtual GPU and the series fixes and amdkfd-criu.",
+            "stock and ours are asked by the ABI that Linux 5.18 released, by the same program; the extensible ABI is "
+            "ours only.",
+            f'"{PASS}" passed; "{FAIL}" failed, or a kernel warning came with it; "{DIED}": the guest\'s kernel did '
+            f'not survive it; "{NOT_APPLICABLE}" not applicable: the chip does not have what the test is about.']
+
+
+def write_text(path: Path, all_tables: list[Table], all_runs: dict[tuple[str, str], Runs], chips: list[str],
+               now: str) -> None:
+    lines = ["Checkpoint and restore: the stock kernel and ours", "", *head_lines(all_runs, chips, now), ""]
+    for table in all_tables:
+        lines += text_table(table, all_runs, chips)
+    lines += ["What is not green", "=================", ""]
+    for each in failures(all_tables, all_runs, chips):
+        lines.append(f"{each.row.kernel} {each.chip} {each.row.test}: {each.result.verdict}")
+        lines += [f"    {note}" for note in each.result.notes]
+    lines += ["", "One cell again, for example:", "  " + command(Row(STOCK, "", "TEST"), "CHIP")]
+    path.write_text("\n".join(lines) + "\n")
+
+
+# ---- page ---------------------------------------------------------------------
+
+STYLE = """
+:root { color-scheme: light dark; --pass: #d5efd8; --bad: #f7d0cd; --none: #ececec; --line: #bbb; }
+@media (prefers-color-scheme: dark) {
+  :root { --pass: #1d4a27; --bad: #6b201b; --none: #2e2e2e; --line: #555; }
+}
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 110rem; padding: 0 1rem; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; margin: 1rem 0 2rem; }
+caption { text-align: left; font-weight: bold; font-size: 1.2em; padding: .5em 0; }
+th, td { border: 1px solid var(--line); padding: .2em .6em; text-align: left; vertical-align: top; }
+td { white-space: nowrap; }
+tbody th[scope=rowgroup] { max-width: 34em; font-weight: normal; }
+.pass { background: var(--pass); } .bad { background: var(--bad); font-weight: bold; } .none { background: var(--none); }
+small { display: block; opacity: .8; } pre { overflow-x: auto; white-space: pre-wrap; } a { color: inherit; }
+"""
+CLASSES = {PASS: "pass", NOT_APPLICABLE: "none"}
+ABBREVIATED = {NOT_APPLICABLE: '<span aria-label="not applicable">n/a</span>'}
+
+
+def log_id(kernel: str, chip: str) -> str:
+    return f"log-{kernel}-{chip}"
+
+
+def page_cell(result: Result, row: Row, chip: str) -> str:
+    shown = ABBREVIATED.get(result.verdict, html.escape(result.verdict))
+    if result.verdict != NOT_APPLICABLE:
+        shown = f'<a href="#{log_id(row.kernel, chip)}">{shown}</a>'
+    return f'<td class="{CLASSES.get(result.verdict, "bad")}">{shown}</td>'
+
+
+def page_table(table: Table, all_runs: dict[tuple[str, str], Runs], chips: list[str]) -> list[str]:
+    lines = ['<div class="wide"><table>', f"<caption>{html.escape(table.title)}</caption>",
+             '<thead><tr><th scope="col">what</th><th scope="col">kernel</th>'
+             + "".join(f'<th scope="col">{html.escape(chip)}</th>' for chip in chips) + "</tr></thead>"]
+    for group in table.groups:
+        lines.append("<tbody>")
+        for number, row in enumerate(group.rows):
+            head = (f'<th scope="rowgroup" rowspan="{len(group.rows)}">{html.escape(group.title)}'
+                    + (f"<small>{html.escape(group.note)}</small>" if group.note else "") + "</th>" if number == 0 else "")
+            cells = "".join(page_cell(cell(all_runs, row, chip), row, chip) for chip in chips)
+            lines.append(f'<tr>{head}<th scope="row">{html.escape(row.label)}</th>{cells}</tr>')
+        lines.append("</tbody>")
+    return lines + ["</table></div>"]
+
+
+def page_failure(each: Failure) -> str:
+    notes = html.escape("\n".join(each.result.notes) or "(nothing was said)")
+    return (f"<details><summary>{html.escape(each.row.kernel)} {html.escape(each.chip)} "
+            f"<code>{html.escape(each.row.test)}</code>: <b>{html.escape(each.result.verdict)}</b></summary>"
+            f"<pre>{notes}</pre><pre>{html.escape(command(each.row, each.chip))}</pre></details>")
+
+
+def page_log(kernel: str, chip: str, runs: Runs) -> str:
+    return (f'<details id="{log_id(kernel, chip)}"><summary>{html.escape(kernel)} {html.escape(chip)}, Linux '
+            f'{html.escape(runs.version)}</summary><pre>{html.escape(chr(10).join(runs.text))}</pre></details>')
+
+
+def write_page(path: Path, all_tables: list[Table], all_runs: dict[tuple[str, str], Runs], chips: list[str],
+               now: str) -> None:
+    title = "Checkpoint and restore: the stock kernel and ours"
+    lines = ["<!DOCTYPE html>", '<html lang="en"><head><meta charset="utf-8">',
+             '<meta name="viewport" content="width=device-width, initial-scale=1">',
+             f"<title>{title}</title><style>{STYLE}</style></head><body><main><h1>{title}</h1>"]
+    lines += [f"<p>{html.escape(text)}</p>" for text in head_lines(all_runs, chips, now)]
+    for table in all_tables:
+        lines += page_table(table, all_runs, chips)
+    lines += ["<h2>What is not green</h2>", *map(page_failure, failures(all_tables, all_runs, chips))]
+    lines += ["<h2>One cell again</h2><p>All of it: <code>make report</code>, some chips: "
+              "<code>scripts/report.sh CHIP...</code>. One test, its name being in the log:</p>",
+              f"<pre>{html.escape(command(Row('KERNEL', '', 'TEST'), 'CHIP'))}</pre>", "<h2>Logs</h2>"]
+    lines += [page_log(kernel, chip, runs) for (kernel, chip), runs in sorted(all_runs.items()) if chip in chips]
+    path.write_text("\n".join([*lines, "</main></body></html>"]) + "\n")
+
+
+def write(folder: Path, chips: list[str]) -> int:
+    all_runs = read_folder(folder / "runs")
+    all_tables = tables(all_runs)
+    now = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+    write_text(folder / "report.txt", all_tables, all_runs, chips, now)
+    write_page(folder / "report.html", all_tables, all_runs, chips, now)
+    return 0 if is_green(all_tables, all_runs, chips) else 1
+
+
+def main(arguments: list[str]) -> int:
+    match arguments:
+        case ["next", ("stock" | "criu") as kernel, *files]:
+            print(next_filter(kernel, [read_lines(Path(file)) for file in files]))
+            return 0
+        case ["write", folder, chip, *chips]:
+            return write(Path(folder), [chip, *chips])
+    print(__doc__)
+    return 0 if arguments in (["-h"], ["--help"]) else 64
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

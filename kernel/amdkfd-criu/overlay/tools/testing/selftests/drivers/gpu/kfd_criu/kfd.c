@@ -60,8 +60,17 @@ static bool read_node(unsigned int node, struct kfd_gpu *gpu)
 	snprintf(path, sizeof(path), NODES "/%u/properties", node);
 	gpu->render_minor = read_number(path, "drm_render_minor");
 	gpu->gfx_version = read_number(path, "gfx_target_version");
+	gpu->node = node;
 	gpu->drm = -1;
 	return gpu->id;
+}
+
+unsigned long long kfd_gpu_property(const struct kfd_gpu *gpu, const char *name)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), NODES "/%u/properties", gpu->node);
+	return read_number(path, name);
 }
 
 static int open_render_node(struct kfd_gpu *gpu)
@@ -170,7 +179,8 @@ int kfd_bo_create(struct kfd *kfd, unsigned int gpu, __u32 flags, __u64 size,
 	bo->va = args.va_addr;
 	bo->size = size;
 	r = map_to_gpu(kfd, gpu, bo->handle);
-	if (r || !(flags & KFD_IOC_ALLOC_MEM_FLAGS_GTT))
+	if (r || !(flags & (KFD_IOC_ALLOC_MEM_FLAGS_GTT |
+			    KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC)))
 		return r;
 	bo->cpu = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED,
 		       kfd->gpus[gpu].drm, args.mmap_offset);
@@ -244,8 +254,8 @@ int kfd_event_create(struct kfd *kfd)
 /* Before gfx9 the kernel tells where the process's doorbells are, and the id says
  * which of them it is.
  */
-static int map_doorbell(const struct kfd *kfd, struct kfd_queue *queue,
-			__u64 offset)
+int kfd_queue_map_doorbell(const struct kfd *kfd, struct kfd_queue *queue,
+			   __u64 offset)
 {
 	const bool small = kfd->gpus[queue->gpu].gfx_version < GFX9;
 	const size_t size = small ? KFD_PAGE : 2 * KFD_PAGE;
@@ -256,6 +266,7 @@ static int map_doorbell(const struct kfd *kfd, struct kfd_queue *queue,
 	if (page == MAP_FAILED)
 		return -errno;
 	queue->doorbell = page + at;
+	queue->doorbell_offset = offset;
 	return 0;
 }
 
@@ -284,7 +295,7 @@ int kfd_queue_create(struct kfd *kfd, unsigned int gpu, struct kfd_queue *queue)
 	if (r)
 		return r;
 	queue->id = args.queue_id;
-	return map_doorbell(kfd, queue, args.doorbell_offset);
+	return kfd_queue_map_doorbell(kfd, queue, args.doorbell_offset);
 }
 
 int kfd_queue_destroy(const struct kfd *kfd, const struct kfd_queue *queue)

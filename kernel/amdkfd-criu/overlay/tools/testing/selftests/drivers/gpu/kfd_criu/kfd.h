@@ -20,9 +20,11 @@
 #define KFD_V1_PROCESS	8
 #define KFD_V1_DEVICE	8
 #define KFD_V1_BO	272
+#define KFD_V1_QUEUE	120	/* and its MQDs and control stacks */
 #define KFD_V1_EVENT	64
 
 struct kfd_gpu {
+	unsigned int node;	/* of topology */
 	__u32 id;
 	__u32 render_minor;
 	__u32 gfx_version;	/* decimal, 90006 is gfx906 */
@@ -44,7 +46,13 @@ int kfd_acquire_vm(struct kfd *kfd, unsigned int gpu);
 int kfd_acquire_vms(struct kfd *kfd);
 void kfd_close(struct kfd *kfd);
 
-/* A BO of a GPU, mapped to it and, if it can be, into the process. */
+/* A property of the GPU's node of topology; 0 if it has none of that name. */
+unsigned long long kfd_gpu_property(const struct kfd_gpu *gpu,
+				    const char *name);
+
+/* A BO of a GPU, mapped to it and into the process; VRAM into the latter only if it is
+ * public.
+ */
 struct kfd_bo {
 	__u64 handle;
 	__u64 va;
@@ -83,11 +91,15 @@ struct kfd_queue {
 	struct kfd_bo ring;
 	struct kfd_bo memory;	/* write pointer, read pointer, fence */
 	void *doorbell;
+	__u64 doorbell_offset;	/* of mmap() on /dev/kfd */
 	__u64 written;		/* bytes, since it was made */
 };
 
 int kfd_queue_create(struct kfd *kfd, unsigned int gpu,
 		     struct kfd_queue *queue);
+/* Maps its doorbell, of which AMDKFD_IOC_CREATE_QUEUE said that it is at an offset. */
+int kfd_queue_map_doorbell(const struct kfd *kfd, struct kfd_queue *queue,
+			   __u64 offset);
 int kfd_queue_destroy(const struct kfd *kfd, const struct kfd_queue *queue);
 /* Gives it a fence to write, and waits ten seconds for it. */
 bool kfd_queue_runs(const struct kfd *kfd, struct kfd_queue *queue);

@@ -1,0 +1,589 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Copyright (c) 2026 The amdkfd-criu authors
+ *
+ * Packets are those that every generation from gfx9 on understands; see amdgpu,
+ * soc15d.h and vega10_sdma_pkt_open.h.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include "program.h"
+
+#define GFX9			90000
+#define EVENT_PAGE_SIZE		(KFD_SIGNAL_EVENT_LIMIT * 8)
+#define WAIT_LIMIT_MS		10000
+/* So long nothing happens behind a closed gate. */
+#define GATE_HOLDS_MS		50
+/* mmap offsets of /dev/kfd (amdkfd, KFD_MMAP_GPU_ID()). */
+#define GPU_ID_SHIFT		46
+#define GPU_ID_MASK		(0xffffULL << GPU_ID_SHIFT)
+
+/* The words that the CPU and the queues share. */
+enum {
+	GATE,
+	SDMA_DONE,
+	SDMA_BEHIND,
+	PM4_DONE,
+	PM4_BEHIND,
+};
+
+/* What the CPU writes over a word of a packet that was done: it is not done again. */
+#define SEEN			100
+#define PATTERN(i)		(0x5eed0000U + (i))
+/* The pattern's words; those before it are written by packets. */
+#define PATTERN_FIRST		16
+#define PATTERN_END		64
+
+#define SDMA_FENCE		5
+#define SDMA_TRAP		6
+#define SDMA_POLL_EQUAL		(8 | 3U << 28 | 1U << 31)
+#define PM4(opcode, dwords)	(3U << 30 | ((dwords) - 2) << 16 | \
+				 (opcode) << 8 | 1 << 1)
+#define PM4_WRITE_DATA		PM4(0x37, 5)
+#define PM4_TO_MEMORY		(5 << 8 | 1 << 20)
+#define PM4_WAIT_REG_MEM	PM4(0x3c, 7)
+#define PM4_MEMORY_EQUAL	(3 | 1 << 4)
+
+static int call(const struct kfd *kfd, unsigned long request, void *args)
+{
+	return ioctl(kfd->fd, request, args) ? -errno : 0;
+}
+
+static __u32 low(__u64 value)
+{
+	return value;
+}
+
+static __u32 high(__u64 value)
+{
+	return value >> 32;
+}
+
+/* Pointers and doorbells of SDMA queues count bytes, those of others dwords. */
+static void submit(struct kfd_queue *queue, unsigned int unit,
+		   const __u32 *packet, unsigned int dwords)
+{
+	__u32 *ring = queue->ring.cpu;
+	unsigned int i;
+
+	for (i = 0; i < dwords; i++) {
+		ring[queue->written % queue->ring.size / sizeof(*ring)] =
+			packet[i];
+		queue->written += sizeof(*ring);
+	}
+	__atomic_store_n((__u64 *)queue->memory.cpu, queue->written / unit,
+			 __ATOMIC_RELEASE);
+	__atomic_store_n((__u64 *)queue->doorbell, queue->written / unit,
+			 __ATOMIC_RELEASE);
+}
+
+#define SUBMIT_SDMA(program, ...) do { \
+	const __u32 packet[] = { __VA_ARGS__ }; \
+	submit(&(program)->sdma, 1, packet, sizeof(packet) / sizeof(*packet)); \
+} while (0)
+
+#define SUBMIT_PM4(program, ...) do { \
+	const __u32 packet[] = { __VA_ARGS__ }; \
+	submit(&(program)->compute, sizeof(*packet), packet, \
+	       sizeof(packet) / sizeof(*packet)); \
+} while (0)
+
+static void sdma_write(struct program *program, __u64 va, __u32 value)
+{
+	SUBMIT_SDMA(program, SDMA_FENCE, low(va), high(va), value);
+}
+
+static void sdma_wait(struct program *program, __u64 va, __u32 value)
+{
+	SUBMIT_SDMA(program, SDMA_POLL_EQUAL, low(va), high(va), value, ~0U,
+		    0x0fff0004);
+}
+
+static void pm4_write(struct program *program, __u64 va, __u32 value)
+{
+	SUBMIT_PM4(program, PM4_WRITE_DATA, PM4_TO_MEMORY, low(va), high(va),
+		   value);
+}
+
+static void pm4_wait(struct program *program, __u64 va, __u32 value)
+{
+	SUBMIT_PM4(program, PM4_WAIT_REG_MEM, PM4_MEMORY_EQUAL, low(va),
+		   high(va), value, ~0U, 4);
+}
+
+static __u64 word_va(const struct program *program, unsigned int word)
+{
+	return program->numbers.words + word * sizeof(__u32);
+}
+
+static __u32 read_word(const __u32 *word)
+{
+	return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+}
+
+static void write_word(__u32 *word, __u32 value)
+{
+	__atomic_store_n(word, value, __ATOMIC_RELEASE);
+}
+
+static bool becomes(const __u32 *word, __u32 value)
+{
+	int i;
+
+	for (i = 0; i < WAIT_LIMIT_MS * 10 && read_word(word) != value; i++)
+		usleep(100);
+	return read_word(word) == value;
+}
+
+static int map_host_memory(struct program *program)
+{
+	void *at = mmap((void *)HOST_MEMORY, HOST_BYTES, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+
+	if (at == MAP_FAILED)
+		return -errno;
+	program->user = (__u32 *)USER_PAGE;
+	program->svm = (__u32 *)SVM_PAGE;
+	return 0;
+}
+
+static int make_user_bo(struct kfd *kfd, struct program *program)
+{
+	struct kfd_ioctl_alloc_memory_of_gpu_args args = {
+		.va_addr = kfd->next_va,
+		.size = KFD_PAGE,
+		.mmap_offset = USER_PAGE,
+		.gpu_id = kfd->gpus[0].id,
+		.flags = KFD_BO_USERPTR,
+	};
+	struct kfd_ioctl_map_memory_to_gpu_args map = {
+		.device_ids_array_ptr = (unsigned long)&args.gpu_id,
+		.n_devices = 1,
+	};
+	int r = call(kfd, AMDKFD_IOC_ALLOC_MEMORY_OF_GPU, &args);
+
+	if (r)
+		return r;
+	kfd->next_va += 2 * KFD_PAGE;
+	program->numbers.user = args.va_addr;
+	map.handle = args.handle;
+	return call(kfd, AMDKFD_IOC_MAP_MEMORY_TO_GPU, &map);
+}
+
+static int make_svm_range(const struct kfd *kfd)
+{
+	const size_t size = sizeof(struct kfd_ioctl_svm_args) +
+			    sizeof(struct kfd_ioctl_svm_attribute);
+	struct kfd_ioctl_svm_args *args = calloc(1, size);
+	int r;
+
+	if (!args)
+		return -ENOMEM;
+	args->start_addr = SVM_PAGE;
+	args->size = KFD_PAGE;
+	args->op = KFD_IOCTL_SVM_OP_SET_ATTR;
+	args->nattr = 1;
+	args->attrs[0].type = KFD_IOCTL_SVM_ATTR_ACCESS;
+	args->attrs[0].value = kfd->gpus[0].id;
+	r = call(kfd, AMDKFD_IOC_SVM +
+		      ((size - sizeof(*args)) << _IOC_SIZESHIFT), args);
+	free(args);
+	return r;
+}
+
+static int make_memory(struct kfd *kfd, struct program *program)
+{
+	struct kfd_bo words, vram;
+	unsigned int i;
+	int r;
+
+	r = map_host_memory(program);
+	r = r ? r : kfd_bo_create(kfd, 0, KFD_BO_GTT, KFD_PAGE, &words);
+	r = r ? r : kfd_bo_create(kfd, 0, KFD_BO_VRAM |
+					  KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC,
+				  KFD_PAGE, &vram);
+	r = r ? r : make_user_bo(kfd, program);
+	r = r ? r : make_svm_range(kfd);
+	if (r)
+		return r;
+	program->words = words.cpu;
+	program->vram = vram.cpu;
+	program->numbers.words = words.va;
+	program->numbers.vram = vram.va;
+	for (i = PATTERN_FIRST; i < PATTERN_END; i++) {
+		program->vram[i] = PATTERN(i);
+		program->user[i] = PATTERN(i);
+		program->svm[i] = PATTERN(i);
+	}
+	return 0;
+}
+
+static int make_event(const struct kfd *kfd, __u64 page, bool auto_reset,
+		      __u64 *id)
+{
+	struct kfd_ioctl_create_event_args args = {
+		.event_page_offset = page,
+		.event_type = KFD_IOC_EVENT_SIGNAL,
+		.auto_reset = auto_reset,
+	};
+	int r = call(kfd, AMDKFD_IOC_CREATE_EVENT, &args);
+
+	*id = args.event_id;
+	return r;
+}
+
+static int make_events(struct kfd *kfd, struct program *program)
+{
+	struct recording_numbers *numbers = &program->numbers;
+	struct kfd_ioctl_set_event_args set;
+	struct kfd_bo page;
+	int r;
+
+	r = kfd_bo_create(kfd, 0, KFD_BO_GTT, EVENT_PAGE_SIZE, &page);
+	/* The process has one page, which comes with its first event. */
+	r = r ? r : make_event(kfd, page.handle, false, &numbers->set_event);
+	r = r ? r : make_event(kfd, 0, true, &numbers->waiting_event);
+	if (r)
+		return r;
+	numbers->event_page = page.va;
+	set.event_id = numbers->set_event;
+	return call(kfd, AMDKFD_IOC_SET_EVENT, &set);
+}
+
+static __u64 align(__u64 value, __u64 to)
+{
+	return (value + to - 1) / to * to;
+}
+
+/* Of all XCCs, with what a debugger is told of waves (amdkfd, kfd_queue.c). */
+static __u64 save_area_size(const struct kfd_gpu *gpu)
+{
+	const __u64 xccs = kfd_gpu_property(gpu, "num_xcc") ?: 1;
+	const __u64 cus = kfd_gpu_property(gpu, "simd_count") /
+			  kfd_gpu_property(gpu, "simd_per_cu") / xccs;
+	const __u64 engines = kfd_gpu_property(gpu, "array_count") / xccs /
+			      kfd_gpu_property(gpu, "simd_arrays_per_engine");
+	__u64 waves = cus * 32;
+
+	if (gpu->gfx_version < 100000)
+		waves = cus * 40 < engines * 512 ? cus * 40 : engines * 512;
+	return align((kfd_gpu_property(gpu, "cwsr_size") +
+		      align(waves * 32, 64)) * xccs, KFD_PAGE);
+}
+
+static int make_compute_queue(struct kfd *kfd, struct kfd_queue *queue)
+{
+	const struct kfd_gpu *gpu = &kfd->gpus[0];
+	struct kfd_ioctl_create_queue_args args = {
+		.ring_size = KFD_PAGE,
+		.gpu_id = gpu->id,
+		.queue_type = KFD_IOC_QUEUE_TYPE_COMPUTE,
+		.queue_percentage = KFD_MAX_QUEUE_PERCENTAGE,
+		.queue_priority = KFD_MAX_QUEUE_PRIORITY / 2,
+		.eop_buffer_size = KFD_PAGE,
+		.ctx_save_restore_size = kfd_gpu_property(gpu, "cwsr_size"),
+		.ctl_stack_size = kfd_gpu_property(gpu, "ctl_stack_size"),
+	};
+	struct kfd_bo eop, area;
+	int r;
+
+	r = kfd_bo_create(kfd, 0, KFD_BO_GTT, KFD_PAGE, &queue->ring);
+	r = r ? r : kfd_bo_create(kfd, 0, KFD_BO_GTT, KFD_PAGE, &queue->memory);
+	r = r ? r : kfd_bo_create(kfd, 0, KFD_BO_GTT, KFD_PAGE, &eop);
+	r = r ? r : kfd_bo_create(kfd, 0, KFD_BO_GTT, save_area_size(gpu), &area);
+	if (r)
+		return r;
+	args.ring_base_address = queue->ring.va;
+	args.write_pointer_address = queue->memory.va;
+	args.read_pointer_address = queue->memory.va + sizeof(__u64);
+	args.eop_buffer_address = eop.va;
+	args.ctx_save_restore_address = area.va;
+	r = call(kfd, AMDKFD_IOC_CREATE_QUEUE, &args);
+	if (r)
+		return r;
+	queue->id = args.queue_id;
+	return kfd_queue_map_doorbell(kfd, queue, args.doorbell_offset);
+}
+
+int program_start(struct kfd *kfd, struct program *program)
+{
+	struct recording_numbers *numbers = &program->numbers;
+	struct kfd_queue *sdma = &program->sdma, *compute = &program->compute;
+	int r;
+
+	memset(program, 0, sizeof(*program));
+	numbers->gfx_version = kfd->gpus[0].gfx_version;
+	if (numbers->gfx_version < GFX9)
+		return -EOPNOTSUPP;
+	r = make_memory(kfd, program);
+	r = r ? r : make_events(kfd, program);
+	r = r ? r : kfd_queue_create(kfd, 0, sdma);
+	r = r ? r : make_compute_queue(kfd, compute);
+	numbers->sdma_ring = sdma->ring.va;
+	numbers->sdma_memory = sdma->memory.va;
+	numbers->sdma_id = sdma->id;
+	numbers->sdma_doorbell = sdma->doorbell_offset;
+	numbers->compute_ring = compute->ring.va;
+	numbers->compute_memory = compute->memory.va;
+	numbers->compute_id = compute->id;
+	numbers->compute_doorbell = compute->doorbell_offset;
+	return r;
+}
+
+int program_wait_at_gate(struct program *program)
+{
+	__u32 *words = program->words;
+
+	write_word(&words[GATE], 0);
+	write_word(&words[SDMA_BEHIND], 0);
+	write_word(&words[PM4_BEHIND], 0);
+	sdma_write(program, word_va(program, SDMA_DONE), 1);
+	pm4_write(program, word_va(program, PM4_DONE), 1);
+	if (!becomes(&words[SDMA_DONE], 1) || !becomes(&words[PM4_DONE], 1))
+		return -ETIME;
+	write_word(&words[SDMA_DONE], SEEN);
+	write_word(&words[PM4_DONE], SEEN);
+	sdma_wait(program, word_va(program, GATE), 1);
+	sdma_write(program, word_va(program, SDMA_BEHIND), 1);
+	pm4_wait(program, word_va(program, GATE), 1);
+	pm4_write(program, word_va(program, PM4_BEHIND), 1);
+	return 0;
+}
+
+static bool has_contents(const struct kfd_criu_bo_bucket *bo)
+{
+	return bo->alloc_flags & (KFD_IOC_ALLOC_MEM_FLAGS_GTT |
+				  KFD_IOC_ALLOC_MEM_FLAGS_VRAM);
+}
+
+static int copy_contents(const struct kfd *kfd, struct recording *recording)
+{
+	const struct kfd_image *image = &recording->image;
+	unsigned int i;
+
+	if (image->args.num_bos > RECORDING_BOS)
+		return -E2BIG;
+	for (i = 0; i < image->args.num_bos; i++) {
+		const struct kfd_criu_bo_bucket *bo = &image->bos[i];
+		void *bytes;
+
+		if (!has_contents(bo))
+			continue;
+		bytes = mmap(NULL, bo->size, PROT_READ, MAP_SHARED,
+			     kfd->gpus[0].drm, bo->offset);
+		recording->contents[i] = malloc(bo->size);
+		if (bytes == MAP_FAILED || !recording->contents[i])
+			return -ENOMEM;
+		memcpy(recording->contents[i], bytes, bo->size);
+		munmap(bytes, bo->size);
+	}
+	return 0;
+}
+
+int program_take(const struct kfd *kfd, const struct program *program,
+		 struct recording *recording)
+{
+	int r;
+
+	memset(recording, 0, sizeof(*recording));
+	recording->numbers = program->numbers;
+	recording->numbers.sdma_written = program->sdma.written;
+	recording->numbers.compute_written = program->compute.written;
+	r = kfd_image_take(kfd->fd, &recording->image);
+	kfd_image_close_files(&recording->image);
+	if (r)
+		return r;
+	r = copy_contents(kfd, recording);
+	if (r)
+		return r;
+	recording->host = malloc(HOST_BYTES);
+	if (!recording->host)
+		return -ENOMEM;
+	memcpy(recording->host, (void *)HOST_MEMORY, HOST_BYTES);
+	return 0;
+}
+
+/* Where the process finds what it had at an address of the GPU. */
+static void found(struct program *program, __u64 va, void *cpu)
+{
+	const struct recording_numbers *numbers = &program->numbers;
+
+	if (va == numbers->words)
+		program->words = cpu;
+	else if (va == numbers->vram)
+		program->vram = cpu;
+	else if (va == numbers->sdma_ring)
+		program->sdma.ring.cpu = cpu;
+	else if (va == numbers->sdma_memory)
+		program->sdma.memory.cpu = cpu;
+	else if (va == numbers->compute_ring)
+		program->compute.ring.cpu = cpu;
+	else if (va == numbers->compute_memory)
+		program->compute.memory.cpu = cpu;
+}
+
+static int write_contents(const struct kfd *kfd,
+			  const struct recording *recording,
+			  struct program *program)
+{
+	const struct kfd_image *image = &recording->image;
+	unsigned int i;
+
+	for (i = 0; i < image->args.num_bos; i++) {
+		const struct kfd_criu_bo_bucket *bo = &image->bos[i];
+		void *bytes;
+
+		if (!has_contents(bo))
+			continue;
+		bytes = mmap(NULL, bo->size, PROT_READ | PROT_WRITE, MAP_SHARED,
+			     kfd->gpus[0].drm, bo->restored_offset);
+		if (bytes == MAP_FAILED)
+			return -errno;
+		memcpy(bytes, recording->contents[i], bo->size);
+		found(program, bo->addr, bytes);
+	}
+	return 0;
+}
+
+static int find_queue(const struct kfd *kfd, struct kfd_queue *queue,
+		      __u64 offset)
+{
+	const __u64 id = kfd->gpus[0].id;
+
+	queue->gpu = 0;
+	queue->ring.size = KFD_PAGE;
+	queue->memory.size = KFD_PAGE;
+	return kfd_queue_map_doorbell(kfd, queue, (offset & ~GPU_ID_MASK) |
+						  id << GPU_ID_SHIFT);
+}
+
+static int find_queues(const struct kfd *kfd, struct program *program)
+{
+	const struct recording_numbers *numbers = &program->numbers;
+	int r;
+
+	program->sdma.id = numbers->sdma_id;
+	program->sdma.ring.va = numbers->sdma_ring;
+	program->sdma.memory.va = numbers->sdma_memory;
+	program->sdma.written = numbers->sdma_written;
+	program->compute.id = numbers->compute_id;
+	program->compute.ring.va = numbers->compute_ring;
+	program->compute.memory.va = numbers->compute_memory;
+	program->compute.written = numbers->compute_written;
+	r = find_queue(kfd, &program->sdma, numbers->sdma_doorbell);
+	return r ? r : find_queue(kfd, &program->compute,
+				  numbers->compute_doorbell);
+}
+
+int program_restore(struct kfd *kfd, struct recording *recording,
+		    struct program *program)
+{
+	int r;
+
+	memset(program, 0, sizeof(*program));
+	program->numbers = recording->numbers;
+	/* It has one GPU, which this one takes the place of. */
+	recording->image.devices[0].actual_gpu_id = kfd->gpus[0].id;
+	r = map_host_memory(program);
+	r = r ? r : kfd_image_restore(kfd, &recording->image);
+	kfd_image_close_files(&recording->image);
+	if (r)
+		return r;
+	memcpy((void *)HOST_MEMORY, recording->host, HOST_BYTES);
+	r = write_contents(kfd, recording, program);
+	r = r ? r : find_queues(kfd, program);
+	return r ? r : kfd_criu_resume(kfd->fd, getpid());
+}
+
+static bool is_pattern(const __u32 *page)
+{
+	unsigned int i;
+
+	for (i = PATTERN_FIRST; i < PATTERN_END; i++)
+		if (page[i] != PATTERN(i))
+			return false;
+	return true;
+}
+
+static const char *queues_go_on(struct program *program)
+{
+	__u32 *words = program->words;
+
+	usleep(GATE_HOLDS_MS * 1000);
+	if (read_word(&words[SDMA_BEHIND]))
+		return "the SDMA queue ran through a closed gate";
+	if (read_word(&words[PM4_BEHIND]))
+		return "the PM4 queue ran through a closed gate";
+	write_word(&words[GATE], 1);
+	if (!becomes(&words[SDMA_BEHIND], 1))
+		return "the SDMA queue stands before the gate";
+	if (!becomes(&words[PM4_BEHIND], 1))
+		return "the PM4 queue stands before the gate";
+	if (read_word(&words[SDMA_DONE]) != SEEN ||
+	    read_word(&words[PM4_DONE]) != SEEN)
+		return "a queue began again";
+	return NULL;
+}
+
+static const char *memory_is_reached(struct program *program)
+{
+	if (!is_pattern(program->vram) || !is_pattern(program->user) ||
+	    !is_pattern(program->svm))
+		return "memory changed";
+	pm4_write(program, program->numbers.vram, SEEN);
+	pm4_write(program, program->numbers.user, SEEN + 1);
+	pm4_write(program, SVM_PAGE, SEEN + 2);
+	if (!becomes(program->vram, SEEN))
+		return "the PM4 queue does not reach VRAM";
+	if (!becomes(program->user, SEEN + 1))
+		return "the PM4 queue does not reach the BO of user memory";
+	if (!becomes(program->svm, SEEN + 2))
+		return "the PM4 queue does not reach the SVM range";
+	return NULL;
+}
+
+/* KFD_IOC_WAIT_RESULT_*, or a negative errno. */
+static int wait_for(const struct kfd *kfd, __u64 event, __u32 limit_ms)
+{
+	struct kfd_event_data data = { .event_id = event };
+	struct kfd_ioctl_wait_events_args args = {
+		.events_ptr = (unsigned long)&data,
+		.num_events = 1,
+		.timeout = limit_ms,
+	};
+	int r = call(kfd, AMDKFD_IOC_WAIT_EVENTS, &args);
+
+	return r ? r : (int)args.wait_result;
+}
+
+static const char *events_go_on(const struct kfd *kfd, struct program *program)
+{
+	const __u32 id = program->numbers.waiting_event;
+
+	if (wait_for(kfd, program->numbers.set_event, 0) !=
+	    KFD_IOC_WAIT_RESULT_COMPLETE)
+		return "the event that was set is not";
+	if (wait_for(kfd, id, 0) != KFD_IOC_WAIT_RESULT_TIMEOUT)
+		return "the event that was not set is";
+	sdma_write(program, program->numbers.event_page + id * sizeof(__u64),
+		   id);
+	SUBMIT_SDMA(program, SDMA_TRAP, id);
+	if (wait_for(kfd, id, WAIT_LIMIT_MS) != KFD_IOC_WAIT_RESULT_COMPLETE)
+		return "the SDMA queue does not signal the event";
+	return NULL;
+}
+
+const char *program_goes_on(const struct kfd *kfd, struct program *program)
+{
+	const char *wrong = queues_go_on(program);
+
+	wrong = wrong ?: memory_is_reached(program);
+	wrong = wrong ?: events_go_on(kfd, program);
+	if (!wrong && !kfd_queue_runs(kfd, &program->sdma))
+		wrong = "the SDMA queue ends";
+	return wrong;
+}

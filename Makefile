@@ -56,7 +56,7 @@ soak: build kernel
 	@scripts/soak.sh
 
 bench: build kernel
-	@scripts/bench.sh
+	@status=0; for part in bench bench-criu; do scripts/$$part.sh || status=1; done; exit $$status
 
 fuzz: setup
 	@scripts/fuzz.sh --keep --seconds $(or $(SECONDS),600)

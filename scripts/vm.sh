@@ -11,6 +11,8 @@
 #                      slot=N, the PCI slot (default 0x10 and up)
 #   --mem SIZE         guest memory, default 2G
 #   --smp N            guest CPUs, default 2
+#   --icount           one guest CPU without KVM, whose clock counts instructions, 4 ns each:
+#                      what else this machine does hardly changes the guest's times
 #   --timeout SECONDS  for all of it, default 120
 #   --share DIR        writable in the guest, at the same path; repeat for more.
 #                      Everything else a guest writes is gone with it
@@ -45,12 +47,14 @@ readonly TAIL_LINES=30 VASICD_READY_S=15 DRAIN_S=10 STOP_S=5 KVM_PROBE_S=3
 readonly FIRST_SLOT=0x10 LAST_SLOT=0x1f MAX_SOCKET_DIR=80
 # What QEMU and the host's own page cache need beside the guest's memory.
 readonly SPARE_MIB=256 DEFAULT_VRAM_MIB=1024
+# Nanoseconds of an instruction with --icount, as a power of two.
+readonly ICOUNT_SHIFT=2
 # Taint bits that only a fault sets: machine check, bad page, oops, warn, lockup.
 readonly TAINT_FAULTS=$((1 << 4 | 1 << 5 | 1 << 7 | 1 << 9 | 1 << 14))
 readonly SPLAT='WARNING:|BUG:|Oops|KASAN|UBSAN|KCSAN|general protection fault|possible (circular|recursive) locking|inconsistent lock state|suspicious RCU usage|INFO: task .* blocked|rcu: INFO: rcu_\S+ (self-)?detected|unreferenced object'
 
 # What was asked for.
-kernel=stock mem_mib=2048 smp=2 limit_s=120 name='' trace=0 driver=1 lossy=0 bzimage='' modules=''
+kernel=stock mem_mib=2048 smp=2 limit_s=120 name='' trace=0 driver=1 lossy=0 icount=0 bzimage='' modules=''
 declare -a gpus=() slots=() shares=() env=() params=() argv=()
 vram_mib=0
 # What is running.
@@ -133,6 +137,7 @@ parse_options() {
 		--trace) trace=1 && shift && continue ;;
 		--no-driver) driver=0 && shift && continue ;;
 		--lossy) lossy=1 && shift && continue ;;
+		--icount) icount=1 && shift && continue ;;
 		--kernel | --gpu | --mem | --smp | --timeout | --share | --env | --param | --name | --bzimage | --modules)
 			[[ $# -gt 1 && $2 != -- ]] || usage_error "$1 needs a value" ;;
 		*) usage_error "unknown option '$1'" ;;
@@ -218,6 +223,10 @@ kvm_boots() {
 # The answer is kept for as long as the host is up.
 choose_accel() {
 	local cache boot_id seen=''
+	if ((icount)); then
+		accel=tcg smp=1
+		return
+	fi
 	if [[ -n ${VM_ACCEL-} ]]; then
 		[[ $VM_ACCEL == kvm || $VM_ACCEL == tcg ]] || usage_error "VM_ACCEL: '$VM_ACCEL' is neither kvm nor tcg"
 		accel=$VM_ACCEL
@@ -325,7 +334,9 @@ qemu_options() {
 	qemu=(-no-user-config -nodefaults -display none -no-reboot -smp "$smp"
 		-cpu "max,vendor=AuthenticAMD,family=23" -m "${mem_mib}M"
 		-kernel "$bzimage" -serial "file:$log_dir/serial.log")
-	if [[ $accel == kvm ]]; then
+	if ((icount)); then
+		qemu+=(-accel "tcg,thread=single" -icount "shift=$ICOUNT_SHIFT,sleep=on")
+	elif [[ $accel == kvm ]]; then
 		qemu+=(-accel kvm)
 	else
 		qemu+=(-accel "tcg,thread=multi")

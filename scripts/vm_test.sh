@@ -94,6 +94,17 @@ case_the_guest_is_ready_for_criu() {
 	expect_status 0
 }
 
+case_a_clock_of_instructions_gives_the_same_times_again() {
+	vm --icount -- bash -c 'printf "%s " "$(nproc)"; for round in 1 2; do
+		begin=${EPOCHREALTIME/./}
+		for ((i = 0; i < 100000; i++)); do :; done
+		printf "%d " "$((${EPOCHREALTIME/./} - begin))"
+	done'
+	expect_status 0 &&
+		awk '{ exit !($1 == 1 && $2 < 1.1 * $3 && $3 < 1.1 * $2) }' "$work/out" ||
+		fail "processors and times: $(<"$work/out")"
+}
+
 case_a_missing_command_is_127() {
 	vm -- /no/such/command
 	expect_status 127

@@ -59,7 +59,7 @@ static int read_event(struct kfd_criu_event *ce,
 int kfd_criu_v1_checkpoint_events(struct kfd_process *p, u8 __user *priv,
 				  u64 *offset, u64 size)
 {
-	struct kfd_criu_event_priv_data record;
+	struct kfd_criu_event_priv_data *records;
 	struct kfd_criu_event *events;
 	u32 i, n;
 	int r;
@@ -67,16 +67,22 @@ int kfd_criu_v1_checkpoint_events(struct kfd_process *p, u8 __user *priv,
 	r = kfd_criu_event_save(p, &events, &n);
 	if (r)
 		return r;
-	if (*offset > size || (size - *offset) / sizeof(record) < n)
+	/* Copied as one: records are small, and there may be thousands. */
+	records = kvmalloc_array(max(n, 1u), sizeof(*records),
+				 GFP_KERNEL_ACCOUNT);
+	if (!records)
+		r = -ENOMEM;
+	else if (*offset > size || (size - *offset) / sizeof(*records) < n)
 		r = -EINVAL;
-	for (i = 0; !r && i < n; i++) {
-		write_event(&record, &events[i]);
-		if (i == 0 && p->signal_page)
-			record.user_handle = p->signal_handle;
-		if (copy_to_user(priv + *offset, &record, sizeof(record)))
-			r = -EFAULT;
-		*offset += sizeof(record);
-	}
+	for (i = 0; !r && i < n; i++)
+		write_event(&records[i], &events[i]);
+	if (!r && n && p->signal_page)
+		records[0].user_handle = p->signal_handle;
+	if (!r && copy_to_user(priv + *offset, records, n * sizeof(*records)))
+		r = -EFAULT;
+	if (!r)
+		*offset += n * sizeof(*records);
+	kvfree(records);
 	kvfree(events);
 	return r;
 }

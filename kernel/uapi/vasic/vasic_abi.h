@@ -320,9 +320,9 @@ enum vasic_opcode {
 	 * arg[4]: bus address of BAR2, arg[5]: log2 of the entries of a page
 	 * table, 9 but for chips of one page directory level (vm_levels is 1),
 	 * where the driver chooses it; arg[6]: 4 KiB pages of a GPU virtual
-	 * address space, 0: as many as vm_address_bits allow. A page directory entry of VASIC_PTE_GFX7
-	 * holds a GPU (MC) address, of the others an offset in VRAM, and so does
-	 * every page table entry.
+	 * address space, 0: as many as vm_address_bits allow. A page directory
+	 * entry of VASIC_PTE_GFX7 holds a GPU (MC) address, of the others an
+	 * offset in VRAM, and so does every page table entry.
 	 */
 	VASIC_CMD_MC_SETUP = 2,
 	/* arg[0]: bus address of the IH ring, arg[1]: size in bytes (power of

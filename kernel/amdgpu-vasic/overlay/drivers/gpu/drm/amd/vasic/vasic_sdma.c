@@ -189,8 +189,8 @@ static int vasic_sdma_sw_init(void *handle)
 	for (i = 0; !r && i < adev->sdma.num_instances; i++) {
 		ring = &adev->sdma.instance[i].ring;
 		ring->use_doorbell = true;
-		ring->doorbell_index = vasic_ring_doorbell(adev,
-			adev->doorbell_index.sdma_engine[i]);
+		ring->doorbell_index =
+			vasic_ring_doorbell(adev, adev->doorbell_index.sdma_engine[i]);
 		/* all rings switch VMIDs by the same registers */
 		ring->vm_hub = AMDGPU_GFXHUB(0);
 		snprintf(ring->name, sizeof(ring->name), "sdma%d", i);

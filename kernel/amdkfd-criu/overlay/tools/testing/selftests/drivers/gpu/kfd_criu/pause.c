@@ -26,7 +26,8 @@ static void pause_until_killed(struct kfd *kfd, pid_t program, int *told)
 {
 	if (ptrace(PTRACE_SEIZE, program, 0, 0))
 		_exit(1);
-	*told = kfd_criu_op(kfd->fd, KFD_CRIU_OP_PROCESS_INFO) ?: 1;
+	__atomic_store_n(told, kfd_criu_op(kfd->fd, KFD_CRIU_OP_PROCESS_INFO) ?: 1,
+			 __ATOMIC_RELEASE);
 	for (;;)
 		sleep(1000);
 }
@@ -49,8 +50,11 @@ FIXTURE_SETUP(pause)
 	ASSERT_LE(0, self->tracer);
 	if (!self->tracer)
 		pause_until_killed(&self->kfd, program, self->told);
-	for (i = 0; i < LIMIT_MS && !*(volatile int *)self->told; i++)
+	for (i = 0; i < LIMIT_MS; i++) {
+		if (__atomic_load_n(self->told, __ATOMIC_ACQUIRE))
+			break;
 		usleep(1000);
+	}
 	ASSERT_EQ(1, *self->told);
 }
 

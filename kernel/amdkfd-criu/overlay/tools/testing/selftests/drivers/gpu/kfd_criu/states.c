@@ -212,8 +212,7 @@ TEST_F(states, a_restore_that_fails_leaves_nothing)
 
 static int dies_before_resume(struct kfd *kfd, void *data)
 {
-	struct kfd_image *image = data;
-	return kfd_image_restore(kfd, image);
+	return kfd_image_restore(kfd, data);
 }
 
 TEST_F(states, a_restored_process_may_die_before_it_is_resumed)
@@ -247,6 +246,7 @@ TEST_F(states, a_gpu_is_bound_to_its_own_file)
 static int calls_two_gpus_the_same(struct kfd *kfd, void *data)
 {
 	struct kfd_image *image = data;
+
 	image->devices[1].user_gpu_id = image->devices[0].user_gpu_id;
 	return kfd_image_restore(kfd, image) == -EINVAL ? 0 : 1;
 }

@@ -72,7 +72,7 @@ u32 kfd_criu_svm_count(struct kfd_process *p)
 /**
  * kfd_criu_svm_save - describe all SVM ranges of a process
  * @p: the process
- * @ranges: gets an array, for kvfree()
+ * @ranges: gets an array, for kvfree(); NULL on failure
  * @n: how many there were; nothing is saved if there are now more or less
  *
  * Return: 0; -EAGAIN if the number is another one now; -ENOMEM.
@@ -84,6 +84,7 @@ int kfd_criu_svm_save(struct kfd_process *p, struct kfd_criu_svm **ranges,
 	struct svm_range *prange;
 	int r = 0;
 
+	*ranges = NULL;
 	array = kvcalloc(max(n, 1u), sizeof(*array), GFP_KERNEL_ACCOUNT);
 	if (!array)
 		return -ENOMEM;

@@ -6,7 +6,7 @@
 # which explains itself with -h; everything generated is under out/.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup kernel build demo test test-debug report soak bench fuzz lint clean
+.PHONY: help setup kernel build demo test test-debug report coverage soak bench fuzz lint clean
 # Targets are steps, not files; each script uses all processors by itself.
 .NOTPARALLEL:
 # Options for make itself are not for the builds that the scripts start.
@@ -18,6 +18,7 @@ help:
 	  'make test     all tests; the last line counts them' \
 	  'make test-debug  all kselftests on a kernel that checks itself; hours' \
 	  'make report   what checkpoint and restore can do on the stock kernel and ours: out/report' \
+	  'make coverage  how much of the code for checkpoint and restore in the kernel its tests run' \
 	  'make fuzz     search with each fuzzer for SECONDS=600, keeping what it learns in out/fuzz' \
 	  'make soak     what takes hours: reloads, resets, a kernel that checks itself' \
 	  'make bench    measure, judge by the limits, write out/bench.json' \
@@ -51,6 +52,10 @@ test-debug: setup
 
 report: build kernel
 	@scripts/report.sh
+
+# It builds a kernel of its own.
+coverage: setup
+	@scripts/coverage.sh
 
 soak: build kernel
 	@scripts/soak.sh

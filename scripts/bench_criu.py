@@ -22,6 +22,7 @@ by less than NOISE_OF_QUEUES in all is not beyond it.
 from __future__ import annotations
 
 import json
+import math
 import statistics
 import sys
 from pathlib import Path
@@ -48,13 +49,15 @@ def median(runs: list[dict], kind: str, operation: str, figure: str) -> float | 
 
 
 def median_ratio(ours: list[dict], stock: list[dict], kind: str, operation: str) -> float | None:
+    """None if one of the kernels failed; infinite if no pair tells: a cost below 0 is noise alone."""
     ratios = []
     for mine, theirs in zip(ours, stock, strict=True):
         pair = [median([run], kind, operation, "us_each") for run in (mine, theirs)]
-        if None in pair or min(pair) <= 0:
+        if None in pair:
             return None
-        ratios.append(pair[0] / pair[1])
-    return statistics.median(ratios) if ratios else None
+        if min(pair) > 0:
+            ratios.append(pair[0] / pair[1])
+    return statistics.median(ratios) if ratios else math.inf
 
 
 def compare(runs: dict[str, list[dict]]) -> list[dict]:

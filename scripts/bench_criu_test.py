@@ -46,6 +46,10 @@ class CompareTest(unittest.TestCase):
             problems(stock, [run(900, growth=9, kind="sdma_queue")]), {"ratio over 1.1", "growth over 1.5"}
         )
 
+    def test_pairs_that_are_noise_tell_nothing(self):
+        self.assertEqual(problems([run(-1), run(10)], [run(50), run(10)]), set())
+        self.assertEqual(problems([run(-1)], [run(10)]), {"ratio over 1.1"})
+
     def test_the_extensible_abi_has_to_be_linear_only(self):
         measured = runs([run(10)], [run(10)]) | {bench_criu.EXTENSIBLE: [run(20)]}
         self.assertFalse(any(row["beyond"] for row in bench_criu.compare(measured)))

@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The amdkfd-criu authors
 #
-# usage: kernel.sh COMMAND [VARIANT...] [--debug] [--upto SERIES/PATCH]
+# usage: kernel.sh COMMAND [VARIANT...] [--debug | --coverage] [--upto SERIES/PATCH]
+#
+#        kernel.sh check [VARIANT]
+#        kernel.sh deb [--config-only | --objects]
 #
 # Makes the guest's kernels. VARIANT is a line of kernel/variants (stock, criu);
 # without one, all of them.
@@ -13,8 +16,16 @@
 #   selftests headers, then the kselftests of the series in selftests/ and as a
 #             tarball for machines with GPUs: kfd-criu-selftests.tar.gz
 #   all       build and headers
+#   check     compile what the series bring and touch with W=1 and with sparse: no
+#             complaint in a file of theirs, nor on a line that a hook adds (criu)
+#   deb       Debian packages of criu for machines with GPUs, in VARIANT-deb/: the
+#             distribution's configuration and our options, no virtual GPU; hours.
+#             --config-only: just the configuration; --objects: that, and compile
+#             what the series bring and touch
 #   clean     remove what was made for these variants (without one: the base too)
 #   --debug   the variant with the section [debug] (VARIANT-debug)
+#   --coverage  the variant with the section [coverage] (VARIANT-coverage): the
+#             driver files that amdkfd-criu brings count what runs of them
 #   --upto    only the patches up to this one (VARIANT-upto); options may be lost
 #
 # Everything is under out/kernel ($OUT_DIR/kernel): pristine/, then for each
@@ -28,10 +39,12 @@ ROOT=$(repo_root)
 readonly ROOT
 readonly PROGRESS_PERIOD_S=10
 readonly SHOWN_ERRORS=20
+# Of those, the one that no machine with GPUs wants; and the rest of the release's name there.
+readonly VIRTUAL_GPU_SERIES=amdgpu-vasic DEB_VARIANT=criu DEB_SUFFIX=-amdkfd-criu
 readonly SELFTESTS=drivers/gpu/kfd_criu SELFTESTS_TARBALL=kfd-criu-selftests.tar.gz
 
 # Set by main from the command line.
-COMMAND='' DEBUG='' UPTO='' VARIANTS=()
+COMMAND='' FLAVOR='' UPTO='' DEB_STEP='' VARIANTS=()
 # Set by main: out/kernel, and the base inside it.
 OUT='' PRISTINE=''
 # Set by use_variant: the name, its folder, its source tree.
@@ -57,7 +70,7 @@ variant_series() {
 
 use_variant() {
 	VARIANT=$1
-	DIR=$OUT/$VARIANT${DEBUG:+-debug}${UPTO:+-upto}
+	DIR=$OUT/$VARIANT${FLAVOR:+-$FLAVOR}${UPTO:+-upto}
 	SRC=$DIR/src
 	mkdir -p "$DIR"
 }
@@ -131,12 +144,14 @@ verify_pristine() {
 # ---- source trees ----
 
 # A finished build of another variant of the same base is the best start: its
-# objects stay valid where neither sources nor options differ.
+# objects stay valid where neither sources nor options differ. First the same
+# variant's. The flavours left out differ everywhere, or need few objects.
 seed_of() {
 	local other
-	for other in "$OUT"/*/build.stamp; do
+	for other in "$OUT/$VARIANT/build.stamp" "$OUT"/*/build.stamp; do
 		other=$(dirname "$other")
-		if [[ $other != "$DIR" && -d $other/src && $other != *-debug* ]] && [[ -z $DEBUG ]] &&
+		if [[ $other != "$DIR" && -d $other/src && $other != *-@(debug|coverage)* ]] &&
+			[[ $FLAVOR != @(debug|check|deb) ]] &&
 			cmp -s "$other/base.stamp" "$PRISTINE.stamp"; then
 			printf '%s\n' "$other/src"
 			return
@@ -191,12 +206,31 @@ fragment() {
 
 variant_fragment() {
 	local sections
-	sections="base amdgpu criu vm ksft $(variant_series)"
-	if [[ -n $DEBUG ]]; then
-		sections+=' debug'
+	sections="base amdgpu criu vm ksft $(variant_series) $FLAVOR"
+	if [[ $FLAVOR == deb ]]; then
+		sections="amdgpu criu ksft $(driver_series) deb"
 	fi
 	# shellcheck disable=SC2086  # a list of words
 	fragment $sections
+}
+
+# The series of the variant that are for every machine.
+driver_series() {
+	local series
+	read -ra series <<<"$(variant_series)"
+	printf '%s ' "${series[@]/#$VIRTUAL_GPU_SERIES/}"
+}
+
+# deb_fragment THEIRS: the fragment, but what the distribution has as a module stays one.
+deb_fragment() {
+	local name value had
+	while IFS='=' read -r name value; do
+		had=$(sed -n "s/^$name=//p" "$1")
+		if [[ $had == m && $value == y ]]; then
+			value=m
+		fi
+		printf '%s=%s\n' "$name" "$value"
+	done
 }
 
 # Prints the options of the fragment that .config does not have.
@@ -212,12 +246,24 @@ lost_options() {
 	done
 }
 
+# configure_like_distribution WANTED: leaves there what must survive.
+configure_like_distribution() {
+	local theirs
+	theirs=$(pin config)
+	[[ -f $theirs ]] || die "-$EXIT_INFRA" "$theirs is missing: run scripts/setup.sh"
+	xzcat "$theirs" >"$DIR/config.theirs"
+	variant_fragment | deb_fragment "$DIR/config.theirs" >"$1"
+	cat "$DIR/config.theirs" "$1" >"$SRC/.config"
+	kernel_make -s olddefconfig >"$DIR/config.log" 2>&1
+}
+
 # What a configuration depends on: the options, the compiler, and the Kconfig
 # files that the series touch (paths stand one a line in series.py's manifest).
 config_state() {
 	local path
 	{
 		printf '%s\n' "$(variant_fragment)" "$(gcc -dumpfullversion)"
+		[[ $FLAVOR != deb ]] || cat "$(pin config)"
 		sed -n 's/^"\(.*Kconfig[^"]*\)",\{0,1\}$/\1/p' "$SRC/.series-manifest" |
 			while read -r path; do
 				cat "$SRC/$path" 2>/dev/null || true
@@ -233,12 +279,15 @@ make_config() {
 		return
 	fi
 	rm -f "$DIR/config.stamp"
-	variant_fragment >"$wanted"
-	# Everything off, like tinyconfig, but also what would come up "default y"
-	# behind an option that is asked for: what is on has a reason.
 	cp -p "$SRC/.config" "$DIR/config.old" 2>/dev/null || rm -f "$DIR/config.old"
-	kernel_make -s KCONFIG_ALLCONFIG="$wanted" allnoconfig >"$DIR/config.log" 2>&1 ||
-		die "configuration failed: $(tail -n 3 "$DIR/config.log") ($DIR/config.log)"
+	if [[ $FLAVOR == deb ]]; then
+		configure_like_distribution "$wanted"
+	else
+		# Everything off, like tinyconfig, but also what would come up "default y"
+		# behind an option that is asked for: what is on has a reason.
+		variant_fragment >"$wanted"
+		kernel_make -s KCONFIG_ALLCONFIG="$wanted" allnoconfig >"$DIR/config.log" 2>&1
+	fi || die "configuration failed: $(tail -n 3 "$DIR/config.log") ($DIR/config.log)"
 	lost=$(lost_options "$SRC/.config" <"$wanted")
 	if [[ -n $lost && -z $UPTO ]]; then
 		die "options of Kconfig.snippets that did not survive (missing dependency or" \
@@ -284,10 +333,10 @@ show_build_errors() {
 		head -n "$SHOWN_ERRORS" >&2 || tail -n "$SHOWN_ERRORS" "$DIR/build.log" >&2
 }
 
-# Files that the series bring whole: there a warning is our mistake.
+# overlay_files SERIES...: what they bring whole: there a warning is our mistake.
 overlay_files() {
 	local name
-	for name in $(variant_series); do
+	for name; do
 		sed -n 's/^\([^# ][^ ]*\).*/\1/p' "$ROOT/kernel/$name"/patches/*/files 2>/dev/null || true
 	done
 }
@@ -295,10 +344,12 @@ overlay_files() {
 # A warning fails the build, and goes on to do so: its source is compiled anew.
 check_warnings() {
 	local warnings file
+	local -a series
+	read -ra series <<<"$(variant_series)"
 	# amdgpu's Makefile names its neighbours' files amdgpu/../vasic/...
 	warnings=$(grep -E '^[^ :]+(:[0-9]+)*: warning: ' "$DIR/build.log" |
 		sed -E ':again; s|[^/ :.]+/\.\./||; t again' |
-		grep -F -f <(overlay_files | sed -n 's/\.[chS]$/./p' | sort -u) || true)
+		grep -F -f <(overlay_files "${series[@]}" | sed -n 's/\.[chS]$/./p' | sort -u) || true)
 	if [[ -z $warnings ]]; then
 		return
 	fi
@@ -325,16 +376,34 @@ install_products() {
 	kernel_make -s kernelrelease >"$DIR/release"
 }
 
+# Options of make that let the subject of the coverage count. amdgpu's Makefile
+# builds amdkfd's objects by this path, and kbuild asks for a variable of that name.
+coverage_switches() {
+	local file
+	[[ $FLAVOR == coverage ]] || return 0
+	coverage_files | while read -r file; do
+		file=${file##*/}
+		printf 'GCOV_PROFILE_../amdkfd/%s.o=y\n' "${file%.c}"
+	done
+}
+
+# The code under test, without its tests.
+coverage_files() {
+	overlay_files amdkfd-criu | grep -E '^drivers/.*\.c$' | grep -v '_test\.c$'
+}
+
 build_kernel() {
 	local state started=$SECONDS
+	local -a switches
 	make_config
+	mapfile -t switches < <(coverage_switches)
 	state="$(<"$DIR/config.stamp") $(<"$DIR/series.state")"
 	if [[ -f $DIR/build.stamp && $(<"$DIR/build.stamp") == "$state" ]]; then
 		return
 	fi
 	rm -f "$DIR/build.stamp"
 	log "building the $(basename "$DIR") kernel"
-	if ! with_progress "$DIR/build.log" kernel_make -j"$(nproc)" bzImage modules; then
+	if ! with_progress "$DIR/build.log" kernel_make "${switches[@]}" -j"$(nproc)" bzImage modules; then
 		show_build_errors
 		die "the $(basename "$DIR") kernel does not build: see $DIR/build.log"
 	fi
@@ -380,6 +449,109 @@ install_selftests() {
 	log "selftests: $DIR/$SELFTESTS_TARBALL"
 }
 
+# ---- objects alone: check, deb ----
+
+# compiled_files SERIES...: the driver files that these bring or touch.
+compiled_files() {
+	local name
+	{
+		overlay_files "$@"
+		for name; do
+			sed -n 's|^+++ b/\([^\t ]*\).*|\1|p' "$ROOT/kernel/$name"/patches/*/hooks.diff
+		done
+	} | grep -E '^drivers/.*\.c$' | sort -u
+}
+
+# The objects that amdgpu's Makefile makes of its neighbours' files are its own.
+objects_of() {
+	sed -E 's|^(drivers/gpu/drm/amd)/([^/]*)/|\1/amdgpu/../\2/|; s|/amdgpu/\.\./amdgpu/|/amdgpu/|; s|\.c$|.o|'
+}
+
+# make_objects LOG OPTION... -- FILE...: compiles the FILEs, also when they have been.
+make_objects() {
+	local log_file=$1
+	local -a options=() objects
+	shift
+	while [[ $1 != -- ]]; do
+		options+=("$1")
+		shift
+	done
+	shift
+	mapfile -t objects < <(printf '%s\n' "$@" | objects_of)
+	(cd "$SRC" && rm -f -- "${objects[@]}")
+	if ! with_progress "$log_file" kernel_make "${options[@]}" -j"$(nproc)" "${objects[@]}"; then
+		grep -nE -A 2 '(error:|\*\*\* )' "$log_file" | head -n "$SHOWN_ERRORS" >&2 || true
+		die "not everything compiles: see $log_file"
+	fi
+}
+
+# FILE for an overlay file, FILE:LINE for a line that a hook adds.
+our_places() {
+	local name file
+	overlay_files "$@"
+	for name; do
+		sed -n 's|^+++ b/\([^\t ]*\).*|\1|p' "$ROOT/kernel/$name"/patches/*/hooks.diff
+	done | sort -u | while read -r file; do
+		diff --unchanged-line-format= --old-line-format= --new-line-format="$file:%dn"$'\n' \
+			"$PRISTINE/$file" "$SRC/$file" || true
+	done
+}
+
+# our_complaints LOG SERIES...: of compilers, of sparse and of kernel-doc.
+our_complaints() {
+	local log_file=$1
+	shift
+	# amdgpu's Makefile names its neighbours' files amdgpu/../amdkfd/...
+	sed -E ':again; s|[^/ :.]+/\.\./||; t again' "$log_file" |
+		awk -F: 'NR == FNR { ours[$0]; next }
+			/^[^ :]+:[0-9]+:([0-9]+:)? *(warning|error):/ && ($1 in ours || $1 ":" $2 in ours)' \
+			<(our_places "$@") - | sort -u
+}
+
+check_sources() {
+	local complaints started=$SECONDS
+	local -a series files
+	need sparse sparse
+	make_config
+	read -ra series <<<"$(variant_series)"
+	mapfile -t files < <(compiled_files "${series[@]}")
+	log "compiling ${#files[@]} files with W=1 and sparse"
+	make_objects "$DIR/check.log" -k W=1 C=2 -- "${files[@]}"
+	grep -q '^  CHECK ' "$DIR/check.log" || die "sparse did not run: see $DIR/check.log"
+	complaints=$(our_complaints "$DIR/check.log" "${series[@]}")
+	if [[ -n $complaints ]]; then
+		printf '%s\n' "$complaints" >&2
+		die "$(wc -l <<<"$complaints") complaints about the series: see $DIR/check.log"
+	fi
+	log "no complaint about the series in $((SECONDS - started)) s"
+}
+
+build_deb() {
+	local started=$SECONDS
+	local -a series files
+	make_config
+	case $DEB_STEP in
+	config-only) return ;;
+	objects)
+		read -ra series <<<"$(driver_series)"
+		mapfile -t files < <(compiled_files "${series[@]}")
+		log "compiling ${#files[@]} files for the distribution's configuration"
+		make_objects "$DIR/objects.log" LOCALVERSION="$DEB_SUFFIX" -- "${files[@]}"
+		log "compiled in $((SECONDS - started)) s"
+		return
+		;;
+	esac
+	need dh_builddeb debhelper
+	rm -f "$DIR"/*.deb
+	if ! with_progress "$DIR/build.log" kernel_make LOCALVERSION="$DEB_SUFFIX" KDEB_CHANGELOG_DIST=unstable \
+		-j"$(nproc)" bindeb-pkg; then
+		show_build_errors
+		die "the packages do not build: see $DIR/build.log"
+	fi
+	log "packages in $((SECONDS - started)) s:"
+	ls "$DIR"/*.deb
+}
+
 clean_variant() {
 	rm -rf "$DIR"
 }
@@ -390,7 +562,11 @@ parse_arguments() {
 	while [[ $# -gt 0 ]]; do
 		case $1 in
 		-h | --help) print_header "$0"; exit "$EXIT_PASS" ;;
-		--debug) DEBUG=y ;;
+		--debug | --coverage)
+			[[ -z $FLAVOR || --$FLAVOR == "$1" ]] || usage_error "--$FLAVOR and $1"
+			FLAVOR=${1#--}
+			;;
+		--config-only | --objects) DEB_STEP=${1#--} ;;
 		--upto)
 			[[ $# -ge 2 ]] || usage_error "--upto needs SERIES/PATCH"
 			UPTO=$2
@@ -409,8 +585,15 @@ parse_arguments() {
 		esac
 		shift
 	done
-	[[ $COMMAND =~ ^(tree|config|build|headers|selftests|all|clean)$ ]] ||
+	[[ $COMMAND =~ ^(tree|config|build|headers|selftests|all|check|deb|clean)$ ]] ||
 		usage_error "unknown command '$COMMAND'"
+	[[ -z $DEB_STEP || $COMMAND == deb ]] || usage_error "--$DEB_STEP is for deb"
+	# These have a tree of their own: elsewhere objects stay valid.
+	if [[ $COMMAND == @(check|deb) ]]; then
+		[[ -z $FLAVOR$UPTO ]] || usage_error "$COMMAND knows no such option"
+		FLAVOR=$COMMAND
+		((${#VARIANTS[@]})) || VARIANTS=("$DEB_VARIANT")
+	fi
 }
 
 run_command() {
@@ -425,6 +608,8 @@ run_command() {
 		build_kernel
 		install_headers
 		;;
+	check) check_sources ;;
+	deb) build_deb ;;
 	clean) clean_variant ;;
 	esac
 }

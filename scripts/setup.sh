@@ -9,15 +9,15 @@
 # that installs anything; every make target calls it first.
 #   --list   print the package names, one a line, and do nothing
 #
-# The kernel source is asked for in the version that kernel/BASE pins; when the
-# archive no longer has it, the newest of the same package is taken, and
-# kernel.sh says whether the patches still apply.
+# The kernel source and the distribution's configuration of it are asked for in the
+# version that kernel/BASE pins; when the archive no longer has it, the newest of the
+# same package is taken, and kernel.sh says whether the patches still apply.
 set -euo pipefail
 # shellcheck source=lib.sh source-path=SCRIPTDIR
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 readonly BUILD_TOOLS=(
-	bc bison ca-certificates ccache cmake cpio flex g++ gcc git kmod libc6-dev
+	bc bison ca-certificates ccache cmake cpio debhelper flex g++ gcc git kmod libc6-dev
 	libelf-dev libssl-dev lz4 make ninja-build patch perl pkg-config python3
 	rsync xz-utils zstd
 )
@@ -37,16 +37,17 @@ readonly LIBRARIES=(
 	libprotobuf-dev libxxhash-dev protobuf-compiler
 )
 readonly CHECKERS=(
-	clang clang-format clang-tidy libclang-rt-dev shellcheck sparse
+	clang clang-format clang-tidy gcovr libclang-rt-dev shellcheck sparse
 )
 
-kernel_source_package() {
-	sed -n 's/^package=//p' "$(repo_root)/kernel/BASE"
+kernel_packages() {
+	sed -n 's/^\(config_\)\{0,1\}package=//p' "$(repo_root)/kernel/BASE"
 }
 
 list_packages() {
 	printf '%s\n' "${BUILD_TOOLS[@]}" "${GUEST_TOOLS[@]}" "${ROCM[@]}" \
-		"${SHADERS[@]}" "${LIBRARIES[@]}" "${CHECKERS[@]}" "$(kernel_source_package)"
+		"${SHADERS[@]}" "${LIBRARIES[@]}" "${CHECKERS[@]}"
+	kernel_packages
 }
 
 # Those of the named packages that are not installed, one a line.
@@ -59,7 +60,7 @@ missing_packages() {
 }
 
 # PACKAGE=VERSION when the archive has the pinned version, else PACKAGE.
-pin_kernel_source() {
+pin_kernel_package() {
 	local package=$1 version
 	version=$(sed -n 's/^version=//p' "$(repo_root)/kernel/BASE")
 	if apt-cache madison "$package" | awk '{ print $3 }' | grep -Fxq -- "$version"; then
@@ -71,14 +72,13 @@ pin_kernel_source() {
 }
 
 install_packages() {
-	local kernel_source wanted=() name
-	kernel_source=$(kernel_source_package)
+	local wanted=() name
 	export DEBIAN_FRONTEND=noninteractive
 	log "installing $# packages: $*"
 	apt-get update -q >&2 || log "notice: apt-get update failed; trying with what is known"
 	for name in "$@"; do
-		if [[ $name == "$kernel_source" ]]; then
-			name=$(pin_kernel_source "$name")
+		if kernel_packages | grep -Fxq -- "$name"; then
+			name=$(pin_kernel_package "$name")
 		fi
 		wanted+=("$name")
 	done

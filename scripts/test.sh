@@ -7,7 +7,8 @@
 #   lint     format, shellcheck, licences, allowed dependencies
 #   unit     C++ (release, and vasicd with ASan, UBSan and TSan), fuzzers for seconds, Python
 #   vm       scripts/vm.sh itself
-#   series   the patch series: rules, export and import again; golden layouts
+#   series   the patch series: rules, W=1, sparse, the distribution's configuration, export
+#            and import again; golden layouts
 #   guest    kfdtest, drmtest, rocminfo and amdgpu_stress in virtual machines: every
 #            chip, both kernels; hangs, resets, reloads, loss of the GPUs
 #   e2e      checkpoint and restore with CRIU in virtual machines
@@ -248,6 +249,9 @@ tier_vm() {
 tier_series() {
 	prepare "kernel trees are made" "$HERE/kernel.sh" tree || return 0
 	run_case "series follow the rules" "$HERE/series.py" check || true
+	run_case "no complaint of W=1 and sparse" "$HERE/kernel.sh" check || true
+	run_case "the distribution's configuration takes our options" "$HERE/kernel.sh" deb --config-only || true
+	run_case "series compile with the distribution's configuration" "$HERE/kernel.sh" deb --objects || true
 	stream_cases golden gtest "$HERE/golden.sh" "$OUT/kernel/stock/src"
 	rm -rf -- "$LOGS/export"
 	run_case "export and import give the same tree" "$HERE/series.py" export "$LOGS/export" --verify || true

@@ -216,7 +216,8 @@ static int put_queue(struct stream *s, const struct kfd_process_device *pdd,
 	int r;
 
 	r = kfd_criu_queue_describe(pdd, q, &cq);
-	if (!r)
+	/* What is only counted is not looked at. */
+	if (!r && s->room)
 		r = kfd_criu_queue_save(q, &cq);
 	if (r)
 		return r;

@@ -141,6 +141,7 @@ class WriteTest(unittest.TestCase):
         self.assertEqual(self.row("H6: a stranger", "stock"), report.FAIL)
         self.assertEqual(self.row("H6: a stranger", "ours"), report.PASS)
         self.assertIn("NULL pointer", self.text)
+        self.assertIn("did not show: none.", self.text)
         self.assertIn("6.12.117", self.text)
 
     def test_the_extensible_abi_is_a_row_of_ours(self) -> None:
@@ -151,6 +152,7 @@ class WriteTest(unittest.TestCase):
     def test_what_is_not_asked_of_a_chip_is_not_applicable_and_what_was_not_reached_is_told(self) -> None:
         self.write([[*case(H5), END]], [self.OURS])
         self.assertEqual(self.row("H6: a stranger", "stock"), report.NOT_APPLICABLE)
+        self.assertIn("did not show: h5_a_gpu_that_is_not_used_does_no_harm (gfx906).", self.text)
         self.write([case(H5)], [self.OURS])
         self.assertEqual(self.row("H6: a stranger", "stock"), report.NOT_RUN)
 

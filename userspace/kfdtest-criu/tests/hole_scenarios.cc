@@ -123,11 +123,12 @@ base::Status failed_restore_frees() {
 
 base::Status refused_restore_does_not_stop() {
   ASSIGN_OR_RETURN(const Session session, Session::open());
+  // Before there is a queue: not every kernel can save one.
+  ASSIGN_OR_RETURN(const TakenImage image, TakenImage::take(session));
   ASSIGN_OR_RETURN(StepQueue queue, StepQueue::create(session.gpus().front(), QueueKind::kSdma));
   TRY(queue.submit(2));
   queue.open(1);
   TRY(queue.wait_done(1));
-  ASSIGN_OR_RETURN(const TakenImage image, TakenImage::take(session));
   kfd::RestoreRequest request;
   for (const Gpu& gpu : session.gpus())
     request.devices.push_back(

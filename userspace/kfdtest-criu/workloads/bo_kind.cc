@@ -28,6 +28,7 @@ class BoKind : public Workload {
     fill_pattern(source.bytes(), kSeed);
     source_.emplace(std::move(source));
     target_.emplace(std::move(target));
+    // With this first queue the process has mapped its doorbells.
     return run_alone(gpu_, SdmaCommands(gpu_).fill(target_->gpu_address(), kSize, kFillWord));
   }
 

@@ -22,10 +22,10 @@ TEST_P(WorkloadTest, runs_undisturbed_on_every_gpu) {
 // Negative control: a stage that never ran must not verify.
 TEST_P(WorkloadTest, is_not_content_without_its_stages) {
   const auto workload = make_workload(GetParam());
-  workload->set_limit(2 * kQuietPeriod);
   ASSERT_OK(workload->setup(gpu()));
   ASSERT_OK(workload->advance(0));
   EXPECT_OK(workload->advance(1));
+  workload->set_limit(2 * kQuietPeriod);
   EXPECT_FALSE(workload->verify().ok());
 }
 

@@ -114,8 +114,8 @@ def read_run(lines: list[str], log: list[str]) -> dict[str, Result]:
 
 def shorten(notes: list[str]) -> list[str]:
     """A test's own words: without the frame that GoogleTest puts around them."""
-    frame = re.compile(r"^\s*$|^/|^Failed$|^Value of: |^  Actual: |^Expected: |see its message above$|Failure$")
-    return [text for text in notes if not frame.search(text)][:NOTES]
+    frame = re.compile(r"^\s*$|^/|^Failed$|^Value of: |^  Actual: false \(scenario failed|^Expected: |see its message above$|Failure$")
+    return [text.strip() for text in notes if not frame.search(text)][:NOTES]
 
 
 def is_complete(lines: list[str]) -> bool:

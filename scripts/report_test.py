@@ -93,6 +93,8 @@ class ReadTest(unittest.TestCase):
         notes = ["scenario x: no memory", "/src/defect_test.cc:15: Failure", "Value of: base::is_ok(x)",
                  "  Actual: false (scenario failed)", "Expected: true", "scenario x: see its message above"]
         self.assertEqual(report.read_run(case(H6, " FAILED", *notes), [])[H6].notes, notes[:1])
+        late = "  Actual: false (scenario did not end)"
+        self.assertEqual(report.read_run(case(H6, " FAILED", late), [])[H6].notes, [late.strip()])
 
 
 class NextTest(unittest.TestCase):

@@ -19,7 +19,7 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 HERE=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
 OUT=$(out_dir)
 readonly HERE OUT
-readonly RUN=$OUT/e2e KERNEL=criu CONTROL=stock MEM=1G VM_LIMIT_S=300 SHOWN_LINES=40
+readonly RUN=$OUT/e2e KERNEL=criu CONTROL=stock MEM=1G VM_LIMIT_S=600 SHOWN_LINES=40
 readonly PROGRAM=$OUT/cmake/release/userspace/kfdtest-criu/demo_program
 readonly PLUGINS=$OUT/cmake/release/userspace/plugin
 readonly CHIP=${CHIP:-gfx906}

@@ -48,6 +48,7 @@ KINDS = {
     "bo_userptr": "BO of user pages (userptr)",
     "bo_pattern": "BOs of all kinds, SDMA packets pending",
     "queue_counter": "PM4 queue, packets pending",
+    "queue_late": "PM4 queue made after the restore, doorbells mapped by its own id",
     "svm_queue": "PM4 queue with its save area in SVM, packets pending",
     "aql_barrier": "AQL queue, packets pending",
     "sdma_chain": "SDMA queue, packets pending",

@@ -19,7 +19,8 @@ const std::map<std::string, Maker, std::less<>>& makers() {
       {"aql_barrier", make_aql_barrier},   {"bo_gtt", make_bo_gtt},           {"bo_pattern", make_bo_pattern},
       {"bo_userptr", make_bo_userptr},     {"bo_vram", make_bo_vram},         {"event_pending", make_event_pending},
       {"event_signal", make_event_signal}, {"event_state", make_event_state}, {"queue_counter", make_queue_counter},
-      {"sdma_chain", make_sdma_chain},     {"svm_queue", make_svm_queue},     {"svm_range", make_svm_range},
+      {"queue_late", make_queue_late},     {"sdma_chain", make_sdma_chain},   {"svm_queue", make_svm_queue},
+      {"svm_range", make_svm_range},
   };
   return table;
 }

@@ -19,6 +19,7 @@ namespace kfdtest {
 [[nodiscard]] std::unique_ptr<Workload> make_event_signal();
 [[nodiscard]] std::unique_ptr<Workload> make_event_state();
 [[nodiscard]] std::unique_ptr<Workload> make_queue_counter();
+[[nodiscard]] std::unique_ptr<Workload> make_queue_late();
 [[nodiscard]] std::unique_ptr<Workload> make_sdma_chain();
 [[nodiscard]] std::unique_ptr<Workload> make_svm_queue();
 [[nodiscard]] std::unique_ptr<Workload> make_svm_range();

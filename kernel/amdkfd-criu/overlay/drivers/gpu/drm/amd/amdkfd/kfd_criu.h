@@ -349,6 +349,11 @@ static inline int kfd_criu_svm_resume(struct kfd_process *p)
 }
 #endif
 
+/* kfd_criu_mmap.c */
+struct vm_area_struct;
+struct kfd_node *kfd_criu_mmap_device(const struct kfd_process *p,
+				      struct vm_area_struct *vma);
+
 /* kfd_criu_v1.c, kfd_criu_v1_queue.c, kfd_criu_v1_event.c, kfd_criu_v1_svm.c */
 int kfd_criu_v1_ioctl(struct file *filep, struct kfd_process *p, void *data);
 int kfd_criu_v1_queue_sizes(struct kfd_process *p, u32 *count, u64 *bytes);

@@ -106,8 +106,22 @@ FIXTURE(failures) {
 	struct kfd kfd;
 	struct kfd_objects has;
 	struct attempt *attempt;
+	struct kfd_bo import;	/* of the VRAM: one memory, two handles */
 	struct kfd_queue queue;
 };
+
+static int import_vram(struct kfd *kfd, const struct kfd_bo *vram,
+		       struct kfd_bo *import)
+{
+	int fd, r;
+
+	r = kfd_bo_export(kfd, vram->handle, &fd);
+	if (r)
+		return r;
+	r = kfd_bo_import(kfd, 0, fd, KFD_VRAM_SIZE, import);
+	close(fd);
+	return r;
+}
 
 FIXTURE_SETUP(failures)
 {
@@ -121,6 +135,7 @@ FIXTURE_SETUP(failures)
 		SKIP(return, "the kernel does not inject failures");
 	ASSERT_EQ(0, kfd_acquire_vms(&self->kfd));
 	ASSERT_EQ(0, kfd_objects_create(&self->kfd, &self->has));
+	ASSERT_EQ(0, import_vram(&self->kfd, &self->has.vram, &self->import));
 	ASSERT_EQ(0, kfd_queue_create(&self->kfd, 0, &self->queue));
 	self->attempt = mmap(NULL, sizeof(*self->attempt),
 			     PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,

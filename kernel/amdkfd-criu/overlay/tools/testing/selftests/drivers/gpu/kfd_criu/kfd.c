@@ -338,7 +338,8 @@ int kfd_objects_create(struct kfd *kfd, struct kfd_objects *objects)
 {
 	int r = kfd_bo_create(kfd, 0, KFD_BO_GTT, 2 * KFD_PAGE, &objects->gtt);
 
-	r = r ? r : kfd_bo_create(kfd, 0, KFD_BO_VRAM, 1 << 20, &objects->vram);
+	r = r ? r : kfd_bo_create(kfd, 0, KFD_BO_VRAM, KFD_VRAM_SIZE,
+				  &objects->vram);
 	r = r ? r : kfd_bo_create(kfd, 0, KFD_BO_USERPTR, KFD_PAGE,
 				  &objects->user);
 	if (r)

@@ -111,6 +111,8 @@ struct kfd_objects {
 };
 
 #define KFD_OBJECTS_BOS	3
+/* Of the VRAM among them: as fine as AMDKFD_IOC_AVAILABLE_MEMORY counts. */
+#define KFD_VRAM_SIZE	(2 << 20)
 
 int kfd_objects_create(struct kfd *kfd, struct kfd_objects *objects);
 

@@ -7,6 +7,7 @@
 # The e2e tier: checkpoint and restore of GPU programs with CRIU, in four virtual
 # machines: one that dumps, one with other GPUs that restores, the same on a stock
 # kernel as a control, one without GPUs; and the demo, in two more, for its HIP program.
+# The last three run beside the others.
 # Also what must not work: damaged images, a full disk, passing a closed gate.
 #
 # Prints "ok N - NAME" or "not ok N - NAME" for each case, what failed as "# "
@@ -25,7 +26,7 @@ readonly PLUGINS=$OUT/cmake/release/userspace/plugin
 readonly CHIP=${CHIP:-gfx906}
 readonly LARGE=$CHIP,vram=512M SMALL=$CHIP,vram=256M
 
-number=0 passed=0 failed=0
+number=0 passed=0 failed=0 beside=''
 
 # emit ok|bad NAME
 emit() {
@@ -50,23 +51,26 @@ judge() {
 	fi
 }
 
-# cases_in_vm NAME VM-OPTION... -- COMMAND: the guest's cases, and one more: that
-# it came to its end, so that a case it never came to cannot be missed.
-cases_in_vm() {
-	local name=$1 log=$RUN/$1.log bad=$failed word verdict text status
+# run_machine NAME VM-OPTION... -- COMMAND: what the guest says, for cases_of.
+run_machine() {
+	local name=$1 status=0
 	shift
-	: >"$log.status"
+	log "machine $name begins"
+	"$HERE/vm.sh" run --kernel "$KERNEL" --mem "$MEM" --timeout "$VM_LIMIT_S" --name "e2e-$name" \
+		--share "$RUN" "$@" >"$RUN/$name.cases" 2>"$RUN/$name.log" || status=$?
+	printf '%d' "$status" >"$RUN/$name.status"
+}
+
+# cases_of NAME: a guest's cases, and one more: that it came to its end, so that a
+# case it never came to cannot be missed.
+cases_of() {
+	local name=$1 log=$RUN/$1.log bad=$failed word verdict text status
 	while read -r word verdict text; do
 		[[ $word == case ]] || continue
 		emit "$verdict" "$text"
-	done < <(
-		status=0
-		"$HERE/vm.sh" run --kernel "$KERNEL" --mem "$MEM" --timeout "$VM_LIMIT_S" --name "e2e-$name" \
-			--share "$RUN" "$@" 2>"$log" || status=$?
-		printf '%d' "$status" >"$log.status"
-	)
-	status=$(<"$log.status")
-	judge "machine $name ran all of its cases and its kernel did not complain" test "${status:-none}" = 0
+	done <"$RUN/$name.cases"
+	status=$(cat "$RUN/$name.status" 2>/dev/null || echo none)
+	judge "machine $name ran all of its cases and its kernel did not complain" test "$status" = 0
 	if ((failed > bad)); then
 		tail -n "$SHOWN_LINES" "$log" | sed 's/^/# /'
 	fi
@@ -107,8 +111,19 @@ no_common_gpu_id() {
 		[[ -z $(comm -12 <(awk '{ print $2 }' "$RUN/gpus.a" | sort) <(awk '{ print $2 }' "$RUN/gpus.b" | sort)) ]]
 }
 
+# What needs nothing of the other machines.
+run_beside() {
+	run_machine plain -- "$HERE/guest/e2e-plain.sh" "$RUN" "$PLUGINS"
+	log "the demo begins"
+	"$HERE/demo.sh" >"$RUN/demo.log" 2>&1 && touch "$RUN/demo.ok"
+}
+
 demo_succeeds() {
-	"$HERE/demo.sh" >"$RUN/demo.log" 2>&1 || { tail -n "$SHOWN_LINES" "$RUN/demo.log" | sed 's/^/# /' && return 1; }
+	[[ -e $RUN/demo.ok ]] || { tail -n "$SHOWN_LINES" "$RUN/demo.log" | sed 's/^/# /' && return 1; }
+}
+
+cleanup() {
+	[[ -z $beside ]] || end_tree "$beside"
 }
 
 main() {
@@ -126,15 +141,25 @@ main() {
 			die "the build of kernel $kernel failed; see $RUN/build.log"
 	done
 
-	cases_in_vm dump --gpu "$LARGE,slot=16" --gpu "$SMALL,slot=17" -- \
+	trap cleanup EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM
+	run_beside &
+	beside=$!
+	run_machine dump --gpu "$LARGE,slot=16" --gpu "$SMALL,slot=17" -- \
 		"$HERE/guest/e2e-dump.sh" "$RUN" "$PROGRAM" "$PLUGINS"
+	cases_of dump
 	judge "the images can be damaged" damage_images
-	cases_in_vm restore --gpu "$SMALL,slot=18" --gpu "$LARGE,slot=20" -- \
+	run_machine restore --gpu "$SMALL,slot=18" --gpu "$LARGE,slot=20" -- \
 		"$HERE/guest/e2e-restore.sh" "$RUN" "$PLUGINS"
+	cases_of restore
 	judge "the two machines have no gpu_id in common" no_common_gpu_id
-	cases_in_vm stock --kernel "$CONTROL" --gpu "$SMALL,slot=18" --gpu "$LARGE,slot=20" -- \
+	run_machine stock --kernel "$CONTROL" --gpu "$SMALL,slot=18" --gpu "$LARGE,slot=20" -- \
 		"$HERE/guest/e2e-stock.sh" "$RUN" "$PLUGINS"
-	cases_in_vm plain -- "$HERE/guest/e2e-plain.sh" "$RUN" "$PLUGINS"
+	cases_of stock
+	wait "$beside" || true
+	beside=''
+	cases_of plain
 	judge "the demo's programs, one with waves in flight, go on in another machine" demo_succeeds
 	printf '%d passed, %d failed\n' "$passed" "$failed"
 	((failed == 0))

@@ -14,6 +14,8 @@ readonly EXIT_PASS=0 EXIT_FAIL=1 EXIT_SKIP=4 EXIT_USAGE=64 EXIT_TIMEOUT=124 EXIT
 
 # Seconds between the polite signal and the final one when a limit is passed.
 readonly TIMEOUT_GRACE_S=10
+# What a tree of processes gets to end by itself: more than a virtual machine needs.
+readonly END_LIMIT_S=15
 
 # log MESSAGE...: one line of progress.
 log() {
@@ -64,6 +66,29 @@ with_timeout() {
 		status=$EXIT_TIMEOUT
 	fi
 	return "$status"
+}
+
+# end_tree PID: the child and all below it; waits until they have gone, so that
+# vm.sh can clean up.
+end_tree() {
+	local pid end=$((SECONDS + END_LIMIT_S))
+	local -a tree
+	mapfile -t tree < <(list_tree "$1")
+	kill "${tree[@]}" 2>/dev/null || true
+	for pid in "${tree[@]}"; do
+		while kill -0 "$pid" 2>/dev/null && ((SECONDS < end)); do
+			sleep 0.05
+		done
+	done
+	wait "$1" 2>/dev/null || true
+}
+
+list_tree() {
+	local child
+	printf '%d\n' "$1"
+	for child in $(pgrep -P "$1" || true); do
+		list_tree "$child"
+	done
 }
 
 # print_header FILE: the comment at the top of a script, which is its help text

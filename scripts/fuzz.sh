@@ -58,7 +58,20 @@ run_target() {
 		"$bin/${target}_fuzz" "${options[@]}" -max_total_time="$seconds" -max_len="$INPUT_BYTES" -len_control=0 \
 			-print_final_stats=1 "$corpus" >"$log" 2>&1 || status=$?
 	fi
-	verdict "$target" "$status" "$log"
+	printf '%d' "$status" >"$out/$target/status"
+}
+
+# One at a time would leave processors idle.
+run_targets() {
+	local target
+	for target; do
+		while (($(jobs -pr | wc -l) >= ${JOBS:-$(nproc)})); do
+			wait -n || true
+		done
+		rm -f -- "$out/$target/status"
+		run_target "$target" &
+	done
+	wait
 }
 
 main() {
@@ -92,8 +105,9 @@ main() {
 	out=$(out_dir)/fuzz bin=$(out_dir)/cmake/asan/userspace/fuzz
 	scripts/build.sh asan fuzzers >&2
 	printf 'KTAP version 1\n'
+	run_targets "${targets[@]}"
 	for target in "${targets[@]}"; do
-		run_target "$target"
+		verdict "$target" "$(cat -- "$out/$target/status" 2>/dev/null || echo "$EXIT_INFRA")" "$out/$target/log"
 	done
 	printf '1..%d\n' "$number"
 	((failed == 0))

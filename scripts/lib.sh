@@ -72,10 +72,10 @@ with_timeout() {
 # vm.sh can clean up.
 end_tree() {
 	local pid end=$((SECONDS + END_LIMIT_S))
-	local -a tree
-	mapfile -t tree < <(list_tree "$1")
-	kill "${tree[@]}" 2>/dev/null || true
-	for pid in "${tree[@]}"; do
+	local -a pids
+	mapfile -t pids < <(list_tree "$1")
+	kill "${pids[@]}" 2>/dev/null || true
+	for pid in "${pids[@]}"; do
 		while kill -0 "$pid" 2>/dev/null && ((SECONDS < end)); do
 			sleep 0.05
 		done

@@ -264,10 +264,11 @@ tier_guest() {
 	for kernel in "${built[@]}"; do
 		start_chip "$kernel" "${CHIPS[0]}"
 	done
-	start_variants "${built[-1]}"
+	# Those that take long first, so that the last ones end together.
 	for chip in "${CHIPS[@]:1}"; do
 		start_chip "${built[-1]}" "$chip"
 	done
+	start_variants "${built[-1]}"
 	show_machines
 }
 

@@ -103,9 +103,7 @@ static int check(const struct kfd_criu_event *ce)
 		return -EINVAL;
 	if (is_signal(ce->type))
 		return ce->id < KFD_SIGNAL_EVENT_LIMIT ? 0 : -EINVAL;
-	if (ce->type != KFD_EVENT_TYPE_MEMORY &&
-	    ce->type != KFD_EVENT_TYPE_HW_EXCEPTION)
-		return -EINVAL;
+	/* Of any type, as for AMDKFD_IOC_CREATE_EVENT. */
 	return ce->id >= KFD_FIRST_NONSIGNAL_EVENT_ID ? 0 : -EINVAL;
 }
 

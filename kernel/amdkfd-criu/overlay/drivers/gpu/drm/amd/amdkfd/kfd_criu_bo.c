@@ -155,7 +155,8 @@ static int check(const struct kfd_process_device *pdd,
 	case KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP:
 		return cb->size == PAGE_SIZE && cb->size == SZ_4K ? 0 : -EINVAL;
 	case KFD_IOC_ALLOC_MEM_FLAGS_USERPTR:
-		return access_ok((void __user *)(uintptr_t)cb->user_addr,
+		return cb->user_addr &&
+		       access_ok((void __user *)(uintptr_t)cb->user_addr,
 				 cb->size) ? 0 : -EINVAL;
 	default:
 		return 0;

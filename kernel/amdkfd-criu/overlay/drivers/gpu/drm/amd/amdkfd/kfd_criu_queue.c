@@ -85,6 +85,8 @@ static void copy_wishes(struct queue_properties *to,
 	to->ctx_save_restore_area_address = from->ctx_save_restore_area_address;
 	to->ctx_save_restore_area_size = from->ctx_save_restore_area_size;
 	to->ctl_stack_size = from->ctl_stack_size;
+	to->is_user_cu_masked = from->is_user_cu_masked;
+	to->exception_status = from->exception_status;
 }
 
 /**
@@ -196,14 +198,19 @@ int kfd_criu_queue_check(const struct kfd_process_device *pdd,
 static int create(struct kfd_process *p, struct kfd_process_device *pdd,
 		  struct kfd_criu_queue *cq)
 {
+	const u64 exception_status = cq->qp.exception_status;
 	unsigned int queue_id;
 	int r;
 
 	r = kfd_criu_mqd_check(pdd->dev, &cq->qp, &cq->mqd);
-	if (r)
-		return r;
-	return pqm_create_queue(&p->pqm, pdd->dev, NULL, &cq->qp, &queue_id, cq,
-				NULL);
+	if (!r)
+		r = pqm_create_queue(&p->pqm, pdd->dev, NULL, &cq->qp, &queue_id,
+				     cq, NULL);
+	/* It was made as a new one, which debuggers would have to be told of. */
+	if (!r)
+		pqm_get_user_queue(&p->pqm, queue_id)->properties.exception_status =
+			exception_status;
+	return r;
 }
 
 /**

@@ -102,6 +102,8 @@ static void read_queue(struct kfd_criu_queue *cq,
 	cq->qp.ctx_save_restore_area_address =
 		in->ctx_save_restore_area_address;
 	cq->qp.ctx_save_restore_area_size = in->ctx_save_restore_area_size;
+	/* There is no room for it: a debugger takes the queue for a new one. */
+	cq->qp.exception_status = KFD_EC_MASK(EC_QUEUE_NEW);
 }
 
 static int checkpoint_queue(const struct kfd_process_device *pdd,

@@ -740,10 +740,13 @@ static int get_mqds(const struct kfd_node *node, const struct incoming *in,
 
 static int get_queue(struct kfd_process *p, const struct incoming *in)
 {
+	const u32 flags = le32_to_cpu(in->queue.flags);
 	struct kfd_process_device *pdd;
 	struct kfd_criu_queue cq;
 	int r;
 
+	if (flags & ~(KFD_CRIU_QUEUE_GWS | KFD_CRIU_QUEUE_CU_MASKED))
+		return -EINVAL;
 	read_queue(&cq, &in->queue);
 	r = kfd_criu_queue_set_type(&cq.qp, le32_to_cpu(in->queue.type));
 	if (r)

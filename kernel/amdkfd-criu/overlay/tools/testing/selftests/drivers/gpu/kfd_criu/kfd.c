@@ -177,12 +177,13 @@ int kfd_bo_create(struct kfd *kfd, unsigned int gpu, __u32 flags, __u64 size,
 		return r;
 	bo->handle = args.handle;
 	bo->va = args.va_addr;
-	bo->size = size;
+	/* What is mapped twice in a row is there once. */
+	bo->size = flags & KFD_IOC_ALLOC_MEM_FLAGS_AQL_QUEUE_MEM ? size / 2 : size;
 	r = map_to_gpu(kfd, gpu, bo->handle);
 	if (r || !(flags & (KFD_IOC_ALLOC_MEM_FLAGS_GTT |
 			    KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC)))
 		return r;
-	bo->cpu = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED,
+	bo->cpu = mmap(NULL, bo->size, PROT_READ | PROT_WRITE, MAP_SHARED,
 		       kfd->gpus[gpu].drm, args.mmap_offset);
 	return bo->cpu == MAP_FAILED ? -errno : 0;
 }
@@ -267,6 +268,7 @@ int kfd_queue_map_doorbell(const struct kfd *kfd, struct kfd_queue *queue,
 		return -errno;
 	queue->doorbell = page + at;
 	queue->doorbell_offset = offset;
+	queue->small_doorbell = small;
 	return 0;
 }
 
@@ -320,7 +322,7 @@ bool kfd_queue_runs(const struct kfd *kfd, struct kfd_queue *queue)
 	queue->written += 4 * sizeof(*packet);
 	__atomic_store_n((__u64 *)(queue->memory.cpu + WRITE_POINTER),
 			 queue->written, __ATOMIC_RELEASE);
-	if (kfd->gpus[queue->gpu].gfx_version < GFX9)
+	if (queue->small_doorbell)
 		__atomic_store_n((__u32 *)queue->doorbell, queue->written,
 				 __ATOMIC_RELEASE);
 	else

@@ -92,6 +92,7 @@ struct kfd_queue {
 	struct kfd_bo memory;	/* write pointer, read pointer, fence */
 	void *doorbell;
 	__u64 doorbell_offset;	/* of mmap() on /dev/kfd */
+	bool small_doorbell;	/* of 4 bytes, before gfx9 */
 	__u64 written;		/* bytes, since it was made */
 };
 

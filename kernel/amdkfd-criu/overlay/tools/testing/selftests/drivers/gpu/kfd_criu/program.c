@@ -2,8 +2,7 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * Packets are those that every generation from gfx9 on understands; see amdgpu,
- * soc15d.h and vega10_sdma_pkt_open.h.
+ * What it knows of its queues is what every generation from gfx9 on has.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,8 +11,8 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include "program.h"
+#include "work.h"
 
-#define GFX9			90000
 #define EVENT_PAGE_SIZE		(KFD_SIGNAL_EVENT_LIMIT * 8)
 #define WAIT_LIMIT_MS		10000
 /* So long nothing happens behind a closed gate. */
@@ -38,81 +37,9 @@ enum {
 #define PATTERN_FIRST		16
 #define PATTERN_END		64
 
-#define SDMA_FENCE		5
-#define SDMA_TRAP		6
-#define SDMA_POLL_EQUAL		(8 | 3U << 28 | 1U << 31)
-#define PM4(opcode, dwords)	(3U << 30 | ((dwords) - 2) << 16 | \
-				 (opcode) << 8 | 1 << 1)
-#define PM4_WRITE_DATA		PM4(0x37, 5)
-#define PM4_TO_MEMORY		(5 << 8 | 1 << 20)
-#define PM4_WAIT_REG_MEM	PM4(0x3c, 7)
-#define PM4_MEMORY_EQUAL	(3 | 1 << 4)
-
 static int call(const struct kfd *kfd, unsigned long request, void *args)
 {
 	return ioctl(kfd->fd, request, args) ? -errno : 0;
-}
-
-static __u32 low(__u64 value)
-{
-	return value;
-}
-
-static __u32 high(__u64 value)
-{
-	return value >> 32;
-}
-
-/* Pointers and doorbells of SDMA queues count bytes, those of others dwords. */
-static void submit(struct kfd_queue *queue, unsigned int unit,
-		   const __u32 *packet, unsigned int dwords)
-{
-	__u32 *ring = queue->ring.cpu;
-	unsigned int i;
-
-	for (i = 0; i < dwords; i++) {
-		ring[queue->written % queue->ring.size / sizeof(*ring)] =
-			packet[i];
-		queue->written += sizeof(*ring);
-	}
-	__atomic_store_n((__u64 *)queue->memory.cpu, queue->written / unit,
-			 __ATOMIC_RELEASE);
-	__atomic_store_n((__u64 *)queue->doorbell, queue->written / unit,
-			 __ATOMIC_RELEASE);
-}
-
-#define SUBMIT_SDMA(program, ...) do { \
-	const __u32 packet[] = { __VA_ARGS__ }; \
-	submit(&(program)->sdma, 1, packet, sizeof(packet) / sizeof(*packet)); \
-} while (0)
-
-#define SUBMIT_PM4(program, ...) do { \
-	const __u32 packet[] = { __VA_ARGS__ }; \
-	submit(&(program)->compute, sizeof(*packet), packet, \
-	       sizeof(packet) / sizeof(*packet)); \
-} while (0)
-
-static void sdma_write(struct program *program, __u64 va, __u32 value)
-{
-	SUBMIT_SDMA(program, SDMA_FENCE, low(va), high(va), value);
-}
-
-static void sdma_wait(struct program *program, __u64 va, __u32 value)
-{
-	SUBMIT_SDMA(program, SDMA_POLL_EQUAL, low(va), high(va), value, ~0U,
-		    0x0fff0004);
-}
-
-static void pm4_write(struct program *program, __u64 va, __u32 value)
-{
-	SUBMIT_PM4(program, PM4_WRITE_DATA, PM4_TO_MEMORY, low(va), high(va),
-		   value);
-}
-
-static void pm4_wait(struct program *program, __u64 va, __u32 value)
-{
-	SUBMIT_PM4(program, PM4_WAIT_REG_MEM, PM4_MEMORY_EQUAL, low(va),
-		   high(va), value, ~0U, 4);
 }
 
 static __u64 word_va(const struct program *program, unsigned int word)
@@ -254,59 +181,18 @@ static int make_events(struct kfd *kfd, struct program *program)
 	return call(kfd, AMDKFD_IOC_SET_EVENT, &set);
 }
 
-static __u64 align(__u64 value, __u64 to)
-{
-	return (value + to - 1) / to * to;
-}
-
-/* Of all XCCs, with what a debugger is told of waves (amdkfd, kfd_queue.c). */
-static __u64 save_area_size(const struct kfd_gpu *gpu)
-{
-	const __u64 xccs = kfd_gpu_property(gpu, "num_xcc") ?: 1;
-	const __u64 cus = kfd_gpu_property(gpu, "simd_count") /
-			  kfd_gpu_property(gpu, "simd_per_cu") / xccs;
-	const __u64 engines = kfd_gpu_property(gpu, "array_count") / xccs /
-			      kfd_gpu_property(gpu, "simd_arrays_per_engine");
-	__u64 waves = cus * 32;
-
-	if (gpu->gfx_version < 100000)
-		waves = cus * 40 < engines * 512 ? cus * 40 : engines * 512;
-	return align((kfd_gpu_property(gpu, "cwsr_size") +
-		      align(waves * 32, 64)) * xccs, KFD_PAGE);
-}
-
 static int make_compute_queue(struct kfd *kfd, struct kfd_queue *queue)
 {
-	const struct kfd_gpu *gpu = &kfd->gpus[0];
-	struct kfd_ioctl_create_queue_args args = {
-		.ring_size = KFD_PAGE,
-		.gpu_id = gpu->id,
-		.queue_type = KFD_IOC_QUEUE_TYPE_COMPUTE,
-		.queue_percentage = KFD_MAX_QUEUE_PERCENTAGE,
-		.queue_priority = KFD_MAX_QUEUE_PRIORITY / 2,
-		.eop_buffer_size = KFD_PAGE,
-		.ctx_save_restore_size = kfd_gpu_property(gpu, "cwsr_size"),
-		.ctl_stack_size = kfd_gpu_property(gpu, "ctl_stack_size"),
+	struct kfd_bo area;
+	const struct work_compute wish = {
+		.type = KFD_IOC_QUEUE_TYPE_COMPUTE,
+		.percentage = KFD_MAX_QUEUE_PERCENTAGE,
+		.priority = KFD_MAX_QUEUE_PRIORITY / 2,
+		.area = &area,
 	};
-	struct kfd_bo eop, area;
-	int r;
+	int r = work_save_area_create(kfd, 0, &area);
 
-	r = kfd_bo_create(kfd, 0, KFD_BO_GTT, KFD_PAGE, &queue->ring);
-	r = r ? r : kfd_bo_create(kfd, 0, KFD_BO_GTT, KFD_PAGE, &queue->memory);
-	r = r ? r : kfd_bo_create(kfd, 0, KFD_BO_GTT, KFD_PAGE, &eop);
-	r = r ? r : kfd_bo_create(kfd, 0, KFD_BO_GTT, save_area_size(gpu), &area);
-	if (r)
-		return r;
-	args.ring_base_address = queue->ring.va;
-	args.write_pointer_address = queue->memory.va;
-	args.read_pointer_address = queue->memory.va + sizeof(__u64);
-	args.eop_buffer_address = eop.va;
-	args.ctx_save_restore_address = area.va;
-	r = call(kfd, AMDKFD_IOC_CREATE_QUEUE, &args);
-	if (r)
-		return r;
-	queue->id = args.queue_id;
-	return kfd_queue_map_doorbell(kfd, queue, args.doorbell_offset);
+	return r ? r : work_compute_create(kfd, 0, &wish, queue);
 }
 
 int program_start(struct kfd *kfd, struct program *program)
@@ -341,16 +227,16 @@ int program_wait_at_gate(struct program *program)
 	write_word(&words[GATE], 0);
 	write_word(&words[SDMA_BEHIND], 0);
 	write_word(&words[PM4_BEHIND], 0);
-	sdma_write(program, word_va(program, SDMA_DONE), 1);
-	pm4_write(program, word_va(program, PM4_DONE), 1);
+	work_sdma_write(&program->sdma, word_va(program, SDMA_DONE), 1);
+	work_pm4_write(&program->compute, word_va(program, PM4_DONE), 1);
 	if (!becomes(&words[SDMA_DONE], 1) || !becomes(&words[PM4_DONE], 1))
 		return -ETIME;
 	write_word(&words[SDMA_DONE], SEEN);
 	write_word(&words[PM4_DONE], SEEN);
-	sdma_wait(program, word_va(program, GATE), 1);
-	sdma_write(program, word_va(program, SDMA_BEHIND), 1);
-	pm4_wait(program, word_va(program, GATE), 1);
-	pm4_write(program, word_va(program, PM4_BEHIND), 1);
+	work_sdma_wait(&program->sdma, word_va(program, GATE), 1);
+	work_sdma_write(&program->sdma, word_va(program, SDMA_BEHIND), 1);
+	work_pm4_wait(&program->compute, word_va(program, GATE), 1);
+	work_pm4_write(&program->compute, word_va(program, PM4_BEHIND), 1);
 	return 0;
 }
 
@@ -534,9 +420,9 @@ static const char *memory_is_reached(struct program *program)
 	if (!is_pattern(program->vram) || !is_pattern(program->user) ||
 	    !is_pattern(program->svm))
 		return "memory changed";
-	pm4_write(program, program->numbers.vram, SEEN);
-	pm4_write(program, program->numbers.user, SEEN + 1);
-	pm4_write(program, SVM_PAGE, SEEN + 2);
+	work_pm4_write(&program->compute, program->numbers.vram, SEEN);
+	work_pm4_write(&program->compute, program->numbers.user, SEEN + 1);
+	work_pm4_write(&program->compute, SVM_PAGE, SEEN + 2);
 	if (!becomes(program->vram, SEEN))
 		return "the PM4 queue does not reach VRAM";
 	if (!becomes(program->user, SEEN + 1))
@@ -569,9 +455,9 @@ static const char *events_go_on(const struct kfd *kfd, struct program *program)
 		return "the event that was set is not";
 	if (wait_for(kfd, id, 0) != KFD_IOC_WAIT_RESULT_TIMEOUT)
 		return "the event that was not set is";
-	sdma_write(program, program->numbers.event_page + id * sizeof(__u64),
-		   id);
-	SUBMIT_SDMA(program, SDMA_TRAP, id);
+	work_sdma_write(&program->sdma,
+			program->numbers.event_page + id * sizeof(__u64), id);
+	work_sdma_trap(&program->sdma, id);
 	if (wait_for(kfd, id, WAIT_LIMIT_MS) != KFD_IOC_WAIT_RESULT_COMPLETE)
 		return "the SDMA queue does not signal the event";
 	return NULL;

@@ -292,7 +292,8 @@ start_chip() {
 				skipped_programs=$SIBLING_KSELFTESTS only=$SIBLING_KFDTESTS only_drm=$SIBLING_DRMTESTS
 			fi
 		fi
-		cases+=("kselftests:$OUT/kernel/$kernel/selftests:$skipped_programs" kunit:kfd_criu)
+		cases+=("kselftests:$OUT/kernel/$kernel/selftests:$skipped_programs" kunit:kfd_criu
+			kunit:kfd_criu_process)
 	fi
 	for ((i = 0; i < GPU_COUNT; i++)); do
 		gpus+=(--gpu "$chip,vram=$GPU_VRAM")
@@ -474,7 +475,7 @@ tier_debug() {
 			--env "KFD_CRIU_MUTATIONS=$DEBUG_MUTATIONS" --env "KSELFTEST_LIMIT_S=$DEBUG_LIMIT_S" \
 			--name "debug-$chip" --timeout "$DEBUG_LIMIT_S" -- \
 			"$HERE/guest/gpu-tests.sh" "$programs" \
-			"kselftests:$OUT/kernel/criu-debug/selftests:$without" kunit:kfd_criu
+			"kselftests:$OUT/kernel/criu-debug/selftests:$without" kunit:kfd_criu kunit:kfd_criu_process
 		without=image
 	done
 	show_machines

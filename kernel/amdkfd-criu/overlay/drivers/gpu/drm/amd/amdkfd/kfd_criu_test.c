@@ -86,48 +86,87 @@ static void what_has_no_place_in_an_image_is_refused(struct kunit *test)
 
 static void while_it_is_restored_a_program_may_only_look(struct kunit *test)
 {
-	const unsigned int makes = _IOC_NR(AMDKFD_IOC_CREATE_QUEUE);
-	const unsigned int looks = _IOC_NR(AMDKFD_IOC_GET_VERSION);
-	const unsigned int criu = _IOC_NR(AMDKFD_IOC_CRIU_OP);
+	static const unsigned int looks[] = {
+		_IOC_NR(AMDKFD_IOC_GET_VERSION),
+		_IOC_NR(AMDKFD_IOC_GET_CLOCK_COUNTERS),
+		_IOC_NR(AMDKFD_IOC_GET_PROCESS_APERTURES),
+		_IOC_NR(AMDKFD_IOC_GET_PROCESS_APERTURES_NEW),
+		_IOC_NR(AMDKFD_IOC_GET_TILE_CONFIG),
+		_IOC_NR(AMDKFD_IOC_AVAILABLE_MEMORY),
+		_IOC_NR(AMDKFD_IOC_CRIU_OP),
+	};
 	static const int expected[KFD_CRIU_STATES] = { 0, 0, -EBUSY, -EBUSY,
 						       -EIO };
+	unsigned int nr, i;
 	int state;
 
 	for (state = 0; state < KFD_CRIU_STATES; state++) {
 		struct kfd_process *p = process_in(test, state);
 
-		KUNIT_EXPECT_EQ(test, expected[state],
-				kfd_criu_session_admit(p, makes));
-		KUNIT_EXPECT_EQ(test, 0, kfd_criu_session_admit(p, looks));
-		KUNIT_EXPECT_EQ(test, 0, kfd_criu_session_admit(p, criu));
+		for (nr = AMDKFD_COMMAND_START; nr < AMDKFD_COMMAND_END; nr++) {
+			int verdict = expected[state];
+
+			for (i = 0; i < ARRAY_SIZE(looks); i++)
+				if (nr == looks[i])
+					verdict = 0;
+			KUNIT_EXPECT_EQ_MSG(test, verdict,
+					    kfd_criu_session_admit(p, nr),
+					    "ioctl %u in state %d", nr, state);
+		}
 	}
 }
 
 /* ---- args ---- */
 
+/* A member of the args, and the operations that use it, as bits. */
+#define OP(name)	BIT(KFD_CRIU_V2_##name - KFD_CRIU_V2_PROBE)
+#define MEMBER(name, ops) \
+	{ #name, offsetof(struct kfd_criu_v2_args, name), \
+	  sizeof_field(struct kfd_criu_v2_args, name), ops }
+#define WITH_DATA	(OP(PROBE) | OP(CHECKPOINT) | OP(RESTORE))
+#define WITH_BO		(OP(EXPORT_BO) | OP(BO_OFFSET))
+
+static const struct {
+	const char *name;
+	size_t at;
+	size_t size;
+	u32 ops;
+} members[] = {
+	MEMBER(flags, 0),
+	MEMBER(data, WITH_DATA),
+	MEMBER(data_size, WITH_DATA),
+	MEMBER(devices, OP(RESTORE)),
+	MEMBER(num_devices, OP(RESTORE)),
+	MEMBER(gpu_id, WITH_BO),
+	MEMBER(handle, WITH_BO),
+	MEMBER(pid, OP(RESUME)),
+	MEMBER(state, 0),
+	MEMBER(fd, 0),
+	MEMBER(reserved, 0),
+	MEMBER(offset, 0),
+	MEMBER(memories, OP(RESTORE)),
+	MEMBER(num_memories, OP(RESTORE)),
+	MEMBER(reserved2, 0),
+};
+
 static void members_that_an_operation_does_not_use_are_zero(struct kunit *test)
 {
-	struct kfd_criu_v2_args args = { .op = KFD_CRIU_V2_EXPORT_BO };
+	unsigned int i;
+	u32 op;
 
-	args.gpu_id = 1;
-	args.handle = 2;
-	KUNIT_EXPECT_EQ(test, 0, kfd_criu_v2_check(&args));
-	args.pid = 3;
-	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_v2_check(&args));
-	args = (struct kfd_criu_v2_args){ .op = KFD_CRIU_V2_RESUME, .pid = 3 };
-	KUNIT_EXPECT_EQ(test, 0, kfd_criu_v2_check(&args));
-	args.data = 4;
-	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_v2_check(&args));
-	args = (struct kfd_criu_v2_args){ .op = KFD_CRIU_V2_RESTORE,
-					  .data = 4,
-					  .data_size = 8,
-					  .devices = 5,
-					  .num_devices = 1 };
-	KUNIT_EXPECT_EQ(test, 0, kfd_criu_v2_check(&args));
-	args.flags = 1;
-	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_v2_check(&args));
-	args = (struct kfd_criu_v2_args){ .op = KFD_CRIU_V2_BO_OFFSET + 1 };
-	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_v2_check(&args));
+	for (op = KFD_CRIU_V2_PROBE; op <= KFD_CRIU_V2_BO_OFFSET + 1; op++) {
+		for (i = 0; i < ARRAY_SIZE(members); i++) {
+			struct kfd_criu_v2_args args = { .op = op };
+			const bool used = members[i].ops &
+					  BIT(op - KFD_CRIU_V2_PROBE);
+
+			memset((u8 *)&args + members[i].at, 1, members[i].size);
+			KUNIT_EXPECT_EQ_MSG(test, used ? 0 : -EINVAL,
+					    kfd_criu_v2_check(&args),
+					    "%s of operation %#x",
+					    members[i].name, op);
+		}
+	}
 }
 
 static void args_grow_by_zeros(struct kunit *test)
@@ -337,6 +376,134 @@ static void an_image_of_another_size_is_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_mqd_check(mm->dev, &qp, &image));
 }
 
+/* ---- where waves were saved ---- */
+
+#define STACK_SIZE	0x1000
+#define AREA_SIZE	0x10000
+
+#define WAVES(gfx, v, mqd) \
+	{ gfx, v, sizeof(struct mqd), WORD(mqd, cp_hqd_cntl_stack_offset), \
+	  WORD(mqd, cp_hqd_wg_state_offset) }
+
+/* gfx7 saves none. */
+static const struct waves {
+	const char *name;
+	u32 version;
+	size_t size;
+	u16 stack;
+	u16 waves;
+} saved_waves[] = {
+	WAVES("gfx8", 80003, vi_mqd),
+	WAVES("gfx9", 90006, v9_mqd),
+	WAVES("gfx10", 100300, v10_compute_mqd),
+	WAVES("gfx11", 110000, v11_compute_mqd),
+	WAVES("gfx12", 120001, v12_compute_mqd),
+};
+
+static void waves_name_of(const struct waves *w, char *text)
+{
+	strscpy(text, w->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(waves, saved_waves, waves_name_of);
+
+static const struct queue_properties with_waves = {
+	.type = KFD_QUEUE_TYPE_COMPUTE,
+	.ctl_stack_size = STACK_SIZE,
+	.ctx_save_restore_area_address = 0x1000,
+	.ctx_save_restore_area_size = AREA_SIZE,
+};
+
+static struct mqd_manager *manager_with_waves(struct kunit *test, u32 version,
+					      size_t size)
+{
+	const struct generation g = {
+		.version = version,
+		.type = KFD_QUEUE_TYPE_COMPUTE,
+		.size = size,
+	};
+	struct mqd_manager *mm = manager_for(test, &g);
+
+	mm->dev->kfd->cwsr_enabled = true;
+	return mm;
+}
+
+static void waves_are_within_the_save_area(struct kunit *test)
+{
+	static const struct {
+		u32 stack;
+		u32 waves;
+		int verdict;
+	} rows[] = {
+		{ STACK_SIZE, STACK_SIZE, 0 },	/* none */
+		{ 0, AREA_SIZE, 0 },		/* as many as there can be */
+		{ STACK_SIZE - 8, STACK_SIZE + 64, 0 },
+		{ STACK_SIZE + 4, STACK_SIZE, -EINVAL },
+		{ STACK_SIZE - 2, STACK_SIZE, -EINVAL },
+		{ STACK_SIZE, STACK_SIZE - 4, -EINVAL },
+		{ STACK_SIZE, AREA_SIZE + 4, -EINVAL },
+		{ STACK_SIZE, STACK_SIZE + 2, -EINVAL },
+	};
+	const struct waves *w = test->param_value;
+	struct mqd_manager *mm = manager_with_waves(test, w->version, w->size);
+	struct kfd_criu_mqd image = { .mqd_size = w->size, .n_xcc = 1 };
+	unsigned int i;
+
+	if (w->version / 10000 == 9)
+		image.ctl_stack_size = STACK_SIZE;
+	image.data = kunit_kzalloc(test, w->size + STACK_SIZE, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, image.data);
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		((u32 *)image.data)[w->stack] = rows[i].stack;
+		((u32 *)image.data)[w->waves] = rows[i].waves;
+		KUNIT_EXPECT_EQ_MSG(test, rows[i].verdict,
+				    kfd_criu_mqd_check(mm->dev, &with_waves, &image),
+				    "row %u", i);
+	}
+}
+
+static u64 stride(struct mqd_manager *mm, struct queue_properties *q)
+{
+	return 2 * PAGE_SIZE;
+}
+
+/* Kernels that knew of the first XCC only wrote its MQD. */
+static void an_image_of_one_xcc_is_for_all_if_it_has_no_waves(struct kunit *test)
+{
+	struct mqd_manager *mm = manager_with_waves(test, 90402,
+						    sizeof(struct v9_mqd));
+	struct kfd_criu_mqd image = { .mqd_size = sizeof(struct v9_mqd),
+				      .ctl_stack_size = STACK_SIZE,
+				      .n_xcc = 1 };
+	struct queue q = { .device = mm->dev, .properties = with_waves };
+	struct v9_mqd *m, *second;
+
+	mm->dev->xcc_mask = 3;
+	mm->mqd_stride = stride;
+	image.data = kunit_kzalloc(test, kfd_criu_mqd_bytes(&image), GFP_KERNEL);
+	q.mqd = kunit_kzalloc(test, 4 * PAGE_SIZE, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, image.data);
+	KUNIT_ASSERT_NOT_NULL(test, q.mqd);
+	m = image.data;
+	m->cp_hqd_cntl_stack_offset = STACK_SIZE - 8;
+	m->cp_hqd_wg_state_offset = STACK_SIZE;
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			kfd_criu_mqd_check(mm->dev, &with_waves, &image));
+	m->cp_hqd_cntl_stack_offset = STACK_SIZE;
+	m->compute_current_logic_xcc_id = 2;
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			kfd_criu_mqd_check(mm->dev, &with_waves, &image));
+	m->compute_current_logic_xcc_id = 0;
+	m->cp_hqd_pq_rptr = OF_THE_IMAGE;
+	KUNIT_ASSERT_EQ(test, 0,
+			kfd_criu_mqd_check(mm->dev, &with_waves, &image));
+	second = q.mqd + 2 * PAGE_SIZE;
+	second->compute_current_logic_xcc_id = 1;
+	kfd_criu_mqd_restore(mm, &q, &image);
+	KUNIT_EXPECT_EQ(test, OF_THE_IMAGE, second->cp_hqd_pq_rptr);
+	KUNIT_EXPECT_EQ(test, 1, second->compute_current_logic_xcc_id);
+}
+
 static void no_generation_is_guessed(struct kunit *test)
 {
 	struct generation g = generations[0];
@@ -375,6 +542,8 @@ static struct kunit_case cases[] = {
 			 generation_gen_params),
 	KUNIT_CASE_PARAM(an_image_of_another_size_is_refused,
 			 generation_gen_params),
+	KUNIT_CASE_PARAM(waves_are_within_the_save_area, waves_gen_params),
+	KUNIT_CASE(an_image_of_one_xcc_is_for_all_if_it_has_no_waves),
 	KUNIT_CASE(no_generation_is_guessed),
 	{}
 };

@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Copyright (c) 2026 The amdkfd-criu authors
+ *
+ * Operations on a process whose devices have queue managers of the test's: what fails
+ * half way is undone, and what is asked for at the wrong place is refused. What needs
+ * neither process nor device is in kfd_criu_test.c.
+ */
+#include <kunit/test.h>
+#include <linux/idr.h>
+#include <linux/init_task.h>
+#include <linux/sizes.h>
+#include "kfd_criu.h"
+#include "kfd_priv.h"
+#include "kfd_device_queue_manager.h"
+#include "kfd_mqd_manager.h"
+#include "amdgpu.h"
+
+#define DEVICES		2
+#define GFX9		90006
+
+/* ---- a process without hardware ---- */
+
+/* What a device's queue manager says, and what it was asked. */
+struct fake_dqm {
+	struct device_queue_manager dqm;
+	int evict;
+	int restore;
+	int evicted;	/* as amdkfd counts: evictions that were not taken back */
+};
+
+struct fake {
+	struct kfd_process p;
+	struct kfd_process_device pdds[DEVICES];
+	struct kfd_node nodes[DEVICES];
+	struct kfd_dev devs[DEVICES];
+	struct fake_dqm dqms[DEVICES];
+	struct amdgpu_device adev;
+};
+
+static int fake_evict(struct device_queue_manager *dqm,
+		      struct qcm_process_device *qpd)
+{
+	struct fake_dqm *fake = container_of(dqm, struct fake_dqm, dqm);
+
+	fake->evicted++;
+	return fake->evict;
+}
+
+static int fake_restore(struct device_queue_manager *dqm,
+			struct qcm_process_device *qpd)
+{
+	struct fake_dqm *fake = container_of(dqm, struct fake_dqm, dqm);
+
+	/* For want of memory it does nothing. */
+	if (fake->restore != -ENOMEM)
+		fake->evicted--;
+	return fake->restore;
+}
+
+static struct fake *make(struct kunit *test)
+{
+	struct fake *fake = kunit_kzalloc(test, sizeof(*fake), GFP_KERNEL);
+	unsigned int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, fake);
+	mutex_init(&fake->p.mutex);
+	mutex_init(&fake->p.event_mutex);
+	idr_init(&fake->p.event_idr);
+	fake->p.lead_thread = current->group_leader;
+	fake->p.n_pdds = DEVICES;
+	kfd_criu_session_init(&fake->p);
+	for (i = 0; i < DEVICES; i++) {
+		struct device_queue_manager *dqm = &fake->dqms[i].dqm;
+
+		fake->p.pdds[i] = &fake->pdds[i];
+		fake->pdds[i].process = &fake->p;
+		fake->pdds[i].dev = &fake->nodes[i];
+		fake->pdds[i].user_gpu_id = i + 1;
+		INIT_LIST_HEAD(&fake->pdds[i].qpd.queues_list);
+		fake->nodes[i].dqm = dqm;
+		fake->nodes[i].kfd = &fake->devs[i];
+		fake->nodes[i].adev = &fake->adev;
+		fake->nodes[i].xcc_mask = 1;
+		INIT_LIST_HEAD(&fake->nodes[i].smi_clients);
+		fake->devs[i].device_info.gfx_target_version = GFX9;
+		mutex_init(&dqm->lock_hidden);
+		dqm->ops.evict_process_queues = fake_evict;
+		dqm->ops.restore_process_queues = fake_restore;
+	}
+	return fake;
+}
+
+/* Nothing looks at it any more. */
+static void end(struct fake *fake)
+{
+	kfd_criu_session_end(&fake->p);
+	idr_destroy(&fake->p.event_idr);
+}
+
+static int pause(struct fake *fake,
+		 int (*measure)(struct kfd_process *p, void *args))
+{
+	u32 pid;
+	int r;
+
+	mutex_lock(&fake->p.mutex);
+	r = kfd_criu_pause(&fake->p, &pid, measure, NULL);
+	mutex_unlock(&fake->p.mutex);
+	return r;
+}
+
+static int unpause(struct fake *fake)
+{
+	int r;
+
+	mutex_lock(&fake->p.mutex);
+	r = kfd_criu_unpause(&fake->p);
+	mutex_unlock(&fake->p.mutex);
+	return r;
+}
+
+static int measures(struct kfd_process *p, void *args)
+{
+	return 0;
+}
+
+static int cannot_measure(struct kfd_process *p, void *args)
+{
+	return -EOPNOTSUPP;
+}
+
+static void expect(struct kunit *test, const struct fake *fake,
+		   enum kfd_criu_state state, int evicted)
+{
+	unsigned int i;
+
+	KUNIT_EXPECT_EQ(test, state, fake->p.criu.state);
+	for (i = 0; i < DEVICES; i++)
+		KUNIT_EXPECT_EQ(test, evicted, fake->dqms[i].evicted);
+}
+
+/* ---- pauses ---- */
+
+static void a_process_without_devices_is_not_paused(struct kunit *test)
+{
+	struct fake *fake = make(test);
+
+	fake->p.n_pdds = 0;
+	KUNIT_EXPECT_EQ(test, -ENODEV, pause(fake, measures));
+	expect(test, fake, KFD_CRIU_RUNNING, 0);
+	end(fake);
+}
+
+static void a_pause_that_tells_nothing_is_none(struct kunit *test)
+{
+	struct fake *fake = make(test);
+
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, pause(fake, cannot_measure));
+	expect(test, fake, KFD_CRIU_RUNNING, 0);
+	KUNIT_EXPECT_EQ(test, 0, pause(fake, measures));
+	/* The one that there is does not end with that. */
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, pause(fake, cannot_measure));
+	expect(test, fake, KFD_CRIU_PAUSED, 1);
+	KUNIT_EXPECT_EQ(test, 0, unpause(fake));
+	expect(test, fake, KFD_CRIU_RUNNING, 0);
+	end(fake);
+}
+
+static void a_device_that_does_not_stop_undoes_a_pause(struct kunit *test)
+{
+	struct fake *fake = make(test);
+
+	fake->dqms[1].evict = -ETIME;
+	KUNIT_EXPECT_EQ(test, -ETIME, pause(fake, measures));
+	expect(test, fake, KFD_CRIU_RUNNING, 0);
+	/* One that is being reset has no queues on it. */
+	fake->dqms[1].evict = -EIO;
+	KUNIT_EXPECT_EQ(test, -EIO, pause(fake, measures));
+	expect(test, fake, KFD_CRIU_RUNNING, 0);
+	end(fake);
+}
+
+static void a_pause_ends_on_all_devices_or_on_none(struct kunit *test)
+{
+	struct fake *fake = make(test);
+
+	KUNIT_ASSERT_EQ(test, 0, pause(fake, measures));
+	fake->dqms[1].restore = -ENOMEM;
+	KUNIT_EXPECT_EQ(test, -ENOMEM, unpause(fake));
+	expect(test, fake, KFD_CRIU_PAUSED, 1);
+	fake->dqms[1].restore = 0;
+	fake->dqms[0].restore = -ETIME;
+	/* A device that cannot be had is going to be reset: that is no pause. */
+	KUNIT_EXPECT_EQ(test, -ETIME, unpause(fake));
+	expect(test, fake, KFD_CRIU_RUNNING, 0);
+	end(fake);
+}
+
+/* ---- restores ---- */
+
+static void a_restore_is_the_processs_own(struct kunit *test)
+{
+	struct fake *fake = make(test);
+
+	KUNIT_EXPECT_EQ(test, 0, kfd_criu_may_restore(&fake->p));
+	fake->p.lead_thread = &init_task;
+	KUNIT_EXPECT_EQ(test, -EPERM, kfd_criu_may_restore(&fake->p));
+	fake->p.lead_thread = current->group_leader;
+	end(fake);
+}
+
+static void a_restore_needs_a_process_without_objects(struct kunit *test)
+{
+	struct fake *fake = make(test);
+	struct kfd_event event = {};
+	int id;
+
+	fake->pdds[1].drm_file = (struct file *)fake;
+	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_begin_restore(&fake->p));
+	fake->pdds[1].drm_file = NULL;
+	id = idr_alloc(&fake->p.event_idr, &event, 1, 2, GFP_KERNEL);
+	KUNIT_EXPECT_EQ(test, 1, id);
+	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_begin_restore(&fake->p));
+	idr_remove(&fake->p.event_idr, id);
+	fake->dqms[0].evict = -ETIME;
+	KUNIT_EXPECT_EQ(test, -ETIME, kfd_criu_begin_restore(&fake->p));
+	expect(test, fake, KFD_CRIU_RUNNING, 0);
+	fake->dqms[0].evict = 0;
+	KUNIT_EXPECT_EQ(test, 0, kfd_criu_begin_restore(&fake->p));
+	expect(test, fake, KFD_CRIU_RESTORING, 1);
+	end(fake);
+}
+
+static void only_what_is_restored_is_given_up(struct kunit *test)
+{
+	struct fake *fake = make(test);
+
+	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_abort(&fake->p));
+	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_begin_objects(&fake->p));
+	end(fake);
+}
+
+static void what_makes_no_sense_of_a_process_is_refused(struct kunit *test)
+{
+	struct fake *fake = make(test);
+	struct kfd_criu_process cp = { .ttmp = true };
+	struct kfd_criu_settings cs = {};
+	struct kfd_criu_machine cm = {};
+	struct kfd_criu_device cd = { .user_gpu_id = 1, .gpu_id = ~0U };
+
+	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_process_restore(&fake->p, &cp));
+	cp = (struct kfd_criu_process){ .r_debug = 1 };
+	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_process_restore(&fake->p, &cp));
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			kfd_criu_settings_restore(&fake->p, 77, &cs));
+	KUNIT_EXPECT_EQ(test, -ENODEV, kfd_criu_machine_check(~0U, &cm));
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			kfd_criu_device_restore(&fake->p, &cd, -1));
+	end(fake);
+}
+
+/* ---- private data of version 1 that end too early ---- */
+
+static void private_data_are_not_read_or_written_beyond_their_end(struct kunit *test)
+{
+	struct fake *fake = make(test);
+	u64 at;
+
+	at = 1;
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			kfd_criu_v1_restore_queue(&fake->p, NULL, &at, 0));
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			kfd_criu_v1_restore_event(&fake->p, NULL, &at, 0));
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			kfd_criu_v1_stage_svm(&fake->p, 0, NULL, &at, 0));
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			kfd_criu_v1_checkpoint_svm(&fake->p, NULL, &at, 0));
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			kfd_criu_v1_checkpoint_events(&fake->p, NULL, &at, 0));
+	at = 0;
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			kfd_criu_v1_restore_queue(&fake->p, NULL, &at, 8));
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			kfd_criu_v1_restore_event(&fake->p, NULL, &at, 8));
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			kfd_criu_v1_stage_svm(&fake->p, 0, NULL, &at, 8));
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			kfd_criu_v1_checkpoint_svm(&fake->p, NULL, &at, 8));
+	KUNIT_EXPECT_EQ(test, 0, at);
+	end(fake);
+}
+
+#if IS_ENABLED(CONFIG_HSA_AMD_SVM)
+static void no_range_is_left_out(struct kunit *test)
+{
+	struct fake *fake = make(test);
+	struct kfd_criu_svm *ranges;
+	u64 at = 0;
+
+	mutex_init(&fake->p.svms.lock);
+	INIT_LIST_HEAD(&fake->p.svms.list);
+	KUNIT_EXPECT_EQ(test, -EAGAIN,
+			kfd_criu_svm_save(&fake->p, &ranges, 1));
+	KUNIT_EXPECT_NULL(test, ranges);
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			kfd_criu_v1_checkpoint_svm(&fake->p, NULL, &at,
+						   kfd_criu_v1_svm_size(DEVICES)));
+	KUNIT_EXPECT_EQ(test, 0, kfd_criu_svm_save(&fake->p, &ranges, 0));
+	kvfree(ranges);
+	end(fake);
+}
+#endif
+
+/* ---- queues ---- */
+
+static void a_queue_of_no_type_is_not_described(struct kunit *test)
+{
+	struct fake *fake = make(test);
+	struct queue *q = kunit_kzalloc(test, sizeof(*q), GFP_KERNEL);
+	struct kfd_criu_queue cq;
+	u64 bytes, at = 0;
+	u32 count;
+
+	KUNIT_ASSERT_NOT_NULL(test, q);
+	q->properties.type = KFD_QUEUE_TYPE_DIQ;
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
+			kfd_criu_queue_describe(&fake->pdds[0], q, &cq));
+	list_add(&q->list, &fake->pdds[1].qpd.queues_list);
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
+			kfd_criu_v1_queue_sizes(&fake->p, &count, &bytes));
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
+			kfd_criu_v1_checkpoint_queues(&fake->p, NULL, &at));
+	end(fake);
+}
+
+static void the_wave_sync_is_one_queues_of_a_device_that_has_it(struct kunit *test)
+{
+	struct fake *fake = make(test);
+	struct kfd_process_device *pdd = &fake->pdds[0];
+	struct kfd_criu_queue cq = {
+		.gws = true,
+		.qp = { .type = KFD_QUEUE_TYPE_COMPUTE, .queue_size = SZ_4K },
+	};
+
+	KUNIT_EXPECT_EQ(test, -ENODEV, kfd_criu_queue_check(pdd, &cq));
+	pdd->dev->gws = fake;
+	pdd->dev->dqm->sched_policy = KFD_SCHED_POLICY_NO_HWS;
+	KUNIT_EXPECT_EQ(test, -ENODEV, kfd_criu_queue_check(pdd, &cq));
+	pdd->dev->dqm->sched_policy = KFD_SCHED_POLICY_HWS;
+	KUNIT_EXPECT_EQ(test, 0, kfd_criu_queue_check(pdd, &cq));
+	pdd->qpd.num_gws = 1;
+	KUNIT_EXPECT_EQ(test, -EBUSY, kfd_criu_queue_check(pdd, &cq));
+	pdd->qpd.num_gws = 0;
+	cq.qp.type = KFD_QUEUE_TYPE_SDMA;
+	KUNIT_EXPECT_EQ(test, -EBUSY, kfd_criu_queue_check(pdd, &cq));
+	end(fake);
+}
+
+static uint64_t fake_stride(struct mqd_manager *mm, struct queue_properties *q)
+{
+	return 2 * PAGE_SIZE;
+}
+
+/* With two XCCs: MQD and control stack of each, one page each. */
+static void mqds_of_all_xccs_are_saved_when_the_queue_is_off(struct kunit *test)
+{
+	struct fake *fake = make(test);
+	struct mqd_manager *mm = kunit_kzalloc(test, sizeof(*mm), GFP_KERNEL);
+	u8 *mqds = kunit_kzalloc(test, 4 * PAGE_SIZE, GFP_KERNEL);
+	struct queue *q = kunit_kzalloc(test, sizeof(*q), GFP_KERNEL);
+	struct kfd_criu_mqd mqd = { .n_xcc = 2, .mqd_size = 4, .ctl_stack_size = 4 };
+
+	KUNIT_ASSERT_NOT_NULL(test, mm);
+	KUNIT_ASSERT_NOT_NULL(test, mqds);
+	KUNIT_ASSERT_NOT_NULL(test, q);
+	memset(mqds, 'a', 4);
+	memset(mqds + PAGE_SIZE, 'b', 4);
+	memset(mqds + 2 * PAGE_SIZE, 'c', 4);
+	memset(mqds + 3 * PAGE_SIZE, 'd', 4);
+	mm->mqd_stride = fake_stride;
+	fake->dqms[0].dqm.mqd_mgrs[KFD_MQD_TYPE_CP] = mm;
+	q->device = &fake->nodes[0];
+	q->mqd = mqds;
+	q->properties.type = KFD_QUEUE_TYPE_COMPUTE;
+	q->properties.is_active = true;
+	KUNIT_EXPECT_EQ(test, -EBUSY, kfd_criu_mqd_save(q, &mqd));
+	KUNIT_EXPECT_NULL(test, mqd.data);
+	q->properties.is_active = false;
+	KUNIT_ASSERT_EQ(test, 0, kfd_criu_mqd_save(q, &mqd));
+	KUNIT_EXPECT_MEMEQ(test, mqd.data, "aaaaccccbbbbdddd", 16);
+	kvfree(mqd.data);
+	end(fake);
+}
+
+static struct kunit_case cases[] = {
+	KUNIT_CASE(a_process_without_devices_is_not_paused),
+	KUNIT_CASE(a_pause_that_tells_nothing_is_none),
+	KUNIT_CASE(a_device_that_does_not_stop_undoes_a_pause),
+	KUNIT_CASE(a_pause_ends_on_all_devices_or_on_none),
+	KUNIT_CASE(a_restore_is_the_processs_own),
+	KUNIT_CASE(a_restore_needs_a_process_without_objects),
+	KUNIT_CASE(only_what_is_restored_is_given_up),
+	KUNIT_CASE(what_makes_no_sense_of_a_process_is_refused),
+	KUNIT_CASE(private_data_are_not_read_or_written_beyond_their_end),
+#if IS_ENABLED(CONFIG_HSA_AMD_SVM)
+	KUNIT_CASE(no_range_is_left_out),
+#endif
+	KUNIT_CASE(a_queue_of_no_type_is_not_described),
+	KUNIT_CASE(the_wave_sync_is_one_queues_of_a_device_that_has_it),
+	KUNIT_CASE(mqds_of_all_xccs_are_saved_when_the_queue_is_off),
+	{}
+};
+
+static struct kunit_suite suite = {
+	.name = "kfd_criu_process",
+	.test_cases = cases,
+};
+
+kunit_test_suite(suite);

@@ -443,6 +443,9 @@ void kinds_free(struct kinds *kinds)
 
 /* ---- after a restore ---- */
 
+/* At the address that the GPU has for it, as programs do: without firmware that
+ * schedules, the driver looks for write pointers in the program's memory.
+ */
 static int find_bo(const struct kfd *kfd, struct kfd_bo *bo)
 {
 	struct kfd_criu_v2_args args = {
@@ -454,7 +457,8 @@ static int find_bo(const struct kfd *kfd, struct kfd_bo *bo)
 
 	if (r)
 		return r;
-	bo->cpu = mmap(NULL, bo->size, PROT_READ | PROT_WRITE, MAP_SHARED,
+	bo->cpu = mmap((void *)(unsigned long)bo->va, bo->size,
+		       PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
 		       kfd->gpus[0].drm, args.offset);
 	return bo->cpu == MAP_FAILED ? -errno : 0;
 }

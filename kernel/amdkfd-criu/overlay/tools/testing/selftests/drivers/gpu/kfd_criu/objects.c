@@ -54,25 +54,42 @@ static int tell(const char *what, const void *was, const void *is, size_t bytes)
 	return 1;
 }
 
-/* MQDs may change: their queues ran. */
+/* Where a queue of version 1 is, or the end. */
+static __u64 find_queue(const struct kfd_image *image, __u32 id)
+{
+	__u64 at;
+
+	for (at = v1_objects(image); at < image->args.priv_data_size;
+	     at += v1_object_size(image, at))
+		if (v1_word(image, at) == V1_QUEUE &&
+		    v1_word(image, at + V1_QUEUE_ID) == id)
+			break;
+	return at;
+}
+
+/* Queues come in any order, and their MQDs may change: they ran. */
 static int compare_v1(const struct kfd_image *was, const struct kfd_image *is)
 {
-	__u64 at = v1_objects(was);
+	__u64 size, at = v1_objects(was);
 
 	if (was->args.priv_data_size != is->args.priv_data_size ||
 	    was->args.num_objects != is->args.num_objects)
 		return 2;
 	if (memcmp(was->priv, is->priv, at))
 		return tell("BOs", was->priv, is->priv, at);
-	while (at < was->args.priv_data_size) {
-		const __u64 size = v1_object_size(was, at);
-		const __u64 kept = v1_word(was, at) == V1_QUEUE ?
-					   KFD_V1_QUEUE : size;
+	for (; at < was->args.priv_data_size; at += v1_object_size(was, at)) {
+		__u64 there = at;
 
-		if (memcmp(was->priv + at, is->priv + at, kept))
-			return tell("an object", was->priv + at, is->priv + at,
-				    kept);
-		at += size;
+		size = v1_object_size(was, at);
+		if (v1_word(was, at) == V1_QUEUE) {
+			there = find_queue(is, v1_word(was, at + V1_QUEUE_ID));
+			size = KFD_V1_QUEUE;
+		}
+		if (there >= is->args.priv_data_size)
+			return 3;
+		if (memcmp(was->priv + at, is->priv + there, size))
+			return tell("an object", was->priv + at,
+				    is->priv + there, size);
 	}
 	return 0;
 }
@@ -95,27 +112,49 @@ static bool is_same_memory(const struct kfd_v2_image *image)
 	return false;
 }
 
+/* The record that takes the place of another one's n-th of its type. */
+static struct kfd_criu_record *successor(const struct kfd_v2_image *image,
+					 const struct kfd_criu_record *record,
+					 unsigned int n)
+{
+	const struct kfd_criu_record_queue *was = (void *)record, *is;
+	unsigned int i;
+
+	if (record->type != KFD_CRIU_RECORD_QUEUE)
+		return v2_nth(image, record->type, n);
+	for (i = 0; (is = (void *)v2_nth(image, KFD_CRIU_RECORD_QUEUE, i)); i++)
+		if (is->queue_id == was->queue_id)
+			break;
+	return (void *)is;
+}
+
 static int compare_v2(const struct kfd_v2_image *was,
 		      const struct kfd_v2_image *is)
 {
 	struct kfd_criu_record *a, *b;
+	__u32 type = 0;
+	unsigned int n = 0;
 	__u64 at;
 
 	if (was->size != is->size || !is_same_memory(is))
 		return 2;
 	for (at = 0; at < was->size; at += a->size) {
 		a = v2_record(was, at);
-		b = v2_record(is, at);
-		if (a->type == KFD_CRIU_RECORD_BO) {
+		n = a->type == type ? n + 1 : 0;
+		type = a->type;
+		b = successor(is, a, n);
+		if (!b)
+			return 3;
+		if (type == KFD_CRIU_RECORD_BO) {
 			/* Where it is mapped and what it is are of this machine. */
 			((struct kfd_criu_record_bo *)a)->mmap_offset =
 				((struct kfd_criu_record_bo *)b)->mmap_offset;
 			((struct kfd_criu_record_bo *)a)->identity =
 				((struct kfd_criu_record_bo *)b)->identity;
 		}
-		if (memcmp(a, b, a->type == KFD_CRIU_RECORD_QUEUE ?
-				 v2_fixed_size(a->type) : a->size)) {
-			printf("# record of type %u\n", a->type);
+		if (memcmp(a, b, type == KFD_CRIU_RECORD_QUEUE ?
+				 v2_fixed_size(type) : a->size)) {
+			printf("# record of type %u\n", type);
 			return tell("record", a, b, a->size);
 		}
 	}

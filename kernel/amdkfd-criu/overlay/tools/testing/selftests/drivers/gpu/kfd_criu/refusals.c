@@ -105,6 +105,8 @@ static bool applies(const struct kfd *kfd, const struct kinds *kinds,
 	switch (need) {
 	case SAVES_WAVES:
 		return kinds->area.size;
+	case OWN_DOORBELLS:
+		return kfd->gpus[0].gfx_version >= GFX9;
 	case SVM:
 		return kinds->svm;
 	case REGISTERS:

@@ -22,6 +22,7 @@ enum refusal_change {
 enum refusal_need {
 	ALWAYS,
 	SAVES_WAVES,	/* and so an end-of-pipe buffer */
+	OWN_DOORBELLS,	/* before gfx9 a queue's doorbell is that of its id */
 	SVM,
 	REGISTERS,
 	TWO_GPUS,

@@ -70,7 +70,7 @@ const struct refusal v1_refusals[] = {
 	/* queues */
 	{ "gpu_id", SDMA, WORD_AT(V1_GPU_ID), SETS(NO_GPU), EINVAL },
 	{ "q_id", SDMA, WORD_AT(V1_QUEUE_ID), SETS(1024), EINVAL },
-	{ "q_id twice", PM4, WORD_AT(V1_QUEUE_ID), COPIES, ENOSPC },
+	{ "q_id twice", PM4, WORD_AT(V1_QUEUE_ID), COPIES, ENOSPC, .need = OWN_DOORBELLS },
 	{ "type", SDMA, WORD_AT(V1_TYPE), SETS(UNKNOWN), EINVAL },
 	{ "format", PM4, WORD_AT(V1_FORMAT), SETS(UNKNOWN), EINVAL },
 	{ "priority", PM4, WORD_AT(V1_PRIORITY), SETS(16), EINVAL },

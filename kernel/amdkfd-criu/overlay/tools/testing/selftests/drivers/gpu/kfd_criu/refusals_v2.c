@@ -112,7 +112,8 @@ const struct refusal v2_refusals[] = {
 	/* QUEUE */
 	{ "gpu_id", QUEUE(SDMA), OF_QUEUE(gpu_id), SETS(NO_GPU), EINVAL },
 	{ "queue_id", QUEUE(SDMA), OF_QUEUE(queue_id), SETS(1024), EINVAL },
-	{ "queue_id twice", QUEUE(COMPUTE), OF_QUEUE(queue_id), COPIES, ENOSPC },
+	{ "queue_id twice", QUEUE(COMPUTE), OF_QUEUE(queue_id), COPIES, ENOSPC,
+	  .need = OWN_DOORBELLS },
 	{ "type", QUEUE(SDMA), OF_QUEUE(type), SETS(77), EINVAL },
 	{ "type by engine", QUEUE(SDMA), OF_QUEUE(type),
 	  SETS(KFD_IOC_QUEUE_TYPE_SDMA_BY_ENG_ID), EINVAL },

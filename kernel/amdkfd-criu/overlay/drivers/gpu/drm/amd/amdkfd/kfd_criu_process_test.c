@@ -11,6 +11,7 @@
 #include <linux/init_task.h>
 #include <linux/sizes.h>
 #include "kfd_criu.h"
+#include "kfd_events.h"
 #include "kfd_priv.h"
 #include "kfd_device_queue_manager.h"
 #include "kfd_mqd_manager.h"

@@ -47,8 +47,8 @@
  * failure it is as it was, or has been aborted (@state).
  */
 #define KFD_CRIU_V2_RESTORE	0x104
-/* Let process @pid run [its tracer]. Comes back when its queues do; ETIME: not yet, ask
- * again.
+/* Let process @pid run [its tracer]. Comes back when its queues do; ETIME: it is RUNNING,
+ * and its queues follow once the kernel has their user pages. There is nothing to repeat.
  */
 #define KFD_CRIU_V2_RESUME	0x105
 /* Give back what RESTORE made [the process itself]. */

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cinttypes>
@@ -19,6 +20,7 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +30,7 @@
 #include "kfd/extensible_kfd.h"
 #include "kfd/kfd.h"
 #include "kfdtest-criu/harness/kfd_driver.h"
+#include "kfdtest-criu/harness/memory.h"
 
 namespace kfdtest {
 namespace {
@@ -47,10 +50,20 @@ struct GpuMapping {
   std::string path;
 };
 
+// Of a BO, the pages that are not all zeros: save areas are large, and hardly used. New ones are zeros.
+struct Contents {
+  struct Page {
+    std::size_t at = 0;
+    std::array<std::byte, kPageSize> bytes{};
+  };
+  std::size_t size = 0;
+  std::vector<Page> pages;
+};
+
 struct Image {
   kfd::ProcessInfo info;
   kfd::Checkpoint checkpoint;
-  std::vector<std::vector<std::byte>> contents;  // of the BOs; empty: it has none
+  std::vector<Contents> contents;  // of the BOs
   std::vector<GpuMapping> mappings;
   std::size_t turned = 0;  // of the GPUs it is of
 };
@@ -80,6 +93,21 @@ std::vector<GpuMapping> own_gpu_mappings() {
   return mappings;
 }
 
+bool is_zero(std::span<const std::byte> bytes) {
+  return bytes.front() == std::byte{0} && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0;
+}
+
+Contents contents_of(std::span<const std::byte> bytes) {
+  Contents contents{.size = bytes.size(), .pages = {}};
+  for (std::size_t at = 0; at < bytes.size(); at += kPageSize) {
+    const auto page = bytes.subspan(at, kPageSize);
+    if (is_zero(page)) continue;
+    contents.pages.push_back({.at = at, .bytes = {}});
+    std::ranges::copy(page, contents.pages.back().bytes.begin());
+  }
+  return contents;
+}
+
 base::Result<Image> take_image(kfd::Kfd& kfd, int fd) {
   Image image;
   ASSIGN_OR_RETURN(image.info, kfd.process_info(fd));
@@ -89,7 +117,7 @@ base::Result<Image> take_image(kfd::Kfd& kfd, int fd) {
     if (!each.dmabuf.valid()) continue;
     ASSIGN_OR_RETURN(const base::Mapping bytes,
                      base::Mapping::shared(each.dmabuf.get(), each.bo.size, 0, "reading a buffer"));
-    image.contents.back().assign(bytes.bytes().begin(), bytes.bytes().end());
+    image.contents.back() = contents_of(bytes.bytes());
   }
   image.mappings = own_gpu_mappings();
   return image;
@@ -142,11 +170,12 @@ kfd::RestoreRequest request_for(const Image& image, const Session& session, std:
 
 base::Status write_contents(const Image& image, const std::vector<kfd::RestoredBo>& restored) {
   for (std::size_t i = 0; i < restored.size(); ++i) {
-    const std::vector<std::byte>& contents = image.contents[i];
-    if (contents.empty()) continue;
+    const Contents& contents = image.contents[i];
+    if (contents.pages.empty()) continue;
     ASSIGN_OR_RETURN(const base::Mapping bytes,
-                     base::Mapping::shared(restored[i].dmabuf.get(), contents.size(), 0, "writing a buffer"));
-    std::memcpy(bytes.data(), contents.data(), contents.size());
+                     base::Mapping::shared(restored[i].dmabuf.get(), contents.size, 0, "writing a buffer"));
+    for (const Contents::Page& page : contents.pages)
+      std::ranges::copy(page.bytes, bytes.bytes().begin() + static_cast<std::ptrdiff_t>(page.at));
   }
   return {};
 }

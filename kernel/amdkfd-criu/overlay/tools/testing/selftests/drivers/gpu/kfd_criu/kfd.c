@@ -23,7 +23,7 @@
 #define V2_CALL		_IOC(_IOC_READ | _IOC_WRITE, AMDKFD_IOCTL_BASE, 0x22, \
 			     sizeof(struct kfd_criu_v2_args))
 
-static int call(int fd, unsigned long request, void *args)
+int kfd_call(int fd, unsigned long request, void *args)
 {
 	int r;
 
@@ -109,7 +109,7 @@ int kfd_acquire_vm(struct kfd *kfd, unsigned int gpu)
 		.gpu_id = kfd->gpus[gpu].id,
 	};
 
-	return call(kfd->fd, AMDKFD_IOC_ACQUIRE_VM, &args);
+	return kfd_call(kfd->fd, AMDKFD_IOC_ACQUIRE_VM, &args);
 }
 
 int kfd_acquire_vms(struct kfd *kfd)
@@ -142,7 +142,7 @@ static int map_to_gpu(const struct kfd *kfd, unsigned int gpu, __u64 handle)
 		.n_devices = 1,
 	};
 
-	return call(kfd->fd, AMDKFD_IOC_MAP_MEMORY_TO_GPU, &args);
+	return kfd_call(kfd->fd, AMDKFD_IOC_MAP_MEMORY_TO_GPU, &args);
 }
 
 static __u64 take_va(struct kfd *kfd, __u64 size)
@@ -172,7 +172,7 @@ int kfd_bo_create(struct kfd *kfd, unsigned int gpu, __u32 flags, __u64 size,
 			return -errno;
 		args.mmap_offset = (unsigned long)bo->cpu;
 	}
-	r = call(kfd->fd, AMDKFD_IOC_ALLOC_MEMORY_OF_GPU, &args);
+	r = kfd_call(kfd->fd, AMDKFD_IOC_ALLOC_MEMORY_OF_GPU, &args);
 	if (r)
 		return r;
 	bo->handle = args.handle;
@@ -194,7 +194,7 @@ int kfd_bo_export(const struct kfd *kfd, __u64 handle, int *fd)
 		.handle = handle,
 		.flags = O_CLOEXEC,
 	};
-	int r = call(kfd->fd, AMDKFD_IOC_EXPORT_DMABUF, &args);
+	int r = kfd_call(kfd->fd, AMDKFD_IOC_EXPORT_DMABUF, &args);
 
 	*fd = args.dmabuf_fd;
 	return r;
@@ -208,7 +208,7 @@ int kfd_bo_import(struct kfd *kfd, unsigned int gpu, int fd, __u64 size,
 		.gpu_id = kfd->gpus[gpu].id,
 		.dmabuf_fd = fd,
 	};
-	int r = call(kfd->fd, AMDKFD_IOC_IMPORT_DMABUF, &args);
+	int r = kfd_call(kfd->fd, AMDKFD_IOC_IMPORT_DMABUF, &args);
 
 	memset(bo, 0, sizeof(*bo));
 	bo->handle = args.handle;
@@ -228,9 +228,9 @@ int kfd_bo_free(const struct kfd *kfd, unsigned int gpu,
 	struct kfd_ioctl_free_memory_of_gpu_args args = {
 		.handle = bo->handle,
 	};
-	int r = call(kfd->fd, AMDKFD_IOC_UNMAP_MEMORY_FROM_GPU, &unmap);
+	int r = kfd_call(kfd->fd, AMDKFD_IOC_UNMAP_MEMORY_FROM_GPU, &unmap);
 
-	return r ? r : call(kfd->fd, AMDKFD_IOC_FREE_MEMORY_OF_GPU, &args);
+	return r ? r : kfd_call(kfd->fd, AMDKFD_IOC_FREE_MEMORY_OF_GPU, &args);
 }
 
 int kfd_event_create(struct kfd *kfd)
@@ -238,7 +238,7 @@ int kfd_event_create(struct kfd *kfd)
 	struct kfd_ioctl_create_event_args args = {
 		.event_type = KFD_IOC_EVENT_HW_EXCEPTION,
 	};
-	int r = call(kfd->fd, AMDKFD_IOC_CREATE_EVENT, &args);
+	int r = kfd_call(kfd->fd, AMDKFD_IOC_CREATE_EVENT, &args);
 
 	return r ? r : (int)(args.event_id & 0x7fffffff);
 }
@@ -293,7 +293,7 @@ int kfd_queue_create(struct kfd *kfd, unsigned int gpu, struct kfd_queue *queue)
 	args.ring_base_address = queue->ring.va;
 	args.write_pointer_address = queue->memory.va + WRITE_POINTER;
 	args.read_pointer_address = queue->memory.va + READ_POINTER;
-	r = call(kfd->fd, AMDKFD_IOC_CREATE_QUEUE, &args);
+	r = kfd_call(kfd->fd, AMDKFD_IOC_CREATE_QUEUE, &args);
 	if (r)
 		return r;
 	queue->id = args.queue_id;
@@ -304,7 +304,7 @@ int kfd_queue_destroy(const struct kfd *kfd, const struct kfd_queue *queue)
 {
 	struct kfd_ioctl_destroy_queue_args args = { .queue_id = queue->id };
 
-	return call(kfd->fd, AMDKFD_IOC_DESTROY_QUEUE, &args);
+	return kfd_call(kfd->fd, AMDKFD_IOC_DESTROY_QUEUE, &args);
 }
 
 bool kfd_queue_runs(const struct kfd *kfd, struct kfd_queue *queue)
@@ -373,7 +373,7 @@ long long kfd_available(const struct kfd *kfd, unsigned int gpu)
 	struct kfd_ioctl_get_available_memory_args args = {
 		.gpu_id = kfd->gpus[gpu].id,
 	};
-	int r = call(kfd->fd, AMDKFD_IOC_AVAILABLE_MEMORY, &args);
+	int r = kfd_call(kfd->fd, AMDKFD_IOC_AVAILABLE_MEMORY, &args);
 
 	return r ? r : (long long)args.available;
 }
@@ -390,7 +390,7 @@ bool kfd_available_becomes(const struct kfd *kfd, unsigned int gpu,
 
 int kfd_criu(int fd, struct kfd_ioctl_criu_args *args)
 {
-	return call(fd, AMDKFD_IOC_CRIU_OP, args);
+	return kfd_call(fd, AMDKFD_IOC_CRIU_OP, args);
 }
 
 int kfd_criu_op(int fd, __u32 op)
@@ -479,7 +479,7 @@ void kfd_image_free(struct kfd_image *image)
 
 int kfd_v2(int fd, struct kfd_criu_v2_args *args)
 {
-	return call(fd, V2_CALL, args);
+	return kfd_call(fd, V2_CALL, args);
 }
 
 int kfd_v2_op(int fd, __u32 op)

@@ -41,6 +41,9 @@ struct kfd {
 
 /* Opens /dev/kfd and the GPUs' render nodes; -ENODEV without a GPU. */
 int kfd_open(struct kfd *kfd);
+
+/* An ioctl: 0 or a negative errno. */
+int kfd_call(int fd, unsigned long request, void *args);
 /* Of one GPU, or of all. */
 int kfd_acquire_vm(struct kfd *kfd, unsigned int gpu);
 int kfd_acquire_vms(struct kfd *kfd);

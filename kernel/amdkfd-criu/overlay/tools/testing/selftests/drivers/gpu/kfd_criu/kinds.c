@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include "kinds.h"
 #include "work.h"
@@ -46,11 +45,6 @@ enum {
 /* What the CPU writes over a word of a packet that was done: it is not done again. */
 #define SEEN			100
 #define PATTERN			0x5eed0001U
-
-static int call(const struct kfd *kfd, unsigned long request, void *args)
-{
-	return ioctl(kfd->fd, request, args) ? -errno : 0;
-}
 
 static __u32 *word(const struct kinds *kinds, unsigned int i)
 {
@@ -107,11 +101,11 @@ static int make_settings(const struct kfd *kfd)
 		.r_debug = TRAP_HANDLER,
 		.mode_mask = KFD_RUNTIME_ENABLE_MODE_ENABLE_MASK,
 	};
-	int r = call(kfd, AMDKFD_IOC_SET_MEMORY_POLICY, &policy);
+	int r = kfd_call(kfd->fd, AMDKFD_IOC_SET_MEMORY_POLICY, &policy);
 
-	r = r ? r : call(kfd, AMDKFD_IOC_SET_TRAP_HANDLER, &trap);
-	r = r ? r : call(kfd, AMDKFD_IOC_SET_SCRATCH_BACKING_VA, &scratch);
-	return r ? r : call(kfd, AMDKFD_IOC_RUNTIME_ENABLE, &runtime);
+	r = r ? r : kfd_call(kfd->fd, AMDKFD_IOC_SET_TRAP_HANDLER, &trap);
+	r = r ? r : kfd_call(kfd->fd, AMDKFD_IOC_SET_SCRATCH_BACKING_VA, &scratch);
+	return r ? r : kfd_call(kfd->fd, AMDKFD_IOC_RUNTIME_ENABLE, &runtime);
 }
 
 /* ---- memory ---- */
@@ -125,7 +119,7 @@ static int map_to_second_gpu(const struct kfd *kfd, const struct kfd_bo *bo)
 	};
 
 	return kfd->num_gpus < 2 ? 0 :
-				   call(kfd, AMDKFD_IOC_MAP_MEMORY_TO_GPU, &args);
+				   kfd_call(kfd->fd, AMDKFD_IOC_MAP_MEMORY_TO_GPU, &args);
 }
 
 /* Not every machine has a page of registers for programs. */
@@ -214,13 +208,13 @@ static int make_svm_ranges(const struct kfd *kfd, struct kinds *kinds)
 		return -errno;
 	kinds->svm = memory;
 	*kinds->svm = PATTERN;
-	r = call(kfd, request, &svm);
+	r = kfd_call(kfd->fd, request, &svm);
 	if (r)
 		return r;
 	svm.args.start_addr += SVM_BYTES / 2;
 	svm.args.nattr = 1;
 	svm.attrs[0].type = KFD_IOCTL_SVM_ATTR_ACCESS_IN_PLACE;
-	return call(kfd, request, &svm);
+	return kfd_call(kfd->fd, request, &svm);
 }
 
 /* ---- queues ---- */
@@ -254,7 +248,7 @@ static int make_xgmi_queue(struct kfd *kfd, struct kfd_queue *queue)
 	args.ring_base_address = queue->ring.va;
 	args.write_pointer_address = queue->memory.va;
 	args.read_pointer_address = queue->memory.va + sizeof(__u64);
-	r = call(kfd, AMDKFD_IOC_CREATE_QUEUE, &args);
+	r = kfd_call(kfd->fd, AMDKFD_IOC_CREATE_QUEUE, &args);
 	queue->id = args.queue_id;
 	return r ? r : kfd_queue_map_doorbell(kfd, queue, args.doorbell_offset);
 }
@@ -269,7 +263,7 @@ static int set_cu_mask(const struct kfd *kfd, const struct kfd_queue *queue)
 		.cu_mask_ptr = (unsigned long)mask,
 	};
 
-	return call(kfd, AMDKFD_IOC_SET_CU_MASK, &args);
+	return kfd_call(kfd->fd, AMDKFD_IOC_SET_CU_MASK, &args);
 }
 
 static int allocate_gws(const struct kfd *kfd, struct kinds *kinds)
@@ -282,7 +276,7 @@ static int allocate_gws(const struct kfd *kfd, struct kinds *kinds)
 	if (!kfd_gpu_property(&kfd->gpus[0], "num_gws"))
 		return 0;
 	kinds->gws = true;
-	return call(kfd, AMDKFD_IOC_ALLOC_QUEUE_GWS, &args);
+	return kfd_call(kfd->fd, AMDKFD_IOC_ALLOC_QUEUE_GWS, &args);
 }
 
 static int make_queues(struct kfd *kfd, struct kinds *kinds)
@@ -316,7 +310,7 @@ static int make_event(const struct kfd *kfd, __u64 page, __u32 type, __u32 *id)
 		.event_type = type,
 		.auto_reset = type == KFD_IOC_EVENT_SIGNAL,
 	};
-	int r = call(kfd, AMDKFD_IOC_CREATE_EVENT, &args);
+	int r = kfd_call(kfd->fd, AMDKFD_IOC_CREATE_EVENT, &args);
 
 	*id = args.event_id;
 	return r;
@@ -334,7 +328,7 @@ static int make_events(const struct kfd *kfd, struct kinds *kinds)
 	for (type = 0; !r && type < KINDS_EVENT_TYPES; type++)
 		r = make_event(kfd, 0, type, &kinds->events[type]);
 	set.event_id = kinds->set_event;
-	return r ? r : call(kfd, AMDKFD_IOC_SET_EVENT, &set);
+	return r ? r : kfd_call(kfd->fd, AMDKFD_IOC_SET_EVENT, &set);
 }
 
 int kinds_make(struct kfd *kfd, struct kinds *kinds)
@@ -497,7 +491,7 @@ static int start_idle(const struct kfd *kfd, const struct kinds *kinds)
 		.queue_priority = PRIORITY,
 	};
 
-	return call(kfd, AMDKFD_IOC_UPDATE_QUEUE, &args);
+	return kfd_call(kfd->fd, AMDKFD_IOC_UPDATE_QUEUE, &args);
 }
 
 static const char *queues_go_on(const struct kfd *kfd, struct kinds *kinds)
@@ -544,33 +538,21 @@ static const char *memory_is_reached(struct kinds *kinds)
 	return NULL;
 }
 
-/* Whether an event is signaled, or a negative errno. */
-static int is_set(const struct kfd *kfd, __u32 id, __u32 limit_ms)
-{
-	struct kfd_event_data data = { .event_id = id };
-	struct kfd_ioctl_wait_events_args args = {
-		.events_ptr = (unsigned long)&data,
-		.num_events = 1,
-		.timeout = limit_ms,
-	};
-	int r = call(kfd, AMDKFD_IOC_WAIT_EVENTS, &args);
-
-	return r ? r : args.wait_result == KFD_IOC_WAIT_RESULT_COMPLETE;
-}
-
 static const char *events_go_on(const struct kfd *kfd, struct kinds *kinds)
 {
 	const __u32 waiting = kinds->events[KFD_IOC_EVENT_SIGNAL];
 	__u32 type;
 
-	if (is_set(kfd, kinds->set_event, 0) != 1)
+	if (work_wait(kfd, kinds->set_event, 0) != KFD_IOC_WAIT_RESULT_COMPLETE)
 		return "the event that was set is not";
 	for (type = 0; type < KINDS_EVENT_TYPES; type++)
-		if (is_set(kfd, kinds->events[type], 0))
+		if (work_wait(kfd, kinds->events[type], 0) !=
+		    KFD_IOC_WAIT_RESULT_TIMEOUT)
 			return "an event that was not set is, or is not there";
 	work_sdma_write(&kinds->sdma, kinds->page.va + waiting * 8, waiting);
 	work_sdma_trap(&kinds->sdma, waiting);
-	if (is_set(kfd, waiting, WAIT_LIMIT_MS) != 1)
+	if (work_wait(kfd, waiting, WAIT_LIMIT_MS) !=
+	    KFD_IOC_WAIT_RESULT_COMPLETE)
 		return "the SDMA queue does not signal the event";
 	return NULL;
 }

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include "program.h"
 #include "work.h"
@@ -36,11 +35,6 @@ enum {
 /* The pattern's words; those before it are written by packets. */
 #define PATTERN_FIRST		16
 #define PATTERN_END		64
-
-static int call(const struct kfd *kfd, unsigned long request, void *args)
-{
-	return ioctl(kfd->fd, request, args) ? -errno : 0;
-}
 
 static __u64 word_va(const struct program *program, unsigned int word)
 {
@@ -91,14 +85,14 @@ static int make_user_bo(struct kfd *kfd, struct program *program)
 		.device_ids_array_ptr = (unsigned long)&args.gpu_id,
 		.n_devices = 1,
 	};
-	int r = call(kfd, AMDKFD_IOC_ALLOC_MEMORY_OF_GPU, &args);
+	int r = kfd_call(kfd->fd, AMDKFD_IOC_ALLOC_MEMORY_OF_GPU, &args);
 
 	if (r)
 		return r;
 	kfd->next_va += 2 * KFD_PAGE;
 	program->numbers.user = args.va_addr;
 	map.handle = args.handle;
-	return call(kfd, AMDKFD_IOC_MAP_MEMORY_TO_GPU, &map);
+	return kfd_call(kfd->fd, AMDKFD_IOC_MAP_MEMORY_TO_GPU, &map);
 }
 
 static int make_svm_range(const struct kfd *kfd)
@@ -116,8 +110,8 @@ static int make_svm_range(const struct kfd *kfd)
 	args->nattr = 1;
 	args->attrs[0].type = KFD_IOCTL_SVM_ATTR_ACCESS;
 	args->attrs[0].value = kfd->gpus[0].id;
-	r = call(kfd, AMDKFD_IOC_SVM +
-		      ((size - sizeof(*args)) << _IOC_SIZESHIFT), args);
+	r = kfd_call(kfd->fd, AMDKFD_IOC_SVM +
+			      ((size - sizeof(*args)) << _IOC_SIZESHIFT), args);
 	free(args);
 	return r;
 }
@@ -157,7 +151,7 @@ static int make_event(const struct kfd *kfd, __u64 page, bool auto_reset,
 		.event_type = KFD_IOC_EVENT_SIGNAL,
 		.auto_reset = auto_reset,
 	};
-	int r = call(kfd, AMDKFD_IOC_CREATE_EVENT, &args);
+	int r = kfd_call(kfd->fd, AMDKFD_IOC_CREATE_EVENT, &args);
 
 	*id = args.event_id;
 	return r;
@@ -178,7 +172,7 @@ static int make_events(struct kfd *kfd, struct program *program)
 		return r;
 	numbers->event_page = page.va;
 	set.event_id = numbers->set_event;
-	return call(kfd, AMDKFD_IOC_SET_EVENT, &set);
+	return kfd_call(kfd->fd, AMDKFD_IOC_SET_EVENT, &set);
 }
 
 static int make_compute_queue(struct kfd *kfd, struct kfd_queue *queue)
@@ -432,33 +426,19 @@ static const char *memory_is_reached(struct program *program)
 	return NULL;
 }
 
-/* KFD_IOC_WAIT_RESULT_*, or a negative errno. */
-static int wait_for(const struct kfd *kfd, __u64 event, __u32 limit_ms)
-{
-	struct kfd_event_data data = { .event_id = event };
-	struct kfd_ioctl_wait_events_args args = {
-		.events_ptr = (unsigned long)&data,
-		.num_events = 1,
-		.timeout = limit_ms,
-	};
-	int r = call(kfd, AMDKFD_IOC_WAIT_EVENTS, &args);
-
-	return r ? r : (int)args.wait_result;
-}
-
 static const char *events_go_on(const struct kfd *kfd, struct program *program)
 {
 	const __u32 id = program->numbers.waiting_event;
 
-	if (wait_for(kfd, program->numbers.set_event, 0) !=
+	if (work_wait(kfd, program->numbers.set_event, 0) !=
 	    KFD_IOC_WAIT_RESULT_COMPLETE)
 		return "the event that was set is not";
-	if (wait_for(kfd, id, 0) != KFD_IOC_WAIT_RESULT_TIMEOUT)
+	if (work_wait(kfd, id, 0) != KFD_IOC_WAIT_RESULT_TIMEOUT)
 		return "the event that was not set is";
 	work_sdma_write(&program->sdma,
 			program->numbers.event_page + id * sizeof(__u64), id);
 	work_sdma_trap(&program->sdma, id);
-	if (wait_for(kfd, id, WAIT_LIMIT_MS) != KFD_IOC_WAIT_RESULT_COMPLETE)
+	if (work_wait(kfd, id, WAIT_LIMIT_MS) != KFD_IOC_WAIT_RESULT_COMPLETE)
 		return "the SDMA queue does not signal the event";
 	return NULL;
 }

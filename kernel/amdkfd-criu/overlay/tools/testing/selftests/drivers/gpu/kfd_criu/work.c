@@ -5,9 +5,7 @@
  * Packets: see amdgpu, cikd.h, soc15d.h and vega10_sdma_pkt_open.h; AQL: the HSA
  * specification. Rings are never full: tests write few packets.
  */
-#include <errno.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include "work.h"
 
 /* In a queue's memory, see kfd.c; of AQL queues: amd_queue_t of the HSA ABI. */
@@ -128,8 +126,9 @@ int work_compute_create(struct kfd *kfd, unsigned int gpu,
 				    (aql ? AQL_READ_INDEX : READ_POINTER);
 	args.eop_buffer_address = eop.va;
 	args.eop_buffer_size = eop.size;
-	if (ioctl(kfd->fd, AMDKFD_IOC_CREATE_QUEUE, &args))
-		return -errno;
+	r = kfd_call(kfd->fd, AMDKFD_IOC_CREATE_QUEUE, &args);
+	if (r)
+		return r;
 	queue->id = args.queue_id;
 	return kfd_queue_map_doorbell(kfd, queue, args.doorbell_offset);
 }
@@ -226,4 +225,17 @@ void work_aql_barrier(const struct kfd *kfd, struct kfd_queue *queue,
 	else if (type == DOORBELL_COUNT)
 		bell = index + 1;
 	ring_doorbell(queue, index + 1, bell, AQL_WRITE_INDEX);
+}
+
+int work_wait(const struct kfd *kfd, __u32 event, __u32 limit_ms)
+{
+	struct kfd_event_data data = { .event_id = event };
+	struct kfd_ioctl_wait_events_args args = {
+		.events_ptr = (unsigned long)&data,
+		.num_events = 1,
+		.timeout = limit_ms,
+	};
+	const int r = kfd_call(kfd->fd, AMDKFD_IOC_WAIT_EVENTS, &args);
+
+	return r ? r : (int)args.wait_result;
 }

@@ -16,6 +16,7 @@ struct dma_buf;
 struct kfd_criu_v2_args;
 struct kgd_mem;
 struct mqd_manager;
+struct vm_area_struct;
 
 #define KFD_CRIU_OPS	(KFD_CRIU_OP_RESUME + 1)
 
@@ -350,8 +351,7 @@ static inline int kfd_criu_svm_resume(struct kfd_process *p)
 #endif
 
 /* kfd_criu_mmap.c */
-struct vm_area_struct;
-struct kfd_node *kfd_criu_mmap_device(const struct kfd_process *p,
+struct kfd_node *kfd_criu_mmap_device(struct kfd_process *p,
 				      struct vm_area_struct *vma);
 
 /* kfd_criu_v1.c, kfd_criu_v1_queue.c, kfd_criu_v1_event.c, kfd_criu_v1_svm.c */

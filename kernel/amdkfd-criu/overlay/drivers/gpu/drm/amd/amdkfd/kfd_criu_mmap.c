@@ -12,16 +12,6 @@
 #include "kfd_criu.h"
 #include "kfd_priv.h"
 
-static struct kfd_node *of_the_program(const struct kfd_process *p, u32 gpu_id)
-{
-	unsigned int i;
-
-	for (i = 0; i < p->n_pdds; i++)
-		if (READ_ONCE(p->pdds[i]->user_gpu_id) == gpu_id)
-			return p->pdds[i]->dev;
-	return NULL;
-}
-
 /* Until it is resumed a process maps what its image says, with the driver's ids that
  * RESTORE has told. Then the program does, with those that it was told.
  */
@@ -40,16 +30,18 @@ static bool runs(const struct kfd_process *p)
  *
  * Return: the device, NULL if the offset has no id, or nobody's.
  */
-struct kfd_node *kfd_criu_mmap_device(const struct kfd_process *p,
+struct kfd_node *kfd_criu_mmap_device(struct kfd_process *p,
 				      struct vm_area_struct *vma)
 {
 	const u64 offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
 	const u32 gpu_id = KFD_MMAP_GET_GPU_ID(offset);
 	struct kfd_node *program, *driver, *node;
+	struct kfd_process_device *pdd;
 
 	if (!gpu_id)
 		return NULL;
-	program = of_the_program(p, gpu_id);
+	pdd = kfd_process_device_data_by_id(p, gpu_id);
+	program = pdd ? pdd->dev : NULL;
 	driver = kfd_device_by_id(gpu_id);
 	if (runs(p))
 		node = program ? program : driver;

@@ -74,6 +74,14 @@ run_targets() {
 	wait
 }
 
+# Fuzzers in the background do not hear of Ctrl-C.
+end_targets() {
+	local pid
+	for pid in $(jobs -pr); do
+		end_tree "$pid"
+	done
+}
+
 main() {
 	local target
 	local -a targets=()
@@ -105,6 +113,9 @@ main() {
 	out=$(out_dir)/fuzz bin=$(out_dir)/cmake/asan/userspace/fuzz
 	scripts/build.sh asan fuzzers >&2
 	printf 'KTAP version 1\n'
+	trap end_targets EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM
 	run_targets "${targets[@]}"
 	for target in "${targets[@]}"; do
 		verdict "$target" "$(cat -- "$out/$target/status" 2>/dev/null || echo "$EXIT_INFRA")" "$out/$target/log"

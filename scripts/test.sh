@@ -24,7 +24,8 @@
 #
 # Environment: BOOT_BOUND_MS (10000), JOBS, VMS (virtual machines beside each
 # other), OUT_DIR; FULL_CHIPS (gfx906; or several, or "all"), on which all of the guest
-# tier runs, and not only what is a matter of the chip; DEBUG_MUTATIONS (100000) of images, for the tier debug.
+# tier runs, and not only what is a matter of the chip; DEBUG_MUTATIONS (100000) of
+# images, for the tier debug.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
@@ -591,6 +592,9 @@ main() {
 			esac
 			;;
 		esac
+	done
+	for name in $FULL_CHIPS; do
+		[[ " ${CHIPS[*]} all " == *" $name "* ]] || usage_error "FULL_CHIPS: no chip '$name'"
 	done
 	need python3 python3
 	mkdir -p -- "$LOGS"

@@ -30,7 +30,7 @@
 #
 # Everything is under out/kernel ($OUT_DIR/kernel): pristine/, then for each
 # variant src/ config build.log bzImage modules/ release headers/. Nothing is
-# done twice: a build without changes takes a second.
+# done twice: a build without changes takes a second. $CCACHE_DIR: as for build.sh.
 set -euo pipefail
 # shellcheck source=lib.sh source-path=SCRIPTDIR
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -75,16 +75,17 @@ use_variant() {
 	mkdir -p "$DIR"
 }
 
-# Fixed identity and dates: equal sources give equal objects, and cache hits. The
-# compiler itself lists the headers (CCACHE_DEPEND): nothing is preprocessed twice.
+# Fixed identity and dates: equal sources give equal objects, and cache hits. With
+# ccache the compiler itself lists the headers (CCACHE_DEPEND): nothing is preprocessed
+# twice.
 kernel_make() {
 	local compiler=gcc
-	if command -v ccache >/dev/null; then
+	if [[ -n ${CCACHE_DIR-} ]]; then
+		need ccache ccache
 		compiler='ccache gcc'
 	fi
 	env -u MAKEFLAGS -u MFLAGS -u KCONFIG_CONFIG LC_ALL=C PATH="$PATH:/usr/sbin:/sbin" \
-		CCACHE_DIR="$(dirname "$OUT")/ccache" CCACHE_BASEDIR="$OUT" CCACHE_NOHASHDIR=1 \
-		CCACHE_DEPEND=1 \
+		CCACHE_BASEDIR="$OUT" CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1 \
 		make --no-print-directory -C "$SRC" CC="$compiler" HOSTCC="$compiler" LOCALVERSION= \
 		KBUILD_BUILD_TIMESTAMP='Thu Jan  1 00:00:00 UTC 2026' KBUILD_BUILD_VERSION=1 \
 		KBUILD_BUILD_USER=amdkfd-criu KBUILD_BUILD_HOST=localhost "$@" 9>&-

@@ -17,7 +17,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 readonly BUILD_TOOLS=(
-	bc bison ca-certificates ccache cmake cpio debhelper flex g++ gcc git kmod libc6-dev
+	bc bison ca-certificates cmake cpio debhelper flex g++ gcc git kmod libc6-dev
 	libelf-dev libssl-dev lz4 make ninja-build patch perl pkg-config python3
 	rsync xz-utils zstd
 )

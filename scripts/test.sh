@@ -45,7 +45,7 @@ readonly CHIPS=(gfx906 gfx701 gfx803 gfx900 gfx908 gfx90a gfx942 gfx1010 gfx1030
 readonly FULL_CHIPS=${FULL_CHIPS:-gfx906}
 readonly ONCE_KSELFTESTS=failures,image,abi,access,pause,refusals,room,shared
 readonly ONCE_KFDTESTS='*RestoreSlow*:*Restore*/bo_*:*Restore*/event_pending*:*Restore*/event_state*:*Restore*/svm_*:*Restore*/queue_late*'\
-':*Defect*hole_*:*Defect*h5_*:*Defect*h6_*:*Defect*h7_*:*Defect*h8_*:ThunkTest.every_workload*'
+':*Defect*hole_*:*Defect*h5_*:*Defect*h6_*:*Defect*h7_*:*Defect*h8_*:ThunkTest.every_workload*:*WorkloadTest.is_not_content*'
 # Chips that differ from one of the others in numbers: that they are there, and work.
 readonly SIBLING_CHIPS=' gfx900 gfx908 gfx1010 '
 readonly SIBLING_KSELFTESTS=$ONCE_KSELFTESTS,objects,recorded,v2
@@ -73,8 +73,9 @@ readonly DEBUG_MUTATIONS=${DEBUG_MUTATIONS:-100000}
 readonly RELOADS=5 RESETS=5
 # A virtual machine's memory, and what this machine wants for itself: MiB.
 readonly VM_MIB=3072 HOST_MIB=2048
-# Seconds: of one unit test, of all tests in one guest, between signs of life.
-readonly UNIT_LIMIT_S=120 GUEST_LIMIT_S=900 HEARTBEAT_S=30
+# Seconds: of one unit test, of all tests in one guest, between signs of life; each
+# fuzzer's, after the inputs that were once found.
+readonly UNIT_LIMIT_S=120 GUEST_LIMIT_S=900 HEARTBEAT_S=30 FUZZ_S=2
 # The failed cases, in $LOGS: the name of each and first lines of what it said. So many lines are said again at the end.
 readonly FAILURES=failures.txt FAILURE_LINES=5 SHOWN_FAILURES=24
 # Those that are always among them.
@@ -218,7 +219,7 @@ tier_unit() {
 	run_ctest release "$OUT/cmake/release"
 	run_case "vasicd builds with sanitizers" "$HERE/build.sh" asan userspace/vasicd/all || true
 	run_ctest asan "$OUT/cmake/asan/userspace/vasicd"
-	stream_cases fuzz ktap "$HERE/fuzz.sh"
+	stream_cases fuzz ktap "$HERE/fuzz.sh" --seconds "$FUZZ_S"
 	run_case "vasicd builds for ThreadSanitizer" "$HERE/build.sh" tsan userspace/vasicd/all || true
 	run_ctest tsan "$OUT/cmake/tsan/userspace/vasicd"
 	stream_cases python cases python3 "$HERE/ktap.py" unittest "$HERE"/*_test.py

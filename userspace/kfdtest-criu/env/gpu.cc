@@ -91,7 +91,7 @@ base::Result<std::vector<Gpu>> gpus_in_sysfs() {
     gpu.gpu_id = static_cast<std::uint32_t>(gpu_id);
     gpus.emplace(gpu.node, gpu);
   }
-  if (code) return base::Error(code.value(), std::string(kNodesDir) + ": " + code.message());
+  if (code) return base::Error(code.value(), std::string(kNodesDir).append(": ").append(code.message()));
   std::vector<Gpu> sorted;
   for (const auto& [node, gpu] : gpus) sorted.push_back(gpu);
   return sorted;

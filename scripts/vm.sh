@@ -328,14 +328,16 @@ comma() {
 }
 
 qemu_options() {
-	local i model=passthrough
+	# A Zen: Linux lets PCI devices reach each other's memory under few other processors.
+	local i model=passthrough cpu=max,vendor=AuthenticAMD,family=23
 	# A user who is not root cannot give files away.
 	if ((EUID != 0)); then
 		model=none
 	fi
-	# A Zen: Linux lets PCI devices reach each other's memory under few other processors.
+	# "rep movsb" is what these two make the guest copy with, and TCG does it byte by byte.
+	[[ $accel == kvm ]] || cpu+=,-erms,-fsrm
 	qemu=(-no-user-config -nodefaults -display none -no-reboot -smp "$smp"
-		-cpu "max,vendor=AuthenticAMD,family=23" -m "${mem_mib}M"
+		-cpu "$cpu" -m "${mem_mib}M"
 		-kernel "$bzimage" -serial "file:$log_dir/serial.log")
 	if ((icount)); then
 		qemu+=(-accel "tcg,thread=single" -icount "shift=$ICOUNT_SHIFT,sleep=on")

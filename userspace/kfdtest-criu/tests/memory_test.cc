@@ -118,18 +118,22 @@ TEST_F(MemoryTest, an_aql_ring_is_there_twice) {
 }
 
 TEST_F(MemoryTest, the_gpu_rings_a_doorbell) {
-  constexpr std::uint32_t kDone = 0xd00b;
+  constexpr std::uint32_t kLoaded = 0x10ad, kDone = 0xd00b;
   const std::size_t slice = gpu().generation.doorbell_slice;
   ASSERT_OK_AND_ASSIGN(RingQueue rung, RingQueue::create(gpu(), QueueKind::kPm4));
   ASSERT_OK_AND_ASSIGN(RingQueue ringer, RingQueue::create(gpu(), QueueKind::kSdma));
   ASSERT_OK_AND_ASSIGN(GpuMemory words, GpuMemory::allocate(gpu(), MemoryKind::kGtt, kPageSize));
   words.store64(0, 0);
+  words.store64(8, 0);
   ASSERT_OK_AND_ASSIGN(
       GpuMemory doorbells,
       allocate(KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL | KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE | KFD_IOC_ALLOC_MEM_FLAGS_COHERENT,
                slice));
+  // A queue that is loaded reads its write pointer, and CREATE_QUEUE does not wait until it is.
+  ASSERT_OK(rung.submit(Pm4Commands(gpu()).fence(words.gpu_address(8), kLoaded).dwords()));
+  ASSERT_OK(wait_for_word(words, 8, kLoaded));
   const auto bell = rung.append(Pm4Commands(gpu()).fence(words.gpu_address(), kDone).dwords());
-  EXPECT_TRUE(stays([&] { return words.load32(0) == 0; }));
+  ASSERT_TRUE(stays([&] { return words.load32(0) == 0; }));
   const std::uint32_t value[] = {static_cast<std::uint32_t>(bell.value), static_cast<std::uint32_t>(bell.value >> 32)};
   ASSERT_OK(ringer.submit(SdmaCommands(gpu())
                               .write(doorbells.gpu_address(bell.offset),

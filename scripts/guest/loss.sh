@@ -15,7 +15,7 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/cases.sh"
 
 share=$1 programs=$2
 readonly share programs
-readonly KILL_LIMIT_S=30 END_LIMIT_S=90 UNLOAD_LIMIT_S=60
+readonly KILL_LIMIT_S=30 USERS_LIMIT_S=90 UNLOAD_LIMIT_S=60
 users=()
 
 is_loaded() {
@@ -37,19 +37,27 @@ lose() {
 
 # What is new fails, and soon.
 is_refused() {
-	! timeout "$END_LIMIT_S" "$programs/drmtest/drmtest" --gtest_filter='Ring/CsTest.nops*' >/dev/null 2>&1
+	! timeout "$USERS_LIMIT_S" "$programs/drmtest/drmtest" --gtest_filter='Ring/CsTest.nops*' >/dev/null 2>&1
 }
 
 users_end() {
 	local pid
 	kill -KILL "${users[@]}"
 	for pid in "${users[@]}"; do
-		wait_for "$END_LIMIT_S" is_gone "$pid" || { cat "/proc/$pid/stack"; return 1; }
+		wait_for "$USERS_LIMIT_S" is_gone "$pid" || { cat "/proc/$pid/stack"; return 1; }
 	done
 }
 
 no_task_is_stuck() {
 	! grep -l '^State:.D' /proc/[0-9]*/status
+}
+
+# Its interrupts are given back; a reset that began then would switch them on.
+no_reset_after_the_end() {
+	dmesg | awk 'match($0, /0000:[0-9a-f:]+\.[0-7]/) { gpu = substr($0, RSTART, RLENGTH) }
+		/: finishing device\./ { ended[gpu] = 1 }
+		/GPU reset begin/ && gpu in ended { print; status = 1 }
+		END { exit status || !length(ended) }'
 }
 
 main() {
@@ -59,6 +67,7 @@ main() {
 	tap "the programs can be killed" users_end
 	tap "no task is stuck" no_task_is_stuck
 	tap "the driver is unloaded" unload_driver "$UNLOAD_LIMIT_S"
+	tap "no GPU is reset when it is taken down" no_reset_after_the_end
 	tap "the machine goes on" bash -c 'for i in {1..20}; do sleep 0 || exit 1; done; echo x >/tmp/x && sync'
 }
 

@@ -276,7 +276,7 @@ tier_guest() {
 
 # is_full CHIP
 is_full() {
-	[[ " $FULL_CHIPS " == *" $1 "* || $FULL_CHIPS == all ]]
+	[[ " $FULL_CHIPS " == *@(" $1 "|" all ")* ]]
 }
 
 # start_chip KERNEL CHIP: on several GPUs of the chip. The stock kernel does not survive

@@ -52,7 +52,7 @@ no_task_is_stuck() {
 	! grep -l '^State:.D' /proc/[0-9]*/status
 }
 
-# Its interrupts are given back; a reset that began then would switch them on.
+# A device that is taken down gives its interrupts back, and a reset would switch them on.
 no_reset_after_the_end() {
 	dmesg | awk 'match($0, /0000:[0-9a-f:]+\.[0-7]/) { gpu = substr($0, RSTART, RLENGTH) }
 		/: finishing device\./ { ended[gpu] = 1 }

@@ -18,14 +18,29 @@
 
 #define VASIC_WATCH_PERIOD	(2 * HZ)
 
-/* Buffer moves of the kernel go on to use the rings: their jobs fail at once. */
+/* Buffer moves of the kernel go on to use the rings: their jobs fail at once. What
+ * was emitted since the recovery has nobody who completes it; jobs that run now would
+ * have found their ring ready.
+ */
 static void vasic_disable_rings(struct amdgpu_device *adev)
 {
+	bool scheduled;
 	int i;
 
-	for (i = 0; i < AMDGPU_MAX_RINGS; i++)
-		if (adev->rings[i])
-			adev->rings[i]->sched.ready = false;
+	for (i = 0; i < AMDGPU_MAX_RINGS; i++) {
+		struct amdgpu_ring *ring = adev->rings[i];
+
+		if (!ring)
+			continue;
+		scheduled = amdgpu_ring_sched_ready(ring);
+		if (scheduled)
+			drm_sched_wqueue_stop(&ring->sched);
+		ring->sched.ready = false;
+		if (!scheduled)
+			continue;
+		amdgpu_fence_driver_force_completion(ring, NULL);
+		drm_sched_wqueue_start(&ring->sched);
+	}
 }
 
 static void vasic_let_go(struct amdgpu_device *adev)

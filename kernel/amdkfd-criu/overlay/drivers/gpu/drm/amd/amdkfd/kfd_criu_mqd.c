@@ -25,7 +25,7 @@
 #include "v11_structs.h"
 #include "v12_structs.h"
 
-/* Dwords @first to @last of an MQD; of each the bits of @mask. */
+/* Dwords @first to @last of an MQD or, where there is a @mask, its bits of @first. */
 struct mqd_run {
 	u16 first;
 	u16 last;
@@ -41,10 +41,9 @@ struct mqd_layout {
 	u16 wave_offset;
 };
 
-#define DWORD(mqd, member) (offsetof(struct mqd, member) / sizeof(u32))
-#define RUN(mqd, first, last) { DWORD(mqd, first), DWORD(mqd, last), U32_MAX }
-#define BITS(mqd, member, mask) \
-	{ DWORD(mqd, member), DWORD(mqd, member), mask }
+#define DWORD(type, member) (offsetof(struct type, member) / sizeof(u32))
+#define RUN(type, from, to) { .first = DWORD(type, from), .last = DWORD(type, to) }
+#define BITS(type, member, bits) { .first = DWORD(type, member), .mask = (bits) }
 /* COMPUTE_PGM_RSRC2: the driver says whether there is a trap handler. */
 #define NOT_TRAP_PRESENT	((u32)~BIT(6))
 /* CP_HQD_IB_CONTROL: IB_SIZE, PROCESSING_IB; the rest is the driver's. */
@@ -484,13 +483,17 @@ static void take_runs(const struct mqd_layout *layout, u32 *to, const u32 *from,
 	for (i = 0; i < layout->n_runs; i++) {
 		const struct mqd_run *run = &layout->runs[i];
 
+		if (run->mask) {
+			to[run->first] = (to[run->first] & ~run->mask) |
+					 (from[run->first] & run->mask);
+			continue;
+		}
 		for (word = run->first; word <= run->last; word++) {
 			if (!with_waves && layout->stack_offset &&
 			    (word == layout->stack_offset ||
 			     word == layout->wave_offset))
 				continue;
-			to[word] = (to[word] & ~run->mask) |
-				   (from[word] & run->mask);
+			to[word] = from[word];
 		}
 	}
 }

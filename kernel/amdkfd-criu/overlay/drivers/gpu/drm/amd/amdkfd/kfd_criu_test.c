@@ -120,16 +120,13 @@ static void while_it_is_restored_a_program_may_only_look(struct kunit *test)
 
 /* A member of the args, and the operations that use it, as bits. */
 #define OP(name)	BIT(KFD_CRIU_V2_##name - KFD_CRIU_V2_PROBE)
-#define MEMBER(name, ops) \
-	{ #name, offsetof(struct kfd_criu_v2_args, name), \
-	  sizeof_field(struct kfd_criu_v2_args, name), ops }
+#define MEMBER(name, ops) { #name, { .name = 1 }, ops }
 #define WITH_DATA	(OP(PROBE) | OP(CHECKPOINT) | OP(RESTORE))
 #define WITH_BO		(OP(EXPORT_BO) | OP(BO_OFFSET))
 
 static const struct {
 	const char *name;
-	size_t at;
-	size_t size;
+	struct kfd_criu_v2_args args;
 	u32 ops;
 } members[] = {
 	MEMBER(flags, 0),
@@ -156,11 +153,11 @@ static void members_that_an_operation_does_not_use_are_zero(struct kunit *test)
 
 	for (op = KFD_CRIU_V2_PROBE; op <= KFD_CRIU_V2_BO_OFFSET + 1; op++) {
 		for (i = 0; i < ARRAY_SIZE(members); i++) {
-			struct kfd_criu_v2_args args = { .op = op };
+			struct kfd_criu_v2_args args = members[i].args;
 			const bool used = members[i].ops &
 					  BIT(op - KFD_CRIU_V2_PROBE);
 
-			memset((u8 *)&args + members[i].at, 1, members[i].size);
+			args.op = op;
 			KUNIT_EXPECT_EQ_MSG(test, used ? 0 : -EINVAL,
 					    kfd_criu_v2_check(&args),
 					    "%s of operation %#x",
@@ -217,7 +214,7 @@ static void types_of_queues_are_those_of_the_ioctl(struct kunit *test)
 #define OF_THE_DRIVER	0xa5a5a5a5U
 #define OF_THE_IMAGE	0x5a5a5a5aU
 
-#define WORD(mqd, member) (offsetof(struct mqd, member) / sizeof(u32))
+#define WORD(type, member) (offsetof(struct type, member) / sizeof(u32))
 #define NO_WORD		U16_MAX
 
 struct generation {
@@ -230,31 +227,29 @@ struct generation {
 	u16 images[4];
 };
 
-#define COMPUTE(gfx, v, mqd, pointer, also, and) \
-	{ .name = gfx " compute", .version = v, \
-	  .type = KFD_QUEUE_TYPE_COMPUTE, .size = sizeof(struct mqd), \
-	  .drivers = { WORD(mqd, compute_vmid), WORD(mqd, cp_hqd_vmid), \
-		       WORD(mqd, cp_hqd_active), \
-		       WORD(mqd, cp_mqd_base_addr_lo), \
-		       WORD(mqd, cp_hqd_pq_base_lo), \
-		       WORD(mqd, cp_hqd_pq_base_hi), \
-		       WORD(mqd, cp_hqd_pq_rptr_report_addr_lo), \
-		       WORD(mqd, cp_hqd_pq_wptr_poll_addr_lo), \
-		       WORD(mqd, cp_hqd_pq_doorbell_control), \
-		       WORD(mqd, cp_hqd_pq_control), \
-		       WORD(mqd, also), WORD(mqd, and) }, \
-	  .images = { WORD(mqd, cp_hqd_pq_rptr), WORD(mqd, pointer), \
-		      WORD(mqd, compute_user_data_0), \
-		      WORD(mqd, compute_pgm_rsrc1) } }
+#define COMPUTE(gfx, v, type, pointer, also, and) \
+	{ gfx " compute", v, KFD_QUEUE_TYPE_COMPUTE, sizeof(struct type), \
+	  .drivers = { WORD(type, compute_vmid), WORD(type, cp_hqd_vmid), \
+		       WORD(type, cp_hqd_active), \
+		       WORD(type, cp_mqd_base_addr_lo), \
+		       WORD(type, cp_hqd_pq_base_lo), \
+		       WORD(type, cp_hqd_pq_base_hi), \
+		       WORD(type, cp_hqd_pq_rptr_report_addr_lo), \
+		       WORD(type, cp_hqd_pq_wptr_poll_addr_lo), \
+		       WORD(type, cp_hqd_pq_doorbell_control), \
+		       WORD(type, cp_hqd_pq_control), \
+		       WORD(type, also), WORD(type, and) }, \
+	  .images = { WORD(type, cp_hqd_pq_rptr), WORD(type, pointer), \
+		      WORD(type, compute_user_data_0), \
+		      WORD(type, compute_pgm_rsrc1) } }
 
-#define SDMA(gfx, v, mqd, rlc, wptr) \
-	{ .name = gfx " SDMA", .version = v, .type = KFD_QUEUE_TYPE_SDMA, \
-	  .size = sizeof(struct mqd), \
-	  .drivers = { WORD(mqd, rlc##_rb_cntl), WORD(mqd, rlc##_rb_base), \
-		       WORD(mqd, rlc##_rb_base_hi), \
-		       WORD(mqd, rlc##_doorbell), NO_WORD, NO_WORD, NO_WORD, \
+#define SDMA(gfx, v, type, rlc, wptr) \
+	{ gfx " SDMA", v, KFD_QUEUE_TYPE_SDMA, sizeof(struct type), \
+	  .drivers = { WORD(type, rlc##_rb_cntl), WORD(type, rlc##_rb_base), \
+		       WORD(type, rlc##_rb_base_hi), \
+		       WORD(type, rlc##_doorbell), NO_WORD, NO_WORD, NO_WORD, \
 		       NO_WORD, NO_WORD, NO_WORD, NO_WORD, NO_WORD }, \
-	  .images = { WORD(mqd, rlc##_rb_rptr), WORD(mqd, rlc##_##wptr), \
+	  .images = { WORD(type, rlc##_rb_rptr), WORD(type, rlc##_##wptr), \
 		      NO_WORD, NO_WORD } }
 
 static const struct generation generations[] = {
@@ -381,9 +376,9 @@ static void an_image_of_another_size_is_refused(struct kunit *test)
 #define STACK_SIZE	0x1000
 #define AREA_SIZE	0x10000
 
-#define WAVES(gfx, v, mqd) \
-	{ gfx, v, sizeof(struct mqd), WORD(mqd, cp_hqd_cntl_stack_offset), \
-	  WORD(mqd, cp_hqd_wg_state_offset) }
+#define WAVES(gfx, v, type) \
+	{ gfx, v, sizeof(struct type), WORD(type, cp_hqd_cntl_stack_offset), \
+	  WORD(type, cp_hqd_wg_state_offset) }
 
 /* gfx7 saves none. */
 static const struct waves {

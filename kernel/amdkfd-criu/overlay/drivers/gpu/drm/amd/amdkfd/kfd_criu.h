@@ -9,10 +9,10 @@
 #ifndef KFD_CRIU_H_INCLUDED
 #define KFD_CRIU_H_INCLUDED
 
-#include <linux/rhashtable.h>
 #include "kfd_priv.h"
 
 struct dma_buf;
+struct kfd_criu_memories;
 struct kfd_criu_v2_args;
 struct kgd_mem;
 struct mqd_manager;
@@ -101,14 +101,6 @@ struct kfd_criu_bo {
 	u64 mmap_offset;
 	u64 identity;
 	DECLARE_BITMAP(mapped, MAX_GPU_INSTANCE);
-};
-
-/**
- * struct kfd_criu_memories - what BOs of an image may be, instead of new memory
- * @table: by the identity that it has in the image; only kfd_criu_bo.c looks into it
- */
-struct kfd_criu_memories {
-	struct rhashtable table;
 };
 
 /**
@@ -264,10 +256,10 @@ bool kfd_criu_bo_has_contents(u32 flags);
 int kfd_criu_bo_describe(const struct kfd_process_device *pdd, u32 handle,
 			 struct kgd_mem *mem, struct kfd_criu_bo *cb);
 int kfd_criu_bo_export(struct kgd_mem *mem, struct file **file);
-int kfd_criu_memories_init(struct kfd_criu_memories *memories);
+struct kfd_criu_memories *kfd_criu_memories_create(void);
 int kfd_criu_memories_add(struct kfd_criu_memories *memories, u64 identity,
 			  struct dma_buf *dmabuf);
-void kfd_criu_memories_fini(struct kfd_criu_memories *memories);
+void kfd_criu_memories_destroy(struct kfd_criu_memories *memories);
 int kfd_criu_bo_restore(struct kfd_process *p, struct kfd_criu_bo *cb,
 			struct kfd_criu_memories *memories,
 			struct kgd_mem **bo);

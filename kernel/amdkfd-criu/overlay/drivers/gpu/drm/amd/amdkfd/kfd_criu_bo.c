@@ -15,8 +15,11 @@
 #include <linux/idr.h>
 #include <linux/once.h>
 #include <linux/random.h>
+#include <linux/rhashtable.h>
+#include <linux/slab.h>
 #include <linux/siphash.h>
 #include <linux/uaccess.h>
+#include <linux/workqueue.h>
 #include "kfd_criu.h"
 #include "kfd_priv.h"
 #include "amdgpu_amdkfd.h"
@@ -237,15 +240,33 @@ static const struct rhashtable_params memories_params = {
 	.automatic_shrinking = false,
 };
 
-/**
- * kfd_criu_memories_init - of an image that is going to be restored
- * @memories: none yet
- *
- * Return: 0 or -ENOMEM.
+/*
+ * What BOs of an image may be, instead of new memory; by the identity that it has in the
+ * image. Not for the stack: the table has a work item.
  */
-int kfd_criu_memories_init(struct kfd_criu_memories *memories)
+struct kfd_criu_memories {
+	struct rhashtable table;
+};
+
+/**
+ * kfd_criu_memories_create - of an image that is going to be restored
+ *
+ * Return: none yet, for kfd_criu_memories_destroy(); or ERR_PTR(-ENOMEM).
+ */
+struct kfd_criu_memories *kfd_criu_memories_create(void)
 {
-	return rhashtable_init(&memories->table, &memories_params);
+	struct kfd_criu_memories *memories;
+	int r;
+
+	memories = kzalloc(sizeof(*memories), GFP_KERNEL_ACCOUNT);
+	if (!memories)
+		return ERR_PTR(-ENOMEM);
+	r = rhashtable_init(&memories->table, &memories_params);
+	if (r) {
+		kfree(memories);
+		return ERR_PTR(r);
+	}
+	return memories;
 }
 
 static void forget(void *memory, void *unused)
@@ -258,12 +279,13 @@ static void forget(void *memory, void *unused)
 }
 
 /**
- * kfd_criu_memories_fini - its BOs have been made, or could not be
- * @memories: kfd_criu_memories_init()
+ * kfd_criu_memories_destroy - its BOs have been made, or could not be
+ * @memories: kfd_criu_memories_create()
  */
-void kfd_criu_memories_fini(struct kfd_criu_memories *memories)
+void kfd_criu_memories_destroy(struct kfd_criu_memories *memories)
 {
 	rhashtable_free_and_destroy(&memories->table, forget, NULL);
+	kfree(memories);
 }
 
 static int remember(struct kfd_criu_memories *memories, u64 identity,
@@ -434,12 +456,14 @@ static void destroy(struct kfd_process_device *pdd, struct kgd_mem *mem, int id)
 	kfd_process_device_remove_obj_handle(pdd, id);
 }
 
-/**
- * kfd_criu_bo_destroy_all - give back what was made
- * @p: process whose restore has failed; it has no queues and no events
- */
-void kfd_criu_bo_destroy_all(struct kfd_process *p)
+struct undoing {
+	struct work_struct work;
+	struct kfd_process *p;
+};
+
+static void destroy_bos(struct work_struct *work)
 {
+	struct kfd_process *p = container_of(work, struct undoing, work)->p;
 	struct amdkfd_process_info *info = p->kgd_process_info;
 	unsigned int i;
 	void *mem;
@@ -456,4 +480,21 @@ void kfd_criu_bo_destroy_all(struct kfd_process *p)
 	/* Or BOs of other users of the VM would never hear of their pages again. */
 	if (info)
 		WRITE_ONCE(info->block_mmu_notifications, false);
+}
+
+/**
+ * kfd_criu_bo_destroy_all - give back what was made
+ * @p: process whose restore has failed; it has no queues and no events
+ *
+ * Unmapping waits for locks, interruptibly: of a caller that is being killed a BO would
+ * stay mapped. So, as at the end of every process, a worker does it.
+ */
+void kfd_criu_bo_destroy_all(struct kfd_process *p)
+{
+	struct undoing undoing = { .p = p };
+
+	INIT_WORK_ONSTACK(&undoing.work, destroy_bos);
+	queue_work(system_unbound_wq, &undoing.work);
+	flush_work(&undoing.work);
+	destroy_work_on_stack(&undoing.work);
 }

@@ -24,8 +24,11 @@ struct cursor {
 	u64 at;
 };
 
-/* A DMA-buf that the caller gets if everything else has gone well. */
+/* A DMA-buf that the caller gets if everything else has gone well. In a list: how many
+ * there are going to be is only the caller's word.
+ */
 struct handout {
+	struct list_head link;
 	struct file *file;
 	int fd;
 };
@@ -63,46 +66,52 @@ static int get(struct cursor *c, void *record, size_t bytes)
 	return 0;
 }
 
-static struct handout *make_handouts(u32 n)
+/* @fd: what it will have. Memory without contents has none. */
+static int prepare_handout(struct list_head *handouts, struct kgd_mem *mem,
+			   u32 flags, u32 *fd)
 {
-	return kvcalloc(max(n, 1u), sizeof(struct handout), GFP_KERNEL_ACCOUNT);
-}
-
-static int prepare_handout(struct handout *h, struct kgd_mem *mem, u32 flags)
-{
+	struct handout *h;
 	int r;
 
-	h->fd = NO_FD;
+	*fd = NO_FD;
 	if (!kfd_criu_bo_has_contents(flags))
 		return 0;
+	h = kmalloc(sizeof(*h), GFP_KERNEL_ACCOUNT);
+	if (!h)
+		return -ENOMEM;
 	r = kfd_criu_bo_export(mem, &h->file);
 	if (r)
-		return r;
+		goto err_free;
 	h->fd = get_unused_fd_flags(O_CLOEXEC);
-	if (h->fd >= 0)
-		return 0;
-	r = h->fd;
+	if (h->fd < 0) {
+		r = h->fd;
+		goto err_put;
+	}
+	*fd = h->fd;
+	list_add_tail(&h->link, handouts);
+	return 0;
+
+err_put:
 	fput(h->file);
-	h->file = NULL;
+err_free:
+	kfree(h);
 	return r;
 }
 
 /* The last of an operation: what was handed out cannot be taken back. */
-static void finish_handouts(struct handout *handouts, u32 n, bool keep)
+static void finish_handouts(struct list_head *handouts, bool keep)
 {
-	u32 i;
+	struct handout *h, *next;
 
-	for (i = 0; i < n; i++) {
-		if (!handouts[i].file)
-			continue;
+	list_for_each_entry_safe(h, next, handouts, link) {
 		if (keep) {
-			fd_install(handouts[i].fd, handouts[i].file);
+			fd_install(h->fd, h->file);
 		} else {
-			put_unused_fd(handouts[i].fd);
-			fput(handouts[i].file);
+			put_unused_fd(h->fd);
+			fput(h->file);
 		}
+		kfree(h);
 	}
-	kvfree(handouts);
 }
 
 /* What PROCESS_INFO tells, and CHECKPOINT is told. */
@@ -183,7 +192,7 @@ static void write_bo(const struct kfd_process *p, const struct kfd_criu_bo *cb,
 
 static int put_bo(const struct kfd_process_device *pdd, u32 handle,
 		  struct kgd_mem *mem, struct kfd_criu_bo_bucket __user *out,
-		  struct cursor *c, struct handout *h)
+		  struct cursor *c, struct list_head *handouts)
 {
 	struct kfd_criu_bo_priv_data record;
 	struct kfd_criu_bo_bucket bucket;
@@ -191,12 +200,12 @@ static int put_bo(const struct kfd_process_device *pdd, u32 handle,
 	int r;
 
 	r = kfd_criu_bo_describe(pdd, handle, mem, &cb);
-	if (!r)
-		r = prepare_handout(h, mem, cb.flags);
 	if (r)
 		return r;
 	write_bo(pdd->process, &cb, &bucket, &record);
-	bucket.dmabuf_fd = h->fd;
+	r = prepare_handout(handouts, mem, cb.flags, &bucket.dmabuf_fd);
+	if (r)
+		return r;
 	if (copy_to_user(out, &bucket, sizeof(bucket)))
 		return -EFAULT;
 	return put(c, &record, sizeof(record));
@@ -204,7 +213,7 @@ static int put_bo(const struct kfd_process_device *pdd, u32 handle,
 
 /* Handles come and go under p->mutex only: there are as many as were counted. */
 static int put_bos(const struct kfd_process *p, u64 bos, struct cursor *c,
-		   struct handout *handouts)
+		   struct list_head *handouts)
 {
 	struct kfd_criu_bo_bucket __user *out = u64_to_user_ptr(bos);
 	unsigned int i;
@@ -215,7 +224,7 @@ static int put_bos(const struct kfd_process *p, u64 bos, struct cursor *c,
 	for (i = 0; i < p->n_pdds; i++) {
 		idr_for_each_entry(&p->pdds[i]->alloc_idr, mem, id) {
 			int r = put_bo(p->pdds[i], id, mem, &out[n], c,
-				       &handouts[n]);
+				       handouts);
 
 			if (r)
 				return r;
@@ -239,7 +248,7 @@ static int put_objects(struct kfd_process *p, struct cursor *c)
 
 static int put_all(struct kfd_process *p,
 		   const struct kfd_ioctl_criu_args *args,
-		   struct handout *handouts)
+		   struct list_head *handouts)
 {
 	struct cursor c = cursor_of(args);
 	int r;
@@ -264,7 +273,7 @@ static int checkpoint(struct kfd_process *p,
 		      const struct kfd_ioctl_criu_args *args)
 {
 	struct kfd_ioctl_criu_args now = *args;
-	struct handout *handouts;
+	LIST_HEAD(handouts);
 	int r;
 
 	if (!args->devices || !args->bos || !args->priv_data)
@@ -278,11 +287,8 @@ static int checkpoint(struct kfd_process *p,
 		return r;
 	if (!same_counts(&now, args))
 		return -EINVAL;
-	handouts = make_handouts(args->num_bos);
-	if (!handouts)
-		return -ENOMEM;
-	r = put_all(p, args, handouts);
-	finish_handouts(handouts, args->num_bos, !r);
+	r = put_all(p, args, &handouts);
+	finish_handouts(&handouts, !r);
 	return r;
 }
 
@@ -356,7 +362,7 @@ static int read_bo(struct kfd_process *p, struct kfd_criu_bo *cb,
 }
 
 static int get_bo(struct kfd_process *p, struct kfd_criu_bo_bucket __user *in,
-		  struct cursor *c, struct handout *h)
+		  struct cursor *c, struct list_head *handouts)
 {
 	struct kfd_criu_bo_priv_data record;
 	struct kfd_criu_bo_bucket bucket;
@@ -372,17 +378,16 @@ static int get_bo(struct kfd_process *p, struct kfd_criu_bo_bucket __user *in,
 	if (!r)
 		r = kfd_criu_bo_restore(p, &cb, NULL, &mem);
 	if (!r)
-		r = prepare_handout(h, mem, cb.flags);
+		r = prepare_handout(handouts, mem, cb.flags, &bucket.dmabuf_fd);
 	if (r)
 		return r;
 	bucket.restored_offset = cb.mmap_offset;
-	bucket.dmabuf_fd = h->fd;
 	return copy_to_user(in, &bucket, sizeof(bucket)) ? -EFAULT : 0;
 }
 
 static int get_bos(struct kfd_process *p,
 		   const struct kfd_ioctl_criu_args *args, struct cursor *c,
-		   struct handout *handouts)
+		   struct list_head *handouts)
 {
 	struct kfd_criu_bo_bucket __user *in = u64_to_user_ptr(args->bos);
 	u32 i;
@@ -390,7 +395,7 @@ static int get_bos(struct kfd_process *p,
 
 	r = kfd_criu_begin_objects(p);
 	for (i = 0; !r && i < args->num_bos; i++)
-		r = get_bo(p, &in[i], c, &handouts[i]);
+		r = get_bo(p, &in[i], c, handouts);
 	return r;
 }
 
@@ -436,7 +441,7 @@ static int get_objects(struct kfd_process *p,
 
 static int get_all(struct kfd_process *p,
 		   const struct kfd_ioctl_criu_args *args,
-		   struct handout *handouts)
+		   struct list_head *handouts)
 {
 	struct cursor c = cursor_of(args);
 	int r;
@@ -452,28 +457,25 @@ static int get_all(struct kfd_process *p,
 static int restore(struct kfd_process *p,
 		   const struct kfd_ioctl_criu_args *args)
 {
-	struct handout *handouts;
+	LIST_HEAD(handouts);
 	int r;
 
 	if ((args->num_bos && !args->bos) || !args->devices ||
 	    !args->priv_data || !args->priv_data_size || !args->num_devices)
 		return -EINVAL;
-	/* Before room is made for so many. */
+	/* Before anything is made. */
 	if (args->priv_data_size / sizeof(struct kfd_criu_bo_priv_data) <
 	    args->num_bos)
 		return -EINVAL;
 	r = kfd_criu_may_restore(p);
 	if (r)
 		return r;
-	handouts = make_handouts(args->num_bos);
-	if (!handouts)
-		return -ENOMEM;
 	r = kfd_criu_begin_restore(p);
 	if (!r) {
-		r = get_all(p, args, handouts);
+		r = get_all(p, args, &handouts);
 		kfd_criu_end_restore(p, r);
 	}
-	finish_handouts(handouts, args->num_bos, !r);
+	finish_handouts(&handouts, !r);
 	return r;
 }
 

@@ -536,7 +536,7 @@ static int get_process(struct kfd_process *p, const struct incoming *in)
  */
 struct given {
 	const struct kfd_criu_v2_args *args;
-	struct kfd_criu_memories memories;
+	struct kfd_criu_memories *memories;
 };
 
 static int give_one(struct kfd_criu_memories *memories,
@@ -560,18 +560,18 @@ static int get_given(struct given *given, const struct kfd_criu_v2_args *args)
 	const struct kfd_criu_v2_memory __user *from =
 		u64_to_user_ptr(args->memories);
 	u32 i;
-	int r;
+	int r = 0;
 
 	given->args = args;
-	r = kfd_criu_memories_init(&given->memories);
-	if (r)
-		return r;
+	given->memories = kfd_criu_memories_create();
+	if (IS_ERR(given->memories))
+		return PTR_ERR(given->memories);
 	for (i = 0; !r && i < args->num_memories; i++) {
 		cond_resched();
-		r = give_one(&given->memories, &from[i]);
+		r = give_one(given->memories, &from[i]);
 	}
 	if (r)
-		kfd_criu_memories_fini(&given->memories);
+		kfd_criu_memories_destroy(given->memories);
 	return r;
 }
 
@@ -854,7 +854,7 @@ static int get_record(struct kfd_process *p, const struct incoming *in,
 	case KFD_CRIU_RECORD_DEVICE:
 		return get_one_device(p, in, given->args);
 	case KFD_CRIU_RECORD_BO:
-		return get_bo(p, in, &given->memories);
+		return get_bo(p, in, given->memories);
 	case KFD_CRIU_RECORD_QUEUE:
 		return get_queue(p, in);
 	case KFD_CRIU_RECORD_EVENT_PAGE:
@@ -991,7 +991,7 @@ static int restore(struct kfd_process *p, const struct kfd_criu_v2_args *args)
 		r = get_image(p, &s, &given);
 		kfd_criu_end_restore(p, r);
 	}
-	kfd_criu_memories_fini(&given.memories);
+	kfd_criu_memories_destroy(given.memories);
 	return r;
 }
 

@@ -4,7 +4,7 @@
  *
  * Images that nobody ever wrote, of both ABIs. Each is restored in a process that has
  * nothing: it may be refused, or be another valid one; nothing else may happen, and the
- * kernel's log says so. KFD_CRIU_MUTATIONS=N tries N of each, KFD_CRIU_SEED=N begins
+ * kernel's log says so. KFD_CRIU_MUTATIONS=N tries N of each ABI, KFD_CRIU_SEED=N begins
  * elsewhere.
  */
 #include <errno.h>
@@ -13,61 +13,13 @@
 #include <unistd.h>
 #include <sys/mman.h>
 #include "../../../kselftest_harness.h"
+#include "chance.h"
 #include "kfd.h"
 
-#define DEFAULT_MUTATIONS	200
 #define LIMIT_S			36000
 #define CHANGES			3
 /* In one process, while it stays as it was. */
 #define MOST_IN_ONE		500
-
-static unsigned long number_of(const char *name, unsigned long otherwise)
-{
-	const char *text = getenv(name);
-
-	return text ? strtoul(text, NULL, 0) : otherwise;
-}
-
-static __u64 random_state;
-
-/* Always the same row of numbers (xorshift64). */
-static __u64 random_number(void)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state;
-}
-
-/* Numbers at which code changes its mind, and others. */
-static __u32 random_word(__u32 was)
-{
-	switch (random_number() % 6) {
-	case 0:
-		return 0;
-	case 1:
-		return ~0U;
-	case 2:
-		return was ^ 1U << random_number() % 32;
-	case 3:
-		return was + 1;
-	case 4:
-		return 1U << random_number() % 32;
-	default:
-		return random_number();
-	}
-}
-
-static void change_words(void *data, __u64 bytes)
-{
-	__u32 *words = data;
-
-	if (bytes >= sizeof(*words)) {
-		__u32 *word = &words[random_number() % (bytes / sizeof(*words))];
-
-		*word = random_word(*word);
-	}
-}
 
 /* A checkpoint, by both ABIs. */
 struct sample {
@@ -79,26 +31,26 @@ static void change_v1(struct sample *sample)
 {
 	struct kfd_image *image = &sample->v1;
 
-	switch (random_number() % 8) {
+	switch (chance_number() % 8) {
 	case 0:
-		image->args.num_bos = random_word(image->args.num_bos);
+		image->args.num_bos = chance_word(image->args.num_bos);
 		break;
 	case 1:
-		image->args.num_objects = random_word(image->args.num_objects);
+		image->args.num_objects = chance_word(image->args.num_objects);
 		break;
 	case 2:
 		image->args.priv_data_size =
-			random_number() % (image->args.priv_data_size + 2);
+			chance_number() % (image->args.priv_data_size + 2);
 		break;
 	case 3:
-		change_words(image->devices, image->args.num_devices *
-					     sizeof(*image->devices));
+		chance_change(image->devices, image->args.num_devices *
+					      sizeof(*image->devices));
 		break;
 	case 4:
-		change_words(image->bos, sizeof(*image->bos) * KFD_OBJECTS_BOS);
+		chance_change(image->bos, sizeof(*image->bos) * KFD_OBJECTS_BOS);
 		break;
 	default:
-		change_words(image->priv, image->args.priv_data_size);
+		chance_change(image->priv, image->args.priv_data_size);
 	}
 }
 
@@ -106,10 +58,10 @@ static void change_v2(struct sample *sample)
 {
 	struct kfd_v2_image *image = &sample->v2;
 
-	if (random_number() % 16)
-		change_words(image->data, image->size);
+	if (chance_number() % 16)
+		chance_change(image->data, image->size);
 	else
-		image->size = random_number() % (image->size + 9);
+		image->size = chance_number() % (image->size + 9);
 }
 
 static int restore_v1(struct kfd *kfd, struct sample *sample)
@@ -220,6 +172,19 @@ TEST_F_TIMEOUT(image, every_length_but_the_right_one_is_refused, LIMIT_S)
 	EXPECT_EQ(0, kfd_in_child(restore_and_resume, image));
 }
 
+/* The caller's word is no reason to make room. */
+TEST_F(image, counts_that_no_memory_holds_are_refused)
+{
+	struct kfd_ioctl_criu_args *args = &self->taken.v1.args;
+	const struct kfd_ioctl_criu_args right = *args;
+
+	args->num_bos = ~0U;
+	args->priv_data_size = 1ULL << 40;
+	EXPECT_LT(0, kfd_in_child(restore_and_resume, &self->taken.v1));
+	*args = right;
+	EXPECT_EQ(0, kfd_in_child(restore_and_resume, &self->taken.v1));
+}
+
 /* What children go on with, and what they tell. */
 struct trials {
 	const struct abi *abi;
@@ -239,8 +204,7 @@ static int try_one(struct kfd *kfd, struct trials *trials)
 	int r;
 
 	copy_sample(&trials->changed, trials->taken);
-	random_state = 0x9e3779b97f4a7c15ULL *
-			       (trials->seed + trials->count->done) | 1;
+	chance_begin(trials->seed + trials->count->done);
 	for (i = 0; i < CHANGES; i++)
 		trials->abi->change(&trials->changed);
 	r = trials->abi->restore(kfd, &trials->changed);
@@ -278,8 +242,8 @@ static void try_all(struct __test_metadata *_metadata, struct kfd *kfd,
 	struct trials trials = {
 		.abi = abi,
 		.taken = taken,
-		.seed = number_of("KFD_CRIU_SEED", 1),
-		.n = number_of("KFD_CRIU_MUTATIONS", DEFAULT_MUTATIONS),
+		.seed = chance_first_seed(),
+		.n = chance_mutations(),
 		.count = mmap(NULL, sizeof(*trials.count),
 			      PROT_READ | PROT_WRITE,
 			      MAP_SHARED | MAP_ANONYMOUS, -1, 0),

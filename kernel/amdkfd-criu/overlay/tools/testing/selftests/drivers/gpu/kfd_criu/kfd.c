@@ -51,6 +51,14 @@ static unsigned long long read_number(const char *path, const char *name)
 	return found;
 }
 
+static bool is_node(unsigned int node)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), NODES "/%u", node);
+	return !access(path, F_OK);
+}
+
 static bool read_node(unsigned int node, struct kfd_gpu *gpu)
 {
 	char path[128];
@@ -82,23 +90,36 @@ static int open_render_node(struct kfd_gpu *gpu)
 	return gpu->drm < 0 ? -errno : 0;
 }
 
-int kfd_open(struct kfd *kfd)
+/* Read once, for children as well: a test may open thousands of times. */
+static struct kfd_gpu gpus[KFD_MAX_GPUS];
+static unsigned int num_gpus;
+
+static void find_gpus(void)
 {
 	unsigned int node;
+
+	for (node = 0; is_node(node) && num_gpus < KFD_MAX_GPUS; node++)
+		num_gpus += read_node(node, &gpus[num_gpus]);
+}
+
+int kfd_open(struct kfd *kfd)
+{
+	unsigned int i;
 	int r = 0;
 
 	memset(kfd, 0, sizeof(*kfd));
-	kfd->next_va = FIRST_VA;
-	for (node = 0; node < 64 && kfd->num_gpus < KFD_MAX_GPUS; node++)
-		if (read_node(node, &kfd->gpus[kfd->num_gpus]))
-			kfd->num_gpus++;
-	if (!kfd->num_gpus)
+	if (!num_gpus)
+		find_gpus();
+	if (!num_gpus)
 		return -ENODEV;
+	kfd->next_va = FIRST_VA;
+	kfd->num_gpus = num_gpus;
+	memcpy(kfd->gpus, gpus, sizeof(gpus));
 	kfd->fd = open("/dev/kfd", O_RDWR | O_CLOEXEC);
 	if (kfd->fd < 0)
 		return -errno;
-	for (node = 0; !r && node < kfd->num_gpus; node++)
-		r = open_render_node(&kfd->gpus[node]);
+	for (i = 0; !r && i < num_gpus; i++)
+		r = open_render_node(&kfd->gpus[i]);
 	return r;
 }
 

@@ -87,7 +87,8 @@ static void write_head(FILE *file, const struct recording *recording)
 	unsigned int i;
 
 	uname(&kernel);
-	fprintf(file, "# SPDX-License-Identifier: GPL-2.0 OR MIT\n");
+	/* What reads licences must not take this line for the one of this file. */
+	fprintf(file, "# %s: %s\n", "SPDX-License-Identifier", "GPL-2.0 OR MIT");
 	fprintf(file, "# by `record` on Linux %s, %s\n", kernel.release,
 		kernel.version);
 	for (i = 0; i < NUM_FIELDS; i++)

@@ -128,7 +128,7 @@ static __u64 get(const void *at, unsigned int bytes)
 
 static bool matches(const struct refusal *row, const void *record)
 {
-	return (get(record + row->match_at, 4) & row->match_mask) == row->match;
+	return !((get(record + row->match_at, 4) ^ row->match) & row->match_mask);
 }
 
 static void change(const struct refusal *row, void *record, const void *next)

@@ -62,9 +62,8 @@ enum {
 };
 
 /* For rows: a member, and what becomes of it. */
-#define WIDTH(type, member)	sizeof(((struct type *)0)->member)
-#define FIELD(type, member) \
-	.at = offsetof(struct type, member), .bytes = WIDTH(type, member)
+#define PLACE(member)		.at = (unsigned long)&(member), .bytes = sizeof(member)
+#define FIELD(type, member)	PLACE((*(struct type *)0).member)
 #define SETS(number)	.change = SET, .value = (number)
 #define ADDS(number)	.change = ADD, .value = (number)
 #define COPIES		.change = SAME, .value = 0

@@ -17,7 +17,7 @@
 #define ANY		.match_mask = 0
 #define HAS(type, member, bits) \
 	.match_at = offsetof(struct type, member), .match_mask = (bits), \
-	.match = (bits)
+	.match = ~0U
 #define IS(type, member, word) \
 	.match_at = offsetof(struct type, member), .match_mask = ~0U, \
 	.match = (word)

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Copyright (c) 2026 The amdkfd-criu authors
+ *
+ * Arguments that nobody ever meant, of both ABIs, to a process that has GPU memory and an
+ * event: each call is refused, and then nothing has happened, or does what its operation
+ * does. Twenty for each image of the program `image`, with the same environment.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include "../../../kselftest_harness.h"
+#include "chance.h"
+#include "kfd.h"
+
+#define LIMIT_S			36000
+#define CALLS_FOR_AN_IMAGE	20
+#define MOST_IN_ONE		1000
+#define MOST_CHANGES		4
+/* Nothing else is mapped within 4 GiB, which is as far as half an address can be wrong. */
+#define ARENA			((unsigned char *)0x500000000UL)
+#define PART			0x4000
+#define CONTENT			"content"
+#define LARGEST_ARGS		256
+
+union args {
+	struct kfd_ioctl_criu_args v1;
+	struct kfd_criu_v2_args v2;
+	unsigned char bytes[LARGEST_ARGS];
+};
+
+enum outcome {
+	AS_IT_SHOULD_BE,
+	NO_PROCESS,
+	NOT_AN_ANSWER,
+	ANOTHER_STATE,
+	NOT_THE_SAME,
+};
+
+struct walk {
+	struct kfd *kfd;
+	struct kfd_objects has;
+	/* Of PROCESS_INFO, with places of the arena. */
+	struct kfd_ioctl_criu_args v1;
+	int first_free_fd;
+};
+
+struct trials {
+	unsigned long seed, n;
+	/* In memory that is shared. */
+	struct {
+		unsigned long done, refused;
+		/* The last call. */
+		__u32 size, op;
+		int before, after, result;
+	} *seen;
+};
+
+static void *part(unsigned int i)
+{
+	return ARENA + i * PART;
+}
+
+/* From here on files of its own have the numbers from first_free_fd on. */
+static bool close_all_but(struct walk *walk)
+{
+	int last = walk->kfd->fd, fd;
+	unsigned int i;
+
+	for (i = 0; i < walk->kfd->num_gpus; i++)
+		if (walk->kfd->gpus[i].drm > last)
+			last = walk->kfd->gpus[i].drm;
+	syscall(__NR_close_range, last + 1, ~0U, 0);
+	do
+		fd = open("/dev/null", O_RDONLY);
+	while (fd >= 0 && fd < last);
+	close(fd);
+	walk->first_free_fd = fd;
+	return fd > last;
+}
+
+static bool begin(struct walk *walk, struct kfd *kfd)
+{
+	int r;
+
+	walk->kfd = kfd;
+	if (kfd_acquire_vms(kfd) || kfd_objects_create(kfd, &walk->has) ||
+	    kfd_event_create(kfd) < 0 || !close_all_but(walk))
+		return false;
+	memcpy(walk->has.gtt.cpu, CONTENT, sizeof(CONTENT));
+	if (mmap(ARENA, 4 * PART, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != ARENA)
+		return false;
+	memset(&walk->v1, 0, sizeof(walk->v1));
+	walk->v1.op = KFD_CRIU_OP_PROCESS_INFO;
+	r = kfd_criu(kfd->fd, &walk->v1);
+	walk->v1.devices = (unsigned long)part(0);
+	walk->v1.bos = (unsigned long)part(1);
+	walk->v1.priv_data = (unsigned long)part(2);
+	return !r && !kfd_criu_op(kfd->fd, KFD_CRIU_OP_UNPAUSE);
+}
+
+static void mean_v1(const struct walk *walk, struct kfd_ioctl_criu_args *args)
+{
+	*args = walk->v1;
+	args->op = chance_number() % (KFD_CRIU_OP_RESUME + 1);
+	args->pid = getpid();
+}
+
+static void mean_v2(const struct walk *walk, struct kfd_criu_v2_args *args)
+{
+	const __u32 ops = KFD_CRIU_V2_BO_OFFSET - KFD_CRIU_V2_PROBE + 1;
+
+	args->op = KFD_CRIU_V2_PROBE + chance_number() % ops;
+	switch (args->op) {
+	case KFD_CRIU_V2_PROBE:
+		args->data_size = sizeof(struct kfd_criu_v2_probe);
+		args->data = (unsigned long)part(3);
+		break;
+	case KFD_CRIU_V2_CHECKPOINT:
+		args->data_size = PART;
+		args->data = (unsigned long)part(3);
+		break;
+	case KFD_CRIU_V2_RESTORE:
+		args->data_size = PART;
+		args->data = (unsigned long)part(3);
+		args->devices = (unsigned long)part(0);
+		args->num_devices = walk->kfd->num_gpus;
+		break;
+	case KFD_CRIU_V2_EXPORT_BO:
+	case KFD_CRIU_V2_BO_OFFSET:
+		args->gpu_id = walk->kfd->gpus[0].id;
+		args->handle = walk->has.gtt.handle;
+		break;
+	case KFD_CRIU_V2_RESUME:
+		args->pid = getpid();
+	}
+}
+
+/* Bytes of them. */
+static __u32 some_args(const struct walk *walk, union args *args)
+{
+	const bool is_v2 = chance_number() % 2;
+	unsigned int changes = chance_number() % (MOST_CHANGES + 1);
+	__u32 size = is_v2 ? sizeof(args->v2) : sizeof(args->v1);
+
+	memset(args, 0, sizeof(*args));
+	if (is_v2)
+		mean_v2(walk, &args->v2);
+	else
+		mean_v1(walk, &args->v1);
+	if (chance_number() % 8 == 0)
+		size = chance_number() % (sizeof(*args) + 1);
+	while (changes--)
+		chance_change(args, size);
+	/* As the kernel takes what is missing. */
+	memset(args->bytes + size, 0, sizeof(*args) - size);
+	return size;
+}
+
+static bool is_answer(int r)
+{
+	switch (-r) {
+	case 0:
+	case E2BIG:
+	case EACCES:
+	case EBADF:
+	case EBUSY:
+	case EFAULT:
+	case EINVAL:
+	case EMFILE:
+	case ENODEV:
+	case ENOENT:
+	case ENOMEM:
+	case ENOSPC:
+	case ENOTTY:
+	case ENXIO:
+	case EOPNOTSUPP:
+	case EPERM:
+	case EPROTONOSUPPORT:
+	case ESRCH:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static int state_after(__u32 op, int before)
+{
+	switch (op) {
+	case KFD_CRIU_OP_PROCESS_INFO:
+	case KFD_CRIU_V2_PAUSE:
+		return KFD_CRIU_STATE_PAUSED;
+	case KFD_CRIU_OP_UNPAUSE:
+	case KFD_CRIU_V2_UNPAUSE:
+		return KFD_CRIU_STATE_RUNNING;
+	default:
+		return before;
+	}
+}
+
+static enum outcome call(struct walk *walk, struct trials *trials)
+{
+	union args args;
+	const __u32 size = some_args(walk, &args);
+	int r, expected;
+
+	trials->seen->size = size;
+	/* Both ABIs have it at the same place. */
+	trials->seen->op = args.v2.op;
+	trials->seen->before = kfd_v2_state(walk->kfd);
+	r = kfd_call(walk->kfd->fd,
+		     _IOC(_IOC_READ | _IOC_WRITE, AMDKFD_IOCTL_BASE,
+			  _IOC_NR(AMDKFD_IOC_CRIU_OP), size), &args);
+	syscall(__NR_close_range, walk->first_free_fd, ~0U, 0);
+	trials->seen->result = r;
+	trials->seen->refused += r < 0;
+	trials->seen->after = kfd_v2_state(walk->kfd);
+	if (!is_answer(r))
+		return NOT_AN_ANSWER;
+	expected = r ? trials->seen->before :
+		       state_after(trials->seen->op, trials->seen->before);
+	return trials->seen->after == expected ? AS_IT_SHOULD_BE : ANOTHER_STATE;
+}
+
+static int walk(struct kfd *kfd, void *data)
+{
+	struct trials *trials = data;
+	enum outcome outcome = AS_IT_SHOULD_BE;
+	struct walk walk;
+	unsigned int i;
+
+	if (!begin(&walk, kfd))
+		return NO_PROCESS;
+	chance_begin(trials->seed + trials->seen->done);
+	for (i = 0; i < MOST_IN_ONE && trials->seen->done + i < trials->n; i++) {
+		outcome = call(&walk, trials);
+		if (outcome)
+			return outcome;
+	}
+	if (trials->seen->after == KFD_CRIU_STATE_PAUSED &&
+	    kfd_criu_op(kfd->fd, KFD_CRIU_OP_UNPAUSE))
+		return NOT_THE_SAME;
+	if (strcmp(walk.has.gtt.cpu, CONTENT) || kfd_event_create(kfd) < 0)
+		return NOT_THE_SAME;
+	trials->seen->done += i;
+	return AS_IT_SHOULD_BE;
+}
+
+FIXTURE(args) {
+	struct kfd kfd;
+};
+
+FIXTURE_SETUP(args)
+{
+	if (kfd_open(&self->kfd) == -ENODEV)
+		SKIP(return, "no AMD GPU");
+}
+
+FIXTURE_TEARDOWN(args)
+{
+	kfd_close(&self->kfd);
+}
+
+TEST_F_TIMEOUT(args, changed_at_random_they_are_refused_or_others, LIMIT_S)
+{
+	struct trials trials = {
+		.seed = chance_first_seed(),
+		.n = CALLS_FOR_AN_IMAGE * chance_mutations(),
+		.seen = mmap(NULL, sizeof(*trials.seen), PROT_READ | PROT_WRITE,
+			     MAP_SHARED | MAP_ANONYMOUS, -1, 0),
+	};
+	int r = AS_IT_SHOULD_BE;
+
+	ASSERT_NE(MAP_FAILED, trials.seen);
+	while (!r && trials.seen->done < trials.n)
+		r = kfd_in_child(walk, &trials);
+	ASSERT_EQ(AS_IT_SHOULD_BE, r)
+		TH_LOG("KFD_CRIU_SEED=%lu: operation %#x, %u bytes: %d, state %d, then %d",
+		       trials.seed + trials.seen->done, trials.seen->op,
+		       trials.seen->size, trials.seen->result,
+		       trials.seen->before, trials.seen->after);
+	TH_LOG("%lu of %lu calls refused", trials.seen->refused, trials.n);
+	EXPECT_LT(0, trials.seen->refused);
+	EXPECT_LT(trials.seen->refused, trials.n);
+	munmap(trials.seen, sizeof(*trials.seen));
+}
+
+TEST_HARNESS_MAIN

@@ -24,8 +24,8 @@
 #
 # Environment: BOOT_BOUND_MS (10000), JOBS, VMS (virtual machines beside each
 # other), OUT_DIR; FULL_CHIPS (gfx906; or several, or "all"), on which all of the guest
-# tier runs, and not only what is a matter of the chip; DEBUG_MUTATIONS (100000) of
-# images, for the tier debug.
+# tier runs, and not only what is a matter of the chip; DEBUG_MUTATIONS (5000) of
+# images of each ABI, for the tier debug, and of args twenty times as many.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
@@ -43,7 +43,7 @@ readonly CHIPS=(gfx906 gfx701 gfx803 gfx900 gfx908 gfx90a gfx942 gfx1010 gfx1030
 # Where all tests run. Elsewhere those whose code or data differ with the chip; its own
 # restores and defects in full: scripts/report.sh.
 readonly FULL_CHIPS=${FULL_CHIPS:-gfx906}
-readonly ONCE_KSELFTESTS=failures,image,abi,access,pause,refusals,room,shared
+readonly ONCE_KSELFTESTS=failures,args,image,abi,access,pause,refusals,room,shared
 readonly ONCE_KFDTESTS='*RestoreSlow*:*Restore*/bo_*:*Restore*/event_pending*:*Restore*/event_state*:*Restore*/svm_*:*Restore*/queue_late*'\
 ':*Defect*hole_*:*Defect*h5_*:*Defect*h6_*:*Defect*h7_*:*Defect*h8_*:ThunkTest.every_workload*:*WorkloadTest.is_not_content*'
 # Chips that differ from one of the others in numbers: that they are there, and work.
@@ -51,6 +51,8 @@ readonly SIBLING_CHIPS=' gfx900 gfx908 gfx1010 '
 readonly SIBLING_KSELFTESTS=$ONCE_KSELFTESTS,objects,recorded,v2
 readonly SIBLING_KFDTESTS='*Topology*:*QueueKindTest*:*/BoTest.*:*/EvictionTest.*:Aql*:*/RestoreTest*/queue_counter*:*/RestoreTest*/sdma*'
 readonly SIBLING_DRMTESTS='*InfoTest*:*CsTest*'
+# What is a matter of who schedules: no firmware, HWS, MES.
+readonly SCHEDULER_CHIPS=' gfx701 gfx906 gfx1100 ' SCHEDULER_KFDTESTS='ProcessesTest.*'
 readonly ONCE_DRMTESTS='*SyncTest*:*ContextTest*:*ShareTest*'
 # One of each of the driver's ways to load a queue by hand; gfx701 always does.
 readonly NO_HWS_CHIPS=(gfx803 gfx906 gfx1030)
@@ -68,7 +70,10 @@ readonly FAULT_CHIPS=(gfx906 gfx1100 gfx90a) XNACK_CHIPS=(gfx90a gfx942)
 readonly HIP_CHIPS=(gfx906 gfx90a) HIP_VRAM=512M
 # One of each scheduler, page-table format and number of XCCs.
 readonly DEBUG_CHIPS=(gfx906 gfx701 gfx942 gfx1100) DEBUG_LIMIT_S=36000
-readonly DEBUG_MUTATIONS=${DEBUG_MUTATIONS:-100000}
+# On the first of them only.
+readonly DEBUG_ONCE=args,image,abi,access,pause,refusals,room,shared
+# Images of each ABI; and twenty times as many args.
+readonly DEBUG_MUTATIONS=${DEBUG_MUTATIONS:-5000}
 # 200 and 50 with `make soak`.
 readonly RELOADS=5 RESETS=5
 # A virtual machine's memory, and what this machine wants for itself: MiB.
@@ -240,6 +245,7 @@ tier_vm() {
 }
 
 tier_series() {
+	local kernel
 	prepare "kernel trees are made" "$HERE/kernel.sh" tree || return 0
 	run_case "series follow the rules" "$HERE/series.py" check || true
 	run_case "no complaint of W=1 and sparse" "$HERE/kernel.sh" check || true
@@ -248,6 +254,9 @@ tier_series() {
 	stream_cases golden gtest "$HERE/golden.sh" "$OUT/kernel/stock/src"
 	rm -rf -- "$LOGS/export"
 	run_case "export and import give the same tree" "$HERE/series.py" export "$LOGS/export" --verify || true
+	for kernel in "${KERNELS[@]}"; do
+		[[ $kernel == stock ]] || run_case "kselftests of $kernel build" "$HERE/kernel.sh" selftests "$kernel" || true
+	done
 }
 
 tier_guest() {
@@ -258,7 +267,7 @@ tier_guest() {
 	for kernel in "${KERNELS[@]}"; do
 		if prepare "kernel $kernel is built" "$HERE/kernel.sh" build "$kernel"; then
 			built+=("$kernel")
-			[[ $kernel == stock ]] || run_case "kselftests build" "$HERE/kernel.sh" selftests "$kernel" || true
+			[[ $kernel == stock ]] || prepare "kselftests of $kernel build" "$HERE/kernel.sh" selftests "$kernel" || true
 			boot_bound "$kernel-${CHIPS[0]}" --kernel "$kernel" --gpu "${CHIPS[0]},vram=$GPU_VRAM"
 		fi
 	done
@@ -293,6 +302,7 @@ start_chip() {
 			if [[ $SIBLING_CHIPS == *" $chip "* ]]; then
 				skipped_programs=$SIBLING_KSELFTESTS only=$SIBLING_KFDTESTS only_drm=$SIBLING_DRMTESTS
 			fi
+			[[ $SCHEDULER_CHIPS == *" $chip "* ]] || without+=:$SCHEDULER_KFDTESTS
 		fi
 		cases+=("kselftests:$OUT/kernel/$kernel/selftests:$skipped_programs" kunit:kfd_criu
 			kunit:kfd_criu_process)
@@ -310,7 +320,7 @@ start_chip() {
 # start_variants KERNEL: what is not a matter of the chip alone.
 start_variants() {
 	local kernel=$1 chip without
-	local -a all=() sysfs=()
+	local -a all=() sysfs=() gpus=()
 	for chip in "${CHIPS[@]}"; do
 		all+=(--gpu "$chip,vram=64M")
 		sysfs+=("sysfs:$chip:1")
@@ -342,12 +352,12 @@ start_variants() {
 		start_guest "$kernel-xnack-$chip" --kernel "$kernel" --gpu "$chip,xnack=1,vram=$GPU_VRAM" \
 			--gpu "$chip,xnack=1,vram=$GPU_VRAM" --env "KFDTEST_CHIP=$chip" -- 'kfdtest:SvmTest.*:XnackTest.*'
 	done
-	# HIP programs on the chips whose waves are executed.
+	# HIP programs on the chips whose waves are executed. For each GPU HIP compiles its own
+	# kernels first, in the guest.
 	for chip in "${HIP_CHIPS[@]}"; do
-		without=''
-		is_full "$chip" || without=':-Storm*:HipTwoGpus*'
-		start_guest "$kernel-hip-$chip" --kernel "$kernel" --gpu "$chip,vram=$HIP_VRAM" --gpu "$chip,vram=$HIP_VRAM" -- \
-			"hiptest$without"
+		without='' gpus=(--gpu "$chip,vram=$HIP_VRAM" --gpu "$chip,vram=$HIP_VRAM")
+		is_full "$chip" || without=':-Storm*:HipTwoGpus*' gpus=(--gpu "$chip,vram=$HIP_VRAM")
+		start_guest "$kernel-hip-$chip" --kernel "$kernel" "${gpus[@]}" -- "hiptest$without"
 	done
 	start_guest "$kernel-hip-gfx900" --kernel "$kernel" --gpu "gfx900,vram=$HIP_VRAM" --gpu "gfx908,vram=$HIP_VRAM" -- \
 		'hiptest:*agrees*:HipTwoGpus*'
@@ -478,7 +488,7 @@ tier_debug() {
 			--name "debug-$chip" --timeout "$DEBUG_LIMIT_S" -- \
 			"$HERE/guest/gpu-tests.sh" "$programs" \
 			"kselftests:$OUT/kernel/criu-debug/selftests:$without" kunit:kfd_criu kunit:kfd_criu_process
-		without=image
+		without=$DEBUG_ONCE
 	done
 	show_machines
 }

@@ -227,7 +227,7 @@ static enum outcome call(struct walk *walk, struct trials *trials)
 	return trials->seen->after == expected ? AS_IT_SHOULD_BE : ANOTHER_STATE;
 }
 
-static int walk(struct kfd *kfd, void *data)
+static int call_often(struct kfd *kfd, void *data)
 {
 	struct trials *trials = data;
 	enum outcome outcome = AS_IT_SHOULD_BE;
@@ -278,7 +278,7 @@ TEST_F_TIMEOUT(args, changed_at_random_they_are_refused_or_others, LIMIT_S)
 
 	ASSERT_NE(MAP_FAILED, trials.seen);
 	while (!r && trials.seen->done < trials.n)
-		r = kfd_in_child(walk, &trials);
+		r = kfd_in_child(call_often, &trials);
 	ASSERT_EQ(AS_IT_SHOULD_BE, r)
 		TH_LOG("KFD_CRIU_SEED=%lu: operation %#x, %u bytes: %d, state %d, then %d",
 		       trials.seed + trials.seen->done, trials.seen->op,

@@ -24,22 +24,19 @@
  */
 static void vasic_disable_rings(struct amdgpu_device *adev)
 {
-	bool scheduled;
 	int i;
 
 	for (i = 0; i < AMDGPU_MAX_RINGS; i++) {
 		struct amdgpu_ring *ring = adev->rings[i];
 
-		if (!ring)
-			continue;
-		scheduled = amdgpu_ring_sched_ready(ring);
-		if (scheduled)
+		if (amdgpu_ring_sched_ready(ring)) {
 			drm_sched_wqueue_stop(&ring->sched);
-		ring->sched.ready = false;
-		if (!scheduled)
-			continue;
-		amdgpu_fence_driver_force_completion(ring, NULL);
-		drm_sched_wqueue_start(&ring->sched);
+			ring->sched.ready = false;
+			amdgpu_fence_driver_force_completion(ring, NULL);
+			drm_sched_wqueue_start(&ring->sched);
+		} else if (ring) {
+			ring->sched.ready = false;
+		}
 	}
 }
 

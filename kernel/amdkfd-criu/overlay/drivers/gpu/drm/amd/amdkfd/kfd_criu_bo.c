@@ -16,8 +16,8 @@
 #include <linux/once.h>
 #include <linux/random.h>
 #include <linux/rhashtable.h>
-#include <linux/slab.h>
 #include <linux/siphash.h>
+#include <linux/slab.h>
 #include <linux/uaccess.h>
 #include <linux/workqueue.h>
 #include "kfd_criu.h"

@@ -120,7 +120,7 @@ static void while_it_is_restored_a_program_may_only_look(struct kunit *test)
 
 /* A member of the args, and the operations that use it, as bits. */
 #define OP(name)	BIT(KFD_CRIU_V2_##name - KFD_CRIU_V2_PROBE)
-#define MEMBER(name, ops) { #name, { .name = 1 }, ops }
+#define MEMBER(name, ops) { #name, { .name = -1 }, ops }
 #define WITH_DATA	(OP(PROBE) | OP(CHECKPOINT) | OP(RESTORE))
 #define WITH_BO		(OP(EXPORT_BO) | OP(BO_OFFSET))
 

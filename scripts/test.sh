@@ -8,7 +8,7 @@
 #   unit     C++ (release, and vasicd with ASan, UBSan and TSan), fuzzers for seconds, Python
 #   vm       scripts/vm.sh itself
 #   series   the patch series: rules, W=1, sparse, the distribution's configuration, export
-#            and import again; golden layouts
+#            and import again, its kselftests; golden layouts
 #   guest    kfdtest, drmtest, rocminfo and amdgpu_stress in virtual machines: every
 #            chip, both kernels; hangs, resets, reloads, loss of the GPUs
 #   e2e      checkpoint and restore with CRIU in virtual machines
@@ -70,8 +70,8 @@ readonly FAULT_CHIPS=(gfx906 gfx1100 gfx90a) XNACK_CHIPS=(gfx90a gfx942)
 readonly HIP_CHIPS=(gfx906 gfx90a) HIP_VRAM=512M
 # One of each scheduler, page-table format and number of XCCs.
 readonly DEBUG_CHIPS=(gfx906 gfx701 gfx942 gfx1100) DEBUG_LIMIT_S=36000
-# On the first of them only.
-readonly DEBUG_ONCE=args,image,abi,access,pause,refusals,room,shared
+# On the first of them only; that what fails leaves nothing is shown on each.
+readonly DEBUG_ONCE=${ONCE_KSELFTESTS#failures,}
 # Images of each ABI; and twenty times as many args.
 readonly DEBUG_MUTATIONS=${DEBUG_MUTATIONS:-5000}
 # 200 and 50 with `make soak`.

@@ -30,6 +30,7 @@
 # are empty but for --share, the current folder and the command's own folder.
 # Status: the command's; 1 when the guest's kernel complained (WARN, BUG, KASAN,
 # lockdep, leak); 64 usage; 124 timeout; 125 the guest, QEMU or vasicd failed.
+# A guest whose kernel stalls before its first process is booted again, and said so.
 #
 # With a GPU, vasicd's control socket is out/vm/NAME/control.sock while the
 # virtual machine runs; in the guest it is the port vasic.control (docs/testing.md).
@@ -44,6 +45,7 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 source "$(dirname -- "${BASH_SOURCE[0]}")/guest-files.sh"
 
 readonly TAIL_LINES=30 VASICD_READY_S=15 DRAIN_S=10 STOP_S=5 KVM_PROBE_S=3
+readonly BOOTS=3
 readonly FIRST_SLOT=0x10 LAST_SLOT=0x1f MAX_SOCKET_DIR=80
 # What QEMU and the host's own page cache need beside the guest's memory.
 readonly SPARE_MIB=256 DEFAULT_VRAM_MIB=1024
@@ -52,11 +54,14 @@ readonly ICOUNT_SHIFT=2
 # Taint bits that only a fault sets: machine check, bad page, oops, warn, lockup.
 readonly TAINT_FAULTS=$((1 << 4 | 1 << 5 | 1 << 7 | 1 << 9 | 1 << 14))
 readonly SPLAT='WARNING:|BUG:|Oops|KASAN|UBSAN|KCSAN|general protection fault|possible (circular|recursive) locking|inconsistent lock state|suspicious RCU usage|INFO: task .* blocked|rcu: INFO: rcu_\S+ (self-)?detected|unreferenced object'
+# What a kernel says that waits for a timer that never comes.
+readonly STALL='rcu: INFO: rcu_[a-z]+ (self-)?detected stall'
 
 # What was asked for.
 kernel=stock mem_mib=2048 smp=2 limit_s=120 name='' trace=0 driver=1 lossy=0 icount=0 bzimage='' modules=''
 declare -a gpus=() slots=() shares=() env=() params=() argv=()
 vram_mib=0
+deadline_ms=0
 # What is running.
 tmp='' log_dir='' accel='' qemu_pid='' vasicd_pid='' out_pid='' err_pid='' ram_path=''
 out_r='' out_w='' err_r='' err_w='' status_r='' status_w='' name_lock=''
@@ -277,6 +282,7 @@ make_log_dir() {
 # of file here. Opening a FIFO both ways first avoids waiting for a peer.
 open_pipes() {
 	local both
+	rm -f -- "$tmp/out" "$tmp/err" "$tmp/status"
 	mkfifo "$tmp/out" "$tmp/err" "$tmp/status"
 	# shellcheck disable=SC2094
 	exec {both}<>"$tmp/out" {out_r}<"$tmp/out" {out_w}>"$tmp/out" {both}>&-
@@ -387,7 +393,7 @@ add_port() {
 start_qemu() {
 	local -a qemu
 	qemu_options
-	fact[start]=$(now_ms)
+	fact=([start]=$(now_ms))
 	setpriv --pdeathsig KILL qemu-system-x86_64 "${qemu[@]}" </dev/null >"$log_dir/qemu.log" 2>&1 \
 		{status_r}>&- {name_lock}>&- &
 	qemu_pid=$!
@@ -435,11 +441,19 @@ take_fact() {
 	esac
 }
 
-# wait_for_report: until the guest reports its status, dies or is too late.
+# stalled_in_boot: whether the kernel stands still before it ran anything of ours.
+# Without hardware virtualization a busy host sometimes makes a machine of which one
+# processor never gets its timer's interrupts. amdgpu is a module: loaded later.
+stalled_in_boot() {
+	[[ -z ${fact[guest_up]-} ]] && grep -qsE "$STALL" "$log_dir/serial.log"
+}
+
+# wait_for_report: until the guest reports its status, dies or is too late. False
+# if it stalled in its boot.
 wait_for_report() {
-	local part='' line='' status end_ms=$((fact[start] + limit_s * 1000))
+	local part='' line='' status
 	while [[ -z ${fact[exit]-} ]]; do
-		(($(now_ms) < end_ms)) || give_up "$EXIT_TIMEOUT" "timeout: not done after $limit_s s"
+		(($(now_ms) < deadline_ms)) || give_up "$EXIT_TIMEOUT" "timeout: not done after $limit_s s"
 		status=0
 		IFS= read -r -t 0.5 -u "$status_r" part || status=$?
 		line+=$part
@@ -448,12 +462,34 @@ wait_for_report() {
 			line=''
 		elif ((status <= 128)); then
 			give_up "$EXIT_INFRA" "the guest died without reporting a status"
+		elif stalled_in_boot; then
+			return 1
 		fi
 		if ((!lossy)) && [[ -n $vasicd_pid ]] && ! kill -0 "$vasicd_pid" 2>/dev/null; then
 			status=0
 			wait "$vasicd_pid" || status=$?
 			give_up "$EXIT_INFRA" "vasicd died with status $status: $(tail -n 1 "$log_dir/vasicd.log")"
 		fi
+	done
+}
+
+# run_machine: boots it, again if it stalls in its boot, and waits for its report.
+run_machine() {
+	local boot
+	deadline_ms=$(($(now_ms) + limit_s * 1000))
+	for ((boot = 1; ; boot++)); do
+		start_vasicd
+		open_pipes
+		start_qemu
+		if wait_for_report; then
+			return
+		fi
+		((boot < BOOTS)) || give_up "$EXIT_INFRA" "the guest's kernel stalled in each of $BOOTS boots"
+		stop_qemu
+		stop_vasicd
+		exec {status_r}<&-
+		mv -- "$log_dir/serial.log" "$log_dir/serial.$boot.log"
+		log "the guest's kernel stalled before its first process (see $log_dir/serial.$boot.log): booting it again"
 	done
 }
 
@@ -481,6 +517,14 @@ stop_qemu() {
 	wait "$out_pid" 2>/dev/null || true
 	wait "$err_pid" 2>/dev/null || true
 	out_pid='' err_pid=''
+}
+
+# stop_vasicd: its status goes to stop_status.
+stop_vasicd() {
+	stop_status=0
+	[[ -n $vasicd_pid ]] || return 0
+	stop_process "$vasicd_pid"
+	vasicd_pid=''
 }
 
 file_size() {
@@ -537,13 +581,11 @@ kernel_complained() {
 
 # finish: turn the report into one status.
 finish() {
-	local status=${fact[exit]%% *} vasicd_status=0
+	local status=${fact[exit]%% *} vasicd_status
 	drain
 	stop_qemu
-	if [[ -n $vasicd_pid ]]; then
-		stop_process "$vasicd_pid"
-		vasicd_status=$stop_status vasicd_pid=''
-	fi
+	stop_vasicd
+	vasicd_status=$stop_status
 	write_dmesg
 	write_times "$status"
 	if kernel_complained; then
@@ -581,10 +623,7 @@ main() {
 	make_log_dir
 	choose_accel
 	write_guest_files
-	start_vasicd
-	open_pipes
-	start_qemu
-	wait_for_report
+	run_machine
 	finish
 }
 

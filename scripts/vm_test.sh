@@ -136,6 +136,41 @@ case_a_stall_of_rcu_fails_the_run() {
 	expect_status 1 && expect_file err 'kernel complained'
 }
 
+# stalling_qemu COUNT: a QEMU before the real one, of which the first COUNT stall in their boot.
+stalling_qemu() {
+	local real
+	real=$(command -v qemu-system-x86_64)
+	rm -rf -- "$work/stalling"
+	mkdir -p "$work/stalling"
+	printf '%s' "$1" >"$work/stalling/left"
+	cat >"$work/stalling/qemu-system-x86_64" <<-END
+		#!/bin/bash
+		left=\$(<"$work/stalling/left")
+		serial=\$(printf '%s\n' "\$@" | sed -n 's/^file:\(.*serial\.log\)\$/\1/p')
+		# Without one it is the probe of KVM.
+		[[ -n \$serial && \$left -gt 0 ]] || exec "$real" "\$@"
+		printf '%s' "\$((left - 1))" >"$work/stalling/left"
+		echo '[   22.07] rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:' >"\$serial"
+		exec sleep 600
+	END
+	chmod +x "$work/stalling/qemu-system-x86_64"
+}
+
+case_a_stall_in_the_boot_is_told_and_booted_again() {
+	stalling_qemu 2
+	PATH=$work/stalling:$PATH vm --name vm-test-stall -- bash -c 'echo well; exit 7'
+	expect_status 7 && [[ $(<"$work/out") == well ]] && expect_file err 'booting it again' &&
+		[[ $(grep -c 'booting it again' "$work/err") -eq 2 ]] &&
+		grep -q 'detected stalls' "$(out_dir)"/vm/vm-test-stall/serial.{1,2}.log || fail "out: $(<"$work/out")"
+}
+
+case_a_machine_that_only_stalls_is_125() {
+	stalling_qemu 99
+	mkdir -p "$work/run"
+	XDG_RUNTIME_DIR=$work/run PATH=$work/stalling:$PATH vm -- true
+	expect_status 125 && expect_file err 'stalled in each of 3 boots' && expect_no_folder
+}
+
 # interrupted_run SIGNAL: start vm.sh, wait for QEMU, send the signal.
 interrupted_run() {
 	local pid pids qemu='' end=$((SECONDS + 30))

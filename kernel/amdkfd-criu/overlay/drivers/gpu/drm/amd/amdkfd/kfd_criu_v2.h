@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * Copyright (c) 2026 The amdkfd-criu authors
+ *
+ * Images of the extensible ABI, between its operations (kfd_criu_v2.c), who writes one
+ * (kfd_criu_v2_write.c) and who reads it (kfd_criu_v2_read.c).
+ */
+#ifndef KFD_CRIU_V2_H_INCLUDED
+#define KFD_CRIU_V2_H_INCLUDED
+
+#include <linux/kfd_criu_ioctl.h>
+#include <linux/types.h>
+
+struct kfd_criu_memories;
+struct kfd_process;
+
+#define KFD_CRIU_NEWEST_TYPE	KFD_CRIU_RECORD_SVM_RANGE
+
+/**
+ * struct kfd_criu_stream - an image being written, or read
+ * @data: where
+ * @room: bytes there are
+ * @at: next record; beyond @room it is only counted
+ * @records: so many so far
+ */
+struct kfd_criu_stream {
+	u8 __user *data;
+	u64 room;
+	u64 at;
+	u32 records;
+};
+
+/**
+ * struct kfd_criu_given - what an image is restored with
+ * @args: of the operation
+ * @memories: what its BOs may be
+ */
+struct kfd_criu_given {
+	const struct kfd_criu_v2_args *args;
+	struct kfd_criu_memories *memories;
+};
+
+/* kfd_criu_v2_write.c */
+int kfd_criu_write_image(struct kfd_criu_stream *s, struct kfd_process *p);
+
+/* kfd_criu_v2_read.c */
+int kfd_criu_check_image(const struct kfd_criu_stream *image);
+int kfd_criu_read_image(struct kfd_process *p, struct kfd_criu_stream *s,
+			const struct kfd_criu_given *given);
+
+#endif /* KFD_CRIU_V2_H_INCLUDED */

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Copyright (c) 2026 The amdkfd-criu authors
+ *
+ * The extensible ABI: a process as a row of records.
+ *
+ * Locks: the callers hold p->mutex.
+ */
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+#include "kfd_criu.h"
+#include "kfd_criu_v2.h"
+#include "kfd_events.h"
+#include "kfd_priv.h"
+
+/* Appends a record of two parts. Without room for it, it is only counted. */
+static int put(struct kfd_criu_stream *s, u32 type,
+	       struct kfd_criu_record *record, size_t bytes,
+	       const void *more, size_t more_bytes)
+{
+	const u64 size = ALIGN(bytes + more_bytes, 8);
+	u8 __user *to = s->data + s->at;
+	const u64 end = s->at + size;
+
+	record->type = cpu_to_le32(type);
+	record->version = cpu_to_le16(1);
+	record->flags = cpu_to_le16(KFD_CRIU_RECORD_REQUIRED);
+	record->size = cpu_to_le64(size);
+	s->records++;
+	s->at = end;
+	if (end > s->room)
+		return 0;
+	if (copy_to_user(to, record, bytes) ||
+	    copy_to_user(to + bytes, more, more_bytes) ||
+	    clear_user(to + bytes + more_bytes, size - bytes - more_bytes))
+		return -EFAULT;
+	return 0;
+}
+
+static int put_alone(struct kfd_criu_stream *s, u32 type,
+		     struct kfd_criu_record *record, size_t bytes)
+{
+	return put(s, type, record, bytes, NULL, 0);
+}
+
+static int put_process(struct kfd_criu_stream *s, struct kfd_process *p)
+{
+	struct kfd_criu_record_process record = {};
+	struct kfd_criu_process cp;
+
+	kfd_criu_process_describe(p, &cp);
+	record.flags = cpu_to_le64((cp.xnack ? KFD_CRIU_PROCESS_XNACK : 0) |
+				   (cp.runtime ? KFD_CRIU_PROCESS_RUNTIME : 0) |
+				   (cp.ttmp ? KFD_CRIU_PROCESS_TTMP : 0));
+	record.r_debug = cpu_to_le64(cp.r_debug);
+	return put_alone(s, KFD_CRIU_RECORD_PROCESS, &record.record,
+			 sizeof(record));
+}
+
+static int put_one_device(struct kfd_criu_stream *s,
+			  struct kfd_process_device *pdd)
+{
+	struct kfd_criu_record_device record = {};
+	struct kfd_criu_machine cm;
+	struct kfd_criu_settings cs;
+	int r;
+
+	r = kfd_criu_machine_describe(pdd->dev, &cm);
+	if (r)
+		return r;
+	kfd_criu_settings_describe(pdd, &cs);
+	record.user_gpu_id = cpu_to_le32(pdd->user_gpu_id);
+	record.gfx_target_version = cpu_to_le32(cm.gfx_target_version);
+	record.num_xcc = cpu_to_le32(cm.num_xcc);
+	record.xcc_mask = cpu_to_le32(pdd->dev->xcc_mask);
+	record.cwsr_size = cpu_to_le32(cm.cwsr_size);
+	record.ctl_stack_size = cpu_to_le32(cm.ctl_stack_size);
+	record.mqd_size = cpu_to_le32(cm.mqd_size);
+	record.sdma_mqd_size = cpu_to_le32(cm.sdma_mqd_size);
+	record.flags = cpu_to_le32((pdd->drm_priv ?
+					    KFD_CRIU_DEVICE_ACQUIRED : 0) |
+				   (cs.policy.is_set ?
+					    KFD_CRIU_DEVICE_POLICY : 0));
+	record.mec_firmware = cpu_to_le32(pdd->dev->kfd->mec_fw_version);
+	record.sdma_firmware = cpu_to_le32(pdd->dev->kfd->sdma_fw_version);
+	record.tba = cpu_to_le64(cs.tba);
+	record.tma = cpu_to_le64(cs.tma);
+	record.scratch = cpu_to_le64(cs.scratch);
+	record.default_policy = cpu_to_le32(cs.policy.usual);
+	record.alternate_policy = cpu_to_le32(cs.policy.alternate);
+	record.aperture_base = cpu_to_le64(cs.policy.base);
+	record.aperture_size = cpu_to_le64(cs.policy.size);
+	return put_alone(s, KFD_CRIU_RECORD_DEVICE, &record.record,
+			 sizeof(record));
+}
+
+static int put_bo(struct kfd_criu_stream *s,
+		  const struct kfd_process_device *pdd,
+		  u32 handle, struct kgd_mem *mem)
+{
+	const struct kfd_process *p = pdd->process;
+	struct kfd_criu_record_bo record = {};
+	__le32 mapped[MAX_GPU_INSTANCE];
+	struct kfd_criu_bo cb;
+	unsigned int i, n = 0;
+	int r;
+
+	r = kfd_criu_bo_describe(pdd, handle, mem, &cb);
+	if (r)
+		return r;
+	for_each_set_bit(i, cb.mapped, p->n_pdds)
+		mapped[n++] = cpu_to_le32(p->pdds[i]->user_gpu_id);
+	record.va = cpu_to_le64(cb.va);
+	record.size = cpu_to_le64(cb.size);
+	record.user_addr = cpu_to_le64(cb.user_addr);
+	record.mmap_offset = cpu_to_le64(cb.mmap_offset);
+	record.identity = cpu_to_le64(cb.identity);
+	record.gpu_id = cpu_to_le32(cb.gpu_id);
+	record.handle = cpu_to_le32(cb.handle);
+	record.alloc_flags = cpu_to_le32(cb.flags);
+	record.num_mapped = cpu_to_le32(n);
+	record.flags = cpu_to_le32(cb.imported ? KFD_CRIU_BO_IMPORTED : 0);
+	return put(s, KFD_CRIU_RECORD_BO, &record.record, sizeof(record),
+		   mapped, n * sizeof(*mapped));
+}
+
+static int put_bos(struct kfd_criu_stream *s, struct kfd_process_device *pdd,
+		   bool imported)
+{
+	struct kgd_mem *mem;
+	int id, r;
+
+	idr_for_each_entry(&pdd->alloc_idr, mem, id) {
+		if (mem->is_imported != imported)
+			continue;
+		r = put_bo(s, pdd, id, mem);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+static void write_queue(struct kfd_criu_record_queue *record,
+			const struct kfd_criu_queue *cq)
+{
+	const struct queue_properties *qp = &cq->qp;
+
+	record->ring_address = cpu_to_le64(qp->queue_address);
+	record->ring_size = cpu_to_le64(qp->queue_size);
+	record->read_pointer = cpu_to_le64((uintptr_t)qp->read_ptr);
+	record->write_pointer = cpu_to_le64((uintptr_t)qp->write_ptr);
+	record->eop_address = cpu_to_le64(qp->eop_ring_buffer_address);
+	record->save_area = cpu_to_le64(qp->ctx_save_restore_area_address);
+	record->exception_status = cpu_to_le64(qp->exception_status);
+	record->gpu_id = cpu_to_le32(cq->gpu_id);
+	record->queue_id = cpu_to_le32(cq->queue_id);
+	record->type = cpu_to_le32(kfd_criu_queue_type(qp));
+	record->priority = cpu_to_le32(qp->priority);
+	record->percentage = cpu_to_le32(qp->queue_percent);
+	record->doorbell_id = cpu_to_le32(cq->doorbell_id);
+	record->sdma_id = cpu_to_le32(cq->sdma_id);
+	record->flags = cpu_to_le32((cq->gws ? KFD_CRIU_QUEUE_GWS : 0) |
+				    (qp->is_user_cu_masked ?
+					     KFD_CRIU_QUEUE_CU_MASKED : 0));
+	record->pm4_target_xcc = cpu_to_le32(qp->pm4_target_xcc);
+	record->eop_size = cpu_to_le32(qp->eop_ring_buffer_size);
+	record->save_area_size = cpu_to_le32(qp->ctx_save_restore_area_size);
+	record->num_xcc = cpu_to_le32(cq->mqd.n_xcc);
+	record->mqd_size = cpu_to_le32(cq->mqd.mqd_size);
+	record->ctl_stack_size = cpu_to_le32(cq->mqd.ctl_stack_size);
+}
+
+static int put_queue(struct kfd_criu_stream *s,
+		     const struct kfd_process_device *pdd,
+		     const struct queue *q)
+{
+	struct kfd_criu_record_queue record = {};
+	struct kfd_criu_queue cq;
+	int r;
+
+	r = kfd_criu_queue_describe(pdd, q, &cq);
+	/* What is only counted is not looked at. */
+	if (!r && s->room)
+		r = kfd_criu_queue_save(q, &cq);
+	if (r)
+		return r;
+	write_queue(&record, &cq);
+	r = put(s, KFD_CRIU_RECORD_QUEUE, &record.record, sizeof(record),
+		cq.mqd.data, kfd_criu_mqd_bytes(&cq.mqd));
+	kfd_criu_queue_free(&cq);
+	return r;
+}
+
+static int put_queues(struct kfd_criu_stream *s, struct kfd_process_device *pdd)
+{
+	struct queue *q;
+
+	list_for_each_entry(q, &pdd->qpd.queues_list, list) {
+		int r = put_queue(s, pdd, q);
+
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+static void write_event(struct kfd_criu_record_event *record,
+			const struct kfd_criu_event *ce)
+{
+	const struct kfd_hsa_memory_exception_data *memory =
+		&ce->memory_exception;
+	const struct kfd_hsa_hw_exception_data *hw = &ce->hw_exception;
+
+	memset(record, 0, sizeof(*record));
+	record->event_id = cpu_to_le32(ce->id);
+	record->type = cpu_to_le32(ce->type);
+	record->flags = cpu_to_le32((ce->auto_reset ?
+					     KFD_CRIU_EVENT_AUTO_RESET : 0) |
+				    (ce->signaled ?
+					     KFD_CRIU_EVENT_SIGNALED : 0));
+	record->age = cpu_to_le64(ce->age);
+	if (ce->type == KFD_EVENT_TYPE_MEMORY) {
+		record->gpu_id = cpu_to_le32(memory->gpu_id);
+		record->address = cpu_to_le64(memory->va);
+		record->error_type = cpu_to_le32(memory->ErrorType);
+		record->failure[0] = cpu_to_le32(memory->failure.NotPresent);
+		record->failure[1] = cpu_to_le32(memory->failure.ReadOnly);
+		record->failure[2] = cpu_to_le32(memory->failure.NoExecute);
+		record->failure[3] = cpu_to_le32(memory->failure.imprecise);
+	} else if (ce->type == KFD_EVENT_TYPE_HW_EXCEPTION) {
+		record->gpu_id = cpu_to_le32(hw->gpu_id);
+		record->reset[0] = cpu_to_le32(hw->reset_type);
+		record->reset[1] = cpu_to_le32(hw->reset_cause);
+		record->memory_lost = cpu_to_le32(hw->memory_lost);
+	}
+}
+
+static int put_events(struct kfd_criu_stream *s, struct kfd_process *p)
+{
+	struct kfd_criu_record_event_page page = {};
+	struct kfd_criu_record_event record;
+	struct kfd_criu_event *events;
+	u32 i, n;
+	int r;
+
+	r = kfd_criu_event_save(p, &events, &n);
+	if (r)
+		return r;
+	page.handle = cpu_to_le64(p->signal_handle);
+	if (p->signal_handle)
+		r = put_alone(s, KFD_CRIU_RECORD_EVENT_PAGE, &page.record,
+			      sizeof(page));
+	for (i = 0; !r && i < n; i++) {
+		write_event(&record, &events[i]);
+		r = put_alone(s, KFD_CRIU_RECORD_EVENT, &record.record,
+			      sizeof(record));
+	}
+	kvfree(events);
+	return r;
+}
+
+static int put_svm_range(struct kfd_criu_stream *s, const struct kfd_process *p,
+			 const struct kfd_criu_svm *cs)
+{
+	struct kfd_criu_record_svm_range record = {};
+	struct kfd_criu_svm_device access[MAX_GPU_INSTANCE];
+	unsigned int i, n = 0;
+
+	for (i = 0; i < p->n_pdds; i++) {
+		if (cs->access[i] == KFD_CRIU_SVM_UNKNOWN)
+			continue;
+		access[n].gpu_id = cpu_to_le32(p->pdds[i]->user_gpu_id);
+		access[n].access =
+			cpu_to_le32(kfd_criu_svm_attribute(cs->access[i]));
+		n++;
+	}
+	record.start = cpu_to_le64(cs->start << PAGE_SHIFT);
+	record.size = cpu_to_le64(cs->npages << PAGE_SHIFT);
+	record.flags = cpu_to_le32(cs->flags);
+	record.granularity = cpu_to_le32(cs->granularity);
+	record.preferred_location = cpu_to_le32(cs->preferred_loc);
+	record.prefetch_location = cpu_to_le32(cs->prefetch_loc);
+	record.num_access = cpu_to_le32(n);
+	return put(s, KFD_CRIU_RECORD_SVM_RANGE, &record.record,
+		   sizeof(record), access, n * sizeof(*access));
+}
+
+static int put_svm_ranges(struct kfd_criu_stream *s, struct kfd_process *p)
+{
+	struct kfd_criu_svm *ranges;
+	u32 i, n = kfd_criu_svm_count(p);
+	int r;
+
+	r = kfd_criu_svm_save(p, &ranges, n);
+	for (i = 0; !r && i < n; i++)
+		r = put_svm_range(s, p, &ranges[i]);
+	kvfree(ranges);
+	return r;
+}
+
+static int put_on_devices(struct kfd_criu_stream *s, struct kfd_process *p,
+			  u32 type)
+{
+	unsigned int i;
+	int r = 0;
+
+	for (i = 0; !r && i < p->n_pdds; i++) {
+		if (type == KFD_CRIU_RECORD_DEVICE)
+			r = put_one_device(s, p->pdds[i]);
+		else if (type == KFD_CRIU_RECORD_BO)
+			r = put_bos(s, p->pdds[i], false);
+		else
+			r = put_queues(s, p->pdds[i]);
+	}
+	/* Memory comes before what imports it, be it of another device. */
+	for (i = 0; !r && type == KFD_CRIU_RECORD_BO && i < p->n_pdds; i++)
+		r = put_bos(s, p->pdds[i], true);
+	return r;
+}
+
+static int put_objects(struct kfd_criu_stream *s, struct kfd_process *p)
+{
+	int r;
+
+	r = put_on_devices(s, p, KFD_CRIU_RECORD_DEVICE);
+	if (!r)
+		r = put_process(s, p);
+	if (!r)
+		r = put_on_devices(s, p, KFD_CRIU_RECORD_BO);
+	if (!r)
+		r = put_on_devices(s, p, KFD_CRIU_RECORD_QUEUE);
+	if (!r)
+		r = put_events(s, p);
+	return r ? r : put_svm_ranges(s, p);
+}
+
+/**
+ * kfd_criu_write_image - of a process
+ * @s: where to; without any room it is only measured, and @s->at says how long it is
+ * @p: the process; its queues are off the hardware
+ *
+ * The first record is written last: before that nothing looks like an image.
+ *
+ * Return: 0, also if @s->at is beyond @s->room, and then it is no image; -EFAULT; -ENOMEM;
+ * why an object cannot be described.
+ */
+int kfd_criu_write_image(struct kfd_criu_stream *s, struct kfd_process *p)
+{
+	struct kfd_criu_record_image record = {
+		.magic = cpu_to_le64(KFD_CRIU_IMAGE_MAGIC),
+	};
+	struct kfd_criu_stream first = *s;
+	int r;
+
+	s->at += sizeof(record);
+	s->records++;
+	r = put_objects(s, p);
+	if (r)
+		return r;
+	record.size = cpu_to_le64(s->at);
+	record.num_records = cpu_to_le32(s->records);
+	if (s->at > s->room)
+		first.room = 0;
+	return put_alone(&first, KFD_CRIU_RECORD_IMAGE, &record.record,
+			 sizeof(record));
+}

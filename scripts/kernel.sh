@@ -468,6 +468,13 @@ objects_of() {
 	sed -E 's|^(drivers/gpu/drm/amd)/([^/]*)/|\1/amdgpu/../\2/|; s|/amdgpu/\.\./amdgpu/|/amdgpu/|; s|\.c$|.o|'
 }
 
+# compiler_errors LOG: and not what sparse calls errors, which shows no source and stops nothing.
+compiler_errors() {
+	awk '/\*\*\* .*\.o\] Error/ { print }
+		error != "" && /^ +[0-9]+ \|/ { print error; print }
+		{ error = /error:/ ? $0 : "" }' "$1"
+}
+
 # make_objects LOG OPTION... -- FILE...: compiles the FILEs, also when they have been.
 make_objects() {
 	local log_file=$1
@@ -481,7 +488,7 @@ make_objects() {
 	mapfile -t objects < <(printf '%s\n' "$@" | objects_of)
 	(cd "$SRC" && rm -f -- "${objects[@]}")
 	if ! with_progress "$log_file" kernel_make "${options[@]}" -j"$(nproc)" "${objects[@]}"; then
-		grep -nE -A 2 '(error:|\*\*\* )' "$log_file" | head -n "$SHOWN_ERRORS" >&2 || true
+		compiler_errors "$log_file" | head -n "$SHOWN_ERRORS" >&2 || true
 		die "not everything compiles: see $log_file"
 	fi
 }

@@ -49,6 +49,8 @@ readonly ONCE_KFDTESTS='*RestoreSlow*:*Restore*/bo_*:*Restore*/event_pending*:*R
 # Chips that differ from one of the others in numbers: that they are there, and work.
 readonly SIBLING_CHIPS=' gfx900 gfx908 gfx1010 '
 readonly SIBLING_KSELFTESTS=$ONCE_KSELFTESTS,objects,recorded,v2
+# Where programs map no VRAM: what is refused there, and that the rest goes on.
+readonly SMALL_BAR_KSELFTESTS=${ONCE_KSELFTESTS/refusals,/},recorded,states,v2
 readonly SIBLING_KFDTESTS='*Topology*:*QueueKindTest*:*/BoTest.*:*/EvictionTest.*:Aql*:*/RestoreTest*/queue_counter*:*/RestoreTest*/sdma*'
 readonly SIBLING_DRMTESTS='*InfoTest*:*CsTest*'
 # What is a matter of who schedules: no firmware, HWS, MES.
@@ -337,7 +339,8 @@ start_variants() {
 		--gpu "gfx90a,hive=1,vram=$GPU_VRAM" --env KFDTEST_CHIP=gfx90a -- \
 		rocminfo:gfx90a:2 'kfdtest:TwoGpus*:Topology*:Memory*:*/BoTest.*:*/QueueKindTest.*:*/EvictionTest.*' 'drmtest:*ShareTest*:*CsTest*'
 	start_guest "$kernel-small-bar" --kernel "$kernel" --gpu "gfx906,vram=512M,vis=64M" \
-		--env KFDTEST_CHIP=gfx906 -- 'kfdtest:Memory*:Vram*:*/BoTest.*:*/RingQueueTest.*:Topology*' 'drmtest:*BoTest*:*VaTest*:*CsTest*'
+		--env KFDTEST_CHIP=gfx906 -- 'kfdtest:Memory*:Vram*:*/BoTest.*:*/RingQueueTest.*:Topology*:*WorkloadTest*:*small_bar*' \
+		"kselftests:$OUT/kernel/$kernel/selftests:$SMALL_BAR_KSELFTESTS" 'drmtest:*BoTest*:*VaTest*:*CsTest*'
 	start_guest "$kernel-cpu-page-tables" --kernel "$kernel" --param vm_update_mode=3 \
 		--gpu "gfx90a,vram=$GPU_VRAM" --env KFDTEST_CHIP=gfx90a -- 'kfdtest:Memory*:Svm*:*/BoTest.*:*/RingQueueTest.*-*two_gpus*' 'drmtest:*VaTest*:*CsTest*'
 	start_guest "$kernel-hangs" --kernel "$kernel" --param "lockup_timeout=$HANG_LIMIT_MS" \

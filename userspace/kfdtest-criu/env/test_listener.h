@@ -18,6 +18,9 @@ void install_environment();
 // Precondition: install_environment() and a running test.
 [[nodiscard]] const std::vector<Gpu>& test_gpus();
 
+// Why a test is skipped that looks at VRAM itself.
+inline constexpr const char* kSmallBar = "/dev/kfd maps no VRAM for the CPU behind a small BAR";
+
 // A fixture with a first GPU; a machine without one fails rather than skips.
 class GpuTest : public testing::Test {
  protected:

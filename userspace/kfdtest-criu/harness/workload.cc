@@ -53,7 +53,11 @@ std::vector<std::string> workloads_of_this_machine() {
   const auto gpus = gpus_in_sysfs();
   const bool svm = gpus.ok() && std::ranges::all_of(*gpus, &Gpu::has_svm);
   std::vector<std::string> names = workload_names();
-  std::erase_if(names, [&](const std::string& name) { return !svm && make_workload(name)->uses_svm(); });
+  const bool visible = gpus.ok() && std::ranges::all_of(*gpus, &Gpu::vram_cpu_visible);
+  std::erase_if(names, [&](const std::string& name) {
+    const auto workload = make_workload(name);
+    return (!svm && workload->uses_svm()) || (!visible && workload->maps_vram());
+  });
   return names;
 }
 

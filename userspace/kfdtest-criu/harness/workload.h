@@ -29,6 +29,8 @@ class Workload {
 
   // Registers SVM ranges, which KFD offers from gfx9 on; through the ioctls.
   [[nodiscard]] virtual bool uses_svm() const { return false; }
+  // Looks at VRAM itself, which behind a small BAR no program can.
+  [[nodiscard]] virtual bool maps_vram() const { return false; }
   // Threads that wait between two stages; a process made by fork() would not have them.
   [[nodiscard]] virtual bool has_threads() const { return false; }
 

@@ -20,8 +20,7 @@ class BoTest : public GpuTest, public testing::WithParamInterface<MemoryKind> {
   void SetUp() override {
     GpuTest::SetUp();
     if (HasFatalFailure()) return;
-    if (GetParam() == MemoryKind::kVram && !gpu().vram_cpu_visible)
-      GTEST_SKIP() << "/dev/kfd maps no VRAM for the CPU behind a small BAR";
+    if (GetParam() == MemoryKind::kVram && !gpu().vram_cpu_visible) GTEST_SKIP() << kSmallBar;
   }
 };
 
@@ -143,7 +142,7 @@ TEST_F(VramTest, half_of_vram_in_one_buffer_keeps_its_contents) {
 }
 
 TEST_F(VramTest, all_of_it_that_the_cpu_reaches_is_the_gpus_memory) {
-  if (!gpu().vram_cpu_visible) GTEST_SKIP() << "/dev/kfd maps no VRAM for the CPU behind a small BAR";
+  if (!gpu().vram_cpu_visible) GTEST_SKIP() << kSmallBar;
   const std::size_t size = gpu().vram_size / 2 / kMiB * kMiB;
   ASSERT_OK_AND_ASSIGN(GpuMemory memory, GpuMemory::allocate(gpu(), MemoryKind::kVram, size));
   ASSERT_OK_AND_ASSIGN(GpuMemory word, GpuMemory::allocate(gpu(), MemoryKind::kGtt, kPageSize));

@@ -28,6 +28,7 @@ using Gpus = std::vector<Gpu>;
 
 bool always(const Gpus& /*gpus*/) { return true; }
 bool has_two_gpus(const Gpus& gpus) { return gpus.size() > 1; }
+bool has_small_bar(const Gpus& gpus) { return !gpus.front().vram_cpu_visible; }
 
 int fd_of(const Session& session) { return ioctls_of(session.gpus().front()).client().fd(); }
 
@@ -93,6 +94,25 @@ base::Status one_name_for_two_gpus() {
 base::Status file_of_another_gpu() {
   return spoiled_request_is_refused(
       [](kfd::RestoreRequest& request) { std::swap(request.devices[0].drm_fd, request.devices[1].drm_fd); });
+}
+
+// Memory that AMDKFD_IOC_ALLOC_MEMORY_OF_GPU does not give such a GPU's programs.
+base::Status visible_vram_is_refused() {
+  ASSIGN_OR_RETURN(const Session session, Session::open());
+  ASSIGN_OR_RETURN(const GpuMemory memory, GpuMemory::allocate(session.gpus().front(), MemoryKind::kVram, kPageSize));
+  ASSIGN_OR_RETURN(TakenImage image, TakenImage::take(session));
+  std::size_t spoiled = 0;
+  for (kfd::CheckpointedBo& each : image.checkpoint.bos) {
+    if (each.bo.alloc_flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM) {
+      each.bo.alloc_flags |= KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC;
+      ++spoiled;
+    }
+  }
+  if (spoiled == 0) return base::Error(EINVAL, "an image without VRAM");
+  return run_with_successors([&]() -> base::Status {
+    ASSIGN_OR_RETURN(const Restoree restoree, Restoree::open(image));
+    return restoree.expect_refused(restoree.request(image));
+  });
 }
 
 // ---- what a failure leaves --------------------------------------------------
@@ -264,6 +284,7 @@ constexpr Defect kHoles[] = {
     {"hole_an_image_with_an_impossible_percentage_is_refused", always, percentage_is_refused},
     {"hole_two_gpus_of_one_name_are_refused", has_two_gpus, one_name_for_two_gpus},
     {"hole_the_file_of_another_gpu_is_refused", has_two_gpus, file_of_another_gpu},
+    {"hole_visible_memory_behind_a_small_bar_is_refused", has_small_bar, visible_vram_is_refused},
     {"hole_a_failed_restore_keeps_no_memory", always, failed_restore_frees},
     {"hole_a_refused_restore_does_not_stop_a_program", always, refused_restore_does_not_stop},
     {"hole_a_pause_ends_with_its_owner", always, pause_ends_with_owner},

@@ -19,6 +19,12 @@ namespace {
 
 class RestoreTest : public GpuTest, public testing::WithParamInterface<std::tuple<std::string, CriuAbi>> {
  protected:
+  // The processes of a chain hand on what is in VRAM by the CPU.
+  void SetUp() override {
+    ASSERT_NO_FATAL_FAILURE(GpuTest::SetUp());
+    for (const Gpu& gpu : test_gpus())
+      if (!gpu.vram_cpu_visible) GTEST_SKIP() << kSmallBar;
+  }
   static std::string scenario(GpuOrder order) {
     return restore_scenario(std::get<0>(GetParam()), order, std::get<1>(GetParam()));
   }

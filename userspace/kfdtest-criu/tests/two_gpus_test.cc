@@ -18,6 +18,8 @@ class TwoGpusTest : public GpuTest {
   void SetUp() override {
     ASSERT_NO_FATAL_FAILURE(GpuTest::SetUp());
     if (test_gpus().size() < 2) GTEST_SKIP() << "needs two GPUs";
+    for (const Gpu& gpu : {first(), second()})
+      if (!gpu.vram_cpu_visible) GTEST_SKIP() << kSmallBar;
   }
   [[nodiscard]] static const Gpu& first() { return test_gpus()[0]; }
   [[nodiscard]] static const Gpu& second() { return test_gpus()[1]; }

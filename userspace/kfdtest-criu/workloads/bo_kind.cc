@@ -20,6 +20,7 @@ class BoKind : public Workload {
   explicit BoKind(MemoryKind kind) : kind_(kind), name_("bo_" + std::string(name_of(kind))) {}
   [[nodiscard]] std::string_view name() const override { return name_; }
   [[nodiscard]] unsigned stages() const override { return 3; }
+  [[nodiscard]] bool maps_vram() const override { return kind_ == MemoryKind::kVram; }
 
   base::Status setup(const Gpu& gpu) override {
     gpu_ = gpu;

@@ -20,6 +20,7 @@ class BoPattern : public Workload {
  public:
   [[nodiscard]] std::string_view name() const override { return "bo_pattern"; }
   [[nodiscard]] unsigned stages() const override { return 3; }
+  [[nodiscard]] bool maps_vram() const override { return true; }
 
   base::Status setup(const Gpu& gpu) override {
     for (const MemoryKind kind : kAllMemoryKinds) {

@@ -36,6 +36,7 @@ class SdmaChain : public Workload {
  public:
   [[nodiscard]] std::string_view name() const override { return "sdma_chain"; }
   [[nodiscard]] unsigned stages() const override { return kShapes.size(); }
+  [[nodiscard]] bool maps_vram() const override { return true; }
 
   base::Status setup(const Gpu& gpu) override {
     ASSIGN_OR_RETURN(GpuMemory source, GpuMemory::allocate(gpu, MemoryKind::kUserptr, kSize));

@@ -152,6 +152,9 @@ static int check(const struct kfd_process_device *pdd,
 	    cb->size > SIZE_MAX / 2)
 		return -EINVAL;
 	switch (kind) {
+	case KFD_IOC_ALLOC_MEM_FLAGS_VRAM:
+		return cb->flags & KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC &&
+		       !kfd_dev_is_large_bar(pdd->dev) ? -EINVAL : 0;
 	case KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL:
 		return cb->size == kfd_doorbell_process_slice(pdd->dev->kfd) ?
 			       0 : -EINVAL;

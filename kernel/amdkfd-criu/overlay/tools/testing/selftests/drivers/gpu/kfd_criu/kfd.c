@@ -17,6 +17,8 @@
 #include "kfd.h"
 
 #define NODES		"/sys/class/kfd/kfd/topology/nodes"
+/* HSA_MEM_HEAP_TYPE_FB_PUBLIC */
+#define HEAP_VISIBLE	1
 /* In the address space of every GPU. */
 #define FIRST_VA	(8ULL << 30)
 #define CHILD_LIMIT_S	60
@@ -68,6 +70,8 @@ static bool read_node(unsigned int node, struct kfd_gpu *gpu)
 	snprintf(path, sizeof(path), NODES "/%u/properties", node);
 	gpu->render_minor = read_number(path, "drm_render_minor");
 	gpu->gfx_version = read_number(path, "gfx_target_version");
+	snprintf(path, sizeof(path), NODES "/%u/mem_banks/0/properties", node);
+	gpu->visible = read_number(path, "heap_type") == HEAP_VISIBLE;
 	gpu->node = node;
 	gpu->drm = -1;
 	return gpu->id;
@@ -207,6 +211,15 @@ int kfd_bo_create(struct kfd *kfd, unsigned int gpu, __u32 flags, __u64 size,
 	bo->cpu = mmap(NULL, bo->size, PROT_READ | PROT_WRITE, MAP_SHARED,
 		       kfd->gpus[gpu].drm, args.mmap_offset);
 	return bo->cpu == MAP_FAILED ? -errno : 0;
+}
+
+int kfd_bo_create_visible(struct kfd *kfd, unsigned int gpu, __u64 size,
+			  struct kfd_bo *bo)
+{
+	const __u32 flags = kfd->gpus[gpu].visible ?
+		KFD_BO_VRAM | KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC : KFD_BO_GTT;
+
+	return kfd_bo_create(kfd, gpu, flags, size, bo);
 }
 
 int kfd_bo_export(const struct kfd *kfd, __u64 handle, int *fd)

@@ -28,6 +28,7 @@ struct kfd_gpu {
 	__u32 id;
 	__u32 render_minor;
 	__u32 gfx_version;	/* decimal, 90006 is gfx906 */
+	bool visible;		/* programs map its VRAM; else, behind a small BAR, none */
 	int drm;		/* -1: its VM is not acquired */
 };
 
@@ -77,6 +78,9 @@ struct kfd_bo {
 
 int kfd_bo_create(struct kfd *kfd, unsigned int gpu, __u32 flags, __u64 size,
 		  struct kfd_bo *bo);
+/* The same, mapped into the process in any case: in VRAM, or in GTT if none of it can be. */
+int kfd_bo_create_visible(struct kfd *kfd, unsigned int gpu, __u64 size,
+			  struct kfd_bo *bo);
 /* A DMA-buf of a BO; and a BO that is the memory of one, not mapped to the process. */
 int kfd_bo_export(const struct kfd *kfd, __u64 handle, int *fd);
 int kfd_bo_import(struct kfd *kfd, unsigned int gpu, int fd, __u64 size,

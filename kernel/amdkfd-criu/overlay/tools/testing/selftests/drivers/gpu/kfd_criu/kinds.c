@@ -155,14 +155,14 @@ static int make_imports(struct kfd *kfd, struct kinds *kinds)
 
 static int make_memory(struct kfd *kfd, struct kinds *kinds)
 {
+	unsigned int i;
 	int r;
 
 	r = kfd_bo_create(kfd, 0, KFD_BO_GTT, KFD_PAGE, &kinds->words);
-	r = r ? r : kfd_bo_create(kfd, 0, KFD_BO_VRAM |
-					  KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC,
-				  KFD_PAGE, &kinds->vram);
-	r = r ? r : kfd_bo_create(kfd, 0, KFD_BO_VRAM, 2 * KFD_PAGE,
-				  &kinds->hidden);
+	r = r ? r : kfd_bo_create_visible(kfd, 0, KFD_PAGE, &kinds->visible);
+	for (i = 0; !r && i < KINDS_HIDDEN; i++)
+		r = kfd_bo_create(kfd, 0, KFD_BO_VRAM, 2 * KFD_PAGE,
+				  &kinds->hidden[i]);
 	r = r ? r : kfd_bo_create(kfd, 0, KFD_BO_USERPTR, KFD_PAGE,
 				  &kinds->user);
 	r = r ? r : kfd_bo_create(kfd, 0, KFD_BO_GTT, PAGE_OF_EVENTS,
@@ -173,7 +173,7 @@ static int make_memory(struct kfd *kfd, struct kinds *kinds)
 	r = r ? r : work_save_area_create(kfd, 0, &kinds->area);
 	if (r)
 		return r;
-	*(__u32 *)kinds->vram.cpu = PATTERN;
+	*(__u32 *)kinds->visible.cpu = PATTERN;
 	*(__u32 *)kinds->user.cpu = PATTERN;
 	return 0;
 }
@@ -380,7 +380,7 @@ static int work(const struct kfd *kfd, struct kinds *kinds)
 /* The BOs whose contents matter and that the CPU reaches; NULL at the end. */
 static struct kfd_bo *content(struct kinds *kinds, unsigned int i)
 {
-	struct kfd_bo *const first[] = { &kinds->words, &kinds->vram,
+	struct kfd_bo *const first[] = { &kinds->words, &kinds->visible,
 					 &kinds->page };
 	const unsigned int n = sizeof(first) / sizeof(*first);
 	struct kfd_queue *queue;
@@ -525,13 +525,13 @@ static const char *queues_go_on(const struct kfd *kfd, struct kinds *kinds)
 
 static const char *memory_is_reached(struct kinds *kinds)
 {
-	if (*(__u32 *)kinds->vram.cpu != PATTERN ||
+	if (*(__u32 *)kinds->visible.cpu != PATTERN ||
 	    *(__u32 *)kinds->user.cpu != PATTERN ||
 	    (kinds->svm && *kinds->svm != PATTERN))
 		return "memory changed";
-	work_pm4_write(&kinds->pm4, kinds->vram.va, SEEN);
+	work_pm4_write(&kinds->pm4, kinds->visible.va, SEEN);
 	work_pm4_write(&kinds->pm4, kinds->user.va, SEEN);
-	if (!becomes(kinds->vram.cpu, SEEN))
+	if (!becomes(kinds->visible.cpu, SEEN))
 		return "the PM4 queue does not reach VRAM";
 	if (!becomes(kinds->user.cpu, SEEN))
 		return "the PM4 queue does not reach the BO of user memory";

@@ -12,13 +12,16 @@
 #include "kfd.h"
 
 #define KINDS_QUEUES		5
+#define KINDS_HIDDEN		2
 #define KINDS_CONTENTS		13
 /* Types of events: all that AMDKFD_IOC_CREATE_EVENT knows, KFD_IOC_EVENT_MEMORY last. */
 #define KINDS_EVENT_TYPES	(KFD_IOC_EVENT_MEMORY + 1)
 
 struct kinds {
-	/* BOs of GPU 0; each says with its size whether there is one. */
-	struct kfd_bo words, vram, hidden, user, doorbells, registers, page, area;
+	/* BOs of GPU 0; each says with its size whether there is one. Hidden: VRAM that the
+	 * process does not map.
+	 */
+	struct kfd_bo words, visible, hidden[KINDS_HIDDEN], user, doorbells, registers, page, area;
 	struct kfd_bo imported, twin;	/* words, by GPU 0 and GPU 1 */
 	/* Compute queues with a PM4 and an AQL ring, one that is stopped, SDMA queues. */
 	struct kfd_queue pm4, aql, idle, sdma, xgmi;

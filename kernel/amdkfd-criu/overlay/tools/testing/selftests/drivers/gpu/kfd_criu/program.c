@@ -124,9 +124,7 @@ static int make_memory(struct kfd *kfd, struct program *program)
 
 	r = map_host_memory(program);
 	r = r ? r : kfd_bo_create(kfd, 0, KFD_BO_GTT, KFD_PAGE, &words);
-	r = r ? r : kfd_bo_create(kfd, 0, KFD_BO_VRAM |
-					  KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC,
-				  KFD_PAGE, &vram);
+	r = r ? r : kfd_bo_create_visible(kfd, 0, KFD_PAGE, &vram);
 	r = r ? r : make_user_bo(kfd, program);
 	r = r ? r : make_svm_range(kfd);
 	if (r)

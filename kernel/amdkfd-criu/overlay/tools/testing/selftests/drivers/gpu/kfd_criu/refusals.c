@@ -113,6 +113,8 @@ static bool applies(const struct kfd *kfd, const struct kinds *kinds,
 		return kinds->registers.size;
 	case TWO_GPUS:
 		return kfd->num_gpus > 1;
+	case SMALL_BAR:
+		return !kfd->gpus[0].visible;
 	default:
 		return true;
 	}

@@ -26,6 +26,7 @@ enum refusal_need {
 	SVM,
 	REGISTERS,
 	TWO_GPUS,
+	SMALL_BAR,	/* of GPU 0 */
 };
 
 /* Where it is refused. */

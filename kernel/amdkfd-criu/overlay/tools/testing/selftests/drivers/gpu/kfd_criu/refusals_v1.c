@@ -52,6 +52,8 @@ const struct refusal v1_refusals[] = {
 	{ "alloc_flags: two kinds", BO(VRAM, alloc_flags),
 	  ADDS(KFD_IOC_ALLOC_MEM_FLAGS_GTT), EINVAL },
 	{ "alloc_flags: unknown", BO(VRAM, alloc_flags), ADDS(UNKNOWN_BO_FLAG), EINVAL },
+	{ "alloc_flags: visible", BO(VRAM, alloc_flags),
+	  ADDS(KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC), EINVAL, .need = SMALL_BAR },
 	{ "no size", BO(VRAM, size), SETS(0), EINVAL },
 	{ "half a page", BO(VRAM, size), ADDS(KFD_PAGE / 2), EINVAL },
 	{ "size beyond numbers", BO(VRAM, size), SETS(UNREACHABLE), EINVAL },

@@ -93,6 +93,8 @@ const struct refusal v2_refusals[] = {
 	{ "alloc_flags: two kinds", BO(VRAM), OF_BO(alloc_flags),
 	  ADDS(KFD_IOC_ALLOC_MEM_FLAGS_GTT), EINVAL },
 	{ "alloc_flags: unknown", BO(VRAM), OF_BO(alloc_flags), ADDS(UNKNOWN_BO_FLAG), EINVAL },
+	{ "alloc_flags: visible", BO(VRAM), OF_BO(alloc_flags),
+	  ADDS(KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC), EINVAL, .need = SMALL_BAR },
 	{ "no size", BO(VRAM), OF_BO(size), SETS(0), EINVAL },
 	{ "half a page", BO(VRAM), OF_BO(size), ADDS(KFD_PAGE / 2), EINVAL },
 	{ "size beyond numbers", BO(VRAM), OF_BO(size), SETS(UNREACHABLE), EINVAL },

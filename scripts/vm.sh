@@ -41,14 +41,16 @@ set -euo pipefail
 LC_ALL=C
 # shellcheck source=scripts/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+# shellcheck source=scripts/vm-options.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/vm-options.sh"
 # shellcheck source=scripts/guest-files.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/guest-files.sh"
 
 readonly TAIL_LINES=30 VASICD_READY_S=15 DRAIN_S=10 STOP_S=5 KVM_PROBE_S=3
 readonly BOOTS=3
-readonly FIRST_SLOT=0x10 LAST_SLOT=0x1f MAX_SOCKET_DIR=80
+readonly MAX_SOCKET_DIR=80
 # What QEMU and the host's own page cache need beside the guest's memory.
-readonly SPARE_MIB=256 DEFAULT_VRAM_MIB=1024
+readonly SPARE_MIB=256
 # Nanoseconds of an instruction with --icount, as a power of two.
 readonly ICOUNT_SHIFT=2
 # Taint bits that only a fault sets: machine check, bad page, oops, warn, lockup.
@@ -57,12 +59,8 @@ readonly SPLAT='WARNING:|BUG:|Oops|KASAN|UBSAN|KCSAN|general protection fault|po
 # What a kernel says that waits for a timer that never comes.
 readonly STALL='rcu: INFO: rcu_[a-z]+ (self-)?detected stall'
 
-# What was asked for.
-kernel=stock mem_mib=2048 smp=2 limit_s=120 name='' trace=0 driver=1 lossy=0 icount=0 bzimage='' modules=''
-declare -a gpus=() slots=() shares=() env=() params=() argv=()
-vram_mib=0
-deadline_ms=0
 # What is running.
+deadline_ms=0
 tmp='' log_dir='' accel='' qemu_pid='' vasicd_pid='' out_pid='' err_pid='' ram_path=''
 out_r='' out_w='' err_r='' err_w='' status_r='' status_w='' name_lock=''
 # What the guest reported.
@@ -75,114 +73,6 @@ now_ms() {
 
 infra() {
 	die "-$EXIT_INFRA" "$@"
-}
-
-# size_mib TEXT OPTION: 512M, 2G, 1048576K or bytes, in MiB.
-size_mib() {
-	local number unit
-	[[ $1 =~ ^([0-9]{1,15})([KMGkmg]?)(i?[Bb])?$ ]] || usage_error "$2: '$1' is not a size"
-	number=$((10#${BASH_REMATCH[1]})) unit=${BASH_REMATCH[2]^^}
-	case $unit in
-	G) number=$((number * 1024)) ;;
-	K) number=$((number / 1024)) ;;
-	'') number=$((number / 1024 / 1024)) ;;
-	esac
-	((number > 0)) || usage_error "$2: '$1' is less than 1M"
-	printf '%d' "$number"
-}
-
-# ---- options ----------------------------------------------------------------
-
-# add_gpu SPEC: slot=N is ours; the rest is vasicd's.
-add_gpu() {
-	local field slot=$((FIRST_SLOT + ${#gpus[@]})) spec='' mib=$DEFAULT_VRAM_MIB
-	local -a fields
-	[[ $1 != *$'\n'* ]] || usage_error "--gpu: a line break in '$1'"
-	IFS=, read -r -a fields <<<"$1"
-	for field in "${fields[@]}"; do
-		case $field in
-		slot=*)
-			[[ ${field#slot=} =~ ^(0x[0-9a-fA-F]{1,2}|[0-9]{1,2})$ ]] ||
-				usage_error "--gpu: '$field' is not a PCI slot"
-			slot=$((${field#slot=}))
-			;;
-		*)
-			if [[ $field == vram=* ]]; then
-				mib=$(size_mib "${field#vram=}" --gpu)
-			fi
-			spec+=${spec:+,}$field
-			;;
-		esac
-	done
-	((slot >= FIRST_SLOT && slot <= LAST_SLOT)) ||
-		usage_error "--gpu: slot $slot is outside $((FIRST_SLOT))..$((LAST_SLOT))"
-	[[ " ${slots[*]-} " != *" $slot "* ]] || usage_error "--gpu: slot $slot is used twice"
-	gpus+=("$spec")
-	slots+=("$slot")
-	vram_mib=$((vram_mib + mib))
-}
-
-add_share() {
-	local path
-	[[ -n $1 && -d $1 ]] || usage_error "--share: '$1' is not a folder"
-	path=$(cd -- "$1" && pwd -P)
-	# The guest's own root is made of this one, and it must not write to it.
-	[[ $path != / ]] || usage_error "--share: not the whole root"
-	shares+=("$path")
-}
-
-number_option() {
-	[[ $2 =~ ^[1-9][0-9]{0,5}$ ]] || usage_error "$1: '$2' is not a positive number"
-}
-
-parse_options() {
-	while (($#)) && [[ $1 != -- ]]; do
-		case $1 in
-		-h | --help) print_header "${BASH_SOURCE[0]}" && exit 0 ;;
-		--trace) trace=1 && shift && continue ;;
-		--no-driver) driver=0 && shift && continue ;;
-		--lossy) lossy=1 && shift && continue ;;
-		--icount) icount=1 && shift && continue ;;
-		--kernel | --gpu | --mem | --smp | --timeout | --share | --env | --param | --name | --bzimage | --modules)
-			[[ $# -gt 1 && $2 != -- ]] || usage_error "$1 needs a value" ;;
-		*) usage_error "unknown option '$1'" ;;
-		esac
-		case $1 in
-		--kernel) kernel=$2 ;;
-		--gpu) add_gpu "$2" ;;
-		--mem) mem_mib=$(size_mib "$2" --mem) ;;
-		--smp) number_option "$1" "$2" && smp=$2 ;;
-		--timeout) number_option "$1" "$2" && limit_s=$2 ;;
-		--share) add_share "$2" ;;
-		--env) env+=("$2") ;;
-		--param) params+=("$2") ;;
-		--name) name=$2 ;;
-		--bzimage) bzimage=$2 ;;
-		--modules) modules=$2 ;;
-		esac
-		shift 2
-	done
-	(($# > 1)) || usage_error "no command after --"
-	shift
-	argv=("$@")
-	check_options
-}
-
-check_options() {
-	local item
-	[[ $kernel =~ ^[a-z][a-z0-9_-]*$ ]] || usage_error "--kernel: '$kernel' is not a name"
-	[[ -z $name || $name =~ ^[A-Za-z0-9][A-Za-z0-9._-]*$ ]] || usage_error "--name: '$name' is not a file name"
-	[[ $name != latest && $name != accel ]] || usage_error "--name: '$name' is reserved"
-	((mem_mib >= 256)) || usage_error "--mem: less than 256M"
-	for item in "${env[@]}"; do
-		[[ $item =~ ^[A-Za-z_][A-Za-z0-9_]*= ]] || usage_error "--env: '$item' is not K=V"
-	done
-	for item in "${params[@]}"; do
-		[[ $item =~ ^[a-z_][a-z0-9_]*= ]] || usage_error "--param: '$item' is not K=V"
-	done
-	if ((${#gpus[@]} == 0)); then
-		driver=0
-	fi
 }
 
 # ---- what must be there -----------------------------------------------------

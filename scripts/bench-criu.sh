@@ -21,7 +21,7 @@ readonly HERE OUT LIMIT_S=900
 # measure N KERNEL ABI
 measure() {
 	local file=$OUT/bench-criu/$1-$2-$3.json
-	"$HERE/vm.sh" run --icount --kernel "$2" --gpu "${GPU:-gfx906},vram=256M" --name bench-criu \
+	setpriv --pdeathsig TERM "$HERE/vm.sh" run --icount --kernel "$2" --gpu "${GPU:-gfx906},vram=256M" --name bench-criu \
 		--timeout "$LIMIT_S" -- "$OUT/cmake/release/userspace/kfdtest-criu/criubench" \
 		--abi "$3" --seconds "${SECONDS_PER_KIND:-5}" >"$file" ||
 		die "criubench failed on the $2 kernel (logs: $OUT/vm/bench-criu)"

@@ -145,7 +145,7 @@ main() {
 	trap 'exit 130' INT
 	trap 'exit 143' TERM
 	log "measuring in a virtual machine; this takes a minute or two"
-	"$HERE/vm.sh" run --kernel "${KERNEL:-criu}" --gpu "$GPU_SPEC" --name "$NAME" --timeout "$LIMIT_S" \
+	setpriv --pdeathsig TERM "$HERE/vm.sh" run --kernel "${KERNEL:-criu}" --gpu "$GPU_SPEC" --name "$NAME" --timeout "$LIMIT_S" \
 		--share "$share" -- bash -c "$GUEST" _ "$share" "$bench" "${COPY_MIB:-256}" "$IDLE_S" \
 		"$OUT/cmake/release/userspace/drmtest/drmbench" &
 	vm_pid=$!

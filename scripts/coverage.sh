@@ -34,7 +34,7 @@ machine() {
 	shift 2
 	rm -rf -- "$counted" && mkdir -p -- "$counted"
 	log "$name begins"
-	"$HERE/vm.sh" run --kernel "$KERNEL" --gpu "$gpu,vram=$GPU_VRAM" --gpu "$gpu,vram=$GPU_VRAM" \
+	setpriv --pdeathsig TERM "$HERE/vm.sh" run --kernel "$KERNEL" --gpu "$gpu,vram=$GPU_VRAM" --gpu "$gpu,vram=$GPU_VRAM" \
 		--env "KFDTEST_CHIP=${gpu%%,*}" --share "$counted" --name "coverage-$name" --timeout "$MACHINE_LIMIT_S" -- \
 		"$HERE/guest/coverage.sh" "$counted" "$HERE/guest/gpu-tests.sh" "$OUT/cmake/release/userspace" "$@" \
 		>"$DIR/$name.log" 2>&1 || {

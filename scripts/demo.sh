@@ -64,7 +64,7 @@ parse_options() {
 in_vm() {
 	local name=$1 first=$2 second=$3
 	shift 3
-	"$HERE/vm.sh" run --kernel "$kernel" --gpu "$first" --gpu "$second" --mem "$MEM" --timeout "$VM_LIMIT_S" \
+	setpriv --pdeathsig TERM "$HERE/vm.sh" run --kernel "$kernel" --gpu "$first" --gpu "$second" --mem "$MEM" --timeout "$VM_LIMIT_S" \
 		--name "$name" --share "$run" -- "$@"
 }
 

@@ -56,7 +56,7 @@ run_machine() {
 	local name=$1 status=0
 	shift
 	log "machine $name begins"
-	"$HERE/vm.sh" run --kernel "$KERNEL" --mem "$MEM" --timeout "$VM_LIMIT_S" --name "e2e-$name" \
+	setpriv --pdeathsig TERM "$HERE/vm.sh" run --kernel "$KERNEL" --mem "$MEM" --timeout "$VM_LIMIT_S" --name "e2e-$name" \
 		--share "$RUN" "$@" >"$RUN/$name.cases" 2>"$RUN/$name.log" || status=$?
 	printf '%d' "$status" >"$RUN/$name.status"
 }

@@ -130,7 +130,7 @@ main() {
 	trap 'exit 130' INT
 	trap 'exit 143' TERM
 	printf 'KTAP version 1\n'
-	"$HERE/vm.sh" run --kernel "$kernel" "${vm_options[@]}" --name "$name" --timeout "$limit_s" \
+	setpriv --pdeathsig TERM "$HERE/vm.sh" run --kernel "$kernel" "${vm_options[@]}" --name "$name" --timeout "$limit_s" \
 		--share "$share" -- "${guest[@]}" &
 	vm_pid=$!
 	watch

@@ -28,7 +28,7 @@ main() {
 	"$HERE/kernel.sh" selftests criu
 	mkdir -p -- "$folder"
 	for chip in "${chips[@]}"; do
-		"$HERE/vm.sh" run --kernel stock --gpu "$chip,vram=256M" --name record-images --timeout "$LIMIT_S" \
+		setpriv --pdeathsig TERM "$HERE/vm.sh" run --kernel stock --gpu "$chip,vram=256M" --name record-images --timeout "$LIMIT_S" \
 			--share "$folder" -- "$OUT/kernel/criu/selftests/drivers/gpu/kfd_criu/record" "$folder"
 		log "written: $folder/$chip.txt"
 	done

@@ -29,7 +29,7 @@ readonly MACHINES=12 GUEST_LIMIT_S=900 GPU_VRAM=256M
 run_machine() {
 	local kernel=$1 chip=$2 number=$3 filter=$4 name=report-$1-$2 run=$REPORT/runs/$1-$2.$3
 	log "$kernel $chip, machine $((number + 1))"
-	"$HERE/vm.sh" run --kernel "$kernel" --gpu "$chip,vram=$GPU_VRAM" --gpu "$chip,vram=$GPU_VRAM" \
+	setpriv --pdeathsig TERM "$HERE/vm.sh" run --kernel "$kernel" --gpu "$chip,vram=$GPU_VRAM" --gpu "$chip,vram=$GPU_VRAM" \
 		--name "$name" --timeout "$GUEST_LIMIT_S" -- \
 		"$HERE/guest/gpu-tests.sh" "$OUT/cmake/release/userspace" "kfdtest:$filter" \
 		>"$run.out" 2>&1 </dev/null || true

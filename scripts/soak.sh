@@ -39,7 +39,7 @@ loops() {
 
 # suites KERNEL CHIP: without those that need a machine of their own (start_variants in test.sh).
 suites() {
-	"$HERE/vm.sh" run --kernel "$1" --gpu "$2,vram=$GPU_VRAM" --gpu "$2,vram=$GPU_VRAM" --mem "$MEMORY" \
+	setpriv --pdeathsig TERM "$HERE/vm.sh" run --kernel "$1" --gpu "$2,vram=$GPU_VRAM" --gpu "$2,vram=$GPU_VRAM" --mem "$MEMORY" \
 		--name "soak-$2" --timeout "$SUITES_LIMIT_S" --env "KFDTEST_CHIP=$2" -- \
 		"$HERE/guest/gpu-tests.sh" "$OUT/cmake/release/userspace" "sysfs:$2:2" debugfs stress \
 		'kfdtest:-InjectionTest.*:XnackTest.*' 'drmtest:-*HangTest*:*InjectionTest*'

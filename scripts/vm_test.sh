@@ -207,6 +207,24 @@ case_a_killed_vm_sh_takes_qemu_along() {
 	return "$result"
 }
 
+# One that starts it as demo.sh does.
+case_a_killed_script_takes_its_machine_along() {
+	local pid pids='' vm='' end=$((SECONDS + 30))
+	mkdir -p "$work/run"
+	XDG_RUNTIME_DIR=$work/run bash -c 'setpriv --pdeathsig TERM "$@"; true' _ "$HERE/vm.sh" run "${options[@]}" -- sleep 600 \
+		</dev/null >"$work/out" 2>"$work/err" &
+	pid=$!
+	while [[ -z $pids ]]; do
+		((SECONDS < end)) || fail "QEMU did not start" || return 1
+		sleep 0.1
+		vm=$(pgrep -P "$pid") && pids=$(pgrep -P "$vm" -f qemu-system-x86_64)
+	done
+	kill -KILL "$pid"
+	wait "$pid" 2>/dev/null || true
+	# shellcheck disable=SC2086
+	expect_gone $vm $pids && expect_no_folder
+}
+
 case_two_machines_run_at_once() {
 	local one=0 two=0 first second
 	"$HERE/vm.sh" run "${options[@]}" --name vm-test-1 -- bash -c 'echo one' >"$work/out1" 2>"$work/err" &

@@ -584,7 +584,7 @@ parse_arguments() {
 		*)
 			if [[ -z $COMMAND ]]; then
 				COMMAND=$1
-			elif all_variants | grep -Fxq -- "$1"; then
+			elif all_variants | grep -Fx -- "$1" >/dev/null; then
 				VARIANTS+=("$1")
 			else
 				usage_error "no variant '$1' in kernel/variants"

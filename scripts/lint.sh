@@ -36,7 +36,7 @@ check() {
 	else
 		failed=$((failed + 1))
 		printf 'not ok %d - %s\n' "$number" "$name"
-		printf '%s\n' "$text" | head -n 60 | sed 's/^/# /'
+		printf '%s\n' "$text" | sed -n '1,60s/^/# /p'
 	fi
 }
 

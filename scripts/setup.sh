@@ -63,7 +63,7 @@ missing_packages() {
 pin_kernel_package() {
 	local package=$1 version
 	version=$(sed -n 's/^version=//p' "$(repo_root)/kernel/BASE")
-	if apt-cache madison "$package" | awk '{ print $3 }' | grep -Fxq -- "$version"; then
+	if apt-cache madison "$package" | awk '{ print $3 }' | grep -Fx -- "$version" >/dev/null; then
 		printf '%s=%s\n' "$package" "$version"
 		return
 	fi
@@ -77,7 +77,7 @@ install_packages() {
 	log "installing $# packages: $*"
 	apt-get update -q >&2 || log "notice: apt-get update failed; trying with what is known"
 	for name in "$@"; do
-		if kernel_packages | grep -Fxq -- "$name"; then
+		if kernel_packages | grep -Fx -- "$name" >/dev/null; then
 			name=$(pin_kernel_package "$name")
 		fi
 		wanted+=("$name")

@@ -14,6 +14,7 @@
 #include <array>
 #include <cerrno>
 #include <cinttypes>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -214,14 +215,28 @@ base::Status map_again(const Image& image, const std::vector<kfd::RestoredBo>& r
   return {};
 }
 
-base::Status take_over(pid_t predecessor, const Image& image, const Session& session, std::size_t turned,
-                       kfd::Kfd& kfd) {
+base::Status resume_beside_child(kfd::Kfd& kfd, int fd) {
+  const pid_t child = ::fork();
+  if (child < 0) return base::Error::from_errno(errno, "fork");
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::pause();
+    ::_exit(EXIT_FAILURE);
+  }
+  base::Status status = kfd.resume(fd, ::getpid());
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  return status;
+}
+
+base::Status take_over(pid_t predecessor, const Image& image, const Session& session, std::size_t turned, kfd::Kfd& kfd,
+                       PageSharing sharing) {
   TRY(part_from(predecessor, image, session, turned));
   const int fd = ioctls_of(session.gpus().front()).client().fd();
   ASSIGN_OR_RETURN(const std::vector<kfd::RestoredBo> restored, kfd.restore(fd, request_for(image, session, turned)));
   TRY(write_contents(image, restored));
   TRY(map_again(image, restored, session, turned));
-  return kfd.resume(fd, ::getpid());
+  return sharing == PageSharing::kWithChild ? resume_beside_child(kfd, fd) : kfd.resume(fd, ::getpid());
 }
 
 [[noreturn]] void end(const base::Status& status, int done) {
@@ -256,7 +271,7 @@ base::Status SuccessorCheckpointer::hand_over() {
   if (successor < 0) return base::Error::from_errno(errno, "fork");
   if (successor > 0) ::_exit(EXIT_SUCCESS);
   if (order_ == GpuOrder::kRotated) ++turned_;
-  return take_over(self, image, *session_, turned_, kfd);
+  return take_over(self, image, *session_, turned_, kfd, sharing_);
 }
 
 base::Status run_with_successors(const std::function<base::Status()>& program) {

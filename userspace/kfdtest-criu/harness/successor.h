@@ -20,11 +20,15 @@ enum class GpuOrder : std::uint8_t { kSame, kRotated };
 // Which interface of the kernel is used.
 enum class CriuAbi : std::uint8_t { kReleased, kExtensible };
 
+// Whose the successor's pages are when it is resumed: its own, or a child's as well, and whoever wants to write gets a
+// copy first. So it is when a tree of processes is restored.
+enum class PageSharing : std::uint8_t { kNone, kWithChild };
+
 class SuccessorCheckpointer : public Checkpointer {
  public:
   // The session of DriverKind::kIoctls outlives this.
-  SuccessorCheckpointer(const Session& session, GpuOrder order, CriuAbi abi)
-      : session_(&session), order_(order), abi_(abi) {}
+  SuccessorCheckpointer(const Session& session, GpuOrder order, CriuAbi abi, PageSharing sharing = PageSharing::kNone)
+      : session_(&session), order_(order), abi_(abi), sharing_(sharing) {}
   // Returns in the successor; an error, in whichever process it happened.
   base::Status between_stages(const Workload& /*workload*/, unsigned /*next_stage*/) override { return hand_over(); }
   // The same for a program that is no workload.
@@ -34,6 +38,7 @@ class SuccessorCheckpointer : public Checkpointer {
   const Session* session_;
   GpuOrder order_;
   CriuAbi abi_;
+  PageSharing sharing_;
   std::size_t turned_ = 0;  // GPU i of the session is now GPU i + turned_ of the machine
 };
 

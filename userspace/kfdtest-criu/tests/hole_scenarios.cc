@@ -28,6 +28,7 @@ using Gpus = std::vector<Gpu>;
 
 bool always(const Gpus& /*gpus*/) { return true; }
 bool has_two_gpus(const Gpus& gpus) { return gpus.size() > 1; }
+bool has_svm(const Gpus& gpus) { return gpus.front().has_svm(); }
 bool has_small_bar(const Gpus& gpus) { return !gpus.front().vram_cpu_visible; }
 
 int fd_of(const Session& session) { return ioctls_of(session.gpus().front()).client().fd(); }
@@ -245,6 +246,15 @@ base::Status trap_handler_in_chain() {
   return handler == kHandler ? base::Status() : base::Error(EIO, "the trap handler is another one");
 }
 
+// ---- pages that several processes have --------------------------------------
+
+base::Status shared_svm_in_chain() {
+  ASSIGN_OR_RETURN(const Session session, Session::open());
+  const auto workload = make_workload("svm_range");
+  SuccessorCheckpointer checkpointer(session, GpuOrder::kSame, best_abi(session), PageSharing::kWithChild);
+  return run(*workload, session.gpus().front(), checkpointer);
+}
+
 // ---- names of GPUs ----------------------------------------------------------
 
 base::Status names_in_chain(const std::function<base::Status(const Session&, const GpuMemory&)>& check) {
@@ -290,6 +300,7 @@ constexpr Defect kHoles[] = {
     {"hole_a_pause_ends_with_its_owner", always, pause_ends_with_owner},
     {"hole_an_event_keeps_its_age", always, [] { return run_with_successors(age_in_chain); }},
     {"hole_a_trap_handler_is_kept", always, [] { return run_with_successors(trap_handler_in_chain); }},
+    {"hole_an_svm_range_of_shared_pages_comes_back", has_svm, [] { return run_with_successors(shared_svm_in_chain); }},
     {"hole_apertures_keep_the_names_of_gpus", has_two_gpus,
      [] { return run_with_successors([] { return names_in_chain(apertures_have_names); }); }},
     {"hole_a_buffer_is_exported_by_the_name_of_its_gpu", has_two_gpus,

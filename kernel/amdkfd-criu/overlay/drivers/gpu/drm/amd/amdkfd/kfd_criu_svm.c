@@ -12,6 +12,7 @@
  */
 #include <linux/overflow.h>
 #include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include "kfd_criu.h"
 #include "kfd_priv.h"
@@ -19,6 +20,8 @@
 
 /* Preferred and prefetch location, set and clear flags, granularity. */
 #define COMMON_ATTRS 5
+/* How long the pages of a range may move at most until it is registered. */
+#define SETTLE_MS 5000
 
 struct staged_range {
 	struct list_head list;
@@ -171,15 +174,31 @@ static u32 make_attributes(struct kfd_process *p, const struct kfd_criu_svm *cs,
 	return n;
 }
 
+/* -EAGAIN says that pages moved meanwhile, and programs repeat the call. Pages that the
+ * process shares with another one since a fork always do: to ask for them makes copies.
+ */
+static int register_range(struct kfd_process *p, struct mm_struct *mm,
+			  const struct kfd_criu_svm *cs,
+			  struct kfd_ioctl_svm_attribute *attrs)
+{
+	const unsigned long end = jiffies + msecs_to_jiffies(SETTLE_MS);
+	const u32 n = make_attributes(p, cs, attrs);
+	int r;
+
+	do {
+		r = svm_range_set_attr(p, mm, cs->start, cs->npages, n, attrs);
+	} while (r == -EAGAIN && time_before(jiffies, end) &&
+		 !fatal_signal_pending(current));
+	return r;
+}
+
 static int register_staged(struct kfd_process *p, struct mm_struct *mm,
 			   struct kfd_ioctl_svm_attribute *attrs)
 {
 	struct staged_range *staged;
 
 	list_for_each_entry(staged, &p->svms.criu_svm_metadata_list, list) {
-		u32 n = make_attributes(p, &staged->range, attrs);
-		int r = svm_range_set_attr(p, mm, staged->range.start,
-					   staged->range.npages, n, attrs);
+		int r = register_range(p, mm, &staged->range, attrs);
 
 		if (r)
 			return r;
@@ -193,8 +212,9 @@ static int register_staged(struct kfd_process *p, struct mm_struct *mm,
  *
  * Nothing is staged afterwards, whatever happens.
  *
- * Return: 0; -ESRCH if the process has no memory any more; -ENOMEM; or why a range
- * cannot be registered: those before it are.
+ * Return: 0; -ESRCH if the process has no memory any more; -ENOMEM; -EAGAIN if pages
+ * of a range moved all the time; or why a range cannot be registered: those before it
+ * are.
  */
 int kfd_criu_svm_resume(struct kfd_process *p)
 {

@@ -6,8 +6,12 @@
  * checkpointed as the first one was.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include "../../../kselftest_harness.h"
 #include "kinds.h"
 #include "records.h"
@@ -168,6 +172,35 @@ static int goes_on(struct kfd *kfd, struct kinds *kinds)
 	return wrong ? 21 : 0;
 }
 
+/* Resumes while all pages are shared with a child, as they are when a tree of processes
+ * is restored: whoever wants to write gets a copy of its own first.
+ */
+static int resume_beside_child(const struct kfd *kfd,
+			       int (*resume)(const struct kfd *kfd))
+{
+	pid_t pid = fork();
+	int r;
+
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		pause();
+		_exit(0);
+	}
+	if (pid < 0)
+		return -errno;
+	r = resume(kfd);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	if (r)
+		printf("# resume: %s\n", strerror(-r));
+	return r;
+}
+
+static int resume_by_v1(const struct kfd *kfd)
+{
+	return kfd_criu_resume(kfd->fd, getpid());
+}
+
 static int comes_back_by_v1(struct kfd *kfd, void *data)
 {
 	struct kinds *kinds = data;
@@ -179,7 +212,7 @@ static int comes_back_by_v1(struct kfd *kfd, void *data)
 		return 10;
 	}
 	kfd_image_close_files(&kinds->v1);
-	if (kinds_find(kfd, kinds) || kfd_criu_resume(kfd->fd, getpid()))
+	if (kinds_find(kfd, kinds) || resume_beside_child(kfd, resume_by_v1))
 		return 11;
 	if (kfd_image_take(kfd->fd, &again))
 		return 12;
@@ -198,7 +231,7 @@ static int comes_back_by_v2(struct kfd *kfd, void *data)
 		printf("# restore: %s\n", strerror(-r));
 		return 10;
 	}
-	if (kinds_find(kfd, kinds) || kfd_v2_resume(kfd))
+	if (kinds_find(kfd, kinds) || resume_beside_child(kfd, kfd_v2_resume))
 		return 11;
 	if (kfd_v2_image_take(kfd->fd, &again))
 		return 12;

@@ -5,7 +5,7 @@
 # usage: kernel.sh COMMAND [VARIANT...] [--debug | --coverage] [--upto SERIES/PATCH]
 #
 #        kernel.sh check [VARIANT]
-#        kernel.sh deb [--config-only | --objects]
+#        kernel.sh deb [--config-only]
 #
 # Makes the guest's kernels. VARIANT is a line of kernel/variants (stock, criu);
 # without one, all of them.
@@ -17,11 +17,11 @@
 #             tarball for machines with GPUs: kfd-criu-selftests.tar.gz
 #   all       build and headers
 #   check     compile what the series bring and touch with W=1 and with sparse: no
-#             complaint in a file of theirs, nor on a line that a hook adds (criu)
+#             complaint in a file of theirs, nor on a line that a hook adds (criu).
+#             The virtual GPU is configured as for build, the others as for deb
 #   deb       Debian packages of criu for machines with GPUs, in VARIANT-deb/: the
 #             distribution's configuration and our options, no virtual GPU; hours.
-#             --config-only: just the configuration; --objects: that, and compile
-#             what the series bring and touch
+#             --config-only: just the configuration
 #   clean     remove what was made for these variants (without one: the base too)
 #   --debug   the variant with the section [debug] (VARIANT-debug)
 #   --coverage  the variant with the section [coverage] (VARIANT-coverage): the
@@ -450,7 +450,7 @@ install_selftests() {
 	log "selftests: $DIR/$SELFTESTS_TARBALL"
 }
 
-# ---- objects alone: check, deb ----
+# ---- objects alone ----
 
 # compiled_files SERIES...: the driver files that these bring or touch.
 compiled_files() {
@@ -516,39 +516,45 @@ our_complaints() {
 			<(our_places "$@") - | sort -u
 }
 
-check_sources() {
+# check_series MAKE-OPTION... -- SERIES...: what these bring and touch.
+check_series() {
 	local complaints started=$SECONDS
-	local -a series files
-	need sparse sparse
+	local -a options=() files
+	while [[ $1 != -- ]]; do
+		options+=("$1")
+		shift
+	done
+	shift
 	make_config
-	read -ra series <<<"$(variant_series)"
-	mapfile -t files < <(compiled_files "${series[@]}")
-	log "compiling ${#files[@]} files with W=1 and sparse"
-	make_objects "$DIR/check.log" -k W=1 C=2 -- "${files[@]}"
+	mapfile -t files < <(compiled_files "$@")
+	log "compiling ${#files[@]} files of $* with W=1 and sparse"
+	make_objects "$DIR/check.log" -k W=1 C=2 "${options[@]}" -- "${files[@]}"
 	grep -q '^  CHECK ' "$DIR/check.log" || die "sparse did not run: see $DIR/check.log"
-	complaints=$(our_complaints "$DIR/check.log" "${series[@]}")
+	complaints=$(our_complaints "$DIR/check.log" "$@")
 	if [[ -n $complaints ]]; then
 		printf '%s\n' "$complaints" >&2
 		die "$(wc -l <<<"$complaints") complaints about the series: see $DIR/check.log"
 	fi
-	log "no complaint about the series in $((SECONDS - started)) s"
+	log "no complaint about $* in $((SECONDS - started)) s"
+}
+
+check_sources() {
+	local -a drivers
+	need sparse sparse
+	read -ra drivers <<<"$(driver_series)"
+	check_series -- "$VIRTUAL_GPU_SERIES"
+	if ((${#drivers[@]})); then
+		FLAVOR=deb use_variant "$VARIANT"
+		FLAVOR=deb check_series LOCALVERSION="$DEB_SUFFIX" -- "${drivers[@]}"
+	fi
 }
 
 build_deb() {
 	local started=$SECONDS
-	local -a series files
 	make_config
-	case $DEB_STEP in
-	config-only) return ;;
-	objects)
-		read -ra series <<<"$(driver_series)"
-		mapfile -t files < <(compiled_files "${series[@]}")
-		log "compiling ${#files[@]} files for the distribution's configuration"
-		make_objects "$DIR/objects.log" LOCALVERSION="$DEB_SUFFIX" -- "${files[@]}"
-		log "compiled in $((SECONDS - started)) s"
+	if [[ $DEB_STEP == config-only ]]; then
 		return
-		;;
-	esac
+	fi
 	need dh_builddeb debhelper
 	rm -f "$DIR"/*.deb
 	if ! with_progress "$DIR/build.log" kernel_make LOCALVERSION="$DEB_SUFFIX" KDEB_CHANGELOG_DIST=unstable \
@@ -574,7 +580,7 @@ parse_arguments() {
 			[[ -z $FLAVOR || --$FLAVOR == "$1" ]] || usage_error "--$FLAVOR and $1"
 			FLAVOR=${1#--}
 			;;
-		--config-only | --objects) DEB_STEP=${1#--} ;;
+		--config-only) DEB_STEP=${1#--} ;;
 		--upto)
 			[[ $# -ge 2 ]] || usage_error "--upto needs SERIES/PATCH"
 			UPTO=$2

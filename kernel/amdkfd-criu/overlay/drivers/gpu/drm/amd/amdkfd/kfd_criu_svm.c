@@ -174,17 +174,44 @@ static u32 make_attributes(struct kfd_process *p, const struct kfd_criu_svm *cs,
 	return n;
 }
 
-/* -EAGAIN says that pages moved meanwhile, and programs repeat the call. Pages that the
- * process shares with another one since a fork always do: to ask for them makes copies.
+/* Pages that the process shares with another one since a fork are copied when they are
+ * asked for. The driver would do so for 2 MiB in each call, and start anew. What cannot
+ * be had, it will tell.
  */
+static void copy_shared_pages(struct mm_struct *mm, u64 start, u64 end)
+{
+	struct vm_area_struct *vma;
+
+	VMA_ITERATOR(vmi, mm, start);
+
+	mmap_read_lock(mm);
+	for_each_vma_range(vmi, vma, end) {
+		const u64 first = max_t(u64, vma->vm_start, start);
+		const u64 last = min_t(u64, vma->vm_end, end);
+
+		if (vma->vm_flags & VM_WRITE)
+			get_user_pages_remote(mm, first,
+					      (last - first) >> PAGE_SHIFT,
+					      FOLL_WRITE, NULL, NULL);
+	}
+	mmap_read_unlock(mm);
+}
+
+/* -EAGAIN says that pages moved meanwhile, and programs repeat the call. */
 static int register_range(struct kfd_process *p, struct mm_struct *mm,
 			  const struct kfd_criu_svm *cs,
 			  struct kfd_ioctl_svm_attribute *attrs)
 {
-	const unsigned long end = jiffies + msecs_to_jiffies(SETTLE_MS);
 	const u32 n = make_attributes(p, cs, attrs);
+	unsigned long end;
 	int r;
 
+	r = svm_range_set_attr(p, mm, cs->start, cs->npages, n, attrs);
+	if (r != -EAGAIN)
+		return r;
+	copy_shared_pages(mm, cs->start << PAGE_SHIFT,
+			  (cs->start + cs->npages) << PAGE_SHIFT);
+	end = jiffies + msecs_to_jiffies(SETTLE_MS);
 	do {
 		r = svm_range_set_attr(p, mm, cs->start, cs->npages, n, attrs);
 	} while (r == -EAGAIN && time_before(jiffies, end) &&

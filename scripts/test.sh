@@ -321,7 +321,7 @@ start_chip() {
 # start_variants KERNEL: what is not a matter of the chip alone.
 start_variants() {
 	local kernel=$1 chip without
-	local -a all=() sysfs=()
+	local -a all=() sysfs=() gpus=()
 	for chip in "${CHIPS[@]}"; do
 		all+=(--gpu "$chip,vram=64M")
 		sysfs+=("sysfs:$chip:1")
@@ -357,9 +357,9 @@ start_variants() {
 	# HIP programs on the chips whose waves are executed. For each GPU HIP compiles its own
 	# kernels first, in the guest.
 	for chip in "${HIP_CHIPS[@]}"; do
-		without='HipTwoGpus*'
-		is_full "$chip" || without+=':Storm*'
-		start_guest "$kernel-hip-$chip" --kernel "$kernel" --gpu "$chip,vram=$HIP_VRAM" -- "hiptest:-$without"
+		without='' gpus=(--gpu "$chip,vram=$HIP_VRAM" --gpu "$chip,vram=$HIP_VRAM")
+		is_full "$chip" || without=':-Storm*:HipTwoGpus*' gpus=(--gpu "$chip,vram=$HIP_VRAM")
+		start_guest "$kernel-hip-$chip" --kernel "$kernel" "${gpus[@]}" -- "hiptest$without"
 	done
 	start_guest "$kernel-hip-gfx900" --kernel "$kernel" --gpu "gfx900,vram=$HIP_VRAM" --gpu "gfx908,vram=$HIP_VRAM" -- \
 		'hiptest:*agrees*:HipTwoGpus*'

@@ -80,7 +80,7 @@ TEST_F(XnackTest, queues_of_all_kinds_wait_for_the_same_page) {
 // The CPU waits in a fault for a page that the GPU takes back at once: of who lets go of the old page last depends
 // whether it is free when it is used again.
 TEST_F(XnackTest, pages_that_the_cpu_and_the_gpu_fight_for_are_each_ones_own) {
-  constexpr std::uint32_t kRounds = 20;
+  constexpr std::uint32_t kRounds = 40;
   constexpr std::size_t kPages = 4;
   ASSERT_OK_AND_ASSIGN(RingQueue queue, RingQueue::create(gpu(), QueueKind::kSdma));
   auto* const words = reinterpret_cast<const volatile std::uint32_t*>(pages().data());

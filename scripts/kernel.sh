@@ -79,14 +79,15 @@ use_variant() {
 # ccache the compiler itself lists the headers (CCACHE_DEPEND): nothing is preprocessed
 # twice.
 kernel_make() {
-	local compiler=gcc
+	local compiler=gcc suffix=''
 	if [[ -n ${CCACHE_DIR-} ]]; then
 		need ccache ccache
 		compiler='ccache gcc'
 	fi
+	[[ $FLAVOR != deb ]] || suffix=$DEB_SUFFIX
 	env -u MAKEFLAGS -u MFLAGS -u KCONFIG_CONFIG LC_ALL=C PATH="$PATH:/usr/sbin:/sbin" \
 		CCACHE_BASEDIR="$OUT" CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1 \
-		make --no-print-directory -C "$SRC" CC="$compiler" HOSTCC="$compiler" LOCALVERSION= \
+		make --no-print-directory -C "$SRC" CC="$compiler" HOSTCC="$compiler" LOCALVERSION="$suffix" \
 		KBUILD_BUILD_TIMESTAMP='Thu Jan  1 00:00:00 UTC 2026' KBUILD_BUILD_VERSION=1 \
 		KBUILD_BUILD_USER=amdkfd-criu KBUILD_BUILD_HOST=localhost "$@" 9>&-
 }
@@ -516,19 +517,14 @@ our_complaints() {
 			<(our_places "$@") - | sort -u
 }
 
-# check_series MAKE-OPTION... -- SERIES...: what these bring and touch.
+# check_series SERIES...: what these bring and touch.
 check_series() {
 	local complaints started=$SECONDS
-	local -a options=() files
-	while [[ $1 != -- ]]; do
-		options+=("$1")
-		shift
-	done
-	shift
+	local -a files
 	make_config
 	mapfile -t files < <(compiled_files "$@")
 	log "compiling ${#files[@]} files of $* with W=1 and sparse"
-	make_objects "$DIR/check.log" -k W=1 C=2 "${options[@]}" -- "${files[@]}"
+	make_objects "$DIR/check.log" -k W=1 C=2 -- "${files[@]}"
 	grep -q '^  CHECK ' "$DIR/check.log" || die "sparse did not run: see $DIR/check.log"
 	complaints=$(our_complaints "$DIR/check.log" "$@")
 	if [[ -n $complaints ]]; then
@@ -542,10 +538,10 @@ check_sources() {
 	local -a drivers
 	need sparse sparse
 	read -ra drivers <<<"$(driver_series)"
-	check_series -- "$VIRTUAL_GPU_SERIES"
+	check_series "$VIRTUAL_GPU_SERIES"
 	if ((${#drivers[@]})); then
 		FLAVOR=deb use_variant "$VARIANT"
-		FLAVOR=deb check_series LOCALVERSION="$DEB_SUFFIX" -- "${drivers[@]}"
+		FLAVOR=deb check_series "${drivers[@]}"
 	fi
 }
 
@@ -557,7 +553,7 @@ build_deb() {
 	fi
 	need dh_builddeb debhelper
 	rm -f "$DIR"/*.deb
-	if ! with_progress "$DIR/build.log" kernel_make LOCALVERSION="$DEB_SUFFIX" KDEB_CHANGELOG_DIST=unstable \
+	if ! with_progress "$DIR/build.log" kernel_make KDEB_CHANGELOG_DIST=unstable \
 		-j"$(nproc)" bindeb-pkg; then
 		show_build_errors
 		die "the packages do not build: see $DIR/build.log"

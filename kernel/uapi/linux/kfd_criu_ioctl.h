@@ -49,9 +49,10 @@
 #define KFD_CRIU_V2_RESTORE	0x104
 /* Let process @pid run [its tracer]. Comes back when its queues do; ETIME: it is RUNNING,
  * and its queues follow once the kernel has their user pages. There is nothing to repeat.
+ * @state is that of @pid; without such a process, or rights to it, the caller's own.
  */
 #define KFD_CRIU_V2_RESUME	0x105
-/* Give back what RESTORE made [the process itself]. */
+/* Give back what RESTORE made [tracer]. */
 #define KFD_CRIU_V2_ABORT	0x106
 /* A DMA-buf of BO @handle of device @gpu_id, as the program calls them, in @fd
  * [tracer, paused by it or restored]. It is closed by exec.

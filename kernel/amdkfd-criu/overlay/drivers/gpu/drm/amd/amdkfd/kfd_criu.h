@@ -9,6 +9,8 @@
 #ifndef KFD_CRIU_H_INCLUDED
 #define KFD_CRIU_H_INCLUDED
 
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
 #include "kfd_priv.h"
 
 struct dma_buf;
@@ -215,6 +217,24 @@ struct kfd_criu_svm {
 	u8 access[MAX_GPU_INSTANCE];
 };
 
+/* The memory of a process, for mmput_async(), because that must not end under p->mutex; NULL
+ * if there is none any more. Its first thread may have ended.
+ */
+static inline struct mm_struct *kfd_criu_get_mm(struct kfd_process *p)
+{
+	if (p->lead_thread != current->group_leader)
+		return get_task_mm(p->lead_thread);
+	mmget(current->mm);
+	return current->mm;
+}
+
+/* Whether to go on with what an image asks for, which may be a lot: 0 or -EINTR. */
+static inline int kfd_criu_go_on(void)
+{
+	cond_resched();
+	return fatal_signal_pending(current) ? -EINTR : 0;
+}
+
 /* kfd_chardev.c */
 int kfd_runtime_enable(struct kfd_process *p, uint64_t r_debug,
 		       bool enable_ttmp_setup);
@@ -231,7 +251,7 @@ int kfd_criu_begin_restore(struct kfd_process *p);
 void kfd_criu_end_restore(struct kfd_process *p, bool failed);
 int kfd_criu_abort(struct kfd_process *p);
 int kfd_criu_resume(struct kfd_process *p);
-int kfd_criu_resume_pid(u32 number);
+int kfd_criu_resume_pid(u32 number, u32 *state);
 
 /* kfd_criu_process.c */
 void kfd_criu_process_describe(const struct kfd_process *p,
@@ -263,6 +283,7 @@ void kfd_criu_memories_destroy(struct kfd_criu_memories *memories);
 int kfd_criu_bo_restore(struct kfd_process *p, struct kfd_criu_bo *cb,
 			struct kfd_criu_memories *memories,
 			struct kgd_mem **bo);
+int kfd_criu_bo_sync_all(struct kfd_process *p);
 void kfd_criu_bo_destroy_all(struct kfd_process *p);
 
 /* kfd_criu_buffers.c */
@@ -310,6 +331,8 @@ void kfd_criu_queue_destroy_all(struct kfd_process *p);
 u32 kfd_criu_svm_count(struct kfd_process *p);
 int kfd_criu_svm_save(struct kfd_process *p, struct kfd_criu_svm **ranges,
 		      u32 n);
+int kfd_criu_svm_add_access(struct kfd_process *p, struct kfd_criu_svm *cs,
+			    u32 gpu_id, enum kfd_criu_svm_access access);
 int kfd_criu_svm_stage(struct kfd_process *p, const struct kfd_criu_svm *cs);
 void kfd_criu_svm_forget(struct kfd_process *p);
 int kfd_criu_svm_resume(struct kfd_process *p);
@@ -324,6 +347,13 @@ static inline int kfd_criu_svm_save(struct kfd_process *p,
 {
 	*ranges = NULL;
 	return 0;
+}
+
+static inline int kfd_criu_svm_add_access(struct kfd_process *p,
+					  struct kfd_criu_svm *cs, u32 gpu_id,
+					  enum kfd_criu_svm_access access)
+{
+	return -EOPNOTSUPP;
 }
 
 static inline int kfd_criu_svm_stage(struct kfd_process *p,

@@ -19,7 +19,6 @@
 #include <linux/siphash.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
-#include <linux/workqueue.h>
 #include "kfd_criu.h"
 #include "kfd_priv.h"
 #include "amdgpu_amdkfd.h"
@@ -90,6 +89,33 @@ static u64 identity(const struct kgd_mem *mem)
 	return siphash_1u64((uintptr_t)memory, &key);
 }
 
+/* What was asked for the memory. An import knows only where it is; but the importer may be
+ * restored first, and makes it then.
+ */
+static u32 flags_of(const struct kfd_process_device *pdd,
+		    const struct kgd_mem *mem)
+{
+	const u64 made_with = mem->bo->flags;
+	u32 flags = mem->alloc_flags;
+
+	if (!mem->is_imported)
+		return flags;
+	if (made_with & AMDGPU_GEM_CREATE_COHERENT)
+		flags |= KFD_IOC_ALLOC_MEM_FLAGS_COHERENT;
+	if (made_with & AMDGPU_GEM_CREATE_EXT_COHERENT)
+		flags |= KFD_IOC_ALLOC_MEM_FLAGS_EXT_COHERENT;
+	if (made_with & AMDGPU_GEM_CREATE_UNCACHED)
+		flags |= KFD_IOC_ALLOC_MEM_FLAGS_UNCACHED;
+	if (!(flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM))
+		return flags;
+	if (made_with & AMDGPU_GEM_CREATE_VRAM_CONTIGUOUS)
+		flags |= KFD_IOC_ALLOC_MEM_FLAGS_CONTIGUOUS;
+	if (made_with & AMDGPU_GEM_CREATE_CPU_ACCESS_REQUIRED &&
+	    kfd_dev_is_large_bar(pdd->dev))
+		flags |= KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC;
+	return flags;
+}
+
 /**
  * kfd_criu_bo_describe - everything of a BO but its contents
  * @pdd: the process on the BO's device
@@ -108,7 +134,7 @@ int kfd_criu_bo_describe(const struct kfd_process_device *pdd, u32 handle,
 	memset(cb, 0, sizeof(*cb));
 	cb->gpu_id = pdd->user_gpu_id;
 	cb->handle = handle;
-	cb->flags = mem->alloc_flags;
+	cb->flags = flags_of(pdd, mem);
 	cb->va = mem->va;
 	cb->size = amdgpu_bo_size(mem->bo);
 	cb->mmap_offset = mmap_offset(pdd, mem);
@@ -429,11 +455,51 @@ int kfd_criu_bo_restore(struct kfd_process *p, struct kfd_criu_bo *cb,
 	return map(p, cb, mem);
 }
 
+/**
+ * kfd_criu_bo_sync_all - wait until all BOs are in the GPUs' page tables
+ * @p: process being resumed
+ *
+ * Return: 0; -ERESTARTSYS.
+ */
+int kfd_criu_bo_sync_all(struct kfd_process *p)
+{
+	unsigned int i;
+	void *mem;
+	int id, r;
+
+	for (i = 0; i < p->n_pdds; i++) {
+		idr_for_each_entry(&p->pdds[i]->alloc_idr, mem, id) {
+			r = amdgpu_amdkfd_gpuvm_sync_memory(p->pdds[i]->dev->adev,
+							    mem, true);
+			if (r)
+				return r;
+		}
+	}
+	return 0;
+}
+
+/* Interrupts look at its slots without a lock. */
+static void forget_signal_page(struct kfd_process *p)
+{
+	struct kfd_signal_page *page;
+
+	mutex_lock(&p->event_mutex);
+	page = p->signal_page;
+	p->signal_page = NULL;
+	p->signal_mapped_size = 0;
+	mutex_unlock(&p->event_mutex);
+	synchronize_rcu();
+	kfree(page);
+}
+
 static void let_go_of_signal_page(struct kfd_process *p)
 {
 	struct kfd_process_device *pdd;
 	struct kgd_mem *mem;
 
+	if (!p->signal_handle)
+		return;
+	forget_signal_page(p);
 	pdd = kfd_process_device_data_by_id(p, GET_GPU_ID(p->signal_handle));
 	if (!pdd)
 		return;
@@ -459,14 +525,14 @@ static void destroy(struct kfd_process_device *pdd, struct kgd_mem *mem, int id)
 	kfd_process_device_remove_obj_handle(pdd, id);
 }
 
-struct undoing {
-	struct work_struct work;
-	struct kfd_process *p;
-};
-
-static void destroy_bos(struct work_struct *work)
+/**
+ * kfd_criu_bo_destroy_all - give back what was made
+ * @p: process whose restore has failed; it has no queues and no events
+ *
+ * Locks are waited for interruptibly: of a caller that has a signal a BO would stay.
+ */
+void kfd_criu_bo_destroy_all(struct kfd_process *p)
 {
-	struct kfd_process *p = container_of(work, struct undoing, work)->p;
 	struct amdkfd_process_info *info = p->kgd_process_info;
 	unsigned int i;
 	void *mem;
@@ -483,21 +549,4 @@ static void destroy_bos(struct work_struct *work)
 	/* Or BOs of other users of the VM would never hear of their pages again. */
 	if (info)
 		WRITE_ONCE(info->block_mmu_notifications, false);
-}
-
-/**
- * kfd_criu_bo_destroy_all - give back what was made
- * @p: process whose restore has failed; it has no queues and no events
- *
- * Unmapping waits for locks, interruptibly: of a caller that is being killed a BO would
- * stay mapped. So, as at the end of every process, a worker does it.
- */
-void kfd_criu_bo_destroy_all(struct kfd_process *p)
-{
-	struct undoing undoing = { .p = p };
-
-	INIT_WORK_ONSTACK(&undoing.work, destroy_bos);
-	queue_work(system_unbound_wq, &undoing.work);
-	flush_work(&undoing.work);
-	destroy_work_on_stack(&undoing.work);
 }

@@ -106,13 +106,25 @@ static int acquire_bos(struct kfd_process_device *pdd, struct amdgpu_vm *vm,
 	if (!r)
 		r = kfd_queue_buffer_get(vm, qp->read_ptr, &qp->rptr_bo,
 					 PAGE_SIZE);
-	if (!r)
+	/* AMDKFD_IOC_UPDATE_QUEUE may have taken its ring away. */
+	if (!r && qp->queue_address)
 		r = kfd_queue_buffer_get(vm, (void *)qp->queue_address,
 					 &qp->ring_bo,
 					 ring_mapping_size(qp, node));
 	if (!r && qp->type == KFD_QUEUE_TYPE_COMPUTE)
 		r = acquire_compute_bos(pdd, vm, qp, node);
 	return r;
+}
+
+/* The page directory is reserved. */
+static void drop_bos(struct amdgpu_vm *vm, struct queue_properties *qp)
+{
+	kfd_queue_unref_bo_va(vm, &qp->wptr_bo);
+	kfd_queue_unref_bo_va(vm, &qp->rptr_bo);
+	kfd_queue_unref_bo_va(vm, &qp->ring_bo);
+	kfd_queue_unref_bo_va(vm, &qp->eop_buf_bo);
+	kfd_queue_unref_bo_va(vm, &qp->cwsr_bo);
+	put_bos(qp);
 }
 
 /**
@@ -123,8 +135,13 @@ static int acquire_bos(struct kfd_process_device *pdd, struct amdgpu_vm *vm,
 void kfd_criu_queue_drop_buffers(struct kfd_process_device *pdd,
 				 struct queue_properties *qp)
 {
-	kfd_queue_unref_bo_vas(pdd, qp);
-	put_bos(qp);
+	struct amdgpu_vm *vm = drm_priv_to_vm(pdd->drm_priv);
+
+	/* Whatever signal there is: a buffer that a queue holds is never freed. */
+	if (WARN_ON(amdgpu_bo_reserve(vm->root.bo, true)))
+		return;
+	drop_bos(vm, qp);
+	amdgpu_bo_unreserve(vm->root.bo);
 }
 
 /**
@@ -153,9 +170,9 @@ int kfd_criu_queue_acquire_buffers(struct kfd_process_device *pdd,
 	if (r)
 		return r;
 	r = acquire_bos(pdd, vm, qp, &topo->node_props);
-	amdgpu_bo_unreserve(vm->root.bo);
 	if (r)
-		kfd_criu_queue_drop_buffers(pdd, qp);
+		drop_bos(vm, qp);
+	amdgpu_bo_unreserve(vm->root.bo);
 	return r;
 }
 
@@ -167,7 +184,7 @@ int kfd_criu_queue_acquire_buffers(struct kfd_process_device *pdd,
 static void bring_write_pointers(struct kfd_process *p)
 {
 	struct process_queue_node *pqn;
-	struct mm_struct *mm = get_task_mm(p->lead_thread);
+	struct mm_struct *mm = kfd_criu_get_mm(p);
 
 	if (!mm)
 		return;
@@ -182,7 +199,7 @@ static void bring_write_pointers(struct kfd_process *p)
 				 pqn->q->properties.write_ptr, 0, &unlocked);
 	}
 	mmap_read_unlock(mm);
-	mmput(mm);
+	mmput_async(mm);
 }
 
 /**

@@ -101,6 +101,9 @@ static int check(const struct kfd_criu_event *ce)
 {
 	if (ce->id == 0 || ce->id > INT_MAX)
 		return -EINVAL;
+	/* The driver takes an age that turns over for a fault of its own. */
+	if (ce->age == U64_MAX)
+		return -EINVAL;
 	if (is_signal(ce->type))
 		return ce->id < KFD_SIGNAL_EVENT_LIMIT ? 0 : -EINVAL;
 	/* Of any type, as for AMDKFD_IOC_CREATE_EVENT. */
@@ -139,10 +142,15 @@ int kfd_criu_event_restore(struct kfd_process *p,
 	spin_lock_init(&ev->lock);
 	init_waitqueue_head(&ev->wq);
 	mutex_lock(&p->event_mutex);
-	if (is_signal(ce->type))
+	if (is_signal(ce->type)) {
 		r = create_signal_event(NULL, p, ev, &id);
-	else
+		/* How much of the driver's page it had mapped is seen when it maps it. */
+		if (!r && !p->signal_handle)
+			p->signal_mapped_size = KFD_SIGNAL_EVENT_LIMIT *
+						sizeof(u64);
+	} else {
 		r = create_other_event(p, ev, &id);
+	}
 	mutex_unlock(&p->event_mutex);
 	if (r)
 		kfree(ev);

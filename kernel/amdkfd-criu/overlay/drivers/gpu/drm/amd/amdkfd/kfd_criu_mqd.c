@@ -44,10 +44,17 @@ struct mqd_layout {
 #define DWORD(type, member) (offsetof(struct type, member) / sizeof(u32))
 #define RUN(type, from, to) { .first = DWORD(type, from), .last = DWORD(type, to) }
 #define BITS(type, member, bits) { .first = DWORD(type, member), .mask = (bits) }
-/* COMPUTE_PGM_RSRC2: the driver says whether there is a trap handler. */
+/* COMPUTE_PGM_RSRC2: up to gfx9 the driver says whether there is a trap handler. */
 #define NOT_TRAP_PRESENT	((u32)~BIT(6))
 /* CP_HQD_IB_CONTROL: IB_SIZE, PROCESSING_IB; the rest is the driver's. */
 #define IB_PROGRESS		(GENMASK(19, 0) | BIT(31))
+/* CP_HQD_PERSISTENT_STATE: DISP_ACTIVE; from gfx8 on RELAUNCH_WAVES, RESTORE_ACTIVE. */
+#define DISPATCH_PROGRESS7	BIT(31)
+#define DISPATCH_PROGRESS	(BIT(31) | BIT(29) | BIT(28))
+/* CP_HQD_EOP_CONTROL: PEND_SIG_SEM, SIG_SEM_RESULT, PROCESSING_EOPIB, PROCESSING_EOP. */
+#define EOP_PROGRESS		(GENMASK(31, 29) | BIT(13) | BIT(8))
+/* CP_HQD_HQ_STATUS0: TCL2_DIRTY, SAVE_STATUS, CWSR. */
+#define SAVED_STATE		(BIT(8) | BIT(1) | BIT(0))
 /* SDMA: IB_CNTL.IB_ENABLE; the VMID of an IB is in this register, too. */
 #define SDMA_IB_ENABLE		BIT(0)
 
@@ -58,6 +65,7 @@ struct mqd_layout {
  *    they give an image no power; without the VMID and the trap handler's addresses;
  *  - where the CP is in the ring, in an indirect buffer and in packets that take
  *    time, iqtimer_pkt_dw0 included: the timer that sends that packet is off;
+ *  - whether a dispatch is under way;
  *  - the EOP ring's pointers;
  *  - how much of control stack and save area is in use; see offsets_fit().
  */
@@ -68,6 +76,7 @@ static const struct mqd_run cik_cp_runs[] = {
 	RUN(cik_mqd, compute_user_data_0, compute_user_data_15),
 	RUN(cik_mqd, cp_compute_csinvoc_count_lo, cp_compute_csinvoc_count_hi),
 	RUN(cik_mqd, compute_resource_limits, compute_thread_trace_enable),
+	BITS(cik_mqd, cp_hqd_persistent_state, DISPATCH_PROGRESS7),
 	RUN(cik_mqd, cp_hqd_pq_rptr, cp_hqd_pq_rptr),
 	RUN(cik_mqd, cp_hqd_ib_base_addr_lo, cp_hqd_ib_rptr),
 	BITS(cik_mqd, cp_hqd_ib_control, IB_PROGRESS),
@@ -85,12 +94,14 @@ static const struct mqd_run vi_cp_runs[] = {
 	RUN(vi_mqd, compute_resource_limits, compute_wave_restore_control),
 	RUN(vi_mqd, gds_cs_ctxsw_cnt0, gds_cs_ctxsw_cnt3),
 	RUN(vi_mqd, cp_pq_exe_status_lo, cp_packet_exe_status_hi),
+	BITS(vi_mqd, cp_hqd_persistent_state, DISPATCH_PROGRESS),
 	RUN(vi_mqd, cp_hqd_pq_rptr, cp_hqd_pq_rptr),
 	RUN(vi_mqd, cp_hqd_ib_base_addr_lo, cp_hqd_ib_rptr),
 	BITS(vi_mqd, cp_hqd_ib_control, IB_PROGRESS),
 	RUN(vi_mqd, cp_hqd_sema_cmd, cp_hqd_atomic1_preop_hi),
 	RUN(vi_mqd, iqtimer_pkt_dw0, iqtimer_pkt_dw0),
 	RUN(vi_mqd, cp_hqd_pq_wptr, cp_hqd_pq_wptr),
+	BITS(vi_mqd, cp_hqd_eop_control, EOP_PROGRESS),
 	RUN(vi_mqd, cp_hqd_eop_rptr, cp_hqd_eop_done_events),
 	RUN(vi_mqd, cp_hqd_eop_wptr_mem, cp_hqd_eop_wptr_mem),
 	RUN(vi_mqd, cp_hqd_cntl_stack_offset, cp_hqd_cntl_stack_offset),
@@ -112,11 +123,13 @@ static const struct mqd_run v9_cp_runs[] = {
 	RUN(v9_mqd, cp_mqd_readindex_lo, cp_mqd_readindex_hi),
 	RUN(v9_mqd, gds_cs_ctxsw_cnt0, gds_cs_ctxsw_cnt3),
 	RUN(v9_mqd, cp_pq_exe_status_lo, cp_packet_exe_status_hi),
+	BITS(v9_mqd, cp_hqd_persistent_state, DISPATCH_PROGRESS),
 	RUN(v9_mqd, cp_hqd_pq_rptr, cp_hqd_pq_rptr),
 	RUN(v9_mqd, cp_hqd_ib_base_addr_lo, cp_hqd_ib_rptr),
 	BITS(v9_mqd, cp_hqd_ib_control, IB_PROGRESS),
 	RUN(v9_mqd, cp_hqd_sema_cmd, cp_hqd_atomic1_preop_hi),
 	RUN(v9_mqd, iqtimer_pkt_dw0, iqtimer_pkt_dw0),
+	BITS(v9_mqd, cp_hqd_eop_control, EOP_PROGRESS),
 	RUN(v9_mqd, cp_hqd_eop_rptr, cp_hqd_eop_done_events),
 	RUN(v9_mqd, cp_hqd_eop_wptr_mem, cp_hqd_eop_wptr_mem),
 	RUN(v9_mqd, cp_hqd_cntl_stack_offset, cp_hqd_cntl_stack_offset),
@@ -127,8 +140,7 @@ static const struct mqd_run v9_cp_runs[] = {
 
 static const struct mqd_run v10_cp_runs[] = {
 	RUN(v10_compute_mqd, compute_dispatch_initiator, compute_pgm_hi),
-	RUN(v10_compute_mqd, compute_pgm_rsrc1, compute_pgm_rsrc1),
-	BITS(v10_compute_mqd, compute_pgm_rsrc2, NOT_TRAP_PRESENT),
+	RUN(v10_compute_mqd, compute_pgm_rsrc1, compute_pgm_rsrc2),
 	RUN(v10_compute_mqd, compute_user_data_0, compute_user_data_15),
 	RUN(v10_compute_mqd, cp_compute_csinvoc_count_lo,
 	    cp_compute_csinvoc_count_hi),
@@ -137,11 +149,13 @@ static const struct mqd_run v10_cp_runs[] = {
 	RUN(v10_compute_mqd, cp_mqd_readindex_lo, cp_mqd_readindex_hi),
 	RUN(v10_compute_mqd, gds_cs_ctxsw_cnt0, gds_cs_ctxsw_cnt3),
 	RUN(v10_compute_mqd, cp_pq_exe_status_lo, cp_packet_exe_status_hi),
+	BITS(v10_compute_mqd, cp_hqd_persistent_state, DISPATCH_PROGRESS),
 	RUN(v10_compute_mqd, cp_hqd_pq_rptr, cp_hqd_pq_rptr),
 	RUN(v10_compute_mqd, cp_hqd_ib_base_addr_lo, cp_hqd_ib_rptr),
 	BITS(v10_compute_mqd, cp_hqd_ib_control, IB_PROGRESS),
 	RUN(v10_compute_mqd, cp_hqd_sema_cmd, cp_hqd_atomic1_preop_hi),
 	RUN(v10_compute_mqd, iqtimer_pkt_dw0, iqtimer_pkt_dw0),
+	BITS(v10_compute_mqd, cp_hqd_eop_control, EOP_PROGRESS),
 	RUN(v10_compute_mqd, cp_hqd_eop_rptr, cp_hqd_eop_done_events),
 	RUN(v10_compute_mqd, cp_hqd_eop_wptr_mem, cp_hqd_eop_wptr_mem),
 	RUN(v10_compute_mqd, cp_hqd_cntl_stack_offset,
@@ -154,8 +168,7 @@ static const struct mqd_run v10_cp_runs[] = {
 
 static const struct mqd_run v11_cp_runs[] = {
 	RUN(v11_compute_mqd, compute_dispatch_initiator, compute_pgm_hi),
-	RUN(v11_compute_mqd, compute_pgm_rsrc1, compute_pgm_rsrc1),
-	BITS(v11_compute_mqd, compute_pgm_rsrc2, NOT_TRAP_PRESENT),
+	RUN(v11_compute_mqd, compute_pgm_rsrc1, compute_pgm_rsrc2),
 	RUN(v11_compute_mqd, compute_user_data_0, compute_user_data_15),
 	RUN(v11_compute_mqd, cp_compute_csinvoc_count_lo,
 	    cp_compute_csinvoc_count_hi),
@@ -166,11 +179,14 @@ static const struct mqd_run v11_cp_runs[] = {
 	RUN(v11_compute_mqd, cp_mqd_readindex_lo, cp_mqd_readindex_hi),
 	RUN(v11_compute_mqd, gds_cs_ctxsw_cnt0, gds_cs_ctxsw_cnt3),
 	RUN(v11_compute_mqd, cp_pq_exe_status_lo, cp_packet_exe_status_hi),
+	BITS(v11_compute_mqd, cp_hqd_persistent_state, DISPATCH_PROGRESS),
 	RUN(v11_compute_mqd, cp_hqd_pq_rptr, cp_hqd_pq_rptr),
 	RUN(v11_compute_mqd, cp_hqd_ib_base_addr_lo, cp_hqd_ib_rptr),
 	BITS(v11_compute_mqd, cp_hqd_ib_control, IB_PROGRESS),
 	RUN(v11_compute_mqd, cp_hqd_sema_cmd, cp_hqd_atomic1_preop_hi),
 	RUN(v11_compute_mqd, iqtimer_pkt_dw0, iqtimer_pkt_dw0),
+	BITS(v11_compute_mqd, cp_hqd_hq_status0, SAVED_STATE),
+	BITS(v11_compute_mqd, cp_hqd_eop_control, EOP_PROGRESS),
 	RUN(v11_compute_mqd, cp_hqd_eop_rptr, cp_hqd_eop_done_events),
 	RUN(v11_compute_mqd, cp_hqd_eop_wptr_mem, cp_hqd_eop_wptr_mem),
 	RUN(v11_compute_mqd, cp_hqd_cntl_stack_offset,
@@ -183,8 +199,7 @@ static const struct mqd_run v11_cp_runs[] = {
 
 static const struct mqd_run v12_cp_runs[] = {
 	RUN(v12_compute_mqd, compute_dispatch_initiator, compute_pgm_hi),
-	RUN(v12_compute_mqd, compute_pgm_rsrc1, compute_pgm_rsrc1),
-	BITS(v12_compute_mqd, compute_pgm_rsrc2, NOT_TRAP_PRESENT),
+	RUN(v12_compute_mqd, compute_pgm_rsrc1, compute_pgm_rsrc2),
 	RUN(v12_compute_mqd, compute_user_data_0, compute_user_data_15),
 	RUN(v12_compute_mqd, cp_compute_csinvoc_count_lo,
 	    cp_compute_csinvoc_count_hi),
@@ -194,11 +209,14 @@ static const struct mqd_run v12_cp_runs[] = {
 	    compute_static_thread_mgmt_se8),
 	RUN(v12_compute_mqd, cp_mqd_readindex_lo, cp_mqd_readindex_hi),
 	RUN(v12_compute_mqd, cp_pq_exe_status_lo, cp_packet_exe_status_hi),
+	BITS(v12_compute_mqd, cp_hqd_persistent_state, DISPATCH_PROGRESS),
 	RUN(v12_compute_mqd, cp_hqd_pq_rptr, cp_hqd_pq_rptr),
 	RUN(v12_compute_mqd, cp_hqd_ib_base_addr_lo, cp_hqd_ib_rptr),
 	BITS(v12_compute_mqd, cp_hqd_ib_control, IB_PROGRESS),
 	RUN(v12_compute_mqd, cp_hqd_sema_cmd, cp_hqd_atomic1_preop_hi),
 	RUN(v12_compute_mqd, iqtimer_pkt_dw0, iqtimer_pkt_dw0),
+	BITS(v12_compute_mqd, cp_hqd_hq_status0, SAVED_STATE),
+	BITS(v12_compute_mqd, cp_hqd_eop_control, EOP_PROGRESS),
 	RUN(v12_compute_mqd, cp_hqd_eop_rptr, cp_hqd_eop_done_events),
 	RUN(v12_compute_mqd, cp_hqd_eop_wptr_mem, cp_hqd_eop_wptr_mem),
 	RUN(v12_compute_mqd, cp_hqd_cntl_stack_offset,
@@ -359,6 +377,17 @@ int kfd_criu_mqd_describe(const struct kfd_node *node,
 	return 0;
 }
 
+/* It grows down. What has never been used of it is whatever was in that memory before. */
+static void save_ctl_stack(void *to, const void *mqd, u32 size)
+{
+	const u32 *words = mqd;
+	const u32 used_from =
+		min(words[DWORD(v9_mqd, cp_hqd_cntl_stack_offset)], size);
+
+	memset(to, 0, used_from);
+	memcpy(to + used_from, mqd + PAGE_SIZE + used_from, size - used_from);
+}
+
 /**
  * kfd_criu_mqd_save - copy a queue's MQDs
  * @q: the queue, off the hardware
@@ -390,8 +419,9 @@ int kfd_criu_mqd_save(const struct queue *q, struct kfd_criu_mqd *mqd)
 		const void *from = q->mqd + xcc * stride;
 
 		memcpy(saved_mqd(mqd, xcc), from, mqd->mqd_size);
-		memcpy(saved_ctl_stack(mqd, xcc), from + PAGE_SIZE,
-		       mqd->ctl_stack_size);
+		if (mqd->ctl_stack_size)
+			save_ctl_stack(saved_ctl_stack(mqd, xcc), from,
+				       mqd->ctl_stack_size);
 	}
 out:
 	dqm_unlock(dqm);
@@ -532,7 +562,7 @@ void kfd_criu_mqd_restore(struct mqd_manager *mm, struct queue *q,
 	for (xcc = 0; xcc < here.n_xcc; xcc++) {
 		void *to = q->mqd + xcc * stride;
 
-		if (xcc >= mqd->n_xcc) {
+		if (mqd->n_xcc != here.n_xcc) {
 			take_first_xcc(layout, to, saved_mqd(mqd, 0));
 			continue;
 		}

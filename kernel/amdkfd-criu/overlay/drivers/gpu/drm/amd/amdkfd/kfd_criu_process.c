@@ -125,6 +125,19 @@ void kfd_criu_settings_describe(const struct kfd_process_device *pdd,
 	cs->policy = pdd->memory_policy;
 }
 
+/* Until all devices of an image are bound, another one may still have the same id. */
+static struct kfd_process_device *find_bound(struct kfd_process *p,
+					     u32 user_gpu_id)
+{
+	unsigned int i;
+
+	for (i = 0; i < p->n_pdds; i++)
+		if (p->pdds[i]->drm_file &&
+		    p->pdds[i]->user_gpu_id == user_gpu_id)
+			return p->pdds[i];
+	return NULL;
+}
+
 /**
  * kfd_criu_settings_restore - set it again
  * @p: process being restored; the device is bound
@@ -136,8 +149,7 @@ void kfd_criu_settings_describe(const struct kfd_process_device *pdd,
 int kfd_criu_settings_restore(struct kfd_process *p, u32 user_gpu_id,
 			      const struct kfd_criu_settings *cs)
 {
-	struct kfd_process_device *pdd =
-		kfd_process_device_data_by_id(p, user_gpu_id);
+	struct kfd_process_device *pdd = find_bound(p, user_gpu_id);
 
 	if (!pdd)
 		return -EINVAL;
@@ -159,17 +171,6 @@ int kfd_criu_xnack_restore(struct kfd_process *p, bool enabled)
 		return -EPERM;
 	p->xnack_enabled = enabled;
 	return 0;
-}
-
-static bool is_named(struct kfd_process *p, u32 user_gpu_id)
-{
-	unsigned int i;
-
-	for (i = 0; i < p->n_pdds; i++)
-		if (p->pdds[i]->drm_file &&
-		    p->pdds[i]->user_gpu_id == user_gpu_id)
-			return true;
-	return false;
 }
 
 /* The VM of another device's file would be walked by the wrong hardware. */
@@ -225,7 +226,7 @@ int kfd_criu_device_restore(struct kfd_process *p,
 	int r;
 
 	if (!node || !cd->user_gpu_id || cd->user_gpu_id > GPU_ID_MASK ||
-	    is_named(p, cd->user_gpu_id))
+	    find_bound(p, cd->user_gpu_id))
 		return -EINVAL;
 	pdd = kfd_get_process_device_data(node, p);
 	if (!pdd || pdd->drm_file)

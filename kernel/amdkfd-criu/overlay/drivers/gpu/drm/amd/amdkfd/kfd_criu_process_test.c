@@ -15,6 +15,7 @@
 #include "kfd_priv.h"
 #include "kfd_device_queue_manager.h"
 #include "kfd_mqd_manager.h"
+#include "v9_structs.h"
 #include "amdgpu.h"
 
 #define DEVICES		2
@@ -69,6 +70,7 @@ static struct fake *make(struct kunit *test)
 	mutex_init(&fake->p.event_mutex);
 	idr_init(&fake->p.event_idr);
 	fake->p.lead_thread = current->group_leader;
+	fake->p.mm = fake;	/* any */
 	fake->p.n_pdds = DEVICES;
 	kfd_criu_session_init(&fake->p);
 	for (i = 0; i < DEVICES; i++) {
@@ -179,6 +181,11 @@ static void a_device_that_does_not_stop_undoes_a_pause(struct kunit *test)
 	fake->dqms[1].evict = -EIO;
 	KUNIT_EXPECT_EQ(test, -EIO, pause(fake, measures));
 	expect(test, fake, KFD_CRIU_RUNNING, 0);
+	/* Nor has it saved any, though others have. */
+	fake->dqms[0].evict = -EIO;
+	fake->dqms[1].evict = 0;
+	KUNIT_EXPECT_EQ(test, -EIO, pause(fake, measures));
+	expect(test, fake, KFD_CRIU_RUNNING, 0);
 	end(fake);
 }
 
@@ -230,6 +237,37 @@ static void a_restore_needs_a_process_without_objects(struct kunit *test)
 	fake->dqms[0].evict = 0;
 	KUNIT_EXPECT_EQ(test, 0, kfd_criu_begin_restore(&fake->p));
 	expect(test, fake, KFD_CRIU_RESTORING, 1);
+	end(fake);
+}
+
+static void a_restore_waits_for_no_ioctl(struct kunit *test)
+{
+	struct fake *fake = make(test);
+	const unsigned int nr = _IOC_NR(AMDKFD_IOC_CREATE_EVENT);
+
+	KUNIT_ASSERT_EQ(test, 0, kfd_criu_session_admit(&fake->p, nr));
+	KUNIT_EXPECT_EQ(test, -EBUSY, kfd_criu_begin_restore(&fake->p));
+	expect(test, fake, KFD_CRIU_RUNNING, 0);
+	kfd_criu_session_leave(&fake->p, nr);
+	KUNIT_EXPECT_EQ(test, 0, kfd_criu_begin_restore(&fake->p));
+	KUNIT_EXPECT_EQ(test, -EBUSY, kfd_criu_session_admit(&fake->p, nr));
+	end(fake);
+}
+
+static void settings_are_the_bound_devices(struct kunit *test)
+{
+	const struct kfd_criu_settings cs = { .scratch = 77 };
+	struct fake *fake = make(test);
+
+	/* The first one is not of the image, but has its id still. */
+	fake->pdds[1].user_gpu_id = fake->pdds[0].user_gpu_id;
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			kfd_criu_settings_restore(&fake->p, 1, &cs));
+	fake->pdds[1].drm_file = (struct file *)fake;
+	KUNIT_EXPECT_EQ(test, 0, kfd_criu_settings_restore(&fake->p, 1, &cs));
+	KUNIT_EXPECT_EQ(test, 0, fake->pdds[0].qpd.sh_hidden_private_base);
+	KUNIT_EXPECT_EQ(test, 77, fake->pdds[1].qpd.sh_hidden_private_base);
+	fake->pdds[1].drm_file = NULL;
 	end(fake);
 }
 
@@ -391,6 +429,12 @@ static void mqds_of_all_xccs_are_saved_when_the_queue_is_off(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, kfd_criu_mqd_save(q, &mqd));
 	KUNIT_EXPECT_MEMEQ(test, mqd.data, "aaaaccccbbbbdddd", 16);
 	kvfree(mqd.data);
+	/* Of a control stack, what is in use. */
+	mqd.n_xcc = 1;
+	((struct v9_mqd *)mqds)->cp_hqd_cntl_stack_offset = 3;
+	KUNIT_ASSERT_EQ(test, 0, kfd_criu_mqd_save(q, &mqd));
+	KUNIT_EXPECT_MEMEQ(test, mqd.data, "aaaa\0\0\0b", 8);
+	kvfree(mqd.data);
 	end(fake);
 }
 
@@ -401,6 +445,8 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(a_pause_ends_on_all_devices_or_on_none),
 	KUNIT_CASE(a_restore_is_the_processs_own),
 	KUNIT_CASE(a_restore_needs_a_process_without_objects),
+	KUNIT_CASE(a_restore_waits_for_no_ioctl),
+	KUNIT_CASE(settings_are_the_bound_devices),
 	KUNIT_CASE(only_what_is_restored_is_given_up),
 	KUNIT_CASE(what_makes_no_sense_of_a_process_is_refused),
 	KUNIT_CASE(private_data_are_not_read_or_written_beyond_their_end),

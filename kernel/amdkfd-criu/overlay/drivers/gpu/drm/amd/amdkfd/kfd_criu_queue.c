@@ -136,8 +136,7 @@ static bool user_can_reach(u64 address, size_t size)
 	return access_ok((const void __user *)(uintptr_t)address, size);
 }
 
-static int check_wishes(const struct kfd_node *node,
-			const struct queue_properties *qp)
+static int check_wishes(const struct queue_properties *qp)
 {
 	if (!is_checkpointed_type(qp->type) ||
 	    (qp->format != KFD_QUEUE_FORMAT_PM4 &&
@@ -145,7 +144,7 @@ static int check_wishes(const struct kfd_node *node,
 		return -EINVAL;
 	if (qp->queue_percent > KFD_MAX_QUEUE_PERCENTAGE ||
 	    qp->priority > KFD_MAX_QUEUE_PRIORITY ||
-	    qp->pm4_target_xcc >= NUM_XCC(node->xcc_mask))
+	    qp->pm4_target_xcc > U8_MAX)
 		return -EINVAL;
 	if (!is_power_of_2(qp->queue_size) || qp->queue_size > U32_MAX ||
 	    qp->queue_size < KFD_MIN_QUEUE_RING_SIZE ||
@@ -191,7 +190,7 @@ int kfd_criu_queue_check(const struct kfd_process_device *pdd,
 
 	if (cq->queue_id >= KFD_MAX_NUM_OF_QUEUES_PER_PROCESS)
 		return -EINVAL;
-	r = check_wishes(pdd->dev, &cq->qp);
+	r = check_wishes(&cq->qp);
 	return r ? r : check_gws(pdd, cq);
 }
 
@@ -220,7 +219,8 @@ static int create(struct kfd_process *p, struct kfd_process_device *pdd,
  * @cq: from an image; kfd_criu_queue_check() has passed it
  *
  * Return: 0; -EINVAL if a buffer is not there or something does not fit the device,
- * -ENOSPC or -EBUSY if an id is taken, -ENOMEM. On failure there is no queue.
+ * -ENOSPC or -EBUSY if an id is taken, -ENOMEM. On failure there may be a queue without the
+ * global wave sync: kfd_criu_queue_destroy_all().
  */
 int kfd_criu_queue_restore(struct kfd_process *p,
 			   struct kfd_process_device *pdd,
@@ -236,17 +236,13 @@ int kfd_criu_queue_restore(struct kfd_process *p,
 		kfd_criu_queue_drop_buffers(pdd, &cq->qp);
 		return r;
 	}
-	if (cq->gws) {
-		r = pqm_set_gws(&p->pqm, cq->queue_id, pdd->dev->gws);
-		if (r)
-			pqm_destroy_queue(&p->pqm, cq->queue_id);
-	}
-	return r;
+	return cq->gws ? pqm_set_gws(&p->pqm, cq->queue_id, pdd->dev->gws) : 0;
 }
 
 /**
  * kfd_criu_queue_destroy_all - undo kfd_criu_queue_restore()
- * @p: process whose restore has failed; its queues are off the hardware
+ * @p: process whose restore has failed; its queues are off the hardware, and no debugger
+ *	holds them
  */
 void kfd_criu_queue_destroy_all(struct kfd_process *p)
 {

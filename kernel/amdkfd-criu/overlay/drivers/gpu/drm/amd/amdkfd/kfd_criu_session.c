@@ -20,10 +20,14 @@
 #include <linux/capability.h>
 #include <linux/cred.h>
 #include <linux/delay.h>
+#include <linux/kthread.h>
 #include <linux/pid.h>
 #include <linux/ptrace.h>
+#include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
+#include <linux/uaccess.h>
 #include <linux/user_namespace.h>
+#include <linux/workqueue.h>
 #include "kfd_criu.h"
 #include "kfd_priv.h"
 #include "kfd_device_queue_manager.h"
@@ -69,6 +73,17 @@ static const s8 verdicts[KFD_CRIU_OPS][KFD_CRIU_STATES] = {
 	},
 };
 
+/**
+ * kfd_criu_session_state - where a process is
+ * @p: the process; its mutex need not be held
+ *
+ * One that has lost its memory is good for nothing but to end, whatever it was at.
+ */
+enum kfd_criu_state kfd_criu_session_state(const struct kfd_process *p)
+{
+	return READ_ONCE(p->mm) ? READ_ONCE(p->criu.state) : KFD_CRIU_ABORTED;
+}
+
 static bool owned_by_another(const struct kfd_process *p)
 {
 	return p->criu.owner && p->criu.owner != task_tgid(current);
@@ -100,7 +115,7 @@ static int can_be_carried(const struct kfd_process *p)
  */
 int kfd_criu_session_check(const struct kfd_process *p, enum kfd_criu_op op)
 {
-	const int verdict = verdicts[op][p->criu.state];
+	const int verdict = verdicts[op][kfd_criu_session_state(p)];
 
 	if (verdict)
 		return verdict;
@@ -128,31 +143,57 @@ static bool owner_lives(const struct kfd_process *p)
 	return lives;
 }
 
+static int put_on_device(struct kfd_process_device *pdd)
+{
+	struct device_queue_manager *dqm = pdd->dev->dqm;
+
+	kfd_smi_event_queue_restore(pdd->dev, pdd->process->lead_thread->pid);
+	return dqm->ops.restore_process_queues(dqm, &pdd->qpd);
+}
+
+static int take_off_device(struct kfd_process_device *pdd, u32 trigger)
+{
+	struct device_queue_manager *dqm = pdd->dev->dqm;
+
+	kfd_smi_event_queue_eviction(pdd->dev, pdd->process->lead_thread->pid,
+				     trigger);
+	return dqm->ops.evict_process_queues(dqm, &pdd->qpd);
+}
+
 /* All of them; for want of memory none. */
 static int put_on(struct kfd_process *p)
 {
-	struct kfd_process_device *pdd;
 	unsigned int i;
 	int r, ret = 0;
 
 	for (i = 0; i < p->n_pdds && ret != -ENOMEM; i++) {
-		pdd = p->pdds[i];
-		kfd_smi_event_queue_restore(pdd->dev, p->lead_thread->pid);
-		r = pdd->dev->dqm->ops.restore_process_queues(pdd->dev->dqm,
-							      &pdd->qpd);
+		r = put_on_device(p->pdds[i]);
 		ret = r == -ENOMEM || !ret ? r : ret;
 	}
 	if (ret != -ENOMEM)
 		return ret;
 	/* Those of the last one are off already. */
-	for (i--; i > 0; i--) {
-		pdd = p->pdds[i - 1];
-		kfd_smi_event_queue_eviction(pdd->dev, p->lead_thread->pid,
-					     KFD_QUEUE_EVICTION_CRIU_CHECKPOINT);
-		pdd->dev->dqm->ops.evict_process_queues(pdd->dev->dqm,
-							&pdd->qpd);
-	}
+	for (i--; i > 0; i--)
+		take_off_device(p->pdds[i - 1],
+				KFD_QUEUE_EVICTION_CRIU_CHECKPOINT);
 	return ret;
+}
+
+/* All of them or none. A device that hangs or is being reset says -EIO, and no queue of
+ * it is saved. Also of the one that fails they count as off.
+ */
+static int take_off(struct kfd_process *p, u32 trigger)
+{
+	unsigned int i;
+	int r = 0;
+
+	for (i = 0; i < p->n_pdds && !r; i++)
+		r = take_off_device(p->pdds[i], trigger);
+	if (!r)
+		return 0;
+	for (; i > 0; i--)
+		put_on_device(p->pdds[i - 1]);
+	return r;
 }
 
 static int let_run(struct kfd_process *p)
@@ -174,7 +215,8 @@ static void watch_owner(struct work_struct *work)
 					     struct kfd_process, criu.watch);
 
 	mutex_lock(&p->mutex);
-	if (p->criu.state == KFD_CRIU_PAUSED && (owner_lives(p) || let_run(p)))
+	if (kfd_criu_session_state(p) == KFD_CRIU_PAUSED &&
+	    (owner_lives(p) || let_run(p)))
 		schedule_delayed_work(&p->criu.watch,
 				      msecs_to_jiffies(KFD_CRIU_WATCH_MS));
 	mutex_unlock(&p->mutex);
@@ -188,23 +230,22 @@ void kfd_criu_session_init(struct kfd_process *p)
 {
 	p->criu.state = KFD_CRIU_RUNNING;
 	p->criu.owner = NULL;
+	init_rwsem(&p->criu.gate);
 	INIT_DELAYED_WORK(&p->criu.watch, watch_owner);
 }
 
 /**
- * kfd_criu_session_end - the process has lost its memory
+ * kfd_criu_session_end - of a process that nobody knows any more
  * @p: the process; its mutex is not held
+ *
+ * Not when it loses its memory: whoever gives up the last reference to that may be the
+ * watch, or hold the mutex.
  */
 void kfd_criu_session_end(struct kfd_process *p)
 {
 	cancel_delayed_work_sync(&p->criu.watch);
-	mutex_lock(&p->mutex);
 	put_pid(p->criu.owner);
 	p->criu.owner = NULL;
-	/* A watch that was asked for meanwhile has nothing to look at. */
-	enter(p, KFD_CRIU_ABORTED);
-	mutex_unlock(&p->mutex);
-	cancel_delayed_work_sync(&p->criu.watch);
 }
 
 static bool only_looks(unsigned int nr)
@@ -217,21 +258,57 @@ static bool only_looks(unsigned int nr)
 	       nr == _IOC_NR(AMDKFD_IOC_AVAILABLE_MEMORY);
 }
 
+static bool is_ordinary(unsigned int nr)
+{
+	return nr != _IOC_NR(AMDKFD_IOC_CRIU_OP) && !only_looks(nr);
+}
+
 /**
- * kfd_criu_session_admit - whether an ioctl of the program may be done now
- * @p: the process; its mutex need not be held
- * @nr: _IOC_NR() of it
+ * kfd_criu_session_allows - whether objects of a process may be touched now
+ * @p: the process; it is in its gate, or its mutex is held
  *
  * Return: 0; -EBUSY if it is being restored; -EIO if that failed.
  */
-int kfd_criu_session_admit(const struct kfd_process *p, unsigned int nr)
+int kfd_criu_session_allows(const struct kfd_process *p)
 {
-	const enum kfd_criu_state state = READ_ONCE(p->criu.state);
+	const enum kfd_criu_state state = kfd_criu_session_state(p);
 
-	if (state == KFD_CRIU_RUNNING || state == KFD_CRIU_PAUSED ||
-	    nr == _IOC_NR(AMDKFD_IOC_CRIU_OP) || only_looks(nr))
+	if (state == KFD_CRIU_RUNNING || state == KFD_CRIU_PAUSED)
 		return 0;
 	return state == KFD_CRIU_ABORTED ? -EIO : -EBUSY;
+}
+
+/**
+ * kfd_criu_session_admit - whether an ioctl of the program may be done now
+ * @p: the process; its mutex is not held
+ * @nr: _IOC_NR() of it
+ *
+ * No restore begins until kfd_criu_session_leave() is called.
+ *
+ * Return: 0; as kfd_criu_session_allows(), and it is not admitted.
+ */
+int kfd_criu_session_admit(struct kfd_process *p, unsigned int nr)
+{
+	int r;
+
+	if (!is_ordinary(nr))
+		return 0;
+	down_read(&p->criu.gate);
+	r = kfd_criu_session_allows(p);
+	if (r)
+		up_read(&p->criu.gate);
+	return r;
+}
+
+/**
+ * kfd_criu_session_leave - an ioctl has been done
+ * @p: the process
+ * @nr: as kfd_criu_session_admit() was told
+ */
+void kfd_criu_session_leave(struct kfd_process *p, unsigned int nr)
+{
+	if (is_ordinary(nr))
+		up_read(&p->criu.gate);
 }
 
 static bool is_own_or_traced(const struct kfd_process *p)
@@ -273,16 +350,6 @@ int kfd_criu_check_access(struct kfd_process *p)
 		  ns_capable(ns, CAP_SYS_ADMIN);
 	put_user_ns(ns);
 	return capable ? 0 : -EACCES;
-}
-
-/* A GPU that hangs or is being reset says -EIO, and its queues are off all the same. */
-static int take_off(struct kfd_process *p, u32 trigger)
-{
-	const int r = kfd_process_evict_queues(p, trigger);
-
-	if (r == -EIO)
-		kfd_process_restore_queues(p);
-	return r;
 }
 
 /* The caller owns the pause. Paused by it already: nothing happens. */
@@ -364,32 +431,6 @@ int kfd_criu_may_restore(const struct kfd_process *p)
 	return kfd_criu_session_check(p, KFD_CRIU_OP_RESTORE);
 }
 
-/**
- * kfd_criu_begin_restore - objects are going to be made
- * @p: the process; kfd_criu_may_restore() has said yes
- *
- * Queues that are made do not run until it is resumed.
- *
- * Return: 0; -EINVAL if it has objects already; or as kfd_process_evict_queues().
- */
-int kfd_criu_begin_restore(struct kfd_process *p)
-{
-	unsigned int i;
-	int r;
-
-	for (i = 0; i < p->n_pdds; i++)
-		if (p->pdds[i]->drm_file)
-			return -EINVAL;
-	if (kfd_criu_event_count(p))
-		return -EINVAL;
-	r = take_off(p, KFD_QUEUE_EVICTION_CRIU_RESTORE);
-	if (r)
-		return r;
-	p->criu.xnack_was = p->xnack_enabled;
-	enter(p, KFD_CRIU_RESTORING);
-	return 0;
-}
-
 static bool is_untouched(const struct kfd_process *p)
 {
 	unsigned int i;
@@ -400,17 +441,85 @@ static bool is_untouched(const struct kfd_process *p)
 	return true;
 }
 
+/**
+ * kfd_criu_begin_restore - objects are going to be made
+ * @p: the process; kfd_criu_may_restore() has said yes
+ *
+ * Queues that are made do not run until it is resumed. An ioctl of the program that was
+ * admitted earlier and waits for the mutex would make its object afterwards.
+ *
+ * Return: 0; -EBUSY if there is such an ioctl; -EINVAL if it has objects already; why its
+ * queues cannot be stopped.
+ */
+int kfd_criu_begin_restore(struct kfd_process *p)
+{
+	int r;
+
+	if (!down_write_trylock(&p->criu.gate))
+		return -EBUSY;
+	r = is_untouched(p) && !kfd_criu_event_count(p) ? 0 : -EINVAL;
+	if (!r)
+		r = take_off(p, KFD_QUEUE_EVICTION_CRIU_RESTORE);
+	if (!r) {
+		p->criu.xnack_was = p->xnack_enabled;
+		enter(p, KFD_CRIU_RESTORING);
+	}
+	up_write(&p->criu.gate);
+	return r;
+}
+
+struct undoing {
+	struct work_struct work;
+	struct kfd_process *p;
+	struct mm_struct *mm;
+};
+
+static void undo(struct work_struct *work)
+{
+	struct undoing *undoing = container_of(work, struct undoing, work);
+
+	/* The driver reads the counter of an SDMA queue that goes from user memory: only
+	 * from the program's, and nobody waits for a page of it.
+	 */
+	kthread_use_mm(undoing->mm);
+	pagefault_disable();
+	kfd_criu_queue_destroy_all(undoing->p);
+	pagefault_enable();
+	kthread_unuse_mm(undoing->mm);
+	kfd_criu_event_destroy_all(undoing->p);
+	kfd_criu_bo_destroy_all(undoing->p);
+}
+
+/* All that was made. Locks are waited for interruptibly: of a caller that has a signal a
+ * queue would stay, and its memory. So, as at the end of every process, a worker does
+ * it. A process without memory is at its end, which gives back everything.
+ */
+static bool destroy_all(struct kfd_process *p)
+{
+	struct undoing undoing = { .p = p, .mm = kfd_criu_get_mm(p) };
+
+	if (!undoing.mm)
+		return false;
+	INIT_WORK_ONSTACK(&undoing.work, undo);
+	queue_work(system_unbound_wq, &undoing.work);
+	flush_work(&undoing.work);
+	destroy_work_on_stack(&undoing.work);
+	mmput_async(undoing.mm);
+	return true;
+}
+
 static void abort_restore(struct kfd_process *p)
 {
 	const bool untouched = is_untouched(p);
 
-	kfd_criu_queue_destroy_all(p);
-	kfd_criu_event_destroy_all(p);
-	kfd_criu_bo_destroy_all(p);
 	kfd_criu_svm_forget(p);
-	p->xnack_enabled = p->criu.xnack_was;
-	/* Now that there are none the count of evictions must not stay. */
-	kfd_process_restore_queues(p);
+	if (destroy_all(p)) {
+		/* Ranges that were registered stay, accounted by their mode. */
+		if (!kfd_criu_svm_count(p))
+			p->xnack_enabled = p->criu.xnack_was;
+		/* Now that there are none the count of evictions must not stay. */
+		put_on(p);
+	}
 	enter(p, untouched ? KFD_CRIU_RUNNING : KFD_CRIU_ABORTED);
 }
 
@@ -419,9 +528,9 @@ static void abort_restore(struct kfd_process *p)
  * @p: process after kfd_criu_begin_restore()
  * @failed: whether one of them could not
  *
- * After a failure all objects are gone. The devices stay bound to their render
- * nodes, for there is no way back from that, so the process is good for nothing
- * but to end, unless it failed before any was.
+ * After a failure all objects are gone, but SVM ranges that RESUME has registered. The
+ * devices stay bound to their render nodes, for there is no way back from that, so the
+ * process is good for nothing but to end, unless it failed before any was.
  */
 void kfd_criu_end_restore(struct kfd_process *p, bool failed)
 {
@@ -439,7 +548,7 @@ void kfd_criu_end_restore(struct kfd_process *p, bool failed)
  */
 int kfd_criu_abort(struct kfd_process *p)
 {
-	if (p->criu.state != KFD_CRIU_RESTORED)
+	if (kfd_criu_session_state(p) != KFD_CRIU_RESTORED)
 		return -EINVAL;
 	abort_restore(p);
 	return 0;
@@ -452,6 +561,8 @@ static int resume(struct kfd_process *p)
 	r = kfd_criu_svm_resume(p);
 	if (!r)
 		r = kfd_criu_queue_acquire_deferred(p);
+	if (!r)
+		r = kfd_criu_bo_sync_all(p);
 	if (!r)
 		r = amdgpu_amdkfd_criu_resume(p->kgd_process_info);
 	if (r)
@@ -485,7 +596,7 @@ static int wait_until_running(struct kfd_process *p)
 			return 0;
 		/* Nor does a process that has ended run. */
 		if (time_after(jiffies, end) ||
-		    READ_ONCE(p->criu.state) != KFD_CRIU_RUNNING ||
+		    kfd_criu_session_state(p) != KFD_CRIU_RUNNING ||
 		    fatal_signal_pending(current))
 			return -ETIME;
 		msleep(KFD_CRIU_RETRY_MS);
@@ -517,11 +628,12 @@ int kfd_criu_resume(struct kfd_process *p)
 /**
  * kfd_criu_resume_pid - as above, of another process
  * @number: of the process, in the caller's PID namespace
+ * @state: gets where that process is afterwards, if the caller may know
  *
  * Return: as above; -ESRCH if there is no such process, or it does not use amdkfd; as
  * kfd_criu_check_access().
  */
-int kfd_criu_resume_pid(u32 number)
+int kfd_criu_resume_pid(u32 number, u32 *state)
 {
 	struct kfd_process *target;
 	struct pid *pid;
@@ -535,8 +647,10 @@ int kfd_criu_resume_pid(u32 number)
 	if (!target)
 		return -ESRCH;
 	r = kfd_criu_check_access(target);
-	if (!r)
+	if (!r) {
 		r = kfd_criu_resume(target);
+		*state = kfd_criu_session_state(target);
+	}
 	kfd_unref_process(target);
 	return r;
 }

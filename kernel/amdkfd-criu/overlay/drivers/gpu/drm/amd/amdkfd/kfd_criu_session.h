@@ -8,6 +8,7 @@
 #ifndef KFD_CRIU_SESSION_H_INCLUDED
 #define KFD_CRIU_SESSION_H_INCLUDED
 
+#include <linux/rwsem.h>
 #include <linux/workqueue.h>
 
 struct kfd_process;
@@ -35,13 +36,15 @@ enum kfd_criu_state {
 
 /**
  * struct kfd_criu_session - of one process
- * @state: changed under p->mutex; may be read without
+ * @state: changed under p->mutex; may be read without, by kfd_criu_session_state()
+ * @gate: ioctls of the program read; what changes their admission writes
  * @owner: thread group that paused it
  * @watch: looks whether @owner is still there
  * @xnack_was: before it was restored
  */
 struct kfd_criu_session {
 	enum kfd_criu_state state;
+	struct rw_semaphore gate;
 	struct pid *owner;
 	struct delayed_work watch;
 	bool xnack_was;
@@ -49,7 +52,10 @@ struct kfd_criu_session {
 
 void kfd_criu_session_init(struct kfd_process *p);
 void kfd_criu_session_end(struct kfd_process *p);
-int kfd_criu_session_admit(const struct kfd_process *p, unsigned int nr);
+enum kfd_criu_state kfd_criu_session_state(const struct kfd_process *p);
+int kfd_criu_session_allows(const struct kfd_process *p);
+int kfd_criu_session_admit(struct kfd_process *p, unsigned int nr);
+void kfd_criu_session_leave(struct kfd_process *p, unsigned int nr);
 int kfd_criu_check_access(struct kfd_process *p);
 
 #endif /* KFD_CRIU_SESSION_H_INCLUDED */

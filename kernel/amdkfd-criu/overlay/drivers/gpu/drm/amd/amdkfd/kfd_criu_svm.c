@@ -34,6 +34,12 @@ static u32 count_locked(struct kfd_process *p)
 	return list_count_nodes(&p->svms.list);
 }
 
+/* One that the process does not use, or that has no SVM, has access to nothing. */
+static bool may_have_access(const struct kfd_process *p, unsigned int i)
+{
+	return p->pdds[i]->drm_priv && test_bit(i, p->svms.bitmap_supported);
+}
+
 static void describe(struct kfd_process *p, const struct svm_range *prange,
 		     struct kfd_criu_svm *cs)
 {
@@ -46,7 +52,9 @@ static void describe(struct kfd_process *p, const struct svm_range *prange,
 	cs->flags = prange->flags;
 	cs->granularity = prange->granularity;
 	for (i = 0; i < p->n_pdds; i++) {
-		if (test_bit(i, prange->bitmap_access))
+		if (!may_have_access(p, i))
+			cs->access[i] = KFD_CRIU_SVM_UNKNOWN;
+		else if (test_bit(i, prange->bitmap_access))
 			cs->access[i] = KFD_CRIU_SVM_ACCESS;
 		else if (test_bit(i, prange->bitmap_aip))
 			cs->access[i] = KFD_CRIU_SVM_IN_PLACE;
@@ -106,6 +114,30 @@ int kfd_criu_svm_save(struct kfd_process *p, struct kfd_criu_svm **ranges,
 	}
 	*ranges = array;
 	return 0;
+}
+
+/**
+ * kfd_criu_svm_add_access - what access to a range a device is to have
+ * @p: process being restored; its devices are
+ * @cs: the range
+ * @gpu_id: the device, as the program knows it
+ * @access: of it
+ *
+ * That a device of which the image knows more than this machine has none goes without
+ * saying.
+ *
+ * Return: 0; -EINVAL if there is no device that could have it.
+ */
+int kfd_criu_svm_add_access(struct kfd_process *p, struct kfd_criu_svm *cs,
+			    u32 gpu_id, enum kfd_criu_svm_access access)
+{
+	const int i = kfd_process_gpuidx_from_gpuid(p, gpu_id);
+
+	if (i >= 0 && may_have_access(p, i)) {
+		cs->access[i] = access;
+		return 0;
+	}
+	return access == KFD_CRIU_SVM_NO_ACCESS ? 0 : -EINVAL;
 }
 
 /**
@@ -225,8 +257,10 @@ static int register_staged(struct kfd_process *p, struct mm_struct *mm,
 	struct staged_range *staged;
 
 	list_for_each_entry(staged, &p->svms.criu_svm_metadata_list, list) {
-		int r = register_range(p, mm, &staged->range, attrs);
+		int r = kfd_criu_go_on();
 
+		if (!r)
+			r = register_range(p, mm, &staged->range, attrs);
 		if (r)
 			return r;
 	}
@@ -251,7 +285,7 @@ int kfd_criu_svm_resume(struct kfd_process *p)
 
 	if (list_empty(&p->svms.criu_svm_metadata_list))
 		return 0;
-	mm = get_task_mm(p->lead_thread);
+	mm = kfd_criu_get_mm(p);
 	if (mm)
 		attrs = kcalloc(COMMON_ATTRS + p->n_pdds, sizeof(*attrs),
 				GFP_KERNEL);
@@ -261,7 +295,7 @@ int kfd_criu_svm_resume(struct kfd_process *p)
 		r = register_staged(p, mm, attrs);
 	kfree(attrs);
 	if (mm)
-		mmput(mm);
+		mmput_async(mm);
 	kfd_criu_svm_forget(p);
 	return r;
 }

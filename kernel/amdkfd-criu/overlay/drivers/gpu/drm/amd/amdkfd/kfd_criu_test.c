@@ -26,6 +26,8 @@ static struct kfd_process *process_in(struct kunit *test,
 	struct kfd_process *p = kunit_kzalloc(test, sizeof(*p), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, p);
+	kfd_criu_session_init(p);
+	p->mm = p;	/* any */
 	p->criu.state = state;
 	return p;
 }
@@ -49,6 +51,23 @@ static void each_operation_has_its_states(struct kunit *test)
 					    kfd_criu_session_check(process_in(test, state), op),
 					    "operation %d in state %d", op,
 					    state);
+}
+
+static void without_memory_a_process_is_at_its_end(struct kunit *test)
+{
+	int state;
+
+	for (state = 0; state < KFD_CRIU_STATES; state++) {
+		struct kfd_process *p = process_in(test, state);
+
+		KUNIT_EXPECT_EQ(test, state, kfd_criu_session_state(p));
+		p->mm = NULL;
+		KUNIT_EXPECT_EQ(test, KFD_CRIU_ABORTED,
+				kfd_criu_session_state(p));
+		KUNIT_EXPECT_EQ(test, -EIO, kfd_criu_session_allows(p));
+		KUNIT_EXPECT_EQ(test, -EIO,
+				kfd_criu_session_check(p, KFD_CRIU_OP_PROCESS_INFO));
+	}
 }
 
 static void a_pause_is_its_owners(struct kunit *test)
@@ -104,15 +123,18 @@ static void while_it_is_restored_a_program_may_only_look(struct kunit *test)
 		struct kfd_process *p = process_in(test, state);
 
 		for (nr = AMDKFD_COMMAND_START; nr < AMDKFD_COMMAND_END; nr++) {
-			int verdict = expected[state];
+			int r, verdict = expected[state];
 
 			for (i = 0; i < ARRAY_SIZE(looks); i++)
 				if (nr == looks[i])
 					verdict = 0;
-			KUNIT_EXPECT_EQ_MSG(test, verdict,
-					    kfd_criu_session_admit(p, nr),
+			r = kfd_criu_session_admit(p, nr);
+			KUNIT_EXPECT_EQ_MSG(test, verdict, r,
 					    "ioctl %u in state %d", nr, state);
+			if (!r)
+				kfd_criu_session_leave(p, nr);
 		}
+		KUNIT_EXPECT_FALSE(test, rwsem_is_locked(&p->criu.gate));
 	}
 }
 
@@ -355,6 +377,54 @@ static void an_image_decides_how_far_a_queue_is(struct kunit *test)
 		     ARRAY_SIZE(g->images), OF_THE_IMAGE);
 }
 
+/* Of a register that is both's. */
+#define PARTLY(v, type, member, bits) \
+	{ v, sizeof(struct type), WORD(type, member), bits }
+#define DISPATCH	0xb0000000U	/* DISP_ACTIVE, RELAUNCH_WAVES, RESTORE_ACTIVE */
+#define EOP		0xe0002100U	/* semaphores, PROCESSING_EOPIB, PROCESSING_EOP */
+#define SAVED		0x103U		/* TCL2_DIRTY, SAVE_STATUS, CWSR */
+
+static void an_image_decides_whether_a_dispatch_goes_on(struct kunit *test)
+{
+	static const struct {
+		u32 version;
+		size_t size;
+		u16 word;
+		u32 images;
+	} rows[] = {
+		PARTLY(70001, cik_mqd, cp_hqd_persistent_state, BIT(31)),
+		PARTLY(80003, vi_mqd, cp_hqd_persistent_state, DISPATCH),
+		PARTLY(90006, v9_mqd, cp_hqd_persistent_state, DISPATCH),
+		PARTLY(100300, v10_compute_mqd, cp_hqd_persistent_state, DISPATCH),
+		PARTLY(110000, v11_compute_mqd, cp_hqd_persistent_state, DISPATCH),
+		PARTLY(120001, v12_compute_mqd, cp_hqd_persistent_state, DISPATCH),
+		PARTLY(80003, vi_mqd, cp_hqd_eop_control, EOP),
+		PARTLY(90006, v9_mqd, cp_hqd_eop_control, EOP),
+		PARTLY(100300, v10_compute_mqd, cp_hqd_eop_control, EOP),
+		PARTLY(110000, v11_compute_mqd, cp_hqd_eop_control, EOP),
+		PARTLY(120001, v12_compute_mqd, cp_hqd_eop_control, EOP),
+		PARTLY(110000, v11_compute_mqd, cp_hqd_hq_status0, SAVED),
+		PARTLY(120001, v12_compute_mqd, cp_hqd_hq_status0, SAVED),
+		PARTLY(90006, v9_mqd, compute_pgm_rsrc2, (u32)~BIT(6)),
+		PARTLY(100300, v10_compute_mqd, compute_pgm_rsrc2, ~0U),
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		const struct generation g = {
+			.version = rows[i].version,
+			.type = KFD_QUEUE_TYPE_COMPUTE,
+			.size = rows[i].size,
+		};
+
+		KUNIT_EXPECT_EQ_MSG(test,
+				    (OF_THE_DRIVER & ~rows[i].images) |
+				    (OF_THE_IMAGE & rows[i].images),
+				    restored_mqd(test, &g)[rows[i].word],
+				    "row %u", i);
+	}
+}
+
 static void an_image_of_another_size_is_refused(struct kunit *test)
 {
 	const struct generation *g = test->param_value;
@@ -471,7 +541,7 @@ static void an_image_of_one_xcc_is_for_all_if_it_has_no_waves(struct kunit *test
 				      .ctl_stack_size = STACK_SIZE,
 				      .n_xcc = 1 };
 	struct queue q = { .device = mm->dev, .properties = with_waves };
-	struct v9_mqd *m, *second;
+	struct v9_mqd *m, *first, *second;
 
 	mm->dev->xcc_mask = 3;
 	mm->mqd_stride = stride;
@@ -488,14 +558,18 @@ static void an_image_of_one_xcc_is_for_all_if_it_has_no_waves(struct kunit *test
 	m->compute_current_logic_xcc_id = 2;
 	KUNIT_EXPECT_EQ(test, -EINVAL,
 			kfd_criu_mqd_check(mm->dev, &with_waves, &image));
-	m->compute_current_logic_xcc_id = 0;
+	m->compute_current_logic_xcc_id = 1;
 	m->cp_hqd_pq_rptr = OF_THE_IMAGE;
 	KUNIT_ASSERT_EQ(test, 0,
 			kfd_criu_mqd_check(mm->dev, &with_waves, &image));
+	first = q.mqd;
 	second = q.mqd + 2 * PAGE_SIZE;
 	second->compute_current_logic_xcc_id = 1;
 	kfd_criu_mqd_restore(mm, &q, &image);
+	KUNIT_EXPECT_EQ(test, OF_THE_IMAGE, first->cp_hqd_pq_rptr);
 	KUNIT_EXPECT_EQ(test, OF_THE_IMAGE, second->cp_hqd_pq_rptr);
+	/* Which of them is which part of a dispatch is the driver's choice each time. */
+	KUNIT_EXPECT_EQ(test, OF_THE_DRIVER, first->compute_current_logic_xcc_id);
 	KUNIT_EXPECT_EQ(test, 1, second->compute_current_logic_xcc_id);
 }
 
@@ -525,6 +599,7 @@ KUNIT_ARRAY_PARAM(generation, generations, name_of);
 
 static struct kunit_case cases[] = {
 	KUNIT_CASE(each_operation_has_its_states),
+	KUNIT_CASE(without_memory_a_process_is_at_its_end),
 	KUNIT_CASE(a_pause_is_its_owners),
 	KUNIT_CASE(what_has_no_place_in_an_image_is_refused),
 	KUNIT_CASE(while_it_is_restored_a_program_may_only_look),
@@ -535,6 +610,7 @@ static struct kunit_case cases[] = {
 			 generation_gen_params),
 	KUNIT_CASE_PARAM(an_image_decides_how_far_a_queue_is,
 			 generation_gen_params),
+	KUNIT_CASE(an_image_decides_whether_a_dispatch_goes_on),
 	KUNIT_CASE_PARAM(an_image_of_another_size_is_refused,
 			 generation_gen_params),
 	KUNIT_CASE_PARAM(waves_are_within_the_save_area, waves_gen_params),

@@ -394,8 +394,11 @@ static int get_bos(struct kfd_process *p,
 	int r;
 
 	r = kfd_criu_begin_objects(p);
-	for (i = 0; !r && i < args->num_bos; i++)
-		r = get_bo(p, &in[i], c, handouts);
+	for (i = 0; !r && i < args->num_bos; i++) {
+		r = kfd_criu_go_on();
+		if (!r)
+			r = get_bo(p, &in[i], c, handouts);
+	}
 	return r;
 }
 
@@ -431,8 +434,9 @@ static int get_objects(struct kfd_process *p,
 	int r = 0;
 
 	for (i = 0; !r && i < args->num_objects; i++) {
-		cond_resched();
-		r = get_object(p, args->num_devices, c);
+		r = kfd_criu_go_on();
+		if (!r)
+			r = get_object(p, args->num_devices, c);
 	}
 	if (r)
 		return r;
@@ -512,7 +516,9 @@ int kfd_criu_v1_ioctl(struct file *filep, struct kfd_process *p, void *data)
 	int r;
 
 	if (args->op == KFD_CRIU_OP_RESUME) {
-		r = kfd_criu_resume_pid(args->pid);
+		u32 state;
+
+		r = kfd_criu_resume_pid(args->pid, &state);
 		/* The released ABI does not say whether queues run yet. */
 		if (r == -ETIME)
 			r = 0;

@@ -51,22 +51,12 @@ static void write_svm(const struct kfd_process *p,
 	}
 }
 
-static int read_access(struct kfd_process *p,
-		       const struct kfd_ioctl_svm_attribute *attr,
-		       enum kfd_criu_svm_access access, struct kfd_criu_svm *cs)
-{
-	int i = kfd_process_gpuidx_from_gpuid(p, attr->value);
-
-	if (i < 0)
-		return -EINVAL;
-	cs->access[i] = access;
-	return 0;
-}
-
 static int read_attribute(struct kfd_process *p,
 			  const struct kfd_ioctl_svm_attribute *attr,
 			  struct kfd_criu_svm *cs)
 {
+	int access;
+
 	switch (attr->type) {
 	case KFD_IOCTL_SVM_ATTR_PREFERRED_LOC:
 		cs->preferred_loc = attr->value;
@@ -80,14 +70,11 @@ static int read_attribute(struct kfd_process *p,
 	case KFD_IOCTL_SVM_ATTR_GRANULARITY:
 		cs->granularity = attr->value;
 		return 0;
-	case KFD_IOCTL_SVM_ATTR_ACCESS:
-		return read_access(p, attr, KFD_CRIU_SVM_ACCESS, cs);
-	case KFD_IOCTL_SVM_ATTR_ACCESS_IN_PLACE:
-		return read_access(p, attr, KFD_CRIU_SVM_IN_PLACE, cs);
-	case KFD_IOCTL_SVM_ATTR_NO_ACCESS:
-		return read_access(p, attr, KFD_CRIU_SVM_NO_ACCESS, cs);
 	default:
-		return -EINVAL;
+		access = kfd_criu_svm_access_of(attr->type);
+		return access < 0 ? access :
+				    kfd_criu_svm_add_access(p, cs, attr->value,
+							    access);
 	}
 }
 

@@ -110,8 +110,9 @@ static int get_given(struct kfd_criu_given *given,
 	if (IS_ERR(given->memories))
 		return PTR_ERR(given->memories);
 	for (i = 0; !r && i < args->num_memories; i++) {
-		cond_resched();
-		r = give_one(given->memories, &from[i]);
+		r = kfd_criu_go_on();
+		if (!r)
+			r = give_one(given->memories, &from[i]);
 	}
 	if (r)
 		kfd_criu_memories_destroy(given->memories);
@@ -148,7 +149,7 @@ static int find_bo(struct kfd_process *p, const struct kfd_criu_v2_args *args,
 {
 	int r;
 
-	if (p->criu.state != KFD_CRIU_RESTORED) {
+	if (kfd_criu_session_state(p) != KFD_CRIU_RESTORED) {
 		r = kfd_criu_session_check(p, KFD_CRIU_OP_CHECKPOINT);
 		if (r)
 			return r;
@@ -263,12 +264,12 @@ int kfd_criu_v2_ioctl(struct kfd_process *p, struct kfd_criu_v2_args *args)
 	int r;
 
 	if (args->op == KFD_CRIU_V2_RESUME) {
-		r = kfd_criu_resume_pid(args->pid);
-	} else {
-		mutex_lock(&p->mutex);
-		r = locked_op(p, args);
-		mutex_unlock(&p->mutex);
+		args->state = kfd_criu_session_state(p);
+		return kfd_criu_resume_pid(args->pid, &args->state);
 	}
-	args->state = READ_ONCE(p->criu.state);
+	mutex_lock(&p->mutex);
+	r = locked_op(p, args);
+	args->state = kfd_criu_session_state(p);
+	mutex_unlock(&p->mutex);
 	return r;
 }

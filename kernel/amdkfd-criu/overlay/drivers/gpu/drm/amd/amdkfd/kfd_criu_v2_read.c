@@ -30,9 +30,12 @@ static const u32 least_size[KFD_CRIU_NEWEST_TYPE + 1] = {
 	[KFD_CRIU_RECORD_SVM_RANGE] = sizeof(struct kfd_criu_record_svm_range),
 };
 
-static bool is_known(u32 type)
+static bool is_known(const struct kfd_criu_record *record)
 {
-	return type && type <= KFD_CRIU_NEWEST_TYPE;
+	const u32 type = le32_to_cpu(record->type);
+
+	return type && type <= KFD_CRIU_NEWEST_TYPE &&
+	       le16_to_cpu(record->version) == 1;
 }
 
 /* The header of the record at s->at, if all of it is there and it can be read. */
@@ -55,7 +58,7 @@ static int get_header(const struct kfd_criu_stream *s,
 static int check_header(const struct kfd_criu_record *record)
 {
 	const u32 type = le32_to_cpu(record->type);
-	const bool known = is_known(type) && le16_to_cpu(record->version) == 1;
+	const bool known = is_known(record);
 
 	if (le16_to_cpu(record->flags) & ~KFD_CRIU_RECORD_REQUIRED)
 		return -EINVAL;
@@ -77,19 +80,20 @@ static int check_records(struct kfd_criu_stream *s)
 	int r;
 
 	while (s->at < s->room) {
-		cond_resched();
-		r = get_header(s, &record);
+		r = kfd_criu_go_on();
+		if (!r)
+			r = get_header(s, &record);
 		if (!r)
 			r = check_header(&record);
 		if (r)
 			return r;
-		type = le32_to_cpu(record.type);
-		if (is_known(type) &&
+		type = is_known(&record) ? le32_to_cpu(record.type) : 0;
+		if (type &&
 		    (type < newest || (s->records && type == KFD_CRIU_RECORD_IMAGE)))
 			return -EINVAL;
 		if (!s->records && type != KFD_CRIU_RECORD_IMAGE)
 			return -EINVAL;
-		newest = is_known(type) ? type : newest;
+		newest = type ? type : newest;
 		s->at += le64_to_cpu(record.size);
 		s->records++;
 	}
@@ -150,7 +154,7 @@ static int get(struct kfd_criu_stream *s, struct incoming *in)
 		return r;
 	type = le32_to_cpu(in->record.type);
 	size = le64_to_cpu(in->record.size);
-	fixed = is_known(type) ? least_size[type] : sizeof(in->record);
+	fixed = is_known(&in->record) ? least_size[type] : sizeof(in->record);
 	/* The header is the one that was checked. */
 	if (copy_from_user((u8 *)in + sizeof(in->record),
 			   s->data + s->at + sizeof(in->record),
@@ -414,16 +418,13 @@ static int get_access(struct kfd_process *p, const struct incoming *in,
 	if (copy_from_user(access, in->more, n * sizeof(*access)))
 		return -EFAULT;
 	for (i = 0; i < n; i++) {
-		int at = kfd_process_gpuidx_from_gpuid(p,
-						       le32_to_cpu(access[i].gpu_id));
-		int r;
+		int r = kfd_criu_svm_access_of(le32_to_cpu(access[i].access));
 
-		if (at < 0)
-			return -EINVAL;
-		r = kfd_criu_svm_access_of(le32_to_cpu(access[i].access));
-		if (r < 0)
+		if (r >= 0)
+			r = kfd_criu_svm_add_access(p, cs,
+						    le32_to_cpu(access[i].gpu_id), r);
+		if (r)
 			return r;
-		cs->access[at] = r;
 	}
 	return 0;
 }
@@ -489,13 +490,14 @@ int kfd_criu_read_image(struct kfd_process *p, struct kfd_criu_stream *s,
 		struct incoming in;
 		u32 type;
 
-		cond_resched();
-		r = get(s, &in);
+		r = kfd_criu_go_on();
+		if (!r)
+			r = get(s, &in);
 		if (r)
 			break;
-		type = le32_to_cpu(in.record.type);
-		if (!is_known(type))
+		if (!is_known(&in.record))
 			continue;
+		type = le32_to_cpu(in.record.type);
 		if (type < newest)
 			return -EINVAL;
 		/* The devices are complete before anything is made on them. */

@@ -7,6 +7,8 @@
  */
 #include <errno.h>
 #include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -15,6 +17,10 @@
 #include <linux/capability.h>
 #include "../../../kselftest_harness.h"
 #include "kfd.h"
+#include "records.h"
+#include "svm.h"
+
+#define CHILD_LIMIT_S	60
 
 static int drop_capabilities(void)
 {
@@ -124,6 +130,71 @@ static int resume_a_stranger(struct kfd *kfd, pid_t parent)
 TEST_F(access, a_stranger_is_not_resumed)
 {
 	EXPECT_EQ(EBADF, ask_child(resume_a_stranger, &self->kfd));
+}
+
+/* A child that is restored, and stops where it can be resumed: its id, or -1. */
+static pid_t restore_child(const struct kfd_v2_image *image)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		struct kfd kfd;
+
+		alarm(CHILD_LIMIT_S);
+		if (kfd_open(&kfd) || kfd_v2_image_restore(&kfd, image) ||
+		    ptrace(PTRACE_TRACEME, 0, 0, 0))
+			_exit(1);
+		raise(SIGSTOP);
+		_exit(0);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFSTOPPED(status))
+		return -1;
+	return pid;
+}
+
+/* What RESUME of such a child answers, and which state it tells. */
+static int resume_child(const struct kfd *kfd, const struct kfd_v2_image *image,
+			__u32 *state)
+{
+	struct kfd_criu_v2_args args = { .op = KFD_CRIU_V2_RESUME };
+	const pid_t pid = restore_child(image);
+	int r;
+
+	if (pid < 0)
+		return -ECHILD;
+	args.pid = pid;
+	r = kfd_v2(kfd->fd, &args);
+	*state = args.state;
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	return r;
+}
+
+/* Its own is another one: it is paused. */
+TEST_F(access, a_tracer_is_told_the_state_of_whom_it_resumes)
+{
+	struct kfd_criu_record_svm_range *range;
+	struct kfd_v2_image image;
+	__u32 state = ~0U;
+	void *memory;
+
+	if (!svm_is_there(&self->kfd))
+		SKIP(return, "no SVM before gfx9");
+	memory = svm_memory(KFD_PAGE);
+	ASSERT_NE(NULL, memory);
+	ASSERT_EQ(0, svm_set_access(&self->kfd, memory, KFD_PAGE, 0,
+				    KFD_IOCTL_SVM_ATTR_ACCESS));
+	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &image));
+	EXPECT_EQ(0, resume_child(&self->kfd, &image, &state));
+	EXPECT_EQ(KFD_CRIU_STATE_RUNNING, state);
+	range = (void *)v2_nth(&image, KFD_CRIU_RECORD_SVM_RANGE, 0);
+	ASSERT_NE(NULL, range);
+	range->start += SVM_AWAY;
+	EXPECT_EQ(-EFAULT, resume_child(&self->kfd, &image, &state));
+	EXPECT_EQ(KFD_CRIU_STATE_ABORTED, state);
+	EXPECT_EQ(KFD_CRIU_STATE_PAUSED, kfd_v2_state(&self->kfd));
+	free(image.data);
 }
 
 TEST_F(access, nobody_is_resumed_who_is_not_there)

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 #include <linux/kfd_ioctl.h>
 #include <linux/kfd_criu_ioctl.h>
 
@@ -85,8 +86,13 @@ int kfd_bo_create_visible(struct kfd *kfd, unsigned int gpu, __u64 size,
 int kfd_bo_export(const struct kfd *kfd, __u64 handle, int *fd);
 int kfd_bo_import(struct kfd *kfd, unsigned int gpu, int fd, __u64 size,
 		  struct kfd_bo *bo);
+/* A BO that is memory which the process has already. */
+int kfd_bo_wrap(struct kfd *kfd, unsigned int gpu, void *memory, __u64 size,
+		struct kfd_bo *bo);
 int kfd_bo_free(const struct kfd *kfd, unsigned int gpu,
 		const struct kfd_bo *bo);
+/* In a process that was restored with it: maps it to the process. */
+int kfd_bo_find(const struct kfd *kfd, unsigned int gpu, struct kfd_bo *bo);
 /* The id of a new signal event, or a negative errno. */
 int kfd_event_create(struct kfd *kfd);
 /* An SDMA queue without a packet. It has a place of its GPU to itself: only when it is
@@ -109,6 +115,8 @@ int kfd_queue_create(struct kfd *kfd, unsigned int gpu,
 int kfd_queue_map_doorbell(const struct kfd *kfd, struct kfd_queue *queue,
 			   __u64 offset);
 int kfd_queue_destroy(const struct kfd *kfd, const struct kfd_queue *queue);
+/* In a process that was restored with it, as kfd_bo_find(). */
+int kfd_queue_find(const struct kfd *kfd, struct kfd_queue *queue);
 /* Gives it a fence to write, and waits ten seconds for it. */
 bool kfd_queue_runs(const struct kfd *kfd, struct kfd_queue *queue);
 
@@ -128,6 +136,8 @@ int kfd_objects_create(struct kfd *kfd, struct kfd_objects *objects);
  * is what it returns; -1 when it has none, for example after a minute.
  */
 int kfd_in_child(int (*body)(struct kfd *kfd, void *data), void *data);
+/* The same, and does not wait for it: its id, or -1. */
+pid_t kfd_start_child(int (*body)(struct kfd *kfd, void *data), void *data);
 /* Bytes of VRAM that a GPU has left, or a negative errno. */
 long long kfd_available(const struct kfd *kfd, unsigned int gpu);
 /* That or more, within ten seconds: workers free memory, of other processes too. */
@@ -182,6 +192,11 @@ int kfd_v2_image_take(int fd, struct kfd_v2_image *image);
 /* On the same GPUs, through the render nodes that `kfd` has open. */
 int kfd_v2_image_restore(const struct kfd *kfd,
 			 const struct kfd_v2_image *image);
+/* On GPUs that are chosen. */
+int kfd_v2_image_restore_on(const struct kfd *kfd,
+			    const struct kfd_v2_image *image,
+			    const struct kfd_criu_v2_device *devices,
+			    unsigned int num_devices);
 /* With memory that is there already. */
 int kfd_v2_image_restore_with(const struct kfd *kfd,
 			      const struct kfd_v2_image *image,

@@ -11,11 +11,10 @@
 #include <unistd.h>
 #include <sys/mman.h>
 #include "kinds.h"
+#include "svm.h"
 #include "work.h"
 
 #define PAGE_OF_EVENTS		(KFD_SIGNAL_EVENT_LIMIT * 8)
-/* In the address space of every GPU, and not where the kernel puts anything by itself. */
-#define SVM_MEMORY		0x1100000000UL
 #define SVM_BYTES		(8 * KFD_PAGE)
 #define WAIT_LIMIT_MS		10000
 #define PRIORITY		11
@@ -65,15 +64,6 @@ static struct work_signal *signal_at(const struct kinds *kinds,
 static __u32 read_word(const __u32 *at)
 {
 	return __atomic_load_n(at, __ATOMIC_ACQUIRE);
-}
-
-static bool becomes(const __u32 *at, __u32 value)
-{
-	int i;
-
-	for (i = 0; i < WAIT_LIMIT_MS * 10 && read_word(at) != value; i++)
-		usleep(100);
-	return read_word(at) == value;
 }
 
 /* ---- the process and its GPUs ---- */
@@ -178,43 +168,28 @@ static int make_memory(struct kfd *kfd, struct kinds *kinds)
 	return 0;
 }
 
-/* One half with everything set, the other as it comes. Before gfx9 there are none. */
+/* One half with everything set, the other as it comes. */
 static int make_svm_ranges(const struct kfd *kfd, struct kinds *kinds)
 {
-	const unsigned int n = kfd->num_gpus > 1 ? SVM_LAST + 1 : SVM_LAST;
-	struct {
-		struct kfd_ioctl_svm_args args;
-		struct kfd_ioctl_svm_attribute attrs[SVM_LAST + 1];
-	} svm = {
-		.args = { SVM_MEMORY, SVM_BYTES / 2, KFD_IOCTL_SVM_OP_SET_ATTR, n },
-		.attrs = {
-			{ KFD_IOCTL_SVM_ATTR_ACCESS, kfd->gpus[0].id },
-			{ KFD_IOCTL_SVM_ATTR_GRANULARITY, GRANULARITY },
-			{ KFD_IOCTL_SVM_ATTR_SET_FLAGS, KFD_IOCTL_SVM_FLAG_GPU_RO },
-			{ KFD_IOCTL_SVM_ATTR_NO_ACCESS, kfd->gpus[1].id },
-		},
+	const struct kfd_ioctl_svm_attribute attributes[] = {
+		{ KFD_IOCTL_SVM_ATTR_ACCESS, kfd->gpus[0].id },
+		{ KFD_IOCTL_SVM_ATTR_GRANULARITY, GRANULARITY },
+		{ KFD_IOCTL_SVM_ATTR_SET_FLAGS, KFD_IOCTL_SVM_FLAG_GPU_RO },
+		{ KFD_IOCTL_SVM_ATTR_NO_ACCESS, kfd->gpus[1].id },
 	};
-	const unsigned long request = _IOC(_IOC_READ | _IOC_WRITE,
-					   AMDKFD_IOCTL_BASE,
-					   _IOC_NR(AMDKFD_IOC_SVM), sizeof(svm));
-	void *memory;
 	int r;
 
-	if (kfd->gpus[0].gfx_version < GFX9)
+	if (!svm_is_there(kfd))
 		return 0;
-	memory = mmap((void *)SVM_MEMORY, SVM_BYTES, PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-	if (memory == MAP_FAILED)
+	kinds->svm = svm_memory(SVM_BYTES);
+	if (!kinds->svm)
 		return -errno;
-	kinds->svm = memory;
 	*kinds->svm = PATTERN;
-	r = kfd_call(kfd->fd, request, &svm);
-	if (r)
-		return r;
-	svm.args.start_addr += SVM_BYTES / 2;
-	svm.args.nattr = 1;
-	svm.attrs[0].type = KFD_IOCTL_SVM_ATTR_ACCESS_IN_PLACE;
-	return kfd_call(kfd->fd, request, &svm);
+	r = svm_set(kfd, kinds->svm, SVM_BYTES / 2, attributes,
+		    kfd->num_gpus > 1 ? SVM_LAST + 1 : SVM_LAST);
+	return r ? r : svm_set_access(kfd, (void *)kinds->svm + SVM_BYTES / 2,
+				      SVM_BYTES / 2, 0,
+				      KFD_IOCTL_SVM_ATTR_ACCESS_IN_PLACE);
 }
 
 /* ---- queues ---- */
@@ -356,9 +331,9 @@ static int work(const struct kfd *kfd, struct kinds *kinds)
 	work_sdma_write(&kinds->sdma, word_va(kinds, SDMA_DONE), 1);
 	work_pm4_write(&kinds->pm4, word_va(kinds, PM4_DONE), 1);
 	work_aql_barrier(kfd, &kinds->aql, 0, kinds->words.va + DONE_SIGNAL);
-	if (!becomes(word(kinds, SDMA_DONE), 1) ||
-	    !becomes(word(kinds, PM4_DONE), 1) ||
-	    !becomes((__u32 *)&done->value, 0))
+	if (!work_becomes(word(kinds, SDMA_DONE), 1) ||
+	    !work_becomes(word(kinds, PM4_DONE), 1) ||
+	    !work_becomes((__u32 *)&done->value, 0))
 		return -ETIME;
 	*word(kinds, SDMA_DONE) = SEEN;
 	*word(kinds, PM4_DONE) = SEEN;
@@ -437,26 +412,6 @@ void kinds_free(struct kinds *kinds)
 
 /* ---- after a restore ---- */
 
-/* At the address that the GPU has for it, as programs do: without firmware that
- * schedules, the driver looks for write pointers in the program's memory.
- */
-static int find_bo(const struct kfd *kfd, struct kfd_bo *bo)
-{
-	struct kfd_criu_v2_args args = {
-		.op = KFD_CRIU_V2_BO_OFFSET,
-		.gpu_id = bo->handle >> 32,
-		.handle = bo->handle,
-	};
-	int r = kfd_v2(kfd->fd, &args);
-
-	if (r)
-		return r;
-	bo->cpu = mmap((void *)(unsigned long)bo->va, bo->size,
-		       PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-		       kfd->gpus[0].drm, args.offset);
-	return bo->cpu == MAP_FAILED ? -errno : 0;
-}
-
 int kinds_find(const struct kfd *kfd, struct kinds *kinds)
 {
 	struct kfd_bo *bo;
@@ -466,7 +421,7 @@ int kinds_find(const struct kfd *kfd, struct kinds *kinds)
 	for (i = 0; !r && (bo = content(kinds, i)); i++) {
 		if (!bo->size)
 			continue;
-		r = find_bo(kfd, bo);
+		r = kfd_bo_find(kfd, 0, bo);
 		if (!r)
 			memcpy(bo->cpu, kinds->contents[i], bo->size);
 	}
@@ -505,20 +460,20 @@ static const char *queues_go_on(const struct kfd *kfd, struct kinds *kinds)
 	__atomic_store_n(&signal_at(kinds, GATE_SIGNAL)->value, 0,
 			 __ATOMIC_RELEASE);
 	__atomic_store_n(word(kinds, GATE), 1, __ATOMIC_RELEASE);
-	if (!becomes(word(kinds, SDMA_BEHIND), 1))
+	if (!work_becomes(word(kinds, SDMA_BEHIND), 1))
 		return "the SDMA queue stands before the gate";
-	if (!becomes(word(kinds, PM4_BEHIND), 1))
+	if (!work_becomes(word(kinds, PM4_BEHIND), 1))
 		return "the PM4 queue stands before the gate";
-	if (!becomes((__u32 *)&behind->value, 0))
+	if (!work_becomes((__u32 *)&behind->value, 0))
 		return "the AQL queue stands before the gate";
-	if (kinds->xgmi.ring.size && !becomes(word(kinds, XGMI_BEHIND), 1))
+	if (kinds->xgmi.ring.size && !work_becomes(word(kinds, XGMI_BEHIND), 1))
 		return "the SDMA queue for XGMI stands before the gate";
 	if (*word(kinds, SDMA_DONE) != SEEN || *word(kinds, PM4_DONE) != SEEN ||
 	    signal_at(kinds, DONE_SIGNAL)->value != SEEN)
 		return "a queue began again";
 	if (read_word(word(kinds, IDLE_BEHIND)))
 		return "the stopped queue runs";
-	if (start_idle(kfd, kinds) || !becomes(word(kinds, IDLE_BEHIND), 1))
+	if (start_idle(kfd, kinds) || !work_becomes(word(kinds, IDLE_BEHIND), 1))
 		return "the stopped queue is dead";
 	return NULL;
 }
@@ -531,9 +486,9 @@ static const char *memory_is_reached(struct kinds *kinds)
 		return "memory changed";
 	work_pm4_write(&kinds->pm4, kinds->visible.va, SEEN);
 	work_pm4_write(&kinds->pm4, kinds->user.va, SEEN);
-	if (!becomes(kinds->visible.cpu, SEEN))
+	if (!work_becomes(kinds->visible.cpu, SEEN))
 		return "the PM4 queue does not reach VRAM";
-	if (!becomes(kinds->user.cpu, SEEN))
+	if (!work_becomes(kinds->user.cpu, SEEN))
 		return "the PM4 queue does not reach the BO of user memory";
 	return NULL;
 }

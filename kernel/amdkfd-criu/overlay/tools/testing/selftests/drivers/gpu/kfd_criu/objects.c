@@ -8,7 +8,9 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,6 +20,11 @@
 #include "work.h"
 
 #define LIMIT_S		600
+#define WAIT_LIMIT_MS	10000
+/* In a queue's memory, behind its pointers. */
+#define DONE		256
+/* 255 are what the oldest programs expect to have. */
+#define MANY_EVENTS	300
 
 FIXTURE(objects) {
 	struct kfd kfd;
@@ -282,6 +289,270 @@ TEST_F_TIMEOUT(objects, are_described_as_they_are, LIMIT_S)
 		EXPECT_NE(0, queue->exception_status);
 	}
 	EXPECT_EQ(kinds_queue(&self->kinds, KINDS_QUEUES - 1)->ring.size ? 5 : 4, i);
+}
+
+/* ---- a queue that AMDKFD_IOC_UPDATE_QUEUE took the ring from ---- */
+
+struct stopped {
+	__u32 type;
+	struct kfd_bo area;
+	struct kfd_queue queue;
+	struct kfd_image v1;
+	struct kfd_v2_image v2;
+	void *ring, *memory;	/* what was in the queue's BOs */
+};
+
+FIXTURE(stopped) {
+	struct kfd kfd;
+	struct stopped stopped;
+};
+
+FIXTURE_VARIANT(stopped) {
+	__u32 type;
+	__u32 percentage;
+	__u32 ring_size;
+};
+
+FIXTURE_VARIANT_ADD(stopped, sdma) {
+	.type = KFD_IOC_QUEUE_TYPE_SDMA,
+};
+
+FIXTURE_VARIANT_ADD(stopped, sdma_with_a_size) {
+	.type = KFD_IOC_QUEUE_TYPE_SDMA,
+	.percentage = KFD_MAX_QUEUE_PERCENTAGE,
+	.ring_size = KFD_PAGE,
+};
+
+FIXTURE_VARIANT_ADD(stopped, compute) {
+	.type = KFD_IOC_QUEUE_TYPE_COMPUTE,
+};
+
+FIXTURE_VARIANT_ADD(stopped, compute_with_a_size) {
+	.type = KFD_IOC_QUEUE_TYPE_COMPUTE,
+	.percentage = KFD_MAX_QUEUE_PERCENTAGE,
+	.ring_size = KFD_PAGE,
+};
+
+static int make_queue(struct kfd *kfd, struct stopped *stopped)
+{
+	const struct work_compute wish = {
+		.type = stopped->type,
+		.percentage = KFD_MAX_QUEUE_PERCENTAGE,
+		.area = &stopped->area,
+	};
+	int r;
+
+	if (stopped->type == KFD_IOC_QUEUE_TYPE_SDMA)
+		return kfd_queue_create(kfd, 0, &stopped->queue);
+	r = work_save_area_create(kfd, 0, &stopped->area);
+	return r ? r : work_compute_create(kfd, 0, &wish, &stopped->queue);
+}
+
+static bool runs(const struct kfd *kfd, struct stopped *stopped)
+{
+	struct kfd_queue *queue = &stopped->queue;
+	__u32 *done = queue->memory.cpu + DONE;
+	int i;
+
+	if (stopped->type == KFD_IOC_QUEUE_TYPE_SDMA)
+		return kfd_queue_runs(kfd, queue);
+	__atomic_store_n(done, 0, __ATOMIC_RELEASE);
+	work_pm4_write(queue, queue->memory.va + DONE, 1);
+	for (i = 0; i < WAIT_LIMIT_MS * 10; i++) {
+		if (__atomic_load_n(done, __ATOMIC_ACQUIRE))
+			return true;
+		usleep(100);
+	}
+	return false;
+}
+
+static int update(const struct kfd *kfd, const struct stopped *stopped,
+		  __u64 ring, __u32 size, __u32 percentage)
+{
+	struct kfd_ioctl_update_queue_args args = {
+		.ring_base_address = ring,
+		.ring_size = size,
+		.queue_id = stopped->queue.id,
+		.queue_percentage = percentage,
+	};
+
+	return kfd_call(kfd->fd, AMDKFD_IOC_UPDATE_QUEUE, &args);
+}
+
+static void *copy(const struct kfd_bo *bo)
+{
+	void *bytes = malloc(bo->size);
+
+	return bytes ? memcpy(bytes, bo->cpu, bo->size) : NULL;
+}
+
+FIXTURE_SETUP(stopped)
+{
+	struct stopped *stopped = &self->stopped;
+
+	memset(stopped, 0, sizeof(*stopped));
+	stopped->type = variant->type;
+	if (kfd_open(&self->kfd) == -ENODEV)
+		SKIP(return, "no AMD GPU");
+	ASSERT_EQ(0, kfd_acquire_vms(&self->kfd));
+	ASSERT_EQ(0, make_queue(&self->kfd, stopped));
+	ASSERT_TRUE(runs(&self->kfd, stopped));
+	ASSERT_EQ(0, update(&self->kfd, stopped, 0, variant->ring_size,
+			    variant->percentage));
+	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &stopped->v2));
+	ASSERT_EQ(0, kfd_image_take(self->kfd.fd, &stopped->v1));
+	kfd_image_close_files(&stopped->v1);
+	stopped->ring = copy(&stopped->queue.ring);
+	stopped->memory = copy(&stopped->queue.memory);
+	ASSERT_NE(NULL, stopped->ring);
+	ASSERT_NE(NULL, stopped->memory);
+	/* Its place is free then. */
+	ASSERT_EQ(0, kfd_queue_destroy(&self->kfd, &stopped->queue));
+}
+
+FIXTURE_TEARDOWN(stopped)
+{
+	free(self->stopped.ring);
+	free(self->stopped.memory);
+	free(self->stopped.v2.data);
+	kfd_image_free(&self->stopped.v1);
+	kfd_close(&self->kfd);
+}
+
+/* In a process that was restored. */
+static int starts_again(struct kfd *kfd, struct stopped *stopped)
+{
+	struct kfd_queue *queue = &stopped->queue;
+
+	if (kfd_queue_find(kfd, queue))
+		return 101;
+	memcpy(queue->ring.cpu, stopped->ring, queue->ring.size);
+	memcpy(queue->memory.cpu, stopped->memory, queue->memory.size);
+	if (kfd_v2_resume(kfd))
+		return 102;
+	if (update(kfd, stopped, queue->ring.va, queue->ring.size,
+		   KFD_MAX_QUEUE_PERCENTAGE))
+		return 103;
+	return runs(kfd, stopped) ? 0 : 104;
+}
+
+static int starts_by_v1(struct kfd *kfd, void *data)
+{
+	struct stopped *stopped = data;
+	const int r = kfd_image_restore(kfd, &stopped->v1);
+
+	kfd_image_close_files(&stopped->v1);
+	return r ? -r : starts_again(kfd, stopped);
+}
+
+static int starts_by_v2(struct kfd *kfd, void *data)
+{
+	struct stopped *stopped = data;
+	const int r = kfd_v2_image_restore(kfd, &stopped->v2);
+
+	return r ? -r : starts_again(kfd, stopped);
+}
+
+TEST_F(stopped, comes_back_and_starts_by_the_released_abi)
+{
+	EXPECT_EQ(0, kfd_in_child(starts_by_v1, &self->stopped));
+}
+
+TEST_F(stopped, comes_back_and_starts_by_the_extensible_abi)
+{
+	EXPECT_EQ(0, kfd_in_child(starts_by_v2, &self->stopped));
+}
+
+/* ---- more events than the kernel makes without being asked for a larger page ---- */
+
+struct many_events {
+	struct kfd_image v1;
+	struct kfd_v2_image v2;
+	__u32 last;
+};
+
+static int add_event(const struct kfd *kfd, __u64 *page, __u32 *id)
+{
+	struct kfd_ioctl_create_event_args args = {
+		.event_type = KFD_IOC_EVENT_SIGNAL,
+	};
+	int r = kfd_call(kfd->fd, AMDKFD_IOC_CREATE_EVENT, &args);
+
+	*page = args.event_page_offset;
+	*id = args.event_id;
+	return r;
+}
+
+/* The page is the kernel's own: it is as large as the program maps it. */
+static int make_many(const struct kfd *kfd, struct many_events *events)
+{
+	unsigned int i;
+	__u64 page;
+	int r;
+
+	r = add_event(kfd, &page, &events->last);
+	if (r)
+		return r;
+	if (mmap(NULL, KFD_SIGNAL_EVENT_LIMIT * 8, PROT_READ | PROT_WRITE,
+		 MAP_SHARED, kfd->fd, page) == MAP_FAILED)
+		return -errno;
+	for (i = 1; !r && i < MANY_EVENTS; i++)
+		r = add_event(kfd, &page, &events->last);
+	return r;
+}
+
+/* All are there, and the last one can be set. */
+static int has_many(const struct kfd *kfd, const struct many_events *events)
+{
+	struct kfd_ioctl_set_event_args set = { .event_id = events->last };
+	struct kfd_v2_image again;
+
+	if (kfd_v2_resume(kfd))
+		return 101;
+	if (kfd_v2_image_take(kfd->fd, &again))
+		return 102;
+	if (!v2_nth(&again, KFD_CRIU_RECORD_EVENT, MANY_EVENTS - 1) ||
+	    v2_nth(&again, KFD_CRIU_RECORD_EVENT, MANY_EVENTS))
+		return 103;
+	if (kfd_call(kfd->fd, AMDKFD_IOC_SET_EVENT, &set))
+		return 104;
+	return work_wait(kfd, events->last, WAIT_LIMIT_MS) ==
+	       KFD_IOC_WAIT_RESULT_COMPLETE ? 0 : 105;
+}
+
+static int has_many_by_v1(struct kfd *kfd, void *data)
+{
+	struct many_events *events = data;
+	const int r = kfd_image_restore(kfd, &events->v1);
+
+	return r ? -r : has_many(kfd, events);
+}
+
+static int has_many_by_v2(struct kfd *kfd, void *data)
+{
+	struct many_events *events = data;
+	const int r = kfd_v2_image_restore(kfd, &events->v2);
+
+	return r ? -r : has_many(kfd, events);
+}
+
+TEST(all_events_of_a_page_that_the_program_made_larger_come_back)
+{
+	struct many_events events;
+	struct kfd kfd;
+
+	if (kfd_open(&kfd) == -ENODEV)
+		SKIP(return, "no AMD GPU");
+	ASSERT_EQ(0, kfd_acquire_vms(&kfd));
+	ASSERT_EQ(0, make_many(&kfd, &events));
+	ASSERT_LE(MANY_EVENTS, events.last);
+	ASSERT_EQ(0, kfd_v2_image_take(kfd.fd, &events.v2));
+	ASSERT_EQ(0, kfd_image_take(kfd.fd, &events.v1));
+	EXPECT_EQ(0, kfd_in_child(has_many_by_v1, &events));
+	EXPECT_EQ(0, kfd_in_child(has_many_by_v2, &events));
+	kfd_image_free(&events.v1);
+	free(events.v2.data);
+	kfd_close(&kfd);
 }
 
 TEST_HARNESS_MAIN

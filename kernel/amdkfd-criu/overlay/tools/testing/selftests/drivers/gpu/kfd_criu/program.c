@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <sys/mman.h>
 #include "program.h"
+#include "svm.h"
 #include "work.h"
 
 #define EVENT_PAGE_SIZE		(KFD_SIGNAL_EVENT_LIMIT * 8)
@@ -51,15 +52,6 @@ static void write_word(__u32 *word, __u32 value)
 	__atomic_store_n(word, value, __ATOMIC_RELEASE);
 }
 
-static bool becomes(const __u32 *word, __u32 value)
-{
-	int i;
-
-	for (i = 0; i < WAIT_LIMIT_MS * 10 && read_word(word) != value; i++)
-		usleep(100);
-	return read_word(word) == value;
-}
-
 static int map_host_memory(struct program *program)
 {
 	void *at = mmap((void *)HOST_MEMORY, HOST_BYTES, PROT_READ | PROT_WRITE,
@@ -95,27 +87,6 @@ static int make_user_bo(struct kfd *kfd, struct program *program)
 	return kfd_call(kfd->fd, AMDKFD_IOC_MAP_MEMORY_TO_GPU, &map);
 }
 
-static int make_svm_range(const struct kfd *kfd)
-{
-	const size_t size = sizeof(struct kfd_ioctl_svm_args) +
-			    sizeof(struct kfd_ioctl_svm_attribute);
-	struct kfd_ioctl_svm_args *args = calloc(1, size);
-	int r;
-
-	if (!args)
-		return -ENOMEM;
-	args->start_addr = SVM_PAGE;
-	args->size = KFD_PAGE;
-	args->op = KFD_IOCTL_SVM_OP_SET_ATTR;
-	args->nattr = 1;
-	args->attrs[0].type = KFD_IOCTL_SVM_ATTR_ACCESS;
-	args->attrs[0].value = kfd->gpus[0].id;
-	r = kfd_call(kfd->fd, AMDKFD_IOC_SVM +
-			      ((size - sizeof(*args)) << _IOC_SIZESHIFT), args);
-	free(args);
-	return r;
-}
-
 static int make_memory(struct kfd *kfd, struct program *program)
 {
 	struct kfd_bo words, vram;
@@ -126,7 +97,8 @@ static int make_memory(struct kfd *kfd, struct program *program)
 	r = r ? r : kfd_bo_create(kfd, 0, KFD_BO_GTT, KFD_PAGE, &words);
 	r = r ? r : kfd_bo_create_visible(kfd, 0, KFD_PAGE, &vram);
 	r = r ? r : make_user_bo(kfd, program);
-	r = r ? r : make_svm_range(kfd);
+	r = r ? r : svm_set_access(kfd, (void *)SVM_PAGE, KFD_PAGE, 0,
+				   KFD_IOCTL_SVM_ATTR_ACCESS);
 	if (r)
 		return r;
 	program->words = words.cpu;
@@ -221,7 +193,7 @@ int program_wait_at_gate(struct program *program)
 	write_word(&words[PM4_BEHIND], 0);
 	work_sdma_write(&program->sdma, word_va(program, SDMA_DONE), 1);
 	work_pm4_write(&program->compute, word_va(program, PM4_DONE), 1);
-	if (!becomes(&words[SDMA_DONE], 1) || !becomes(&words[PM4_DONE], 1))
+	if (!work_becomes(&words[SDMA_DONE], 1) || !work_becomes(&words[PM4_DONE], 1))
 		return -ETIME;
 	write_word(&words[SDMA_DONE], SEEN);
 	write_word(&words[PM4_DONE], SEEN);
@@ -397,9 +369,9 @@ static const char *queues_go_on(struct program *program)
 	if (read_word(&words[PM4_BEHIND]))
 		return "the PM4 queue ran through a closed gate";
 	write_word(&words[GATE], 1);
-	if (!becomes(&words[SDMA_BEHIND], 1))
+	if (!work_becomes(&words[SDMA_BEHIND], 1))
 		return "the SDMA queue stands before the gate";
-	if (!becomes(&words[PM4_BEHIND], 1))
+	if (!work_becomes(&words[PM4_BEHIND], 1))
 		return "the PM4 queue stands before the gate";
 	if (read_word(&words[SDMA_DONE]) != SEEN ||
 	    read_word(&words[PM4_DONE]) != SEEN)
@@ -415,11 +387,11 @@ static const char *memory_is_reached(struct program *program)
 	work_pm4_write(&program->compute, program->numbers.vram, SEEN);
 	work_pm4_write(&program->compute, program->numbers.user, SEEN + 1);
 	work_pm4_write(&program->compute, SVM_PAGE, SEEN + 2);
-	if (!becomes(program->vram, SEEN))
+	if (!work_becomes(program->vram, SEEN))
 		return "the PM4 queue does not reach VRAM";
-	if (!becomes(program->user, SEEN + 1))
+	if (!work_becomes(program->user, SEEN + 1))
 		return "the PM4 queue does not reach the BO of user memory";
-	if (!becomes(program->svm, SEEN + 2))
+	if (!work_becomes(program->svm, SEEN + 2))
 		return "the PM4 queue does not reach the SVM range";
 	return NULL;
 }

@@ -7,9 +7,6 @@
 #include <string.h>
 #include "records.h"
 
-/* Attributes of every SVM range; then there is one for each device. */
-#define V1_COMMON_ATTRIBUTES	4
-
 __u32 v1_word(const struct kfd_image *image, __u64 at)
 {
 	__u32 value;
@@ -38,7 +35,7 @@ __u64 v1_object_size(const struct kfd_image *image, __u64 at)
 		return KFD_V1_EVENT;
 	default:
 		return V1_SVM_ATTRIBUTES +
-		       (V1_COMMON_ATTRIBUTES + image->args.num_devices) *
+		       (V1_SVM_COMMON + image->args.num_devices) *
 		       sizeof(struct kfd_ioctl_svm_attribute);
 	}
 }

@@ -60,6 +60,9 @@ enum {
 	V1_SVM_ATTRIBUTES = 24,
 };
 
+/* Attributes of every SVM range; then there is one for each device. */
+#define V1_SVM_COMMON	4
+
 /* struct kfd_criu_bo_priv_data */
 enum {
 	V1_USER_ADDRESS = 0,

@@ -513,15 +513,8 @@ static int takes_the_name(struct kfd *kfd, void *data)
 		.gpu_id = kfd->gpus[0].id,
 		.drm_fd = kfd->gpus[0].drm,
 	};
-	struct kfd_criu_v2_args args = {
-		.op = KFD_CRIU_V2_RESTORE,
-		.data = (unsigned long)image->data,
-		.data_size = image->size,
-		.devices = (unsigned long)&device,
-		.num_devices = 1,
-	};
 
-	if (kfd_v2(kfd->fd, &args) || kfd_v2_resume(kfd))
+	if (kfd_v2_image_restore_on(kfd, image, &device, 1) || kfd_v2_resume(kfd))
 		return 1;
 	if (ioctl(kfd->fd, AMDKFD_IOC_GET_PROCESS_APERTURES_NEW, &known))
 		return 2;

@@ -121,7 +121,7 @@ const struct refusal v2_refusals[] = {
 	  SETS(KFD_IOC_QUEUE_TYPE_SDMA_BY_ENG_ID), EINVAL },
 	{ "priority", QUEUE(COMPUTE), OF_QUEUE(priority), SETS(16), EINVAL },
 	{ "percentage", QUEUE(COMPUTE), OF_QUEUE(percentage), SETS(101), EINVAL },
-	{ "pm4_target_xcc", QUEUE(COMPUTE), OF_QUEUE(pm4_target_xcc), SETS(99), EINVAL },
+	{ "pm4_target_xcc", QUEUE(COMPUTE), OF_QUEUE(pm4_target_xcc), SETS(256), EINVAL },
 	{ "queue flags", QUEUE(COMPUTE), OF_QUEUE(flags), ADDS(4), EINVAL },
 	{ "ring_size: odd", QUEUE(SDMA), OF_QUEUE(ring_size), ADDS(8), EINVAL },
 	{ "ring_size: small", QUEUE(SDMA), OF_QUEUE(ring_size), SETS(512), EINVAL },
@@ -164,6 +164,7 @@ const struct refusal v2_refusals[] = {
 	{ "event_id of a slot", EVENT(MEMORY), OF_EVENT(event_id), SETS(77), EINVAL },
 	{ "event_id of a slot", EVENT(HW_EXCEPTION), OF_EVENT(event_id), SETS(77), EINVAL },
 	{ "event flags", EVENT(SIGNAL), OF_EVENT(flags), ADDS(4), EINVAL },
+	{ "age without a next one", EVENT(SIGNAL), OF_EVENT(age), SETS(~0ULL), EINVAL },
 	/* SVM_RANGE */
 	{ "no size", RANGE, OF_RANGE(size), SETS(0), EINVAL },
 	{ "size", RANGE, OF_RANGE(size), SETS(UNREACHABLE), EINVAL },

@@ -119,6 +119,8 @@ TEST_F(shared, two_handles_are_one_memory_again)
 	EXPECT_EQ(0, one->flags);
 	EXPECT_EQ(KFD_CRIU_BO_IMPORTED, two->flags);
 	EXPECT_EQ(one->identity, two->identity);
+	/* Whichever is restored first makes what the program asked for. */
+	EXPECT_EQ(one->alloc_flags, two->alloc_flags);
 	EXPECT_EQ(1, kfd_in_child(looks, turn));
 }
 

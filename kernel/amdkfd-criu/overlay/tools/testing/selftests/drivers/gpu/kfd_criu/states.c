@@ -6,10 +6,20 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
 #include "../../../kselftest_harness.h"
 #include "kfd.h"
+#include "records.h"
+#include "svm.h"
+
+#define DEBUGFS		"/sys/kernel/debug"
+#define RANGE_SIZE	(64UL << 20)
+#define GRANULARITY	3
+#define CHILDREN	3
 
 FIXTURE(states) {
 	struct kfd kfd;
@@ -223,6 +233,107 @@ TEST_F(states, a_restored_process_may_die_before_it_is_resumed)
 	before = kfd_available(&self->kfd, 0);
 	EXPECT_EQ(0, kfd_in_child(dies_before_resume, &self->image));
 	EXPECT_TRUE(kfd_available_becomes(&self->kfd, 0, before));
+}
+
+/* MiB of the machine's memory that amdkfd has promised to processes; -1: not told. */
+static long long promised(void)
+{
+	long long mib = -1;
+	FILE *file;
+
+	if (access(DEBUGFS "/kfd", F_OK))
+		mount("debugfs", DEBUGFS, "debugfs", 0, NULL);
+	file = fopen(DEBUGFS "/kfd/mem_limit", "r");
+	if (!file)
+		return -1;
+	if (fscanf(file, "System mem used %lldM", &mib) != 1)
+		mib = -1;
+	fclose(file);
+	return mib;
+}
+
+/* Within ten seconds: workers give it back. */
+static bool promised_becomes(long long mib)
+{
+	int i;
+
+	for (i = 0; i < 1000 && promised() != mib; i++)
+		usleep(10 * 1000);
+	return promised() == mib;
+}
+
+/* To the mode that processes do not begin with. */
+static int switch_xnack(const struct kfd *kfd)
+{
+	struct kfd_ioctl_set_xnack_mode_args args = { .xnack_enabled = -1 };
+	int r = kfd_call(kfd->fd, AMDKFD_IOC_SET_XNACK_MODE, &args);
+
+	args.xnack_enabled = !args.xnack_enabled;
+	return r ? r : kfd_call(kfd->fd, AMDKFD_IOC_SET_XNACK_MODE, &args);
+}
+
+/* A large one and a page. No GPU uses them: their size counts, and that only without XNACK. */
+static int make_ranges(const struct kfd *kfd)
+{
+	const struct kfd_ioctl_svm_attribute attribute = {
+		.type = KFD_IOCTL_SVM_ATTR_GRANULARITY,
+		.value = GRANULARITY,
+	};
+	void *memory = svm_memory(RANGE_SIZE + KFD_PAGE);
+	int r;
+
+	if (!memory)
+		return -errno;
+	r = svm_set(kfd, memory, RANGE_SIZE, &attribute, 1);
+	return r ? r : svm_set(kfd, memory + RANGE_SIZE, KFD_PAGE, &attribute, 1);
+}
+
+/* A large one may come in pieces. */
+static struct kfd_criu_record_svm_range *last_range(const struct kfd_v2_image *image)
+{
+	struct kfd_criu_record *next, *last = NULL;
+	unsigned int i;
+
+	for (i = 0; (next = v2_nth(image, KFD_CRIU_RECORD_SVM_RANGE, i)); i++)
+		last = next;
+	return (void *)last;
+}
+
+static int fails_to_resume(struct kfd *kfd, void *data)
+{
+	if (kfd_v2_image_restore(kfd, data))
+		return 1;
+	if (kfd_v2_resume(kfd) != -EFAULT)
+		return 2;
+	return kfd_v2_state(kfd) == KFD_CRIU_STATE_ABORTED ? 0 : 3;
+}
+
+/* All its ranges are registered but the last one, which lies on nothing. */
+TEST_F(states, a_resume_that_fails_gives_back_what_it_took_in_any_xnack_mode)
+{
+	struct kfd_criu_record_svm_range *last;
+	struct kfd_v2_image image;
+	long long before, available;
+	int i;
+
+	if (!svm_is_there(&self->kfd))
+		SKIP(return, "no SVM before gfx9");
+	if (switch_xnack(&self->kfd))
+		SKIP(return, "the GPUs cannot switch XNACK");
+	ASSERT_EQ(0, make_ranges(&self->kfd));
+	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &image));
+	last = last_range(&image);
+	ASSERT_NE(NULL, last);
+	last->start += SVM_AWAY;
+	before = promised();
+	available = kfd_available(&self->kfd, 0);
+	/* The last one may be looked at too early, those before it are not. */
+	for (i = 0; i < CHILDREN; i++)
+		EXPECT_EQ(0, kfd_in_child(fails_to_resume, &image));
+	EXPECT_TRUE(promised_becomes(before))
+		TH_LOG("%lld MiB were %lld", promised(), before);
+	EXPECT_TRUE(kfd_available_becomes(&self->kfd, 0, available));
+	free(image.data);
 }
 
 static int wants_another_gpus_file(struct kfd *kfd, void *data)

@@ -269,6 +269,45 @@ TEST_F(v2, what_may_be_left_out_is_left_out)
 	EXPECT_EQ(0, kfd_in_child(is_accepted, &self->image));
 }
 
+static int is_without_event(struct kfd *kfd, void *data)
+{
+	struct kfd_v2_image again;
+
+	if (kfd_v2_image_restore(kfd, data) || kfd_v2_resume(kfd))
+		return 1;
+	if (kfd_v2_image_take(kfd->fd, &again))
+		return 2;
+	return first_of(&again, KFD_CRIU_RECORD_EVENT) ? 3 : 0;
+}
+
+/* Leaves nothing but its header. */
+static void empty(struct kfd_v2_image *image, struct kfd_criu_record *record)
+{
+	struct kfd_criu_record_image *first = (void *)image->data;
+	const __u64 cut = record->size - sizeof(*record);
+	unsigned char *next = (unsigned char *)record + record->size;
+
+	memmove(record + 1, next, image->data + image->size - next);
+	record->size = sizeof(*record);
+	image->size -= cut;
+	first->size = image->size;
+}
+
+/* What it says, and how long that is, is for those to know who know the version. */
+TEST_F(v2, a_version_that_is_not_known_may_be_left_out)
+{
+	struct kfd_criu_record *record;
+
+	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &self->image));
+	record = first_of(&self->image, KFD_CRIU_RECORD_EVENT);
+	ASSERT_NE(NULL, record);
+	record->version = 2;
+	record->flags = 0;
+	EXPECT_EQ(0, kfd_in_child(is_without_event, &self->image));
+	empty(&self->image, record);
+	EXPECT_EQ(0, kfd_in_child(is_without_event, &self->image));
+}
+
 static int is_refused_untouched(struct kfd *kfd, void *data)
 {
 	const int r = kfd_v2_image_restore(kfd, data);

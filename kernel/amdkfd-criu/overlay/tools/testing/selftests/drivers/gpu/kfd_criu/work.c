@@ -6,7 +6,10 @@
  * specification. Rings are never full: tests write few packets.
  */
 #include <string.h>
+#include <unistd.h>
 #include "work.h"
+
+#define WAIT_LIMIT_MS		10000
 
 /* In a queue's memory, see kfd.c; of AQL queues: amd_queue_t of the HSA ABI. */
 #define READ_POINTER		8
@@ -225,6 +228,18 @@ void work_aql_barrier(const struct kfd *kfd, struct kfd_queue *queue,
 	else if (type == DOORBELL_COUNT)
 		bell = index + 1;
 	ring_doorbell(queue, index + 1, bell, AQL_WRITE_INDEX);
+}
+
+bool work_becomes(const __u32 *word, __u32 value)
+{
+	int i;
+
+	for (i = 0; i < WAIT_LIMIT_MS * 10; i++) {
+		if (__atomic_load_n(word, __ATOMIC_ACQUIRE) == value)
+			return true;
+		usleep(100);
+	}
+	return false;
 }
 
 int work_wait(const struct kfd *kfd, __u32 event, __u32 limit_ms)

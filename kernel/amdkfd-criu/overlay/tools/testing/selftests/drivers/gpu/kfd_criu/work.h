@@ -50,6 +50,8 @@ struct work_signal {
 void work_aql_barrier(const struct kfd *kfd, struct kfd_queue *queue,
 		      __u64 gate, __u64 done);
 
+/* Waits until a word has a value, ten seconds at most. */
+bool work_becomes(const __u32 *word, __u32 value);
 /* Waits for an event: KFD_IOC_WAIT_RESULT_*, or a negative errno. */
 int work_wait(const struct kfd *kfd, __u32 event, __u32 limit_ms);
 

@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Copyright (c) 2026 The amdkfd-criu authors
+ *
+ * A program that comes to other GPUs than it was on, or that uses only some of those that
+ * the machine has: what it set on a GPU goes there and nowhere else, and its SVM ranges
+ * know of no other GPU. And a program that finds no place on one.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "../../../kselftest_harness.h"
+#include "kfd.h"
+#include "records.h"
+#include "svm.h"
+#include "work.h"
+
+#define TWO		2
+#define WAIT_LIMIT_MS	10000
+#define WRITTEN		0x5eed0002U
+#define RANGE_SIZE	(2 * KFD_PAGE)
+
+/* What a program sets, as every generation of hardware can have it: of each GPU its own. */
+static const struct settings {
+	__u64 handler;
+	__u64 scratch;
+	__u64 aperture;
+	__u32 usual;
+	__u32 alternate;
+} settings[TWO] = {
+	{ 0x200000000ULL, 0x30000000, 0x100000000ULL,
+	  KFD_IOC_CACHE_POLICY_NONCOHERENT, KFD_IOC_CACHE_POLICY_COHERENT },
+	{ 0x240000000ULL, 0x40000000, 0x180000000ULL,
+	  KFD_IOC_CACHE_POLICY_COHERENT, KFD_IOC_CACHE_POLICY_NONCOHERENT },
+};
+
+#define APERTURE_SIZE	0x10000ULL
+
+static int make_settings(const struct kfd *kfd, unsigned int gpu)
+{
+	struct kfd_ioctl_set_memory_policy_args policy = {
+		.gpu_id = kfd->gpus[gpu].id,
+		.default_policy = settings[gpu].usual,
+		.alternate_policy = settings[gpu].alternate,
+		.alternate_aperture_base = settings[gpu].aperture,
+		.alternate_aperture_size = APERTURE_SIZE,
+	};
+	struct kfd_ioctl_set_trap_handler_args trap = {
+		.gpu_id = kfd->gpus[gpu].id,
+		.tba_addr = settings[gpu].handler,
+		.tma_addr = settings[gpu].handler + KFD_PAGE,
+	};
+	struct kfd_ioctl_set_scratch_backing_va_args scratch = {
+		.gpu_id = kfd->gpus[gpu].id,
+		.va_addr = settings[gpu].scratch,
+	};
+	int r = kfd_call(kfd->fd, AMDKFD_IOC_SET_MEMORY_POLICY, &policy);
+
+	r = r ? r : kfd_call(kfd->fd, AMDKFD_IOC_SET_TRAP_HANDLER, &trap);
+	return r ? r : kfd_call(kfd->fd, AMDKFD_IOC_SET_SCRATCH_BACKING_VA, &scratch);
+}
+
+FIXTURE(devices) {
+	struct kfd kfd;
+	/* The image, and which GPU takes the place of the first and the second one. */
+	struct move {
+		struct kfd_v2_image image;
+		unsigned int num_places;
+		unsigned int places[TWO];
+	} move;
+};
+
+FIXTURE_SETUP(devices)
+{
+	memset(&self->move, 0, sizeof(self->move));
+	if (kfd_open(&self->kfd) == -ENODEV)
+		SKIP(return, "no AMD GPU");
+	if (self->kfd.num_gpus < TWO)
+		SKIP(return, "fewer than two AMD GPUs");
+	if (self->kfd.gpus[0].gfx_version != self->kfd.gpus[1].gfx_version)
+		SKIP(return, "the first two AMD GPUs are not of one kind");
+	ASSERT_EQ(0, kfd_acquire_vm(&self->kfd, 0));
+}
+
+FIXTURE_TEARDOWN(devices)
+{
+	free(self->move.image.data);
+	kfd_close(&self->kfd);
+}
+
+static int restore(const struct kfd *kfd, const struct move *move)
+{
+	struct kfd_criu_v2_device devices[TWO] = {};
+	unsigned int i;
+	int r;
+
+	for (i = 0; i < move->num_places; i++) {
+		const struct kfd_gpu *gpu = &kfd->gpus[move->places[i]];
+
+		devices[i].user_gpu_id = kfd->gpus[i].id;
+		devices[i].gpu_id = gpu->id;
+		devices[i].drm_fd = gpu->drm;
+	}
+	r = kfd_v2_image_restore_on(kfd, &move->image, devices, move->num_places);
+	return r ? r : kfd_v2_resume(kfd);
+}
+
+/* ---- settings ---- */
+
+static bool is_acquired(const struct kfd_criu_record_device *device)
+{
+	return device->flags & KFD_CRIU_DEVICE_ACQUIRED;
+}
+
+/* The device that the program calls so; 0: the one that it does not use. */
+static struct kfd_criu_record_device *device_of(const struct kfd_v2_image *image,
+						__u32 user_gpu_id)
+{
+	struct kfd_criu_record_device *device;
+	unsigned int i;
+
+	for (i = 0; (device = (void *)v2_nth(image, KFD_CRIU_RECORD_DEVICE, i)); i++)
+		if (user_gpu_id ? device->user_gpu_id == user_gpu_id :
+				  !is_acquired(device))
+			break;
+	return device;
+}
+
+static bool is_set_as(const struct kfd_criu_record_device *a,
+		      const struct kfd_criu_record_device *b)
+{
+	return a->flags == b->flags && a->tba == b->tba && a->tma == b->tma &&
+	       a->scratch == b->scratch &&
+	       a->default_policy == b->default_policy &&
+	       a->alternate_policy == b->alternate_policy &&
+	       a->aperture_base == b->aperture_base &&
+	       a->aperture_size == b->aperture_size;
+}
+
+/* 0, or which device of the image is not as it was. */
+static int finds_settings(struct kfd *kfd, void *data)
+{
+	const struct move *move = data;
+	const struct kfd_criu_record_device *was, *is;
+	struct kfd_v2_image again;
+	unsigned int i;
+
+	if (restore(kfd, move))
+		return 10;
+	if (kfd_v2_image_take(kfd->fd, &again))
+		return 11;
+	for (i = 0; (was = (void *)v2_nth(&move->image, KFD_CRIU_RECORD_DEVICE, i)); i++) {
+		is = device_of(&again, is_acquired(was) ? was->user_gpu_id : 0);
+		if (!is || !is_set_as(was, is))
+			return i + 1;
+	}
+	return 0;
+}
+
+TEST_F(devices, settings_go_where_their_gpu_goes)
+{
+	struct move *move = &self->move;
+	const struct kfd_criu_record_device *device;
+
+	ASSERT_EQ(0, make_settings(&self->kfd, 0));
+	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &move->image));
+	device = device_of(&move->image, self->kfd.gpus[0].id);
+	ASSERT_NE(NULL, device);
+	EXPECT_EQ(KFD_CRIU_DEVICE_ACQUIRED | KFD_CRIU_DEVICE_POLICY, device->flags);
+	EXPECT_EQ(settings[0].handler, device->tba);
+	EXPECT_EQ(settings[0].scratch, device->scratch);
+	move->num_places = 1;
+	EXPECT_EQ(0, kfd_in_child(finds_settings, move));
+	move->places[0] = 1;
+	EXPECT_EQ(0, kfd_in_child(finds_settings, move));
+}
+
+TEST_F(devices, settings_are_not_mixed_up_when_gpus_change_places)
+{
+	struct move *move = &self->move;
+
+	ASSERT_EQ(0, kfd_acquire_vm(&self->kfd, 1));
+	ASSERT_EQ(0, make_settings(&self->kfd, 0));
+	ASSERT_EQ(0, make_settings(&self->kfd, 1));
+	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &move->image));
+	move->num_places = TWO;
+	move->places[0] = 1;
+	EXPECT_EQ(0, kfd_in_child(finds_settings, move));
+}
+
+/* ---- SVM ranges ---- */
+
+static struct kfd_criu_record_svm_range *range_of(const struct kfd_v2_image *image)
+{
+	return (void *)v2_nth(image, KFD_CRIU_RECORD_SVM_RANGE, 0);
+}
+
+/* What a device may do with the range, which is the last record: NULL if it says nothing. */
+static struct kfd_criu_svm_device *access_of(const struct kfd_v2_image *image,
+					     __u32 gpu_id)
+{
+	struct kfd_criu_record_svm_range *range = range_of(image);
+	struct kfd_criu_svm_device *devices = (void *)(range + 1);
+	unsigned int i;
+
+	for (i = 0; i < range->num_access; i++)
+		if (devices[i].gpu_id == gpu_id)
+			return &devices[i];
+	return NULL;
+}
+
+static void let_access(struct kfd_v2_image *image, __u32 gpu_id, __u32 access)
+{
+	struct kfd_criu_record_image *first = (void *)image->data;
+	struct kfd_criu_record_svm_range *range = range_of(image);
+	struct kfd_criu_svm_device *device = access_of(image, gpu_id);
+
+	if (!device) {
+		device = (void *)(image->data + image->size);
+		range->num_access++;
+		range->record.size += sizeof(*device);
+		image->size += sizeof(*device);
+		first->size = image->size;
+	}
+	device->gpu_id = gpu_id;
+	device->access = access;
+}
+
+static void drop_device(struct kfd_v2_image *image, __u32 user_gpu_id)
+{
+	struct kfd_criu_record_image *first = (void *)image->data;
+	struct kfd_criu_record_device *device = device_of(image, user_gpu_id);
+	unsigned char *next = (unsigned char *)(device + 1);
+
+	memmove(device, next, image->data + image->size - next);
+	image->size -= sizeof(*device);
+	first->size = image->size;
+	first->num_records--;
+}
+
+/* A range that GPU 0 uses, and no other GPU of the machine: its memory, or NULL. */
+static __u32 *make_range(const struct kfd *kfd)
+{
+	__u32 *memory = svm_memory(RANGE_SIZE);
+
+	if (!memory)
+		return NULL;
+	*memory = 1;
+	return svm_set_access(kfd, memory, RANGE_SIZE, 0,
+			      KFD_IOCTL_SVM_ATTR_ACCESS) ? NULL : memory;
+}
+
+TEST_F(devices, an_svm_range_knows_of_no_gpu_that_is_not_used)
+{
+	const struct kfd_v2_image *image = &self->move.image;
+
+	if (!svm_is_there(&self->kfd))
+		SKIP(return, "no SVM before gfx9");
+	ASSERT_NE(NULL, make_range(&self->kfd));
+	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &self->move.image));
+	ASSERT_NE(NULL, range_of(image));
+	EXPECT_EQ(1, range_of(image)->num_access);
+	ASSERT_NE(NULL, access_of(image, self->kfd.gpus[0].id));
+	EXPECT_EQ(KFD_IOCTL_SVM_ATTR_ACCESS,
+		  access_of(image, self->kfd.gpus[0].id)->access);
+}
+
+/* The GPU that took the place writes into it, with a queue that the program makes. */
+static bool is_reached(struct kfd *kfd, const struct move *move, __u32 *memory)
+{
+	const unsigned int gpu = move->places[0];
+	struct kfd_queue queue;
+	int i;
+
+	kfd->gpus[gpu].id = kfd->gpus[0].id;
+	if (kfd_queue_create(kfd, gpu, &queue))
+		return false;
+	work_sdma_write(&queue, (unsigned long)memory, WRITTEN);
+	for (i = 0; i < WAIT_LIMIT_MS * 10; i++) {
+		if (__atomic_load_n(memory, __ATOMIC_ACQUIRE) == WRITTEN)
+			return true;
+		usleep(100);
+	}
+	return false;
+}
+
+static int reaches_range(struct kfd *kfd, void *data)
+{
+	const struct move *move = data;
+	const int r = restore(kfd, move);
+
+	if (r)
+		return -r;
+	return is_reached(kfd, move,
+			  (void *)(unsigned long)range_of(&move->image)->start) ?
+		       0 : 255;
+}
+
+TEST_F(devices, an_svm_range_goes_where_its_gpu_goes)
+{
+	struct move *move = &self->move;
+
+	if (!svm_is_there(&self->kfd))
+		SKIP(return, "no SVM before gfx9");
+	ASSERT_NE(NULL, make_range(&self->kfd));
+	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &move->image));
+	ASSERT_NE(NULL, range_of(&move->image));
+	move->num_places = 1;
+	EXPECT_EQ(0, kfd_in_child(reaches_range, move));
+	move->places[0] = 1;
+	EXPECT_EQ(0, kfd_in_child(reaches_range, move));
+	/* As images say that were written before ranges knew only GPUs that are used. */
+	let_access(&move->image, self->kfd.gpus[1].id,
+		   KFD_IOCTL_SVM_ATTR_NO_ACCESS);
+	EXPECT_EQ(0, kfd_in_child(reaches_range, move));
+	move->places[0] = 0;
+	EXPECT_EQ(0, kfd_in_child(reaches_range, move));
+}
+
+/* The kernel has no page tables there that it could write anything to. */
+TEST_F(devices, an_svm_range_is_for_gpus_that_are_used)
+{
+	void *memory;
+
+	if (!svm_is_there(&self->kfd))
+		SKIP(return, "no SVM before gfx9");
+	memory = make_range(&self->kfd);
+	ASSERT_NE(NULL, memory);
+	EXPECT_EQ(-EINVAL, svm_set_access(&self->kfd, memory, RANGE_SIZE, 1,
+					  KFD_IOCTL_SVM_ATTR_ACCESS));
+	EXPECT_EQ(-EINVAL, svm_set_access(&self->kfd, memory, RANGE_SIZE, 1,
+					  KFD_IOCTL_SVM_ATTR_ACCESS_IN_PLACE));
+	EXPECT_EQ(0, svm_set_access(&self->kfd, memory, RANGE_SIZE, 0,
+				    KFD_IOCTL_SVM_ATTR_ACCESS_IN_PLACE));
+}
+
+static int is_refused(struct kfd *kfd, void *data)
+{
+	return -restore(kfd, data);
+}
+
+/* GPU 1 of the machine is not used, and at last no device of the image at all. */
+TEST_F(devices, an_image_gives_an_svm_range_to_no_other_gpu)
+{
+	struct move *move = &self->move;
+	const __u32 other = self->kfd.gpus[1].id;
+
+	if (!svm_is_there(&self->kfd))
+		SKIP(return, "no SVM before gfx9");
+	ASSERT_NE(NULL, make_range(&self->kfd));
+	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &move->image));
+	ASSERT_NE(NULL, range_of(&move->image));
+	ASSERT_NE(NULL, device_of(&move->image, other));
+	move->num_places = 1;
+	let_access(&move->image, other, KFD_IOCTL_SVM_ATTR_ACCESS);
+	EXPECT_EQ(EINVAL, kfd_in_child(is_refused, move));
+	let_access(&move->image, other, KFD_IOCTL_SVM_ATTR_ACCESS_IN_PLACE);
+	EXPECT_EQ(EINVAL, kfd_in_child(is_refused, move));
+	drop_device(&move->image, other);
+	EXPECT_EQ(EINVAL, kfd_in_child(is_refused, move));
+	let_access(&move->image, other, KFD_IOCTL_SVM_ATTR_ACCESS);
+	EXPECT_EQ(EINVAL, kfd_in_child(is_refused, move));
+}
+
+/* Leaves the first device only, and lets the range be the second one's. */
+static void give_away(struct kfd_image *image)
+{
+	const __u64 devices = (image->args.num_devices - 1) * KFD_V1_DEVICE;
+	const __u64 attributes = (image->args.num_devices - 1) *
+				 sizeof(struct kfd_ioctl_svm_attribute);
+	unsigned char *second = image->priv + KFD_V1_PROCESS + KFD_V1_DEVICE;
+	struct kfd_ioctl_svm_attribute *access;
+
+	image->args.priv_data_size -= devices;
+	memmove(second, second + devices,
+		image->priv + image->args.priv_data_size - second);
+	image->args.num_devices = 1;
+	access = (void *)(image->priv + v1_objects(image) + V1_SVM_ATTRIBUTES);
+	access[V1_SVM_COMMON].type = KFD_IOCTL_SVM_ATTR_ACCESS;
+	access[V1_SVM_COMMON].value = image->devices[1].user_gpu_id;
+	image->args.priv_data_size -= attributes;
+}
+
+static int is_refused_v1(struct kfd *kfd, void *data)
+{
+	const int r = kfd_image_restore(kfd, data);
+
+	return -(r ? r : kfd_criu_resume(kfd->fd, getpid()));
+}
+
+TEST_F(devices, an_image_of_the_released_abi_gives_it_to_no_other_gpu_either)
+{
+	struct kfd_image image;
+
+	if (!svm_is_there(&self->kfd))
+		SKIP(return, "no SVM before gfx9");
+	ASSERT_NE(NULL, make_range(&self->kfd));
+	ASSERT_EQ(0, kfd_image_take(self->kfd.fd, &image));
+	ASSERT_EQ(V1_SVM, v1_word(&image, v1_objects(&image)));
+	give_away(&image);
+	EXPECT_EQ(EINVAL, kfd_in_child(is_refused_v1, &image));
+	kfd_image_free(&image);
+}
+
+/* ---- no place ---- */
+
+#define TRIES		64
+
+/* Bytes of system memory that the driver has made for a GPU, for all processes. */
+static long long gtt_used(const struct kfd_gpu *gpu)
+{
+	char path[96];
+	long long bytes = -1;
+	FILE *file;
+
+	snprintf(path, sizeof(path),
+		 "/sys/class/drm/renderD%u/device/mem_info_gtt_used",
+		 gpu->render_minor);
+	file = fopen(path, "r");
+	if (!file || fscanf(file, "%lld", &bytes) != 1)
+		bytes = -1;
+	if (file)
+		fclose(file);
+	return bytes;
+}
+
+static int asks_in_vain(struct kfd *kfd, void *data)
+{
+	const unsigned int *tries = data;
+	struct kfd_queue queue;
+	unsigned int i;
+
+	if (kfd_acquire_vms(kfd))
+		return 1;
+	for (i = 0; !kfd_queue_create(kfd, 0, &queue); i++)
+		if (i > 1000)
+			return 2;
+	for (i = 0; i < *tries; i++)
+		if (!kfd_queue_create(kfd, 0, &queue))
+			return 3;
+	return 0;
+}
+
+TEST(queues_that_find_no_place_leave_nothing)
+{
+	unsigned int tries = 1;
+	long long before;
+	struct kfd kfd;
+	int i;
+
+	if (kfd_open(&kfd) == -ENODEV)
+		SKIP(return, "no AMD GPU");
+	EXPECT_EQ(0, kfd_in_child(asks_in_vain, &tries));
+	before = gtt_used(&kfd.gpus[0]);
+	ASSERT_LT(0, before);
+	tries = TRIES;
+	EXPECT_EQ(0, kfd_in_child(asks_in_vain, &tries));
+	/* What was the child's is given back by a worker. */
+	for (i = 0; i < 1000 && gtt_used(&kfd.gpus[0]) >= before + TRIES * (long long)KFD_PAGE; i++)
+		usleep(10 * 1000);
+	EXPECT_GT(before + TRIES * (long long)KFD_PAGE, gtt_used(&kfd.gpus[0]));
+	kfd_close(&kfd);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Copyright (c) 2026 The amdkfd-criu authors
+ *
+ * Images that come late: pages that userfaultfd serves; and one that does not end: a
+ * file of the least records, mapped again and again.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include "races.h"
+
+#define FAULT_LIMIT_MS	10000
+#define UNKNOWN_TYPE	1000
+
+static int userfaultfd(void)
+{
+	const int fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+	struct uffdio_api api = { .api = UFFD_API };
+
+	if (fd >= 0 && ioctl(fd, UFFDIO_API, &api)) {
+		close(fd);
+		return -errno;
+	}
+	return fd < 0 ? -errno : fd;
+}
+
+bool late_images_are_possible(void)
+{
+	const int fd = userfaultfd();
+
+	if (fd < 0)
+		return false;
+	close(fd);
+	return true;
+}
+
+int late_image_make(struct late_image *late, size_t size)
+{
+	struct uffdio_register area = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+
+	late->room = (size + KFD_PAGE - 1) / KFD_PAGE * KFD_PAGE;
+	late->image.size = size;
+	late->image.data = mmap(NULL, late->room, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	late->faults = userfaultfd();
+	if (late->image.data == MAP_FAILED || late->faults < 0)
+		return -ENOMEM;
+	area.range.start = (unsigned long)late->image.data;
+	area.range.len = late->room;
+	return ioctl(late->faults, UFFDIO_REGISTER, &area) ? -errno : 0;
+}
+
+bool late_image_is_wanted(const struct late_image *late)
+{
+	struct pollfd fault = { .fd = late->faults, .events = POLLIN };
+
+	return poll(&fault, 1, FAULT_LIMIT_MS) == 1;
+}
+
+int late_image_bring(const struct late_image *late,
+		     const struct kfd_v2_image *image)
+{
+	struct uffdio_copy copy = {
+		.dst = (unsigned long)late->image.data,
+		.len = late->room,
+	};
+	void *pages = mmap(NULL, late->room, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int r;
+
+	if (pages == MAP_FAILED)
+		return -errno;
+	memcpy(pages, image->data, image->size);
+	copy.src = (unsigned long)pages;
+	r = ioctl(late->faults, UFFDIO_COPY, &copy) ? -errno : 0;
+	munmap(pages, late->room);
+	return r;
+}
+
+/* Pages of records that are all the same, again and again: fewer than 2^32 records. */
+#define ENDLESS_FILE	(64UL << 20)
+#define ENDLESS_TIMES	1023
+#define ENDLESS_SIZE	(KFD_PAGE + ENDLESS_FILE * ENDLESS_TIMES)
+/* Where in its first page the short ones begin. */
+#define SHORT_RECORDS	64
+#define UNKNOWN_TYPE	1000
+
+static void fill(void *memory, size_t size)
+{
+	struct kfd_criu_record *record = memory;
+	size_t i;
+
+	for (i = 0; i < size / sizeof(*record); i++)
+		record[i] = (struct kfd_criu_record){
+			.type = UNKNOWN_TYPE,
+			.version = 1,
+			.size = sizeof(*record),
+		};
+}
+
+/* The first record, and one that is longer, so that others end with the page. */
+static void begin_endless(unsigned char *page)
+{
+	struct kfd_criu_record_image *first = (void *)page;
+	struct kfd_criu_record *second = (void *)(first + 1);
+
+	*first = (struct kfd_criu_record_image){
+		.record = {
+			.type = KFD_CRIU_RECORD_IMAGE,
+			.version = 1,
+			.flags = KFD_CRIU_RECORD_REQUIRED,
+			.size = sizeof(*first),
+		},
+		.magic = KFD_CRIU_IMAGE_MAGIC,
+		.size = ENDLESS_SIZE,
+	};
+	fill(second, sizeof(*second));
+	second->size = SHORT_RECORDS - sizeof(*first);
+	fill(page + SHORT_RECORDS, KFD_PAGE - SHORT_RECORDS);
+	first->num_records = 2 + (first->size - SHORT_RECORDS) / sizeof(*second);
+}
+
+static unsigned char *map_endless(int file)
+{
+	unsigned char *image = mmap(NULL, ENDLESS_SIZE, PROT_NONE,
+				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+				    -1, 0);
+	unsigned int i;
+
+	if (image == MAP_FAILED || mprotect(image, KFD_PAGE, PROT_READ | PROT_WRITE))
+		return NULL;
+	begin_endless(image);
+	for (i = 0; i < ENDLESS_TIMES; i++)
+		if (mmap(image + KFD_PAGE + i * ENDLESS_FILE, ENDLESS_FILE,
+			 PROT_READ, MAP_SHARED | MAP_FIXED, file, 0) == MAP_FAILED)
+			return NULL;
+	return image;
+}
+
+static int make_endless_file(void)
+{
+	const int file = memfd_create("records", MFD_CLOEXEC);
+	void *records;
+
+	if (file < 0 || ftruncate(file, ENDLESS_FILE))
+		return -errno;
+	records = mmap(NULL, ENDLESS_FILE, PROT_READ | PROT_WRITE, MAP_SHARED,
+		       file, 0);
+	if (records == MAP_FAILED)
+		return -errno;
+	fill(records, ENDLESS_FILE);
+	munmap(records, ENDLESS_FILE);
+	return file;
+}
+
+int endless_image_make(struct kfd_v2_image *image)
+{
+	const int file = make_endless_file();
+
+	if (file < 0)
+		return file;
+	image->size = ENDLESS_SIZE;
+	image->data = map_endless(file);
+	close(file);
+	return image->data ? 0 : -ENOMEM;
+}

@@ -32,7 +32,7 @@
 #define KFD_CRIU_V2_PROBE	0x100
 /* Take the queues off the hardware [tracer]. @data_size gets the room that an image
  * takes now. The pause is the caller's, and ends with it. EOPNOTSUPP: a debugger uses
- * the process; ENOTRECOVERABLE: one of its queues hung and was reset.
+ * the process; ENOTRECOVERABLE: one of its queues hung and was reset, or a GPU was.
  */
 #define KFD_CRIU_V2_PAUSE	0x101
 /* Write the image to @data, and its size to @data_size [owner of the pause]. E2BIG:

@@ -9,7 +9,6 @@
 #ifndef KFD_CRIU_H_INCLUDED
 #define KFD_CRIU_H_INCLUDED
 
-#include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include "kfd_priv.h"
 
@@ -17,6 +16,7 @@ struct dma_buf;
 struct kfd_criu_memories;
 struct kfd_criu_v2_args;
 struct kgd_mem;
+struct mm_struct;
 struct mqd_manager;
 struct vm_area_struct;
 
@@ -217,17 +217,6 @@ struct kfd_criu_svm {
 	u8 access[MAX_GPU_INSTANCE];
 };
 
-/* The memory of a process, for mmput_async(), because that must not end under p->mutex; NULL
- * if there is none any more. Its first thread may have ended.
- */
-static inline struct mm_struct *kfd_criu_get_mm(struct kfd_process *p)
-{
-	if (p->lead_thread != current->group_leader)
-		return get_task_mm(p->lead_thread);
-	mmget(current->mm);
-	return current->mm;
-}
-
 /* Whether to go on with what an image asks for, which may be a lot: 0 or -EINTR. */
 static inline int kfd_criu_go_on(void)
 {
@@ -283,10 +272,11 @@ void kfd_criu_memories_destroy(struct kfd_criu_memories *memories);
 int kfd_criu_bo_restore(struct kfd_process *p, struct kfd_criu_bo *cb,
 			struct kfd_criu_memories *memories,
 			struct kgd_mem **bo);
-int kfd_criu_bo_sync_all(struct kfd_process *p);
+void kfd_criu_bo_sync_all(struct kfd_process *p);
 void kfd_criu_bo_destroy_all(struct kfd_process *p);
 
 /* kfd_criu_buffers.c */
+struct mm_struct *kfd_criu_get_mm(const struct kfd_process *p);
 int kfd_criu_queue_acquire_buffers(struct kfd_process_device *pdd,
 				   struct queue_properties *qp);
 void kfd_criu_queue_drop_buffers(struct kfd_process_device *pdd,

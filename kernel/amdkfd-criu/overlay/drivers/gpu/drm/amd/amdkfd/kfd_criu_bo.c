@@ -89,11 +89,10 @@ static u64 identity(const struct kgd_mem *mem)
 	return siphash_1u64((uintptr_t)memory, &key);
 }
 
-/* What was asked for the memory. An import knows only where it is; but the importer may be
- * restored first, and makes it then.
+/* What was asked for the memory, as far as GPUs see it. An import knows only where it is;
+ * but the importer may be restored first, and makes it then.
  */
-static u32 flags_of(const struct kfd_process_device *pdd,
-		    const struct kgd_mem *mem)
+static u32 flags_of(const struct kgd_mem *mem)
 {
 	const u64 made_with = mem->bo->flags;
 	u32 flags = mem->alloc_flags;
@@ -106,13 +105,6 @@ static u32 flags_of(const struct kfd_process_device *pdd,
 		flags |= KFD_IOC_ALLOC_MEM_FLAGS_EXT_COHERENT;
 	if (made_with & AMDGPU_GEM_CREATE_UNCACHED)
 		flags |= KFD_IOC_ALLOC_MEM_FLAGS_UNCACHED;
-	if (!(flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM))
-		return flags;
-	if (made_with & AMDGPU_GEM_CREATE_VRAM_CONTIGUOUS)
-		flags |= KFD_IOC_ALLOC_MEM_FLAGS_CONTIGUOUS;
-	if (made_with & AMDGPU_GEM_CREATE_CPU_ACCESS_REQUIRED &&
-	    kfd_dev_is_large_bar(pdd->dev))
-		flags |= KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC;
 	return flags;
 }
 
@@ -134,7 +126,7 @@ int kfd_criu_bo_describe(const struct kfd_process_device *pdd, u32 handle,
 	memset(cb, 0, sizeof(*cb));
 	cb->gpu_id = pdd->user_gpu_id;
 	cb->handle = handle;
-	cb->flags = flags_of(pdd, mem);
+	cb->flags = flags_of(mem);
 	cb->va = mem->va;
 	cb->size = amdgpu_bo_size(mem->bo);
 	cb->mmap_offset = mmap_offset(pdd, mem);
@@ -459,23 +451,18 @@ int kfd_criu_bo_restore(struct kfd_process *p, struct kfd_criu_bo *cb,
  * kfd_criu_bo_sync_all - wait until all BOs are in the GPUs' page tables
  * @p: process being resumed
  *
- * Return: 0; -ERESTARTSYS.
+ * Whatever signal the caller has: there is no second RESUME.
  */
-int kfd_criu_bo_sync_all(struct kfd_process *p)
+void kfd_criu_bo_sync_all(struct kfd_process *p)
 {
 	unsigned int i;
 	void *mem;
-	int id, r;
+	int id;
 
-	for (i = 0; i < p->n_pdds; i++) {
-		idr_for_each_entry(&p->pdds[i]->alloc_idr, mem, id) {
-			r = amdgpu_amdkfd_gpuvm_sync_memory(p->pdds[i]->dev->adev,
-							    mem, true);
-			if (r)
-				return r;
-		}
-	}
-	return 0;
+	for (i = 0; i < p->n_pdds; i++)
+		idr_for_each_entry(&p->pdds[i]->alloc_idr, mem, id)
+			amdgpu_amdkfd_gpuvm_sync_memory(p->pdds[i]->dev->adev,
+							mem, false);
 }
 
 /* Interrupts look at its slots without a lock. */
@@ -485,7 +472,7 @@ static void forget_signal_page(struct kfd_process *p)
 
 	mutex_lock(&p->event_mutex);
 	page = p->signal_page;
-	p->signal_page = NULL;
+	WRITE_ONCE(p->signal_page, NULL);
 	p->signal_mapped_size = 0;
 	mutex_unlock(&p->event_mutex);
 	synchronize_rcu();

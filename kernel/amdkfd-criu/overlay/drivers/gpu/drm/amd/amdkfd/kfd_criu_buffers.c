@@ -10,6 +10,7 @@
  */
 #include <linux/mm.h>
 #include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
 #include "kfd_criu.h"
 #include "kfd_device_queue_manager.h"
 #include "kfd_priv.h"
@@ -174,6 +175,28 @@ int kfd_criu_queue_acquire_buffers(struct kfd_process_device *pdd,
 		drop_bos(vm, qp);
 	amdgpu_bo_unreserve(vm->root.bo);
 	return r;
+}
+
+/**
+ * kfd_criu_get_mm - the memory of a process
+ * @p: the process
+ *
+ * Return: it, of whichever thread has not ended yet; for mmput_async(), because it must
+ * not end under p->mutex. NULL if all have.
+ */
+struct mm_struct *kfd_criu_get_mm(const struct kfd_process *p)
+{
+	struct mm_struct *mm = NULL;
+	struct task_struct *thread;
+
+	rcu_read_lock();
+	for_each_thread(p->lead_thread, thread) {
+		mm = get_task_mm(thread);
+		if (mm)
+			break;
+	}
+	rcu_read_unlock();
+	return mm;
 }
 
 /*

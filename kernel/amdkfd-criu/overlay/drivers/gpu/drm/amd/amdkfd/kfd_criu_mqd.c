@@ -30,6 +30,7 @@ struct mqd_run {
 	u16 first;
 	u16 last;
 	u32 mask;
+	bool of_waves;	/* that were saved */
 };
 
 /* An MQD as the hardware sees it. */
@@ -44,15 +45,18 @@ struct mqd_layout {
 #define DWORD(type, member) (offsetof(struct type, member) / sizeof(u32))
 #define RUN(type, from, to) { .first = DWORD(type, from), .last = DWORD(type, to) }
 #define BITS(type, member, bits) { .first = DWORD(type, member), .mask = (bits) }
+#define WAVES(type, member, bits) \
+	{ .first = DWORD(type, member), .mask = (bits), .of_waves = true }
 /* COMPUTE_PGM_RSRC2: up to gfx9 the driver says whether there is a trap handler. */
 #define NOT_TRAP_PRESENT	((u32)~BIT(6))
 /* CP_HQD_IB_CONTROL: IB_SIZE, PROCESSING_IB; the rest is the driver's. */
 #define IB_PROGRESS		(GENMASK(19, 0) | BIT(31))
-/* CP_HQD_PERSISTENT_STATE: DISP_ACTIVE; from gfx8 on RELAUNCH_WAVES, RESTORE_ACTIVE. */
-#define DISPATCH_PROGRESS7	BIT(31)
-#define DISPATCH_PROGRESS	(BIT(31) | BIT(29) | BIT(28))
+/* CP_HQD_PERSISTENT_STATE: DISP_ACTIVE; RELAUNCH_WAVES, RESTORE_ACTIVE. */
+#define DISPATCH_PROGRESS	BIT(31)
+#define TO_BE_RESTORED		(BIT(29) | BIT(28))
 /* CP_HQD_EOP_CONTROL: PEND_SIG_SEM, SIG_SEM_RESULT, PROCESSING_EOPIB, PROCESSING_EOP. */
 #define EOP_PROGRESS		(GENMASK(31, 29) | BIT(13) | BIT(8))
+#define EOP_PROGRESS12		(BIT(13) | BIT(8))
 /* CP_HQD_HQ_STATUS0: TCL2_DIRTY, SAVE_STATUS, CWSR. */
 #define SAVED_STATE		(BIT(8) | BIT(1) | BIT(0))
 /* SDMA: IB_CNTL.IB_ENABLE; the VMID of an IB is in this register, too. */
@@ -76,7 +80,7 @@ static const struct mqd_run cik_cp_runs[] = {
 	RUN(cik_mqd, compute_user_data_0, compute_user_data_15),
 	RUN(cik_mqd, cp_compute_csinvoc_count_lo, cp_compute_csinvoc_count_hi),
 	RUN(cik_mqd, compute_resource_limits, compute_thread_trace_enable),
-	BITS(cik_mqd, cp_hqd_persistent_state, DISPATCH_PROGRESS7),
+	BITS(cik_mqd, cp_hqd_persistent_state, DISPATCH_PROGRESS),
 	RUN(cik_mqd, cp_hqd_pq_rptr, cp_hqd_pq_rptr),
 	RUN(cik_mqd, cp_hqd_ib_base_addr_lo, cp_hqd_ib_rptr),
 	BITS(cik_mqd, cp_hqd_ib_control, IB_PROGRESS),
@@ -95,6 +99,7 @@ static const struct mqd_run vi_cp_runs[] = {
 	RUN(vi_mqd, gds_cs_ctxsw_cnt0, gds_cs_ctxsw_cnt3),
 	RUN(vi_mqd, cp_pq_exe_status_lo, cp_packet_exe_status_hi),
 	BITS(vi_mqd, cp_hqd_persistent_state, DISPATCH_PROGRESS),
+	WAVES(vi_mqd, cp_hqd_persistent_state, TO_BE_RESTORED),
 	RUN(vi_mqd, cp_hqd_pq_rptr, cp_hqd_pq_rptr),
 	RUN(vi_mqd, cp_hqd_ib_base_addr_lo, cp_hqd_ib_rptr),
 	BITS(vi_mqd, cp_hqd_ib_control, IB_PROGRESS),
@@ -124,6 +129,7 @@ static const struct mqd_run v9_cp_runs[] = {
 	RUN(v9_mqd, gds_cs_ctxsw_cnt0, gds_cs_ctxsw_cnt3),
 	RUN(v9_mqd, cp_pq_exe_status_lo, cp_packet_exe_status_hi),
 	BITS(v9_mqd, cp_hqd_persistent_state, DISPATCH_PROGRESS),
+	WAVES(v9_mqd, cp_hqd_persistent_state, TO_BE_RESTORED),
 	RUN(v9_mqd, cp_hqd_pq_rptr, cp_hqd_pq_rptr),
 	RUN(v9_mqd, cp_hqd_ib_base_addr_lo, cp_hqd_ib_rptr),
 	BITS(v9_mqd, cp_hqd_ib_control, IB_PROGRESS),
@@ -150,6 +156,7 @@ static const struct mqd_run v10_cp_runs[] = {
 	RUN(v10_compute_mqd, gds_cs_ctxsw_cnt0, gds_cs_ctxsw_cnt3),
 	RUN(v10_compute_mqd, cp_pq_exe_status_lo, cp_packet_exe_status_hi),
 	BITS(v10_compute_mqd, cp_hqd_persistent_state, DISPATCH_PROGRESS),
+	WAVES(v10_compute_mqd, cp_hqd_persistent_state, TO_BE_RESTORED),
 	RUN(v10_compute_mqd, cp_hqd_pq_rptr, cp_hqd_pq_rptr),
 	RUN(v10_compute_mqd, cp_hqd_ib_base_addr_lo, cp_hqd_ib_rptr),
 	BITS(v10_compute_mqd, cp_hqd_ib_control, IB_PROGRESS),
@@ -180,12 +187,13 @@ static const struct mqd_run v11_cp_runs[] = {
 	RUN(v11_compute_mqd, gds_cs_ctxsw_cnt0, gds_cs_ctxsw_cnt3),
 	RUN(v11_compute_mqd, cp_pq_exe_status_lo, cp_packet_exe_status_hi),
 	BITS(v11_compute_mqd, cp_hqd_persistent_state, DISPATCH_PROGRESS),
+	WAVES(v11_compute_mqd, cp_hqd_persistent_state, TO_BE_RESTORED),
 	RUN(v11_compute_mqd, cp_hqd_pq_rptr, cp_hqd_pq_rptr),
 	RUN(v11_compute_mqd, cp_hqd_ib_base_addr_lo, cp_hqd_ib_rptr),
 	BITS(v11_compute_mqd, cp_hqd_ib_control, IB_PROGRESS),
 	RUN(v11_compute_mqd, cp_hqd_sema_cmd, cp_hqd_atomic1_preop_hi),
 	RUN(v11_compute_mqd, iqtimer_pkt_dw0, iqtimer_pkt_dw0),
-	BITS(v11_compute_mqd, cp_hqd_hq_status0, SAVED_STATE),
+	WAVES(v11_compute_mqd, cp_hqd_hq_status0, SAVED_STATE),
 	BITS(v11_compute_mqd, cp_hqd_eop_control, EOP_PROGRESS),
 	RUN(v11_compute_mqd, cp_hqd_eop_rptr, cp_hqd_eop_done_events),
 	RUN(v11_compute_mqd, cp_hqd_eop_wptr_mem, cp_hqd_eop_wptr_mem),
@@ -210,13 +218,14 @@ static const struct mqd_run v12_cp_runs[] = {
 	RUN(v12_compute_mqd, cp_mqd_readindex_lo, cp_mqd_readindex_hi),
 	RUN(v12_compute_mqd, cp_pq_exe_status_lo, cp_packet_exe_status_hi),
 	BITS(v12_compute_mqd, cp_hqd_persistent_state, DISPATCH_PROGRESS),
+	WAVES(v12_compute_mqd, cp_hqd_persistent_state, TO_BE_RESTORED),
 	RUN(v12_compute_mqd, cp_hqd_pq_rptr, cp_hqd_pq_rptr),
 	RUN(v12_compute_mqd, cp_hqd_ib_base_addr_lo, cp_hqd_ib_rptr),
 	BITS(v12_compute_mqd, cp_hqd_ib_control, IB_PROGRESS),
 	RUN(v12_compute_mqd, cp_hqd_sema_cmd, cp_hqd_atomic1_preop_hi),
 	RUN(v12_compute_mqd, iqtimer_pkt_dw0, iqtimer_pkt_dw0),
-	BITS(v12_compute_mqd, cp_hqd_hq_status0, SAVED_STATE),
-	BITS(v12_compute_mqd, cp_hqd_eop_control, EOP_PROGRESS),
+	WAVES(v12_compute_mqd, cp_hqd_hq_status0, SAVED_STATE),
+	BITS(v12_compute_mqd, cp_hqd_eop_control, EOP_PROGRESS12),
 	RUN(v12_compute_mqd, cp_hqd_eop_rptr, cp_hqd_eop_done_events),
 	RUN(v12_compute_mqd, cp_hqd_eop_wptr_mem, cp_hqd_eop_wptr_mem),
 	RUN(v12_compute_mqd, cp_hqd_cntl_stack_offset,
@@ -513,6 +522,8 @@ static void take_runs(const struct mqd_layout *layout, u32 *to, const u32 *from,
 	for (i = 0; i < layout->n_runs; i++) {
 		const struct mqd_run *run = &layout->runs[i];
 
+		if (run->of_waves && !with_waves)
+			continue;
 		if (run->mask) {
 			to[run->first] = (to[run->first] & ~run->mask) |
 					 (from[run->first] & run->mask);

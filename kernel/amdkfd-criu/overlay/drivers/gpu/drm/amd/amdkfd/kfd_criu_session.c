@@ -89,6 +89,17 @@ static bool owned_by_another(const struct kfd_process *p)
 	return p->criu.owner && p->criu.owner != task_tgid(current);
 }
 
+/* On a device that was reset, whatever is there of it. */
+static bool has_lost_something(const struct kfd_process *p)
+{
+	unsigned int i;
+
+	for (i = 0; i < p->n_pdds; i++)
+		if (READ_ONCE(p->pdds[i]->is_lost))
+			return true;
+	return false;
+}
+
 /* What an image has no place for: what a debugger has set up, and the work of a queue
  * that hung and was reset, which is lost, whatever its MQD says.
  */
@@ -101,7 +112,7 @@ static int can_be_carried(const struct kfd_process *p)
 	for (i = 0; i < p->n_pdds; i++)
 		if (p->pdds[i]->has_reset_queue)
 			return -ENOTRECOVERABLE;
-	return 0;
+	return has_lost_something(p) ? -ENOTRECOVERABLE : 0;
 }
 
 /**
@@ -111,7 +122,7 @@ static int can_be_carried(const struct kfd_process *p)
  *
  * Return: 0; -EINVAL, -EBUSY or -EIO for the wrong state; -EBUSY if somebody else
  * has paused the process; -EOPNOTSUPP if it has a debugger, -ENOTRECOVERABLE if one
- * of its queues was reset, unless the pause only ends, or it is only resumed.
+ * of its queues or devices was reset, unless the pause only ends, or it is only resumed.
  */
 int kfd_criu_session_check(const struct kfd_process *p, enum kfd_criu_op op)
 {
@@ -558,13 +569,13 @@ static int resume(struct kfd_process *p)
 {
 	int r;
 
-	r = kfd_criu_svm_resume(p);
+	r = has_lost_something(p) ? -ENOTRECOVERABLE : kfd_criu_svm_resume(p);
 	if (!r)
 		r = kfd_criu_queue_acquire_deferred(p);
-	if (!r)
-		r = kfd_criu_bo_sync_all(p);
-	if (!r)
+	if (!r) {
+		kfd_criu_bo_sync_all(p);
 		r = amdgpu_amdkfd_criu_resume(p->kgd_process_info);
+	}
 	if (r)
 		abort_restore(p);
 	else
@@ -610,8 +621,9 @@ static int wait_until_running(struct kfd_process *p)
  * Comes back when they run; or after five seconds, when pages of the process cannot
  * be had, and the driver goes on trying.
  *
- * Return: 0; -ETIME in the latter case; as kfd_criu_session_check(); or why an SVM
- * range or a save area is not there: the restore has failed then, see kfd_criu_end_restore().
+ * Return: 0; -ETIME in the latter case; as kfd_criu_session_check(); -ENOTRECOVERABLE if a
+ * device was reset since, or why an SVM range or a save area is not there: the restore has
+ * failed then, see kfd_criu_end_restore().
  */
 int kfd_criu_resume(struct kfd_process *p)
 {

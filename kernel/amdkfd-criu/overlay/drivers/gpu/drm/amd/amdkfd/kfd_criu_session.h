@@ -37,7 +37,7 @@ enum kfd_criu_state {
 /**
  * struct kfd_criu_session - of one process
  * @state: changed under p->mutex; may be read without, by kfd_criu_session_state()
- * @gate: ioctls of the program read; what changes their admission writes
+ * @gate: ioctls of the program read; a restore begins with it to itself
  * @owner: thread group that paused it
  * @watch: looks whether @owner is still there
  * @xnack_was: before it was restored

@@ -97,6 +97,10 @@ static void what_has_no_place_in_an_image_is_refused(struct kunit *test)
 	p->n_pdds = 1;
 	KUNIT_EXPECT_EQ(test, 0,
 			kfd_criu_session_check(p, KFD_CRIU_OP_CHECKPOINT));
+	p->pdds[0]->is_lost = true;
+	KUNIT_EXPECT_EQ(test, -ENOTRECOVERABLE,
+			kfd_criu_session_check(p, KFD_CRIU_OP_CHECKPOINT));
+	p->pdds[0]->is_lost = false;
 	p->pdds[0]->has_reset_queue = true;
 	KUNIT_EXPECT_EQ(test, -ENOTRECOVERABLE,
 			kfd_criu_session_check(p, KFD_CRIU_OP_PROCESS_INFO));
@@ -332,11 +336,17 @@ static struct mqd_manager *manager_for(struct kunit *test,
 	return mm;
 }
 
-static const u32 *restored_mqd(struct kunit *test, const struct generation *g)
+static const u32 *restored_mqd(struct kunit *test, const struct generation *g,
+			       bool waves)
 {
 	struct mqd_manager *mm = manager_for(test, g);
 	struct kfd_criu_mqd image = { .mqd_size = g->size, .n_xcc = 1 };
 	struct queue q = { .device = mm->dev, .properties.type = g->type };
+
+	if (waves) {
+		mm->dev->kfd->cwsr_enabled = true;
+		q.properties.ctx_save_restore_area_address = PAGE_SIZE;
+	}
 
 	/* On gfx9 a control stack may follow. */
 	image.data = kunit_kzalloc(test, g->size, GFP_KERNEL);
@@ -344,8 +354,9 @@ static const u32 *restored_mqd(struct kunit *test, const struct generation *g)
 	KUNIT_ASSERT_NOT_NULL(test, image.data);
 	KUNIT_ASSERT_NOT_NULL(test, q.mqd);
 	fill(image.data, g->size, OF_THE_IMAGE);
-	KUNIT_ASSERT_EQ(test, 0,
-			kfd_criu_mqd_check(mm->dev, &q.properties, &image));
+	if (!waves)
+		KUNIT_ASSERT_EQ(test, 0,
+				kfd_criu_mqd_check(mm->dev, &q.properties, &image));
 	kfd_criu_mqd_restore(mm, &q, &image);
 	return q.mqd;
 }
@@ -365,7 +376,7 @@ static void an_image_does_not_decide_where_a_queue_is(struct kunit *test)
 {
 	const struct generation *g = test->param_value;
 
-	expect_words(test, restored_mqd(test, g), g->drivers,
+	expect_words(test, restored_mqd(test, g, false), g->drivers,
 		     ARRAY_SIZE(g->drivers), OF_THE_DRIVER);
 }
 
@@ -373,16 +384,16 @@ static void an_image_decides_how_far_a_queue_is(struct kunit *test)
 {
 	const struct generation *g = test->param_value;
 
-	expect_words(test, restored_mqd(test, g), g->images,
+	expect_words(test, restored_mqd(test, g, false), g->images,
 		     ARRAY_SIZE(g->images), OF_THE_IMAGE);
 }
 
 /* Of a register that is both's. */
-#define PARTLY(v, type, member, bits) \
-	{ v, sizeof(struct type), WORD(type, member), bits }
-#define DISPATCH	0xb0000000U	/* DISP_ACTIVE, RELAUNCH_WAVES, RESTORE_ACTIVE */
-#define EOP		0xe0002100U	/* semaphores, PROCESSING_EOPIB, PROCESSING_EOP */
-#define SAVED		0x103U		/* TCL2_DIRTY, SAVE_STATUS, CWSR */
+#define PARTLY(v, type, member, ever, of_waves) \
+	{ v, sizeof(struct type), WORD(type, member), ever, of_waves }
+#define STATE(v, type) \
+	PARTLY(v, type, cp_hqd_persistent_state, 0x80000000, 0x30000000)
+#define EOP(v, type, bits) PARTLY(v, type, cp_hqd_eop_control, bits, 0)
 
 static void an_image_decides_whether_a_dispatch_goes_on(struct kunit *test)
 {
@@ -391,37 +402,41 @@ static void an_image_decides_whether_a_dispatch_goes_on(struct kunit *test)
 		size_t size;
 		u16 word;
 		u32 images;
+		u32 of_waves;	/* if some were saved */
 	} rows[] = {
-		PARTLY(70001, cik_mqd, cp_hqd_persistent_state, BIT(31)),
-		PARTLY(80003, vi_mqd, cp_hqd_persistent_state, DISPATCH),
-		PARTLY(90006, v9_mqd, cp_hqd_persistent_state, DISPATCH),
-		PARTLY(100300, v10_compute_mqd, cp_hqd_persistent_state, DISPATCH),
-		PARTLY(110000, v11_compute_mqd, cp_hqd_persistent_state, DISPATCH),
-		PARTLY(120001, v12_compute_mqd, cp_hqd_persistent_state, DISPATCH),
-		PARTLY(80003, vi_mqd, cp_hqd_eop_control, EOP),
-		PARTLY(90006, v9_mqd, cp_hqd_eop_control, EOP),
-		PARTLY(100300, v10_compute_mqd, cp_hqd_eop_control, EOP),
-		PARTLY(110000, v11_compute_mqd, cp_hqd_eop_control, EOP),
-		PARTLY(120001, v12_compute_mqd, cp_hqd_eop_control, EOP),
-		PARTLY(110000, v11_compute_mqd, cp_hqd_hq_status0, SAVED),
-		PARTLY(120001, v12_compute_mqd, cp_hqd_hq_status0, SAVED),
-		PARTLY(90006, v9_mqd, compute_pgm_rsrc2, (u32)~BIT(6)),
-		PARTLY(100300, v10_compute_mqd, compute_pgm_rsrc2, ~0U),
+		PARTLY(70001, cik_mqd, cp_hqd_persistent_state, 0x80000000, 0),
+		STATE(80003, vi_mqd),
+		STATE(90006, v9_mqd),
+		STATE(100300, v10_compute_mqd),
+		STATE(110000, v11_compute_mqd),
+		STATE(120001, v12_compute_mqd),
+		EOP(80003, vi_mqd, 0xe0002100),
+		EOP(90006, v9_mqd, 0xe0002100),
+		EOP(100300, v10_compute_mqd, 0xe0002100),
+		EOP(110000, v11_compute_mqd, 0xe0002100),
+		EOP(120001, v12_compute_mqd, 0x2100),
+		PARTLY(110000, v11_compute_mqd, cp_hqd_hq_status0, 0, 0x103),
+		PARTLY(120001, v12_compute_mqd, cp_hqd_hq_status0, 0, 0x103),
+		PARTLY(90006, v9_mqd, compute_pgm_rsrc2, 0xffffffbf, 0),
+		PARTLY(100300, v10_compute_mqd, compute_pgm_rsrc2, 0xffffffff, 0),
 	};
 	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+	for (i = 0; i < 2 * ARRAY_SIZE(rows); i++) {
 		const struct generation g = {
-			.version = rows[i].version,
+			.version = rows[i / 2].version,
 			.type = KFD_QUEUE_TYPE_COMPUTE,
-			.size = rows[i].size,
+			.size = rows[i / 2].size,
 		};
+		const bool waves = i % 2;
+		const u32 images = rows[i / 2].images |
+				   (waves ? rows[i / 2].of_waves : 0);
 
 		KUNIT_EXPECT_EQ_MSG(test,
-				    (OF_THE_DRIVER & ~rows[i].images) |
-				    (OF_THE_IMAGE & rows[i].images),
-				    restored_mqd(test, &g)[rows[i].word],
-				    "row %u", i);
+				    (OF_THE_DRIVER & ~images) |
+				    (OF_THE_IMAGE & images),
+				    restored_mqd(test, &g, waves)[rows[i / 2].word],
+				    "row %u, waves: %u", i / 2, waves);
 	}
 }
 

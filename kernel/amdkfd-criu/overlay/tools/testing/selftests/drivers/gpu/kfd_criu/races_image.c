@@ -90,7 +90,6 @@ int late_image_bring(const struct late_image *late,
 #define ENDLESS_SIZE	(KFD_PAGE + ENDLESS_FILE * ENDLESS_TIMES)
 /* Where in its first page the short ones begin. */
 #define SHORT_RECORDS	64
-#define UNKNOWN_TYPE	1000
 
 static void fill(void *memory, size_t size)
 {

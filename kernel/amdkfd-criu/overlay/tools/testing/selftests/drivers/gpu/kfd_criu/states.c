@@ -252,14 +252,16 @@ static long long promised(void)
 	return mib;
 }
 
-/* Within ten seconds: workers give it back. */
+/* So much or less, but no less than nothing, within ten seconds: workers give it back, of
+ * other processes too.
+ */
 static bool promised_becomes(long long mib)
 {
 	int i;
 
-	for (i = 0; i < 1000 && promised() != mib; i++)
+	for (i = 0; i < 1000 && promised() > mib; i++)
 		usleep(10 * 1000);
-	return promised() == mib;
+	return promised() >= 0 && promised() <= mib;
 }
 
 /* To the mode that processes do not begin with. */
@@ -326,6 +328,7 @@ TEST_F(states, a_resume_that_fails_gives_back_what_it_took_in_any_xnack_mode)
 	ASSERT_NE(NULL, last);
 	last->start += SVM_AWAY;
 	before = promised();
+	ASSERT_LE(0, before);
 	available = kfd_available(&self->kfd, 0);
 	/* The last one may be looked at too early, those before it are not. */
 	for (i = 0; i < CHILDREN; i++)

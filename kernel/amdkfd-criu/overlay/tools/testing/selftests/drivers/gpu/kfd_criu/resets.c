@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Copyright (c) 2026 The amdkfd-criu authors
+ *
+ * A GPU that is reset before, between and after the operations. What a process had on it
+ * is lost, so nothing of it is checkpointed or resumed; the next process has the GPU.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "../../../kselftest_harness.h"
+#include "kfd.h"
+
+#define LIMIT_S		120
+#define FIRST_RENDER	128
+
+/* Whoever reads this file resets the GPU, and is answered when that is over. */
+static int open_reset(const struct kfd_gpu *gpu)
+{
+	const unsigned int minors[] = { gpu->render_minor,
+					gpu->render_minor - FIRST_RENDER };
+	char path[96];
+	unsigned int i;
+	int fd = -1;
+
+	for (i = 0; i < 2 && fd < 0; i++) {
+		snprintf(path, sizeof(path),
+			 "/sys/kernel/debug/dri/%u/amdgpu_gpu_recover",
+			 minors[i]);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+	}
+	return fd;
+}
+
+static int reset_gpu(const struct kfd_gpu *gpu)
+{
+	const int fd = open_reset(gpu);
+	char answer[64];
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	r = read(fd, answer, sizeof(answer)) < 0 ? -errno : 0;
+	close(fd);
+	return r;
+}
+
+FIXTURE(resets) {
+	struct kfd kfd;
+	struct kfd_objects has;
+	struct kfd_image v1;
+	struct kfd_v2_image image;
+};
+
+FIXTURE_SETUP(resets)
+{
+	int fd;
+
+	memset(&self->v1, 0, sizeof(self->v1));
+	memset(&self->image, 0, sizeof(self->image));
+	if (kfd_open(&self->kfd) == -ENODEV)
+		SKIP(return, "no AMD GPU");
+	fd = open_reset(&self->kfd.gpus[0]);
+	if (fd < 0)
+		SKIP(return, "no amdgpu_gpu_recover in debugfs");
+	close(fd);
+	ASSERT_EQ(0, kfd_acquire_vms(&self->kfd));
+	ASSERT_EQ(0, kfd_objects_create(&self->kfd, &self->has));
+}
+
+FIXTURE_TEARDOWN(resets)
+{
+	kfd_image_close_files(&self->v1);
+	kfd_image_free(&self->v1);
+	free(self->image.data);
+	kfd_close(&self->kfd);
+}
+
+TEST_F_TIMEOUT(resets, what_is_lost_is_not_checkpointed, LIMIT_S)
+{
+	ASSERT_EQ(0, reset_gpu(&self->kfd.gpus[0]));
+	EXPECT_EQ(-ENOTRECOVERABLE,
+		  kfd_criu_op(self->kfd.fd, KFD_CRIU_OP_PROCESS_INFO));
+	EXPECT_EQ(-ENOTRECOVERABLE,
+		  kfd_v2_op(self->kfd.fd, KFD_CRIU_V2_PAUSE));
+	EXPECT_EQ(KFD_CRIU_STATE_RUNNING, kfd_v2_state(&self->kfd));
+}
+
+TEST_F_TIMEOUT(resets, a_pause_that_has_lost_its_gpu_only_ends, LIMIT_S)
+{
+	ASSERT_EQ(0, kfd_image_prepare(self->kfd.fd, &self->v1));
+	ASSERT_EQ(0, kfd_v2_image_prepare(self->kfd.fd, &self->image));
+	ASSERT_EQ(0, reset_gpu(&self->kfd.gpus[0]));
+	EXPECT_EQ(-ENOTRECOVERABLE,
+		  kfd_image_checkpoint(self->kfd.fd, &self->v1));
+	EXPECT_EQ(-ENOTRECOVERABLE,
+		  kfd_v2_image_checkpoint(self->kfd.fd, &self->image));
+	EXPECT_EQ(KFD_CRIU_STATE_PAUSED, kfd_v2_state(&self->kfd));
+	EXPECT_EQ(0, kfd_v2_op(self->kfd.fd, KFD_CRIU_V2_UNPAUSE));
+}
+
+static int loses_what_it_restored(struct kfd *kfd, void *data)
+{
+	const long long before = kfd_available(kfd, 0);
+
+	if (kfd_v2_image_restore(kfd, data))
+		return 1;
+	if (reset_gpu(&kfd->gpus[0]))
+		return 2;
+	if (kfd_v2_resume(kfd) != -ENOTRECOVERABLE)
+		return 3;
+	if (kfd_v2_state(kfd) != KFD_CRIU_STATE_ABORTED)
+		return 4;
+	return kfd_available_becomes(kfd, 0, before) ? 0 : 5;
+}
+
+static int comes_back(struct kfd *kfd, void *data)
+{
+	if (kfd_v2_image_restore(kfd, data))
+		return 1;
+	return kfd_v2_resume(kfd) ? 2 : 0;
+}
+
+TEST_F_TIMEOUT(resets, what_was_restored_and_is_lost_is_not_resumed, LIMIT_S)
+{
+	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &self->image));
+	EXPECT_EQ(0, kfd_in_child(loses_what_it_restored, &self->image));
+	/* The image is as good as it was, and so is the GPU. */
+	EXPECT_EQ(0, kfd_in_child(comes_back, &self->image));
+}
+
+static int has_a_queue(struct kfd *kfd, void *data)
+{
+	struct kfd_queue queue;
+
+	(void)data;
+	if (kfd_acquire_vms(kfd) || kfd_queue_create(kfd, 0, &queue))
+		return 1;
+	return kfd_queue_runs(kfd, &queue) ? 0 : 2;
+}
+
+TEST_F_TIMEOUT(resets, the_next_process_has_the_gpu, LIMIT_S)
+{
+	ASSERT_EQ(0, reset_gpu(&self->kfd.gpus[0]));
+	EXPECT_EQ(0, kfd_in_child(has_a_queue, NULL));
+}
+
+TEST_HARNESS_MAIN

@@ -305,7 +305,8 @@ start_chip() {
 			fi
 			[[ $SCHEDULER_CHIPS == *" $chip "* ]] || without+=:$SCHEDULER_KFDTESTS
 		fi
-		cases+=("kselftests:$OUT/kernel/$kernel/selftests:$skipped_programs" kunit:kfd_criu
+		# What resets GPUs has machines of its own, below.
+		cases+=("kselftests:$OUT/kernel/$kernel/selftests:$skipped_programs,resets" kunit:kfd_criu
 			kunit:kfd_criu_process)
 	fi
 	for ((i = 0; i < GPU_COUNT; i++)); do
@@ -348,7 +349,8 @@ start_variants() {
 	for chip in "${FAULT_CHIPS[@]}"; do
 		start_guest "$kernel-faults-$chip" --kernel "$kernel" --gpu "$chip,vram=$GPU_VRAM" \
 			--param "lockup_timeout=$HANG_LIMIT_MS" --param "queue_preemption_timeout_ms=$PREEMPTION_LIMIT_MS" \
-			--env "KFDTEST_CHIP=$chip" -- 'kfdtest:InjectionTest.*' 'drmtest:*InjectionTest*'
+			--env "KFDTEST_CHIP=$chip" -- 'kfdtest:InjectionTest.*' 'drmtest:*InjectionTest*' \
+			"kselftests:$OUT/kernel/$kernel/selftests:only=resets"
 	done
 	for chip in "${XNACK_CHIPS[@]}"; do
 		start_guest "$kernel-xnack-$chip" --kernel "$kernel" --gpu "$chip,xnack=1,vram=$GPU_VRAM" \

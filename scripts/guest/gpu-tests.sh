@@ -11,7 +11,8 @@
 #   debugfs          amdkfd's debugfs can be read while queues are mapped
 #   stress           Debian's amdgpu_stress
 #   kselftests:DIR[:WITHOUT]   those of the kernel series, installed in DIR, with their own
-#                    runner; without some of the programs, separated by commas
+#                    runner; without some of the programs, separated by commas, or
+#                    with `only=PROGRAMS` no others
 #   kunit:SUITE      unit tests that the kernel ran when the driver was loaded
 #   kfdtest[:FILTER] drmtest[:FILTER] hiptest[:FILTER]   the suites
 # KSELFTEST_LIMIT_S: seconds for each program of the kselftests instead of its own limit.
@@ -115,13 +116,18 @@ tell_case() {
 	fi
 }
 
-# kselftests DIR WITHOUT: each case of each program, from the nested TAP that the runner prints.
+# kselftests DIR WITHOUT-OR-ONLY: each case of each program, from the nested TAP that the runner prints.
 kselftests() {
-	local line program='' name notes='' cases=0
+	local line program='' name notes='' cases=0 only=0
 	local -a selected=()
+	[[ $2 != only=* ]] || only=1
 	[[ -z ${KSELFTEST_LIMIT_S-} ]] || selected+=(--override-timeout "$KSELFTEST_LIMIT_S")
 	while IFS= read -r line; do
-		[[ ,$2, == *,"${line##*:}",* ]] || selected+=(-t "$line")
+		if [[ ,${2#only=}, == *,"${line##*:}",* ]]; then
+			((!only)) || selected+=(-t "$line")
+		else
+			((only)) || selected+=(-t "$line")
+		fi
 	done <"$1/kselftest-list.txt"
 	while IFS= read -r line; do
 		case $line in

@@ -516,7 +516,7 @@ static void destroy(struct kfd_process_device *pdd, struct kgd_mem *mem, int id)
  * kfd_criu_bo_destroy_all - give back what was made
  * @p: process whose restore has failed; it has no queues and no events
  *
- * Locks are waited for interruptibly: of a caller that has a signal a BO would stay.
+ * For a worker: locks are waited for interruptibly, so a signal would leave a BO.
  */
 void kfd_criu_bo_destroy_all(struct kfd_process *p)
 {

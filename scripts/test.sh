@@ -352,6 +352,9 @@ start_variants() {
 			--env "KFDTEST_CHIP=$chip" -- 'kfdtest:InjectionTest.*' 'drmtest:*InjectionTest*' \
 			"kselftests:$OUT/kernel/$kernel/selftests:only=resets"
 	done
+	# And where there is no scheduler, amdgpu runs a job of amdkfd's in a process's VMID.
+	start_guest "$kernel-resets-gfx701" --kernel "$kernel" --gpu "gfx701,vram=$GPU_VRAM" --env KFDTEST_CHIP=gfx701 -- \
+		"kselftests:$OUT/kernel/$kernel/selftests:only=resets"
 	for chip in "${XNACK_CHIPS[@]}"; do
 		start_guest "$kernel-xnack-$chip" --kernel "$kernel" --gpu "$chip,xnack=1,vram=$GPU_VRAM" \
 			--gpu "$chip,xnack=1,vram=$GPU_VRAM" --env "KFDTEST_CHIP=$chip" -- 'kfdtest:SvmTest.*:XnackTest.*'

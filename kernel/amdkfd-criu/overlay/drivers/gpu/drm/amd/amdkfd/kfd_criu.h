@@ -88,7 +88,7 @@ struct kfd_criu_device {
  * @size: bytes; a BO that is mapped twice in a row covers twice as much from @va
  * @user_addr: of user memory
  * @mmap_offset: on this machine
- * @identity: of the memory, at checkpoint
+ * @identity: of the memory, in an image that tells
  * @imported: the memory is another BO's, of this process or another one
  * @mapped: to which devices of the process, in their order
  */
@@ -262,6 +262,7 @@ int kfd_criu_begin_objects(struct kfd_process *p);
 /* kfd_criu_bo.c */
 u32 kfd_criu_bo_count(const struct kfd_process *p);
 bool kfd_criu_bo_has_contents(u32 flags);
+u64 kfd_criu_bo_identity(const struct kgd_mem *mem);
 int kfd_criu_bo_describe(const struct kfd_process_device *pdd, u32 handle,
 			 struct kgd_mem *mem, struct kfd_criu_bo *cb);
 int kfd_criu_bo_export(struct kgd_mem *mem, struct file **file);

@@ -75,10 +75,15 @@ static u64 mmap_offset(const struct kfd_process_device *pdd,
 	return amdgpu_bo_mmap_offset(mem->bo);
 }
 
-/* The same for every handle of the memory, until it is freed, and no address. What a
- * device has imported from another one is a BO of its own there.
+/**
+ * kfd_criu_bo_identity - which memory a BO is
+ * @mem: the BO
+ *
+ * What a device has imported from another one is a BO of its own there.
+ *
+ * Return: the same for every handle of the memory, until it is freed; no address.
  */
-static u64 identity(const struct kgd_mem *mem)
+u64 kfd_criu_bo_identity(const struct kgd_mem *mem)
 {
 	const struct drm_gem_object *obj = &mem->bo->tbo.base;
 	const void *memory = obj->import_attach ?
@@ -109,7 +114,7 @@ static u32 flags_of(const struct kgd_mem *mem)
 }
 
 /**
- * kfd_criu_bo_describe - everything of a BO but its contents
+ * kfd_criu_bo_describe - everything of a BO but its contents and its identity
  * @pdd: the process on the BO's device
  * @handle: of the BO
  * @mem: the BO
@@ -130,7 +135,6 @@ int kfd_criu_bo_describe(const struct kfd_process_device *pdd, u32 handle,
 	cb->va = mem->va;
 	cb->size = amdgpu_bo_size(mem->bo);
 	cb->mmap_offset = mmap_offset(pdd, mem);
-	cb->identity = identity(mem);
 	cb->imported = mem->is_imported;
 	for (i = 0; i < p->n_pdds; i++)
 		if (p->pdds[i]->drm_priv &&

@@ -24,13 +24,18 @@ struct cursor {
 	u64 at;
 };
 
-/* A DMA-buf that the caller gets if everything else has gone well. In a list: how many
- * there are going to be is only the caller's word.
+#define HANDOUTS_AT_ONCE	120
+
+/* DMA-bufs that the caller gets if everything else has gone well. In a list of blocks:
+ * how many there are going to be is only the caller's word.
  */
-struct handout {
+struct handouts {
 	struct list_head link;
-	struct file *file;
-	int fd;
+	unsigned int n;
+	struct handout {
+		struct file *file;
+		int fd;
+	} handouts[HANDOUTS_AT_ONCE];
 };
 
 static struct cursor cursor_of(const struct kfd_ioctl_criu_args *args)
@@ -66,8 +71,25 @@ static int get(struct cursor *c, void *record, size_t bytes)
 	return 0;
 }
 
+/* The next one, which is nothing yet; NULL without memory. */
+static struct handout *next_handout(struct list_head *blocks)
+{
+	struct handouts *last = NULL;
+
+	if (!list_empty(blocks))
+		last = list_last_entry(blocks, struct handouts, link);
+	if (!last || last->n == HANDOUTS_AT_ONCE) {
+		last = kmalloc(sizeof(*last), GFP_KERNEL_ACCOUNT);
+		if (!last)
+			return NULL;
+		last->n = 0;
+		list_add_tail(&last->link, blocks);
+	}
+	return &last->handouts[last->n];
+}
+
 /* @fd: what it will have. Memory without contents has none. */
-static int prepare_handout(struct list_head *handouts, struct kgd_mem *mem,
+static int prepare_handout(struct list_head *blocks, struct kgd_mem *mem,
 			   u32 flags, u32 *fd)
 {
 	struct handout *h;
@@ -76,41 +98,40 @@ static int prepare_handout(struct list_head *handouts, struct kgd_mem *mem,
 	*fd = NO_FD;
 	if (!kfd_criu_bo_has_contents(flags))
 		return 0;
-	h = kmalloc(sizeof(*h), GFP_KERNEL_ACCOUNT);
+	h = next_handout(blocks);
 	if (!h)
 		return -ENOMEM;
 	r = kfd_criu_bo_export(mem, &h->file);
 	if (r)
-		goto err_free;
+		return r;
 	h->fd = get_unused_fd_flags(O_CLOEXEC);
 	if (h->fd < 0) {
-		r = h->fd;
-		goto err_put;
+		fput(h->file);
+		return h->fd;
 	}
 	*fd = h->fd;
-	list_add_tail(&h->link, handouts);
+	list_last_entry(blocks, struct handouts, link)->n++;
 	return 0;
-
-err_put:
-	fput(h->file);
-err_free:
-	kfree(h);
-	return r;
 }
 
 /* The last of an operation: what was handed out cannot be taken back. */
-static void finish_handouts(struct list_head *handouts, bool keep)
+static void finish_handouts(struct list_head *blocks, bool keep)
 {
-	struct handout *h, *next;
+	struct handouts *block, *next;
+	unsigned int i;
 
-	list_for_each_entry_safe(h, next, handouts, link) {
-		if (keep) {
-			fd_install(h->fd, h->file);
-		} else {
-			put_unused_fd(h->fd);
-			fput(h->file);
+	list_for_each_entry_safe(block, next, blocks, link) {
+		for (i = 0; i < block->n; i++) {
+			struct handout *h = &block->handouts[i];
+
+			if (keep) {
+				fd_install(h->fd, h->file);
+			} else {
+				put_unused_fd(h->fd);
+				fput(h->file);
+			}
 		}
-		kfree(h);
+		kfree(block);
 	}
 }
 
@@ -171,19 +192,18 @@ static int put_devices(const struct kfd_process *p, u64 devices,
 	return r;
 }
 
+/* @bucket, @record: all of them zeros */
 static void write_bo(const struct kfd_process *p, const struct kfd_criu_bo *cb,
 		     struct kfd_criu_bo_bucket *bucket,
 		     struct kfd_criu_bo_priv_data *record)
 {
 	unsigned int i, n = 0;
 
-	memset(bucket, 0, sizeof(*bucket));
 	bucket->addr = cb->va;
 	bucket->size = cb->size;
 	bucket->offset = cb->mmap_offset;
 	bucket->gpu_id = cb->gpu_id;
 	bucket->alloc_flags = cb->flags;
-	memset(record, 0, sizeof(*record));
 	record->user_addr = cb->user_addr;
 	record->idr_handle = cb->handle;
 	for_each_set_bit(i, cb->mapped, p->n_pdds)
@@ -199,6 +219,9 @@ static int put_bo(const struct kfd_process_device *pdd, u32 handle,
 	struct kfd_criu_bo cb;
 	int r;
 
+	/* First of all: so compilers that clear variables do not do it twice. */
+	memset(&record, 0, sizeof(record));
+	memset(&bucket, 0, sizeof(bucket));
 	r = kfd_criu_bo_describe(pdd, handle, mem, &cb);
 	if (r)
 		return r;

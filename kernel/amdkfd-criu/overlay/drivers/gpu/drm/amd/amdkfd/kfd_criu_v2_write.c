@@ -114,7 +114,7 @@ static int put_bo(struct kfd_criu_stream *s,
 	record.size = cpu_to_le64(cb.size);
 	record.user_addr = cpu_to_le64(cb.user_addr);
 	record.mmap_offset = cpu_to_le64(cb.mmap_offset);
-	record.identity = cpu_to_le64(cb.identity);
+	record.identity = cpu_to_le64(kfd_criu_bo_identity(mem));
 	record.gpu_id = cpu_to_le32(cb.gpu_id);
 	record.handle = cpu_to_le32(cb.handle);
 	record.alloc_flags = cpu_to_le32(cb.flags);

@@ -407,6 +407,7 @@ TEST_F(devices, an_image_of_the_released_abi_gives_it_to_no_other_gpu_either)
 /* ---- no place ---- */
 
 #define TRIES		64
+#define LIMIT_S		300
 
 /* Bytes of system memory that the driver has made for a GPU, for all processes. */
 static long long gtt_used(const struct kfd_gpu *gpu)
@@ -443,25 +444,37 @@ static int asks_in_vain(struct kfd *kfd, void *data)
 	return 0;
 }
 
-TEST(queues_that_find_no_place_leave_nothing)
+FIXTURE(places) {
+	struct kfd kfd;
+};
+
+FIXTURE_SETUP(places)
 {
+	if (kfd_open(&self->kfd) == -ENODEV)
+		SKIP(return, "no AMD GPU");
+}
+
+FIXTURE_TEARDOWN(places)
+{
+	kfd_close(&self->kfd);
+}
+
+TEST_F_TIMEOUT(places, that_are_not_there_cost_nothing, LIMIT_S)
+{
+	const struct kfd_gpu *gpu = &self->kfd.gpus[0];
 	unsigned int tries = 1;
 	long long before;
-	struct kfd kfd;
 	int i;
 
-	if (kfd_open(&kfd) == -ENODEV)
-		SKIP(return, "no AMD GPU");
 	EXPECT_EQ(0, kfd_in_child(asks_in_vain, &tries));
-	before = gtt_used(&kfd.gpus[0]);
+	before = gtt_used(gpu);
 	ASSERT_LT(0, before);
 	tries = TRIES;
 	EXPECT_EQ(0, kfd_in_child(asks_in_vain, &tries));
 	/* What was the child's is given back by a worker. */
-	for (i = 0; i < 1000 && gtt_used(&kfd.gpus[0]) >= before + TRIES * (long long)KFD_PAGE; i++)
+	for (i = 0; i < 1000 && gtt_used(gpu) >= before + TRIES * (long long)KFD_PAGE; i++)
 		usleep(10 * 1000);
-	EXPECT_GT(before + TRIES * (long long)KFD_PAGE, gtt_used(&kfd.gpus[0]));
-	kfd_close(&kfd);
+	EXPECT_GT(before + TRIES * (long long)KFD_PAGE, gtt_used(gpu));
 }
 
 TEST_HARNESS_MAIN

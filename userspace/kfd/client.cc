@@ -289,6 +289,26 @@ Status Client::set_trap_handler(std::uint32_t gpu_id, std::uint64_t code, std::u
   return call(AMDKFD_IOC_SET_TRAP_HANDLER, &args, "AMDKFD_IOC_SET_TRAP_HANDLER");
 }
 
+Status Client::set_memory_policy(std::uint32_t gpu_id, const MemoryPolicy& policy) const {
+  const auto word = [](bool coherent) -> std::uint32_t {
+    return coherent ? KFD_IOC_CACHE_POLICY_COHERENT : KFD_IOC_CACHE_POLICY_NONCOHERENT;
+  };
+  kfd_ioctl_set_memory_policy_args args{};
+  args.gpu_id = gpu_id;
+  args.default_policy = word(policy.coherent);
+  args.alternate_policy = word(policy.aperture_coherent);
+  args.alternate_aperture_base = policy.base;
+  args.alternate_aperture_size = policy.size;
+  return call(AMDKFD_IOC_SET_MEMORY_POLICY, &args, "AMDKFD_IOC_SET_MEMORY_POLICY");
+}
+
+Status Client::set_scratch(std::uint32_t gpu_id, std::uint32_t address) const {
+  kfd_ioctl_set_scratch_backing_va_args args{};
+  args.gpu_id = gpu_id;
+  args.va_addr = address;
+  return call(AMDKFD_IOC_SET_SCRATCH_BACKING_VA, &args, "AMDKFD_IOC_SET_SCRATCH_BACKING_VA");
+}
+
 Status Client::debug_trap(abi::DebugTrapArgs& args) const {
   return call(abi::kDebugTrap, &args, "AMDKFD_IOC_DBG_TRAP");
 }

@@ -80,6 +80,14 @@ struct WaveState {
   std::uint32_t save_area_used = 0;
 };
 
+// Of all of a GPU's memory, and of an aperture.
+struct MemoryPolicy {
+  bool coherent = false;
+  bool aperture_coherent = false;
+  std::uint64_t base = 0;
+  std::uint64_t size = 0;
+};
+
 struct DmabufInfo {
   std::uint64_t size = 0;
   std::uint32_t gpu_id = 0;
@@ -135,6 +143,9 @@ class Client {
   base::Status enable_runtime() const;
   // The program's own trap handler and its memory, behind the driver's where the driver has one.
   base::Status set_trap_handler(std::uint32_t gpu_id, std::uint64_t code, std::uint64_t memory) const;
+  base::Status set_memory_policy(std::uint32_t gpu_id, const MemoryPolicy& policy) const;
+  // Where the program has reserved addresses for scratch memory: bits 47 to 16, the driver keeps no others.
+  base::Status set_scratch(std::uint32_t gpu_id, std::uint32_t address) const;
   base::Status debug_trap(abi::DebugTrapArgs& args) const;
 
  private:

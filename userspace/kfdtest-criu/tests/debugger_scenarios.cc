@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "kfd/kfd.h"
 #include "kfdtest-criu/harness/kfd_driver.h"
 #include "kfdtest-criu/harness/step_queue.h"
 
@@ -151,6 +152,19 @@ base::Status debugger_suspends(QueueKind kind) {
   TRY(debugger.resume(queue.queue().id()));
   TRY(queue.wait_done(4));
   return debugger.detach();
+}
+
+base::Status debugged_is_refused() {
+  ASSIGN_OR_RETURN(const Session session, Session::open());
+  const kfd::Client& client = ioctls_of(session.gpus().front()).client();
+  TRY(client.enable_runtime());
+  ASSIGN_OR_RETURN(const Debugger debugger, Debugger::attach(client));
+  kfd::RealKfd criu;
+  const auto paused = criu.process_info(client.fd());
+  TRY(debugger.detach());
+  if (!paused.ok()) return paused.error().code() == EOPNOTSUPP ? base::Status() : paused.error();
+  TRY(criu.unpause(client.fd()));
+  return base::Error(EIO, "a program is to be checkpointed without what its debugger has set");
 }
 
 }  // namespace kfdtest

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Scenarios of a process that debugs itself: what KFD tells a debugger, and how a queue is suspended. Not here: waves,
-// of which a debugger would see more.
+// Scenarios of a process that debugs itself: what KFD tells a debugger, how a queue is suspended, and what is not done
+// meanwhile. Not here: waves, of which a debugger would see more.
 #pragma once
 
 #include "base/result.h"
@@ -12,5 +12,7 @@ namespace kfdtest {
 
 base::Status debugger_lists();
 base::Status debugger_suspends(QueueKind kind);
+// No image has room for what a debugger sets.
+base::Status debugged_is_refused();
 
 }  // namespace kfdtest

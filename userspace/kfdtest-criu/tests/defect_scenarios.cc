@@ -29,14 +29,9 @@
 namespace kfdtest {
 namespace {
 
-using Gpus = std::vector<Gpu>;
-
 constexpr std::uint32_t kGttFlags = KFD_IOC_ALLOC_MEM_FLAGS_GTT | KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE;
 constexpr std::uint32_t kUserptrFlags = KFD_IOC_ALLOC_MEM_FLAGS_USERPTR | KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE;
 
-bool always(const Gpus& /*gpus*/) { return true; }
-bool has_two_gpus(const Gpus& gpus) { return gpus.size() > 1; }
-bool has_svm(const Gpus& gpus) { return gpus.front().has_svm(); }
 unsigned gfx_level(const Gpus& gpus) { return gpus.front().generation.gfx_level; }
 
 base::Status comes_back(std::string_view workload) {
@@ -323,6 +318,7 @@ constexpr Defect kDefects[] = {
 std::vector<Defect> all_defects() {
   std::vector<Defect> all(std::begin(kDefects), std::end(kDefects));
   all.insert(all.end(), holes().begin(), holes().end());
+  all.insert(all.end(), image_holes().begin(), image_holes().end());
   return all;
 }
 

@@ -16,16 +16,24 @@
 
 namespace kfdtest {
 
+using Gpus = std::vector<Gpu>;
+
+// What several scenarios are about; GPUs of a machine are alike.
+inline bool always(const Gpus& /*gpus*/) { return true; }
+inline bool has_two_gpus(const Gpus& gpus) { return gpus.size() > 1; }
+inline bool has_svm(const Gpus& gpus) { return gpus.front().has_svm(); }
+
 struct Defect {
   std::string_view name;
   // Whether these GPUs have what it is about.
-  bool (*applies)(const std::vector<Gpu>& gpus);
+  bool (*applies)(const Gpus& gpus);
   // OK if it holds.
   base::Status (*check)();
 };
 
-// hole_scenarios.cc
+// hole_scenarios.cc, image_hole_scenarios.cc
 [[nodiscard]] std::span<const Defect> holes();
+[[nodiscard]] std::span<const Defect> image_holes();
 
 // Names of those that apply to this machine.
 [[nodiscard]] std::vector<std::string> defect_names();

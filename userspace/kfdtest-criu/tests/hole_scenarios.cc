@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// What Linux 6.12's checkpoint/restore loses silently, or takes from an image without looking, or leaves behind.
+// What Linux 6.12's checkpoint/restore loses silently, lets be done when it must not be, or leaves behind. What it
+// takes from an image without looking: image_hole_scenarios.cc.
 #include <linux/kfd_criu_ioctl.h>
 #include <sys/ptrace.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -17,6 +19,7 @@
 #include "kfdtest-criu/harness/kfd_driver.h"
 #include "kfdtest-criu/harness/step_queue.h"
 #include "kfdtest-criu/harness/successor.h"
+#include "kfdtest-criu/tests/debugger_scenarios.h"
 #include "kfdtest-criu/tests/defect_scenarios.h"
 #include "kfdtest-criu/tests/restore_scenarios.h"
 #include "kfdtest-criu/tests/taken_image.h"
@@ -24,12 +27,7 @@
 namespace kfdtest {
 namespace {
 
-using Gpus = std::vector<Gpu>;
-
-bool always(const Gpus& /*gpus*/) { return true; }
-bool has_two_gpus(const Gpus& gpus) { return gpus.size() > 1; }
-bool has_svm(const Gpus& gpus) { return gpus.front().has_svm(); }
-bool has_small_bar(const Gpus& gpus) { return !gpus.front().vram_cpu_visible; }
+bool has_debugger(const Gpus& gpus) { return gpus.front().generation.gfx_level >= 9; }
 
 int fd_of(const Session& session) { return ioctls_of(session.gpus().front()).client().fd(); }
 
@@ -38,82 +36,6 @@ CriuAbi best_abi(const Session& session) {
   kfd::ExtensibleKfd kfd;
   if (!kfd.process_info(fd_of(session)).ok()) return CriuAbi::kReleased;
   return kfd.unpause(fd_of(session)).ok() ? CriuAbi::kExtensible : CriuAbi::kReleased;
-}
-
-// ---- images that are not a program's ----------------------------------------
-
-// A queue whose place is free again, so that only what is spoiled can be a reason.
-base::Status spoiled_queue_is_refused(QueueKind kind, const std::function<void(QueueRecord&)>& spoil) {
-  ASSIGN_OR_RETURN(const Session session, Session::open());
-  TakenImage image;
-  {
-    ASSIGN_OR_RETURN(StepQueue queue, StepQueue::create(session.gpus().front(), kind));
-    ASSIGN_OR_RETURN(image, TakenImage::take(session));
-  }
-  ASSIGN_OR_RETURN(QueueRecord record, image.first_queue());
-  spoil(record);
-  TRY(image.replace_first_queue(record));
-  return run_with_successors([&]() -> base::Status {
-    ASSIGN_OR_RETURN(const Restoree restoree, Restoree::open(image));
-    return restoree.expect_refused(restoree.request(image));
-  });
-}
-
-// The driver's own queues (enum kfd_queue_type).
-constexpr std::uint32_t kHiq = 2;
-constexpr std::uint32_t kDiq = 3;
-
-base::Status hiq_is_refused() {
-  return spoiled_queue_is_refused(QueueKind::kPm4, [](QueueRecord& record) { record.type = kHiq; });
-}
-base::Status diq_is_refused() {
-  return spoiled_queue_is_refused(QueueKind::kPm4, [](QueueRecord& record) { record.type = kDiq; });
-}
-base::Status priority_is_refused() {
-  return spoiled_queue_is_refused(QueueKind::kSdma, [](QueueRecord& record) { record.priority = 0x1000; });
-}
-base::Status percentage_is_refused() {
-  return spoiled_queue_is_refused(QueueKind::kSdma, [](QueueRecord& record) { record.percentage = 101; });
-}
-
-base::Status spoiled_request_is_refused(const std::function<void(kfd::RestoreRequest&)>& spoil) {
-  ASSIGN_OR_RETURN(const Session session, Session::open());
-  ASSIGN_OR_RETURN(const GpuMemory memory, GpuMemory::allocate(session.gpus().front(), MemoryKind::kGtt, kPageSize));
-  ASSIGN_OR_RETURN(const TakenImage image, TakenImage::take(session));
-  return run_with_successors([&]() -> base::Status {
-    ASSIGN_OR_RETURN(const Restoree restoree, Restoree::open(image));
-    kfd::RestoreRequest request = restoree.request(image);
-    spoil(request);
-    return restoree.expect_refused(std::move(request));
-  });
-}
-
-base::Status one_name_for_two_gpus() {
-  return spoiled_request_is_refused(
-      [](kfd::RestoreRequest& request) { request.devices[1].user_id = request.devices[0].user_id; });
-}
-base::Status file_of_another_gpu() {
-  return spoiled_request_is_refused(
-      [](kfd::RestoreRequest& request) { std::swap(request.devices[0].drm_fd, request.devices[1].drm_fd); });
-}
-
-// Memory that AMDKFD_IOC_ALLOC_MEMORY_OF_GPU does not give such a GPU's programs.
-base::Status visible_vram_is_refused() {
-  ASSIGN_OR_RETURN(const Session session, Session::open());
-  ASSIGN_OR_RETURN(const GpuMemory memory, GpuMemory::allocate(session.gpus().front(), MemoryKind::kVram, kPageSize));
-  ASSIGN_OR_RETURN(TakenImage image, TakenImage::take(session));
-  std::size_t spoiled = 0;
-  for (kfd::CheckpointedBo& each : image.checkpoint.bos) {
-    if (each.bo.alloc_flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM) {
-      each.bo.alloc_flags |= KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC;
-      ++spoiled;
-    }
-  }
-  if (spoiled == 0) return base::Error(EINVAL, "an image without VRAM");
-  return run_with_successors([&]() -> base::Status {
-    ASSIGN_OR_RETURN(const Restoree restoree, Restoree::open(image));
-    return restoree.expect_refused(restoree.request(image));
-  });
 }
 
 // ---- what a failure leaves --------------------------------------------------
@@ -164,8 +86,15 @@ base::Status refused_restore_does_not_stop() {
   return queue.wait_done(2, std::chrono::seconds(5));
 }
 
+// ---- who may do what, and when ----------------------------------------------
+
+base::Status seize(pid_t program) {
+  if (::ptrace(PTRACE_SEIZE, program, nullptr, nullptr) == 0) return {};
+  return base::Error::from_errno(errno, "PTRACE_SEIZE");
+}
+
 base::Status pause_and_die(pid_t program, int fd) {
-  if (::ptrace(PTRACE_SEIZE, program, nullptr, nullptr) != 0) return base::Error::from_errno(errno, "PTRACE_SEIZE");
+  TRY(seize(program));
   kfd::RealKfd kfd;
   const auto paused = kfd.process_info(fd);
   return paused.ok() ? base::Status() : paused.error();
@@ -181,6 +110,56 @@ base::Status pause_ends_with_owner() {
   TRY(run_with_successors([&] { return pause_and_die(self, fd_of(session)); }));
   queue.open(2);
   return queue.wait_done(2, std::chrono::seconds(5));
+}
+
+base::Status unpause_as_tracer(pid_t program, int fd) {
+  TRY(seize(program));
+  kfd::RealKfd kfd;
+  return kfd.unpause(fd).ok() ? base::Error(EIO, "a pause was ended by another than its owner") : base::Status();
+}
+
+base::Status pause_is_owned() {
+  ASSIGN_OR_RETURN(const Session session, Session::open());
+  kfd::RealKfd kfd;
+  if (const auto paused = kfd.process_info(fd_of(session)); !paused.ok()) return paused.error();
+  const pid_t self = ::getpid();
+  TRY(run_with_successors([&] { return unpause_as_tracer(self, fd_of(session)); }));
+  return kfd.unpause(fd_of(session));
+}
+
+// Files and user memory of an image are the caller's, not those of the process whose /dev/kfd it is.
+base::Status restore_as_tracer() {
+  ASSIGN_OR_RETURN(const Session session, Session::open());
+  ASSIGN_OR_RETURN(const GpuMemory memory, GpuMemory::allocate(session.gpus().front(), MemoryKind::kGtt, kPageSize));
+  ASSIGN_OR_RETURN(const TakenImage image, TakenImage::take(session));
+  return run_with_successors([&]() -> base::Status {
+    ASSIGN_OR_RETURN(const Restoree restoree, Restoree::open(image));
+    const pid_t self = ::getpid();
+    return run_with_successors([&]() -> base::Status {
+      TRY(seize(self));
+      return restoree.expect_refused(restoree.request(image));
+    });
+  });
+}
+
+base::Status use_before_resume(const TakenImage& image) {
+  ASSIGN_OR_RETURN(const Restoree restoree, Restoree::open(image));
+  kfd::RealKfd kfd;
+  const int fd = restoree.client().fd();
+  if (const auto restored = kfd.restore(fd, restoree.request(image)); !restored.ok()) return restored.error();
+  const auto early = restoree.client().create_event(KFD_IOC_EVENT_HW_EXCEPTION, /*auto_reset=*/true, 0);
+  if (early.ok()) return base::Error(EIO, "a program made an event while it was being restored");
+  if (early.error().code() != EBUSY) return early.error();
+  TRY(kfd.resume(fd, ::getpid()));
+  const auto event = restoree.client().create_event(KFD_IOC_EVENT_HW_EXCEPTION, /*auto_reset=*/true, 0);
+  return event.ok() ? base::Status() : event.error();
+}
+
+base::Status program_waits_for_resume() {
+  ASSIGN_OR_RETURN(const Session session, Session::open());
+  ASSIGN_OR_RETURN(const GpuMemory memory, GpuMemory::allocate(session.gpus().front(), MemoryKind::kGtt, kPageSize));
+  ASSIGN_OR_RETURN(const TakenImage image, TakenImage::take(session));
+  return run_with_successors([&] { return use_before_resume(image); });
 }
 
 // ---- what is lost -----------------------------------------------------------
@@ -211,14 +190,9 @@ base::Status age_in_chain() {
   return expect_wait(session, event, 3, kfd::WaitResult::kTimeout);
 }
 
-struct TrapHandler {
-  std::uint64_t code = 0;
-  std::uint64_t memory = 0;
-  bool operator==(const TrapHandler&) const = default;
-};
-
-// Nobody can ask the driver for it, but an image tells.
-base::Result<TrapHandler> trap_handler_of(const Session& session, std::uint32_t gpu_id) {
+// Nobody can ask the driver for what is set on a GPU, but an image of the extensible ABI tells; so on a kernel without
+// that nobody knows, and the scenarios fail.
+base::Result<kfd_criu_record_device> settings_of(const Session& session, std::uint32_t gpu_id) {
   kfd::ExtensibleKfd kfd;
   ASSIGN_OR_RETURN(const kfd::ProcessInfo info, kfd.process_info(fd_of(session)));
   ASSIGN_OR_RETURN(const kfd::Checkpoint checkpoint, kfd.checkpoint(fd_of(session), info));
@@ -227,23 +201,109 @@ base::Result<TrapHandler> trap_handler_of(const Session& session, std::uint32_t 
   while (image.size() >= sizeof(kfd_criu_record)) {
     kfd_criu_record_device device{};
     std::memcpy(&device, image.data(), std::min(sizeof(device), image.size()));
-    if (device.record.type == KFD_CRIU_RECORD_DEVICE && device.user_gpu_id == gpu_id)
-      return TrapHandler{device.tba, device.tma};
+    if (device.record.type == KFD_CRIU_RECORD_DEVICE && device.user_gpu_id == gpu_id) return device;
     image = image.subspan(std::min<std::size_t>(image.size(), device.record.size));
   }
   return base::Error(ENOENT, "the image does not have the GPU");
 }
 
 base::Status trap_handler_in_chain() {
-  constexpr TrapHandler kHandler = {0x123456789000, 0x123456abc000};
+  constexpr std::uint64_t kCode = 0x123456789000;
+  constexpr std::uint64_t kMemory = 0x123456abc000;
   ASSIGN_OR_RETURN(const Session session, Session::open());
   const Gpu& gpu = session.gpus().front();
   ASSIGN_OR_RETURN(const GpuMemory memory, GpuMemory::allocate(gpu, MemoryKind::kGtt, kPageSize));
-  TRY(ioctls_of(gpu).client().set_trap_handler(gpu.gpu_id, kHandler.code, kHandler.memory));
+  TRY(ioctls_of(gpu).client().set_trap_handler(gpu.gpu_id, kCode, kMemory));
   SuccessorCheckpointer checkpointer(session, GpuOrder::kSame, best_abi(session));
   TRY(checkpointer.hand_over());
-  ASSIGN_OR_RETURN(const TrapHandler handler, trap_handler_of(session, gpu.gpu_id));
-  return handler == kHandler ? base::Status() : base::Error(EIO, "the trap handler is another one");
+  ASSIGN_OR_RETURN(const kfd_criu_record_device settings, settings_of(session, gpu.gpu_id));
+  if (settings.tba == kCode && settings.tma == kMemory) return {};
+  return base::Error(EIO, "the trap handler is another one");
+}
+
+base::Status policy_in_chain() {
+  ASSIGN_OR_RETURN(const Session session, Session::open());
+  const Gpu& gpu = session.gpus().front();
+  ASSIGN_OR_RETURN(const GpuMemory memory, GpuMemory::allocate(gpu, MemoryKind::kGtt, kPageSize));
+  constexpr kfd::MemoryPolicy kPolicy = {.coherent = true, .aperture_coherent = false, .base = 0, .size = 0};
+  constexpr std::uint32_t kScratch = 0x12345678;
+  TRY(ioctls_of(gpu).client().set_memory_policy(gpu.gpu_id, kPolicy));
+  TRY(ioctls_of(gpu).client().set_scratch(gpu.gpu_id, kScratch));
+  SuccessorCheckpointer checkpointer(session, GpuOrder::kSame, best_abi(session));
+  TRY(checkpointer.hand_over());
+  ASSIGN_OR_RETURN(const kfd_criu_record_device settings, settings_of(session, gpu.gpu_id));
+  if (!(settings.flags & KFD_CRIU_DEVICE_POLICY) || settings.default_policy != KFD_IOC_CACHE_POLICY_COHERENT ||
+      settings.alternate_policy != KFD_IOC_CACHE_POLICY_NONCOHERENT)
+    return base::Error(EIO, "the memory policy is another one");
+  return settings.scratch == kScratch ? base::Status() : base::Error(EIO, "the scratch memory is another one");
+}
+
+// Enabled once, it says so; a program cannot do it again when it has queues.
+base::Status runtime_in_chain() {
+  ASSIGN_OR_RETURN(const Session session, Session::open());
+  const Gpu& gpu = session.gpus().front();
+  const kfd::Client& client = ioctls_of(gpu).client();
+  ASSIGN_OR_RETURN(const GpuMemory memory, GpuMemory::allocate(gpu, MemoryKind::kGtt, kPageSize));
+  TRY(client.enable_runtime());
+  SuccessorCheckpointer checkpointer(session, GpuOrder::kSame, best_abi(session));
+  TRY(checkpointer.hand_over());
+  const base::Status again = client.enable_runtime();
+  if (again.ok()) return base::Error(EIO, "the runtime is not enabled any more");
+  return again.error().code() == EBUSY ? base::Status() : again;
+}
+
+// Two DMA-bufs of one BO are the same file.
+base::Result<bool> are_same_memory(const kfd::Client& client, const GpuMemory& one, const GpuMemory& other) {
+  ASSIGN_OR_RETURN(const base::UniqueFd first, client.export_dmabuf(one.block().handle));
+  ASSIGN_OR_RETURN(const base::UniqueFd second, client.export_dmabuf(other.block().handle));
+  struct stat a {};
+  struct stat b {};
+  if (::fstat(first.get(), &a) != 0 || ::fstat(second.get(), &b) != 0)
+    return base::Error::from_errno(errno, "fstat of a DMA-buf");
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+base::Status shared_memory_in_chain() {
+  ASSIGN_OR_RETURN(const Session session, Session::open());
+  const Gpu& gpu = session.gpus().front();
+  KfdDriver& driver = ioctls_of(gpu);
+  ASSIGN_OR_RETURN(const GpuMemory memory, GpuMemory::allocate(gpu, MemoryKind::kVram, kPageSize));
+  ASSIGN_OR_RETURN(const base::UniqueFd dmabuf, driver.client().export_dmabuf(memory.block().handle));
+  ASSIGN_OR_RETURN(Block block, driver.import_dmabuf(gpu, dmabuf.get(), kPageSize));
+  ASSIGN_OR_RETURN(const GpuMemory imported, GpuMemory::take(gpu, std::move(block)));
+  ASSIGN_OR_RETURN(const bool before, are_same_memory(driver.client(), memory, imported));
+  if (!before) return base::Error(EINVAL, "what was imported is not what was exported");
+  SuccessorCheckpointer checkpointer(session, GpuOrder::kSame, best_abi(session));
+  TRY(checkpointer.hand_over());
+  ASSIGN_OR_RETURN(const bool after, are_same_memory(driver.client(), memory, imported));
+  return after ? base::Status() : base::Error(EIO, "what was shared memory is two memories");
+}
+
+// The kernel takes one page in the life of a process.
+base::Status event_page_in_chain() {
+  constexpr std::size_t kPageOfEvents = 8 * kPageSize;
+  ASSIGN_OR_RETURN(const Session session, Session::open());
+  const Gpu& gpu = session.gpus().front();
+  const kfd::Client& client = ioctls_of(gpu).client();
+  ASSIGN_OR_RETURN(const Block page, ioctls_of(gpu).allocate(gpu, MemoryKind::kGtt, kPageOfEvents, MemoryUse::kData));
+  ASSIGN_OR_RETURN(const kfd::CreatedEvent event, client.create_event(KFD_IOC_EVENT_SIGNAL, true, page.handle));
+  TRY(client.destroy_event(event.id));
+  SuccessorCheckpointer checkpointer(session, GpuOrder::kSame, best_abi(session));
+  TRY(checkpointer.hand_over());
+  if (client.create_event(KFD_IOC_EVENT_SIGNAL, true, page.handle).ok())
+    return base::Error(EIO, "the signal page was forgotten");
+  const auto next = client.create_event(KFD_IOC_EVENT_SIGNAL, true, 0);
+  return next.ok() ? base::Status() : next.error();
+}
+
+// AMDKFD_IOC_CREATE_EVENT takes any type.
+base::Status other_event_in_chain() {
+  ASSIGN_OR_RETURN(const Session session, Session::open());
+  const kfd::Client& client = ioctls_of(session.gpus().front()).client();
+  ASSIGN_OR_RETURN(const kfd::CreatedEvent event, client.create_event(KFD_IOC_EVENT_NODECHANGE, true, 0));
+  SuccessorCheckpointer checkpointer(session, GpuOrder::kSame, CriuAbi::kReleased);
+  TRY(checkpointer.hand_over());
+  return client.destroy_event(event.id);
 }
 
 // ---- pages that several processes have --------------------------------------
@@ -263,6 +323,14 @@ base::Status names_in_chain(const std::function<base::Status(const Session&, con
   SuccessorCheckpointer checkpointer(session, GpuOrder::kRotated, CriuAbi::kReleased);
   TRY(checkpointer.hand_over());
   return check(session, memory);
+}
+
+// Its doorbells are where CREATE_QUEUE says, by the name that the program knows.
+base::Status new_queue_runs(const Session& session, const GpuMemory& /*memory*/) {
+  ASSIGN_OR_RETURN(StepQueue queue, StepQueue::create(session.gpus().front(), QueueKind::kPm4));
+  TRY(queue.submit(1));
+  queue.open(1);
+  return queue.wait_done(1, std::chrono::seconds(5));
 }
 
 // GPU i is now where GPU i + 1 was: so are the names.
@@ -285,26 +353,37 @@ base::Status dmabuf_has_name(const Session& session, const GpuMemory& memory) {
   return base::Error(EIO, "a DMA-buf of GPU " + std::to_string(gpu.gpu_id) + " has another one's name");
 }
 
+// In a chain of processes that starts here.
+template <base::Status (*kProgram)()>
+base::Status chained() {
+  return run_with_successors(kProgram);
+}
+template <base::Status (*kCheck)(const Session&, const GpuMemory&)>
+base::Status named() {
+  return run_with_successors([] { return names_in_chain(kCheck); });
+}
+
 constexpr Defect kHoles[] = {
     {"hole_a_queue_of_gfx7_comes_back", [](const Gpus& gpus) { return gpus.front().generation.gfx_level == 7; },
      [] { return run_restored("queue_counter", GpuOrder::kSame, CriuAbi::kReleased); }},
-    {"hole_an_image_with_a_queue_of_the_scheduler_is_refused", always, hiq_is_refused},
-    {"hole_an_image_with_a_queue_of_a_debugger_is_refused", always, diq_is_refused},
-    {"hole_an_image_with_an_impossible_priority_is_refused", always, priority_is_refused},
-    {"hole_an_image_with_an_impossible_percentage_is_refused", always, percentage_is_refused},
-    {"hole_two_gpus_of_one_name_are_refused", has_two_gpus, one_name_for_two_gpus},
-    {"hole_the_file_of_another_gpu_is_refused", has_two_gpus, file_of_another_gpu},
-    {"hole_visible_memory_behind_a_small_bar_is_refused", has_small_bar, visible_vram_is_refused},
     {"hole_a_failed_restore_keeps_no_memory", always, failed_restore_frees},
     {"hole_a_refused_restore_does_not_stop_a_program", always, refused_restore_does_not_stop},
     {"hole_a_pause_ends_with_its_owner", always, pause_ends_with_owner},
-    {"hole_an_event_keeps_its_age", always, [] { return run_with_successors(age_in_chain); }},
-    {"hole_a_trap_handler_is_kept", always, [] { return run_with_successors(trap_handler_in_chain); }},
-    {"hole_an_svm_range_of_shared_pages_comes_back", has_svm, [] { return run_with_successors(shared_svm_in_chain); }},
-    {"hole_apertures_keep_the_names_of_gpus", has_two_gpus,
-     [] { return run_with_successors([] { return names_in_chain(apertures_have_names); }); }},
-    {"hole_a_buffer_is_exported_by_the_name_of_its_gpu", has_two_gpus,
-     [] { return run_with_successors([] { return names_in_chain(dmabuf_has_name); }); }},
+    {"hole_a_pause_is_ended_by_its_owner_only", always, pause_is_owned},
+    {"hole_a_program_is_restored_by_itself_only", always, restore_as_tracer},
+    {"hole_a_restored_program_waits_for_its_resume", always, program_waits_for_resume},
+    {"hole_a_program_that_is_debugged_is_refused", has_debugger, debugged_is_refused},
+    {"hole_an_event_keeps_its_age", always, chained<age_in_chain>},
+    {"hole_an_event_of_another_type_comes_back", always, chained<other_event_in_chain>},
+    {"hole_the_signal_page_is_kept_without_events", always, chained<event_page_in_chain>},
+    {"hole_a_trap_handler_is_kept", always, chained<trap_handler_in_chain>},
+    {"hole_the_memory_policy_and_scratch_are_kept", always, chained<policy_in_chain>},
+    {"hole_the_runtime_stays_enabled", always, chained<runtime_in_chain>},
+    {"hole_shared_memory_stays_shared", always, chained<shared_memory_in_chain>},
+    {"hole_an_svm_range_of_shared_pages_comes_back", has_svm, chained<shared_svm_in_chain>},
+    {"hole_apertures_keep_the_names_of_gpus", has_two_gpus, named<apertures_have_names>},
+    {"hole_a_buffer_is_exported_by_the_name_of_its_gpu", has_two_gpus, named<dmabuf_has_name>},
+    {"hole_a_new_queue_finds_its_doorbell_by_the_name_of_its_gpu", has_two_gpus, named<new_queue_runs>},
     {"hole_an_event_page_on_another_gpu_goes_with_its_program", has_two_gpus,
      [] { return run_restored("event_state", GpuOrder::kRotated, CriuAbi::kReleased); }},
 };

@@ -13,8 +13,10 @@
 #include <string>
 #include <vector>
 
+#include "kfd/kfd.h"
 #include "kfdtest-criu/env/control_port.h"
 #include "kfdtest-criu/harness/commands.h"
+#include "kfdtest-criu/harness/kfd_driver.h"
 #include "kfdtest-criu/harness/pattern.h"
 #include "kfdtest-criu/harness/smi_events.h"
 #include "kfdtest-criu/harness/step_queue.h"
@@ -123,64 +125,100 @@ base::Status hang(const Stage& stage, ControlPort& port, NamedQueue& queue) {
   return {};
 }
 
-// A MES is asked to take off one queue; older schedulers take off all for each change of the run list.
-base::Status take_off(const Gpu& gpu, NamedQueue& hung, std::optional<RingQueue>& other) {
-  if (!has_mes(gpu)) {
-    other.reset();
-    return {};
-  }
-  return hung.queue.set_percentage(kStopped).ok() ? base::Error(EIO, "a hung queue was taken off") : base::Status();
-}
+// A program with a queue that hangs, one that works, and one whose end makes older schedulers notice.
+struct HungProgram {
+  Stage stage;
+  ControlPort port;
+  Reports reports;
+  std::optional<RingQueue> other;
+  RingQueue bystander;
+  NamedQueue hung;
 
-base::Status hung_compute_queue() {
-  constexpr std::size_t kBystander = 64;
-  ASSIGN_OR_RETURN(Stage stage, Stage::open());
-  ASSIGN_OR_RETURN(ControlPort port, ControlPort::open());
-  ASSIGN_OR_RETURN(Reports reports, Reports::open(stage.gpu()));
-  ASSIGN_OR_RETURN(RingQueue going, RingQueue::create(stage.gpu(), QueueKind::kPm4));
-  ASSIGN_OR_RETURN(RingQueue bystander, RingQueue::create(stage.gpu(), QueueKind::kPm4));
-  ASSIGN_OR_RETURN(NamedQueue hung, NamedQueue::create(stage, port, QueueKind::kPm4, 77));
-  std::optional<RingQueue> other(std::move(going));
-  TRY(hang(stage, port, hung));
-  TRY(take_off(stage.gpu(), hung, other));
-  if (has_mes(stage.gpu())) {
-    TRY(reports.expect_reset(stage.gpu()));
+  static base::Result<HungProgram> start(QueueKind kind) {
+    ASSIGN_OR_RETURN(Stage stage, Stage::open());
+    ASSIGN_OR_RETURN(ControlPort port, ControlPort::open());
+    ASSIGN_OR_RETURN(Reports reports, Reports::open(stage.gpu()));
+    ASSIGN_OR_RETURN(RingQueue other, RingQueue::create(stage.gpu(), QueueKind::kPm4));
+    ASSIGN_OR_RETURN(RingQueue bystander, RingQueue::create(stage.gpu(), QueueKind::kPm4));
+    ASSIGN_OR_RETURN(NamedQueue hung, NamedQueue::create(stage, port, kind, 77));
+    TRY(hang(stage, port, hung));
+    return HungProgram{std::move(stage), std::move(port),      std::move(reports),
+                       std::move(other), std::move(bystander), std::move(hung)};
+  }
+  [[nodiscard]] const Gpu& gpu() const { return stage.gpu(); }
+  // A MES is asked to take off one queue; older schedulers take off all for each change of the run list.
+  base::Status take_off() {
+    if (!has_mes(gpu())) {
+      other.reset();
+      return {};
+    }
+    return hung.queue.set_percentage(kStopped).ok() ? base::Error(EIO, "a hung queue was taken off") : base::Status();
+  }
+  base::Status expect_bystander_works() {
+    constexpr std::size_t kBystander = 64;
+    TRY(fence(bystander, QueueKind::kPm4, gpu(), stage.words.gpu_address(kBystander), 2));
+    return wait_for_word(stage.words, kBystander, 2);
+  }
+  base::Status expect_reset() {
+    TRY(reports.expect_reset(gpu()));
     return expect_ready(port);
   }
-  TRY(reports.expect_exception(stage.gpu()));
-  if (reports.smi.wait_for(SmiKind::kGpuPreReset, "", kShort).ok())
+};
+
+base::Status hung_compute_queue() {
+  ASSIGN_OR_RETURN(HungProgram program, HungProgram::start(QueueKind::kPm4));
+  TRY(program.take_off());
+  if (has_mes(program.gpu())) return program.expect_reset();
+  TRY(program.reports.expect_exception(program.gpu()));
+  if (program.reports.smi.wait_for(SmiKind::kGpuPreReset, "", kShort).ok())
     return base::Error(EIO, "all of the GPU was reset, not the queue alone");
-  TRY(fence(bystander, QueueKind::kPm4, stage.gpu(), stage.words.gpu_address(kBystander), 2));
-  TRY(wait_for_word(stage.words, kBystander, 2));
-  return stage.words.load32(0) == 0 ? base::Status() : base::Error(EIO, "a queue that was reset went on");
+  TRY(program.expect_bystander_works());
+  return program.stage.words.load32(0) == 0 ? base::Status() : base::Error(EIO, "a queue that was reset went on");
 }
 
 // For a change all queues are taken off, and only the one that hangs stays off.
 base::Status hung_queue_is_changed() {
-  constexpr std::size_t kBystander = 64;
-  ASSIGN_OR_RETURN(Stage stage, Stage::open());
-  ASSIGN_OR_RETURN(ControlPort port, ControlPort::open());
-  ASSIGN_OR_RETURN(Reports reports, Reports::open(stage.gpu()));
-  ASSIGN_OR_RETURN(RingQueue bystander, RingQueue::create(stage.gpu(), QueueKind::kPm4));
-  ASSIGN_OR_RETURN(NamedQueue hung, NamedQueue::create(stage, port, QueueKind::kPm4, 77));
-  TRY(hang(stage, port, hung));
-  if (hung.queue.set_percentage(kStopped).ok()) return base::Error(EIO, "a hung queue was taken off");
-  TRY(reports.expect_exception(stage.gpu()));
-  TRY(fence(bystander, QueueKind::kPm4, stage.gpu(), stage.words.gpu_address(kBystander), 2));
-  return wait_for_word(stage.words, kBystander, 2);
+  ASSIGN_OR_RETURN(HungProgram program, HungProgram::start(QueueKind::kPm4));
+  if (program.hung.queue.set_percentage(kStopped).ok()) return base::Error(EIO, "a hung queue was taken off");
+  TRY(program.reports.expect_exception(program.gpu()));
+  return program.expect_bystander_works();
+}
+
+// Why no image is to be had; 0: one was taken. The queues go on afterwards.
+base::Result<int> refusal_of_image(const Gpu& gpu) {
+  const int fd = ioctls_of(gpu).client().fd();
+  kfd::RealKfd criu;
+  const auto info = criu.process_info(fd);
+  if (!info.ok()) return info.error().code();
+  const auto image = criu.checkpoint(fd, *info);
+  TRY(criu.unpause(fd));
+  return image.ok() ? 0 : image.error().code();
+}
+
+// What it had under way is lost, whatever its MQD says.
+base::Status hung_queue_has_no_image() {
+  ASSIGN_OR_RETURN(HungProgram program, HungProgram::start(QueueKind::kPm4));
+  TRY(program.take_off());
+  TRY(has_mes(program.gpu()) ? program.expect_reset() : program.reports.expect_exception(program.gpu()));
+  ASSIGN_OR_RETURN(const int refusal, refusal_of_image(program.gpu()));
+  if (refusal == ENOTRECOVERABLE) return {};
+  return base::Error(EIO, refusal == 0 ? "an image was taken of what a reset has lost"
+                                       : "no image was taken, but for " + std::to_string(refusal));
+}
+
+// Who takes an image is the first to learn that a queue hangs. The others go on, where the driver does not reset the
+// GPU for it.
+base::Status pause_meets_hung_queue() {
+  ASSIGN_OR_RETURN(HungProgram program, HungProgram::start(QueueKind::kPm4));
+  ASSIGN_OR_RETURN(const int refusal, refusal_of_image(program.gpu()));
+  if (refusal == 0) return base::Error(EIO, "an image was taken of a queue that hangs");
+  return has_mes(program.gpu()) ? program.expect_reset() : program.expect_bystander_works();
 }
 
 base::Status hung_sdma_queue() {
-  ASSIGN_OR_RETURN(Stage stage, Stage::open());
-  ASSIGN_OR_RETURN(ControlPort port, ControlPort::open());
-  ASSIGN_OR_RETURN(Reports reports, Reports::open(stage.gpu()));
-  ASSIGN_OR_RETURN(RingQueue going, RingQueue::create(stage.gpu(), QueueKind::kPm4));
-  ASSIGN_OR_RETURN(NamedQueue hung, NamedQueue::create(stage, port, QueueKind::kSdma, 77));
-  std::optional<RingQueue> other(std::move(going));
-  TRY(hang(stage, port, hung));
-  TRY(take_off(stage.gpu(), hung, other));
-  TRY(reports.expect_reset(stage.gpu()));
-  return expect_ready(port);
+  ASSIGN_OR_RETURN(HungProgram program, HungProgram::start(QueueKind::kSdma));
+  TRY(program.take_off());
+  return program.expect_reset();
 }
 
 // A change that takes a queue off a GPU that does not answer.
@@ -453,6 +491,8 @@ base::Status run_injection(std::string_view name) {
       {"hung_compute_queue", hung_compute_queue},
       {"hung_sdma_queue", hung_sdma_queue},
       {"hung_queue_is_changed", hung_queue_is_changed},
+      {"hung_queue_has_no_image", hung_queue_has_no_image},
+      {"pause_meets_hung_queue", pause_meets_hung_queue},
       {"unanswered_unmap", unanswered_unmap},
       {"hung_gpu", hung_gpu},
       {"lost_interrupt_pm4", lost_interrupt_pm4},

@@ -40,6 +40,14 @@ TEST_F(InjectionTest, a_hung_queue_that_is_changed_stops_no_other) {
   EXPECT_OK(spawn_scenario("hung_queue_is_changed"));
 }
 
+TEST_F(InjectionTest, a_program_whose_queue_hung_is_not_checkpointed) {
+  EXPECT_OK(spawn_scenario("hung_queue_has_no_image"));
+}
+
+TEST_F(InjectionTest, a_queue_that_hangs_when_its_program_is_paused_is_not_checkpointed) {
+  EXPECT_OK(spawn_scenario("pause_meets_hung_queue"));
+}
+
 TEST_F(InjectionTest, a_hung_sdma_queue_makes_the_driver_reset_the_gpu) {
   EXPECT_OK(spawn_scenario("hung_sdma_queue"));
 }

@@ -6,19 +6,21 @@
 
 #include <fcntl.h>
 
-#include <cerrno>
-#include <cstring>
 #include <string>
+#include <utility>
 
 #include "kfdtest-criu/harness/kfd_driver.h"
 
 namespace kfdtest {
 
 base::Result<TakenImage> TakenImage::take(const Session& session) {
+  return take(ioctls_of(session.gpus().front()).client().fd(), session.gpus());
+}
+
+base::Result<TakenImage> TakenImage::take(int fd, std::vector<Gpu> gpus) {
   kfd::RealKfd kfd;
-  const int fd = ioctls_of(session.gpus().front()).client().fd();
   TakenImage image;
-  image.gpus_ = session.gpus();
+  image.gpus_ = std::move(gpus);
   ASSIGN_OR_RETURN(const kfd::ProcessInfo info, kfd.process_info(fd));
   image.num_objects = info.num_objects;
   ASSIGN_OR_RETURN(image.checkpoint, kfd.checkpoint(fd, info));
@@ -30,20 +32,6 @@ std::span<std::byte> TakenImage::objects() {
   const std::size_t begin =
       kProcessRecordSize + checkpoint.devices.size() * kDeviceRecordSize + checkpoint.bos.size() * kBoRecordSize;
   return std::span(checkpoint.priv_data).subspan(begin);
-}
-
-base::Result<QueueRecord> TakenImage::first_queue() {
-  QueueRecord record{};
-  if (objects().size() < sizeof(record)) return base::Error(EINVAL, "an image without objects");
-  std::memcpy(&record, objects().data(), sizeof(record));
-  if (record.object_type != kQueueObject) return base::Error(EINVAL, "an image without queues");
-  return record;
-}
-
-base::Status TakenImage::replace_first_queue(const QueueRecord& record) {
-  ASSIGN_OR_RETURN(const QueueRecord was, first_queue());
-  std::memcpy(objects().data(), &record, sizeof(was));
-  return {};
 }
 
 base::Result<Restoree> Restoree::open(const TakenImage& image) {

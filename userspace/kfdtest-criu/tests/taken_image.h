@@ -4,8 +4,10 @@
 // An image by the released ABI in the hands of a test, which may spoil it; and a process that restores it.
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <vector>
 
@@ -22,6 +24,7 @@ inline constexpr std::size_t kProcessRecordSize = 8;
 inline constexpr std::size_t kDeviceRecordSize = 8;
 inline constexpr std::size_t kBoRecordSize = 272;
 inline constexpr std::uint32_t kQueueObject = 0;
+inline constexpr std::uint32_t kEventObject = 1;
 inline constexpr std::uint32_t kSvmObject = 2;
 
 // struct kfd_criu_queue_priv_data; its MQDs and control stacks follow.
@@ -52,22 +55,62 @@ struct QueueRecord {
 };
 static_assert(sizeof(QueueRecord) == 120);
 
+// struct kfd_criu_event_priv_data without the exceptions at its end.
+struct EventRecord {
+  std::uint32_t object_type;
+  std::uint32_t padding;
+  std::uint64_t page_handle;
+  std::uint32_t event_id;
+  std::uint32_t auto_reset;
+  std::uint32_t type;  // KFD_IOC_EVENT_*
+  std::uint32_t signaled;
+};
+static_assert(sizeof(EventRecord) == 32);
+
+// struct kfd_criu_svm_range_priv_data; its attributes follow.
+struct SvmRecord {
+  std::uint32_t object_type;
+  std::uint32_t padding;
+  std::uint64_t first_page;
+  std::uint64_t pages;
+};
+static_assert(sizeof(SvmRecord) == 24);
+
 class TakenImage {
  public:
   // Of this process, which goes on afterwards.
   static base::Result<TakenImage> take(const Session& session);
+  // Through an open /dev/kfd of the process that has these GPUs.
+  static base::Result<TakenImage> take(int fd, std::vector<Gpu> gpus);
 
   [[nodiscard]] const std::vector<Gpu>& gpus() const { return gpus_; }
   // The private data from the first object on: queues, then events, then SVM ranges.
   [[nodiscard]] std::span<std::byte> objects();
-  // The first object; EINVAL if that is no queue.
-  base::Result<QueueRecord> first_queue();
-  base::Status replace_first_queue(const QueueRecord& record);
+  // The first object; EINVAL if that is none of the kind.
+  base::Result<QueueRecord> first_queue() { return first<QueueRecord>(kQueueObject); }
+  base::Result<EventRecord> first_event() { return first<EventRecord>(kEventObject); }
+  base::Result<SvmRecord> first_svm_range() { return first<SvmRecord>(kSvmObject); }
+  // By one of the same kind.
+  template <typename Record>
+  base::Status replace_first(const Record& record) {
+    TRY(first<Record>(record.object_type));
+    std::memcpy(objects().data(), &record, sizeof(record));
+    return {};
+  }
 
   kfd::Checkpoint checkpoint;
   std::uint32_t num_objects = 0;
 
  private:
+  template <typename Record>
+  base::Result<Record> first(std::uint32_t object_type) {
+    Record record{};
+    if (objects().size() < sizeof(record)) return base::Error(EINVAL, "an image without such objects");
+    std::memcpy(&record, objects().data(), sizeof(record));
+    if (record.object_type != object_type) return base::Error(EINVAL, "an image that begins with other objects");
+    return record;
+  }
+
   std::vector<Gpu> gpus_;
 };
 

@@ -27,7 +27,7 @@ readonly PLUGINS=$OUT/cmake/release/userspace/plugin
 # The same two GPUs; in machine B in other slots and the other way round.
 readonly CHIP=${CHIP:-gfx906}
 readonly LARGE=$CHIP,vram=512M SMALL=$CHIP,vram=256M
-readonly MEM=2G VM_LIMIT_S=240
+readonly MEM=2G VM_LIMIT_S=600
 
 repeat=1 kernel=criu begin_ms=0 run='' result='' hip_result=''
 

@@ -21,7 +21,7 @@ set -uo pipefail
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export HOME=/root TERM=dumb LANG=C.UTF-8
 
-readonly PORT_DEADLINE_S=10 KFD_DEADLINE_S=20 RELAY_DEADLINE_S=2
+readonly PORT_DEADLINE_S=10 KFD_DEADLINE_S=20 RELAY_DEADLINE_S=15
 # kmemleak reports only objects older than five seconds.
 readonly KMEMLEAK_AGE_S=6
 

@@ -82,7 +82,7 @@ readonly RELOADS=5 RESETS=5
 readonly VM_MIB=3072 HOST_MIB=2048
 # Seconds: of one unit test, of all tests in one guest, between signs of life; each
 # fuzzer's, after the inputs that were once found.
-readonly UNIT_LIMIT_S=120 GUEST_LIMIT_S=900 HEARTBEAT_S=30 FUZZ_S=2
+readonly UNIT_LIMIT_S=120 GUEST_LIMIT_S=1500 HEARTBEAT_S=30 FUZZ_S=2
 # The failed cases, in $LOGS: the name of each and first lines of what it said. So many lines are said again at the end.
 readonly FAILURES=failures.txt FAILURE_LINES=5 SHOWN_FAILURES=24
 # Those that are always among them.

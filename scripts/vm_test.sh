@@ -16,6 +16,8 @@ HERE=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
 readonly HERE
 # Long enough for a boot on a busy machine without hardware virtualization.
 readonly BOOT_LIMIT_S=90
+# As the kernel has it: its first 15 characters. Until QEMU runs, the process has the name of what starts it.
+readonly QEMU_COMM=qemu-system-x86
 work='' failed=0 number=0
 # What the last `vm` did.
 status=0
@@ -182,7 +184,7 @@ interrupted_run() {
 	while [[ -z $qemu ]]; do
 		((SECONDS < end)) || fail "QEMU did not start" || return 1
 		sleep 0.1
-		qemu=$(pgrep -P "$pid" -f qemu-system-x86_64)
+		qemu=$(pgrep -P "$pid" -x "$QEMU_COMM")
 	done
 	pids=$(pgrep -P "$pid")
 	kill -"$1" "$pid"
@@ -217,7 +219,7 @@ case_a_killed_script_takes_its_machine_along() {
 	while [[ -z $pids ]]; do
 		((SECONDS < end)) || fail "QEMU did not start" || return 1
 		sleep 0.1
-		vm=$(pgrep -P "$pid") && pids=$(pgrep -P "$vm" -f qemu-system-x86_64)
+		vm=$(pgrep -P "$pid") && pids=$(pgrep -P "$vm" -x "$QEMU_COMM")
 	done
 	kill -KILL "$pid"
 	wait "$pid" 2>/dev/null || true

@@ -16,7 +16,7 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 dump() {
 	dump_and_keep "$demo_pid" "$run/$1images" "$plugins" "$run/$1dump.log" ||
 		{ tail_of "$run/$1dump.log" && die "criu dump failed"; }
-	wait_for 5 is_gone "$demo_pid" || die "the program still runs after its dump"
+	wait_for "$EXIT_LIMIT_S" is_gone "$demo_pid" || die "the program still runs after its dump"
 	printf '%s\n' "$demo_pid" >"$run/$1pid"
 	phase "dumped: $(du -sk "$run/$1images" | cut -f1) KiB of images; the process is gone"
 }

@@ -60,7 +60,7 @@ same_contents() {
 dump_for_machine_b() {
 	printf '%s\n' "$demo_pid" >"$run/pid"
 	dump_and_keep "$demo_pid" "$run/images" "$plugins" "$run/dump.log" || { tail_of "$run/dump.log" && return 1; }
-	wait_for 5 is_gone "$demo_pid"
+	wait_for "$EXIT_LIMIT_S" is_gone "$demo_pid"
 }
 
 main() {

@@ -25,7 +25,7 @@ restore() {
 refused() {
 	judge "$3 is refused" fails restore "$1"
 	judge "the refusal of $3 says why" logged "$2" "$run/$1.log"
-	judge "the refusal of $3 leaves no process" wait_for 5 is_gone "$pid"
+	judge "the refusal of $3 leaves no process" wait_for "$EXIT_LIMIT_S" is_gone "$pid"
 }
 
 restore_good() {
@@ -38,7 +38,7 @@ restore_by_cpu_and_kill() {
 	local copy=cpu
 	restore_good || return 1
 	kill -KILL "$pid"
-	wait_for 5 is_gone "$pid"
+	wait_for "$EXIT_LIMIT_S" is_gone "$pid"
 }
 
 stays_pending() {

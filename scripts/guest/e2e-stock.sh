@@ -23,7 +23,7 @@ main() {
 	judge "a stock kernel does not restore a queue with an SVM save area" \
 		fails restore_kept "$run/images" "$plugins" "$run/stock.log" 2>/dev/null
 	judge "the stock kernel refuses the image with EINVAL" logged "KFD RESTORE: Invalid argument" "$run/stock.log"
-	judge "the refusal by the stock kernel leaves no process" wait_for 5 is_gone "$(<"$run/pid")"
+	judge "the refusal by the stock kernel leaves no process" wait_for "$EXIT_LIMIT_S" is_gone "$(<"$run/pid")"
 }
 
 main "$@"

@@ -12,7 +12,7 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/../lib.sh"
 
 # Above what a booting guest uses; each further program gets another block.
 readonly FIRST_PID=20000 PID_STEP=1000
-readonly PENDING_LIMIT_S=60 RESULT_LIMIT_S=60 CRIU_LIMIT_S=120 LOG_TAIL=40
+readonly PENDING_LIMIT_S=120 EXIT_LIMIT_S=30 RESULT_LIMIT_S=60 CRIU_LIMIT_S=120 LOG_TAIL=40
 readonly KFD_NODES=/sys/class/kfd/kfd/topology/nodes
 
 programs_started=0
@@ -179,11 +179,11 @@ counter_survives() {
 	local dir=$1 plugins=$2 before after
 	start_counter "$dir" || return 1
 	dump_and_keep "$demo_pid" "$dir/images" "$plugins" "$dir/dump.log" || { tail_of "$dir/dump.log" && return 1; }
-	wait_for 5 is_gone "$demo_pid" || return 1
+	wait_for "$EXIT_LIMIT_S" is_gone "$demo_pid" || return 1
 	before=$(<"$dir/count")
 	restore_kept "$dir/images" "$plugins" "$dir/restore.log" || { tail_of "$dir/restore.log" && return 1; }
 	rm -f -- "$dir/count" # the program opens it anew for each number
-	wait_for "$RESULT_LIMIT_S" test -s "$dir/count" || { tail_of "$dir/restore.log" && return 1; }
+	wait_for "$RESULT_LIMIT_S" count_above "$dir" "$before" || { tail_of "$dir/restore.log" && return 1; }
 	after=$(<"$dir/count")
 	kill "$demo_pid"
 	((after > before))

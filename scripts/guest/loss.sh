@@ -65,7 +65,7 @@ main() {
 	tap "vasicd is killed" lose
 	tap "new work is refused" is_refused
 	tap "the programs can be killed" users_end
-	tap "no task is stuck" no_task_is_stuck
+	tap "no task is stuck" wait_for "$USERS_LIMIT_S" no_task_is_stuck
 	tap "the driver is unloaded" unload_driver "$UNLOAD_LIMIT_S"
 	tap "no GPU is reset when it is taken down" no_reset_after_the_end
 	tap "the machine goes on" bash -c 'for i in {1..20}; do sleep 0 || exit 1; done; echo x >/tmp/x && sync'

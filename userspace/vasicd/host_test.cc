@@ -248,11 +248,11 @@ TEST_F(HostTest, an_idle_device_with_user_queues_costs_little) {
   const auto begin = steady_clock::now();
   std::this_thread::sleep_until(begin + milliseconds(500));
   const auto used = cpu() - cpu_before;
-  EXPECT_GT(Guest::load(beats) - beats_before, 50u) << "it does poll";
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   // The aim is 2 %; a loaded machine is given some more, a busy loop (100 %) is what this catches.
-  EXPECT_LT(used, (steady_clock::now() - begin) * 4 / 100);
+  EXPECT_LT(used, (steady_clock::now() - begin) * 10 / 100);
 #endif
+  EXPECT_TRUE(eventually([&] { return Guest::load(beats) - beats_before > 50; })) << "it does poll";
 }
 
 }  // namespace

@@ -138,24 +138,37 @@ TEST_P(InfoTest, allocating_is_seen_in_the_usage_of_its_heap_and_freeing_too) {
     {
       ASSERT_OK_AND_ASSIGN(Bo bo, Bo::create(device(), spec));
       ASSERT_OK(bo.words());
-      EXPECT_GE(usage(spec.heap), before + kSize) << "heap " << spec.heap;
+      // Others may have gone meanwhile, of a test before this one.
+      EXPECT_GE(usage(spec.heap), before + kSize / 2) << "heap " << spec.heap;
     }
     // The driver frees it when the engine that clears it is done.
     const std::int64_t end = from_now(kDeadline);
-    while (usage(spec.heap) >= before + kSize && from_now(Nanoseconds(0)) < end) std::this_thread::yield();
-    EXPECT_LT(usage(spec.heap), before + kSize) << "heap " << spec.heap;
+    while (usage(spec.heap) >= before + kSize / 2 && from_now(Nanoseconds(0)) < end) std::this_thread::yield();
+    EXPECT_LT(usage(spec.heap), before + kSize / 2) << "heap " << spec.heap;
   }
 }
 
 TEST_P(InfoTest, the_gpu_clock_counts_at_the_rate_that_is_told) {
-  const std::int64_t begin_ns = from_now(Nanoseconds(0));
-  const auto begin = number<std::uint64_t>(AMDGPU_INFO_TIMESTAMP);
-  std::int64_t elapsed_ns = 0;
-  while (elapsed_ns < kQuietPeriod.count()) elapsed_ns = from_now(Nanoseconds(0)) - begin_ns;
-  const auto ticks = static_cast<double>(number<std::uint64_t>(AMDGPU_INFO_TIMESTAMP) - begin);
-  const double expected = static_cast<double>(elapsed_ns) * device().info().gpu_counter_freq / 1e6;  // kHz
-  EXPECT_GT(ticks, expected * 0.8);
-  EXPECT_LT(ticks, expected * 2.0);
+  // A reading of the GPU's clock, and between which of this machine's it was: a loaded one may stop anywhere.
+  struct Reading {
+    std::int64_t before_ns;
+    std::uint64_t ticks;
+    std::int64_t after_ns;
+  };
+  const auto read = [this] {
+    const std::int64_t before_ns = from_now(Nanoseconds(0));
+    const auto ticks = number<std::uint64_t>(AMDGPU_INFO_TIMESTAMP);
+    return Reading{before_ns, ticks, from_now(Nanoseconds(0))};
+  };
+  const Reading begin = read();
+  while (from_now(Nanoseconds(0)) - begin.after_ns < kQuietPeriod.count()) std::this_thread::yield();
+  const Reading end = read();
+  const auto ticks_in = [this](std::int64_t ns) {
+    return static_cast<double>(ns) * device().info().gpu_counter_freq / 1e6;  // kHz
+  };
+  const auto ticks = static_cast<double>(end.ticks - begin.ticks);
+  EXPECT_GT(ticks, 0.8 * ticks_in(end.before_ns - begin.after_ns));
+  EXPECT_LT(ticks, 1.2 * ticks_in(end.after_ns - begin.before_ns));
 }
 
 TEST_P(InfoTest, the_sdma_and_compute_engines_have_rings) {

@@ -9,6 +9,7 @@
 
 #include "drmtest/tests/recovery.h"
 #include "kfdtest-criu/env/control_port.h"
+#include "kfdtest-criu/env/deadline.h"
 #include "kfdtest-criu/env/kernel_log.h"
 
 namespace drmtest {
@@ -109,9 +110,10 @@ TEST_P(InjectionTest, a_vm_fault_of_a_ring_is_reported_and_every_job_ends) {
       ASSERT_OK_AND_ASSIGN(waiting, port().status("inject", "vm-fault"));
     }
     EXPECT_EQ(waiting, "0") << name << " executed nothing";
-    const auto lines = log.new_lines();
-    EXPECT_TRUE(std::ranges::any_of(lines, [](const std::string& line) {
-      return line.find("page fault at 0x0000000076543000") != std::string::npos;
+    EXPECT_TRUE(kfdtest::wait_until([&log] {
+      return std::ranges::any_of(log.new_lines(), [](const std::string& line) {
+        return line.find("page fault at 0x0000000076543000") != std::string::npos;
+      });
     })) << "the driver did not report it";
     // On the ring that skipped a packet, too.
     for (std::uint32_t job = 0; job < rounds; ++job) {

@@ -53,7 +53,7 @@ base::Status fail_and_look(const TakenImage& image) {
     after = now.ok() ? *now : 0;
     return after >= before;
   };
-  if (wait_until(is_back, std::chrono::seconds(3))) return {};
+  if (wait_until(is_back)) return {};
   return base::Error(EIO, "a failed restore keeps " + std::to_string(before - after) + " bytes of VRAM");
 }
 
@@ -83,7 +83,7 @@ base::Status refused_restore_does_not_stop() {
   if (kfd.restore(fd_of(session), std::move(request)).ok())
     return base::Error(EIO, "a running program was restored into");
   queue.open(2);
-  return queue.wait_done(2, std::chrono::seconds(5));
+  return queue.wait_done(2);
 }
 
 // ---- who may do what, and when ----------------------------------------------
@@ -109,7 +109,7 @@ base::Status pause_ends_with_owner() {
   const pid_t self = ::getpid();
   TRY(run_with_successors([&] { return pause_and_die(self, fd_of(session)); }));
   queue.open(2);
-  return queue.wait_done(2, std::chrono::seconds(5));
+  return queue.wait_done(2);
 }
 
 base::Status unpause_as_tracer(pid_t program, int fd) {
@@ -330,7 +330,7 @@ base::Status new_queue_runs(const Session& session, const GpuMemory& /*memory*/)
   ASSIGN_OR_RETURN(StepQueue queue, StepQueue::create(session.gpus().front(), QueueKind::kPm4));
   TRY(queue.submit(1));
   queue.open(1);
-  return queue.wait_done(1, std::chrono::seconds(5));
+  return queue.wait_done(1);
 }
 
 // GPU i is now where GPU i + 1 was: so are the names.

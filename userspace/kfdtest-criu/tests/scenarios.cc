@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -290,7 +291,10 @@ class ScenarioProcess {
     int status = 0;
     if (!wait_until([&] { return ::waitpid(pid_, &status, WNOHANG) == pid_; }, 3 * kDeadline))
       return base::Error(ETIME, "scenario did not end");
-    pid_ = -1;
+    // Its queues, which a worker takes from it afterwards, are none of the next one's.
+    const std::string entry = "/sys/class/kfd/kfd/proc/" + std::to_string(std::exchange(pid_, -1));
+    if (!wait_until([&] { return !std::filesystem::exists(entry); }, 3 * kDeadline))
+      return base::Error(ETIME, "the scenario's process keeps its GPUs");
     if (WIFSIGNALED(status))
       return base::Error(EIO, "scenario was killed by signal " + std::to_string(WTERMSIG(status)));
     if (WEXITSTATUS(status) != 0) return base::Error(EIO, "scenario failed; see its message above");

@@ -13,7 +13,7 @@
 #include "../../../kselftest_harness.h"
 #include "kfd.h"
 
-#define LIMIT_MS	5000
+#define LIMIT_MS	10000
 
 FIXTURE(pause) {
 	struct kfd kfd;

@@ -325,12 +325,16 @@ base::Status names_in_chain(const std::function<base::Status(const Session&, con
   return check(session, memory);
 }
 
-// Its doorbells are where CREATE_QUEUE says, by the name that the program knows.
+// Its doorbells are where CREATE_QUEUE says, by the name that the program knows. A queue that has just been mapped
+// finds its first step without a doorbell; one that waits for more does not.
 base::Status new_queue_runs(const Session& session, const GpuMemory& /*memory*/) {
   ASSIGN_OR_RETURN(StepQueue queue, StepQueue::create(session.gpus().front(), QueueKind::kPm4));
-  TRY(queue.submit(1));
-  queue.open(1);
-  return queue.wait_done(1);
+  for (const unsigned steps : {1U, 2U}) {
+    TRY(queue.submit(1));
+    queue.open(steps);
+    TRY(queue.wait_done(steps));
+  }
+  return {};
 }
 
 // GPU i is now where GPU i + 1 was: so are the names.

@@ -30,7 +30,8 @@
 # are empty but for --share, the current folder and the command's own folder.
 # Status: the command's; 1 when the guest's kernel complained (WARN, BUG, KASAN,
 # lockdep, leak); 64 usage; 124 timeout; 125 the guest, QEMU or vasicd failed.
-# A guest whose kernel stalls before its first process is booted again, and said so.
+# A guest that stalls or ends before its first process, its kernel having nothing to say
+# of it, is booted again, and said so.
 #
 # With a GPU, vasicd's control socket is out/vm/NAME/control.sock while the
 # virtual machine runs; in the guest it is the port vasic.control (docs/testing.md).
@@ -56,6 +57,8 @@ readonly ICOUNT_SHIFT=2
 # Taint bits that only a fault sets: machine check, bad page, oops, warn, lockup.
 readonly TAINT_FAULTS=$((1 << 4 | 1 << 5 | 1 << 7 | 1 << 9 | 1 << 14))
 readonly SPLAT='WARNING:|BUG:|Oops|KASAN|UBSAN|KCSAN|general protection fault|possible (circular|recursive) locking|inconsistent lock state|suspicious RCU usage|INFO: task .* blocked|rcu: INFO: rcu_\S+ (self-)?detected|unreferenced object'
+# What a kernel says before it ends.
+readonly PANIC='Kernel panic'
 # What a kernel says that waits for a timer that never comes.
 readonly STALL='rcu: INFO: rcu_[a-z]+ (self-)?detected stall'
 
@@ -63,6 +66,8 @@ readonly STALL='rcu: INFO: rcu_[a-z]+ (self-)?detected stall'
 deadline_ms=0
 tmp='' log_dir='' accel='' qemu_pid='' vasicd_pid='' out_pid='' err_pid='' ram_path=''
 out_r='' out_w='' err_r='' err_w='' status_r='' status_w='' name_lock=''
+# How QEMU ended, and why a guest did not come as far as its first process.
+qemu_status=0 how_it_ended='' not_booted=''
 # What the guest reported.
 declare -A fact=()
 
@@ -234,7 +239,8 @@ qemu_options() {
 	[[ $accel == kvm ]] || cpu+=,-erms,-fsrm
 	qemu=(-no-user-config -nodefaults -display none -no-reboot -smp "$smp"
 		-cpu "$cpu" -m "${mem_mib}M"
-		-kernel "$bzimage" -serial "file:$log_dir/serial.log")
+		-kernel "$bzimage" -serial "file:$log_dir/serial.log"
+		-d cpu_reset -D "$log_dir/cpu.log")
 	if ((icount)); then
 		qemu+=(-accel "tcg,thread=single" -icount "shift=$ICOUNT_SHIFT,sleep=on")
 	elif [[ $accel == kvm ]]; then
@@ -331,15 +337,43 @@ take_fact() {
 	esac
 }
 
-# stalled_in_boot: whether the kernel stands still before it ran anything of ours.
-# Without hardware virtualization a busy host sometimes makes a machine of which one
-# processor never gets its timer's interrupts. amdgpu is a module: loaded later.
+# Nothing of ours runs in a machine before its first process: amdgpu is a module, loaded
+# later. Without hardware virtualization a busy host sometimes makes a machine of which one
+# processor never gets its timer's interrupts, or one that is gone without a word.
+
+# stalled_in_boot: whether the kernel stands still before its first process.
 stalled_in_boot() {
 	[[ -z ${fact[guest_up]-} ]] && grep -qsE "$STALL" "$log_dir/serial.log"
 }
 
+# ended_in_boot: whether QEMU, which ended with qemu_status, did so before the guest's first
+# process for no reason that it or the kernel gives. 1 is QEMU's own refusal.
+ended_in_boot() {
+	[[ -z ${fact[guest_up]-} ]] && ((qemu_status == 0 || qemu_status > 128)) &&
+		! grep -qsE "$PANIC|$SPLAT" "$log_dir/serial.log"
+}
+
+# await_qemu: until QEMU, which has closed its pipes, is gone. Sets qemu_status and how_it_ended.
+await_qemu() {
+	local end=$((SECONDS + STOP_S))
+	while kill -0 "$qemu_pid" 2>/dev/null && ((SECONDS < end)); do
+		sleep 0.02
+	done
+	stop_process "$qemu_pid"
+	qemu_status=$stop_status
+	if ((qemu_status > 128)); then
+		how_it_ended="QEMU ended by signal $((qemu_status - 128))"
+	elif ((qemu_status)); then
+		how_it_ended="QEMU ended with status $qemu_status"
+	elif grep -qs '^Triple fault' "$log_dir/cpu.log"; then
+		how_it_ended='a triple fault'
+	else
+		how_it_ended='it reset itself'
+	fi
+}
+
 # wait_for_report: until the guest reports its status, dies or is too late. False
-# if it stalled in its boot.
+# if it did not come as far as its first process, for the reason in not_booted.
 wait_for_report() {
 	local part='' line='' status
 	while [[ -z ${fact[exit]-} ]]; do
@@ -351,8 +385,12 @@ wait_for_report() {
 			take_fact "$line"
 			line=''
 		elif ((status <= 128)); then
-			give_up "$EXIT_INFRA" "the guest died without reporting a status"
+			await_qemu
+			not_booted="ended ($how_it_ended)"
+			ended_in_boot && return 1
+			give_up "$EXIT_INFRA" "the guest died without reporting a status: $how_it_ended"
 		elif stalled_in_boot; then
+			not_booted='stalled'
 			return 1
 		fi
 		if ((!lossy)) && [[ -n $vasicd_pid ]] && ! kill -0 "$vasicd_pid" 2>/dev/null; then
@@ -363,7 +401,7 @@ wait_for_report() {
 	done
 }
 
-# run_machine: boots it, again if it stalls in its boot, and waits for its report.
+# run_machine: boots it, again if it does not get through its boot, and waits for its report.
 run_machine() {
 	local boot
 	deadline_ms=$(($(now_ms) + limit_s * 1000))
@@ -374,12 +412,13 @@ run_machine() {
 		if wait_for_report; then
 			return
 		fi
-		((boot < BOOTS)) || give_up "$EXIT_INFRA" "the guest's kernel stalled in each of $BOOTS boots"
+		((boot < BOOTS)) || give_up "$EXIT_INFRA" "the guest's kernel $not_booted in the last of $BOOTS boots"
 		stop_qemu
 		stop_vasicd
 		exec {status_r}<&-
+		touch -- "$log_dir/serial.log"
 		mv -- "$log_dir/serial.log" "$log_dir/serial.$boot.log"
-		log "the guest's kernel stalled before its first process (see $log_dir/serial.$boot.log): booting it again"
+		log "the guest's kernel $not_booted before its first process (see $log_dir/serial.$boot.log): booting it again"
 	done
 }
 

@@ -138,39 +138,79 @@ case_a_stall_of_rcu_fails_the_run() {
 	expect_status 1 && expect_file err 'kernel complained'
 }
 
-# stalling_qemu COUNT: a QEMU before the real one, of which the first COUNT stall in their boot.
-stalling_qemu() {
+# failing_qemu COUNT COMMAND: a QEMU before the real one. COMMAND is what its first COUNT
+# machines do instead of booting, with their console in $serial.
+failing_qemu() {
 	local real
 	real=$(command -v qemu-system-x86_64)
-	rm -rf -- "$work/stalling"
-	mkdir -p "$work/stalling"
-	printf '%s' "$1" >"$work/stalling/left"
-	cat >"$work/stalling/qemu-system-x86_64" <<-END
+	rm -rf -- "$work/failing"
+	mkdir -p "$work/failing"
+	printf '%s' "$1" >"$work/failing/left"
+	cat >"$work/failing/qemu-system-x86_64" <<-END
 		#!/bin/bash
-		left=\$(<"$work/stalling/left")
+		left=\$(<"$work/failing/left")
 		serial=\$(printf '%s\n' "\$@" | sed -n 's/^file:\(.*serial\.log\)\$/\1/p')
 		# Without one it is the probe of KVM.
 		[[ -n \$serial && \$left -gt 0 ]] || exec "$real" "\$@"
-		printf '%s' "\$((left - 1))" >"$work/stalling/left"
-		echo '[   22.07] rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:' >"\$serial"
-		exec sleep 600
+		printf '%s' "\$((left - 1))" >"$work/failing/left"
+		$2
 	END
-	chmod +x "$work/stalling/qemu-system-x86_64"
+	chmod +x "$work/failing/qemu-system-x86_64"
+}
+
+readonly STALLING='echo "rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:" >"$serial"; exec sleep 600'
+
+# expect_boot_after COUNT TEXT: the guest's status and output, and that it was told why that often.
+expect_boot_after() {
+	PATH=$work/failing:$PATH vm --name vm-test-boots -- bash -c 'echo well; exit 7'
+	expect_status 7 && [[ $(<"$work/out") == well ]] &&
+		[[ $(grep -c "$2 before its first process.*booting it again" "$work/err") -eq $1 ]] &&
+		[[ $(find "$(out_dir)/vm/vm-test-boots" -name 'serial.*.log' | wc -l) -eq $1 ]] ||
+		fail "out: $(<"$work/out") err: $(<"$work/err")"
 }
 
 case_a_stall_in_the_boot_is_told_and_booted_again() {
-	stalling_qemu 2
-	PATH=$work/stalling:$PATH vm --name vm-test-stall -- bash -c 'echo well; exit 7'
-	expect_status 7 && [[ $(<"$work/out") == well ]] && expect_file err 'booting it again' &&
-		[[ $(grep -c 'booting it again' "$work/err") -eq 2 ]] &&
-		grep -q 'detected stalls' "$(out_dir)"/vm/vm-test-stall/serial.{1,2}.log || fail "out: $(<"$work/out")"
+	failing_qemu 2 "$STALLING"
+	expect_boot_after 2 'stalled' &&
+		grep -q 'detected stalls' "$(out_dir)"/vm/vm-test-boots/serial.{1,2}.log || fail "the consoles are not kept"
+}
+
+case_a_reset_in_the_boot_is_told_and_booted_again() {
+	failing_qemu 1 'exit 0'
+	expect_boot_after 1 'ended (it reset itself)'
+}
+
+case_a_machine_killed_in_its_boot_is_told_and_booted_again() {
+	failing_qemu 2 'kill -SEGV $$'
+	expect_boot_after 2 'ended (QEMU ended by signal 11)'
+}
+
+# expect_no_boot TEXT: 125, and nothing left.
+expect_no_boot() {
+	mkdir -p "$work/run"
+	XDG_RUNTIME_DIR=$work/run PATH=$work/failing:$PATH vm -- true
+	expect_status 125 && expect_file err "$1" && expect_no_folder
 }
 
 case_a_machine_that_only_stalls_is_125() {
-	stalling_qemu 99
-	mkdir -p "$work/run"
-	XDG_RUNTIME_DIR=$work/run PATH=$work/stalling:$PATH vm -- true
-	expect_status 125 && expect_file err 'stalled in each of 3 boots' && expect_no_folder
+	failing_qemu 99 "$STALLING"
+	expect_no_boot 'stalled in the last of 3 boots'
+}
+
+case_a_machine_that_only_resets_is_125() {
+	failing_qemu 99 'exit 0'
+	expect_no_boot 'ended \(it reset itself\) in the last of 3 boots'
+}
+
+case_a_panic_in_the_boot_is_not_booted_again() {
+	failing_qemu 1 'echo "Kernel panic - not syncing: no init" >"$serial"'
+	expect_no_boot 'died without reporting a status: it reset itself'
+}
+
+case_a_refusal_of_qemu_is_not_tried_again() {
+	failing_qemu 1 'echo "no such machine" >&2; exit 1'
+	expect_no_boot 'died without reporting a status: QEMU ended with status 1' &&
+		expect_file err 'qemu: no such machine'
 }
 
 # interrupted_run SIGNAL: start vm.sh, wait for QEMU, send the signal.

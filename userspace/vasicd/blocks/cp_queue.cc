@@ -83,7 +83,9 @@ base::Result<std::unique_ptr<ComputeQueue>> ComputeQueue::load(EngineContext con
   ASSIGN_OR_RETURN(const ComputeHqd hqd, read_compute_mqd(layout, mqd));
   if (!context.doorbells.in_range(hqd.doorbell)) return base::Error(EINVAL, "compute doorbell is out of range");
   if (vmid == 0) vmid = hqd.vmid;
+  ASSIGN_OR_RETURN(const std::uint64_t stride, mqd_stride(layout, mqd, context.info.xcc_count));
   std::unique_ptr<ComputeQueue> queue(new ComputeQueue(context, std::move(name), slot, vmid, mqd, hqd));
+  queue->mqd_stride_ = stride;
   queue->wptr_addr_ = wptr_addr != 0 ? wptr_addr : hqd.wptr_poll;
   queue->connect();
   return queue;
@@ -344,11 +346,10 @@ MemoryResult<void> ComputeQueue::save() {
   if (hqd_.aql && layout_.wptr_is_32_bits()) saved.wptr = (hqd_.wptr * aql::kPacketDwords) & ring_.mask;
   TRY(write_compute_mqd(layout_, mqd_, saved));
   // XCCs share the work of a queue, and each has a descriptor of it.
-  const std::uint64_t stride = mqd_.get(layout_.cp_mqd_stride_size);
-  for (std::uint32_t xcc = 1; stride != 0 && stride % sizeof(std::uint32_t) == 0 && xcc < context_.info.xcc_count;
-       ++xcc) {
-    auto other = Mqd::at(context_.memory, mqd_.addr() + xcc * stride, layout_.dwords);
-    if (!other.ok()) return MemoryFault{0, mqd_.addr() + xcc * stride, Access::kWrite, FaultKind::kNotPresent};
+  for (std::uint32_t xcc = 1; mqd_stride_ != 0 && xcc < context_.info.xcc_count; ++xcc) {
+    const GpuAddr at = mqd_.addr() + xcc * mqd_stride_;
+    auto other = Mqd::at(context_.memory, at, layout_.dwords);
+    if (!other.ok()) return MemoryFault{0, at, Access::kWrite, FaultKind::kNotPresent};
     TRY(write_compute_mqd(layout_, *other, saved));
   }
   return {};

@@ -88,6 +88,7 @@ class ComputeQueue final : public PacketQueue {
   ComputeHqd hqd_;  // pointers in it are live
   WordSource ring_;
   GpuAddr wptr_addr_ = 0;
+  std::uint64_t mqd_stride_ = 0;  // 0: one descriptor for all XCCs
   Pm4Executor executor_;
   std::optional<ActiveIb> ib_;
   QueueWaves waves_;

@@ -93,6 +93,14 @@ base::Result<ComputeHqd> read_compute_mqd(const ComputeMqdLayout& layout, const 
   return q;
 }
 
+base::Result<std::uint64_t> mqd_stride(const ComputeMqdLayout& layout, const Mqd& mqd, unsigned xccs) {
+  const std::uint32_t stride = xccs > 1 ? mqd.get(layout.cp_mqd_stride_size) : 0;
+  if (stride == 0) return std::uint64_t{0};
+  if (stride % sizeof(std::uint32_t) != 0) return base::Error(EINVAL, "MQD stride is not a multiple of a dword");
+  if (stride < layout.dwords * sizeof(std::uint32_t)) return base::Error(EINVAL, "MQDs of the XCCs overlap");
+  return std::uint64_t{stride};
+}
+
 MemoryResult<void> write_compute_mqd(const ComputeMqdLayout& layout, Mqd& mqd, const ComputeHqd& q) {
   const ActiveIb ib = q.ib.value_or(ActiveIb{});
   TRY(mqd.put(layout.cp_hqd_pq_rptr, q.rptr));

@@ -50,6 +50,9 @@ struct ComputeHqd {
   WaveSave waves;
 };
 base::Result<ComputeHqd> read_compute_mqd(const packets::mqd::ComputeMqdLayout& layout, const Mqd& mqd);
+// Bytes from the descriptor that one of `xccs` XCCs has of a queue to that of the next; 0: there is one for all.
+// EINVAL: they lie over each other, and saving one would spoil another.
+base::Result<std::uint64_t> mqd_stride(const packets::mqd::ComputeMqdLayout& layout, const Mqd& mqd, unsigned xccs);
 // Pointers, IB state, error, extent of the saved waves.
 MemoryResult<void> write_compute_mqd(const packets::mqd::ComputeMqdLayout& layout, Mqd& mqd, const ComputeHqd& hqd);
 

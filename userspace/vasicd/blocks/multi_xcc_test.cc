@@ -90,6 +90,24 @@ TEST_F(MultiXcc, a_stride_into_nowhere_harms_nobody) {
   EXPECT_FALSE(rig.engines->user_queues_mapped());
 }
 
+// What the queue of one XCC saves would be written over by the next: the descriptor could not be loaded again.
+TEST_F(MultiXcc, descriptors_that_lie_over_each_other_are_refused) {
+  GuestQueue q = spread(rig.make_compute(0x404));
+  const auto& layout = rig.compute_layout();
+  const auto bytes = static_cast<std::uint32_t>(layout.dwords * sizeof(std::uint32_t));
+  for (const std::uint32_t stride : {1u, 4u, bytes - 4, bytes + 2}) {
+    rig.mqd_word(q, layout.cp_mqd_stride_size, stride);
+    EXPECT_EQ(load(q, 0), EINVAL) << stride;
+  }
+  for (const std::uint32_t stride : {0u, bytes}) {
+    rig.mqd_word(q, layout.cp_mqd_stride_size, stride);
+    EXPECT_EQ(load(q, 0), 0) << stride;
+    EXPECT_EQ(unload(0), 0) << stride;
+    EXPECT_EQ(load(q, 0), 0) << stride;
+    EXPECT_EQ(unload(0, UnloadMode::kReset), 0) << stride;
+  }
+}
+
 TEST_F(MultiXcc, the_driver_loads_and_unloads_a_queue_xcc_by_xcc) {
   GuestQueue q = spread(rig.make_compute(0x404));
   for (unsigned xcc = 0; xcc < kXccs; ++xcc) EXPECT_EQ(load(q, xcc), 0) << xcc;

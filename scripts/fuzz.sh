@@ -2,26 +2,33 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The amdkfd-criu authors
 #
-# usage: fuzz.sh [--seconds N] [--keep] [TARGET...]
+# usage: fuzz.sh [--runs N | --seconds N] [TARGET...]
 #
-# Runs the fuzzers of userspace/fuzz, all of them without a TARGET, for N seconds
-# each (default 4): KTAP on standard output. Inputs of crashes that were once found
-# (userspace/fuzz/regressions/TARGET) are run first. Without --keep each run is the
-# same: a fixed seed, and only the inputs that scripts/fuzz_seeds.py makes. With it
-# the corpus in out/fuzz/TARGET/corpus grows from run to run.
-# A crash leaves its input in out/fuzz/TARGET and is shown with the command that
-# runs it again. Status 1 on a crash, 64 usage.
+# Runs the fuzzers of userspace/fuzz, all of them without a TARGET: KTAP on standard
+# output. Inputs of crashes that were once found (userspace/fuzz/regressions/TARGET)
+# are run first. Then
+#   --runs N     N inputs each (the default, 1500): the same ones every time, from
+#                those that scripts/fuzz_seeds.py makes. A test.
+#   --seconds N  what N seconds allow, other ones every time; the corpus in
+#                out/fuzz/TARGET/corpus grows. A search.
+# A crash leaves its input in out/fuzz/TARGET and is shown with its cause and the
+# command that runs it again. Status 1 on a crash, 64 usage.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 # Of a single input: a device that works longer hangs.
-readonly INPUT_LIMIT_S=20 INPUT_BYTES=2048 MEMORY_MB=2048 SHOWN_LINES=40
+readonly INPUT_LIMIT_S=20 INPUT_BYTES=2048 MEMORY_MB=2048 SHOWN_LINES=40 CAUSE_LINES=3
+readonly CAUSE='^fuzz: violated: |runtime error: |ERROR: '
+# What makes a run the same as the one before it: neither times nor the operands of
+# comparisons, among them addresses, are what the fuzzer learns from.
+readonly SAME=(-seed=1 -entropic=0 -use_cmp=0)
 
-seconds=4 keep=0 number=0 failed=0
+runs=1500 seconds='' number=0 failed=0
 bin='' out=''
 
-# verdict TARGET STATUS LOG: one case.
+# verdict TARGET STATUS LOG: one case. First what whoever sees only a few lines needs:
+# the cause, how to repeat it, and the input.
 verdict() {
 	number=$((number + 1))
 	if (($2 == 0)); then
@@ -30,8 +37,10 @@ verdict() {
 	fi
 	failed=$((failed + 1))
 	printf 'not ok %d - %s\n' "$number" "$1"
-	tail -n "$SHOWN_LINES" "$3" | sed 's/^/# /'
+	{ grep -aE -m "$CAUSE_LINES" "$CAUSE" "$3" || true; } | sed 's/^/# /'
 	printf '# again: %s\n' "$(again "$1" "$3")"
+	sed -n 's/^Base64: /# input in Base64: /p' "$3"
+	tail -n "$SHOWN_LINES" "$3" | sed 's/^/# /'
 }
 
 # again TARGET LOG: the command that runs the input of the crash.
@@ -44,18 +53,22 @@ again() {
 # run_target TARGET: what was once found, then the search.
 run_target() {
 	local target=$1 log=$out/$1/log corpus=$out/$1/corpus status=0
-	local -a options=(-timeout="$INPUT_LIMIT_S" -rss_limit_mb="$MEMORY_MB" -artifact_prefix="$out/$target/") known=()
+	local -a known=() options=(-timeout="$INPUT_LIMIT_S" -rss_limit_mb="$MEMORY_MB" -artifact_prefix="$out/$target/")
 	mkdir -p -- "$out/$target"
 	mapfile -d '' known < <(find "userspace/fuzz/regressions/$target" -type f -print0 2>/dev/null | sort -z)
 	if ((${#known[@]})); then
 		"$bin/${target}_fuzz" "${options[@]}" "${known[@]}" >"$log" 2>&1 || status=$?
 	fi
-	if ((status == 0 && seconds > 0)); then
-		((keep)) || rm -rf -- "$corpus"
+	if ((status == 0 && ${seconds:-runs} > 0)); then
+		if [[ $seconds ]]; then
+			options+=(-max_total_time="$seconds")
+		else
+			rm -rf -- "$corpus"
+			options+=("${SAME[@]}" -runs="$runs")
+		fi
 		scripts/fuzz_seeds.py "$target" "$corpus"
-		((keep)) || options+=(-seed=1)
 		[[ ! -e $corpus.dict ]] || options+=(-dict="$corpus.dict")
-		"$bin/${target}_fuzz" "${options[@]}" -max_total_time="$seconds" -max_len="$INPUT_BYTES" -len_control=0 \
+		"$bin/${target}_fuzz" "${options[@]}" -max_len="$INPUT_BYTES" -len_control=0 \
 			-print_final_stats=1 "$corpus" >"$log" 2>&1 || status=$?
 	fi
 	printf '%d' "$status" >"$out/$target/status"
@@ -88,12 +101,12 @@ main() {
 	while (($#)); do
 		case $1 in
 		-h | --help) print_header "${BASH_SOURCE[0]}" && exit 0 ;;
-		--seconds)
-			[[ ${2-} =~ ^[0-9]{1,6}$ ]] || usage_error "--seconds wants a number"
-			seconds=$2
+		--runs | --seconds)
+			[[ ${2-} =~ ^[0-9]{1,6}$ ]] || usage_error "$1 wants a number"
+			# Not an octal one.
+			if [[ $1 == --runs ]]; then runs=$((10#$2)) seconds=''; else seconds=$((10#$2)); fi
 			shift
 			;;
-		--keep) keep=1 ;;
 		-*) usage_error "unknown option '$1'" ;;
 		*) targets+=("$1") ;;
 		esac

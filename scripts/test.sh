@@ -5,7 +5,7 @@
 # usage: test.sh TIER...
 #
 #   lint     format, shellcheck, licences, allowed dependencies
-#   unit     C++ (release, and vasicd with ASan, UBSan and TSan), fuzzers for seconds, Python
+#   unit     C++ (release, and vasicd with ASan, UBSan and TSan), fuzzers' first inputs, Python
 #   vm       scripts/vm.sh itself
 #   series   the patch series: rules, W=1, sparse, the distribution's configuration, export
 #            and import again, its kselftests; golden layouts
@@ -80,9 +80,8 @@ readonly DEBUG_MUTATIONS=${DEBUG_MUTATIONS:-5000}
 readonly RELOADS=5 RESETS=5
 # A virtual machine's memory, and what this machine wants for itself: MiB.
 readonly VM_MIB=3072 HOST_MIB=2048
-# Seconds: of one unit test, of all tests in one guest, between signs of life; each
-# fuzzer's, after the inputs that were once found.
-readonly UNIT_LIMIT_S=120 GUEST_LIMIT_S=1500 HEARTBEAT_S=30 FUZZ_S=2
+# Seconds: of one unit test, of all tests in one guest, between signs of life.
+readonly UNIT_LIMIT_S=120 GUEST_LIMIT_S=1500 HEARTBEAT_S=30
 # The failed cases, in $LOGS: the name of each and first lines of what it said. So many lines are said again at the end.
 readonly FAILURES=failures.txt FAILURE_LINES=5 SHOWN_FAILURES=24
 # Those that are always among them.
@@ -226,7 +225,7 @@ tier_unit() {
 	run_ctest release "$OUT/cmake/release"
 	run_case "vasicd builds with sanitizers" "$HERE/build.sh" asan userspace/vasicd/all || true
 	run_ctest asan "$OUT/cmake/asan/userspace/vasicd"
-	stream_cases fuzz ktap "$HERE/fuzz.sh" --seconds "$FUZZ_S"
+	stream_cases fuzz ktap "$HERE/fuzz.sh"
 	run_case "vasicd builds for ThreadSanitizer" "$HERE/build.sh" tsan userspace/vasicd/all || true
 	run_ctest tsan "$OUT/cmake/tsan/userspace/vasicd"
 	stream_cases python cases python3 "$HERE/ktap.py" unittest "$HERE"/*_test.py

@@ -302,6 +302,10 @@ int kfd_criu_mqd_check(const struct kfd_node *node,
 		       const struct kfd_criu_mqd *mqd);
 void kfd_criu_mqd_restore(struct mqd_manager *mm, struct queue *q,
 			  const struct kfd_criu_mqd *mqd);
+void kfd_criu_mqd_retake(struct queue *q, const struct kfd_criu_mqd *mqd);
+u32 kfd_criu_mqd_target_xcc(const struct kfd_node *node,
+			    const struct queue_properties *qp,
+			    const struct kfd_criu_mqd *mqd);
 
 /* kfd_criu_queue.c */
 u32 kfd_criu_queue_type(const struct queue_properties *qp);

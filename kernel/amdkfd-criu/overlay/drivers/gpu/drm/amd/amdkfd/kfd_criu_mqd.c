@@ -66,7 +66,10 @@ struct mqd_layout {
  * What of a compute queue's MQD is the hardware's:
  *
  *  - the dispatch registers, which a program writes with SET_SH_REG as it likes, so
- *    they give an image no power; without the VMID and the trap handler's addresses;
+ *    they give an image no power; without the VMID and the trap handler's addresses.
+ *    The latter are up to gfx8 only: on gfx9 and gfx10 a dispatch's packet and scratch
+ *    are where the structs say compute_tba_ and compute_tma_ still, and registers such
+ *    as COMPUTE_PGM_RSRC3 are where they have names of others, or none;
  *  - where the CP is in the ring, in an indirect buffer and in packets that take
  *    time, iqtimer_pkt_dw0 included: the timer that sends that packet is off;
  *  - whether a dispatch is under way;
@@ -116,15 +119,12 @@ static const struct mqd_run vi_cp_runs[] = {
 };
 
 static const struct mqd_run v9_cp_runs[] = {
-	RUN(v9_mqd, compute_dispatch_initiator, compute_pgm_hi),
-	RUN(v9_mqd, compute_pgm_rsrc1, compute_pgm_rsrc1),
+	RUN(v9_mqd, compute_dispatch_initiator, compute_pgm_rsrc1),
 	BITS(v9_mqd, compute_pgm_rsrc2, NOT_TRAP_PRESENT),
 	RUN(v9_mqd, compute_user_data_0, compute_user_data_15),
 	RUN(v9_mqd, cp_compute_csinvoc_count_lo, cp_compute_csinvoc_count_hi),
-	RUN(v9_mqd, compute_resource_limits, compute_wave_restore_control),
-	/* With several XCCs: which part of a dispatch each of them is at. */
-	RUN(v9_mqd, compute_static_thread_mgmt_se4,
-	    compute_static_thread_mgmt_se7),
+	/* With several XCCs also which part of a dispatch each of them is at. */
+	RUN(v9_mqd, compute_resource_limits, reserved_64),
 	RUN(v9_mqd, cp_mqd_readindex_lo, cp_mqd_readindex_hi),
 	RUN(v9_mqd, gds_cs_ctxsw_cnt0, gds_cs_ctxsw_cnt3),
 	RUN(v9_mqd, cp_pq_exe_status_lo, cp_packet_exe_status_hi),
@@ -145,13 +145,11 @@ static const struct mqd_run v9_cp_runs[] = {
 };
 
 static const struct mqd_run v10_cp_runs[] = {
-	RUN(v10_compute_mqd, compute_dispatch_initiator, compute_pgm_hi),
-	RUN(v10_compute_mqd, compute_pgm_rsrc1, compute_pgm_rsrc2),
+	RUN(v10_compute_mqd, compute_dispatch_initiator, compute_pgm_rsrc2),
 	RUN(v10_compute_mqd, compute_user_data_0, compute_user_data_15),
 	RUN(v10_compute_mqd, cp_compute_csinvoc_count_lo,
 	    cp_compute_csinvoc_count_hi),
-	RUN(v10_compute_mqd, compute_resource_limits,
-	    compute_wave_restore_control),
+	RUN(v10_compute_mqd, compute_resource_limits, reserved_64),
 	RUN(v10_compute_mqd, cp_mqd_readindex_lo, cp_mqd_readindex_hi),
 	RUN(v10_compute_mqd, gds_cs_ctxsw_cnt0, gds_cs_ctxsw_cnt3),
 	RUN(v10_compute_mqd, cp_pq_exe_status_lo, cp_packet_exe_status_hi),
@@ -249,14 +247,16 @@ static const struct mqd_run vi_sdma_runs[] = {
 	RUN(vi_sdma_mqd, sdmax_rlcx_ib_rptr, sdmax_rlcx_context_status),
 };
 
+/* SDMA 4.4 and 5.2 have two more words of a command that was interrupted, before its
+ * register of control.
+ */
 static const struct mqd_run v9_sdma_runs[] = {
 	RUN(v9_sdma_mqd, sdmax_rlcx_rb_rptr, sdmax_rlcx_rb_wptr_hi),
 	BITS(v9_sdma_mqd, sdmax_rlcx_ib_cntl, SDMA_IB_ENABLE),
 	RUN(v9_sdma_mqd, sdmax_rlcx_ib_rptr, sdmax_rlcx_ib_size),
 	RUN(v9_sdma_mqd, sdmax_rlcx_ib_sub_remain, sdmax_rlcx_ib_sub_remain),
-	RUN(v9_sdma_mqd, sdmax_rlcx_midcmd_cntl, sdmax_rlcx_midcmd_cntl),
 	RUN(v9_sdma_mqd, sdmax_rlcx_skip_cntl, sdmax_rlcx_context_status),
-	RUN(v9_sdma_mqd, sdmax_rlcx_midcmd_data0, sdmax_rlcx_midcmd_data8),
+	RUN(v9_sdma_mqd, sdmax_rlcx_midcmd_data0, reserved_43),
 };
 
 static const struct mqd_run v10_sdma_runs[] = {
@@ -264,9 +264,8 @@ static const struct mqd_run v10_sdma_runs[] = {
 	BITS(v10_sdma_mqd, sdmax_rlcx_ib_cntl, SDMA_IB_ENABLE),
 	RUN(v10_sdma_mqd, sdmax_rlcx_ib_rptr, sdmax_rlcx_ib_size),
 	RUN(v10_sdma_mqd, sdmax_rlcx_ib_sub_remain, sdmax_rlcx_ib_sub_remain),
-	RUN(v10_sdma_mqd, sdmax_rlcx_midcmd_cntl, sdmax_rlcx_midcmd_cntl),
 	RUN(v10_sdma_mqd, sdmax_rlcx_skip_cntl, sdmax_rlcx_context_status),
-	RUN(v10_sdma_mqd, sdmax_rlcx_midcmd_data0, sdmax_rlcx_midcmd_data8),
+	RUN(v10_sdma_mqd, sdmax_rlcx_midcmd_data0, reserved_43),
 };
 
 static const struct mqd_run v11_sdma_runs[] = {
@@ -462,6 +461,14 @@ static bool xcc_id_fits(const void *mqd, unsigned int n_xcc)
 	return n_xcc == 1 || m->compute_current_logic_xcc_id < n_xcc;
 }
 
+/* A dispatch was under way, or waves are to come back. */
+static bool is_under_way(const void *mqd)
+{
+	const struct v9_mqd *m = mqd;
+
+	return m->cp_hqd_persistent_state & (DISPATCH_PROGRESS | TO_BE_RESTORED);
+}
+
 static bool saves_waves(const struct mqd_layout *layout,
 			const struct kfd_node *node,
 			const struct queue_properties *qp)
@@ -470,14 +477,24 @@ static bool saves_waves(const struct mqd_layout *layout,
 	       qp->ctx_save_restore_area_address;
 }
 
+/* Here nobody would restore them. A device that saves none leaves the offset at 0. */
+static bool has_stray_waves(const struct mqd_layout *layout,
+			    const struct queue_properties *qp, const u32 *words)
+{
+	return layout->stack_offset && qp->ctx_save_restore_area_address &&
+	       words[layout->stack_offset] &&
+	       words[layout->stack_offset] != qp->ctl_stack_size;
+}
+
 /**
  * kfd_criu_mqd_check - whether saved MQDs make sense on a device
  * @node: where the queue is to live
  * @qp: its properties, validated and completed from the device
  * @mqd: from an image
  *
- * MQDs of one XCC are good for a device with several if no waves were saved: that
- * is what kernels wrote that knew of the first XCC only.
+ * MQDs of one XCC are good for a device with several if no dispatch was under way:
+ * that is what kernels wrote that knew of the first XCC only, and nobody knows how far
+ * the others were. Waves that were saved are for a device that restores some.
  *
  * Return: 0; -EOPNOTSUPP; -EINVAL if a size or an offset does not fit.
  */
@@ -488,27 +505,29 @@ int kfd_criu_mqd_check(const struct kfd_node *node,
 	const struct mqd_layout *layout = layout_of(node, qp->type);
 	struct kfd_criu_mqd here;
 	unsigned int xcc;
+	bool saves;
 	int r;
 
 	r = kfd_criu_mqd_describe(node, qp, &here);
 	if (r)
 		return r;
+	saves = saves_waves(layout, node, qp);
 	if (mqd->mqd_size != here.mqd_size ||
 	    mqd->ctl_stack_size != here.ctl_stack_size ||
 	    (mqd->n_xcc != here.n_xcc && mqd->n_xcc != 1))
 		return -EINVAL;
-	for (xcc = 0; xcc < mqd->n_xcc; xcc++)
-		if (!xcc_id_fits(saved_mqd(mqd, xcc), here.n_xcc))
-			return -EINVAL;
-	if (!saves_waves(layout, node, qp))
-		return 0;
 	for (xcc = 0; xcc < mqd->n_xcc; xcc++) {
 		const u32 *words = saved_mqd(mqd, xcc);
 
-		if (!offsets_fit(layout, qp, words))
+		if (!xcc_id_fits(words, here.n_xcc))
 			return -EINVAL;
-		if (mqd->n_xcc != here.n_xcc &&
-		    words[layout->stack_offset] != qp->ctl_stack_size)
+		if (saves ? !offsets_fit(layout, qp, words) :
+			    has_stray_waves(layout, qp, words))
+			return -EINVAL;
+		if (mqd->n_xcc == here.n_xcc)
+			continue;
+		if (is_under_way(words) ||
+		    (saves && words[layout->stack_offset] != qp->ctl_stack_size))
 			return -EINVAL;
 	}
 	return 0;
@@ -550,14 +569,8 @@ static void take_first_xcc(const struct mqd_layout *layout, u32 *to,
 	m->compute_current_logic_xcc_id = id;
 }
 
-/**
- * kfd_criu_mqd_restore - make the MQDs of a restored queue
- * @mm: of the queue's device and type
- * @q: with memory for its MQDs; its properties say where everything is
- * @mqd: from an image; kfd_criu_mqd_check() has passed it
- */
-void kfd_criu_mqd_restore(struct mqd_manager *mm, struct queue *q,
-			  const struct kfd_criu_mqd *mqd)
+static void take_all(struct mqd_manager *mm, struct queue *q,
+		     const struct kfd_criu_mqd *mqd)
 {
 	const struct mqd_layout *layout = layout_of(mm->dev, q->properties.type);
 	bool waves = saves_waves(layout, mm->dev, &q->properties);
@@ -565,8 +578,6 @@ void kfd_criu_mqd_restore(struct mqd_manager *mm, struct queue *q,
 	unsigned int xcc;
 	u64 stride = 0;
 
-	mm->init_mqd(mm, &q->mqd, q->mqd_mem_obj, &q->gart_mqd_addr,
-		     &q->properties);
 	kfd_criu_mqd_describe(mm->dev, &q->properties, &here);
 	if (here.n_xcc > 1)
 		stride = mm->mqd_stride(mm, &q->properties);
@@ -581,4 +592,55 @@ void kfd_criu_mqd_restore(struct mqd_manager *mm, struct queue *q,
 		memcpy(to + PAGE_SIZE, saved_ctl_stack(mqd, xcc),
 		       mqd->ctl_stack_size);
 	}
+}
+
+/**
+ * kfd_criu_mqd_restore - make the MQDs of a restored queue
+ * @mm: of the queue's device and type
+ * @q: with memory for its MQDs; its properties say where everything is
+ * @mqd: from an image; kfd_criu_mqd_check() has passed it
+ */
+void kfd_criu_mqd_restore(struct mqd_manager *mm, struct queue *q,
+			  const struct kfd_criu_mqd *mqd)
+{
+	mm->init_mqd(mm, &q->mqd, q->mqd_mem_obj, &q->gart_mqd_addr,
+		     &q->properties);
+	take_all(mm, q, mqd);
+}
+
+/**
+ * kfd_criu_mqd_retake - after an update of a restored queue that has not run yet
+ * @q: the queue; kfd_criu_mqd_restore() made its MQDs
+ * @mqd: as then
+ *
+ * An update writes some registers whole, with what the hardware says in them.
+ */
+void kfd_criu_mqd_retake(struct queue *q, const struct kfd_criu_mqd *mqd)
+{
+	struct device_queue_manager *dqm = q->device->dqm;
+
+	dqm_lock(dqm);
+	take_all(manager_of(q->device, q->properties.type), q, mqd);
+	dqm_unlock(dqm);
+}
+
+/**
+ * kfd_criu_mqd_target_xcc - which XCC a queue's packets are for
+ * @node: the device
+ * @qp: the queue's properties
+ * @mqd: its MQDs, for images that do not say it otherwise
+ *
+ * Return: as AMDKFD_IOC_CREATE_QUEUE was told; 0 where there is no choice.
+ */
+u32 kfd_criu_mqd_target_xcc(const struct kfd_node *node,
+			    const struct queue_properties *qp,
+			    const struct kfd_criu_mqd *mqd)
+{
+	const struct v9_mqd *m = mqd->data;
+
+	if (qp->type != KFD_QUEUE_TYPE_COMPUTE ||
+	    qp->format != KFD_QUEUE_FORMAT_PM4 || generation(node) != 9 ||
+	    NUM_XCC(node->xcc_mask) == 1)
+		return 0;
+	return m->pm4_target_xcc_in_xcp & U8_MAX;
 }

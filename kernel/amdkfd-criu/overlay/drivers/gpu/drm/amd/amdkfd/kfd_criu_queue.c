@@ -212,6 +212,17 @@ static int create(struct kfd_process *p, struct kfd_process_device *pdd,
 	return r;
 }
 
+static int restore_gws(struct kfd_process *p, struct kfd_process_device *pdd,
+		       const struct kfd_criu_queue *cq)
+{
+	const int r = pqm_set_gws(&p->pqm, cq->queue_id, pdd->dev->gws);
+
+	if (!r)
+		kfd_criu_mqd_retake(pqm_get_user_queue(&p->pqm, cq->queue_id),
+				    &cq->mqd);
+	return r;
+}
+
 /**
  * kfd_criu_queue_restore - make a queue again
  * @p: process being restored; its queues are evicted, its BOs are there
@@ -236,7 +247,7 @@ int kfd_criu_queue_restore(struct kfd_process *p,
 		kfd_criu_queue_drop_buffers(pdd, &cq->qp);
 		return r;
 	}
-	return cq->gws ? pqm_set_gws(&p->pqm, cq->queue_id, pdd->dev->gws) : 0;
+	return cq->gws ? restore_gws(p, pdd, cq) : 0;
 }
 
 /**

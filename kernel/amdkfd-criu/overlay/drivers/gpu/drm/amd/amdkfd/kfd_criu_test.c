@@ -440,6 +440,48 @@ static void an_image_decides_whether_a_dispatch_goes_on(struct kunit *test)
 	}
 }
 
+/* The structs call some registers of a dispatch what they were before, or nothing. */
+#define NAMELESS(v, queue, type, member) \
+	{ v, KFD_QUEUE_TYPE_##queue, sizeof(struct type), WORD(type, member) }
+
+static void an_image_decides_registers_without_a_name(struct kunit *test)
+{
+	static const struct {
+		u32 version;
+		enum kfd_queue_type type;
+		size_t size;
+		u16 word;
+	} rows[] = {
+		/* The packet's address, the scratch base, COMPUTE_PGM_RSRC3 and others. */
+		NAMELESS(90010, COMPUTE, v9_mqd, compute_tba_lo),
+		NAMELESS(90010, COMPUTE, v9_mqd, compute_tma_lo),
+		NAMELESS(90010, COMPUTE, v9_mqd, compute_tma_hi),
+		NAMELESS(90010, COMPUTE, v9_mqd, reserved_46),
+		NAMELESS(90010, COMPUTE, v9_mqd, reserved_47),
+		NAMELESS(100300, COMPUTE, v10_compute_mqd, compute_tba_lo),
+		NAMELESS(100300, COMPUTE, v10_compute_mqd, compute_tma_lo),
+		NAMELESS(100300, COMPUTE, v10_compute_mqd, compute_tma_hi),
+		NAMELESS(100300, COMPUTE, v10_compute_mqd, reserved_41),
+		NAMELESS(100300, COMPUTE, v10_compute_mqd, reserved_47),
+		/* The last of a command that was interrupted. */
+		NAMELESS(90402, SDMA, v9_sdma_mqd, reserved_43),
+		NAMELESS(100300, SDMA, v10_sdma_mqd, reserved_43),
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		const struct generation g = {
+			.version = rows[i].version,
+			.type = rows[i].type,
+			.size = rows[i].size,
+		};
+
+		KUNIT_EXPECT_EQ_MSG(test, OF_THE_IMAGE,
+				    restored_mqd(test, &g, false)[rows[i].word],
+				    "row %u", i);
+	}
+}
+
 static void an_image_of_another_size_is_refused(struct kunit *test)
 {
 	const struct generation *g = test->param_value;
@@ -542,13 +584,35 @@ static void waves_are_within_the_save_area(struct kunit *test)
 	}
 }
 
+static void waves_are_for_a_device_that_restores_them(struct kunit *test)
+{
+	const struct waves *w = test->param_value;
+	struct mqd_manager *mm = manager_with_waves(test, w->version, w->size);
+	struct kfd_criu_mqd image = { .mqd_size = w->size, .n_xcc = 1 };
+	u32 *words = kunit_kzalloc(test, w->size, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, words);
+	mm->dev->kfd->cwsr_enabled = false;
+	image.data = words;
+	words[w->stack] = STACK_SIZE - 8;
+	words[w->waves] = STACK_SIZE + 64;
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			kfd_criu_mqd_check(mm->dev, &with_waves, &image));
+	words[w->stack] = STACK_SIZE;
+	KUNIT_EXPECT_EQ(test, 0,
+			kfd_criu_mqd_check(mm->dev, &with_waves, &image));
+	words[w->stack] = 0;
+	KUNIT_EXPECT_EQ(test, 0,
+			kfd_criu_mqd_check(mm->dev, &with_waves, &image));
+}
+
 static u64 stride(struct mqd_manager *mm, struct queue_properties *q)
 {
 	return 2 * PAGE_SIZE;
 }
 
 /* Kernels that knew of the first XCC only wrote its MQD. */
-static void an_image_of_one_xcc_is_for_all_if_it_has_no_waves(struct kunit *test)
+static void an_image_of_one_xcc_is_for_all_if_nothing_is_under_way(struct kunit *test)
 {
 	struct mqd_manager *mm = manager_with_waves(test, 90402,
 						    sizeof(struct v9_mqd));
@@ -570,6 +634,10 @@ static void an_image_of_one_xcc_is_for_all_if_it_has_no_waves(struct kunit *test
 	KUNIT_EXPECT_EQ(test, -EINVAL,
 			kfd_criu_mqd_check(mm->dev, &with_waves, &image));
 	m->cp_hqd_cntl_stack_offset = STACK_SIZE;
+	m->cp_hqd_persistent_state = 0x80000000;
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			kfd_criu_mqd_check(mm->dev, &with_waves, &image));
+	m->cp_hqd_persistent_state = 0;
 	m->compute_current_logic_xcc_id = 2;
 	KUNIT_EXPECT_EQ(test, -EINVAL,
 			kfd_criu_mqd_check(mm->dev, &with_waves, &image));
@@ -586,6 +654,27 @@ static void an_image_of_one_xcc_is_for_all_if_it_has_no_waves(struct kunit *test
 	/* Which of them is which part of a dispatch is the driver's choice each time. */
 	KUNIT_EXPECT_EQ(test, OF_THE_DRIVER, first->compute_current_logic_xcc_id);
 	KUNIT_EXPECT_EQ(test, 1, second->compute_current_logic_xcc_id);
+}
+
+static void packets_are_for_the_xcc_that_they_were_for(struct kunit *test)
+{
+	struct mqd_manager *mm = manager_with_waves(test, 90402,
+						    sizeof(struct v9_mqd));
+	struct queue_properties qp = { .type = KFD_QUEUE_TYPE_COMPUTE,
+				       .format = KFD_QUEUE_FORMAT_PM4 };
+	struct v9_mqd *m = kunit_kzalloc(test, sizeof(*m), GFP_KERNEL);
+	const struct kfd_criu_mqd image = { .data = m };
+
+	KUNIT_ASSERT_NOT_NULL(test, m);
+	m->pm4_target_xcc_in_xcp = 0x105;
+	KUNIT_EXPECT_EQ(test, 0, kfd_criu_mqd_target_xcc(mm->dev, &qp, &image));
+	mm->dev->xcc_mask = 0x3f;
+	KUNIT_EXPECT_EQ(test, 5, kfd_criu_mqd_target_xcc(mm->dev, &qp, &image));
+	qp.format = KFD_QUEUE_FORMAT_AQL;
+	KUNIT_EXPECT_EQ(test, 0, kfd_criu_mqd_target_xcc(mm->dev, &qp, &image));
+	qp.type = KFD_QUEUE_TYPE_SDMA;
+	qp.format = KFD_QUEUE_FORMAT_PM4;
+	KUNIT_EXPECT_EQ(test, 0, kfd_criu_mqd_target_xcc(mm->dev, &qp, &image));
 }
 
 static void no_generation_is_guessed(struct kunit *test)
@@ -626,10 +715,14 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE_PARAM(an_image_decides_how_far_a_queue_is,
 			 generation_gen_params),
 	KUNIT_CASE(an_image_decides_whether_a_dispatch_goes_on),
+	KUNIT_CASE(an_image_decides_registers_without_a_name),
 	KUNIT_CASE_PARAM(an_image_of_another_size_is_refused,
 			 generation_gen_params),
 	KUNIT_CASE_PARAM(waves_are_within_the_save_area, waves_gen_params),
-	KUNIT_CASE(an_image_of_one_xcc_is_for_all_if_it_has_no_waves),
+	KUNIT_CASE_PARAM(waves_are_for_a_device_that_restores_them,
+			 waves_gen_params),
+	KUNIT_CASE(an_image_of_one_xcc_is_for_all_if_nothing_is_under_way),
+	KUNIT_CASE(packets_are_for_the_xcc_that_they_were_for),
 	KUNIT_CASE(no_generation_is_guessed),
 	{}
 };

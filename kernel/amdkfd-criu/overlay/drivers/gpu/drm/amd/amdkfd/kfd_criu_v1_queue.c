@@ -161,7 +161,10 @@ int kfd_criu_v1_checkpoint_queues(struct kfd_process *p, u8 __user *priv,
 	return 0;
 }
 
-/* How many MQDs follow, judged by the device: the image's sizes are only compared. */
+/* How many MQDs follow, judged by the device: the image's sizes are only compared. Of a
+ * device with several XCCs kernels since 6.17 take as much room for an SDMA queue too,
+ * and only the first MQD there is one.
+ */
 static int read_sizes(const struct kfd_node *node,
 		      const struct kfd_criu_queue_priv_data *in,
 		      struct kfd_criu_queue *cq)
@@ -175,10 +178,10 @@ static int read_sizes(const struct kfd_node *node,
 		return r;
 	if (in->mqd_size == mqd->mqd_size)
 		mqd->n_xcc = 1;
-	if (in->mqd_size != mqd->n_xcc * mqd->mqd_size ||
-	    in->ctl_stack_size != mqd->n_xcc * mqd->ctl_stack_size)
+	else if (in->mqd_size != NUM_XCC(node->xcc_mask) * mqd->mqd_size)
 		return -EINVAL;
-	return 0;
+	return in->ctl_stack_size == mqd->n_xcc * mqd->ctl_stack_size ? 0 :
+									-EINVAL;
 }
 
 static int read_mqds(struct kfd_criu_mqd *mqd, const u8 __user *from)
@@ -210,6 +213,7 @@ int kfd_criu_v1_restore_queue(struct kfd_process *p, const u8 __user *priv,
 	struct kfd_criu_queue_priv_data record;
 	struct kfd_process_device *pdd;
 	struct kfd_criu_queue cq;
+	u64 taken;
 	int r;
 
 	if (*offset > size || size - *offset < sizeof(record))
@@ -223,13 +227,16 @@ int kfd_criu_v1_restore_queue(struct kfd_process *p, const u8 __user *priv,
 	r = kfd_criu_queue_check(pdd, &cq);
 	if (!r)
 		r = read_sizes(pdd->dev, &record, &cq);
-	if (!r && size - *offset < record_size(&cq.mqd))
+	taken = sizeof(record) + (u64)record.mqd_size + record.ctl_stack_size;
+	if (!r && size - *offset < taken)
 		r = -EINVAL;
 	if (!r)
 		r = read_mqds(&cq.mqd, priv + *offset + sizeof(record));
 	if (r)
 		return r;
-	*offset += record_size(&cq.mqd);
+	*offset += taken;
+	cq.qp.pm4_target_xcc =
+		kfd_criu_mqd_target_xcc(pdd->dev, &cq.qp, &cq.mqd);
 	r = kfd_criu_queue_restore(p, pdd, &cq);
 	kfd_criu_queue_free(&cq);
 	return r;

@@ -160,9 +160,12 @@ std::vector<Error> Dump::finish() {
   for (Paused& paused : paused_) {
     auto status = parts_.kfd.unpause(paused.file.get());
     // When pausing itself failed, the kernel has undone it, and refuses.
-    if (!status.ok() && paused.certain)
-      errors.push_back(std::move(status).error().wrap("process " + std::to_string(paused.pid) +
-                                                      ": its GPU queues stay paused, it must be ended"));
+    if (status.ok() || !paused.certain) continue;
+    const bool over = status.error().code() == ENOTRECOVERABLE;
+    errors.push_back(
+        std::move(status).error().wrap("process " + std::to_string(paused.pid) +
+                                       (over ? ": a GPU was reset while it was saved, its image is worth nothing"
+                                             : ": its GPU queues stay paused, it must be ended")));
   }
   paused_.clear();
   copiers_.clear();

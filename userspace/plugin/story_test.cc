@@ -155,6 +155,16 @@ TEST_F(StoryTest, a_failing_unpause_is_reported_with_the_pid) {
   EXPECT_NE(errors[0].message().find("process 77"), std::string::npos);
 }
 
+TEST_F(StoryTest, an_image_that_a_reset_spoiled_is_reported_as_such) {
+  Dump dump(source_.parts, 5);
+  ASSERT_TRUE(dump_kfd(dump).ok());
+  source_.kfd.fail_at = "unpause";
+  source_.kfd.fail_errno = ENOTRECOVERABLE;
+  const auto errors = dump.finish();
+  ASSERT_EQ(errors.size(), 1U);
+  EXPECT_NE(errors[0].message().find("a GPU was reset"), std::string::npos);
+}
+
 TEST_F(StoryTest, an_old_kernel_is_refused_before_anything_is_paused) {
   source_.kfd.kfd_version = {1, 7};
   Dump dump(source_.parts, 5);

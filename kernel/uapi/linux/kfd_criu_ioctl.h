@@ -12,7 +12,8 @@
  * refuses bytes that it does not know unless they are 0 (E2BIG); a kernel that is
  * newer takes bytes that the caller does not have for 0. Flags that a kernel does not
  * know are refused (EINVAL), and so are members that an operation does not use and
- * that are not 0. KFD_CRIU_V2_PROBE says beforehand what is known.
+ * that are not 0. Members that an operation gives may be anything before it, so the args
+ * of a call can be those of the next one. KFD_CRIU_V2_PROBE says beforehand what is known.
  *
  * An image is a row of records. Each says its type, the version of its contents,
  * whether a reader may leave it out if it does not know it, and its length. So an
@@ -31,8 +32,10 @@
  */
 #define KFD_CRIU_V2_PROBE	0x100
 /* Take the queues off the hardware [tracer]. @data_size gets the room that an image
- * takes now. The pause is the caller's, and ends with it. EOPNOTSUPP: a debugger uses
- * the process; ENOTRECOVERABLE: one of its queues hung and was reset, or a GPU was.
+ * takes now. The pause is the caller's, and ends with it, or when it does not trace the
+ * process any more. EOPNOTSUPP: a debugger uses the process, or it has a queue of a kind
+ * that is not known; ENOTRECOVERABLE: one of its queues hung and was reset, or a GPU was;
+ * ENODEV: it has no VM on any GPU.
  */
 #define KFD_CRIU_V2_PAUSE	0x101
 /* Write the image to @data, and its size to @data_size [owner of the pause]. E2BIG:
@@ -40,15 +43,19 @@
  * KFD_CRIU_V2_EXPORT_BO.
  */
 #define KFD_CRIU_V2_CHECKPOINT	0x102
-/* Let the queues go on [owner of the pause]. */
+/* Let the queues go on [owner of the pause]. ENOTRECOVERABLE: they do, but a GPU was reset
+ * meanwhile, so what was read of it since the pause is not what the process had.
+ */
 #define KFD_CRIU_V2_UNPAUSE	0x103
 /* Make what the image in @data describes, on @devices, with @memories for what is shared
  * with somebody who is there already [the process itself, without any object]. After a
- * failure it is as it was, or has been aborted (@state).
+ * failure it is as it was, or has been aborted (@state); EFAULT with KFD_CRIU_STATE_RESTORED
+ * (KFD_CRIU_V2_STATE) means that only the args could not be written back.
  */
 #define KFD_CRIU_V2_RESTORE	0x104
 /* Let process @pid run [its tracer]. Comes back when its queues do; ETIME: it is RUNNING,
- * and its queues follow once the kernel has their user pages. There is nothing to repeat.
+ * and its queues follow once the kernel has their user pages, or memory to map them. There
+ * is nothing to repeat. Or it was paused, or has ended, meanwhile (@state).
  * @state is that of @pid; without such a process, or rights to it, the caller's own.
  */
 #define KFD_CRIU_V2_RESUME	0x105
@@ -115,7 +122,9 @@ struct kfd_criu_v2_args {
  * struct kfd_criu_v2_device - a device of this machine for one of the image
  * @user_gpu_id: as the program calls it
  * @gpu_id: what sysfs of this machine calls it
- * @drm_fd: a file of its render node; the process keeps a reference
+ * @drm_fd: a file of its render node; the process keeps a reference. Not looked at for a
+ *	device that the image has without KFD_CRIU_DEVICE_ACQUIRED, which need not be here:
+ *	if it is, the program calls it what it did
  * @reserved: 0
  */
 struct kfd_criu_v2_device {
@@ -144,7 +153,8 @@ struct kfd_criu_v2_memory {
  * @args_size: of struct kfd_criu_v2_args that it knows
  * @ops: bit i: operation KFD_CRIU_V2_PROBE + i
  * @flags: that it knows
- * @record_versions: of each record type, the newest that it reads and writes; 0: none
+ * @record_versions: of each record type, the newest that it reads and writes; 0: it does
+ *	not know the type
  */
 struct kfd_criu_v2_probe {
 	__u32 size;
@@ -233,6 +243,7 @@ struct kfd_criu_record_process {
  * @flags: KFD_CRIU_DEVICE_*
  * @mec_firmware: version; for people
  * @sdma_firmware: version; for people
+ * @reserved: 0
  * @tba: trap handler of the program, 0: none (AMDKFD_IOC_SET_TRAP_HANDLER)
  * @tma: its memory
  * @scratch: AMDKFD_IOC_SET_SCRATCH_BACKING_VA
@@ -376,6 +387,7 @@ struct kfd_criu_record_event_page {
  * @age: how often it was signaled, as waiters compare it
  * @address: of a memory exception
  * @failure: struct kfd_memory_exception_failure as it is laid out
+ * @error_type: of a memory exception: 0: no RAS, 1: ECC_SRAM, 2: LINK_SYNFLOOD, 3: GPU hang
  * @reset: of a hardware exception: type, cause
  * @memory_lost: of a hardware exception
  */

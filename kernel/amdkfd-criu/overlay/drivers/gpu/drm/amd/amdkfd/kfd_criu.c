@@ -16,6 +16,14 @@ static bool is_v2(u32 op)
 	return op >= KFD_CRIU_V2_PROBE;
 }
 
+/* What was half done when a signal came has been undone, and is not begun again by
+ * itself.
+ */
+static int without_restart(int r)
+{
+	return r == -ERESTARTSYS ? -EINTR : r;
+}
+
 /**
  * kfd_criu_validate - whether args are args
  * @args: at least struct kfd_ioctl_criu_args, @size bytes of it from the caller
@@ -50,8 +58,13 @@ int kfd_criu_validate(void *args, unsigned int size)
  */
 int kfd_criu_ioctl(struct file *filep, struct kfd_process *p, void *data)
 {
-	const struct kfd_ioctl_criu_args *v1 = data;
+	const u32 op = ((const struct kfd_ioctl_criu_args *)data)->op;
+	int r = 0;
 
-	return is_v2(v1->op) ? kfd_criu_v2_ioctl(p, data) :
-			       kfd_criu_v1_ioctl(filep, p, data);
+	if (op == KFD_CRIU_OP_CHECKPOINT || op == KFD_CRIU_V2_CHECKPOINT)
+		r = kfd_criu_event_hear(p);
+	if (!r)
+		r = is_v2(op) ? kfd_criu_v2_ioctl(p, data) :
+				kfd_criu_v1_ioctl(filep, p, data);
+	return without_restart(r);
 }

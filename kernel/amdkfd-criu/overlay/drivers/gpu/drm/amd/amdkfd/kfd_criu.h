@@ -257,6 +257,7 @@ int kfd_criu_settings_restore(struct kfd_process *p, u32 user_gpu_id,
 int kfd_criu_xnack_restore(struct kfd_process *p, bool enabled);
 int kfd_criu_device_restore(struct kfd_process *p,
 			    const struct kfd_criu_device *cd, int drm_fd);
+int kfd_criu_device_name(struct kfd_process *p, const struct kfd_criu_device *cd);
 int kfd_criu_begin_objects(struct kfd_process *p);
 
 /* kfd_criu_bo.c */
@@ -286,6 +287,7 @@ int kfd_criu_queue_acquire_deferred(struct kfd_process *p);
 
 /* kfd_criu_event.c */
 u32 kfd_criu_event_count(struct kfd_process *p);
+int kfd_criu_event_hear(struct kfd_process *p);
 int kfd_criu_event_save(struct kfd_process *p, struct kfd_criu_event **events,
 			u32 *n);
 int kfd_criu_event_restore(struct kfd_process *p,

@@ -94,13 +94,31 @@ u64 kfd_criu_bo_identity(const struct kgd_mem *mem)
 	return siphash_1u64((uintptr_t)memory, &key);
 }
 
+/* AMDKFD_IOC_ALLOC_MEMORY_OF_GPU takes any bits, and of several kinds the first of these. */
+static u32 effective_flags(u32 flags)
+{
+	static const u32 kinds[] = {
+		KFD_IOC_ALLOC_MEM_FLAGS_VRAM,
+		KFD_IOC_ALLOC_MEM_FLAGS_GTT,
+		KFD_IOC_ALLOC_MEM_FLAGS_USERPTR,
+		KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL,
+		KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP,
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (flags & kinds[i])
+			return (flags & BO_FLAGS & ~BO_KINDS) | kinds[i];
+	return flags & BO_FLAGS;
+}
+
 /* What was asked for the memory, as far as GPUs see it. An import knows only where it is;
  * but the importer may be restored first, and makes it then.
  */
 static u32 flags_of(const struct kgd_mem *mem)
 {
 	const u64 made_with = mem->bo->flags;
-	u32 flags = mem->alloc_flags;
+	u32 flags = effective_flags(mem->alloc_flags);
 
 	if (!mem->is_imported)
 		return flags;
@@ -474,6 +492,8 @@ static void forget_signal_page(struct kfd_process *p)
 {
 	struct kfd_signal_page *page;
 
+	/* That of the last event that there was acknowledges it in the page. */
+	synchronize_rcu();
 	mutex_lock(&p->event_mutex);
 	page = p->signal_page;
 	WRITE_ONCE(p->signal_page, NULL);
@@ -504,6 +524,8 @@ static void let_go_of_signal_page(struct kfd_process *p)
 static void destroy(struct kfd_process_device *pdd, struct kgd_mem *mem, int id)
 {
 	struct kfd_process *p = pdd->process;
+	const s64 in_vram = mem->alloc_flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM &&
+			    !mem->is_imported ? amdgpu_bo_size(mem->bo) : 0;
 	unsigned int i;
 
 	for (i = 0; i < p->n_pdds; i++)
@@ -511,8 +533,14 @@ static void destroy(struct kfd_process_device *pdd, struct kgd_mem *mem, int id)
 			amdgpu_amdkfd_gpuvm_unmap_memory_from_gpu(p->pdds[i]->dev->adev,
 								  mem,
 								  p->pdds[i]->drm_priv);
-	amdgpu_amdkfd_gpuvm_free_memory_of_gpu(pdd->dev->adev, mem,
-					       pdd->drm_priv, NULL);
+	/* Of one that could not be unmapped nothing was freed: the end of the process will
+	 * try again.
+	 */
+	if (amdgpu_amdkfd_gpuvm_free_memory_of_gpu(pdd->dev->adev, mem,
+						   pdd->drm_priv,
+						   NULL) == -EBUSY)
+		return;
+	atomic64_sub(in_vram, &pdd->vram_usage);
 	kfd_process_device_remove_obj_handle(pdd, id);
 }
 
@@ -535,7 +563,6 @@ void kfd_criu_bo_destroy_all(struct kfd_process *p)
 
 		idr_for_each_entry(&pdd->alloc_idr, mem, id)
 			destroy(pdd, mem, id);
-		atomic64_set(&pdd->vram_usage, 0);
 	}
 	/* Or BOs of other users of the VM would never hear of their pages again. */
 	if (info)

@@ -182,7 +182,8 @@ int kfd_criu_queue_acquire_buffers(struct kfd_process_device *pdd,
  * @p: the process
  *
  * Return: it, of whichever thread has not ended yet; for mmput_async(), because it must
- * not end under p->mutex. NULL if all have.
+ * not end under p->mutex. NULL if all have, or have another one since exec: that is not
+ * what the driver's notifiers and page tables are about.
  */
 struct mm_struct *kfd_criu_get_mm(const struct kfd_process *p)
 {
@@ -192,8 +193,11 @@ struct mm_struct *kfd_criu_get_mm(const struct kfd_process *p)
 	rcu_read_lock();
 	for_each_thread(p->lead_thread, thread) {
 		mm = get_task_mm(thread);
-		if (mm)
+		if (mm == READ_ONCE(p->mm))
 			break;
+		if (mm)
+			mmput_async(mm);
+		mm = NULL;
 	}
 	rcu_read_unlock();
 	return mm;

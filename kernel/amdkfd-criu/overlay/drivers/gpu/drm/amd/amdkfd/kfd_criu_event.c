@@ -12,6 +12,8 @@
 #include "kfd_criu.h"
 #include "kfd_events.h"
 #include "kfd_priv.h"
+#include "amdgpu.h"
+#include "amdgpu_ih.h"
 
 static bool is_signal(u32 type)
 {
@@ -58,15 +60,61 @@ u32 kfd_criu_event_count(struct kfd_process *p)
 	return n;
 }
 
+/* What the device's ring of interrupts holds. Before SOC15 they have no time. */
+static long wait_for_ring(struct amdgpu_device *adev, struct amdgpu_ih_ring *ih)
+{
+	if (adev->irq.ih_funcs->decode_iv_ts)
+		return amdgpu_ih_wait_on_checkpoint_process_ts(adev, ih);
+	return wait_event_interruptible_timeout(ih->wait_process,
+						ih->rptr ==
+						amdgpu_ih_get_wptr(adev, ih),
+						HZ);
+}
+
+/* A ring that is not read any more, for a second, is going to be reset. */
+static int hear_device(struct kfd_node *node)
+{
+	struct amdgpu_device *adev = node->adev;
+	long r;
+
+	r = adev->irq.ih.enabled ? wait_for_ring(adev, &adev->irq.ih) : 0;
+	if (r < 0)
+		return r;
+	/* It has handed them on to this. */
+	flush_work(&node->interrupt_work);
+	return 0;
+}
+
+/**
+ * kfd_criu_event_hear - wait for interrupts on their way
+ * @p: the process; its queues are off the hardware, and its mutex is not held: the worker
+ *	that hears them may wait for it
+ *
+ * Or their events would be lost.
+ *
+ * Return: 0; -ERESTARTSYS if a signal came; -ENODEV if a device is going away.
+ */
+int kfd_criu_event_hear(struct kfd_process *p)
+{
+	unsigned int i;
+	int r = 0;
+
+	for (i = 0; !r && i < p->n_pdds; i++)
+		/* A device that is not used may sleep, and would not answer. */
+		if (READ_ONCE(p->pdds[i]->runtime_inuse))
+			r = hear_device(p->pdds[i]->dev);
+	return r;
+}
+
 /**
  * kfd_criu_event_save - describe all events of a process
  * @p: the process; its queues are off the hardware
  * @events: gets an array, for kvfree()
  * @n: gets its length
  *
- * Interrupts on their way are waited for first, or they would be lost.
+ * Of what is on its way kfd_criu_event_hear() has heard before.
  *
- * Return: 0; -ENOMEM; or as kfd_process_drain_interrupts().
+ * Return: 0; -ENOMEM.
  */
 int kfd_criu_event_save(struct kfd_process *p, struct kfd_criu_event **events,
 			u32 *n)
@@ -75,15 +123,6 @@ int kfd_criu_event_save(struct kfd_process *p, struct kfd_criu_event **events,
 	unsigned int i;
 	u32 id;
 
-	for (i = 0; i < p->n_pdds; i++) {
-		int r = 0;
-
-		/* A device that is not used may sleep, and would not answer. */
-		if (p->pdds[i]->runtime_inuse)
-			r = kfd_process_drain_interrupts(p->pdds[i]);
-		if (r)
-			return r;
-	}
 	mutex_lock(&p->event_mutex);
 	*n = count(p);
 	*events = kvcalloc(max(*n, 1u), sizeof(**events), GFP_KERNEL_ACCOUNT);

@@ -245,6 +245,34 @@ int kfd_criu_device_restore(struct kfd_process *p,
 	return use(p, pdd);
 }
 
+/**
+ * kfd_criu_device_name - let the program call a device what it did that it does not use
+ * @p: process being restored
+ * @cd: which device takes the place of which
+ *
+ * Whichever other device would be called that, and is not in use, is called what this one
+ * would be.
+ *
+ * Return: 0; -EINVAL if there is no such device, or one of the two is in use.
+ */
+int kfd_criu_device_name(struct kfd_process *p, const struct kfd_criu_device *cd)
+{
+	struct kfd_process_device *pdd, *other;
+	struct kfd_node *node = kfd_device_by_id(cd->gpu_id);
+
+	if (!node || !cd->user_gpu_id || cd->user_gpu_id > GPU_ID_MASK ||
+	    find_bound(p, cd->user_gpu_id))
+		return -EINVAL;
+	pdd = kfd_get_process_device_data(node, p);
+	if (!pdd || pdd->drm_file)
+		return -EINVAL;
+	other = kfd_process_device_data_by_id(p, cd->user_gpu_id);
+	if (other)
+		other->user_gpu_id = pdd->user_gpu_id;
+	pdd->user_gpu_id = cd->user_gpu_id;
+	return 0;
+}
+
 static bool is_taken(struct kfd_process *p, const struct kfd_process_device *by,
 		     u32 user_gpu_id)
 {

@@ -9,6 +9,7 @@
 #include <kunit/test.h>
 #include <linux/idr.h>
 #include <linux/init_task.h>
+#include <linux/mman.h>
 #include <linux/sizes.h>
 #include "kfd_criu.h"
 #include "kfd_events.h"
@@ -189,18 +190,26 @@ static void a_device_that_does_not_stop_undoes_a_pause(struct kunit *test)
 	end(fake);
 }
 
-static void a_pause_ends_on_all_devices_or_on_none(struct kunit *test)
+static void a_pause_ends_on_all_devices(struct kunit *test)
 {
 	struct fake *fake = make(test);
 
 	KUNIT_ASSERT_EQ(test, 0, pause(fake, measures));
-	fake->dqms[1].restore = -ENOMEM;
-	KUNIT_EXPECT_EQ(test, -ENOMEM, unpause(fake));
-	expect(test, fake, KFD_CRIU_PAUSED, 1);
-	fake->dqms[1].restore = 0;
 	fake->dqms[0].restore = -ETIME;
 	/* A device that cannot be had is going to be reset: that is no pause. */
 	KUNIT_EXPECT_EQ(test, -ETIME, unpause(fake));
+	expect(test, fake, KFD_CRIU_RUNNING, 0);
+	end(fake);
+}
+
+/* What was read of it after the reset is not what the process had. */
+static void a_pause_over_a_reset_ends_with_a_complaint(struct kunit *test)
+{
+	struct fake *fake = make(test);
+
+	KUNIT_ASSERT_EQ(test, 0, pause(fake, measures));
+	fake->pdds[1].is_lost = true;
+	KUNIT_EXPECT_EQ(test, -ENOTRECOVERABLE, unpause(fake));
 	expect(test, fake, KFD_CRIU_RUNNING, 0);
 	end(fake);
 }
@@ -211,6 +220,12 @@ static void a_restore_is_the_processs_own(struct kunit *test)
 {
 	struct fake *fake = make(test);
 
+	/* It brings memory. */
+	KUNIT_ASSERT_NE(test, 0, kunit_vm_mmap(test, NULL, 0, PAGE_SIZE, PROT_READ,
+					       MAP_ANONYMOUS | MAP_PRIVATE, 0));
+	/* Of the program before exec. */
+	KUNIT_EXPECT_EQ(test, -EPERM, kfd_criu_may_restore(&fake->p));
+	fake->p.mm = current->mm;
 	KUNIT_EXPECT_EQ(test, 0, kfd_criu_may_restore(&fake->p));
 	fake->p.lead_thread = &init_task;
 	KUNIT_EXPECT_EQ(test, -EPERM, kfd_criu_may_restore(&fake->p));
@@ -231,6 +246,9 @@ static void a_restore_needs_a_process_without_objects(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, id);
 	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_begin_restore(&fake->p));
 	idr_remove(&fake->p.event_idr, id);
+	fake->p.runtime_info.runtime_state = DEBUG_RUNTIME_STATE_ENABLED;
+	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_begin_restore(&fake->p));
+	fake->p.runtime_info.runtime_state = DEBUG_RUNTIME_STATE_DISABLED;
 	fake->dqms[0].evict = -ETIME;
 	KUNIT_EXPECT_EQ(test, -ETIME, kfd_criu_begin_restore(&fake->p));
 	expect(test, fake, KFD_CRIU_RUNNING, 0);
@@ -442,7 +460,8 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(a_process_without_devices_is_not_paused),
 	KUNIT_CASE(a_pause_that_tells_nothing_is_none),
 	KUNIT_CASE(a_device_that_does_not_stop_undoes_a_pause),
-	KUNIT_CASE(a_pause_ends_on_all_devices_or_on_none),
+	KUNIT_CASE(a_pause_ends_on_all_devices),
+	KUNIT_CASE(a_pause_over_a_reset_ends_with_a_complaint),
 	KUNIT_CASE(a_restore_is_the_processs_own),
 	KUNIT_CASE(a_restore_needs_a_process_without_objects),
 	KUNIT_CASE(a_restore_waits_for_no_ioctl),

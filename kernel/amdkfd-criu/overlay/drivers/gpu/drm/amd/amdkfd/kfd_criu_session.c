@@ -142,16 +142,30 @@ static void enter(struct kfd_process *p, enum kfd_criu_state state)
 	WRITE_ONCE(p->criu.state, state);
 }
 
-static bool owner_lives(const struct kfd_process *p)
+/* Its own, or one that it traces, which was asked for its consent then. */
+static bool is_own_or_traced(const struct kfd_process *p,
+			     struct task_struct *task)
+{
+	struct task_struct *tracer;
+
+	if (p->lead_thread == task->group_leader)
+		return true;
+	tracer = ptrace_parent(p->lead_thread);
+	return tracer && same_thread_group(tracer, task);
+}
+
+/* One that does not trace the process any more could not end the pause either. */
+static bool owner_is_there(const struct kfd_process *p)
 {
 	struct task_struct *task;
-	bool lives;
+	bool there;
 
 	rcu_read_lock();
 	task = pid_task(p->criu.owner, PIDTYPE_TGID);
-	lives = task && !(task->exit_state && thread_group_empty(task));
+	there = task && !(task->exit_state && thread_group_empty(task)) &&
+		is_own_or_traced(p, task);
 	rcu_read_unlock();
-	return lives;
+	return there;
 }
 
 static int put_on_device(struct kfd_process_device *pdd)
@@ -171,22 +185,16 @@ static int take_off_device(struct kfd_process_device *pdd, u32 trigger)
 	return dqm->ops.evict_process_queues(dqm, &pdd->qpd);
 }
 
-/* All of them; for want of memory none. */
+/* All of them. An error says that a device does not answer, and is going to be reset. */
 static int put_on(struct kfd_process *p)
 {
 	unsigned int i;
 	int r, ret = 0;
 
-	for (i = 0; i < p->n_pdds && ret != -ENOMEM; i++) {
+	for (i = 0; i < p->n_pdds; i++) {
 		r = put_on_device(p->pdds[i]);
-		ret = r == -ENOMEM || !ret ? r : ret;
+		ret = ret ? ret : r;
 	}
-	if (ret != -ENOMEM)
-		return ret;
-	/* Those of the last one are off already. */
-	for (i--; i > 0; i--)
-		take_off_device(p->pdds[i - 1],
-				KFD_QUEUE_EVICTION_CRIU_CHECKPOINT);
 	return ret;
 }
 
@@ -209,15 +217,10 @@ static int take_off(struct kfd_process *p, u32 trigger)
 
 static int let_run(struct kfd_process *p)
 {
-	const int r = put_on(p);
-
-	if (r == -ENOMEM)
-		return r;
 	put_pid(p->criu.owner);
 	p->criu.owner = NULL;
 	enter(p, KFD_CRIU_RUNNING);
-	/* Anything else says that a GPU is going to be reset. */
-	return r;
+	return put_on(p);
 }
 
 static void watch_owner(struct work_struct *work)
@@ -226,10 +229,13 @@ static void watch_owner(struct work_struct *work)
 					     struct kfd_process, criu.watch);
 
 	mutex_lock(&p->mutex);
-	if (kfd_criu_session_state(p) == KFD_CRIU_PAUSED &&
-	    (owner_lives(p) || let_run(p)))
-		schedule_delayed_work(&p->criu.watch,
-				      msecs_to_jiffies(KFD_CRIU_WATCH_MS));
+	if (kfd_criu_session_state(p) == KFD_CRIU_PAUSED) {
+		if (owner_is_there(p))
+			schedule_delayed_work(&p->criu.watch,
+					      msecs_to_jiffies(KFD_CRIU_WATCH_MS));
+		else
+			let_run(p);
+	}
 	mutex_unlock(&p->mutex);
 }
 
@@ -322,27 +328,13 @@ void kfd_criu_session_leave(struct kfd_process *p, unsigned int nr)
 		up_read(&p->criu.gate);
 }
 
-static bool is_own_or_traced(const struct kfd_process *p)
-{
-	struct task_struct *tracer;
-	bool traced;
-
-	if (p->lead_thread == current->group_leader)
-		return true;
-	rcu_read_lock();
-	tracer = ptrace_parent(p->lead_thread);
-	traced = tracer && same_thread_group(tracer, current);
-	rcu_read_unlock();
-	return traced;
-}
-
 /**
  * kfd_criu_check_access - whether the caller may checkpoint and restore a process
  * @p: the process; its mutex need not be held
  *
- * Its own, or one that it traces, which was asked for its consent then; and with
- * the right to do so in the user namespace that the process is in. CAP_SYS_ADMIN
- * will do, because container engines are older than CAP_CHECKPOINT_RESTORE.
+ * Its own, or one that it traces; and with the right to do so in the user namespace that
+ * the process is in. CAP_SYS_ADMIN will do, because container engines are older than
+ * CAP_CHECKPOINT_RESTORE.
  *
  * Return: 0; -EBADF for a process that is not the caller's; -EACCES without the
  * capability.
@@ -350,13 +342,16 @@ static bool is_own_or_traced(const struct kfd_process *p)
 int kfd_criu_check_access(struct kfd_process *p)
 {
 	struct user_namespace *ns;
-	bool capable;
+	bool related, capable;
 
-	if (!is_own_or_traced(p))
-		return -EBADF;
 	rcu_read_lock();
+	related = is_own_or_traced(p, current);
 	ns = get_user_ns(__task_cred(p->lead_thread)->user_ns);
 	rcu_read_unlock();
+	if (!related) {
+		put_user_ns(ns);
+		return -EBADF;
+	}
 	capable = ns_capable(ns, CAP_CHECKPOINT_RESTORE) ||
 		  ns_capable(ns, CAP_SYS_ADMIN);
 	put_user_ns(ns);
@@ -417,32 +412,37 @@ int kfd_criu_pause(struct kfd_process *p, u32 *pid,
  * kfd_criu_unpause - let the queues go on
  * @p: the process
  *
- * Return: 0; as kfd_criu_session_check(); -ENOMEM: it is still paused; or why a queue
- * cannot be mapped now: the pause is over.
+ * Return: 0; as kfd_criu_session_check(); -ENOTRECOVERABLE if a device was reset meanwhile:
+ * what was read of it since is not what the process had; or why queues cannot be mapped.
+ * In both cases the pause is over.
  */
 int kfd_criu_unpause(struct kfd_process *p)
 {
 	int r;
 
 	r = kfd_criu_session_check(p, KFD_CRIU_OP_UNPAUSE);
-	return r ? r : let_run(p);
+	if (r)
+		return r;
+	r = let_run(p);
+	return has_lost_something(p) ? -ENOTRECOVERABLE : r;
 }
 
 /**
  * kfd_criu_may_restore - whether the caller may make objects for a process now
  * @p: the process
  *
- * Return: 0; -EPERM if it is another one: files and user memory are the caller's; as
- * kfd_criu_session_check().
+ * Return: 0; -EPERM if it is another one, or was before exec: files and user memory are
+ * the caller's; as kfd_criu_session_check().
  */
 int kfd_criu_may_restore(const struct kfd_process *p)
 {
-	if (p->lead_thread != current->group_leader)
+	if (p->lead_thread != current->group_leader ||
+	    READ_ONCE(p->mm) != current->mm)
 		return -EPERM;
 	return kfd_criu_session_check(p, KFD_CRIU_OP_RESTORE);
 }
 
-static bool is_untouched(const struct kfd_process *p)
+static bool has_no_device(const struct kfd_process *p)
 {
 	unsigned int i;
 
@@ -450,6 +450,12 @@ static bool is_untouched(const struct kfd_process *p)
 		if (p->pdds[i]->drm_file)
 			return false;
 	return true;
+}
+
+static bool is_untouched(struct kfd_process *p)
+{
+	return has_no_device(p) && !kfd_criu_event_count(p) &&
+	       p->runtime_info.runtime_state == DEBUG_RUNTIME_STATE_DISABLED;
 }
 
 /**
@@ -468,7 +474,7 @@ int kfd_criu_begin_restore(struct kfd_process *p)
 
 	if (!down_write_trylock(&p->criu.gate))
 		return -EBUSY;
-	r = is_untouched(p) && !kfd_criu_event_count(p) ? 0 : -EINVAL;
+	r = is_untouched(p) ? 0 : -EINVAL;
 	if (!r)
 		r = take_off(p, KFD_QUEUE_EVICTION_CRIU_RESTORE);
 	if (!r) {
@@ -521,7 +527,7 @@ static bool destroy_all(struct kfd_process *p)
 
 static void abort_restore(struct kfd_process *p)
 {
-	const bool untouched = is_untouched(p);
+	const bool untouched = has_no_device(p);
 
 	kfd_criu_svm_forget(p);
 	if (destroy_all(p)) {
@@ -593,6 +599,27 @@ static bool waits_for_pages(struct amdkfd_process_info *info)
 	return waits;
 }
 
+/* Evicted for another reason, or without memory for the run list. */
+static bool waits_for_device(const struct kfd_process_device *pdd)
+{
+	const struct device_queue_manager *dqm = pdd->dev->dqm;
+
+	if (READ_ONCE(pdd->qpd.evicted))
+		return true;
+	return dqm->sched_policy != KFD_SCHED_POLICY_NO_HWS &&
+	       delayed_work_pending(&dqm->map_work);
+}
+
+static bool waits_for_devices(const struct kfd_process *p)
+{
+	unsigned int i;
+
+	for (i = 0; i < p->n_pdds; i++)
+		if (p->pdds[i]->drm_priv && waits_for_device(p->pdds[i]))
+			return true;
+	return false;
+}
+
 /* A worker brings user pages and then lets the queues run; it tries again while pages
  * move.
  */
@@ -603,9 +630,9 @@ static int wait_until_running(struct kfd_process *p)
 
 	for (;;) {
 		flush_delayed_work(&info->restore_userptr_work);
-		if (!waits_for_pages(info))
+		if (!waits_for_pages(info) && !waits_for_devices(p))
 			return 0;
-		/* Nor does a process that has ended run. */
+		/* Nor does one run that has ended, or was paused by somebody. */
 		if (time_after(jiffies, end) ||
 		    kfd_criu_session_state(p) != KFD_CRIU_RUNNING ||
 		    fatal_signal_pending(current))
@@ -618,12 +645,13 @@ static int wait_until_running(struct kfd_process *p)
  * kfd_criu_resume - let the queues of a restored process run
  * @p: the process; its mutex is not held
  *
- * Comes back when they run; or after five seconds, when pages of the process cannot
- * be had, and the driver goes on trying.
+ * Comes back when they run; or after five seconds, when pages of the process or memory
+ * for its queues cannot be had, and the driver goes on trying.
  *
- * Return: 0; -ETIME in the latter case; as kfd_criu_session_check(); -ENOTRECOVERABLE if a
- * device was reset since, or why an SVM range or a save area is not there: the restore has
- * failed then, see kfd_criu_end_restore().
+ * Return: 0; -ETIME in the latter case, or when the process is paused or ends meanwhile;
+ * as kfd_criu_session_check(); -ENOTRECOVERABLE if a device was reset since, or why an SVM
+ * range or a save area is not there: the restore has failed then, see
+ * kfd_criu_end_restore().
  */
 int kfd_criu_resume(struct kfd_process *p)
 {

@@ -149,6 +149,8 @@ static void while_it_is_restored_a_program_may_only_look(struct kunit *test)
 #define MEMBER(name, ops) { #name, { .name = -1 }, ops }
 #define WITH_DATA	(OP(PROBE) | OP(CHECKPOINT) | OP(RESTORE))
 #define WITH_BO		(OP(EXPORT_BO) | OP(BO_OFFSET))
+/* What one of them gives may be left in the args of the next one. */
+#define EVERY_OP	((OP(BO_OFFSET) << 1) - 1)
 
 static const struct {
 	const char *name;
@@ -157,16 +159,16 @@ static const struct {
 } members[] = {
 	MEMBER(flags, 0),
 	MEMBER(data, WITH_DATA),
-	MEMBER(data_size, WITH_DATA),
+	MEMBER(data_size, WITH_DATA | OP(PAUSE)),
 	MEMBER(devices, OP(RESTORE)),
 	MEMBER(num_devices, OP(RESTORE)),
 	MEMBER(gpu_id, WITH_BO),
 	MEMBER(handle, WITH_BO),
-	MEMBER(pid, OP(RESUME)),
-	MEMBER(state, 0),
-	MEMBER(fd, 0),
+	MEMBER(pid, OP(RESUME) | OP(PAUSE)),
+	MEMBER(state, EVERY_OP),
+	MEMBER(fd, EVERY_OP),
 	MEMBER(reserved, 0),
-	MEMBER(offset, 0),
+	MEMBER(offset, EVERY_OP),
 	MEMBER(memories, OP(RESTORE)),
 	MEMBER(num_memories, OP(RESTORE)),
 	MEMBER(reserved2, 0),

@@ -19,10 +19,11 @@
 #define USES_BO		BIT(2)
 #define USES_PID	BIT(3)
 #define USES_MEMORIES	BIT(4)
+#define GIVES_SIZE	BIT(5)	/* and the process's id */
 
 static const u8 used[] = {
 	[KFD_CRIU_V2_PROBE - KFD_CRIU_V2_PROBE] = USES_DATA,
-	[KFD_CRIU_V2_PAUSE - KFD_CRIU_V2_PROBE] = 0,
+	[KFD_CRIU_V2_PAUSE - KFD_CRIU_V2_PROBE] = GIVES_SIZE,
 	[KFD_CRIU_V2_CHECKPOINT - KFD_CRIU_V2_PROBE] = USES_DATA,
 	[KFD_CRIU_V2_UNPAUSE - KFD_CRIU_V2_PROBE] = 0,
 	[KFD_CRIU_V2_RESTORE - KFD_CRIU_V2_PROBE] = USES_DATA | USES_DEVICES |
@@ -40,6 +41,9 @@ static int measure(struct kfd_process *p, void *data)
 	struct kfd_criu_stream s = {};
 	int r;
 
+	/* There would be nothing to restore it on. */
+	if (!p->kgd_process_info)
+		return -ENODEV;
 	r = kfd_criu_write_image(&s, p);
 	args->data_size = s.at;
 	return r;
@@ -55,7 +59,7 @@ static int probe(const struct kfd_criu_v2_args *args)
 	u32 type;
 
 	for (type = 1; type <= KFD_CRIU_NEWEST_TYPE; type++)
-		answer.record_versions[type] = 1;
+		answer.record_versions[type] = kfd_criu_newest_version(type);
 	if (args->data_size < sizeof(answer.size))
 		return -EINVAL;
 	if (copy_to_user(u64_to_user_ptr(args->data), &answer,
@@ -231,6 +235,8 @@ static int locked_op(struct kfd_process *p, struct kfd_criu_v2_args *args)
  * kfd_criu_v2_check - whether args are args
  * @args: of any operation from KFD_CRIU_V2_PROBE on
  *
+ * What an operation only gives may be left from another one.
+ *
  * Return: 0; -EINVAL for an operation, a flag or a member that there is not.
  */
 int kfd_criu_v2_check(const struct kfd_criu_v2_args *args)
@@ -242,12 +248,12 @@ int kfd_criu_v2_check(const struct kfd_criu_v2_args *args)
 	    args->reserved2)
 		return -EINVAL;
 	uses = used[op];
-	if ((!(uses & USES_DATA) && (args->data || args->data_size)) ||
+	if ((!(uses & USES_DATA) && args->data) ||
+	    (!(uses & (USES_DATA | GIVES_SIZE)) && args->data_size) ||
 	    (!(uses & USES_DEVICES) && (args->devices || args->num_devices)) ||
 	    (!(uses & USES_BO) && (args->gpu_id || args->handle)) ||
-	    (!(uses & USES_PID) && args->pid) ||
-	    (!(uses & USES_MEMORIES) && (args->memories || args->num_memories)) ||
-	    args->state || args->fd || args->offset)
+	    (!(uses & (USES_PID | GIVES_SIZE)) && args->pid) ||
+	    (!(uses & USES_MEMORIES) && (args->memories || args->num_memories)))
 		return -EINVAL;
 	return 0;
 }

@@ -16,6 +16,14 @@ struct kfd_process;
 
 #define KFD_CRIU_NEWEST_TYPE	KFD_CRIU_RECORD_SVM_RANGE
 
+/* Of a type of records; 0: it is not known. */
+static inline u16 kfd_criu_newest_version(u32 type)
+{
+	if (type == KFD_CRIU_RECORD_SVM_RANGE)
+		return IS_ENABLED(CONFIG_HSA_AMD_SVM);
+	return type && type <= KFD_CRIU_NEWEST_TYPE;
+}
+
 /**
  * struct kfd_criu_stream - an image being written, or read
  * @data: where

@@ -32,10 +32,22 @@ static const u32 least_size[KFD_CRIU_NEWEST_TYPE + 1] = {
 
 static bool is_known(const struct kfd_criu_record *record)
 {
-	const u32 type = le32_to_cpu(record->type);
+	const u16 version = le16_to_cpu(record->version);
 
-	return type && type <= KFD_CRIU_NEWEST_TYPE &&
-	       le16_to_cpu(record->version) == 1;
+	return version &&
+	       version <= kfd_criu_newest_version(le32_to_cpu(record->type));
+}
+
+/* Of which there is one at most. */
+static bool is_single(u32 type)
+{
+	return type == KFD_CRIU_RECORD_IMAGE || type == KFD_CRIU_RECORD_PROCESS ||
+	       type == KFD_CRIU_RECORD_EVENT_PAGE;
+}
+
+static bool may_follow(u32 type, u32 last)
+{
+	return type > last || (type == last && !is_single(type));
 }
 
 /* The header of the record at s->at, if all of it is there and it can be read. */
@@ -75,7 +87,7 @@ static int check_header(const struct kfd_criu_record *record)
 /* Types come in their order; what is not known may be anywhere. */
 static int check_records(struct kfd_criu_stream *s)
 {
-	u32 type, newest = KFD_CRIU_RECORD_IMAGE;
+	u32 type, newest = 0;
 	struct kfd_criu_record record;
 	int r;
 
@@ -88,8 +100,7 @@ static int check_records(struct kfd_criu_stream *s)
 		if (r)
 			return r;
 		type = is_known(&record) ? le32_to_cpu(record.type) : 0;
-		if (type &&
-		    (type < newest || (s->records && type == KFD_CRIU_RECORD_IMAGE)))
+		if (type && !may_follow(type, newest))
 			return -EINVAL;
 		if (!s->records && type != KFD_CRIU_RECORD_IMAGE)
 			return -EINVAL;
@@ -120,7 +131,7 @@ int kfd_criu_check_image(const struct kfd_criu_stream *image)
 		return -EFAULT;
 	if (le64_to_cpu(record.magic) != KFD_CRIU_IMAGE_MAGIC ||
 	    le64_to_cpu(record.size) != image->room ||
-	    le32_to_cpu(record.num_records) != s.records)
+	    le32_to_cpu(record.num_records) != s.records || record.reserved)
 		return -EINVAL;
 	return 0;
 }
@@ -140,6 +151,35 @@ struct incoming {
 	const u8 __user *more;
 	u64 more_bytes;
 };
+
+/* Behind the fixed part, before the padding. Version 1 has nothing else. */
+static u64 variable_bytes(const struct incoming *in)
+{
+	switch (le32_to_cpu(in->record.type)) {
+	case KFD_CRIU_RECORD_BO:
+		return (u64)le32_to_cpu(in->bo.num_mapped) * sizeof(__le32);
+	case KFD_CRIU_RECORD_QUEUE:
+		return le32_to_cpu(in->queue.num_xcc) *
+		       ((u64)le32_to_cpu(in->queue.mqd_size) +
+			le32_to_cpu(in->queue.ctl_stack_size));
+	case KFD_CRIU_RECORD_SVM_RANGE:
+		return (u64)le32_to_cpu(in->svm.num_access) *
+		       sizeof(struct kfd_criu_svm_device);
+	default:
+		return 0;
+	}
+}
+
+static int check_rest(const struct incoming *in)
+{
+	const u64 bytes = variable_bytes(in);
+	int r;
+
+	if (bytes > in->more_bytes || in->more_bytes - bytes >= 8)
+		return -EINVAL;
+	r = check_zeroed_user(in->more + bytes, in->more_bytes - bytes);
+	return r < 0 ? r : r ? 0 : -EINVAL;
+}
 
 static int get(struct kfd_criu_stream *s, struct incoming *in)
 {
@@ -163,7 +203,7 @@ static int get(struct kfd_criu_stream *s, struct incoming *in)
 	in->more = s->data + s->at + fixed;
 	in->more_bytes = size - fixed;
 	s->at += size;
-	return 0;
+	return is_known(&in->record) ? check_rest(in) : 0;
 }
 
 static int get_process(struct kfd_process *p, const struct incoming *in)
@@ -230,16 +270,20 @@ static int get_one_device(struct kfd_process *p, const struct incoming *in,
 	struct kfd_criu_device cd;
 	int r;
 
-	if (flags & ~(KFD_CRIU_DEVICE_ACQUIRED | KFD_CRIU_DEVICE_POLICY))
+	if (flags & ~(KFD_CRIU_DEVICE_ACQUIRED | KFD_CRIU_DEVICE_POLICY) ||
+	    record->reserved)
 		return -EINVAL;
-	if (!(flags & KFD_CRIU_DEVICE_ACQUIRED))
-		return 0;
 	r = find_choice(args, le32_to_cpu(record->user_gpu_id), &chosen);
+	/* One that is not used need not be there. */
+	if (r == -ENODEV && !(flags & KFD_CRIU_DEVICE_ACQUIRED))
+		return 0;
 	if (r)
 		return r;
 	cd.user_gpu_id = chosen.user_gpu_id;
 	cd.gpu_id = chosen.gpu_id;
 	r = kfd_criu_machine_check(chosen.gpu_id, &cm);
+	if (!r && !(flags & KFD_CRIU_DEVICE_ACQUIRED))
+		return kfd_criu_device_name(p, &cd);
 	if (!r)
 		r = kfd_criu_device_restore(p, &cd, chosen.drm_fd);
 	if (!r)
@@ -254,7 +298,7 @@ static int get_mapped(struct kfd_process *p, const struct incoming *in,
 	__le32 mapped[MAX_GPU_INSTANCE];
 	u32 i;
 
-	if (n > MAX_GPU_INSTANCE || n * sizeof(*mapped) > in->more_bytes)
+	if (n > MAX_GPU_INSTANCE)
 		return -EINVAL;
 	if (copy_from_user(mapped, in->more, n * sizeof(*mapped)))
 		return -EFAULT;
@@ -285,7 +329,7 @@ static int get_bo(struct kfd_process *p, const struct incoming *in,
 	struct kgd_mem *mem;
 	int r;
 
-	if (flags & ~KFD_CRIU_BO_IMPORTED)
+	if (flags & ~KFD_CRIU_BO_IMPORTED || in->bo.reserved)
 		return -EINVAL;
 	r = get_mapped(p, in, &cb);
 	return r ? r : kfd_criu_bo_restore(p, &cb, memories, &mem);
@@ -333,8 +377,7 @@ static int get_mqds(const struct kfd_node *node, const struct incoming *in,
 	bytes = kfd_criu_mqd_bytes(mqd);
 	if (le32_to_cpu(in->queue.num_xcc) != mqd->n_xcc ||
 	    le32_to_cpu(in->queue.mqd_size) != mqd->mqd_size ||
-	    le32_to_cpu(in->queue.ctl_stack_size) != mqd->ctl_stack_size ||
-	    in->more_bytes < bytes)
+	    le32_to_cpu(in->queue.ctl_stack_size) != mqd->ctl_stack_size)
 		return -EINVAL;
 	mqd->data = kvmalloc(bytes, GFP_KERNEL_ACCOUNT);
 	if (!mqd->data)
@@ -413,7 +456,7 @@ static int get_access(struct kfd_process *p, const struct incoming *in,
 	struct kfd_criu_svm_device access[MAX_GPU_INSTANCE];
 	u32 i;
 
-	if (n > MAX_GPU_INSTANCE || n * sizeof(*access) > in->more_bytes)
+	if (n > MAX_GPU_INSTANCE)
 		return -EINVAL;
 	if (copy_from_user(access, in->more, n * sizeof(*access)))
 		return -EFAULT;
@@ -443,7 +486,7 @@ static int get_svm_range(struct kfd_process *p, const struct incoming *in)
 	int r;
 
 	if (!PAGE_ALIGNED(le64_to_cpu(record->start)) ||
-	    !PAGE_ALIGNED(le64_to_cpu(record->size)))
+	    !PAGE_ALIGNED(le64_to_cpu(record->size)) || record->reserved)
 		return -EINVAL;
 	r = get_access(p, in, &cs);
 	return r ? r : kfd_criu_svm_stage(p, &cs);
@@ -498,7 +541,7 @@ int kfd_criu_read_image(struct kfd_process *p, struct kfd_criu_stream *s,
 		if (!is_known(&in.record))
 			continue;
 		type = le32_to_cpu(in.record.type);
-		if (type < newest)
+		if (!may_follow(type, newest))
 			return -EINVAL;
 		/* The devices are complete before anything is made on them. */
 		if (newest <= KFD_CRIU_RECORD_DEVICE &&

@@ -13,6 +13,8 @@
 #include "kfd_events.h"
 #include "kfd_priv.h"
 
+#define SVM_TRIES	16
+
 /* Appends a record of two parts. Without room for it, it is only counted. */
 static int put(struct kfd_criu_stream *s, u32 type,
 	       struct kfd_criu_record *record, size_t bytes,
@@ -287,11 +289,16 @@ static int put_svm_range(struct kfd_criu_stream *s, const struct kfd_process *p,
 
 static int put_svm_ranges(struct kfd_criu_stream *s, struct kfd_process *p)
 {
+	unsigned int tries = 0;
 	struct kfd_criu_svm *ranges;
-	u32 i, n = kfd_criu_svm_count(p);
+	u32 i, n;
 	int r;
 
-	r = kfd_criu_svm_save(p, &ranges, n);
+	/* A program that is not stopped may add and remove some all the time. */
+	do {
+		n = kfd_criu_svm_count(p);
+		r = kfd_criu_svm_save(p, &ranges, n);
+	} while (r == -EAGAIN && tries++ < SVM_TRIES);
 	for (i = 0; !r && i < n; i++)
 		r = put_svm_range(s, p, &ranges[i]);
 	kvfree(ranges);

@@ -7,9 +7,12 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 #include "../../../kselftest_harness.h"
 #include "kfd.h"
 
@@ -221,6 +224,67 @@ TEST(a_gpu_that_is_not_used_does_no_harm)
 	kfd_image_close_files(&image);
 	kfd_image_free(&image);
 	kfd_close(&kfd);
+}
+
+/* ---- what was mended beside it ---- */
+
+/* KFD_MMAP_TYPE_EVENTS of the driver. */
+#define EVENTS_OFFSET	((off_t)(2ULL << 62))
+/* In the environment of a program that inherits a file. */
+#define INHERITED	"KFD_CRIU_INHERITED_FILE"
+
+/* A page of the program's own: through /dev/kfd it would be other memory. */
+TEST(an_event_page_that_is_a_bo_is_not_mapped_as_the_drivers)
+{
+	struct kfd_ioctl_create_event_args args = {
+		.event_type = KFD_IOC_EVENT_SIGNAL,
+	};
+	struct kfd_bo page;
+	struct kfd kfd;
+
+	if (kfd_open(&kfd) == -ENODEV)
+		SKIP(return, "no AMD GPU");
+	ASSERT_EQ(0, kfd_acquire_vm(&kfd, 0));
+	ASSERT_EQ(0, kfd_bo_create(&kfd, 0, KFD_BO_GTT,
+				   KFD_SIGNAL_EVENT_LIMIT * sizeof(__u64), &page));
+	args.event_page_offset = page.handle;
+	ASSERT_EQ(0, kfd_call(kfd.fd, AMDKFD_IOC_CREATE_EVENT, &args));
+	EXPECT_EQ(MAP_FAILED, mmap(NULL, page.size, PROT_READ | PROT_WRITE,
+				   MAP_SHARED, kfd.fd, EVENTS_OFFSET));
+	EXPECT_EQ(EINVAL, errno);
+	kfd_close(&kfd);
+}
+
+/* What this program is when it was started with a file: its status is the errno. */
+__attribute__((constructor)) static void use_inherited_file(void)
+{
+	struct kfd_ioctl_get_version_args version;
+	const char *fd = getenv(INHERITED);
+
+	if (fd)
+		_exit(-kfd_call(atoi(fd), AMDKFD_IOC_GET_VERSION, &version));
+}
+
+static int exec_with_file(struct kfd *kfd, void *data)
+{
+	char number[16];
+
+	snprintf(number, sizeof(number), "%d", kfd->fd);
+	if (fcntl(kfd->fd, F_SETFD, 0) || setenv(INHERITED, number, 1))
+		return 1;
+	execl("/proc/self/exe", "abi", NULL);
+	return 1;
+}
+
+/* The driver's process is about the memory of the program before. */
+TEST(a_file_is_of_no_use_after_exec)
+{
+	struct kfd kfd;
+
+	if (kfd_open(&kfd) == -ENODEV)
+		SKIP(return, "no AMD GPU");
+	kfd_close(&kfd);
+	EXPECT_EQ(EBADF, kfd_in_child(exec_with_file, NULL));
 }
 
 TEST_HARNESS_MAIN

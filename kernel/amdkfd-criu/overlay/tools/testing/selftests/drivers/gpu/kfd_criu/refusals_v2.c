@@ -68,6 +68,7 @@ const struct refusal v2_refusals[] = {
 	{ "magic", IMAGE, OF_IMAGE(magic), ADDS(1), EINVAL },
 	{ "size", IMAGE, OF_IMAGE(size), ADDS(8), EINVAL },
 	{ "num_records", IMAGE, OF_IMAGE(num_records), ADDS(1), EINVAL },
+	{ "reserved", IMAGE, OF_IMAGE(reserved), SETS(1), EINVAL },
 	/* DEVICE */
 	{ "user_gpu_id", DEVICE, OF_DEVICE(user_gpu_id), SETS(NO_GPU), ENODEV },
 	{ "user_gpu_id twice", DEVICE, OF_DEVICE(user_gpu_id), COPIES, EINVAL,
@@ -79,6 +80,7 @@ const struct refusal v2_refusals[] = {
 	{ "mqd_size", DEVICE, OF_DEVICE(mqd_size), ADDS(4), ENXIO },
 	{ "sdma_mqd_size", DEVICE, OF_DEVICE(sdma_mqd_size), ADDS(4), ENXIO },
 	{ "device flags", DEVICE, OF_DEVICE(flags), ADDS(4), EINVAL },
+	{ "reserved", DEVICE, OF_DEVICE(reserved), SETS(1), EINVAL },
 	{ "default_policy", DEVICE, OF_DEVICE(default_policy), SETS(7), EINVAL },
 	{ "alternate_policy", DEVICE, OF_DEVICE(alternate_policy), SETS(7), EINVAL },
 	/* PROCESS */
@@ -101,6 +103,8 @@ const struct refusal v2_refusals[] = {
 	{ "size beyond VRAM", BO(VRAM), OF_BO(size), SETS(_BITULL(42)), ENOMEM },
 	{ "va twice", BO(VRAM), OF_BO(va), COPIES, EINVAL },
 	{ "bo flags", BO(VRAM), OF_BO(flags), SETS(2), EINVAL },
+	{ "reserved", BO(VRAM), OF_BO(reserved), SETS(1), EINVAL },
+	{ "num_mapped: less than there are", BO(VRAM), OF_BO(num_mapped), SETS(0), EINVAL },
 	{ "num_mapped: many", BO(VRAM), OF_BO(num_mapped), SETS(MANY), EINVAL },
 	{ "num_mapped: no room", BO(VRAM), OF_BO(num_mapped), SETS(SOME), EINVAL },
 	{ "mapped", BO(VRAM), BEHIND(kfd_criu_record_bo, 0), SETS(NO_GPU), EINVAL },
@@ -179,6 +183,8 @@ const struct refusal v2_refusals[] = {
 	  EINVAL, .time = AT_RESUME },
 	{ "num_access: many", RANGE, OF_RANGE(num_access), SETS(MANY), EINVAL },
 	{ "num_access: no room", RANGE, OF_RANGE(num_access), SETS(SOME), EINVAL },
+	{ "num_access: less than there are", RANGE, OF_RANGE(num_access), SETS(0), EINVAL },
+	{ "reserved", RANGE, OF_RANGE(reserved), SETS(1), EINVAL },
 	{ "access: gpu_id", RANGE, BEHIND(kfd_criu_record_svm_range, 0), SETS(NO_GPU), EINVAL },
 	{ "access", RANGE, BEHIND(kfd_criu_record_svm_range, 4),
 	  SETS(KFD_IOCTL_SVM_ATTR_GRANULARITY), EINVAL },

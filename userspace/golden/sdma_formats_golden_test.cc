@@ -109,6 +109,16 @@ TEST_P(SdmaFormatGolden, indirect) {
   EXPECT_EQ(get("INDIRECT_CSA_ADDR_HI_csa_addr_63_32"), 0u);
 }
 
+TEST_P(SdmaFormatGolden, fence) {
+  sdma::fence(words, kAddr, 0xdeadbeef, format());
+  EXPECT_EQ(get("FENCE_HEADER_op"), value("SDMA_OP_FENCE"));
+  if (format().generation >= 5) {
+    EXPECT_EQ(get("FENCE_HEADER_mtype"), sdma::kMtypeUncached);
+  }
+  EXPECT_EQ(wide("FENCE_ADDR_LO_addr_31_0", "FENCE_ADDR_HI_addr_63_32"), kAddr);
+  EXPECT_EQ(get("FENCE_DATA_data"), 0xdeadbeefu);
+}
+
 TEST_P(SdmaFormatGolden, opcodes) {
   EXPECT_EQ(sdma::kFence, value("SDMA_OP_FENCE"));
   EXPECT_EQ(sdma::kTrap, value("SDMA_OP_TRAP"));

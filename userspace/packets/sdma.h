@@ -226,7 +226,8 @@ inline std::optional<Indirect> decode_indirect(WordView p) {
   return Indirect{kIndirectVmid.get(p[0]), join(p[1] & ~(kIbAlign - 1), p[2]), kIndirectSize.get(p[3])};
 }
 
-// --- FENCE; its cache bits are not looked at. MEM_INCR, its sub-op of SDMA 6, adds one to a dword.
+// --- FENCE; from SDMA 5 on its word passes the caches, or the CPU might not see it; decoders do not look at these
+// bits. MEM_INCR, its sub-op of SDMA 6, adds one to a dword.
 inline constexpr std::size_t kMemIncrDwords = 3;
 inline void mem_incr(Words& out, std::uint64_t addr) {
   append(out, {header(kFence, kMemIncr), lo32(addr), hi32(addr)});
@@ -235,13 +236,16 @@ inline std::optional<std::uint64_t> decode_mem_incr(WordView p) {
   if (p.size() < kMemIncrDwords) return std::nullopt;
   return join(p[1], p[2]);
 }
+inline constexpr Field kFenceMtype{16, 3};
+inline constexpr std::uint32_t kMtypeUncached = 3;
 inline constexpr std::size_t kFenceDwords = 4;
 struct Fence {
   std::uint64_t addr = 0;
   std::uint32_t data = 0;
 };
-inline void fence(Words& out, std::uint64_t addr, std::uint32_t data) {
-  append(out, {header(kFence), lo32(addr), hi32(addr), data});
+inline void fence(Words& out, std::uint64_t addr, std::uint32_t data, const Format& f = kFormat4) {
+  const std::uint32_t mtype = f.generation < 5 ? 0 : kMtypeUncached;
+  append(out, {header(kFence) | kFenceMtype.put(mtype), lo32(addr), hi32(addr), data});
 }
 inline std::optional<Fence> decode_fence(WordView p) {
   if (p.size() < kFenceDwords) return std::nullopt;

@@ -66,6 +66,13 @@ TEST(SdmaV4, fence_and_trap) {
   EXPECT_EQ(w, (Words{5, 0x22223340, 0x1111, 5, 6, 0x0fffffff}));
 }
 
+TEST(SdmaV5, fence_passes_the_caches) {
+  Words w;
+  sdma::fence(w, kA, 5, sdma::kFormat5);
+  EXPECT_EQ(w, (Words{0x00030005, 0x22223340, 0x1111, 5}));
+  EXPECT_EQ(sdma::decode_fence(w)->data, 5u);
+}
+
 TEST(SdmaV4, poll_regmem) {
   Words w;
   sdma::poll_regmem(w, {.function = Compare::kEqual, .addr = kA, .reference = 1, .mask = 0xff});

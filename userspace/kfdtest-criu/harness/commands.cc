@@ -153,12 +153,12 @@ SdmaCommands& SdmaCommands::wait_equal(std::uint64_t address, std::uint32_t valu
 }
 
 SdmaCommands& SdmaCommands::fence(std::uint64_t address, std::uint32_t value) {
-  sdma::fence(dwords_, address, value);
+  sdma::fence(dwords_, address, value, format_of(generation_));
   return *this;
 }
 
 SdmaCommands& SdmaCommands::signal(const KfdEvent& event) {
-  sdma::fence(dwords_, event.mailbox(), event.trigger());
+  sdma::fence(dwords_, event.mailbox(), event.trigger(), format_of(generation_));
   sdma::trap(dwords_, event.trigger());
   return *this;
 }

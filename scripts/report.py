@@ -5,7 +5,8 @@
 
 usage: report.py next KERNEL [RUN.out...]   the filter of the tests that KERNEL has not been asked
                                             yet, after these runs; nothing when there are none
-       report.py write DIR CHIP...          DIR/report.txt and DIR/report.html of DIR/runs
+       report.py write [--all] DIR CHIP...  DIR/report.txt and DIR/report.html of DIR/runs; --all: these
+                                            are all chips, so every defect has to be in the report
 
 A run is one virtual machine: runs/KERNEL-CHIP.N.out is what it printed (kfdtest, then what vm.sh
 says of its end), runs/KERNEL-CHIP.N.log its kernel's log. A test during which the kernel died
@@ -15,7 +16,11 @@ is in one run only; the next run has the tests behind it. Cells:
   kernel died  the guest's kernel did not survive it
   n/a          not applicable: the chip does not have what the test is about
   not run      the runs ended early
-`write` ends with status 1 when a cell of ours is neither "pass" nor "n/a", or when there is none.
+`write` ends with status 1, and the report says why, when
+  - a cell of ours is neither "pass" nor "n/a", or there is none;
+  - the stock kernel did not show one of H1 to H8 on a chip that it applies to and that both kernels
+    were asked on; a race (RACES) has to show on one of the chips;
+  - one of H1 to H8 is in no run (--all).
 """
 from __future__ import annotations
 
@@ -35,6 +40,11 @@ PASS, FAIL, DIED, NOT_APPLICABLE, NOT_RUN = "pass", "FAIL", "kernel died", "n/a"
 UNKNOWN = "unknown"
 RESTORE = re.compile(r"/Restore(?P<same>Slow)?Test\.\w+/(?P<workload>\w+)_(?P<abi>released|extensible)$")
 DEFECT = re.compile(r"/DefectTest\.holds/(?P<name>\w+)$")
+NUMBERED = re.compile(r"h\d_")
+# What stock shows only if a race is lost.
+RACES = ("h8_",)
+SCENARIOS = Path(__file__).resolve().parents[1] / "userspace/kfdtest-criu/tests/defect_scenarios.cc"
+SCENARIO = re.compile(r'\{"(h\d_\w+)"')
 RUN_FILE = re.compile(r"^(?P<kernel>\w+)-(?P<chip>gfx\w+)\.(?P<number>\d+)\.out$")
 BEGUN = re.compile(r"^\[ RUN      \] (\S+)$")
 RAN = re.compile(r"^\[==========\] \d+ tests? from \d+ test suites? ran\.")
@@ -234,14 +244,60 @@ def cell(all_runs: dict[tuple[str, str], Runs], row: Row, chip: str) -> Result:
     return Result(NOT_APPLICABLE if runs.complete else NOT_RUN, [])
 
 
-def is_green(all_tables: list[Table], all_runs: dict[tuple[str, str], Runs], chips: list[str]) -> bool:
+# ---- judgement ----------------------------------------------------------------
+
+def is_green(all_tables: list[Table], all_runs: dict[tuple[str, str], Runs], chip: str) -> bool:
     """Ours, that is; and a chip without a single test is not."""
+    verdicts = [cell(all_runs, row, chip).verdict for table in all_tables for group in table.groups
+                for row in group.rows if row.kernel == OURS]
+    return PASS in verdicts and all(verdict in (PASS, NOT_APPLICABLE) for verdict in verdicts)
+
+
+def stock_verdicts(all_runs: dict[tuple[str, str], Runs], chips: list[str]) -> dict[str, dict[str, str]]:
+    """Of H1 to H8: what the stock kernel did on each chip that a defect applies to, if ours was asked too."""
+    found: dict[str, dict[str, str]] = {}
     for chip in chips:
-        verdicts = [cell(all_runs, row, chip).verdict for table in all_tables for group in table.groups
-                    for row in group.rows if row.kernel == OURS]
-        if PASS not in verdicts or any(verdict not in (PASS, NOT_APPLICABLE) for verdict in verdicts):
-            return False
-    return True
+        stock, ours = all_runs.get((STOCK, chip)), all_runs.get((OURS, chip))
+        if not stock or not ours:
+            continue
+        for test in sorted({*stock.results, *ours.results}):
+            match = DEFECT.search(test)
+            if not match or not NUMBERED.match(match["name"]):
+                continue
+            verdicts = {runs.results[test].verdict for runs in (stock, ours) if test in runs.results}
+            if NOT_APPLICABLE not in verdicts:
+                result = stock.results.get(test)
+                found.setdefault(match["name"], {})[chip] = result.verdict if result else NOT_RUN
+    return found
+
+
+def not_red(all_runs: dict[tuple[str, str], Runs], chips: list[str]) -> list[str]:
+    """Which of H1 to H8 are not what the report says they are."""
+    found = []
+    for name, verdicts in stock_verdicts(all_runs, chips).items():
+        pale = [chip for chip, verdict in verdicts.items() if verdict not in (FAIL, DIED)]
+        if pale and not (name.startswith(RACES) and len(pale) < len(verdicts)):
+            found.append(f"the stock kernel does not show {name} ({', '.join(pale)})")
+    return found
+
+
+def known_defects() -> list[str]:
+    return SCENARIO.findall(SCENARIOS.read_text())
+
+
+def missing(all_runs: dict[tuple[str, str], Runs], known: list[str]) -> list[str]:
+    asked = {match["name"] for runs in all_runs.values() for test in runs.results if (match := DEFECT.search(test))}
+    if not known:
+        return [f"{SCENARIOS.name} has no defects"]
+    return [f"no run has {name}" for name in known if name not in asked]
+
+
+def complaints(all_tables: list[Table], all_runs: dict[tuple[str, str], Runs], chips: list[str],
+               known: list[str] | None) -> list[str]:
+    """Why the status is 1; `known`: defects that have to be in the report."""
+    pale = [chip for chip in chips if not is_green(all_tables, all_runs, chip)]
+    return ([f"ours is not green ({', '.join(pale)})"] if pale else []) + not_red(all_runs, chips) + (
+        [] if known is None else missing(all_runs, known))
 
 
 def command(row: Row, chip: str) -> str:
@@ -284,7 +340,7 @@ def text_table(table: Table, all_runs: dict[tuple[str, str], Runs], chips: list[
     return lines + [""]
 
 
-def head_lines(all_runs: dict[tuple[str, str], Runs], chips: list[str], now: str) -> list[str]:
+def head_lines(all_runs: dict[tuple[str, str], Runs], chips: list[str], now: str, wrong: list[str]) -> list[str]:
     versions = {kernel: sorted({runs.version for (name, _), runs in all_runs.items() if name == kernel} - {UNKNOWN})
                 for kernel in FILTERS}
     return [f"Written {now}. Chips: {', '.join(chips)}.",
@@ -294,12 +350,13 @@ def head_lines(all_runs: dict[tuple[str, str], Runs], chips: list[str], now: str
             "ours only.",
             f'"{PASS}" passed; "{FAIL}" failed, or a kernel warning came with it; "{DIED}": the guest\'s kernel did '
             f'not survive it; "{NOT_APPLICABLE}" not applicable: the chip does not have what the test is about.',
-            unshown(all_runs, chips)]
+            unshown(all_runs, chips),
+            f"Status 1: {'; '.join(wrong)}." if wrong else "Status 0."]
 
 
 def write_text(path: Path, all_tables: list[Table], all_runs: dict[tuple[str, str], Runs], chips: list[str],
-               now: str) -> None:
-    lines = ["Checkpoint and restore: the stock kernel and ours", "", *head_lines(all_runs, chips, now), ""]
+               now: str, wrong: list[str]) -> None:
+    lines = ["Checkpoint and restore: the stock kernel and ours", "", *head_lines(all_runs, chips, now, wrong), ""]
     for table in all_tables:
         lines += text_table(table, all_runs, chips)
     lines += ["What is not green", "=================", ""]
@@ -379,12 +436,12 @@ def page_log(kernel: str, chip: str, runs: Runs) -> str:
 
 
 def write_page(path: Path, all_tables: list[Table], all_runs: dict[tuple[str, str], Runs], chips: list[str],
-               now: str) -> None:
+               now: str, wrong: list[str]) -> None:
     title = "Checkpoint and restore: the stock kernel and ours"
     lines = ["<!DOCTYPE html>", '<html lang="en"><head><meta charset="utf-8">',
              '<meta name="viewport" content="width=device-width, initial-scale=1">',
              f"<title>{title}</title><style>{STYLE}</style></head><body><main><h1>{title}</h1>"]
-    lines += [f"<p>{html.escape(text)}</p>" for text in head_lines(all_runs, chips, now)]
+    lines += [f"<p>{html.escape(text)}</p>" for text in head_lines(all_runs, chips, now, wrong)]
     for table in all_tables:
         lines += page_table(table, all_runs, chips)
     lines += ["<h2>What is not green</h2>", *map(page_failure, failures(all_tables, all_runs, chips))]
@@ -395,13 +452,14 @@ def write_page(path: Path, all_tables: list[Table], all_runs: dict[tuple[str, st
     path.write_text("\n".join([*lines, "</main></body></html>"]) + "\n")
 
 
-def write(folder: Path, chips: list[str]) -> int:
+def write(folder: Path, chips: list[str], known: list[str] | None) -> int:
     all_runs = read_folder(folder / "runs")
     all_tables = tables(all_runs)
+    wrong = complaints(all_tables, all_runs, chips, known)
     now = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
-    write_text(folder / "report.txt", all_tables, all_runs, chips, now)
-    write_page(folder / "report.html", all_tables, all_runs, chips, now)
-    return 0 if is_green(all_tables, all_runs, chips) else 1
+    write_text(folder / "report.txt", all_tables, all_runs, chips, now, wrong)
+    write_page(folder / "report.html", all_tables, all_runs, chips, now, wrong)
+    return 1 if wrong else 0
 
 
 def main(arguments: list[str]) -> int:
@@ -409,8 +467,10 @@ def main(arguments: list[str]) -> int:
         case ["next", ("stock" | "criu") as kernel, *files]:
             print(next_filter(kernel, [read_lines(Path(file)) for file in files]))
             return 0
-        case ["write", folder, chip, *chips]:
-            return write(Path(folder), [chip, *chips])
+        case ["write", "--all", folder, chip, *chips]:
+            return write(Path(folder), [chip, *chips], known_defects())
+        case ["write", folder, chip, *chips] if not folder.startswith("-"):
+            return write(Path(folder), [chip, *chips], None)
     print(__doc__)
     return 0 if arguments in (["-h"], ["--help"]) else 64
 

@@ -21,6 +21,8 @@ SAME = "all/RestoreSlowTest.goes_on_with_its_own_gpus/"
 DEFECT = "all/DefectTest.holds/"
 H5 = DEFECT + "h5_a_gpu_that_is_not_used_does_no_harm"
 H6 = DEFECT + "h6_a_stranger_resumes_nobody"
+H8 = DEFECT + "h8_a_checkpoint_beside_changing_svm_ranges_is_whole_or_refused"
+HOLE = DEFECT + "hole_of_some_kind"
 END = "[==========] 3 tests from 2 test suites ran. (9 ms total)"
 DIED = "vm.sh: error: the guest died without reporting a status (logs: somewhere)"
 LOG = ["[    0.000000] Linux version 6.12.117 (somebody)", "[    9.0] BUG: kernel NULL pointer dereference",
@@ -113,7 +115,7 @@ class NextTest(unittest.TestCase):
 
 
 class WriteTest(unittest.TestCase):
-    def write(self, stock: list[list[str]], ours: list[list[str]]) -> int:
+    def write(self, stock: list[list[str]], ours: list[list[str]], *options: str) -> int:
         with tempfile.TemporaryDirectory() as folder:
             runs = Path(folder, "runs")
             runs.mkdir()
@@ -122,7 +124,7 @@ class WriteTest(unittest.TestCase):
                     Path(runs, f"{kernel}-gfx906.{number}.out").write_text("\n".join(lines) + "\n")
                     Path(runs, f"{kernel}-gfx906.{number}.log").write_text("\n".join(LOG) + "\n")
             with contextlib.redirect_stdout(io.StringIO()):
-                status = report.main(["write", folder, "gfx906"])
+                status = report.main(["write", *options, folder, "gfx906"])
             self.text = Path(folder, "report.txt").read_text()
             self.page = Path(folder, "report.html").read_text()
         return status
@@ -145,6 +147,45 @@ class WriteTest(unittest.TestCase):
         self.assertIn("NULL pointer", self.text)
         self.assertIn("did not show: none.", self.text)
         self.assertIn("6.12.117", self.text)
+
+    def test_a_defect_that_the_stock_kernel_does_not_show_is_status_1(self) -> None:
+        red = [*case(H6, " FAILED"), END]
+        self.assertEqual(self.write([[*case(H5), *red]], [self.OURS]), 1)
+        self.assertIn("Status 1: the stock kernel does not show h5_a_gpu_that_is_not_used_does_no_harm (gfx906).", self.text)
+        self.assertIn("Status 1: the stock kernel", self.page)
+        self.assertEqual(self.write([red], [self.OURS]), 1, "it was not asked")
+        self.assertEqual(self.write([case(H6, " FAILED")], [self.OURS]), 1, "it was not reached")
+        self.assertEqual(self.write([[*case(H5, " FAILED"), *red]], [self.OURS]), 0)
+        self.assertIn("Status 0.", self.text)
+
+    def test_a_defect_that_does_not_apply_and_a_hole_need_not_show(self) -> None:
+        stock = [*case(H5, " SKIPPED"), *case(H6, " FAILED"), *case(HOLE), END]
+        ours = [*case(H5, " SKIPPED"), *case(H6), *case(HOLE), END]
+        self.assertEqual(self.write([stock], [ours]), 0)
+
+    def test_only_a_chip_that_both_kernels_were_asked_on_has_to_show_defects(self) -> None:
+        self.assertEqual(self.write([], [self.OURS]), 0)
+
+    def test_a_race_has_to_show_on_one_chip(self) -> None:
+        def runs(*verdicts: str) -> dict[tuple[str, str], report.Runs]:
+            return {(kernel, f"gfx90{number}"):
+                    report.Runs({H8: report.Result(verdict if kernel == report.STOCK else report.PASS, [])}, True, [], "")
+                    for number, verdict in enumerate(verdicts) for kernel in (report.STOCK, report.OURS)}
+        self.assertEqual(report.not_red(runs(report.PASS, report.FAIL), ["gfx900", "gfx901"]), [])
+        self.assertEqual(report.not_red(runs(report.PASS, report.DIED), ["gfx900", "gfx901"]), [])
+        self.assertEqual(len(report.not_red(runs(report.PASS, report.PASS), ["gfx900", "gfx901"])), 1)
+
+    def test_a_report_of_all_chips_has_every_defect_of_the_sources(self) -> None:
+        red = [*case(H6, " FAILED"), *case(H5, " FAILED"), END]
+        self.assertEqual(self.write([red], [self.OURS]), 0)
+        self.assertEqual(self.write([red], [self.OURS], "--all"), 1)
+        self.assertIn("no run has h3_an_image_has_every_xcc_of_a_queue", self.text)
+        self.assertNotIn("no run has h5", self.text)
+        known = report.known_defects()
+        self.assertEqual({name[:2] for name in known}, {f"h{number}" for number in range(1, 9)})
+        every = [line for name in known for line in case(DEFECT + name)]
+        all_red = [line for name in known for line in case(DEFECT + name, " FAILED")]
+        self.assertEqual(self.write([[*all_red, END]], [[*every, END]], "--all"), 0)
 
     def test_the_extensible_abi_is_a_row_of_ours(self) -> None:
         self.write([[END]], [self.OURS])

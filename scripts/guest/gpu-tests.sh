@@ -16,6 +16,7 @@
 #   kunit:SUITE      unit tests that the kernel ran when the driver was loaded
 #   kfdtest[:FILTER] drmtest[:FILTER] hiptest[:FILTER]   the suites
 # KSELFTEST_LIMIT_S: seconds for each program of the kselftests instead of its own limit.
+# The kselftests may reset this machine's GPUs (KFD_CRIU_RESET).
 # Status 1 when a case fails.
 set -uo pipefail
 # shellcheck source=scripts/guest/lib.sh
@@ -141,9 +142,14 @@ kselftests() {
 			notes=''
 			;;
 		'not ok '*) gtest "kselftest_${line##*: }" false ;;
+		'ok '*': '*' # SKIP'*) # the whole program
+			name=${line##*: } && name=Kselftest.${name%% *}
+			cases=$((cases + 1))
+			tell_case "${line} ${notes//$'\n'/ }" "$name" ''
+			;;
 		*) notes+=$line$'\n' ;;
 		esac
-	done < <("$1/run_kselftest.sh" "${limit[@]}" "${selected[@]}" 2>&1)
+	done < <(KFD_CRIU_RESET=1 "$1/run_kselftest.sh" "${limit[@]}" "${selected[@]}" 2>&1)
 	if ((cases == 0)); then
 		gtest kselftests_ran false
 	fi

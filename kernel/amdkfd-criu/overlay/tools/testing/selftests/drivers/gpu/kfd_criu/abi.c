@@ -255,8 +255,10 @@ TEST(an_event_page_that_is_a_bo_is_not_mapped_as_the_drivers)
 	kfd_close(&kfd);
 }
 
-/* What this program is when it was started with a file: its status is the errno. */
-__attribute__((constructor)) static void use_inherited_file(void)
+/* What this program is when it was started with a file: its status is the errno. Before
+ * anything else that is done at the start.
+ */
+__attribute__((constructor(101))) static void use_inherited_file(void)
 {
 	struct kfd_ioctl_get_version_args version;
 	const char *fd = getenv(INHERITED);

@@ -257,7 +257,7 @@ TEST_F(devices, an_svm_range_knows_of_no_gpu_that_is_not_used)
 	const struct kfd_v2_image *image = &self->move.image;
 
 	if (!svm_is_there(&self->kfd))
-		SKIP(return, "no SVM before gfx9");
+		SKIP(return, "the driver offers no SVM on this GPU");
 	ASSERT_NE(NULL, make_range(&self->kfd));
 	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &self->move.image));
 	ASSERT_NE(NULL, range_of(image));
@@ -303,7 +303,7 @@ TEST_F(devices, an_svm_range_goes_where_its_gpu_goes)
 	struct move *move = &self->move;
 
 	if (!svm_is_there(&self->kfd))
-		SKIP(return, "no SVM before gfx9");
+		SKIP(return, "the driver offers no SVM on this GPU");
 	ASSERT_NE(NULL, make_range(&self->kfd));
 	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &move->image));
 	ASSERT_NE(NULL, range_of(&move->image));
@@ -325,7 +325,7 @@ TEST_F(devices, an_svm_range_is_for_gpus_that_are_used)
 	void *memory;
 
 	if (!svm_is_there(&self->kfd))
-		SKIP(return, "no SVM before gfx9");
+		SKIP(return, "the driver offers no SVM on this GPU");
 	memory = make_range(&self->kfd);
 	ASSERT_NE(NULL, memory);
 	EXPECT_EQ(-EINVAL, svm_set_access(&self->kfd, memory, RANGE_SIZE, 1,
@@ -348,7 +348,7 @@ TEST_F(devices, an_image_gives_an_svm_range_to_no_other_gpu)
 	const __u32 other = self->kfd.gpus[1].id;
 
 	if (!svm_is_there(&self->kfd))
-		SKIP(return, "no SVM before gfx9");
+		SKIP(return, "the driver offers no SVM on this GPU");
 	ASSERT_NE(NULL, make_range(&self->kfd));
 	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &move->image));
 	ASSERT_NE(NULL, range_of(&move->image));
@@ -395,7 +395,7 @@ TEST_F(devices, an_image_of_the_released_abi_gives_it_to_no_other_gpu_either)
 	struct kfd_image image;
 
 	if (!svm_is_there(&self->kfd))
-		SKIP(return, "no SVM before gfx9");
+		SKIP(return, "the driver offers no SVM on this GPU");
 	ASSERT_NE(NULL, make_range(&self->kfd));
 	ASSERT_EQ(0, kfd_image_take(self->kfd.fd, &image));
 	ASSERT_EQ(V1_SVM, v1_word(&image, v1_objects(&image)));

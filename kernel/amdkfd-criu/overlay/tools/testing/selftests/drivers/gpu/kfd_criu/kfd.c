@@ -2,7 +2,8 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * Thin: an ioctl each, and what /sys/class/kfd says.
+ * Thin: an ioctl each, and what /sys/class/kfd says. And what every program of tests
+ * wants of the machine before it begins.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -14,9 +15,12 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include "../../../kselftest.h"
 #include "kfd.h"
 
 #define NODES		"/sys/class/kfd/kfd/topology/nodes"
+#define PROCESSES	"/sys/class/kfd/kfd/proc"
+#define PROCESSES_LIMIT_S 30
 /* HSA_MEM_HEAP_TYPE_FB_PUBLIC */
 #define HEAP_VISIBLE	1
 /* In the address space of every GPU. */
@@ -31,6 +35,43 @@ int kfd_call(int fd, unsigned long request, void *args)
 		r = ioctl(fd, request, args);
 	while (r < 0 && errno == EINTR);
 	return r < 0 ? -errno : 0;
+}
+
+/* Names in a folder but "." and "..", or a negative errno. */
+static int count_names(const char *path)
+{
+	DIR *folder = opendir(path);
+	const struct dirent *name;
+	int n = 0;
+
+	if (!folder)
+		return -errno;
+	while ((name = readdir(folder)))
+		n += name->d_name[0] != '.';
+	closedir(folder);
+	return n;
+}
+
+/* Tests count what GPUs have left, take all their queues, and restore queues where they
+ * were: they would fail for somebody else's work, and disturb it. Processes that have
+ * ended are there until a worker has freed them.
+ */
+static bool gpus_are_idle(void)
+{
+	int i;
+
+	for (i = 0; i < PROCESSES_LIMIT_S * 100 && count_names(PROCESSES) > 0; i++)
+		usleep(10 * 1000);
+	return count_names(PROCESSES) <= 0;
+}
+
+/* Before the program's first test. */
+__attribute__((constructor)) static void check_machine(void)
+{
+	if (geteuid())
+		ksft_exit_skip("not root\n");
+	if (!gpus_are_idle())
+		ksft_exit_skip("other programs use GPUs: see " PROCESSES "\n");
 }
 
 static unsigned long long read_number(const char *path, const char *name)
@@ -96,12 +137,31 @@ static int open_render_node(struct kfd_gpu *gpu)
 static struct kfd_gpu gpus[KFD_MAX_GPUS];
 static unsigned int num_gpus;
 
+/* Tests that want one GPU take the first. */
+static void choose_gpu(const char *number)
+{
+	const unsigned long chosen = strtoul(number, NULL, 10);
+	struct kfd_gpu first;
+
+	if (chosen >= num_gpus) {
+		printf("# KFD_CRIU_GPU=%s: there are %u\n", number, num_gpus);
+		num_gpus = 0;
+		return;
+	}
+	first = gpus[chosen];
+	memmove(gpus + 1, gpus, chosen * sizeof(*gpus));
+	gpus[0] = first;
+}
+
 static void find_gpus(void)
 {
+	const char *chosen = getenv("KFD_CRIU_GPU");
 	unsigned int node;
 
 	for (node = 0; is_node(node) && num_gpus < KFD_MAX_GPUS; node++)
 		num_gpus += read_node(node, &gpus[num_gpus]);
+	if (chosen)
+		choose_gpu(chosen);
 }
 
 int kfd_open(struct kfd *kfd)
@@ -320,7 +380,12 @@ int kfd_event_create(struct kfd *kfd)
 #define FENCE		64
 /* Doorbells are of 4 bytes before gfx9, and of 8 from then on. */
 #define GFX9		90000
-#define SDMA_OP_FENCE	5
+#define GFX10		100000
+/* SDMA_OP_FENCE; from gfx10 on with SDMA_PKT_FENCE_HEADER_MTYPE(), or the word may stay
+ * in a cache.
+ */
+#define SDMA_FENCE	5
+#define SDMA_UNCACHED	(3 << 16)
 #define FENCE_LIMIT_MS	10000
 
 /* Before gfx9 the kernel tells where the process's doorbells are, and the id says
@@ -340,6 +405,7 @@ int kfd_queue_map_doorbell(const struct kfd *kfd, struct kfd_queue *queue,
 	queue->doorbell = page + at;
 	queue->doorbell_offset = offset;
 	queue->small_doorbell = small;
+	queue->mtypes = kfd->gpus[queue->gpu].gfx_version >= GFX10;
 	return 0;
 }
 
@@ -387,27 +453,59 @@ int kfd_queue_find(const struct kfd *kfd, struct kfd_queue *queue)
 					      queue->doorbell_offset);
 }
 
+/* Before gfx9 pointers and doorbells have 32 bits. */
+void kfd_queue_ring(const struct kfd_queue *queue, unsigned int pointer_at,
+		    __u64 pointer, __u64 bell)
+{
+	void *at = queue->memory.cpu + pointer_at;
+
+	if (queue->small_doorbell) {
+		__atomic_store_n((__u32 *)at, pointer, __ATOMIC_RELEASE);
+		__atomic_store_n((__u32 *)queue->doorbell, bell,
+				 __ATOMIC_RELEASE);
+	} else {
+		__atomic_store_n((__u64 *)at, pointer, __ATOMIC_RELEASE);
+		__atomic_store_n((__u64 *)queue->doorbell, bell,
+				 __ATOMIC_RELEASE);
+	}
+}
+
+/* Before gfx9 pointers wrap with the ring. */
+void kfd_queue_submit(struct kfd_queue *queue, unsigned int unit,
+		      const __u32 *packet, unsigned int dwords)
+{
+	__u32 *ring = queue->ring.cpu;
+	unsigned int i;
+	__u64 pointer;
+
+	for (i = 0; i < dwords; i++) {
+		ring[queue->written % queue->ring.size / sizeof(*ring)] =
+			packet[i];
+		queue->written += sizeof(*ring);
+	}
+	pointer = queue->written;
+	if (queue->small_doorbell)
+		pointer %= queue->ring.size;
+	kfd_queue_ring(queue, WRITE_POINTER, pointer / unit, pointer / unit);
+}
+
+void kfd_queue_write(struct kfd_queue *queue, __u64 va, __u32 value)
+{
+	const __u32 packet[] = {
+		queue->mtypes ? SDMA_FENCE | SDMA_UNCACHED : SDMA_FENCE,
+		va, va >> 32, value,
+	};
+
+	kfd_queue_submit(queue, 1, packet, sizeof(packet) / sizeof(*packet));
+}
+
 bool kfd_queue_runs(const struct kfd *kfd, struct kfd_queue *queue)
 {
-	__u32 *packet = queue->ring.cpu + queue->written % queue->ring.size;
 	__u32 *fence = queue->memory.cpu + FENCE;
-	const __u64 va = queue->memory.va + FENCE;
 	int i;
 
 	__atomic_store_n(fence, 0, __ATOMIC_RELEASE);
-	packet[0] = SDMA_OP_FENCE;
-	packet[1] = va;
-	packet[2] = va >> 32;
-	packet[3] = 1;
-	queue->written += 4 * sizeof(*packet);
-	__atomic_store_n((__u64 *)(queue->memory.cpu + WRITE_POINTER),
-			 queue->written, __ATOMIC_RELEASE);
-	if (queue->small_doorbell)
-		__atomic_store_n((__u32 *)queue->doorbell, queue->written,
-				 __ATOMIC_RELEASE);
-	else
-		__atomic_store_n((__u64 *)queue->doorbell, queue->written,
-				 __ATOMIC_RELEASE);
+	kfd_queue_write(queue, queue->memory.va + FENCE, 1);
 	for (i = 0; i < FENCE_LIMIT_MS * 10; i++) {
 		if (__atomic_load_n(fence, __ATOMIC_ACQUIRE))
 			return true;
@@ -477,13 +575,5 @@ bool kfd_available_becomes(const struct kfd *kfd, unsigned int gpu,
 
 int count_files(void)
 {
-	DIR *folder = opendir("/proc/self/fd");
-	int n = 0;
-
-	if (!folder)
-		return -errno;
-	while (readdir(folder))
-		n++;
-	closedir(folder);
-	return n;
+	return count_names("/proc/self/fd");
 }

@@ -14,7 +14,8 @@
 #include <linux/kfd_ioctl.h>
 #include <linux/kfd_criu_ioctl.h>
 
-#define KFD_MAX_GPUS	16
+/* As many as amdkfd has (MAX_GPU_INSTANCE). */
+#define KFD_MAX_GPUS	64
 #define KFD_PAGE	4096UL
 
 /* Of version 1, as CRIU's plugin and amdkfd have them: bytes. */
@@ -41,7 +42,9 @@ struct kfd {
 	__u64 next_va;
 };
 
-/* Opens /dev/kfd and the GPUs' render nodes; -ENODEV without a GPU. */
+/* Opens /dev/kfd and the GPUs' render nodes; -ENODEV without a GPU. The GPUs are in the
+ * order of topology, but the one that KFD_CRIU_GPU names (from 0 on) is the first.
+ */
 int kfd_open(struct kfd *kfd);
 
 /* An ioctl: 0 or a negative errno. */
@@ -106,6 +109,7 @@ struct kfd_queue {
 	void *doorbell;
 	__u64 doorbell_offset;	/* of mmap() on /dev/kfd */
 	bool small_doorbell;	/* of 4 bytes, before gfx9 */
+	bool mtypes;		/* SDMA packets say how memory is cached, from gfx10 on */
 	__u64 written;		/* bytes, since it was made */
 };
 
@@ -117,6 +121,16 @@ int kfd_queue_map_doorbell(const struct kfd *kfd, struct kfd_queue *queue,
 int kfd_queue_destroy(const struct kfd *kfd, const struct kfd_queue *queue);
 /* In a process that was restored with it, as kfd_bo_find(). */
 int kfd_queue_find(const struct kfd *kfd, struct kfd_queue *queue);
+/* Puts a packet into its ring and rings. Its pointers and its doorbell count so many
+ * bytes. Rings are never full: tests write few packets.
+ */
+void kfd_queue_submit(struct kfd_queue *queue, unsigned int unit,
+		      const __u32 *packet, unsigned int dwords);
+/* Stores a write pointer, which is so far in its memory, and rings. */
+void kfd_queue_ring(const struct kfd_queue *queue, unsigned int pointer_at,
+		    __u64 pointer, __u64 bell);
+/* An SDMA packet that writes a word. */
+void kfd_queue_write(struct kfd_queue *queue, __u64 va, __u32 value);
 /* Gives it a fence to write, and waits ten seconds for it. */
 bool kfd_queue_runs(const struct kfd *kfd, struct kfd_queue *queue);
 

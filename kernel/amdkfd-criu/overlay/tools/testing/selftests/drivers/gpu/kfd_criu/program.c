@@ -167,7 +167,7 @@ int program_start(struct kfd *kfd, struct program *program)
 
 	memset(program, 0, sizeof(*program));
 	numbers->gfx_version = kfd->gpus[0].gfx_version;
-	if (numbers->gfx_version < GFX9)
+	if (!svm_is_there(kfd))
 		return -EOPNOTSUPP;
 	r = make_memory(kfd, program);
 	r = r ? r : make_events(kfd, program);
@@ -336,8 +336,6 @@ int program_restore(struct kfd *kfd, struct recording *recording,
 
 	memset(program, 0, sizeof(*program));
 	program->numbers = recording->numbers;
-	/* It has one GPU, which this one takes the place of. */
-	recording->image.devices[0].actual_gpu_id = kfd->gpus[0].id;
 	r = map_host_memory(program);
 	r = r ? r : kfd_image_restore(kfd, &recording->image);
 	kfd_image_close_files(&recording->image);

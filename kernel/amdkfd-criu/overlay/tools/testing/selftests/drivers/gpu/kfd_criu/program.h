@@ -30,14 +30,14 @@ struct program {
 	__u32 *svm;
 };
 
-/* Starts it on GPU 0, whose VM is acquired. -EOPNOTSUPP before gfx9: no SVM. */
+/* Starts it on GPU 0, whose VM is acquired. -EOPNOTSUPP: there is no SVM. */
 int program_start(struct kfd *kfd, struct program *program);
 /* Lets each queue do a packet, and leaves it before a closed gate with one behind. */
 int program_wait_at_gate(struct program *program);
 /* Pauses the process and checkpoints it, with the memory. */
 int program_take(const struct kfd *kfd, const struct program *program,
 		 struct recording *recording);
-/* In a process that has nothing, on its GPU 0. */
+/* In a process that has nothing, on its GPU 0, as the devices of the image say. */
 int program_restore(struct kfd *kfd, struct recording *recording,
 		    struct program *program);
 /* NULL if everything is as it was and works, else what does not. */

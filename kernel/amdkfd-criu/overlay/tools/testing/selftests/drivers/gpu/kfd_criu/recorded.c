@@ -2,20 +2,70 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * Images that kernels without these patches wrote, see recordings/README: the program
- * in them goes on here.
+ * Images that kernels without these patches wrote, see recordings/README, or write: the
+ * program in them goes on here.
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "../../../kselftest_harness.h"
 #include "program.h"
+#include "records.h"
+#include "svm.h"
+#include "work.h"
 
-/* In a queue's record of version 1 (amdkfd, struct kfd_criu_queue_priv_data). */
-#define QUEUE_TYPE		68
-#define QUEUE_TYPE_COMPUTE	0
-#define QUEUE_CTL_STACK_SIZE	108
-#define QUEUE_MQD_SIZE		112
+static __u32 word_at(const unsigned char *record, unsigned int offset)
+{
+	__u32 word;
+
+	memcpy(&word, record + offset, sizeof(word));
+	return word;
+}
+
+/* The queue's record: V1_TYPE_COMPUTE or V1_TYPE_SDMA; NULL: there is none. */
+static unsigned char *queue_record(const struct kfd_image *image, __u32 type)
+{
+	unsigned char *record = image->priv + KFD_V1_PROCESS +
+				image->args.num_devices * KFD_V1_DEVICE +
+				image->args.num_bos * KFD_V1_BO;
+	unsigned int i;
+
+	/* Queues come first, and the program has two. */
+	for (i = 0; i < 2; i++) {
+		if (word_at(record, V1_TYPE) == type)
+			return record;
+		record += KFD_V1_QUEUE + word_at(record, V1_MQD_SIZE) +
+			  word_at(record, V1_CTL_STACK_SIZE);
+	}
+	return NULL;
+}
+
+static __u64 bo_size(const struct kfd_image *image, __u64 va)
+{
+	unsigned int i;
+
+	for (i = 0; i < image->args.num_bos; i++)
+		if (image->bos[i].addr == va)
+			return image->bos[i].size;
+	return 0;
+}
+
+/* Waves of all compute units and XCCs have to fit, not more and not fewer. */
+static bool saves_as_many_waves(const struct kfd_image *image,
+				const struct kfd_gpu *gpu)
+{
+	const unsigned char *record = queue_record(image, V1_TYPE_COMPUTE);
+	__u64 area, stack;
+
+	memcpy(&area, record + V1_SAVE_AREA, sizeof(area));
+	/* Not of every generation it is in an image. */
+	stack = word_at(record, V1_CTL_STACK_SIZE);
+	return word_at(record, V1_SAVE_AREA_SIZE) ==
+		       kfd_gpu_property(gpu, "cwsr_size") &&
+	       (!stack || stack == kfd_gpu_property(gpu, "ctl_stack_size")) &&
+	       bo_size(image, area) == work_save_area_size(gpu);
+}
 
 FIXTURE(recorded) {
 	struct recording recording;
@@ -24,6 +74,7 @@ FIXTURE(recorded) {
 
 FIXTURE_SETUP(recorded)
 {
+	struct kfd_image *image = &self->recording.image;
 	char chip[16], path[64];
 	struct kfd kfd;
 	int r;
@@ -36,12 +87,18 @@ FIXTURE_SETUP(recorded)
 	kfd_close(&kfd);
 	if (!kfd.gpus[0].visible)
 		SKIP(return, "recorded where programs map VRAM");
+	if (!svm_is_there(&kfd))
+		SKIP(return, "recorded with SVM, which the driver does not offer");
 	snprintf(path, sizeof(path), "recordings/%s.txt", chip);
 	r = recording_read(path, &self->recording);
 	if (r == -ENOENT)
 		SKIP(return, "no image of this chip was recorded");
 	ASSERT_EQ(0, r);
-	ASSERT_EQ(1, self->recording.image.args.num_devices);
+	ASSERT_EQ(1, image->args.num_devices);
+	ASSERT_NE(NULL, queue_record(image, V1_TYPE_COMPUTE));
+	if (!saves_as_many_waves(image, &kfd.gpus[0]))
+		SKIP(return, "recorded on a GPU with other compute units or XCCs");
+	image->devices[0].actual_gpu_id = kfd.gpus[0].id;
 }
 
 FIXTURE_TEARDOWN(recorded)
@@ -88,32 +145,14 @@ static int take_again(const struct kfd *kfd, struct program *program,
 	       kfd_queue_destroy(kfd, &program->compute) ? 4 : 0;
 }
 
-static __u32 word_at(const unsigned char *record, unsigned int offset)
-{
-	__u32 word;
-
-	memcpy(&word, record + offset, sizeof(word));
-	return word;
-}
-
 /* Bytes of MQDs and control stacks of the compute queue; 0: there is none. */
 static __u32 compute_bytes(const struct kfd_image *image)
 {
-	const unsigned char *record = image->priv + KFD_V1_PROCESS +
-				      image->args.num_devices * KFD_V1_DEVICE +
-				      image->args.num_bos * KFD_V1_BO;
-	unsigned int i;
+	const unsigned char *record = queue_record(image, V1_TYPE_COMPUTE);
 
-	/* Queues come first, and the program has two. */
-	for (i = 0; i < 2; i++) {
-		const __u32 bytes = word_at(record, QUEUE_MQD_SIZE) +
-				    word_at(record, QUEUE_CTL_STACK_SIZE);
-
-		if (word_at(record, QUEUE_TYPE) == QUEUE_TYPE_COMPUTE)
-			return bytes;
-		record += KFD_V1_QUEUE + bytes;
-	}
-	return 0;
+	return record ? word_at(record, V1_MQD_SIZE) +
+				word_at(record, V1_CTL_STACK_SIZE) :
+			0;
 }
 
 struct turn {
@@ -144,6 +183,70 @@ TEST_F(recorded, its_program_goes_on_from_an_image_with_all_xccs)
 	struct turn turn = { &self->recording, self->num_xcc };
 
 	EXPECT_EQ(0, kfd_in_child(goes_on_twice, &turn));
+}
+
+/* ---- as other kernels would write it ---- */
+
+#define GARBAGE	0xa5
+
+FIXTURE(rewritten) {
+	struct kfd kfd;
+	struct program program;
+	struct recording recording;
+};
+
+FIXTURE_SETUP(rewritten)
+{
+	int r;
+
+	memset(&self->recording, 0, sizeof(self->recording));
+	if (kfd_open(&self->kfd) == -ENODEV)
+		SKIP(return, "no AMD GPU");
+	ASSERT_EQ(0, kfd_acquire_vms(&self->kfd));
+	r = program_start(&self->kfd, &self->program);
+	if (r == -EOPNOTSUPP)
+		SKIP(return, "the driver offers no SVM on this GPU");
+	ASSERT_EQ(0, r);
+	ASSERT_EQ(0, take_again(&self->kfd, &self->program, &self->recording));
+}
+
+FIXTURE_TEARDOWN(rewritten)
+{
+	recording_free(&self->recording);
+	kfd_close(&self->kfd);
+}
+
+/* An SDMA queue has one MQD on any GPU: behind it there is only room. */
+static int give_room_for_every_xcc(struct kfd_image *image, __u32 num_xcc)
+{
+	const __u64 size = image->args.priv_data_size;
+	const __u32 mqd = word_at(queue_record(image, V1_TYPE_SDMA),
+				  V1_MQD_SIZE);
+	const __u32 mqds = num_xcc * mqd;
+	unsigned char *record, *room;
+
+	image->priv = realloc(image->priv, size + mqds - mqd);
+	if (!image->priv)
+		return -ENOMEM;
+	record = queue_record(image, V1_TYPE_SDMA);
+	room = record + KFD_V1_QUEUE + mqd;
+	memmove(room + mqds - mqd, room, image->priv + size - room);
+	memset(room, GARBAGE, mqds - mqd);
+	memcpy(record + V1_MQD_SIZE, &mqds, sizeof(mqds));
+	image->args.priv_data = (unsigned long)image->priv;
+	image->args.priv_data_size = size + mqds - mqd;
+	return 0;
+}
+
+/* As Linux does from 6.17 on; with one XCC that is the image as it was. */
+TEST_F(rewritten, a_program_goes_on_from_an_image_with_an_sdma_mqd_for_every_xcc)
+{
+	struct kfd_image *image = &self->recording.image;
+	const __u32 num_xcc = kfd_gpu_property(&self->kfd.gpus[0], "num_xcc") ?: 1;
+
+	ASSERT_NE(NULL, queue_record(image, V1_TYPE_SDMA));
+	ASSERT_EQ(0, give_room_for_every_xcc(image, num_xcc));
+	EXPECT_EQ(0, kfd_in_child(goes_on, &self->recording));
 }
 
 TEST_HARNESS_MAIN

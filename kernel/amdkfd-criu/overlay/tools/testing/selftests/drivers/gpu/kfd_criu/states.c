@@ -319,16 +319,17 @@ TEST_F(states, a_resume_that_fails_gives_back_what_it_took_in_any_xnack_mode)
 	int i;
 
 	if (!svm_is_there(&self->kfd))
-		SKIP(return, "no SVM before gfx9");
+		SKIP(return, "the driver offers no SVM on this GPU");
 	if (switch_xnack(&self->kfd))
 		SKIP(return, "the GPUs cannot switch XNACK");
+	if (promised() < 0)
+		SKIP(return, "no mem_limit of amdkfd in debugfs");
 	ASSERT_EQ(0, make_ranges(&self->kfd));
 	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &image));
 	last = last_range(&image);
 	ASSERT_NE(NULL, last);
 	last->start += SVM_AWAY;
 	before = promised();
-	ASSERT_LE(0, before);
 	available = kfd_available(&self->kfd, 0);
 	/* The last one may be looked at too early, those before it are not. */
 	for (i = 0; i < CHILDREN; i++)

@@ -7,14 +7,15 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <linux/kfd_sysfs.h>
 #include "svm.h"
-#include "work.h"
 
 #define MEMORY	0x1100000000UL
 
 bool svm_is_there(const struct kfd *kfd)
 {
-	return kfd->gpus[0].gfx_version >= GFX9;
+	return kfd_gpu_property(&kfd->gpus[0], "capability") &
+	       HSA_CAP_SVMAPI_SUPPORTED;
 }
 
 void *svm_memory(__u64 size)

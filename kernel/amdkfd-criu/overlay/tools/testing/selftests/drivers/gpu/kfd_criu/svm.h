@@ -13,7 +13,7 @@
 /* So far from svm_memory() there is nothing. */
 #define SVM_AWAY		0x100000000UL
 
-/* Before gfx9 there are none. */
+/* Not before gfx9, and not in every kernel (CONFIG_HSA_AMD_SVM). */
 bool svm_is_there(const struct kfd *kfd);
 /* Private memory of the process where every GPU reaches it and the kernel puts nothing by
  * itself, always the same; NULL: errno says why not.

@@ -41,6 +41,21 @@ static struct kfd_criu_record *first_of(const struct kfd_v2_image *image,
 	return NULL;
 }
 
+static struct kfd_criu_record_device *device_of(const struct kfd_v2_image *image,
+						const struct kfd_gpu *gpu)
+{
+	struct kfd_criu_record_device *device;
+	__u64 at;
+
+	for (at = 0; at < image->size; at += record_at(image, at)->size) {
+		device = (void *)record_at(image, at);
+		if (device->record.type == KFD_CRIU_RECORD_DEVICE &&
+		    device->user_gpu_id == gpu->id)
+			return device;
+	}
+	return NULL;
+}
+
 /* A record that nobody knows, at the end. */
 static void append_unknown(struct kfd_v2_image *image, __u16 flags)
 {
@@ -125,10 +140,7 @@ TEST_F(v2, what_an_operation_does_not_use_is_zero)
 		{ .op = KFD_CRIU_V2_STATE, .gpu_id = 1 },
 		{ .op = KFD_CRIU_V2_STATE, .handle = 1 },
 		{ .op = KFD_CRIU_V2_STATE, .pid = 1 },
-		{ .op = KFD_CRIU_V2_STATE, .state = 1 },
-		{ .op = KFD_CRIU_V2_STATE, .fd = 1 },
 		{ .op = KFD_CRIU_V2_STATE, .reserved = 1 },
-		{ .op = KFD_CRIU_V2_STATE, .offset = 1 },
 		{ .op = KFD_CRIU_V2_BO_OFFSET + 1 },
 		{ .op = ~0U },
 	};
@@ -140,6 +152,27 @@ TEST_F(v2, what_an_operation_does_not_use_is_zero)
 		EXPECT_EQ(-EINVAL, kfd_v2(self->kfd.fd, &args))
 			TH_LOG("args %u", i);
 	}
+}
+
+TEST_F(v2, what_an_operation_gives_may_be_left_in_its_args)
+{
+	struct kfd_criu_v2_args args = { .op = KFD_CRIU_V2_PAUSE };
+
+	/* As after a call that was interrupted, and is made again. */
+	args.state = ~0U;
+	args.fd = -1;
+	args.offset = ~0ULL;
+	args.data_size = ~0ULL;
+	args.pid = ~0U;
+	ASSERT_EQ(0, kfd_v2(self->kfd.fd, &args));
+	EXPECT_EQ(KFD_CRIU_STATE_PAUSED, args.state);
+	EXPECT_EQ(getpid(), args.pid);
+	EXPECT_NE(~0ULL, args.data_size);
+	args.op = KFD_CRIU_V2_UNPAUSE;
+	args.data_size = 0;
+	args.pid = 0;
+	ASSERT_EQ(0, kfd_v2(self->kfd.fd, &args));
+	EXPECT_EQ(KFD_CRIU_STATE_RUNNING, args.state);
 }
 
 TEST_F(v2, records_come_in_order_and_fill_the_image)
@@ -250,7 +283,7 @@ TEST_F(v2, a_memory_policy_is_carried_over)
 
 	ASSERT_EQ(0, ioctl(self->kfd.fd, AMDKFD_IOC_SET_MEMORY_POLICY, &args));
 	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &self->image));
-	device = (void *)first_of(&self->image, KFD_CRIU_RECORD_DEVICE);
+	device = device_of(&self->image, &self->kfd.gpus[0]);
 	ASSERT_NE(NULL, device);
 	EXPECT_EQ(KFD_CRIU_DEVICE_ACQUIRED | KFD_CRIU_DEVICE_POLICY,
 		  device->flags);

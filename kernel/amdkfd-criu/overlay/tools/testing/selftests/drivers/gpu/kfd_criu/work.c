@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The amdkfd-criu authors
  *
  * Packets: see amdgpu, cikd.h, soc15d.h and vega10_sdma_pkt_open.h; AQL: the HSA
- * specification. Rings are never full: tests write few packets.
+ * specification.
  */
 #include <string.h>
 #include <unistd.h>
@@ -26,7 +26,6 @@
 #define DOORBELL_DWORDS		0
 #define DOORBELL_COUNT		1
 
-#define SDMA_FENCE		5
 #define SDMA_TRAP		6
 #define SDMA_POLL_EQUAL		(8 | 3U << 28 | 1U << 31)
 #define SDMA_POLL_FOR_EVER	0x0fff0004
@@ -53,7 +52,7 @@ static __u64 align(__u64 value, __u64 to)
 }
 
 /* Of all XCCs, with what a debugger is told of waves (amdkfd, kfd_queue.c). */
-static __u64 save_area_size(const struct kfd_gpu *gpu)
+__u64 work_save_area_size(const struct kfd_gpu *gpu)
 {
 	const __u64 xccs = kfd_gpu_property(gpu, "num_xcc") ?: 1;
 	const __u64 cus = kfd_gpu_property(gpu, "simd_count") /
@@ -71,7 +70,7 @@ static __u64 save_area_size(const struct kfd_gpu *gpu)
 int work_save_area_create(struct kfd *kfd, unsigned int gpu,
 			  struct kfd_bo *area)
 {
-	const __u64 size = save_area_size(&kfd->gpus[gpu]);
+	const __u64 size = work_save_area_size(&kfd->gpus[gpu]);
 
 	memset(area, 0, sizeof(*area));
 	return size ? kfd_bo_create(kfd, gpu, KFD_BO_GTT, size, area) : 0;
@@ -136,53 +135,18 @@ int work_compute_create(struct kfd *kfd, unsigned int gpu,
 	return kfd_queue_map_doorbell(kfd, queue, args.doorbell_offset);
 }
 
-/* Before gfx9 pointers wrap with the ring, and pointers and doorbells have 32 bits. */
-static void ring_doorbell(const struct kfd_queue *queue, __u64 pointer,
-			  __u64 bell, unsigned int pointer_at)
-{
-	void *at = queue->memory.cpu + pointer_at;
-
-	if (queue->small_doorbell) {
-		__atomic_store_n((__u32 *)at, pointer, __ATOMIC_RELEASE);
-		__atomic_store_n((__u32 *)queue->doorbell, bell,
-				 __ATOMIC_RELEASE);
-	} else {
-		__atomic_store_n((__u64 *)at, pointer, __ATOMIC_RELEASE);
-		__atomic_store_n((__u64 *)queue->doorbell, bell,
-				 __ATOMIC_RELEASE);
-	}
-}
-
-/* Pointers and doorbells of SDMA queues count bytes, those of others dwords. */
-static void submit(struct kfd_queue *queue, unsigned int unit,
-		   const __u32 *packet, unsigned int dwords)
-{
-	__u32 *ring = queue->ring.cpu;
-	unsigned int i;
-	__u64 pointer;
-
-	for (i = 0; i < dwords; i++) {
-		ring[queue->written % queue->ring.size / sizeof(*ring)] =
-			packet[i];
-		queue->written += sizeof(*ring);
-	}
-	pointer = queue->written;
-	if (queue->small_doorbell)
-		pointer %= queue->ring.size;
-	ring_doorbell(queue, pointer / unit, pointer / unit, 0);
-}
-
 #define SUBMIT(queue, unit, ...) do { \
 	const __u32 packet[] = { __VA_ARGS__ }; \
-	submit(queue, unit, packet, sizeof(packet) / sizeof(*packet)); \
+	kfd_queue_submit(queue, unit, packet, sizeof(packet) / sizeof(*packet)); \
 } while (0)
 
+/* Pointers and doorbells of SDMA queues count bytes, those of others dwords. */
 #define SUBMIT_SDMA(queue, ...)	SUBMIT(queue, 1, __VA_ARGS__)
 #define SUBMIT_PM4(queue, ...)	SUBMIT(queue, sizeof(__u32), __VA_ARGS__)
 
 void work_sdma_write(struct kfd_queue *queue, __u64 va, __u32 value)
 {
-	SUBMIT_SDMA(queue, SDMA_FENCE, low(va), high(va), value);
+	kfd_queue_write(queue, va, value);
 }
 
 void work_sdma_wait(struct kfd_queue *queue, __u64 va, __u32 value)
@@ -227,7 +191,7 @@ void work_aql_barrier(const struct kfd *kfd, struct kfd_queue *queue,
 		bell = queue->written % queue->ring.size / sizeof(__u32);
 	else if (type == DOORBELL_COUNT)
 		bell = index + 1;
-	ring_doorbell(queue, index + 1, bell, AQL_WRITE_INDEX);
+	kfd_queue_ring(queue, AQL_WRITE_INDEX, index + 1, bell);
 }
 
 bool work_becomes(const __u32 *word, __u32 value)

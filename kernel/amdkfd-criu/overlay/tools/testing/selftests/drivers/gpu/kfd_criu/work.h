@@ -12,9 +12,9 @@
 
 #define GFX9	90000
 
-/* Where a compute queue's waves are saved, of the size that the GPU wants. Before gfx8
- * there is none: then nothing is made, and its size is 0.
- */
+/* Bytes that a GPU wants for the waves of a compute queue; 0 before gfx8. */
+__u64 work_save_area_size(const struct kfd_gpu *gpu);
+/* Memory of that size; of size 0 nothing is made. */
 int work_save_area_create(struct kfd *kfd, unsigned int gpu,
 			  struct kfd_bo *area);
 

@@ -43,7 +43,7 @@ readonly CHIPS=(gfx906 gfx701 gfx803 gfx900 gfx908 gfx90a gfx942 gfx1010 gfx1030
 # Where all tests run. Elsewhere those whose code or data differ with the chip; its own
 # restores and defects in full: scripts/report.sh.
 readonly FULL_CHIPS=${FULL_CHIPS:-gfx906}
-readonly ONCE_KSELFTESTS=failures,args,image,abi,access,pause,races,refusals,resets,room,shared
+readonly ONCE_KSELFTESTS=failures,args,image,abi,access,crowd,kills,pause,races,refusals,resets,room,shared
 readonly ONCE_KFDTESTS='*RestoreSlow*:*Restore*/bo_*:*Restore*/event_pending*:*Restore*/event_state*:*Restore*/svm_*:*Restore*/queue_late*'\
 ':*Defect*hole_*:*Defect*h5_*:*Defect*h6_*:*Defect*h7_*:*Defect*h8_*:ThunkTest.every_workload*:*WorkloadTest.is_not_content*'
 # Chips that differ from one of the others in numbers: that they are there, and work.

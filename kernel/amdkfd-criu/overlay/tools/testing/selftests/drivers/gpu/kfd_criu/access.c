@@ -65,22 +65,66 @@ FIXTURE_TEARDOWN(access)
 	kfd_close(&self->kfd);
 }
 
-TEST_F(access, without_the_capability_it_is_refused)
+/* Args that an operation takes: what it is refused for is not them. */
+static int ask(const struct kfd *kfd, __u32 op)
+{
+	static struct kfd_criu_v2_probe room;
+	struct kfd_criu_v2_args args = { .op = op };
+
+	switch (op) {
+	case KFD_CRIU_V2_PROBE:
+	case KFD_CRIU_V2_CHECKPOINT:
+	case KFD_CRIU_V2_RESTORE:
+		args.data = (unsigned long)&room;
+		args.data_size = sizeof(room);
+		break;
+	case KFD_CRIU_V2_EXPORT_BO:
+	case KFD_CRIU_V2_BO_OFFSET:
+		args.gpu_id = kfd->gpus[0].id;
+		break;
+	case KFD_CRIU_V2_RESUME:
+		args.pid = getpid();
+	}
+	return kfd_v2(kfd->fd, &args);
+}
+
+/* 0 if all operations are answered the same, else that of the first one that is not. */
+static int ask_all(const struct kfd *kfd, int answer)
+{
+	__u32 op;
+	int r;
+
+	for (op = KFD_CRIU_OP_PROCESS_INFO; op <= KFD_CRIU_OP_RESUME; op++) {
+		struct kfd_ioctl_criu_args args = { .op = op, .pid = getpid() };
+
+		r = kfd_criu(kfd->fd, &args);
+		if (r != answer)
+			return r ?: -ENOTUNIQ;
+	}
+	for (op = KFD_CRIU_V2_PROBE; op <= KFD_CRIU_V2_BO_OFFSET; op++) {
+		r = ask(kfd, op);
+		if (r != answer)
+			return r ?: -ENOTUNIQ;
+	}
+	return 0;
+}
+
+TEST_F(access, without_the_capability_every_operation_is_refused)
 {
 	ASSERT_EQ(0, drop_capabilities());
-	EXPECT_EQ(-EACCES, kfd_criu_op(self->kfd.fd, KFD_CRIU_OP_PROCESS_INFO));
-	EXPECT_EQ(-EACCES, kfd_criu_op(self->kfd.fd, KFD_CRIU_OP_RESTORE));
+	EXPECT_EQ(0, ask_all(&self->kfd, -EACCES));
 }
 
 static int ask_as_stranger(struct kfd *kfd, pid_t parent)
 {
 	(void)parent;
-	return kfd_criu_op(kfd->fd, KFD_CRIU_OP_PROCESS_INFO);
+	return ask_all(kfd, -EBADF);
 }
 
-TEST_F(access, an_inherited_file_is_not_a_right)
+TEST_F(access, an_inherited_file_is_not_a_right_to_anything)
 {
-	EXPECT_EQ(EBADF, ask_child(ask_as_stranger, &self->kfd));
+	EXPECT_EQ(0, ask_child(ask_as_stranger, &self->kfd));
+	EXPECT_EQ(KFD_CRIU_STATE_RUNNING, kfd_v2_state(&self->kfd));
 }
 
 static int trace(pid_t parent)
@@ -103,18 +147,57 @@ TEST_F(access, a_tracer_may)
 	EXPECT_EQ(0, ask_child(ask_as_tracer, &self->kfd));
 }
 
+/* As the operations say whose they are; there is neither an image nor a BO. */
+static int ask_all_as_tracer(struct kfd *kfd, pid_t parent)
+{
+	static const struct {
+		__u32 op;
+		int answer;
+	} expected[] = {
+		{ KFD_CRIU_V2_PROBE, 0 },
+		{ KFD_CRIU_V2_STATE, 0 },
+		{ KFD_CRIU_V2_RESTORE, -EPERM },
+		{ KFD_CRIU_V2_ABORT, -EINVAL },
+		{ KFD_CRIU_V2_PAUSE, 0 },
+		{ KFD_CRIU_V2_CHECKPOINT, 0 },
+		{ KFD_CRIU_V2_EXPORT_BO, -ENOENT },
+		{ KFD_CRIU_V2_BO_OFFSET, -ENOENT },
+		{ KFD_CRIU_V2_UNPAUSE, 0 },
+	};
+	struct kfd_v2_image image;
+	unsigned int i;
+	int r = trace(parent);
+
+	for (i = 0; !r && i < sizeof(expected) / sizeof(*expected); i++) {
+		if (expected[i].op == KFD_CRIU_V2_CHECKPOINT)
+			r = kfd_v2_image_take(kfd->fd, &image);
+		else
+			r = ask(kfd, expected[i].op);
+		if (r != expected[i].answer)
+			return -(int)(100 + i);
+		r = 0;
+	}
+	return r;
+}
+
+TEST_F(access, a_tracer_may_all_but_restore)
+{
+	EXPECT_EQ(0, ask_child(ask_all_as_tracer, &self->kfd));
+	EXPECT_EQ(KFD_CRIU_STATE_RUNNING, kfd_v2_state(&self->kfd));
+}
+
 static int ask_as_weak_tracer(struct kfd *kfd, pid_t parent)
 {
 	int r = trace(parent);
 
 	if (!r)
 		r = drop_capabilities();
-	return r ? r : kfd_criu_op(kfd->fd, KFD_CRIU_OP_PROCESS_INFO);
+	return r ? r : ask_all(kfd, -EACCES);
 }
 
 TEST_F(access, a_tracer_needs_the_capability_too)
 {
-	EXPECT_EQ(EACCES, ask_child(ask_as_weak_tracer, &self->kfd));
+	EXPECT_EQ(0, ask_child(ask_as_weak_tracer, &self->kfd));
 }
 
 static int resume_a_stranger(struct kfd *kfd, pid_t parent)
@@ -224,12 +307,12 @@ static int ask_from_a_container(struct kfd *kfd, pid_t parent)
 
 	if (!r && unshare(CLONE_NEWUSER))
 		r = -errno;
-	return r ? r : kfd_criu_op(kfd->fd, KFD_CRIU_OP_PROCESS_INFO);
+	return r ? r : ask_all(kfd, -EACCES);
 }
 
 TEST_F(access, rights_in_a_namespace_within_are_not_enough)
 {
-	EXPECT_EQ(EACCES, ask_child(ask_from_a_container, &self->kfd));
+	EXPECT_EQ(0, ask_child(ask_from_a_container, &self->kfd));
 }
 
 TEST_HARNESS_MAIN

@@ -3,8 +3,9 @@
  * Copyright (c) 2026 The amdkfd-criu authors
  *
  * Arguments that nobody ever meant, of both ABIs, to a process that has GPU memory and an
- * event: each call is refused, and then nothing has happened, or does what its operation
- * does. Twenty for each image of the program `image`, with the same environment.
+ * event, or to one that has nothing, and images at hand that it can be restored from:
+ * each call is refused, and then nothing has happened, or does what its operation does.
+ * Twenty for each image of the program `image`, with the same environment.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,14 +17,15 @@
 #include "../../../kselftest_harness.h"
 #include "chance.h"
 #include "kfd.h"
+#include "subject.h"
 
 #define LIMIT_S			36000
 #define CALLS_FOR_AN_IMAGE	20
-#define MOST_IN_ONE		1000
+#define MOST_IN_ONE		200
 #define MOST_CHANGES		4
 /* Nothing else is mapped within 4 GiB, which is as far as half an address can be wrong. */
 #define ARENA			((unsigned char *)0x500000000UL)
-#define PART			0x4000
+#define PART			0x40000
 #define CONTENT			"content"
 #define LARGEST_ARGS		256
 
@@ -43,17 +45,24 @@ enum outcome {
 
 struct walk {
 	struct kfd *kfd;
+	/* What it can be restored from; NULL: it has objects from the beginning. */
+	const struct subject *sample;
 	struct kfd_objects has;
-	/* Of PROCESS_INFO, with places of the arena. */
+	/* Of PROCESS_INFO, or of the sample, with places of the arena. */
 	struct kfd_ioctl_criu_args v1;
+	__u64 v2_size;
+	__u64 handle;	/* of a BO */
 	int first_free_fd;
 };
 
 struct trials {
+	const struct subject *sample;
 	unsigned long seed, n;
 	/* In memory that is shared. */
 	struct {
 		unsigned long done, refused;
+		/* Times that a state was reached. */
+		unsigned long restored, resumed, aborted;
 		/* The last call. */
 		__u32 size, op;
 		int before, after, result;
@@ -83,25 +92,69 @@ static bool close_all_but(struct walk *walk)
 	return fd > last;
 }
 
-static bool begin(struct walk *walk, struct kfd *kfd)
+static bool map_arena(void)
 {
+	return mmap(ARENA, 4 * PART, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == ARENA;
+}
+
+static bool begin_with_objects(struct walk *walk)
+{
+	struct kfd *kfd = walk->kfd;
 	int r;
 
-	walk->kfd = kfd;
 	if (kfd_acquire_vms(kfd) || kfd_objects_create(kfd, &walk->has) ||
 	    kfd_event_create(kfd) < 0 || !close_all_but(walk))
 		return false;
 	memcpy(walk->has.gtt.cpu, CONTENT, sizeof(CONTENT));
-	if (mmap(ARENA, 4 * PART, PROT_READ | PROT_WRITE,
-		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != ARENA)
-		return false;
-	memset(&walk->v1, 0, sizeof(walk->v1));
+	walk->handle = walk->has.gtt.handle;
+	walk->v2_size = PART;
 	walk->v1.op = KFD_CRIU_OP_PROCESS_INFO;
 	r = kfd_criu(kfd->fd, &walk->v1);
+	return !r && !kfd_criu_op(kfd->fd, KFD_CRIU_OP_UNPAUSE);
+}
+
+/* Devices of both ABIs are the same, but for the name of what is 0. */
+static void bring_images(const struct walk *walk)
+{
+	const struct subject *sample = walk->sample;
+	struct kfd_criu_device_bucket *devices = part(0);
+	unsigned int i;
+
+	for (i = 0; i < walk->kfd->num_gpus; i++) {
+		devices[i].user_gpu_id = walk->kfd->gpus[i].id;
+		devices[i].actual_gpu_id = walk->kfd->gpus[i].id;
+		devices[i].drm_fd = walk->kfd->gpus[i].drm;
+		devices[i].pad = 0;
+	}
+	memcpy(part(1), sample->v1.bos,
+	       sample->v1.args.num_bos * sizeof(*sample->v1.bos));
+	memcpy(part(2), sample->v1.priv, sample->v1.args.priv_data_size);
+	memcpy(part(3), sample->v2.data, sample->v2.size);
+}
+
+static bool begin_empty(struct walk *walk)
+{
+	const struct subject *sample = walk->sample;
+
+	walk->v1 = sample->v1.args;
+	walk->v2_size = sample->v2.size;
+	walk->handle = sample->has.gtt.handle;
+	return sample->v1.args.priv_data_size <= PART &&
+	       sample->v2.size <= PART && close_all_but(walk);
+}
+
+static bool begin(struct walk *walk, struct kfd *kfd, const struct subject *sample)
+{
+	memset(walk, 0, sizeof(*walk));
+	walk->kfd = kfd;
+	walk->sample = sample;
+	if (!(sample ? begin_empty(walk) : begin_with_objects(walk)))
+		return false;
 	walk->v1.devices = (unsigned long)part(0);
 	walk->v1.bos = (unsigned long)part(1);
 	walk->v1.priv_data = (unsigned long)part(2);
-	return !r && !kfd_criu_op(kfd->fd, KFD_CRIU_OP_UNPAUSE);
+	return map_arena();
 }
 
 static void mean_v1(const struct walk *walk, struct kfd_ioctl_criu_args *args)
@@ -126,7 +179,7 @@ static void mean_v2(const struct walk *walk, struct kfd_criu_v2_args *args)
 		args->data = (unsigned long)part(3);
 		break;
 	case KFD_CRIU_V2_RESTORE:
-		args->data_size = PART;
+		args->data_size = walk->v2_size;
 		args->data = (unsigned long)part(3);
 		args->devices = (unsigned long)part(0);
 		args->num_devices = walk->kfd->num_gpus;
@@ -134,7 +187,7 @@ static void mean_v2(const struct walk *walk, struct kfd_criu_v2_args *args)
 	case KFD_CRIU_V2_EXPORT_BO:
 	case KFD_CRIU_V2_BO_OFFSET:
 		args->gpu_id = walk->kfd->gpus[0].id;
-		args->handle = walk->has.gtt.handle;
+		args->handle = walk->handle;
 		break;
 	case KFD_CRIU_V2_RESUME:
 		args->pid = getpid();
@@ -169,9 +222,12 @@ static bool is_answer(int r)
 	case E2BIG:
 	case EACCES:
 	case EBADF:
+	case EAGAIN:
 	case EBUSY:
+	case EEXIST:
 	case EFAULT:
 	case EINVAL:
+	case EIO:
 	case EMFILE:
 	case ENODEV:
 	case ENOENT:
@@ -183,32 +239,79 @@ static bool is_answer(int r)
 	case EPERM:
 	case EPROTONOSUPPORT:
 	case ESRCH:
+	case ETIME:
 		return true;
 	default:
 		return false;
 	}
 }
 
+/* Of an operation that succeeded. */
 static int state_after(__u32 op, int before)
 {
 	switch (op) {
 	case KFD_CRIU_OP_PROCESS_INFO:
 	case KFD_CRIU_V2_PAUSE:
 		return KFD_CRIU_STATE_PAUSED;
+	case KFD_CRIU_OP_RESTORE:
+	case KFD_CRIU_V2_RESTORE:
+		return KFD_CRIU_STATE_RESTORED;
 	case KFD_CRIU_OP_UNPAUSE:
 	case KFD_CRIU_V2_UNPAUSE:
+	case KFD_CRIU_OP_RESUME:
+	case KFD_CRIU_V2_RESUME:
 		return KFD_CRIU_STATE_RUNNING;
+	case KFD_CRIU_V2_ABORT:
+		return KFD_CRIU_STATE_ABORTED;
 	default:
 		return before;
 	}
+}
+
+/* One that failed changes nothing, or has been aborted, if it was to bring a process. */
+static bool is_state_after_failure(__u32 op, int before, int after)
+{
+	const bool restores = op == KFD_CRIU_OP_RESTORE || op == KFD_CRIU_V2_RESTORE;
+	const bool resumes = op == KFD_CRIU_OP_RESUME || op == KFD_CRIU_V2_RESUME;
+
+	if (after == before)
+		return true;
+	return after == KFD_CRIU_STATE_ABORTED &&
+	       ((restores && before == KFD_CRIU_STATE_RUNNING) ||
+		(resumes && before == KFD_CRIU_STATE_RESTORED));
+}
+
+static bool is_state(const struct trials *trials)
+{
+	const __u32 op = trials->seen->op;
+	const int before = trials->seen->before, after = trials->seen->after;
+	const int r = trials->seen->result;
+
+	if (r && r != -ETIME)
+		return is_state_after_failure(op, before, after);
+	return after == state_after(op, before);
+}
+
+static void count_states(struct trials *trials)
+{
+	const int before = trials->seen->before, after = trials->seen->after;
+
+	if (before == after)
+		return;
+	trials->seen->restored += after == KFD_CRIU_STATE_RESTORED;
+	trials->seen->aborted += after == KFD_CRIU_STATE_ABORTED;
+	trials->seen->resumed += before == KFD_CRIU_STATE_RESTORED &&
+				 after == KFD_CRIU_STATE_RUNNING;
 }
 
 static enum outcome call(struct walk *walk, struct trials *trials)
 {
 	union args args;
 	const __u32 size = some_args(walk, &args);
-	int r, expected;
+	int r;
 
+	if (walk->sample)
+		bring_images(walk);
 	trials->seen->size = size;
 	/* Both ABIs have it at the same place. */
 	trials->seen->op = args.v2.op;
@@ -220,11 +323,29 @@ static enum outcome call(struct walk *walk, struct trials *trials)
 	trials->seen->result = r;
 	trials->seen->refused += r < 0;
 	trials->seen->after = kfd_v2_state(walk->kfd);
+	count_states(trials);
 	if (!is_answer(r))
 		return NOT_AN_ANSWER;
-	expected = r ? trials->seen->before :
-		       state_after(trials->seen->op, trials->seen->before);
-	return trials->seen->after == expected ? AS_IT_SHOULD_BE : ANOTHER_STATE;
+	return is_state(trials) ? AS_IT_SHOULD_BE : ANOTHER_STATE;
+}
+
+/* Whatever it went through, it is a process that goes on, or one that ends. */
+static enum outcome end(const struct walk *walk, const struct trials *trials)
+{
+	struct kfd *kfd = walk->kfd;
+
+	if (trials->seen->after == KFD_CRIU_STATE_ABORTED)
+		return AS_IT_SHOULD_BE;
+	if (trials->seen->after == KFD_CRIU_STATE_PAUSED &&
+	    kfd_criu_op(kfd->fd, KFD_CRIU_OP_UNPAUSE))
+		return NOT_THE_SAME;
+	if (trials->seen->after == KFD_CRIU_STATE_RESTORED &&
+	    kfd_criu_resume(kfd->fd, getpid()))
+		return NOT_THE_SAME;
+	if (kfd_event_create(kfd) < 0)
+		return NOT_THE_SAME;
+	return walk->sample || !strcmp(walk->has.gtt.cpu, CONTENT) ?
+		       AS_IT_SHOULD_BE : NOT_THE_SAME;
 }
 
 static int call_often(struct kfd *kfd, void *data)
@@ -234,41 +355,49 @@ static int call_often(struct kfd *kfd, void *data)
 	struct walk walk;
 	unsigned int i;
 
-	if (!begin(&walk, kfd))
-		return NO_PROCESS;
 	chance_begin(trials->seed + trials->seen->done);
+	if (!begin(&walk, kfd, chance_number() % 2 ? trials->sample : NULL))
+		return NO_PROCESS;
 	for (i = 0; i < MOST_IN_ONE && trials->seen->done + i < trials->n; i++) {
 		outcome = call(&walk, trials);
 		if (outcome)
 			return outcome;
+		/* From there it goes nowhere. */
+		if (trials->seen->after == KFD_CRIU_STATE_ABORTED) {
+			i++;
+			break;
+		}
 	}
-	if (trials->seen->after == KFD_CRIU_STATE_PAUSED &&
-	    kfd_criu_op(kfd->fd, KFD_CRIU_OP_UNPAUSE))
-		return NOT_THE_SAME;
-	if (strcmp(walk.has.gtt.cpu, CONTENT) || kfd_event_create(kfd) < 0)
-		return NOT_THE_SAME;
-	trials->seen->done += i;
-	return AS_IT_SHOULD_BE;
+	outcome = end(&walk, trials);
+	if (!outcome)
+		trials->seen->done += i;
+	return outcome;
 }
 
 FIXTURE(args) {
 	struct kfd kfd;
+	struct subject sample;
 };
 
 FIXTURE_SETUP(args)
 {
+	memset(&self->sample, 0, sizeof(self->sample));
 	if (kfd_open(&self->kfd) == -ENODEV)
 		SKIP(return, "no AMD GPU");
+	ASSERT_EQ(0, subject_make(&self->kfd, &self->sample));
+	ASSERT_EQ(0, subject_take(&self->kfd, &self->sample));
 }
 
 FIXTURE_TEARDOWN(args)
 {
+	subject_free(&self->sample);
 	kfd_close(&self->kfd);
 }
 
 TEST_F_TIMEOUT(args, changed_at_random_they_are_refused_or_others, LIMIT_S)
 {
 	struct trials trials = {
+		.sample = &self->sample,
 		.seed = chance_first_seed(),
 		.n = CALLS_FOR_AN_IMAGE * chance_mutations(),
 		.seen = mmap(NULL, sizeof(*trials.seen), PROT_READ | PROT_WRITE,
@@ -287,6 +416,12 @@ TEST_F_TIMEOUT(args, changed_at_random_they_are_refused_or_others, LIMIT_S)
 	TH_LOG("%lu of %lu calls refused", trials.seen->refused, trials.n);
 	EXPECT_LT(0, trials.seen->refused);
 	EXPECT_LT(trials.seen->refused, trials.n);
+	TH_LOG("%lu times restored, %lu resumed, %lu aborted",
+	       trials.seen->restored, trials.seen->resumed, trials.seen->aborted);
+	/* Else it never came further than to what RESTORE looks at first. */
+	EXPECT_LT(0, trials.seen->restored);
+	EXPECT_LT(0, trials.seen->resumed);
+	EXPECT_LT(0, trials.seen->aborted);
 	munmap(trials.seen, sizeof(*trials.seen));
 }
 

@@ -2,11 +2,11 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * What fails half way leaves nothing: of each operation the first allocation or copy
- * fails, then the second one, and so on to the last. Needs a kernel with
- * CONFIG_FAULT_INJECTION_DEBUG_FS and CONFIG_FAILSLAB; without leaks is what kmemleak
- * says afterwards. KFD_CRIU_CHANCE=N begins with the N-th, and the kernel's log says
- * where each was.
+ * What fails half way leaves nothing: of each operation of both ABIs the first allocation
+ * or copy fails, then the second one, and so on to the last, in a process with an object
+ * of every kind. Needs a kernel with CONFIG_FAULT_INJECTION_DEBUG_FS and CONFIG_FAILSLAB;
+ * without leaks is what kmemleak says afterwards. KFD_CRIU_CHANCE=N begins with the N-th,
+ * and the kernel's log says where each was.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,8 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include "../../../kselftest_harness.h"
-#include "kfd.h"
+#include "kinds.h"
+#include "remains.h"
 
 #define DEBUGFS		"/sys/kernel/debug"
 /* More than any of them has: then something begins anew for ever. */
@@ -43,7 +44,7 @@ static unsigned int first_chance(void)
 	return text ? strtoul(text, NULL, 0) : 1;
 }
 
-/* Allocations that may wait fail too. */
+/* Allocations that may wait fail too, and those of pages that programs see. */
 static int prepare_kernel(void)
 {
 	const char *verbose = getenv("KFD_CRIU_CHANCE") ? "2" : "0";
@@ -51,6 +52,7 @@ static int prepare_kernel(void)
 		{ DEBUGFS "/failslab/ignore-gfp-wait", "N" },
 		{ DEBUGFS "/failslab/verbose", verbose },
 		{ DEBUGFS "/fail_page_alloc/ignore-gfp-wait", "N" },
+		{ DEBUGFS "/fail_page_alloc/ignore-gfp-highmem", "N" },
 		{ DEBUGFS "/fail_page_alloc/min-order", "0" },
 		{ DEBUGFS "/fail_page_alloc/verbose", verbose },
 		{ DEBUGFS "/fail_usercopy/verbose", verbose },
@@ -65,10 +67,12 @@ static int prepare_kernel(void)
 	return r;
 }
 
+struct subject;
+
 /* The operation, with its n-th chance to fail taken. *reached: there was one. */
 static int with_failure(unsigned int n, bool *reached,
-			int (*operation)(struct kfd *kfd, void *data),
-			struct kfd *kfd, void *data)
+			int (*operation)(struct kfd *kfd, struct subject *subject),
+			struct kfd *kfd, struct subject *subject)
 {
 	const int fd = open("/proc/thread-self/fail-nth", O_RDWR);
 	char text[16];
@@ -81,7 +85,7 @@ static int with_failure(unsigned int n, bool *reached,
 		close(fd);
 		return -ENOTTY;
 	}
-	r = operation(kfd, data);
+	r = operation(kfd, subject);
 	/* Looking has a chance to fail too: then the operation had none. */
 	memset(text, 0, sizeof(text));
 	*reached = pread(fd, text, sizeof(text) - 1, 0) > 0 && !atoi(text);
@@ -93,64 +97,55 @@ static int with_failure(unsigned int n, bool *reached,
 
 /* What a child of a sweep is told and tells; both see it. */
 struct attempt {
-	struct kfd_image v1;
-	struct kfd_v2_image v2;
-	long long available;	/* VRAM, before the first attempt */
+	struct remains_before before;	/* the first attempt */
 	unsigned int n;
 	bool reached;
 	int result;
 	int state;
+	/* What does not go on. */
+	char wrong[64];
+};
+
+/* Of the process that is swept, or checkpointed and restored. */
+struct subject {
+	struct kinds kinds;
+	struct kfd_image v1;
+	struct kfd_v2_image v2;
+	struct attempt *attempt;
 };
 
 FIXTURE(failures) {
 	struct kfd kfd;
-	struct kfd_objects has;
-	struct attempt *attempt;
-	struct kfd_bo import;	/* of the VRAM: one memory, two handles */
-	struct kfd_queue queue;
+	struct subject subject;
 };
-
-static int import_vram(struct kfd *kfd, const struct kfd_bo *vram,
-		       struct kfd_bo *import)
-{
-	int fd, r;
-
-	r = kfd_bo_export(kfd, vram->handle, &fd);
-	if (r)
-		return r;
-	r = kfd_bo_import(kfd, 0, fd, KFD_VRAM_SIZE, import);
-	close(fd);
-	return r;
-}
 
 FIXTURE_SETUP(failures)
 {
-	int r;
+	struct subject *subject = &self->subject;
 
-	self->attempt = MAP_FAILED;
+	memset(subject, 0, sizeof(*subject));
+	subject->attempt = MAP_FAILED;
 	if (kfd_open(&self->kfd) == -ENODEV)
 		SKIP(return, "no AMD GPU");
-	r = prepare_kernel();
-	if (r)
+	if (prepare_kernel())
 		SKIP(return, "the kernel does not inject failures");
-	ASSERT_EQ(0, kfd_acquire_vms(&self->kfd));
-	ASSERT_EQ(0, kfd_objects_create(&self->kfd, &self->has));
-	ASSERT_EQ(0, import_vram(&self->kfd, &self->has.vram, &self->import));
-	ASSERT_EQ(0, kfd_queue_create(&self->kfd, 0, &self->queue));
-	self->attempt = mmap(NULL, sizeof(*self->attempt),
-			     PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-			     -1, 0);
-	ASSERT_NE(MAP_FAILED, self->attempt);
+	ASSERT_EQ(0, kinds_make(&self->kfd, &subject->kinds));
+	subject->attempt = mmap(NULL, sizeof(*subject->attempt),
+				PROT_READ | PROT_WRITE,
+				MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, subject->attempt);
 }
 
 FIXTURE_TEARDOWN(failures)
 {
-	if (self->attempt != MAP_FAILED) {
-		kfd_image_close_files(&self->attempt->v1);
-		kfd_image_free(&self->attempt->v1);
-		free(self->attempt->v2.data);
-		munmap(self->attempt, sizeof(*self->attempt));
-	}
+	struct subject *subject = &self->subject;
+
+	if (subject->attempt != MAP_FAILED)
+		munmap(subject->attempt, sizeof(*subject->attempt));
+	kfd_image_close_files(&subject->v1);
+	kfd_image_free(&subject->v1);
+	free(subject->v2.data);
+	kinds_free(&subject->kinds);
 	kfd_close(&self->kfd);
 }
 
@@ -161,52 +156,71 @@ static bool is_named(int r)
 	       r == -EMFILE;
 }
 
-/* Each of these leaves the state as it was if it fails. */
-static int process_info(struct kfd *kfd, void *data)
+/* ---- operations; each leaves the state as it was if it fails ---- */
+
+static int process_info(struct kfd *kfd, struct subject *subject)
 {
 	return kfd_criu_op(kfd->fd, KFD_CRIU_OP_PROCESS_INFO);
 }
 
-static int pause_v2(struct kfd *kfd, void *data)
+static int pause_v2(struct kfd *kfd, struct subject *subject)
 {
 	return kfd_v2_op(kfd->fd, KFD_CRIU_V2_PAUSE);
 }
 
-static int unpause(struct kfd *kfd, void *data)
+static int unpause(struct kfd *kfd, struct subject *subject)
 {
 	return kfd_criu_op(kfd->fd, KFD_CRIU_OP_UNPAUSE);
 }
 
-static int checkpoint(struct kfd *kfd, void *data)
+static int unpause_v2(struct kfd *kfd, struct subject *subject)
 {
-	struct attempt *attempt = data;
-
-	return kfd_image_checkpoint(kfd->fd, &attempt->v1);
+	return kfd_v2_op(kfd->fd, KFD_CRIU_V2_UNPAUSE);
 }
 
-static int checkpoint_v2(struct kfd *kfd, void *data)
+static int checkpoint(struct kfd *kfd, struct subject *subject)
 {
-	struct attempt *attempt = data;
+	return kfd_image_checkpoint(kfd->fd, &subject->v1);
+}
 
-	return kfd_v2_image_checkpoint(kfd->fd, &attempt->v2);
+static int checkpoint_v2(struct kfd *kfd, struct subject *subject)
+{
+	return kfd_v2_image_checkpoint(kfd->fd, &subject->v2);
 }
 
 /* Where the copy of the args to their caller fails, there is a file that nobody knows
  * of, as after every ioctl that makes one.
  */
-static int export(struct kfd *kfd, void *data)
+static int export(struct kfd *kfd, struct subject *subject)
 {
-	const __u64 *handle = data;
 	const int next = dup(kfd->fd);
 	int fd, r;
 
 	close(next);
-	r = kfd_v2_export(kfd, *handle, &fd);
+	r = kfd_v2_export(kfd, subject->kinds.words.handle, &fd);
 	close(next);
 	return r;
 }
 
-static int probe(struct kfd *kfd, void *data)
+static int bo_offset(struct kfd *kfd, struct subject *subject)
+{
+	struct kfd_criu_v2_args args = {
+		.op = KFD_CRIU_V2_BO_OFFSET,
+		.gpu_id = subject->kinds.words.handle >> 32,
+		.handle = subject->kinds.words.handle,
+	};
+
+	return kfd_v2(kfd->fd, &args);
+}
+
+static int state_of(struct kfd *kfd, struct subject *subject)
+{
+	const int state = kfd_v2_state(kfd);
+
+	return state < 0 ? state : 0;
+}
+
+static int probe(struct kfd *kfd, struct subject *subject)
 {
 	struct kfd_criu_v2_probe answer;
 	struct kfd_criu_v2_args args = {
@@ -218,12 +232,14 @@ static int probe(struct kfd *kfd, void *data)
 	return kfd_v2(kfd->fd, &args);
 }
 
+/* ---- in this process ---- */
+
 struct operation {
-	int (*run)(struct kfd *kfd, void *data);
+	int (*run)(struct kfd *kfd, struct subject *subject);
 	/* Takes back what it did when it succeeded; NULL: nothing is left of it. */
-	int (*undo)(struct kfd *kfd, void *data);
+	int (*undo)(struct kfd *kfd, struct subject *subject);
 	/* What there may be to take back even when it failed. */
-	void (*clean)(struct kfd *kfd, void *data);
+	void (*clean)(struct subject *subject);
 };
 
 /* The last thing that can fail is to tell the caller: then it is done all the same. */
@@ -234,29 +250,28 @@ static bool is_done(int r, int before, int now)
 
 /* What is wrong after it came back with r; NULL: nothing. */
 static const char *wrong_after(const struct operation *operation,
-			       struct kfd *kfd, struct kfd_queue *queue,
-			       void *data, int r, int state, int files)
+			       struct kfd *kfd, struct subject *subject, int r,
+			       int state, int files)
 {
 	if (!is_named(r))
 		return "is no answer";
 	if (is_done(r, state, kfd_v2_state(kfd)) && operation->undo &&
-	    operation->undo(kfd, data))
+	    operation->undo(kfd, subject))
 		return "is not undone";
 	if (operation->clean)
-		operation->clean(kfd, data);
+		operation->clean(subject);
 	if (kfd_v2_state(kfd) != state)
 		return "changed the state";
 	if (count_files() != files)
 		return "left a file";
-	if (state == KFD_CRIU_STATE_RUNNING && !kfd_queue_runs(kfd, queue))
-		return "stopped the queue";
-	return NULL;
+	return state == KFD_CRIU_STATE_RUNNING ? kinds_run(kfd, &subject->kinds) :
+						 NULL;
 }
 
 /* All chances of an operation in this process; their number, or -1. */
 static int sweep(struct __test_metadata *_metadata,
 		 const struct operation *operation, struct kfd *kfd,
-		 struct kfd_queue *queue, void *data)
+		 struct subject *subject)
 {
 	const int state = kfd_v2_state(kfd), files = count_files();
 	const char *wrong;
@@ -264,9 +279,8 @@ static int sweep(struct __test_metadata *_metadata,
 	int n = first_chance() - 1, r;
 
 	do {
-		r = with_failure(++n, &reached, operation->run, kfd, data);
-		wrong = wrong_after(operation, kfd, queue, data, r, state,
-				    files);
+		r = with_failure(++n, &reached, operation->run, kfd, subject);
+		wrong = wrong_after(operation, kfd, subject, r, state, files);
 		if (wrong)
 			TH_LOG("chance %d: %d %s", n, r, wrong);
 	} while (!wrong && reached && n < MOST);
@@ -277,87 +291,118 @@ static int sweep(struct __test_metadata *_metadata,
 TEST_F_TIMEOUT(failures, of_a_pause_leave_it_running, LIMIT_S)
 {
 	const struct operation v1 = { process_info, unpause };
-	const struct operation v2 = { pause_v2, unpause };
+	const struct operation v2 = { pause_v2, unpause_v2 };
 
-	EXPECT_LT(0, sweep(_metadata, &v1, &self->kfd, &self->queue, NULL));
-	EXPECT_LT(0, sweep(_metadata, &v2, &self->kfd, &self->queue, NULL));
+	EXPECT_LT(0, sweep(_metadata, &v1, &self->kfd, &self->subject));
+	EXPECT_LT(0, sweep(_metadata, &v2, &self->kfd, &self->subject));
 }
 
-TEST_F_TIMEOUT(failures, of_the_end_of_a_pause_leave_it_paused, LIMIT_S)
+/* A run list that there was no memory for may come a little later. */
+static int run_and_pause(struct kfd *kfd, struct subject *subject)
 {
-	const struct operation end = { unpause, process_info };
+	return kinds_run(kfd, &subject->kinds) ? -ETIME :
+						 process_info(kfd, subject);
+}
+
+TEST_F_TIMEOUT(failures, of_the_end_of_a_pause_leave_it_paused_or_it_runs, LIMIT_S)
+{
+	const struct operation v1 = { unpause, run_and_pause };
+	const struct operation v2 = { unpause_v2, run_and_pause };
 
 	ASSERT_EQ(0, process_info(&self->kfd, NULL));
-	EXPECT_LT(0, sweep(_metadata, &end, &self->kfd, &self->queue, NULL));
+	EXPECT_LT(0, sweep(_metadata, &v1, &self->kfd, &self->subject));
+	EXPECT_LT(0, sweep(_metadata, &v2, &self->kfd, &self->subject));
 	EXPECT_EQ(0, unpause(&self->kfd, NULL));
+	EXPECT_EQ(NULL, kinds_run(&self->kfd, &self->subject.kinds));
 }
 
 /* They are in the buckets, though the args may not have come back. */
-static void close_files(struct kfd *kfd, void *data)
+static void close_files(struct subject *subject)
 {
-	struct attempt *attempt = data;
-
-	kfd_image_close_files(&attempt->v1);
+	kfd_image_close_files(&subject->v1);
 }
 
 TEST_F_TIMEOUT(failures, of_a_checkpoint_leave_no_file, LIMIT_S)
 {
 	const struct operation v1 = { checkpoint, .clean = close_files };
-	const struct operation v2 = { checkpoint_v2 }, one = { export };
-	const struct operation look = { probe };
+	const struct operation v2 = { checkpoint_v2 };
+	struct subject *subject = &self->subject;
 
-	ASSERT_EQ(0, kfd_image_prepare(self->kfd.fd, &self->attempt->v1));
-	EXPECT_LT(0, sweep(_metadata, &v1, &self->kfd, &self->queue, self->attempt));
-	ASSERT_EQ(0, kfd_v2_image_prepare(self->kfd.fd, &self->attempt->v2));
-	EXPECT_LT(0, sweep(_metadata, &v2, &self->kfd, &self->queue, self->attempt));
-	EXPECT_LT(0, sweep(_metadata, &one, &self->kfd, &self->queue,
-			   &self->has.gtt.handle));
-	EXPECT_LT(0, sweep(_metadata, &look, &self->kfd, &self->queue, NULL));
+	ASSERT_EQ(0, kfd_image_prepare(self->kfd.fd, &subject->v1));
+	EXPECT_LT(0, sweep(_metadata, &v1, &self->kfd, subject));
+	ASSERT_EQ(0, kfd_v2_image_prepare(self->kfd.fd, &subject->v2));
+	EXPECT_LT(0, sweep(_metadata, &v2, &self->kfd, subject));
 	EXPECT_EQ(0, unpause(&self->kfd, NULL));
+	EXPECT_EQ(NULL, kinds_run(&self->kfd, &subject->kinds));
 }
 
-static int restore(struct kfd *kfd, void *data)
+TEST_F_TIMEOUT(failures, of_questions_change_nothing, LIMIT_S)
 {
-	struct attempt *attempt = data;
+	static const struct operation questions[] = {
+		{ export }, { bo_offset }, { state_of }, { probe },
+	};
+	unsigned int i;
 
-	return kfd_image_restore(kfd, &attempt->v1);
+	ASSERT_EQ(0, process_info(&self->kfd, NULL));
+	for (i = 0; i < sizeof(questions) / sizeof(*questions); i++) {
+		EXPECT_LT(0, sweep(_metadata, &questions[i], &self->kfd,
+				   &self->subject))
+			TH_LOG("question %u", i);
+	}
+	EXPECT_EQ(0, unpause(&self->kfd, NULL));
+	EXPECT_EQ(NULL, kinds_run(&self->kfd, &self->subject.kinds));
 }
 
-static int restore_v2(struct kfd *kfd, void *data)
+/* ---- in children that are restored ---- */
+
+static int restore(struct kfd *kfd, struct subject *subject)
 {
-	struct attempt *attempt = data;
-
-	return kfd_v2_image_restore(kfd, &attempt->v2);
+	return kfd_image_restore(kfd, &subject->kinds.v1);
 }
 
-static int resume(struct kfd *kfd, void *data)
+static int restore_v2(struct kfd *kfd, struct subject *subject)
+{
+	return kfd_v2_image_restore(kfd, &subject->kinds.v2);
+}
+
+static int resume(struct kfd *kfd, struct subject *subject)
 {
 	return kfd_criu_resume(kfd->fd, getpid());
 }
 
-static int abort_v2(struct kfd *kfd, void *data)
+static int resume_v2(struct kfd *kfd, struct subject *subject)
+{
+	return kfd_v2_resume(kfd);
+}
+
+static int abort_v2(struct kfd *kfd, struct subject *subject)
 {
 	return kfd_v2_op(kfd->fd, KFD_CRIU_V2_ABORT);
 }
 
-/* A restore that fails, in a child: it has nothing then. */
-static int restore_fails(struct kfd *kfd, struct attempt *attempt,
-			 int (*operation)(struct kfd *kfd, void *data))
+static int try_to_fail(struct kfd *kfd, struct subject *subject,
+		       int (*operation)(struct kfd *kfd, struct subject *subject))
 {
-	const int files = count_files();
+	struct attempt *attempt = subject->attempt;
 
 	attempt->result = with_failure(attempt->n, &attempt->reached, operation,
-				       kfd, attempt);
+				       kfd, subject);
 	attempt->state = kfd_v2_state(kfd);
-	if (is_done(attempt->result, KFD_CRIU_STATE_ABORTED, attempt->state) &&
-	    attempt->state == KFD_CRIU_STATE_RESTORED)
-		return 0;
-	if (!attempt->result || (attempt->state != KFD_CRIU_STATE_RUNNING &&
-				 attempt->state != KFD_CRIU_STATE_ABORTED))
-		return 1;
-	if (count_files() != files)
-		return 2;
-	return kfd_available_becomes(kfd, 0, attempt->available) ? 0 : 3;
+	return attempt->result;
+}
+
+/* A restore that fails: the process has nothing then. */
+static int restore_fails(struct kfd *kfd, struct subject *subject,
+			 int (*operation)(struct kfd *kfd, struct subject *subject))
+{
+	struct remains_before before = subject->attempt->before;
+	int r;
+
+	before.files = count_files();
+	r = try_to_fail(kfd, subject, operation);
+	if (subject->attempt->state == KFD_CRIU_STATE_RESTORED)
+		return is_done(r, 0, KFD_CRIU_STATE_RESTORED) ? 0 : 1;
+	return r ? remains_of(kfd, &before) : 2;
 }
 
 static int v1_restore_fails(struct kfd *kfd, void *data)
@@ -370,51 +415,86 @@ static int v2_restore_fails(struct kfd *kfd, void *data)
 	return restore_fails(kfd, data, restore_v2);
 }
 
-/* One that fails after RESTORE. It can be tried again, or there is nothing left. */
-static int later_fails(struct kfd *kfd, struct attempt *attempt,
-		       int (*operation)(struct kfd *kfd, void *data), int goal)
+/* 0 if the restored process runs, with all that it had. */
+static int goes_on(struct kfd *kfd, struct subject *subject)
 {
-	int r = restore_v2(kfd, attempt);
+	const char *wrong;
 
-	if (r)
-		return 1;
-	r = with_failure(attempt->n, &attempt->reached, operation, kfd, attempt);
-	attempt->result = r;
-	attempt->state = kfd_v2_state(kfd);
-	if (is_done(r, KFD_CRIU_STATE_RESTORED, attempt->state) &&
-	    attempt->state == goal)
-		return 0;
-	if (attempt->state == KFD_CRIU_STATE_RESTORED)
-		return operation(kfd, attempt) ? 2 : 0;
-	if (attempt->state != KFD_CRIU_STATE_ABORTED)
-		return 3;
-	return kfd_available_becomes(kfd, 0, attempt->available) ? 0 : 4;
+	if (kfd_v2_state(kfd) != KFD_CRIU_STATE_RUNNING)
+		return 10;
+	wrong = kinds_go_on(kfd, &subject->kinds);
+	if (wrong)
+		snprintf(subject->attempt->wrong, sizeof(subject->attempt->wrong),
+			 "%s", wrong);
+	return wrong ? 11 : 0;
 }
 
-static int resume_fails(struct kfd *kfd, void *data)
+/* RESUME can be tried again, or there is nothing left. */
+static int resume_fails(struct kfd *kfd, struct subject *subject,
+			int (*operation)(struct kfd *kfd, struct subject *subject))
 {
-	return later_fails(kfd, data, resume, KFD_CRIU_STATE_RUNNING);
+	struct remains_before before = subject->attempt->before;
+	int r = restore_v2(kfd, subject);
+
+	before.files = 0;
+	if (r || kinds_find(kfd, &subject->kinds))
+		return 3;
+	r = try_to_fail(kfd, subject, operation);
+	switch (subject->attempt->state) {
+	case KFD_CRIU_STATE_RUNNING:
+		return is_done(r, KFD_CRIU_STATE_RESTORED, KFD_CRIU_STATE_RUNNING) ?
+			       goes_on(kfd, subject) : 4;
+	case KFD_CRIU_STATE_RESTORED:
+		return operation(kfd, subject) ? 5 : goes_on(kfd, subject);
+	default:
+		kinds_unmap(&subject->kinds);
+		return r ? remains_of(kfd, &before) : 6;
+	}
+}
+
+static int v1_resume_fails(struct kfd *kfd, void *data)
+{
+	return resume_fails(kfd, data, resume);
+}
+
+static int v2_resume_fails(struct kfd *kfd, void *data)
+{
+	return resume_fails(kfd, data, resume_v2);
 }
 
 static int abort_fails(struct kfd *kfd, void *data)
 {
-	return later_fails(kfd, data, abort_v2, KFD_CRIU_STATE_ABORTED);
+	struct subject *subject = data;
+	struct remains_before before = subject->attempt->before;
+	int r;
+
+	before.files = count_files();
+	if (restore_v2(kfd, subject))
+		return 3;
+	r = try_to_fail(kfd, subject, abort_v2);
+	if (r && subject->attempt->state == KFD_CRIU_STATE_RESTORED &&
+	    abort_v2(kfd, subject))
+		return 5;
+	return remains_of(kfd, &before);
 }
 
 /* All chances, each in a child; their number, or -1. */
 static int sweep_children(struct __test_metadata *_metadata,
-			  const struct kfd *kfd, struct attempt *attempt,
+			  const struct kfd *kfd, struct subject *subject,
 			  int (*body)(struct kfd *kfd, void *data))
 {
+	struct attempt *attempt = subject->attempt;
 	int n = first_chance() - 1, r;
 
-	attempt->available = kfd_available(kfd, 0);
+	memset(attempt, 0, sizeof(*attempt));
+	remains_look(kfd, &attempt->before);
 	do {
 		attempt->n = ++n;
-		r = kfd_in_child(body, attempt);
+		r = kfd_in_child(body, subject);
 		if (r || !is_named(attempt->result)) {
-			TH_LOG("chance %d: %d, state %d, child says %d", n,
-			       attempt->result, attempt->state, r);
+			TH_LOG("chance %d: %d, state %d, child says %d %s", n,
+			       attempt->result, attempt->state, r,
+			       attempt->wrong);
 			return -1;
 		}
 	} while (attempt->reached && n < MOST);
@@ -424,26 +504,32 @@ static int sweep_children(struct __test_metadata *_metadata,
 
 TEST_F_TIMEOUT(failures, of_a_restore_leave_nothing, LIMIT_S)
 {
-	ASSERT_EQ(0, kfd_image_take(self->kfd.fd, &self->attempt->v1));
-	ASSERT_EQ(0, kfd_queue_destroy(&self->kfd, &self->queue));
-	EXPECT_LT(0, sweep_children(_metadata, &self->kfd, self->attempt,
+	ASSERT_EQ(0, kinds_take(&self->kfd, &self->subject.kinds));
+	EXPECT_LT(0, sweep_children(_metadata, &self->kfd, &self->subject,
 				    v1_restore_fails));
 }
 
 TEST_F_TIMEOUT(failures, of_an_extensible_restore_leave_nothing, LIMIT_S)
 {
-	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &self->attempt->v2));
-	ASSERT_EQ(0, kfd_queue_destroy(&self->kfd, &self->queue));
-	EXPECT_LT(0, sweep_children(_metadata, &self->kfd, self->attempt,
+	ASSERT_EQ(0, kinds_take(&self->kfd, &self->subject.kinds));
+	EXPECT_LT(0, sweep_children(_metadata, &self->kfd, &self->subject,
 				    v2_restore_fails));
 }
 
-TEST_F_TIMEOUT(failures, after_a_restore_leave_it_or_nothing, LIMIT_S)
+TEST_F_TIMEOUT(failures, of_a_resume_leave_it_restored_or_nothing, LIMIT_S)
 {
-	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &self->attempt->v2));
-	ASSERT_EQ(0, kfd_queue_destroy(&self->kfd, &self->queue));
-	EXPECT_LT(0, sweep_children(_metadata, &self->kfd, self->attempt, resume_fails));
-	EXPECT_LT(0, sweep_children(_metadata, &self->kfd, self->attempt, abort_fails));
+	ASSERT_EQ(0, kinds_take(&self->kfd, &self->subject.kinds));
+	EXPECT_LT(0, sweep_children(_metadata, &self->kfd, &self->subject,
+				    v1_resume_fails));
+	EXPECT_LT(0, sweep_children(_metadata, &self->kfd, &self->subject,
+				    v2_resume_fails));
+}
+
+TEST_F_TIMEOUT(failures, of_an_abort_leave_it_restored_or_nothing, LIMIT_S)
+{
+	ASSERT_EQ(0, kinds_take(&self->kfd, &self->subject.kinds));
+	EXPECT_LT(0, sweep_children(_metadata, &self->kfd, &self->subject,
+				    abort_fails));
 }
 
 TEST_HARNESS_MAIN

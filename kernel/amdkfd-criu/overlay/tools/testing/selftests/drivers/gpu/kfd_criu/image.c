@@ -2,10 +2,10 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * Images that nobody ever wrote, of both ABIs. Each is restored in a process that has
- * nothing: it may be refused, or be another valid one; nothing else may happen, and the
- * kernel's log says so. KFD_CRIU_MUTATIONS=N tries N of each ABI, KFD_CRIU_SEED=N begins
- * elsewhere.
+ * Images that nobody ever wrote, of both ABIs, of a process with an object of every kind.
+ * Each is restored in a process that has nothing: it may be refused, and leaves nothing,
+ * or be another valid one; nothing else may happen, and the kernel's log says so.
+ * KFD_CRIU_MUTATIONS=N tries N of each ABI, KFD_CRIU_SEED=N begins elsewhere.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,12 +14,17 @@
 #include <sys/mman.h>
 #include "../../../kselftest_harness.h"
 #include "chance.h"
-#include "kfd.h"
+#include "kinds.h"
+#include "records.h"
+#include "remains.h"
 
 #define LIMIT_S			36000
 #define CHANGES			3
 /* In one process, while it stays as it was. */
 #define MOST_IN_ONE		500
+#define LENGTHS_FOR_AN_IMAGE	2
+/* So near to the border of two records every length is tried. */
+#define NEAR			3
 
 /* A checkpoint, by both ABIs. */
 struct sample {
@@ -27,11 +32,49 @@ struct sample {
 	struct kfd_v2_image v2;
 };
 
-static void change_v1(struct sample *sample)
+/* ---- changes ---- */
+
+/* Where one of the queues, events and ranges is. */
+static __u64 some_object(const struct kfd_image *image)
 {
-	struct kfd_image *image = &sample->v1;
+	unsigned int n = chance_number() % image->args.num_objects;
+	__u64 at = v1_objects(image);
+
+	while (n--)
+		at += v1_object_size(image, at);
+	return at;
+}
+
+static void change_v1_data(struct kfd_image *image, const struct kfd_image *was)
+{
+	__u64 at;
 
 	switch (chance_number() % 8) {
+	case 0:
+		chance_change(image->priv, v1_bos(was));
+		break;
+	case 1:
+		chance_change(image->priv + v1_bos(was),
+			      v1_objects(was) - v1_bos(was));
+		break;
+	case 2:
+		chance_change(image->priv, image->args.priv_data_size);
+		break;
+	default:
+		at = some_object(was);
+		/* Not in an MQD: most of the image is. */
+		chance_change(image->priv + at,
+			      v1_word(was, at) == V1_QUEUE ? KFD_V1_QUEUE :
+			      v1_object_size(was, at));
+	}
+}
+
+static void change_v1(struct sample *sample, const struct sample *taken)
+{
+	struct kfd_image *image = &sample->v1;
+	const struct kfd_ioctl_criu_args *was = &taken->v1.args;
+
+	switch (chance_number() % 12) {
 	case 0:
 		image->args.num_bos = chance_word(image->args.num_bos);
 		break;
@@ -43,30 +86,82 @@ static void change_v1(struct sample *sample)
 			chance_number() % (image->args.priv_data_size + 2);
 		break;
 	case 3:
-		chance_change(image->devices, image->args.num_devices *
-					      sizeof(*image->devices));
+		chance_change(image->devices,
+			      was->num_devices * sizeof(*image->devices));
 		break;
 	case 4:
-		chance_change(image->bos, sizeof(*image->bos) * KFD_OBJECTS_BOS);
+	case 5:
+		chance_change(image->bos, was->num_bos * sizeof(*image->bos));
 		break;
 	default:
-		chance_change(image->priv, image->args.priv_data_size);
+		change_v1_data(image, &taken->v1);
 	}
 }
 
-static void change_v2(struct sample *sample)
+/* Where one of the records is. */
+static __u64 some_record(const struct kfd_v2_image *image)
+{
+	const struct kfd_criu_record_image *first = (void *)image->data;
+	unsigned int n = chance_number() % first->num_records;
+	__u64 at = 0;
+
+	while (n--)
+		at += v2_record(image, at)->size;
+	return at;
+}
+
+static void change_record(struct kfd_v2_image *image,
+			  const struct kfd_v2_image *was)
+{
+	const __u64 at = some_record(was);
+	const struct kfd_criu_record *record = v2_record(was, at);
+
+	/* Seldom in an MQD: most of the image is. */
+	chance_change(image->data + at, chance_number() % 4 ?
+					v2_fixed_size(record->type) : record->size);
+}
+
+static void drop_record(struct kfd_v2_image *image,
+			const struct kfd_v2_image *was)
+{
+	struct kfd_criu_record_image *first = (void *)image->data;
+	const __u64 at = some_record(was);
+	const __u64 size = v2_record(was, at)->size;
+
+	if (!at || image->size != was->size)
+		return;
+	image->size -= size;
+	memmove(image->data + at, image->data + at + size, image->size - at);
+	first->size = image->size;
+	first->num_records--;
+}
+
+static void change_v2(struct sample *sample, const struct sample *taken)
 {
 	struct kfd_v2_image *image = &sample->v2;
 
-	if (chance_number() % 16)
-		chance_change(image->data, image->size);
-	else
+	switch (chance_number() % 16) {
+	case 0:
 		image->size = chance_number() % (image->size + 9);
+		break;
+	case 1:
+	case 2:
+		drop_record(image, &taken->v2);
+		break;
+	default:
+		change_record(image, &taken->v2);
+	}
 }
+
+/* ---- the ABIs ---- */
 
 static int restore_v1(struct kfd *kfd, struct sample *sample)
 {
-	return kfd_image_restore(kfd, &sample->v1);
+	const int r = kfd_image_restore(kfd, &sample->v1);
+
+	if (!r)
+		kfd_image_close_files(&sample->v1);
+	return r;
 }
 
 static int restore_v2(struct kfd *kfd, struct sample *sample)
@@ -74,10 +169,55 @@ static int restore_v2(struct kfd *kfd, struct sample *sample)
 	return kfd_v2_image_restore(kfd, &sample->v2);
 }
 
+static int cut_v1(struct kfd *kfd, struct sample *sample, __u64 length)
+{
+	sample->v1.args.priv_data_size = length;
+	return restore_v1(kfd, sample);
+}
+
+/* Of which it says that it is so long, or as long as it was. */
+static int cut_v2(struct kfd *kfd, struct sample *sample, __u64 length)
+{
+	struct kfd_criu_record_image *first = (void *)sample->v2.data;
+	const __u64 size = first->size;
+	int r;
+
+	sample->v2.size = length;
+	r = restore_v2(kfd, sample);
+	if (r != -EINVAL)
+		return r;
+	first->size = length;
+	r = restore_v2(kfd, sample);
+	first->size = size;
+	return r;
+}
+
+static __u64 next_border_v1(const struct sample *sample, __u64 at)
+{
+	const struct kfd_image *image = &sample->v1;
+
+	if (at < KFD_V1_PROCESS)
+		return KFD_V1_PROCESS;
+	if (at < v1_bos(image))
+		return at + KFD_V1_DEVICE;
+	if (at < v1_objects(image))
+		return at + KFD_V1_BO;
+	return at + v1_object_size(image, at);
+}
+
+static __u64 next_border_v2(const struct sample *sample, __u64 at)
+{
+	return at + v2_record(&sample->v2, at)->size;
+}
+
 static const struct abi {
-	void (*change)(struct sample *sample);
+	void (*change)(struct sample *sample, const struct sample *taken);
 	int (*restore)(struct kfd *kfd, struct sample *sample);
-} v1 = { change_v1, restore_v1 }, v2 = { change_v2, restore_v2 };
+	int (*cut)(struct kfd *kfd, struct sample *sample, __u64 length);
+	__u64 (*next_border)(const struct sample *sample, __u64 at);
+} v1 = { change_v1, restore_v1, cut_v1, next_border_v1 };
+
+static const struct abi v2 = { change_v2, restore_v2, cut_v2, next_border_v2 };
 
 static void copy_sample(struct sample *to, const struct sample *from)
 {
@@ -96,32 +236,74 @@ static void copy_sample(struct sample *to, const struct sample *from)
 
 FIXTURE(image) {
 	struct kfd kfd;
-	struct kfd_objects has;
+	struct kinds kinds;
 	struct sample taken;
 };
 
 FIXTURE_SETUP(image)
 {
-	struct kfd_queue queue;
-
-	memset(&self->taken, 0, sizeof(self->taken));
+	memset(&self->kinds, 0, sizeof(self->kinds));
 	if (kfd_open(&self->kfd) == -ENODEV)
 		SKIP(return, "no AMD GPU");
-	ASSERT_EQ(0, kfd_acquire_vms(&self->kfd));
-	ASSERT_EQ(0, kfd_objects_create(&self->kfd, &self->has));
-	ASSERT_LT(0, kfd_event_create(&self->kfd));
-	ASSERT_EQ(0, kfd_queue_create(&self->kfd, 0, &queue));
-	ASSERT_EQ(0, kfd_image_take(self->kfd.fd, &self->taken.v1));
-	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &self->taken.v2));
-	ASSERT_EQ(0, kfd_queue_destroy(&self->kfd, &queue));
+	ASSERT_EQ(0, kinds_make(&self->kfd, &self->kinds));
+	ASSERT_EQ(0, kinds_take(&self->kfd, &self->kinds));
+	self->taken.v1 = self->kinds.v1;
+	self->taken.v2 = self->kinds.v2;
 }
 
 FIXTURE_TEARDOWN(image)
 {
-	kfd_image_close_files(&self->taken.v1);
-	kfd_image_free(&self->taken.v1);
-	free(self->taken.v2.data);
+	kinds_free(&self->kinds);
 	kfd_close(&self->kfd);
+}
+
+/* ---- what children go on with, and what they tell ---- */
+
+struct trials {
+	const struct abi *abi;
+	struct kinds *kinds;
+	const struct sample *taken;
+	struct sample changed;
+	struct remains_before before;	/* the first one */
+	unsigned long seed;
+	/* In memory that is shared. */
+	struct {
+		unsigned long done, accepted, tried;
+		int result;
+	} *count;
+	unsigned long n;
+	unsigned char *wanted;	/* of each length */
+};
+
+static void trials_begin(struct trials *trials, const struct kfd *kfd,
+			 const struct abi *abi, struct kinds *kinds,
+			 const struct sample *taken)
+{
+	struct sample *changed = &trials->changed;
+
+	memset(trials, 0, sizeof(*trials));
+	trials->abi = abi;
+	trials->kinds = kinds;
+	trials->taken = taken;
+	trials->seed = chance_first_seed();
+	trials->count = mmap(NULL, sizeof(*trials->count),
+			     PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+			     -1, 0);
+	changed->v1.devices = calloc(taken->v1.args.num_devices + 1,
+				     sizeof(*taken->v1.devices));
+	changed->v1.bos = calloc(taken->v1.args.num_bos + 1,
+				 sizeof(*taken->v1.bos));
+	changed->v1.priv = calloc(taken->v1.args.priv_data_size + 8, 1);
+	changed->v2.data = calloc(taken->v2.size + 16, 1);
+	remains_look(kfd, &trials->before);
+}
+
+static void trials_end(struct trials *trials)
+{
+	kfd_image_free(&trials->changed.v1);
+	free(trials->changed.v2.data);
+	free(trials->wanted);
+	munmap(trials->count, sizeof(*trials->count));
 }
 
 /* Whether what came back is an answer. */
@@ -146,57 +328,175 @@ static bool is_answer(int r)
 	}
 }
 
-static int restore_and_resume(struct kfd *kfd, void *data)
-{
-	int r = kfd_image_restore(kfd, data);
+/* ---- lengths ---- */
 
-	if (!r)
-		r = kfd_criu_resume(kfd->fd, getpid());
-	return is_answer(r) ? -r : 254;
+static int cut_one(struct kfd *kfd, struct trials *trials)
+{
+	const unsigned long length = trials->count->done;
+
+	copy_sample(&trials->changed, trials->taken);
+	trials->count->tried++;
+	trials->count->result = trials->abi->cut(kfd, &trials->changed, length);
+	return trials->count->result;
 }
 
+/* Some in one process; a new one is needed once a restore has come half way. */
+static int cut_some(struct kfd *kfd, void *data)
+{
+	struct trials *trials = data;
+	struct remains_before before = trials->before;
+	int i, state = KFD_CRIU_STATE_RUNNING;
+
+	before.files = count_files();
+	for (i = 0; i < MOST_IN_ONE && state == KFD_CRIU_STATE_RUNNING; i++) {
+		while (!trials->wanted[trials->count->done])
+			trials->count->done++;
+		if (trials->count->done >= trials->n)
+			break;
+		if (cut_one(kfd, trials) != -EINVAL)
+			return 1;
+		trials->count->done++;
+		state = kfd_v2_state(kfd);
+	}
+	return remains_of(kfd, &before);
+}
+
+/* Every one around the borders of records, and every `step` bytes. */
+static void want_lengths(struct trials *trials, unsigned long size,
+			 unsigned long step)
+{
+	unsigned long at, i;
+
+	trials->n = size;
+	trials->wanted = calloc(size + 1, 1);
+	for (at = trials->seed * 4 % step; at < size; at += step)
+		trials->wanted[at] = 1;
+	for (at = 0; at < size; at = trials->abi->next_border(trials->taken, at))
+		for (i = at > NEAR ? at - NEAR : 0; i <= at + NEAR && i < size; i++)
+			trials->wanted[i] = 1;
+	for (i = size - NEAR; i <= size; i++)
+		trials->wanted[i] = 1;
+}
+
+static void cut_all(struct __test_metadata *_metadata, struct trials *trials,
+		    unsigned long size, unsigned long step)
+{
+	int r = 0;
+
+	ASSERT_NE(MAP_FAILED, trials->count);
+	want_lengths(trials, size, step);
+	while (!r && trials->count->done < trials->n)
+		r = kfd_in_child(cut_some, trials);
+	EXPECT_EQ(0, r)
+		TH_LOG("before %lu of %lu bytes: %d", trials->count->done + 1,
+		       size, trials->count->result);
+	TH_LOG("%lu lengths", trials->count->tried);
+}
+
+/* As it is, in a child. */
+static int restore_and_resume(struct kfd *kfd, void *data)
+{
+	struct trials *trials = data;
+	int r;
+
+	copy_sample(&trials->changed, trials->taken);
+	r = trials->abi->restore(kfd, &trials->changed);
+	if (!r)
+		r = kinds_find(kfd, trials->kinds);
+	return -(r ? r : kfd_criu_resume(kfd->fd, getpid()));
+}
+
+/* Each takes a process that restores all that is before it, and most are within an MQD:
+ * all of them only with enough mutations, otherwise others with another seed.
+ */
 TEST_F_TIMEOUT(image, every_length_but_the_right_one_is_refused, LIMIT_S)
 {
-	struct kfd_image *image = &self->taken.v1;
-	const __u64 size = image->args.priv_data_size;
-	__u64 at;
+	const __u64 size = self->taken.v1.args.priv_data_size;
+	struct trials trials;
 
-	/* Borders of records and what is around them. */
-	for (at = 0; at < size; at = at < 64 ? at + 4 : at + 68) {
-		image->args.priv_data_size = at;
-		EXPECT_EQ(EINVAL, kfd_in_child(restore_and_resume, image))
-			TH_LOG("%llu of %llu bytes", (unsigned long long)at,
-			       (unsigned long long)size);
+	trials_begin(&trials, &self->kfd, &v1, &self->kinds, &self->taken);
+	cut_all(_metadata, &trials, size,
+		4 * (1 + size / 4 / (LENGTHS_FOR_AN_IMAGE * chance_mutations() + 1)));
+	EXPECT_EQ(0, kfd_in_child(restore_and_resume, &trials));
+	trials_end(&trials);
+}
+
+TEST_F_TIMEOUT(image, every_length_but_the_right_one_of_records_is_refused, LIMIT_S)
+{
+	struct trials trials;
+
+	trials_begin(&trials, &self->kfd, &v2, &self->kinds, &self->taken);
+	cut_all(_metadata, &trials, self->taken.v2.size, 4);
+	EXPECT_EQ(0, kfd_in_child(restore_and_resume, &trials));
+	trials_end(&trials);
+}
+
+/* Fewer records are an image of their own: another one, or what they need is missing. */
+static int restores_first_records(struct kfd *kfd, void *data)
+{
+	struct trials *trials = data;
+	struct kfd_v2_image *image = &trials->changed.v2;
+	struct kfd_criu_record_image *first = (void *)image->data;
+	struct remains_before before = trials->before;
+	unsigned long i;
+	int r;
+
+	before.files = count_files();
+	copy_sample(&trials->changed, trials->taken);
+	for (i = 0, image->size = 0; i < trials->n; i++)
+		image->size = next_border_v2(trials->taken, image->size);
+	first->size = image->size;
+	first->num_records = trials->n;
+	r = restore_v2(kfd, &trials->changed);
+	if (!is_answer(r))
+		return 1;
+	trials->count->accepted += !r;
+	return r ? remains_of(kfd, &before) : 0;
+}
+
+TEST_F_TIMEOUT(image, the_first_of_its_records_are_refused_or_another_one, LIMIT_S)
+{
+	const struct kfd_criu_record_image *first = (void *)self->taken.v2.data;
+	struct trials trials;
+
+	trials_begin(&trials, &self->kfd, &v2, &self->kinds, &self->taken);
+	ASSERT_NE(MAP_FAILED, trials.count);
+	for (trials.n = 1; trials.n <= first->num_records; trials.n++) {
+		EXPECT_EQ(0, kfd_in_child(restores_first_records, &trials))
+			TH_LOG("%lu records", trials.n);
 	}
-	image->args.priv_data_size = size;
-	EXPECT_EQ(0, kfd_in_child(restore_and_resume, image));
+	TH_LOG("%lu of %u accepted", trials.count->accepted, first->num_records);
+	EXPECT_LT(0, trials.count->accepted);
+	trials_end(&trials);
 }
 
 /* The caller's word is no reason to make room. */
-TEST_F(image, counts_that_no_memory_holds_are_refused)
+static int restores_too_many(struct kfd *kfd, void *data)
 {
-	struct kfd_ioctl_criu_args *args = &self->taken.v1.args;
-	const struct kfd_ioctl_criu_args right = *args;
+	struct trials *trials = data;
+	struct kfd_ioctl_criu_args *args = &trials->changed.v1.args;
+	struct remains_before before = trials->before;
+	int r;
 
+	before.files = count_files();
+	copy_sample(&trials->changed, trials->taken);
 	args->num_bos = ~0U;
 	args->priv_data_size = 1ULL << 40;
-	EXPECT_LT(0, kfd_in_child(restore_and_resume, &self->taken.v1));
-	*args = right;
-	EXPECT_EQ(0, kfd_in_child(restore_and_resume, &self->taken.v1));
+	r = restore_v1(kfd, &trials->changed);
+	return r ? remains_of(kfd, &before) : 1;
 }
 
-/* What children go on with, and what they tell. */
-struct trials {
-	const struct abi *abi;
-	const struct sample *taken;
-	struct sample changed;
-	unsigned long seed;
-	/* In memory that is shared. */
-	struct {
-		unsigned long done, accepted;
-	} *count;
-	unsigned long n;
-};
+TEST_F(image, counts_that_no_memory_holds_are_refused)
+{
+	struct trials trials;
+
+	trials_begin(&trials, &self->kfd, &v1, &self->kinds, &self->taken);
+	EXPECT_EQ(0, kfd_in_child(restores_too_many, &trials));
+	EXPECT_EQ(0, kfd_in_child(restore_and_resume, &trials));
+	trials_end(&trials);
+}
+
+/* ---- at random ---- */
 
 static int try_one(struct kfd *kfd, struct trials *trials)
 {
@@ -206,29 +506,39 @@ static int try_one(struct kfd *kfd, struct trials *trials)
 	copy_sample(&trials->changed, trials->taken);
 	chance_begin(trials->seed + trials->count->done);
 	for (i = 0; i < CHANGES; i++)
-		trials->abi->change(&trials->changed);
+		trials->abi->change(&trials->changed, trials->taken);
 	r = trials->abi->restore(kfd, &trials->changed);
 	if (r)
 		return r;
+	/* What it finds queues are to go on with; the rest is zeros. */
+	kinds_find(kfd, trials->kinds);
 	r = kfd_criu_resume(kfd->fd, getpid());
 	/* A queue whose pointers are nonsense need not run in time. */
 	if (r == -ETIME)
 		r = 0;
 	trials->count->accepted += !r;
+	if (r)
+		kinds_unmap(trials->kinds);
 	return r;
 }
 
-/* Some in one process; a new one is needed once a restore has come half way. */
+/* As cut_some(). */
 static int try_some(struct kfd *kfd, void *data)
 {
 	struct trials *trials = data;
+	struct remains_before before = trials->before;
 	unsigned int i;
-	int r;
+	int r, left;
 
+	before.files = count_files();
 	for (i = 0; i < MOST_IN_ONE && trials->count->done < trials->n; i++) {
 		r = try_one(kfd, trials);
+		trials->count->result = r;
 		if (!is_answer(r))
 			return 1;
+		left = r ? remains_of(kfd, &before) : 0;
+		if (left)
+			return left;
 		trials->count->done++;
 		if (!r || kfd_v2_state(kfd) != KFD_CRIU_STATE_RUNNING)
 			return 0;
@@ -237,47 +547,39 @@ static int try_some(struct kfd *kfd, void *data)
 }
 
 static void try_all(struct __test_metadata *_metadata, struct kfd *kfd,
-		    const struct sample *taken, const struct abi *abi)
+		    struct trials *trials)
 {
-	struct trials trials = {
-		.abi = abi,
-		.taken = taken,
-		.seed = chance_first_seed(),
-		.n = chance_mutations(),
-		.count = mmap(NULL, sizeof(*trials.count),
-			      PROT_READ | PROT_WRITE,
-			      MAP_SHARED | MAP_ANONYMOUS, -1, 0),
-		.changed.v1.devices = calloc(taken->v1.args.num_devices + 1,
-					     sizeof(*taken->v1.devices)),
-		.changed.v1.bos = calloc(taken->v1.args.num_bos + 1,
-					 sizeof(*taken->v1.bos)),
-		.changed.v1.priv = calloc(taken->v1.args.priv_data_size + 8, 1),
-		.changed.v2.data = calloc(taken->v2.size + 16, 1),
-	};
 	int r = 0;
 
-	ASSERT_NE(MAP_FAILED, trials.count);
-	while (!r && trials.count->done < trials.n)
-		r = kfd_in_child(try_some, &trials);
+	ASSERT_NE(MAP_FAILED, trials->count);
+	trials->n = chance_mutations();
+	while (!r && trials->count->done < trials->n)
+		r = kfd_in_child(try_some, trials);
 	ASSERT_EQ(0, r)
-		TH_LOG("KFD_CRIU_SEED=%lu", trials.seed + trials.count->done);
-	TH_LOG("%lu of %lu images accepted", trials.count->accepted, trials.n);
-	EXPECT_LT(trials.count->accepted, trials.n);
-	kfd_image_free(&trials.changed.v1);
-	free(trials.changed.v2.data);
-	munmap(trials.count, sizeof(*trials.count));
+		TH_LOG("KFD_CRIU_SEED=%lu: %d",
+		       trials->seed + trials->count->done, trials->count->result);
+	TH_LOG("%lu of %lu images accepted", trials->count->accepted, trials->n);
+	EXPECT_LT(trials->count->accepted, trials->n);
 	/* The one that was checkpointed goes on. */
 	EXPECT_EQ(0, kfd_criu_op(kfd->fd, KFD_CRIU_OP_UNPAUSE));
 }
 
 TEST_F_TIMEOUT(image, changed_at_random_it_is_refused_or_another_one, LIMIT_S)
 {
-	try_all(_metadata, &self->kfd, &self->taken, &v1);
+	struct trials trials;
+
+	trials_begin(&trials, &self->kfd, &v1, &self->kinds, &self->taken);
+	try_all(_metadata, &self->kfd, &trials);
+	trials_end(&trials);
 }
 
 TEST_F_TIMEOUT(image, changed_at_random_records_are_refused_or_others, LIMIT_S)
 {
-	try_all(_metadata, &self->kfd, &self->taken, &v2);
+	struct trials trials;
+
+	trials_begin(&trials, &self->kfd, &v2, &self->kinds, &self->taken);
+	try_all(_metadata, &self->kfd, &trials);
+	trials_end(&trials);
 }
 
 TEST_HARNESS_MAIN

@@ -35,6 +35,7 @@ enum {
 	PM4_BEHIND,
 	XGMI_BEHIND,
 	IDLE_BEHIND,
+	RUNS,
 };
 
 #define GATE_SIGNAL		1024
@@ -319,6 +320,35 @@ int kinds_make(struct kfd *kfd, struct kinds *kinds)
 	return r ? r : make_svm_ranges(kfd, kinds);
 }
 
+/* ---- work that ends ---- */
+
+static bool pm4_runs(struct kinds *kinds)
+{
+	__atomic_store_n(word(kinds, RUNS), 0, __ATOMIC_RELEASE);
+	work_pm4_write(&kinds->pm4, word_va(kinds, RUNS), 1);
+	return work_becomes(word(kinds, RUNS), 1);
+}
+
+static bool aql_runs(const struct kfd *kfd, struct kinds *kinds)
+{
+	struct work_signal *done = signal_at(kinds, DONE_SIGNAL);
+
+	__atomic_store_n(&done->value, 1, __ATOMIC_RELEASE);
+	work_aql_barrier(kfd, &kinds->aql, 0, kinds->words.va + DONE_SIGNAL);
+	return work_becomes((__u32 *)&done->value, 0);
+}
+
+const char *kinds_run(const struct kfd *kfd, struct kinds *kinds)
+{
+	if (!kfd_queue_runs(kfd, &kinds->sdma))
+		return "the SDMA queue does not run";
+	if (kinds->xgmi.ring.size && !kfd_queue_runs(kfd, &kinds->xgmi))
+		return "the SDMA queue for XGMI does not run";
+	if (!pm4_runs(kinds))
+		return "the PM4 queue does not run";
+	return aql_runs(kfd, kinds) ? NULL : "the AQL queue does not run";
+}
+
 /* ---- checkpoint ---- */
 
 static int work(const struct kfd *kfd, struct kinds *kinds)
@@ -433,6 +463,16 @@ int kinds_find(const struct kfd *kfd, struct kinds *kinds)
 						   queue->doorbell_offset);
 	}
 	return r;
+}
+
+void kinds_unmap(struct kinds *kinds)
+{
+	const struct kfd_bo *bo;
+	unsigned int i;
+
+	for (i = 0; (bo = content(kinds, i)); i++)
+		if (bo->size)
+			munmap((void *)(unsigned long)bo->va, bo->size);
 }
 
 /* Lets the queue run that was stopped. */

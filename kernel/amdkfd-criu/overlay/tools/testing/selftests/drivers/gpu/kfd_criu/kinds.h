@@ -41,10 +41,16 @@ int kinds_make(struct kfd *kfd, struct kinds *kinds);
  * process has no queues afterwards: what they had of the GPUs is free.
  */
 int kinds_take(struct kfd *kfd, struct kinds *kinds);
+/* Without a checkpoint: NULL if each queue that is not stopped does what it is given, else
+ * which one does not. Not of queues that stand before the gate.
+ */
+const char *kinds_run(const struct kfd *kfd, struct kinds *kinds);
 /* In a process that was restored, before it is resumed: finds the BOs and queues, and
  * gives the BOs their contents.
  */
 int kinds_find(const struct kfd *kfd, struct kinds *kinds);
+/* If it is aborted then: a BO that is mapped is there until it is unmapped. */
+void kinds_unmap(struct kinds *kinds);
 /* And after that: NULL if everything goes on, else what does not. */
 const char *kinds_go_on(const struct kfd *kfd, struct kinds *kinds);
 void kinds_free(struct kinds *kinds);

@@ -11,13 +11,23 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include "../../../kselftest_harness.h"
-#include "kfd.h"
+#include "work.h"
 
 #define LIMIT_MS	10000
+/* So long nothing happens while it is paused. */
+#define PAUSE_HOLDS_MS	50
+
+/* Words of the BO. */
+enum {
+	GATE,
+	SDMA_BEHIND,
+	PM4_BEHIND,
+};
 
 FIXTURE(pause) {
 	struct kfd kfd;
-	struct kfd_bo bo;
+	struct kfd_bo bo, area;
+	struct kfd_queue sdma, pm4;
 	int *told;	/* by the tracer, once it has paused us */
 	pid_t tracer;
 };
@@ -32,6 +42,34 @@ static void pause_until_killed(struct kfd *kfd, pid_t program, int *told)
 		sleep(1000);
 }
 
+static __u64 word_va(const struct kfd_bo *bo, unsigned int i)
+{
+	return bo->va + i * sizeof(__u32);
+}
+
+/* Both queues stand before the gate, with something behind it. */
+static int make_queues(struct kfd *kfd, const struct kfd_bo *bo,
+		       struct kfd_bo *area, struct kfd_queue *sdma,
+		       struct kfd_queue *pm4)
+{
+	const struct work_compute wish = {
+		.type = KFD_IOC_QUEUE_TYPE_COMPUTE,
+		.percentage = KFD_MAX_QUEUE_PERCENTAGE,
+		.area = area,
+	};
+	int r = kfd_queue_create(kfd, 0, sdma);
+
+	r = r ? r : work_save_area_create(kfd, 0, area);
+	r = r ? r : work_compute_create(kfd, 0, &wish, pm4);
+	if (r)
+		return r;
+	work_sdma_wait(sdma, word_va(bo, GATE), 1);
+	work_sdma_write(sdma, word_va(bo, SDMA_BEHIND), 1);
+	work_pm4_wait(pm4, word_va(bo, GATE), 1);
+	work_pm4_write(pm4, word_va(bo, PM4_BEHIND), 1);
+	return 0;
+}
+
 FIXTURE_SETUP(pause)
 {
 	const pid_t program = getpid();
@@ -43,6 +81,8 @@ FIXTURE_SETUP(pause)
 	ASSERT_EQ(0, kfd_acquire_vms(&self->kfd));
 	ASSERT_EQ(0, kfd_bo_create(&self->kfd, 0, KFD_BO_GTT, KFD_PAGE,
 				   &self->bo));
+	ASSERT_EQ(0, make_queues(&self->kfd, &self->bo, &self->area,
+				 &self->sdma, &self->pm4));
 	self->told = mmap(NULL, KFD_PAGE, PROT_READ | PROT_WRITE,
 			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, self->told);
@@ -79,13 +119,20 @@ TEST_F(pause, nobody_else_has_a_say)
 	EXPECT_EQ(-EBUSY, kfd_criu_op(self->kfd.fd, KFD_CRIU_OP_UNPAUSE));
 }
 
+static int end_owner(pid_t *tracer)
+{
+	const pid_t pid = *tracer;
+
+	*tracer = 0;
+	kill(pid, SIGKILL);
+	return waitpid(pid, NULL, 0) == pid ? 0 : -ECHILD;
+}
+
 TEST_F(pause, ends_with_its_owner)
 {
 	int i, r = -EBUSY;
 
-	kill(self->tracer, SIGKILL);
-	ASSERT_EQ(self->tracer, waitpid(self->tracer, NULL, 0));
-	self->tracer = 0;
+	ASSERT_EQ(0, end_owner(&self->tracer));
 	for (i = 0; i < LIMIT_MS / 50 && r == -EBUSY; i++) {
 		usleep(50 * 1000);
 		r = kfd_criu_op(self->kfd.fd, KFD_CRIU_OP_UNPAUSE);
@@ -94,6 +141,21 @@ TEST_F(pause, ends_with_its_owner)
 	EXPECT_EQ(-EINVAL, r);
 	EXPECT_EQ(0, kfd_criu_op(self->kfd.fd, KFD_CRIU_OP_PROCESS_INFO));
 	EXPECT_EQ(0, kfd_criu_op(self->kfd.fd, KFD_CRIU_OP_UNPAUSE));
+}
+
+/* Nobody rings a doorbell or asks for anything then. */
+TEST_F(pause, of_queues_with_work_ends_with_its_owner_and_they_do_it)
+{
+	__u32 *words = self->bo.cpu;
+
+	__atomic_store_n(&words[GATE], 1, __ATOMIC_RELEASE);
+	usleep(PAUSE_HOLDS_MS * 1000);
+	EXPECT_EQ(0, __atomic_load_n(&words[SDMA_BEHIND], __ATOMIC_ACQUIRE));
+	EXPECT_EQ(0, __atomic_load_n(&words[PM4_BEHIND], __ATOMIC_ACQUIRE));
+	ASSERT_EQ(0, end_owner(&self->tracer));
+	EXPECT_TRUE(work_becomes(&words[SDMA_BEHIND], 1));
+	EXPECT_TRUE(work_becomes(&words[PM4_BEHIND], 1));
+	EXPECT_EQ(KFD_CRIU_STATE_RUNNING, kfd_v2_state(&self->kfd));
 }
 
 TEST_HARNESS_MAIN

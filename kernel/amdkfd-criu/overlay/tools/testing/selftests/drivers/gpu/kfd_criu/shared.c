@@ -169,6 +169,55 @@ TEST_F(shared, memory_of_another_process_is_used)
 	EXPECT_STREQ("here", turn->first.cpu);
 }
 
+/* Two BOs of another process: the memory of this one's first one, and its own. */
+struct other {
+	int fd;
+	/* In memory that is shared. */
+	__u64 *identities;
+};
+
+static int tells_identities(struct kfd *kfd, void *data)
+{
+	const struct other *other = data;
+	struct kfd_bo import, own;
+	struct kfd_v2_image image;
+
+	if (kfd_acquire_vms(kfd) ||
+	    kfd_bo_create(kfd, 0, KFD_BO_GTT, SIZE, &own) ||
+	    kfd_bo_import(kfd, 0, other->fd, SIZE, &import) ||
+	    kfd_v2_image_take(kfd->fd, &image))
+		return 1;
+	if (!bo_of(&image, import.handle) || !bo_of(&image, own.handle))
+		return 2;
+	if (bo_of(&image, import.handle)->flags != KFD_CRIU_BO_IMPORTED)
+		return 3;
+	other->identities[0] = bo_of(&image, import.handle)->identity;
+	other->identities[1] = bo_of(&image, own.handle)->identity;
+	return kfd_v2_op(kfd->fd, KFD_CRIU_V2_UNPAUSE) ? 4 : 0;
+}
+
+/* So a checkpointer finds out which memory two processes share. */
+TEST_F(shared, memory_of_two_paused_processes_has_one_identity)
+{
+	struct turn *turn = &self->turn;
+	struct other other = { .fd = self->fd };
+	__u64 mine;
+
+	other.identities = mmap(NULL, KFD_PAGE, PROT_READ | PROT_WRITE,
+				MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, other.identities);
+	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &turn->image));
+	ASSERT_NE(NULL, bo_of(&turn->image, turn->first.handle));
+	mine = bo_of(&turn->image, turn->first.handle)->identity;
+	/* This one is still paused. */
+	ASSERT_EQ(0, kfd_in_child(tells_identities, &other));
+	EXPECT_NE(0, mine);
+	EXPECT_EQ(mine, other.identities[0]);
+	EXPECT_NE(mine, other.identities[1]);
+	EXPECT_EQ(KFD_CRIU_STATE_PAUSED, kfd_v2_state(&self->kfd));
+	munmap(other.identities, KFD_PAGE);
+}
+
 static int refusal(struct kfd *kfd, void *data)
 {
 	return -restore(kfd, data);

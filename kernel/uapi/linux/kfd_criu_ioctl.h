@@ -43,8 +43,9 @@
  * KFD_CRIU_V2_EXPORT_BO.
  */
 #define KFD_CRIU_V2_CHECKPOINT	0x102
-/* Let the queues go on [owner of the pause]. ENOTRECOVERABLE: they do, but a GPU was reset
- * meanwhile, so what was read of it since the pause is not what the process had.
+/* Let the queues go on [owner of the pause]. ENOTRECOVERABLE: they do, but a GPU or one of
+ * its queues was reset meanwhile, so what was read of it since the pause is not what the
+ * process had.
  */
 #define KFD_CRIU_V2_UNPAUSE	0x103
 /* Make what the image in @data describes, on @devices, with @memories for what is shared

@@ -191,8 +191,11 @@ base::Result<int> refusal_of_image(const Gpu& gpu) {
   const auto info = criu.process_info(fd);
   if (!info.ok()) return info.error().code();
   const auto image = criu.checkpoint(fd, *info);
-  TRY(criu.unpause(fd));
-  return image.ok() ? 0 : image.error().code();
+  const auto end = criu.unpause(fd);
+  // The pause is over, and what was lost meanwhile is said once more.
+  if (!end.ok() && end.error().code() != ENOTRECOVERABLE) return end.error();
+  if (!image.ok()) return image.error().code();
+  return end.ok() ? 0 : ENOTRECOVERABLE;
 }
 
 // What it had under way is lost, whatever its MQD says.

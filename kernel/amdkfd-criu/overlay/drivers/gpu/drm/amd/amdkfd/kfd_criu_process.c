@@ -207,6 +207,20 @@ static int use(struct kfd_process *p, struct kfd_process_device *pdd)
 	return kfd_alloc_process_doorbells(pdd->dev->kfd, pdd);
 }
 
+/* Neither it nor its id is in use; NULL: there is none. */
+static struct kfd_process_device *find_free(struct kfd_process *p,
+					    const struct kfd_criu_device *cd)
+{
+	struct kfd_node *node = kfd_device_by_id(cd->gpu_id);
+	struct kfd_process_device *pdd;
+
+	if (!node || !cd->user_gpu_id || cd->user_gpu_id > GPU_ID_MASK ||
+	    find_bound(p, cd->user_gpu_id))
+		return NULL;
+	pdd = kfd_get_process_device_data(node, p);
+	return pdd && !pdd->drm_file ? pdd : NULL;
+}
+
 /**
  * kfd_criu_device_restore - make a device of this machine a device of an image
  * @p: process being restored
@@ -219,17 +233,12 @@ static int use(struct kfd_process *p, struct kfd_process_device *pdd)
 int kfd_criu_device_restore(struct kfd_process *p,
 			    const struct kfd_criu_device *cd, int drm_fd)
 {
-	struct kfd_node *node = kfd_device_by_id(cd->gpu_id);
-	struct kfd_process_device *pdd;
+	struct kfd_process_device *pdd = find_free(p, cd);
 	struct file *drm_file;
 	u32 was;
 	int r;
 
-	if (!node || !cd->user_gpu_id || cd->user_gpu_id > GPU_ID_MASK ||
-	    find_bound(p, cd->user_gpu_id))
-		return -EINVAL;
-	pdd = kfd_get_process_device_data(node, p);
-	if (!pdd || pdd->drm_file)
+	if (!pdd)
 		return -EINVAL;
 	drm_file = fget(drm_fd);
 	if (!drm_file)
@@ -257,14 +266,10 @@ int kfd_criu_device_restore(struct kfd_process *p,
  */
 int kfd_criu_device_name(struct kfd_process *p, const struct kfd_criu_device *cd)
 {
-	struct kfd_process_device *pdd, *other;
-	struct kfd_node *node = kfd_device_by_id(cd->gpu_id);
+	struct kfd_process_device *pdd = find_free(p, cd);
+	struct kfd_process_device *other;
 
-	if (!node || !cd->user_gpu_id || cd->user_gpu_id > GPU_ID_MASK ||
-	    find_bound(p, cd->user_gpu_id))
-		return -EINVAL;
-	pdd = kfd_get_process_device_data(node, p);
-	if (!pdd || pdd->drm_file)
+	if (!pdd)
 		return -EINVAL;
 	other = kfd_process_device_data_by_id(p, cd->user_gpu_id);
 	if (other)

@@ -13,7 +13,7 @@
 
 #define PROCESSES	"/sys/class/kfd/kfd/proc"
 
-static int count_queues(void)
+int remains_count_queues(void)
 {
 	DIR *folder;
 	char path[64];
@@ -56,7 +56,7 @@ int remains_of(const struct kfd *kfd, const struct remains_before *before)
 		return REMAINS_STATE;
 	if (before->files && count_files() != before->files)
 		return REMAINS_FILE;
-	if (count_queues() > 0)
+	if (remains_count_queues() > 0)
 		return REMAINS_QUEUE;
 	for (i = 0; i < kfd->num_gpus; i++)
 		if (!is_free_again(kfd, before, i))

@@ -30,5 +30,7 @@ struct remains_before {
 void remains_look(const struct kfd *kfd, struct remains_before *before);
 /* What is left of it in this process, whose files are not looked at if there were none. */
 int remains_of(const struct kfd *kfd, const struct remains_before *before);
+/* Queues of this process. */
+int remains_count_queues(void);
 
 #endif /* KFD_CRIU_SELFTEST_REMAINS_H */

@@ -43,14 +43,16 @@ readonly CHIPS=(gfx906 gfx701 gfx803 gfx900 gfx908 gfx90a gfx942 gfx1010 gfx1030
 # Where all tests run. Elsewhere those whose code or data differ with the chip; its own
 # restores and defects in full: scripts/report.sh.
 readonly FULL_CHIPS=${FULL_CHIPS:-gfx906}
-readonly ONCE_KSELFTESTS=failures,args,image,abi,access,crowd,kills,pause,races,refusals,resets,room,shared
+readonly ONCE_KSELFTESTS=failures,refusals,args,image,abi,access,crowd,kills,pause,races,resets,room,shared
 readonly ONCE_KFDTESTS='*RestoreSlow*:*Restore*/bo_*:*Restore*/event_pending*:*Restore*/event_state*:*Restore*/svm_*:*Restore*/queue_late*'\
 ':*Defect*hole_*:*Defect*h5_*:*Defect*h6_*:*Defect*h7_*:*Defect*h8_*:ThunkTest.every_workload*:*WorkloadTest.is_not_content*'
 # Chips that differ from one of the others in numbers: that they are there, and work.
 readonly SIBLING_CHIPS=' gfx900 gfx908 gfx1010 '
 readonly SIBLING_KSELFTESTS=$ONCE_KSELFTESTS,devices,objects,recorded,v2
-# Where programs map no VRAM: what is refused there, and that the rest goes on.
-readonly SMALL_BAR_KSELFTESTS=${ONCE_KSELFTESTS/refusals,/},devices,recorded,states,v2
+# Where programs map no VRAM and SDMA writes page tables: what is refused there, that the
+# rest goes on, and that what fails leaves nothing.
+readonly SMALL_BAR=gfx906,vram=512M,vis=64M
+readonly SMALL_BAR_KSELFTESTS=${ONCE_KSELFTESTS#failures,refusals,},devices,recorded,states,v2
 readonly SIBLING_KFDTESTS='*Topology*:*QueueKindTest*:*/BoTest.*:*/EvictionTest.*:Aql*:*/RestoreTest*/queue_counter*:*/RestoreTest*/sdma*'
 readonly SIBLING_DRMTESTS='*InfoTest*:*CsTest*'
 # What is a matter of who schedules: no firmware, HWS, MES.
@@ -337,7 +339,7 @@ start_variants() {
 	start_guest "$kernel-hive" --kernel "$kernel" --gpu "gfx90a,hive=1,vram=$GPU_VRAM" \
 		--gpu "gfx90a,hive=1,vram=$GPU_VRAM" --env KFDTEST_CHIP=gfx90a -- \
 		rocminfo:gfx90a:2 'kfdtest:TwoGpus*:Topology*:Memory*:*/BoTest.*:*/QueueKindTest.*:*/EvictionTest.*' 'drmtest:*ShareTest*:*CsTest*'
-	start_guest "$kernel-small-bar" --kernel "$kernel" --gpu "gfx906,vram=512M,vis=64M" \
+	start_guest "$kernel-small-bar" --kernel "$kernel" --gpu "$SMALL_BAR" \
 		--env KFDTEST_CHIP=gfx906 -- 'kfdtest:Memory*:Vram*:*/BoTest.*:*/RingQueueTest.*:Topology*:*WorkloadTest*:*small_bar*' \
 		"kselftests:$OUT/kernel/$kernel/selftests:$SMALL_BAR_KSELFTESTS" 'drmtest:*BoTest*:*VaTest*:*CsTest*'
 	start_guest "$kernel-cpu-page-tables" --kernel "$kernel" --param vm_update_mode=3 \
@@ -483,20 +485,33 @@ tier_e2e() {
 }
 
 tier_debug() {
-	local chip without='' programs=$OUT/cmake/release/userspace
+	local chip without=''
 	prepare "release builds" "$HERE/build.sh" release || true
 	prepare "kernel criu-debug is built" "$HERE/kernel.sh" build criu --debug || return 0
 	prepare "kselftests build" "$HERE/kernel.sh" selftests criu --debug || return 0
 	for chip in "${DEBUG_CHIPS[@]}"; do
-		start_machine "criu-debug-$chip" gtest "$HERE/vm.sh" run --kernel criu-debug \
-			--gpu "$chip,vram=$GPU_VRAM" --gpu "$chip,vram=$GPU_VRAM" --env "KFDTEST_CHIP=$chip" \
-			--env "KFD_CRIU_MUTATIONS=$DEBUG_MUTATIONS" --env "KSELFTEST_LIMIT_S=$DEBUG_LIMIT_S" \
-			--name "debug-$chip" --timeout "$DEBUG_LIMIT_S" -- \
-			"$HERE/guest/gpu-tests.sh" "$programs" \
-			"kselftests:$OUT/kernel/criu-debug/selftests:$without" kunit:kfd_criu kunit:kfd_criu_process
+		start_debug_guest "$chip" "$without" --gpu "$chip,vram=$GPU_VRAM" --gpu "$chip,vram=$GPU_VRAM" \
+			--env "KFDTEST_CHIP=$chip" -- kunit:kfd_criu kunit:kfd_criu_process
 		without=$DEBUG_ONCE
 	done
+	start_debug_guest small-bar only=failures --gpu "$SMALL_BAR" --
 	show_machines
+}
+
+# start_debug_guest NAME KSELFTESTS VM-OPTION... -- [CASE...]: see scripts/guest/gpu-tests.sh.
+start_debug_guest() {
+	local name=$1 kselftests=$2
+	local -a options=()
+	shift 2
+	while [[ $1 != -- ]]; do
+		options+=("$1")
+		shift
+	done
+	shift
+	start_machine "criu-debug-$name" gtest "$HERE/vm.sh" run --kernel criu-debug "${options[@]}" \
+		--env "KFD_CRIU_MUTATIONS=$DEBUG_MUTATIONS" --env "KSELFTEST_LIMIT_S=$DEBUG_LIMIT_S" \
+		--name "debug-$name" --timeout "$DEBUG_LIMIT_S" -- "$HERE/guest/gpu-tests.sh" "$OUT/cmake/release/userspace" \
+		"kselftests:$OUT/kernel/criu-debug/selftests:$kselftests" "$@"
 }
 
 # ---- the run ----------------------------------------------------------------

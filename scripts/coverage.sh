@@ -46,7 +46,7 @@ machine() {
 
 machines() {
 	local chip selftests=$OUT/kernel/criu/selftests
-	machine "$FIRST_CHIP" "$FIRST_CHIP" "kselftests:$selftests" kunit:kfd_criu kunit:kfd_criu_process \
+	machine "$FIRST_CHIP" "$FIRST_CHIP" "kselftests:$selftests" kunit:kfd_criu kunit:kfd_criu_image kunit:kfd_criu_process \
 		'kfdtest:*Restore*:SvmTest.*:*Event*:DebuggerTest.*:QueueControlTest.*'
 	for chip in "${CHIPS[@]}"; do
 		machine "$chip" "$chip" "kselftests:$selftests:failures,image" 'kfdtest:*Restore*'

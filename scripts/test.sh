@@ -308,7 +308,7 @@ start_chip() {
 		fi
 		# What resets GPUs has machines of its own, below.
 		cases+=("kselftests:$OUT/kernel/$kernel/selftests:$skipped_programs,resets" kunit:kfd_criu
-			kunit:kfd_criu_process)
+			kunit:kfd_criu_image kunit:kfd_criu_process)
 	fi
 	for ((i = 0; i < GPU_COUNT; i++)); do
 		gpus+=(--gpu "$chip,vram=$GPU_VRAM")
@@ -491,7 +491,7 @@ tier_debug() {
 	prepare "kselftests build" "$HERE/kernel.sh" selftests criu --debug || return 0
 	for chip in "${DEBUG_CHIPS[@]}"; do
 		start_debug_guest "$chip" "$without" --gpu "$chip,vram=$GPU_VRAM" --gpu "$chip,vram=$GPU_VRAM" \
-			--env "KFDTEST_CHIP=$chip" -- kunit:kfd_criu kunit:kfd_criu_process
+			--env "KFDTEST_CHIP=$chip" -- kunit:kfd_criu kunit:kfd_criu_image kunit:kfd_criu_process
 		without=$DEBUG_ONCE
 	done
 	start_debug_guest small-bar only=failures --gpu "$SMALL_BAR" --

@@ -1,0 +1,511 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Copyright (c) 2026 The amdkfd-criu authors
+ *
+ * What is an image of the extensible ABI, as its records' headers say; and that what is
+ * written is one. Images are where the driver has them, in memory of a user.
+ */
+#include <kunit/test.h>
+#include <linux/mman.h>
+#include <linux/uaccess.h>
+#include "kfd_criu.h"
+#include "kfd_criu_v2.h"
+#include "kfd_priv.h"
+
+#define ROOM		PAGE_SIZE
+#define HEADER		sizeof(struct kfd_criu_record)
+#define FIRST		sizeof(struct kfd_criu_record_image)
+#define REQUIRED	KFD_CRIU_RECORD_REQUIRED
+#define UNKNOWN		(KFD_CRIU_NEWEST_TYPE + 1)
+
+/* Of version 1, bytes without what may follow: of the ABI, not of the reader. */
+static const u32 sizes[KFD_CRIU_NEWEST_TYPE + 1] = {
+	[KFD_CRIU_RECORD_IMAGE] = 40,
+	[KFD_CRIU_RECORD_DEVICE] = 112,
+	[KFD_CRIU_RECORD_PROCESS] = 32,
+	[KFD_CRIU_RECORD_BO] = 80,
+	[KFD_CRIU_RECORD_QUEUE] = 128,
+	[KFD_CRIU_RECORD_EVENT_PAGE] = 24,
+	[KFD_CRIU_RECORD_EVENT] = 80,
+	[KFD_CRIU_RECORD_SVM_RANGE] = 56,
+};
+
+/* An image in the making, and a page for it that is followed by none. */
+struct draft {
+	u8 bytes[ROOM];
+	u64 size;
+	u32 records;
+	u8 __user *page;
+};
+
+static int set_up(struct kunit *test)
+{
+	struct draft *draft = kunit_kzalloc(test, sizeof(*draft), GFP_KERNEL);
+	unsigned long at;
+
+	if (!draft)
+		return -ENOMEM;
+	at = kunit_vm_mmap(test, NULL, 0, 2 * ROOM, PROT_READ | PROT_WRITE,
+			   MAP_ANONYMOUS | MAP_PRIVATE, 0);
+	if (!at || IS_ERR_VALUE(at) || vm_munmap(at + ROOM, ROOM))
+		return -ENOMEM;
+	draft->page = (u8 __user *)at;
+	test->priv = draft;
+	return 0;
+}
+
+/* Whether this kernel knows it: SVM is a matter of the configuration. */
+static bool is_here(u32 type)
+{
+	return type != KFD_CRIU_RECORD_SVM_RANGE ||
+	       IS_ENABLED(CONFIG_HSA_AMD_SVM);
+}
+
+static void add(struct draft *draft, u32 type, u16 version, u16 flags, u64 size)
+{
+	struct kfd_criu_record *record = (void *)(draft->bytes + draft->size);
+
+	record->type = cpu_to_le32(type);
+	record->version = cpu_to_le16(version);
+	record->flags = cpu_to_le16(flags);
+	record->size = cpu_to_le64(size);
+	draft->size += size;
+	draft->records++;
+}
+
+/* As this kernel writes it. */
+static void add_usual(struct draft *draft, u32 type)
+{
+	add(draft, type, 1, REQUIRED, sizes[type]);
+}
+
+static void begin(struct draft *draft)
+{
+	memset(draft->bytes, 0, sizeof(draft->bytes));
+	draft->size = 0;
+	draft->records = 0;
+	add_usual(draft, KFD_CRIU_RECORD_IMAGE);
+}
+
+static struct kfd_criu_record_image *first(struct draft *draft)
+{
+	return (void *)draft->bytes;
+}
+
+static void finish(struct draft *draft)
+{
+	first(draft)->magic = cpu_to_le64(KFD_CRIU_IMAGE_MAGIC);
+	first(draft)->size = cpu_to_le64(draft->size);
+	first(draft)->num_records = cpu_to_le32(draft->records);
+}
+
+/* What is said of its first bytes. Nothing is behind the end of what is looked at. */
+static int verdict(struct kunit *test, struct draft *draft, u64 size)
+{
+	const struct kfd_criu_stream image = {
+		.data = draft->page + ROOM - size,
+		.room = size,
+	};
+
+	KUNIT_ASSERT_LE(test, size, ROOM);
+	KUNIT_ASSERT_EQ(test, 0, copy_to_user(image.data, draft->bytes, size));
+	return kfd_criu_check_image(&image);
+}
+
+static int finished(struct kunit *test, struct draft *draft)
+{
+	finish(draft);
+	return verdict(test, draft, draft->size);
+}
+
+/* One of each that this kernel knows. */
+static void make_usual(struct draft *draft)
+{
+	u32 type;
+
+	begin(draft);
+	for (type = KFD_CRIU_RECORD_DEVICE; type <= KFD_CRIU_NEWEST_TYPE; type++)
+		if (is_here(type))
+			add_usual(draft, type);
+	finish(draft);
+}
+
+static void an_image_has_records_of_each_type(struct kunit *test)
+{
+	struct draft *draft = test->priv;
+
+	make_usual(draft);
+	KUNIT_EXPECT_EQ(test, 0, finished(test, draft));
+	begin(draft);
+	KUNIT_EXPECT_EQ(test, 0, finished(test, draft));
+}
+
+static void an_image_that_is_cut_is_none(struct kunit *test)
+{
+	struct draft *draft = test->priv;
+	u64 size;
+
+	make_usual(draft);
+	for (size = 0; size < draft->size; size++)
+		KUNIT_EXPECT_EQ_MSG(test, -EINVAL, verdict(test, draft, size),
+				    "%llu bytes", size);
+	/* Also where it says so itself, but inside a record. */
+	for (size = FIRST; size < draft->size; size++) {
+		first(draft)->size = cpu_to_le64(size);
+		KUNIT_EXPECT_EQ_MSG(test, -EINVAL, verdict(test, draft, size),
+				    "%llu bytes", size);
+	}
+}
+
+static void an_image_says_what_it_is(struct kunit *test)
+{
+	struct draft *draft = test->priv;
+
+	make_usual(draft);
+	first(draft)->magic++;
+	KUNIT_EXPECT_EQ(test, -EINVAL, verdict(test, draft, draft->size));
+	finish(draft);
+	first(draft)->size = cpu_to_le64(draft->size + 8);
+	KUNIT_EXPECT_EQ(test, -EINVAL, verdict(test, draft, draft->size));
+	finish(draft);
+	first(draft)->num_records = cpu_to_le32(draft->records - 1);
+	KUNIT_EXPECT_EQ(test, -EINVAL, verdict(test, draft, draft->size));
+	finish(draft);
+	first(draft)->reserved = cpu_to_le32(1);
+	KUNIT_EXPECT_EQ(test, -EINVAL, verdict(test, draft, draft->size));
+	first(draft)->reserved = 0;
+	KUNIT_EXPECT_EQ(test, 0, verdict(test, draft, draft->size));
+}
+
+static void an_image_begins_with_its_own_record(struct kunit *test)
+{
+	struct draft *draft = test->priv;
+	u32 type;
+
+	for (type = 0; type <= UNKNOWN; type++) {
+		if (type == KFD_CRIU_RECORD_IMAGE)
+			continue;
+		/* The same bytes; only who they are is another matter. */
+		make_usual(draft);
+		first(draft)->record.type = cpu_to_le32(type);
+		first(draft)->record.flags = 0;
+		KUNIT_EXPECT_EQ_MSG(test, -EINVAL,
+				    verdict(test, draft, draft->size),
+				    "first of type %u", type);
+	}
+	make_usual(draft);
+	first(draft)->record.version = cpu_to_le16(2);
+	first(draft)->record.flags = 0;
+	KUNIT_EXPECT_EQ(test, -EINVAL, verdict(test, draft, draft->size));
+}
+
+static void records_stand_in_the_order_of_their_types(struct kunit *test)
+{
+	static const u32 more = BIT(KFD_CRIU_RECORD_DEVICE) |
+				BIT(KFD_CRIU_RECORD_BO) |
+				BIT(KFD_CRIU_RECORD_QUEUE) |
+				BIT(KFD_CRIU_RECORD_EVENT) |
+				BIT(KFD_CRIU_RECORD_SVM_RANGE);
+	struct draft *draft = test->priv;
+	u32 one, two;
+
+	for (one = KFD_CRIU_RECORD_IMAGE; one <= KFD_CRIU_NEWEST_TYPE; one++) {
+		for (two = KFD_CRIU_RECORD_IMAGE; two <= KFD_CRIU_NEWEST_TYPE;
+		     two++) {
+			const bool good = one > KFD_CRIU_RECORD_IMAGE &&
+					  (two > one ||
+					   (two == one && more & BIT(one)));
+
+			if (!is_here(one) || !is_here(two))
+				continue;
+			begin(draft);
+			add_usual(draft, one);
+			/* It has no place, and takes nobody's. */
+			add(draft, UNKNOWN, 1, 0, HEADER);
+			add_usual(draft, two);
+			KUNIT_EXPECT_EQ_MSG(test, good ? 0 : -EINVAL,
+					    finished(test, draft),
+					    "type %u behind type %u", two, one);
+		}
+	}
+}
+
+static void what_is_not_known_is_passed_over_or_refused(struct kunit *test)
+{
+	static const struct {
+		u32 type;
+		u16 version;
+	} unknown[] = {
+		{ 0, 1 },
+		{ UNKNOWN, 1 },
+		{ U32_MAX, U16_MAX },
+		{ KFD_CRIU_RECORD_IMAGE, 2 },
+		{ KFD_CRIU_RECORD_DEVICE, 0 },
+		{ KFD_CRIU_RECORD_BO, 2 },
+		{ KFD_CRIU_RECORD_EVENT, U16_MAX },
+	};
+	struct draft *draft = test->priv;
+	unsigned int i;
+	u32 place;
+	u64 size;
+
+	for (i = 0; i < ARRAY_SIZE(unknown); i++) {
+		for (place = KFD_CRIU_RECORD_DEVICE; place <= UNKNOWN; place++) {
+			for (size = HEADER; size <= HEADER + 16; size += 8) {
+				u64 at;
+				u32 type;
+
+				begin(draft);
+				for (type = KFD_CRIU_RECORD_DEVICE;
+				     type < place; type++)
+					if (is_here(type))
+						add_usual(draft, type);
+				at = draft->size;
+				add(draft, unknown[i].type, unknown[i].version,
+				    0, size);
+				for (; type <= KFD_CRIU_NEWEST_TYPE; type++)
+					if (is_here(type))
+						add_usual(draft, type);
+				KUNIT_EXPECT_EQ_MSG(test, 0,
+						    finished(test, draft),
+						    "%u before type %u", i,
+						    place);
+				((struct kfd_criu_record *)(draft->bytes + at))
+					->flags = cpu_to_le16(REQUIRED);
+				KUNIT_EXPECT_EQ_MSG(test, -EPROTONOSUPPORT,
+						    finished(test, draft),
+						    "%u before type %u", i,
+						    place);
+			}
+		}
+	}
+}
+
+static void a_flag_that_is_not_known_is_refused(struct kunit *test)
+{
+	struct draft *draft = test->priv;
+	unsigned int bit;
+
+	for (bit = 0; bit < 16; bit++) {
+		const int expected = bit ? -EINVAL : 0;
+
+		begin(draft);
+		add(draft, KFD_CRIU_RECORD_PROCESS, 1, BIT(bit),
+		    sizes[KFD_CRIU_RECORD_PROCESS]);
+		KUNIT_EXPECT_EQ_MSG(test, expected, finished(test, draft),
+				    "bit %u", bit);
+		if (!bit)
+			continue;
+		begin(draft);
+		add(draft, UNKNOWN, 1, BIT(bit), HEADER);
+		KUNIT_EXPECT_EQ_MSG(test, expected, finished(test, draft),
+				    "bit %u of an unknown record", bit);
+	}
+}
+
+/* What follows a record's fixed part is judged with it, when it is read. */
+static void records_are_as_long_as_their_type(struct kunit *test)
+{
+	struct draft *draft = test->priv;
+	u64 size;
+	u32 type;
+
+	for (type = KFD_CRIU_RECORD_DEVICE; type <= KFD_CRIU_NEWEST_TYPE; type++) {
+		if (!is_here(type))
+			continue;
+		for (size = 0; size <= sizes[type] + 16; size++) {
+			const bool good = size >= sizes[type] && size % 8 == 0;
+
+			begin(draft);
+			add(draft, type, 1, REQUIRED, size);
+			KUNIT_EXPECT_EQ_MSG(test, good ? 0 : -EINVAL,
+					    finished(test, draft),
+					    "type %u, %llu bytes", type, size);
+		}
+	}
+	for (size = 0; size <= HEADER + 16; size++) {
+		begin(draft);
+		add(draft, UNKNOWN, 1, 0, size);
+		KUNIT_EXPECT_EQ_MSG(test,
+				    size >= HEADER && size % 8 == 0 ? 0 : -EINVAL,
+				    finished(test, draft), "%llu bytes", size);
+	}
+}
+
+static void a_record_ends_within_the_image(struct kunit *test)
+{
+	static const u64 beyond[] = {
+		8, ROOM, S64_MAX - 7, (u64)S64_MAX + 1, U64_MAX - 7,
+		U64_MAX - FIRST + 1, U64_MAX,
+	};
+	struct draft *draft = test->priv;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(beyond); i++) {
+		struct kfd_criu_record *record;
+
+		begin(draft);
+		record = (void *)(draft->bytes + draft->size);
+		add_usual(draft, KFD_CRIU_RECORD_PROCESS);
+		/* May wrap around, and then it is too small. */
+		record->size = cpu_to_le64(le64_to_cpu(record->size) + beyond[i]);
+		KUNIT_EXPECT_EQ_MSG(test, -EINVAL, finished(test, draft),
+				    "%#llx bytes more", beyond[i]);
+		first(draft)->size = cpu_to_le64(draft->size + beyond[i]);
+		KUNIT_EXPECT_EQ_MSG(test, -EINVAL,
+				    verdict(test, draft, draft->size),
+				    "%#llx bytes more", beyond[i]);
+	}
+	/* One that ends where the one before it begins: read for ever, if at all. */
+	begin(draft);
+	add(draft, UNKNOWN, 1, 0, HEADER);
+	add(draft, UNKNOWN, 1, 0, -HEADER);
+	draft->size += 2 * HEADER;
+	KUNIT_EXPECT_EQ(test, -EINVAL, finished(test, draft));
+}
+
+static void what_cannot_be_read_is_a_fault(struct kunit *test)
+{
+	struct draft *draft = test->priv;
+	struct kfd_criu_stream image;
+
+	make_usual(draft);
+	/* Of the second record nothing is there, or all but one byte of its header. */
+	image.room = draft->size;
+	image.at = 0;
+	image.records = 0;
+	image.data = draft->page + ROOM - FIRST;
+	KUNIT_ASSERT_EQ(test, 0, copy_to_user(image.data, draft->bytes, FIRST));
+	KUNIT_EXPECT_EQ(test, -EFAULT, kfd_criu_check_image(&image));
+	image.data = draft->page + ROOM - FIRST - HEADER + 1;
+	KUNIT_ASSERT_EQ(test, 0, copy_to_user(image.data, draft->bytes,
+					      FIRST + HEADER - 1));
+	KUNIT_EXPECT_EQ(test, -EFAULT, kfd_criu_check_image(&image));
+	image.data = draft->page + ROOM;
+	KUNIT_EXPECT_EQ(test, -EFAULT, kfd_criu_check_image(&image));
+	/* And the kernel's own memory is nobody's image. */
+	image.data = (u8 __force __user *)draft->bytes;
+	KUNIT_EXPECT_EQ(test, -EFAULT, kfd_criu_check_image(&image));
+}
+
+#if IS_ENABLED(CONFIG_HSA_AMD_SVM)
+static void nothing_is_deferred(struct work_struct *work)
+{
+}
+
+static void init_svms(struct kfd_process *p)
+{
+	mutex_init(&p->svms.lock);
+	INIT_LIST_HEAD(&p->svms.list);
+	INIT_WORK(&p->svms.deferred_list_work, nothing_is_deferred);
+}
+#else
+static void init_svms(struct kfd_process *p)
+{
+}
+#endif
+
+static struct kfd_process *make_process(struct kunit *test)
+{
+	struct kfd_process *p = kunit_kzalloc(test, sizeof(*p), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, p);
+	mutex_init(&p->event_mutex);
+	idr_init(&p->event_idr);
+	init_svms(p);
+	return p;
+}
+
+/* With exactly so much room, at the end of the page. */
+static int written(struct draft *draft, struct kfd_process *p, u64 room,
+		   struct kfd_criu_stream *s)
+{
+	s->data = draft->page + ROOM - room;
+	s->room = room;
+	s->at = 0;
+	s->records = 0;
+	return kfd_criu_write_image(s, p);
+}
+
+static void what_is_written_is_an_image(struct kunit *test)
+{
+	const u64 expected = FIRST + sizeof(struct kfd_criu_record_process) +
+			     sizeof(struct kfd_criu_record_event_page);
+	struct kfd_process *p = make_process(test);
+	struct draft *draft = test->priv;
+	struct kfd_criu_record_process process;
+	struct kfd_criu_record_event_page page;
+	struct kfd_criu_stream s;
+	u64 room;
+
+	p->xnack_enabled = true;
+	p->signal_handle = 0x1234567800000009;
+	KUNIT_EXPECT_EQ(test, 0, written(draft, p, 0, &s));
+	KUNIT_EXPECT_EQ(test, expected, s.at);
+	/* Without all of the room it is as long, and no image. */
+	for (room = 0; room <= expected; room += 8) {
+		KUNIT_ASSERT_EQ(test, 0, clear_user(draft->page, ROOM));
+		KUNIT_EXPECT_EQ(test, 0, written(draft, p, room, &s));
+		KUNIT_EXPECT_EQ(test, expected, s.at);
+		KUNIT_EXPECT_EQ(test, 3, s.records);
+		KUNIT_EXPECT_EQ(test, room == expected ? 0 : -EINVAL,
+				kfd_criu_check_image(&(struct kfd_criu_stream){
+					.data = s.data, .room = room }));
+		/* Nothing looks like one either. */
+		if (room >= FIRST && room < expected) {
+			KUNIT_ASSERT_EQ(test, 0, copy_from_user(draft->bytes, s.data,
+								FIRST));
+			KUNIT_EXPECT_TRUE(test, !memchr_inv(draft->bytes, 0, FIRST));
+		}
+	}
+	KUNIT_ASSERT_EQ(test, 0, copy_from_user(&process, s.data + FIRST,
+						sizeof(process)));
+	KUNIT_EXPECT_EQ(test, KFD_CRIU_RECORD_PROCESS,
+			le32_to_cpu(process.record.type));
+	KUNIT_EXPECT_EQ(test, KFD_CRIU_PROCESS_XNACK,
+			le64_to_cpu(process.flags));
+	KUNIT_ASSERT_EQ(test, 0,
+			copy_from_user(&page, s.data + FIRST + sizeof(process),
+				       sizeof(page)));
+	KUNIT_EXPECT_EQ(test, KFD_CRIU_RECORD_EVENT_PAGE,
+			le32_to_cpu(page.record.type));
+	KUNIT_EXPECT_EQ(test, 0x1234567800000009, le64_to_cpu(page.handle));
+	idr_destroy(&p->event_idr);
+}
+
+static void what_cannot_be_written_is_a_fault(struct kunit *test)
+{
+	struct kfd_process *p = make_process(test);
+	struct draft *draft = test->priv;
+	struct kfd_criu_stream s = {
+		.data = draft->page + ROOM - FIRST,
+		.room = ROOM,
+	};
+
+	KUNIT_EXPECT_EQ(test, -EFAULT, kfd_criu_write_image(&s, p));
+	idr_destroy(&p->event_idr);
+}
+
+static struct kunit_case cases[] = {
+	KUNIT_CASE(an_image_has_records_of_each_type),
+	KUNIT_CASE(an_image_that_is_cut_is_none),
+	KUNIT_CASE(an_image_says_what_it_is),
+	KUNIT_CASE(an_image_begins_with_its_own_record),
+	KUNIT_CASE(records_stand_in_the_order_of_their_types),
+	KUNIT_CASE(what_is_not_known_is_passed_over_or_refused),
+	KUNIT_CASE(a_flag_that_is_not_known_is_refused),
+	KUNIT_CASE(records_are_as_long_as_their_type),
+	KUNIT_CASE(a_record_ends_within_the_image),
+	KUNIT_CASE(what_cannot_be_read_is_a_fault),
+	KUNIT_CASE(what_is_written_is_an_image),
+	KUNIT_CASE(what_cannot_be_written_is_a_fault),
+	{}
+};
+
+static struct kunit_suite suite = {
+	.name = "kfd_criu_image",
+	.init = set_up,
+	.test_cases = cases,
+};
+
+kunit_test_suite(suite);

@@ -74,8 +74,9 @@ readonly FAULT_CHIPS=(gfx906 gfx1100 gfx90a) XNACK_CHIPS=(gfx90a gfx942)
 readonly HIP_CHIPS=(gfx906 gfx90a) HIP_VRAM=512M
 # One of each scheduler, page-table format and number of XCCs.
 readonly DEBUG_CHIPS=(gfx906 gfx701 gfx942 gfx1100) DEBUG_LIMIT_S=36000
-# On the first of them only; that what fails leaves nothing is shown on each.
-readonly DEBUG_ONCE=${ONCE_KSELFTESTS#failures,}
+# On the first of them only. That what fails leaves nothing is shown on each; on the others
+# with each N-th failure.
+readonly DEBUG_ONCE=${ONCE_KSELFTESTS#failures,} DEBUG_CHANCE_STEP=8
 # Images of each ABI; and twenty times as many args.
 readonly DEBUG_MUTATIONS=${DEBUG_MUTATIONS:-5000}
 # 200 and 50 with `make soak`.
@@ -485,16 +486,18 @@ tier_e2e() {
 }
 
 tier_debug() {
-	local chip without=''
+	local chip without='' step=1
 	prepare "release builds" "$HERE/build.sh" release || true
 	prepare "kernel criu-debug is built" "$HERE/kernel.sh" build criu --debug || return 0
 	prepare "kselftests build" "$HERE/kernel.sh" selftests criu --debug || return 0
+	# The longest first.
+	start_debug_guest small-bar only=failures --gpu "$SMALL_BAR" --
 	for chip in "${DEBUG_CHIPS[@]}"; do
 		start_debug_guest "$chip" "$without" --gpu "$chip,vram=$GPU_VRAM" --gpu "$chip,vram=$GPU_VRAM" \
-			--env "KFDTEST_CHIP=$chip" -- kunit:kfd_criu kunit:kfd_criu_image kunit:kfd_criu_process
-		without=$DEBUG_ONCE
+			--env "KFDTEST_CHIP=$chip" --env "KFD_CRIU_CHANCE_STEP=$step" -- \
+			kunit:kfd_criu kunit:kfd_criu_image kunit:kfd_criu_process
+		without=$DEBUG_ONCE step=$DEBUG_CHANCE_STEP
 	done
-	start_debug_guest small-bar only=failures --gpu "$SMALL_BAR" --
 	show_machines
 }
 

@@ -6,7 +6,8 @@
  * or copy fails, then the second one, and so on to the last, in a process with an object
  * of every kind. Needs a kernel with CONFIG_FAULT_INJECTION_DEBUG_FS and CONFIG_FAILSLAB;
  * without leaks is what kmemleak says afterwards. KFD_CRIU_CHANCE=N begins with the N-th,
- * and the kernel's log says where each was.
+ * and the kernel's log says where each was; KFD_CRIU_CHANCE_STEP=N takes each N-th of those
+ * that are tried in a process of their own, of which there are most.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,11 +38,18 @@ static int put(const char *path, const char *text)
 	return r;
 }
 
+/* 1, or what the caller wants. */
+static unsigned int number_of(const char *name)
+{
+	const char *text = getenv(name);
+	const unsigned long n = text ? strtoul(text, NULL, 0) : 1;
+
+	return n && n < MOST ? n : 1;
+}
+
 static unsigned int first_chance(void)
 {
-	const char *text = getenv("KFD_CRIU_CHANCE");
-
-	return text ? strtoul(text, NULL, 0) : 1;
+	return number_of("KFD_CRIU_CHANCE");
 }
 
 /* Allocations that may wait fail too, and those of pages that programs see. */
@@ -478,28 +486,35 @@ static int abort_fails(struct kfd *kfd, void *data)
 	return remains_of(kfd, &before);
 }
 
-/* All chances, each in a child; their number, or -1. */
+/* All chances, each in a child, or some; how many, or -1. */
 static int sweep_children(struct __test_metadata *_metadata,
 			  const struct kfd *kfd, struct subject *subject,
 			  int (*body)(struct kfd *kfd, void *data))
 {
 	struct attempt *attempt = subject->attempt;
-	int n = first_chance() - 1, r;
+	const unsigned int step = number_of("KFD_CRIU_CHANCE_STEP");
+	unsigned int n;
+	int tried = 0, r;
 
 	memset(attempt, 0, sizeof(*attempt));
 	remains_look(kfd, &attempt->before);
-	do {
-		attempt->n = ++n;
+	for (n = first_chance(); n < MOST; n += step) {
+		attempt->n = n;
 		r = kfd_in_child(body, subject);
 		if (r || !is_named(attempt->result)) {
-			TH_LOG("chance %d: %d, state %d, child says %d %s", n,
+			TH_LOG("chance %u: %d, state %d, child says %d %s", n,
 			       attempt->result, attempt->state, r,
 			       attempt->wrong);
 			return -1;
 		}
-	} while (attempt->reached && n < MOST);
-	TH_LOG("%d chances to fail", n - 1);
-	return n == MOST ? -1 : n - 1;
+		if (!attempt->reached) {
+			TH_LOG("failed %d times, last before chance %u", tried,
+			       n);
+			return tried;
+		}
+		tried++;
+	}
+	return -1;
 }
 
 TEST_F_TIMEOUT(failures, of_a_restore_leave_nothing, LIMIT_S)

@@ -9,6 +9,7 @@
 #include <kunit/test.h>
 #include <linux/idr.h>
 #include <linux/init_task.h>
+#include <linux/kthread.h>
 #include <linux/mman.h>
 #include <linux/sizes.h>
 #include "kfd_criu.h"
@@ -456,7 +457,96 @@ static void mqds_of_all_xccs_are_saved_when_the_queue_is_off(struct kunit *test)
 	end(fake);
 }
 
+/* ---- the end of VMs ---- */
+
+/* Until a thread that was begun waits for a lock. */
+#define BLOCKED_MS	50
+
+struct closing {
+	struct amdgpu_vm vm;
+	struct completion done;
+};
+
+static void nothing_is_restored(struct work_struct *work)
+{
+}
+
+static struct amdkfd_process_info *make_shared(void)
+{
+	struct amdkfd_process_info *info = kzalloc(sizeof(*info), GFP_KERNEL);
+
+	if (!info)
+		return NULL;
+	info->eviction_fence = amdgpu_amdkfd_fence_create(dma_fence_context_alloc(1),
+							  current->active_mm, NULL);
+	if (!info->eviction_fence) {
+		kfree(info);
+		return NULL;
+	}
+	mutex_init(&info->lock);
+	mutex_init(&info->notifier_lock);
+	INIT_LIST_HEAD(&info->vm_list_head);
+	INIT_LIST_HEAD(&info->kfd_bo_list);
+	INIT_LIST_HEAD(&info->userptr_valid_list);
+	INIT_LIST_HEAD(&info->userptr_inval_list);
+	INIT_DELAYED_WORK(&info->restore_userptr_work, nothing_is_restored);
+	info->pid = get_pid(task_pid(current));
+	return info;
+}
+
+static int close_vm(void *data)
+{
+	struct closing *closing = data;
+
+	amdgpu_amdkfd_gpuvm_destroy_cb(NULL, &closing->vm);
+	complete(&closing->done);
+	return 0;
+}
+
+static void begin_close(struct kunit *test, struct closing *closing, bool urgent)
+{
+	struct task_struct *task = kthread_create(close_vm, closing, "closing");
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	kthread_bind(task, 0);
+	if (urgent)
+		sched_set_fifo(task);
+	wake_up_process(task);
+	msleep(BLOCKED_MS);
+}
+
+/* The second one runs as soon as the first one lets go of the lock, and overtakes it. */
+static void what_vms_share_goes_with_the_last_one(struct kunit *test)
+{
+	struct closing *closing = kunit_kcalloc(test, 2, sizeof(*closing),
+						GFP_KERNEL);
+	struct amdkfd_process_info *info = make_shared();
+	struct dma_fence *fence;
+	unsigned int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, closing);
+	KUNIT_ASSERT_NOT_NULL(test, info);
+	/* So that it is still there if it is put twice. */
+	fence = dma_fence_get(dma_fence_get(&info->eviction_fence->base));
+	for (i = 0; i < 2; i++) {
+		init_completion(&closing[i].done);
+		closing[i].vm.process_info = info;
+		list_add_tail(&closing[i].vm.vm_list_node, &info->vm_list_head);
+		atomic_inc(&info->n_vms);
+	}
+	mutex_lock(&info->lock);
+	begin_close(test, &closing[0], false);
+	begin_close(test, &closing[1], true);
+	mutex_unlock(&info->lock);
+	for (i = 0; i < 2; i++)
+		wait_for_completion(&closing[i].done);
+	KUNIT_EXPECT_EQ(test, 2, kref_read(&fence->refcount));
+	for (i = kref_read(&fence->refcount); i > 0; i--)
+		dma_fence_put(fence);
+}
+
 static struct kunit_case cases[] = {
+	KUNIT_CASE(what_vms_share_goes_with_the_last_one),
 	KUNIT_CASE(a_process_without_devices_is_not_paused),
 	KUNIT_CASE(a_pause_that_tells_nothing_is_none),
 	KUNIT_CASE(a_device_that_does_not_stop_undoes_a_pause),

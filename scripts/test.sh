@@ -25,7 +25,8 @@
 # Environment: BOOT_BOUND_MS (10000), JOBS, VMS (virtual machines beside each
 # other), OUT_DIR; FULL_CHIPS (gfx906; or several, or "all"), on which all of the guest
 # tier runs, and not only what is a matter of the chip; DEBUG_MUTATIONS (5000) of
-# images of each ABI, for the tier debug, and of args twenty times as many.
+# images of each ABI, for the tier debug, and of args twenty times as many;
+# DEBUG_CHANCE_STEP (1): of the failures that are injected there, each N-th.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
@@ -43,7 +44,9 @@ readonly CHIPS=(gfx906 gfx701 gfx803 gfx900 gfx908 gfx90a gfx942 gfx1010 gfx1030
 # Where all tests run. Elsewhere those whose code or data differ with the chip; its own
 # restores and defects in full: scripts/report.sh.
 readonly FULL_CHIPS=${FULL_CHIPS:-gfx906}
-readonly ONCE_KSELFTESTS=failures,refusals,args,image,abi,access,crowd,kills,pause,races,resets,room,shared
+# What no chip changes.
+readonly ALIKE_KSELFTESTS=args,image,abi,access,crowd,kills,pause,races,resets,room,shared
+readonly ONCE_KSELFTESTS=failures,refusals,$ALIKE_KSELFTESTS
 readonly ONCE_KFDTESTS='*RestoreSlow*:*Restore*/bo_*:*Restore*/event_pending*:*Restore*/event_state*:*Restore*/svm_*:*Restore*/queue_late*'\
 ':*Defect*hole_*:*Defect*h5_*:*Defect*h6_*:*Defect*h7_*:*Defect*h8_*:ThunkTest.every_workload*:*WorkloadTest.is_not_content*'
 # Chips that differ from one of the others in numbers: that they are there, and work.
@@ -52,7 +55,7 @@ readonly SIBLING_KSELFTESTS=$ONCE_KSELFTESTS,devices,objects,recorded,v2
 # Where programs map no VRAM and SDMA writes page tables: what is refused there, that the
 # rest goes on, and that what fails leaves nothing.
 readonly SMALL_BAR=gfx906,vram=512M,vis=64M
-readonly SMALL_BAR_KSELFTESTS=${ONCE_KSELFTESTS#failures,refusals,},devices,recorded,states,v2
+readonly SMALL_BAR_KSELFTESTS=$ALIKE_KSELFTESTS,devices,recorded,states,v2
 readonly SIBLING_KFDTESTS='*Topology*:*QueueKindTest*:*/BoTest.*:*/EvictionTest.*:Aql*:*/RestoreTest*/queue_counter*:*/RestoreTest*/sdma*'
 readonly SIBLING_DRMTESTS='*InfoTest*:*CsTest*'
 # What is a matter of who schedules: no firmware, HWS, MES.
@@ -74,9 +77,10 @@ readonly FAULT_CHIPS=(gfx906 gfx1100 gfx90a) XNACK_CHIPS=(gfx90a gfx942)
 readonly HIP_CHIPS=(gfx906 gfx90a) HIP_VRAM=512M
 # One of each scheduler, page-table format and number of XCCs.
 readonly DEBUG_CHIPS=(gfx906 gfx701 gfx942 gfx1100) DEBUG_LIMIT_S=36000
-# On the first of them only. That what fails leaves nothing is shown on each; on the others
-# with each N-th failure.
-readonly DEBUG_ONCE=${ONCE_KSELFTESTS#failures,} DEBUG_CHANCE_STEP=8
+# On the first of them only; that what fails leaves nothing is shown on each.
+readonly DEBUG_ONCE=refusals,$ALIKE_KSELFTESTS
+# 1: each failure; N: each N-th.
+readonly DEBUG_CHANCE_STEP=${DEBUG_CHANCE_STEP:-1}
 # Images of each ABI; and twenty times as many args.
 readonly DEBUG_MUTATIONS=${DEBUG_MUTATIONS:-5000}
 # 200 and 50 with `make soak`.
@@ -375,7 +379,8 @@ start_variants() {
 	start_machine "$kernel-loss" ktap "$HERE/guest-loops.sh" --loss --kernel "$kernel" gfx906 gfx1100
 }
 
-# start_guest NAME VM-OPTION... -- CASE...: see scripts/guest/gpu-tests.sh.
+# start_guest NAME VM-OPTION... -- CASE...: see scripts/guest/gpu-tests.sh. Options may have
+# another limit than the usual one.
 start_guest() {
 	local name=$1
 	local -a options=()
@@ -385,7 +390,7 @@ start_guest() {
 		shift
 	done
 	shift
-	start_machine "$name" gtest "$HERE/vm.sh" run "${options[@]}" --name "guest-$name" --timeout "$GUEST_LIMIT_S" -- \
+	start_machine "$name" gtest "$HERE/vm.sh" run --name "guest-$name" --timeout "$GUEST_LIMIT_S" "${options[@]}" -- \
 		"$HERE/guest/gpu-tests.sh" "$OUT/cmake/release/userspace" "$@"
 }
 
@@ -486,35 +491,21 @@ tier_e2e() {
 }
 
 tier_debug() {
-	local chip without='' step=1
+	local chip without=''
+	local -a common=(--kernel criu-debug --timeout "$DEBUG_LIMIT_S" --env "KSELFTEST_LIMIT_S=$DEBUG_LIMIT_S"
+		--env "KFD_CRIU_MUTATIONS=$DEBUG_MUTATIONS" --env "KFD_CRIU_CHANCE_STEP=$DEBUG_CHANCE_STEP")
+	local selftests=$OUT/kernel/criu-debug/selftests
 	prepare "release builds" "$HERE/build.sh" release || true
 	prepare "kernel criu-debug is built" "$HERE/kernel.sh" build criu --debug || return 0
 	prepare "kselftests build" "$HERE/kernel.sh" selftests criu --debug || return 0
-	# The longest first.
-	start_debug_guest small-bar only=failures --gpu "$SMALL_BAR" --
+	start_guest criu-debug-small-bar "${common[@]}" --gpu "$SMALL_BAR" -- "kselftests:$selftests:only=failures"
 	for chip in "${DEBUG_CHIPS[@]}"; do
-		start_debug_guest "$chip" "$without" --gpu "$chip,vram=$GPU_VRAM" --gpu "$chip,vram=$GPU_VRAM" \
-			--env "KFDTEST_CHIP=$chip" --env "KFD_CRIU_CHANCE_STEP=$step" -- \
+		start_guest "criu-debug-$chip" "${common[@]}" --gpu "$chip,vram=$GPU_VRAM" --gpu "$chip,vram=$GPU_VRAM" \
+			--env "KFDTEST_CHIP=$chip" -- "kselftests:$selftests:$without" \
 			kunit:kfd_criu kunit:kfd_criu_image kunit:kfd_criu_process
-		without=$DEBUG_ONCE step=$DEBUG_CHANCE_STEP
+		without=$DEBUG_ONCE
 	done
 	show_machines
-}
-
-# start_debug_guest NAME KSELFTESTS VM-OPTION... -- [CASE...]: see scripts/guest/gpu-tests.sh.
-start_debug_guest() {
-	local name=$1 kselftests=$2
-	local -a options=()
-	shift 2
-	while [[ $1 != -- ]]; do
-		options+=("$1")
-		shift
-	done
-	shift
-	start_machine "criu-debug-$name" gtest "$HERE/vm.sh" run --kernel criu-debug "${options[@]}" \
-		--env "KFD_CRIU_MUTATIONS=$DEBUG_MUTATIONS" --env "KSELFTEST_LIMIT_S=$DEBUG_LIMIT_S" \
-		--name "debug-$name" --timeout "$DEBUG_LIMIT_S" -- "$HERE/guest/gpu-tests.sh" "$OUT/cmake/release/userspace" \
-		"kselftests:$OUT/kernel/criu-debug/selftests:$kselftests" "$@"
 }
 
 # ---- the run ----------------------------------------------------------------

@@ -3,8 +3,9 @@
  * Copyright (c) 2026 The amdkfd-criu authors
  *
  * Operations on a process whose devices have queue managers of the test's: what fails
- * half way is undone, and what is asked for at the wrong place is refused. What needs
- * neither process nor device is in kfd_criu_test.c.
+ * half way is undone, and what is asked for at the wrong place is refused; and VMs of one
+ * process that go at the same time. What needs neither process nor device is in
+ * kfd_criu_test.c.
  */
 #include <kunit/test.h>
 #include <linux/idr.h>
@@ -546,7 +547,6 @@ static void what_vms_share_goes_with_the_last_one(struct kunit *test)
 }
 
 static struct kunit_case cases[] = {
-	KUNIT_CASE(what_vms_share_goes_with_the_last_one),
 	KUNIT_CASE(a_process_without_devices_is_not_paused),
 	KUNIT_CASE(a_pause_that_tells_nothing_is_none),
 	KUNIT_CASE(a_device_that_does_not_stop_undoes_a_pause),
@@ -565,6 +565,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(a_queue_of_no_type_is_not_described),
 	KUNIT_CASE(the_wave_sync_is_one_queues_of_a_device_that_has_it),
 	KUNIT_CASE(mqds_of_all_xccs_are_saved_when_the_queue_is_off),
+	KUNIT_CASE(what_vms_share_goes_with_the_last_one),
 	{}
 };
 

@@ -3,8 +3,8 @@
  * Copyright (c) 2026 The amdkfd-criu authors
  *
  * Operations on a process whose devices have queue managers of the test's: what fails
- * half way is undone, and what is asked for at the wrong place is refused; and VMs of one
- * process that go at the same time. What needs neither process nor device is in
+ * half way is undone, what is asked for at the wrong place is refused, and RESUME says why
+ * nothing runs; and VMs of one process that go at the same time. What needs neither process nor device is in
  * kfd_criu_test.c.
  */
 #include <kunit/test.h>
@@ -23,6 +23,55 @@
 
 #define DEVICES		2
 #define GFX9		90006
+
+/* ---- what the VMs of a process share ---- */
+
+static void bring_no_pages(struct work_struct *work)
+{
+}
+
+static void bring_pages(struct work_struct *work)
+{
+	struct amdkfd_process_info *info =
+		container_of(to_delayed_work(work), struct amdkfd_process_info,
+			     restore_userptr_work);
+
+	mutex_lock(&info->notifier_lock);
+	info->evicted_bos = 0;
+	mutex_unlock(&info->notifier_lock);
+}
+
+static struct amdkfd_process_info *make_shared(work_func_t worker)
+{
+	struct amdkfd_process_info *info = kzalloc(sizeof(*info), GFP_KERNEL);
+
+	if (!info)
+		return NULL;
+	info->eviction_fence = amdgpu_amdkfd_fence_create(dma_fence_context_alloc(1),
+							  current->active_mm, NULL);
+	if (!info->eviction_fence) {
+		kfree(info);
+		return NULL;
+	}
+	mutex_init(&info->lock);
+	mutex_init(&info->notifier_lock);
+	INIT_LIST_HEAD(&info->vm_list_head);
+	INIT_LIST_HEAD(&info->kfd_bo_list);
+	INIT_LIST_HEAD(&info->userptr_valid_list);
+	INIT_LIST_HEAD(&info->userptr_inval_list);
+	INIT_DELAYED_WORK(&info->restore_userptr_work, worker);
+	info->pid = get_pid(task_pid(current));
+	return info;
+}
+
+/* Of a process that has no VM. */
+static void free_shared(struct amdkfd_process_info *info)
+{
+	cancel_delayed_work_sync(&info->restore_userptr_work);
+	dma_fence_put(&info->eviction_fence->base);
+	put_pid(info->pid);
+	kfree(info);
+}
 
 /* ---- a process without hardware ---- */
 
@@ -319,6 +368,69 @@ static void what_makes_no_sense_of_a_process_is_refused(struct kunit *test)
 	end(fake);
 }
 
+/* ---- RESUME says whether the queues run ---- */
+
+static struct fake *make_restored(struct kunit *test, work_func_t worker)
+{
+	struct amdkfd_process_info *info = make_shared(worker);
+	struct fake *fake = make(test);
+	unsigned int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, info);
+	INIT_LIST_HEAD(&fake->p.pqm.queues);
+	INIT_LIST_HEAD(&fake->p.svms.criu_svm_metadata_list);
+	for (i = 0; i < DEVICES; i++)
+		idr_init(&fake->pdds[i].alloc_idr);
+	/* As RESTORE leaves it. */
+	info->block_mmu_notifications = true;
+	fake->p.kgd_process_info = info;
+	fake->p.criu.state = KFD_CRIU_RESTORED;
+	return fake;
+}
+
+static void end_restored(struct fake *fake)
+{
+	unsigned int i;
+
+	free_shared(fake->p.kgd_process_info);
+	for (i = 0; i < DEVICES; i++)
+		idr_destroy(&fake->pdds[i].alloc_idr);
+	end(fake);
+}
+
+static void a_resume_comes_back_when_the_queues_run(struct kunit *test)
+{
+	struct fake *fake = make_restored(test, bring_pages);
+
+	/* That no VM is on does not matter. */
+	fake->pdds[0].qpd.evicted = 1;
+	KUNIT_EXPECT_EQ(test, 0, kfd_criu_resume(&fake->p));
+	expect(test, fake, KFD_CRIU_RUNNING, 0);
+	end_restored(fake);
+}
+
+static void a_resume_says_that_there_are_no_pages(struct kunit *test)
+{
+	struct fake *fake = make_restored(test, bring_no_pages);
+
+	KUNIT_EXPECT_EQ(test, -ETIME, kfd_criu_resume(&fake->p));
+	expect(test, fake, KFD_CRIU_RUNNING, 0);
+	end_restored(fake);
+}
+
+static void a_resume_says_that_a_device_does_not_run(struct kunit *test)
+{
+	struct fake *fake = make_restored(test, bring_pages);
+
+	fake->pdds[1].drm_priv = fake;	/* any */
+	fake->pdds[1].qpd.evicted = 1;
+	KUNIT_EXPECT_EQ(test, -ETIME, kfd_criu_resume(&fake->p));
+	expect(test, fake, KFD_CRIU_RUNNING, 0);
+	/* There is one RESUME, whatever it said. */
+	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_resume(&fake->p));
+	end_restored(fake);
+}
+
 /* ---- private data of version 1 that end too early ---- */
 
 static void private_data_are_not_read_or_written_beyond_their_end(struct kunit *test)
@@ -468,33 +580,6 @@ struct closing {
 	struct completion done;
 };
 
-static void nothing_is_restored(struct work_struct *work)
-{
-}
-
-static struct amdkfd_process_info *make_shared(void)
-{
-	struct amdkfd_process_info *info = kzalloc(sizeof(*info), GFP_KERNEL);
-
-	if (!info)
-		return NULL;
-	info->eviction_fence = amdgpu_amdkfd_fence_create(dma_fence_context_alloc(1),
-							  current->active_mm, NULL);
-	if (!info->eviction_fence) {
-		kfree(info);
-		return NULL;
-	}
-	mutex_init(&info->lock);
-	mutex_init(&info->notifier_lock);
-	INIT_LIST_HEAD(&info->vm_list_head);
-	INIT_LIST_HEAD(&info->kfd_bo_list);
-	INIT_LIST_HEAD(&info->userptr_valid_list);
-	INIT_LIST_HEAD(&info->userptr_inval_list);
-	INIT_DELAYED_WORK(&info->restore_userptr_work, nothing_is_restored);
-	info->pid = get_pid(task_pid(current));
-	return info;
-}
-
 static int close_vm(void *data)
 {
 	struct closing *closing = data;
@@ -521,7 +606,7 @@ static void what_vms_share_goes_with_the_last_one(struct kunit *test)
 {
 	struct closing *closing = kunit_kcalloc(test, 2, sizeof(*closing),
 						GFP_KERNEL);
-	struct amdkfd_process_info *info = make_shared();
+	struct amdkfd_process_info *info = make_shared(bring_no_pages);
 	struct dma_fence *fence;
 	unsigned int i;
 
@@ -558,6 +643,9 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(settings_are_the_bound_devices),
 	KUNIT_CASE(only_what_is_restored_is_given_up),
 	KUNIT_CASE(what_makes_no_sense_of_a_process_is_refused),
+	KUNIT_CASE(a_resume_comes_back_when_the_queues_run),
+	KUNIT_CASE_SLOW(a_resume_says_that_there_are_no_pages),
+	KUNIT_CASE_SLOW(a_resume_says_that_a_device_does_not_run),
 	KUNIT_CASE(private_data_are_not_read_or_written_beyond_their_end),
 #if IS_ENABLED(CONFIG_HSA_AMD_SVM)
 	KUNIT_CASE(no_range_is_left_out),

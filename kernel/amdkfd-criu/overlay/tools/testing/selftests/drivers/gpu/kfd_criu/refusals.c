@@ -6,7 +6,6 @@
  * documented, and no object is left: refusals_v1.c, refusals_v2.c. And what is asked for
  * beside an image.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,12 +16,10 @@
 #include "kinds.h"
 #include "records.h"
 #include "refusals.h"
+#include "remains.h"
 #include "work.h"
 
 #define LIMIT_S		600
-#define PROCESSES	"/sys/class/kfd/kfd/proc"
-/* What a child says beside an errno. */
-#define LEFT_SOMETHING	250
 
 FIXTURE(refusals) {
 	struct kfd kfd;
@@ -42,59 +39,6 @@ FIXTURE_TEARDOWN(refusals)
 {
 	kinds_free(&self->kinds);
 	kfd_close(&self->kfd);
-}
-
-/* ---- what is left ---- */
-
-static int count_queues(void)
-{
-	DIR *folder;
-	char path[64];
-	int n = 0;
-
-	snprintf(path, sizeof(path), PROCESSES "/%d/queues", getpid());
-	folder = opendir(path);
-	if (!folder)
-		return -errno;
-	while (readdir(folder))
-		n++;
-	closedir(folder);
-	return n - 2;	/* . and .. */
-}
-
-/* What there was before a restore: nothing but files and the driver's own. */
-struct before {
-	int files;
-	long long available;
-};
-
-static void look(const struct kfd *kfd, struct before *before)
-{
-	before->files = count_files();
-	before->available = kfd_available(kfd, 0);
-}
-
-/* 0, or what is left of an image. */
-static int left(const struct kfd *kfd, const struct before *before)
-{
-	struct kfd_ioctl_criu_args args = { .op = KFD_CRIU_OP_PROCESS_INFO };
-	const int state = kfd_v2_state(kfd);
-
-	if (state != KFD_CRIU_STATE_RUNNING && state != KFD_CRIU_STATE_ABORTED)
-		return LEFT_SOMETHING;
-	if (count_files() != before->files)
-		return LEFT_SOMETHING + 1;
-	if (count_queues() > 0)
-		return LEFT_SOMETHING + 2;
-	/* A GPU that was bound may have another name now. */
-	if (kfd_available(kfd, 0) >= 0 &&
-	    !kfd_available_becomes(kfd, 0, before->available))
-		return LEFT_SOMETHING + 3;
-	if (state == KFD_CRIU_STATE_ABORTED)
-		return 0;
-	if (kfd_criu(kfd->fd, &args) || args.num_bos || args.num_objects)
-		return LEFT_SOMETHING + 4;
-	return kfd_criu_op(kfd->fd, KFD_CRIU_OP_UNPAUSE) ? LEFT_SOMETHING + 5 : 0;
 }
 
 /* ---- the tables ---- */
@@ -223,10 +167,22 @@ static int restore_v2(struct kfd *kfd, struct trial *trial)
 	return kfd_v2_image_restore(kfd, image);
 }
 
+/* Names may be those of an image that is wrong afterwards, and two GPUs have one: memory
+ * is that of the first one.
+ */
+static void look(const struct kfd *kfd, struct remains_before *before)
+{
+	unsigned int i;
+
+	remains_look(kfd, before);
+	for (i = 1; i < kfd->num_gpus; i++)
+		before->available[i] = 0;
+}
+
 static int is_refused(struct kfd *kfd, void *data)
 {
 	struct trial *trial = data;
-	struct before before;
+	struct remains_before before;
 	int r, wrong;
 
 	look(kfd, &before);
@@ -235,7 +191,7 @@ static int is_refused(struct kfd *kfd, void *data)
 		r = kfd_criu_resume(kfd->fd, getpid());
 	if (!r)
 		return 0;
-	wrong = left(kfd, &before);
+	wrong = remains_of(kfd, &before);
 	return wrong ? wrong : -r;
 }
 
@@ -289,12 +245,12 @@ static int refuses_args(struct kfd *kfd, void *data)
 	wrong[4].args.num_bos = ~0U;
 	wrong[5].args.num_devices = KFD_MAX_GPUS + 1;
 	for (i = 0; i < 6; i++) {
-		struct before before;
+		struct remains_before before;
 
 		look(kfd, &before);
 		wrong[i].args.op = KFD_CRIU_OP_RESTORE;
 		if (kfd_criu(kfd->fd, &wrong[i].args) != -EINVAL ||
-		    left(kfd, &before))
+		    remains_of(kfd, &before))
 			return i + 1;
 	}
 	return 0;
@@ -302,22 +258,22 @@ static int refuses_args(struct kfd *kfd, void *data)
 
 static int is_restored_v1(struct kfd *kfd, void *data)
 {
-	struct before before;
+	struct remains_before before;
 	int r;
 
 	look(kfd, &before);
 	r = kfd_image_restore(kfd, data);
-	return left(kfd, &before) ?: -r;
+	return remains_of(kfd, &before) ?: -r;
 }
 
 static int is_restored_v2(struct kfd *kfd, void *data)
 {
-	struct before before;
+	struct remains_before before;
 	int r;
 
 	look(kfd, &before);
 	r = kfd_v2_image_restore(kfd, data);
-	return r ? left(kfd, &before) ?: -r : 0;
+	return r ? remains_of(kfd, &before) ?: -r : 0;
 }
 
 TEST_F_TIMEOUT(refusals, of_args_that_make_no_sense, LIMIT_S)
@@ -352,7 +308,7 @@ static int chooses(struct kfd *kfd, void *data)
 		.devices = (unsigned long)devices,
 		.num_devices = kfd->num_gpus,
 	};
-	struct before before;
+	struct remains_before before;
 	unsigned int i;
 	int r;
 
@@ -385,7 +341,7 @@ static int chooses(struct kfd *kfd, void *data)
 	}
 	look(kfd, &before);
 	r = kfd_v2(kfd->fd, &args);
-	return left(kfd, &before) ?: -r;
+	return remains_of(kfd, &before) ?: -r;
 }
 
 TEST_F_TIMEOUT(refusals, of_devices_that_are_not_there, LIMIT_S)

@@ -198,12 +198,16 @@ make_tree() {
 
 # ---- configuration ----
 
-# fragment SECTION...: the option lines of these sections, reasons removed.
+# fragment SECTION...: the option lines of these sections, reasons removed. The last line of
+# an option counts.
 fragment() {
 	awk -v sections="$*" '
 		BEGIN { split(sections, names, " "); for (i in names) wanted["[" names[i] "]"] }
 		/^\[/ { on = ($1 in wanted); next }
-		on && /^CONFIG_/ { sub(/[ \t]+#.*/, ""); print }' "$ROOT/Kconfig.snippets"
+		on && /^CONFIG_/ { sub(/[ \t]+#.*/, ""); name = $0; sub(/=.*/, "", name)
+			if (!(name in line)) order[++n] = name
+			line[name] = $0 }
+		END { for (i = 1; i <= n; i++) print line[order[i]] }' "$ROOT/Kconfig.snippets"
 }
 
 variant_fragment() {

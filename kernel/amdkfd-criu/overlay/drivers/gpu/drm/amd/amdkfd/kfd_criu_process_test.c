@@ -4,8 +4,8 @@
  *
  * Operations on a process whose devices have queue managers of the test's: what fails
  * half way is undone, what is asked for at the wrong place is refused, and RESUME says why
- * nothing runs; and VMs of one process that go at the same time. What needs neither process nor device is in
- * kfd_criu_test.c.
+ * nothing runs; and VMs of one process that go at the same time. What needs neither
+ * process nor device is in kfd_criu_test.c.
  */
 #include <kunit/test.h>
 #include <linux/idr.h>

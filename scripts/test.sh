@@ -403,7 +403,7 @@ start_machine() {
 		sleep 0.2
 	done
 	log "$name begins"
-	with_status "$LOGS/machine-$name.out" "$@" >/dev/null &
+	with_status "$LOGS/machine-$name.out" setpriv --pdeathsig TERM "$@" >/dev/null &
 	machine_names+=("$name") machine_kinds+=("$kind") machine_pids+=("$!")
 }
 

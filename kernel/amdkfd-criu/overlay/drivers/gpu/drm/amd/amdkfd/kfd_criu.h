@@ -239,7 +239,7 @@ int kfd_criu_may_restore(const struct kfd_process *p);
 int kfd_criu_begin_restore(struct kfd_process *p);
 void kfd_criu_end_restore(struct kfd_process *p, bool failed);
 int kfd_criu_abort(struct kfd_process *p);
-int kfd_criu_resume(struct kfd_process *p);
+int kfd_criu_resume(struct kfd_process *p, unsigned int limit_ms);
 int kfd_criu_resume_pid(u32 number, u32 *state);
 
 /* kfd_criu_process.c */

@@ -370,6 +370,12 @@ static void what_makes_no_sense_of_a_process_is_refused(struct kunit *test)
 
 /* ---- RESUME says whether the queues run ---- */
 
+/* For what comes at once, and for what never comes: these tests run whenever the driver is
+ * loaded.
+ */
+#define LONG_MS		5000
+#define SHORT_MS	50
+
 static struct fake *make_restored(struct kunit *test, work_func_t worker)
 {
 	struct amdkfd_process_info *info = make_shared(worker);
@@ -404,7 +410,7 @@ static void a_resume_comes_back_when_the_queues_run(struct kunit *test)
 
 	/* That no VM is on does not matter. */
 	fake->pdds[0].qpd.evicted = 1;
-	KUNIT_EXPECT_EQ(test, 0, kfd_criu_resume(&fake->p));
+	KUNIT_EXPECT_EQ(test, 0, kfd_criu_resume(&fake->p, LONG_MS));
 	expect(test, fake, KFD_CRIU_RUNNING, 0);
 	end_restored(fake);
 }
@@ -413,7 +419,7 @@ static void a_resume_says_that_there_are_no_pages(struct kunit *test)
 {
 	struct fake *fake = make_restored(test, bring_no_pages);
 
-	KUNIT_EXPECT_EQ(test, -ETIME, kfd_criu_resume(&fake->p));
+	KUNIT_EXPECT_EQ(test, -ETIME, kfd_criu_resume(&fake->p, SHORT_MS));
 	expect(test, fake, KFD_CRIU_RUNNING, 0);
 	end_restored(fake);
 }
@@ -424,10 +430,10 @@ static void a_resume_says_that_a_device_does_not_run(struct kunit *test)
 
 	fake->pdds[1].drm_priv = fake;	/* any */
 	fake->pdds[1].qpd.evicted = 1;
-	KUNIT_EXPECT_EQ(test, -ETIME, kfd_criu_resume(&fake->p));
+	KUNIT_EXPECT_EQ(test, -ETIME, kfd_criu_resume(&fake->p, SHORT_MS));
 	expect(test, fake, KFD_CRIU_RUNNING, 0);
 	/* There is one RESUME, whatever it said. */
-	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_resume(&fake->p));
+	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_resume(&fake->p, SHORT_MS));
 	end_restored(fake);
 }
 
@@ -644,8 +650,8 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(only_what_is_restored_is_given_up),
 	KUNIT_CASE(what_makes_no_sense_of_a_process_is_refused),
 	KUNIT_CASE(a_resume_comes_back_when_the_queues_run),
-	KUNIT_CASE_SLOW(a_resume_says_that_there_are_no_pages),
-	KUNIT_CASE_SLOW(a_resume_says_that_a_device_does_not_run),
+	KUNIT_CASE(a_resume_says_that_there_are_no_pages),
+	KUNIT_CASE(a_resume_says_that_a_device_does_not_run),
 	KUNIT_CASE(private_data_are_not_read_or_written_beyond_their_end),
 #if IS_ENABLED(CONFIG_HSA_AMD_SVM)
 	KUNIT_CASE(no_range_is_left_out),

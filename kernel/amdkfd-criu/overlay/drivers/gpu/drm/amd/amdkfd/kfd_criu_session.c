@@ -623,9 +623,9 @@ static bool waits_for_devices(const struct kfd_process *p)
 /* A worker brings user pages and then lets the queues run; it tries again while pages
  * move.
  */
-static int wait_until_running(struct kfd_process *p)
+static int wait_until_running(struct kfd_process *p, unsigned int limit_ms)
 {
-	const unsigned long end = jiffies + msecs_to_jiffies(KFD_CRIU_RESUME_MS);
+	const unsigned long end = jiffies + msecs_to_jiffies(limit_ms);
 	struct amdkfd_process_info *info = p->kgd_process_info;
 
 	for (;;) {
@@ -644,16 +644,17 @@ static int wait_until_running(struct kfd_process *p)
 /**
  * kfd_criu_resume - let the queues of a restored process run
  * @p: the process; its mutex is not held
+ * @limit_ms: how long to wait for them
  *
- * Comes back when they run; or after five seconds, when pages of the process or memory
- * for its queues cannot be had, and the driver goes on trying.
+ * Comes back when they run; or after so long, when pages of the process or memory for its
+ * queues cannot be had, and the driver goes on trying.
  *
  * Return: 0; -ETIME in the latter case, or when the process is paused or ends meanwhile;
  * as kfd_criu_session_check(); -ENOTRECOVERABLE if a device was reset since, or why an SVM
  * range or a save area is not there: the restore has failed then, see
  * kfd_criu_end_restore().
  */
-int kfd_criu_resume(struct kfd_process *p)
+int kfd_criu_resume(struct kfd_process *p, unsigned int limit_ms)
 {
 	int r;
 
@@ -662,11 +663,11 @@ int kfd_criu_resume(struct kfd_process *p)
 	if (!r)
 		r = resume(p);
 	mutex_unlock(&p->mutex);
-	return r ? r : wait_until_running(p);
+	return r ? r : wait_until_running(p, limit_ms);
 }
 
 /**
- * kfd_criu_resume_pid - as above, of another process
+ * kfd_criu_resume_pid - as above, of another process, for five seconds
  * @number: of the process, in the caller's PID namespace
  * @state: gets where that process is afterwards, if the caller may know
  *
@@ -688,7 +689,7 @@ int kfd_criu_resume_pid(u32 number, u32 *state)
 		return -ESRCH;
 	r = kfd_criu_check_access(target);
 	if (!r) {
-		r = kfd_criu_resume(target);
+		r = kfd_criu_resume(target, KFD_CRIU_RESUME_MS);
 		*state = kfd_criu_session_state(target);
 	}
 	kfd_unref_process(target);

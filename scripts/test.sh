@@ -22,12 +22,11 @@
 # "N passed, N failed" or "N passed, N failed, N skipped". Status 1 on a failure,
 # on a skip that scripts/expected-skips.txt does not name, and on no tests at all.
 #
-# Environment: BOOT_BOUND_MS (10000; more on a slower machine), JOBS, VMS (virtual
-# machines beside each other), OUT_DIR; FULL_CHIPS (gfx906; or several, or "all"), on
-# which all of the guest tier runs, and not only what is a matter of the chip;
-# DEBUG_MUTATIONS (5000) of images of each ABI, for the tier debug, and of args twenty
-# times as many; DEBUG_CHANCE_STEP (1): of the failures that are injected there, each
-# N-th.
+# Environment: BOOT_BOUND_MS (10000), JOBS, VMS (virtual machines beside each
+# other), OUT_DIR; FULL_CHIPS (gfx906; or several, or "all"), on which all of the guest
+# tier runs, and not only what is a matter of the chip; DEBUG_MUTATIONS (5000) of
+# images of each ABI, for the tier debug, and of args twenty times as many;
+# DEBUG_CHANCE_STEP (1): of the failures that are injected there, each N-th.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
@@ -95,8 +94,7 @@ readonly FAILURES=failures.txt FAILURE_LINES=5 SHOWN_FAILURES=24
 # Those that are always among them.
 readonly TELLING='BUG[: ]|WARNING: CPU|refcount_t: |RIP: 0010:|Kernel panic|: Failure$'
 readonly SHOWN_LINES=40 BOOT_TRIES=3
-# YARDSTICK_MS: of slowness(), on a machine where BOOT_BOUND_MS leaves a boot twice the time it needs.
-readonly BOOT_BOUND_MS=${BOOT_BOUND_MS:-10000} YARDSTICK_MS=900
+readonly BOOT_BOUND_MS=${BOOT_BOUND_MS:-10000}
 
 tier='' number=0 passed=0 failed=0 skipped=0 kernels_pid='' tier_pid='' beside_tier='' beside_pid=''
 # Virtual machines that run, or whose cases are not shown yet.
@@ -469,44 +467,19 @@ boot_time() {
 		"$OUT/vm/$1/times.json" 2>/dev/null || echo 0
 }
 
-# slowness: a fixed piece of work on every processor, in percent of the time it
-# takes where BOOT_BOUND_MS was set; at least 100. More where the processors are
-# slower, or are kept from us by other programs or by other guests of their host.
-slowness() {
-	python3 - "$YARDSTICK_MS" <<'END'
-import os, sys, time
-
-children = []
-begin = time.monotonic()
-for _ in os.sched_getaffinity(0):
-    child = os.fork()
-    if child == 0:
-        for _ in range(20_000_000):
-            pass
-        os._exit(0)
-    children.append(child)
-for child in children:
-    os.waitpid(child, 0)
-print(max(100, round((time.monotonic() - begin) * 1000 * 100 / int(sys.argv[1]))))
-END
-}
-
-# boot_bound NAME VM-OPTION...: the best of a few boots; each is allowed as much more
-# time as this machine was found slower right before or right after it.
+# boot_bound NAME VM-OPTION...: one of a few boots is in time, because another program on
+# this machine may have delayed the others.
 boot_bound() {
-	local name=$1 ms bound slow after tries=0 tried='' verdict=false
+	local name=$1 ms tried='' verdict=false
+	local -i tries=0
 	shift
-	slow=$(slowness)
-	while ((tries < BOOT_TRIES)) && ! "$verdict"; do
+	while ((tries++ < BOOT_TRIES)) && ! "$verdict"; do
 		"$HERE/vm.sh" run "$@" --name "boot-$name" -- true >&2 || true
 		ms=$(boot_time "boot-$name")
-		after=$(slowness)
-		bound=$((BOOT_BOUND_MS * (slow > after ? slow : after) / 100))
-		if ((ms > 0 && ms <= bound)); then
+		if ((ms > 0 && ms <= BOOT_BOUND_MS)); then
 			verdict=true
 		fi
-		tried+="${tried:+, }$ms ms of $bound"
-		slow=$after tries=$((tries + 1))
+		tried+="${tried:+, }$ms ms"
 	done
 	log "$name/dev-kfd: $tried"
 	judge "$name/dev-kfd is there within $BOOT_BOUND_MS ms" "$tried (0: never)" "$verdict"

@@ -38,6 +38,17 @@
 	 KFD_IOC_ALLOC_MEM_FLAGS_EXT_COHERENT | \
 	 KFD_IOC_ALLOC_MEM_FLAGS_CONTIGUOUS)
 
+/* For idr_for_each(): idr_for_each_entry() looks for each one from the root on, and there
+ * may be thousands.
+ */
+static int count_one(int id, void *mem, void *data)
+{
+	u32 *n = data;
+
+	++*n;
+	return 0;
+}
+
 /**
  * kfd_criu_bo_count - how many BOs a process has
  * @p: the process
@@ -45,13 +56,10 @@
 u32 kfd_criu_bo_count(const struct kfd_process *p)
 {
 	unsigned int i;
-	void *mem;
 	u32 n = 0;
-	int id;
 
 	for (i = 0; i < p->n_pdds; i++)
-		idr_for_each_entry(&p->pdds[i]->alloc_idr, mem, id)
-			n++;
+		idr_for_each(&p->pdds[i]->alloc_idr, count_one, &n);
 	return n;
 }
 
@@ -469,6 +477,17 @@ int kfd_criu_bo_restore(struct kfd_process *p, struct kfd_criu_bo *cb,
 	return map(p, cb, mem);
 }
 
+/* Of the BO itself: a copy needs memory, and for want of it nobody would wait. */
+static int sync_one(int id, void *data, void *unused)
+{
+	struct kgd_mem *mem = data;
+
+	mutex_lock(&mem->lock);
+	amdgpu_sync_wait(&mem->sync, false);
+	mutex_unlock(&mem->lock);
+	return 0;
+}
+
 /**
  * kfd_criu_bo_sync_all - wait until all BOs are in the GPUs' page tables
  * @p: process being resumed
@@ -478,13 +497,9 @@ int kfd_criu_bo_restore(struct kfd_process *p, struct kfd_criu_bo *cb,
 void kfd_criu_bo_sync_all(struct kfd_process *p)
 {
 	unsigned int i;
-	void *mem;
-	int id;
 
 	for (i = 0; i < p->n_pdds; i++)
-		idr_for_each_entry(&p->pdds[i]->alloc_idr, mem, id)
-			amdgpu_amdkfd_gpuvm_sync_memory(p->pdds[i]->dev->adev,
-							mem, false);
+		idr_for_each(&p->pdds[i]->alloc_idr, sync_one, NULL);
 }
 
 /* Interrupts look at its slots without a lock. */

@@ -20,14 +20,20 @@ static bool is_signal(u32 type)
 	return type == KFD_EVENT_TYPE_SIGNAL || type == KFD_EVENT_TYPE_DEBUG;
 }
 
+/* For idr_for_each(), as with BOs. Nothing is at id 0, which no event has. */
+static int count_one(int id, void *ev, void *data)
+{
+	u32 *n = data;
+
+	++*n;
+	return 0;
+}
+
 static u32 count(struct kfd_process *p)
 {
-	struct kfd_event *ev;
-	u32 id, n = 0;
+	u32 n = 0;
 
-	/* Id 0 is taken by no event. */
-	idr_for_each_entry(&p->event_idr, ev, id)
-		n++;
+	idr_for_each(&p->event_idr, count_one, &n);
 	return n;
 }
 
@@ -42,6 +48,15 @@ static void describe(const struct kfd_event *ev, struct kfd_criu_event *ce)
 		ce->memory_exception = ev->memory_exception_data;
 	else if (ev->type == KFD_EVENT_TYPE_HW_EXCEPTION)
 		ce->hw_exception = ev->hw_exception_data;
+}
+
+/* @data: where to, which moves on */
+static int describe_next(int id, void *ev, void *data)
+{
+	struct kfd_criu_event **next = data;
+
+	describe(ev, (*next)++);
+	return 0;
 }
 
 /**
@@ -119,18 +134,14 @@ int kfd_criu_event_hear(struct kfd_process *p)
 int kfd_criu_event_save(struct kfd_process *p, struct kfd_criu_event **events,
 			u32 *n)
 {
-	struct kfd_event *ev;
-	unsigned int i;
-	u32 id;
+	struct kfd_criu_event *next;
 
 	mutex_lock(&p->event_mutex);
 	*n = count(p);
-	*events = kvcalloc(max(*n, 1u), sizeof(**events), GFP_KERNEL_ACCOUNT);
-	if (*events) {
-		i = 0;
-		idr_for_each_entry(&p->event_idr, ev, id)
-			describe(ev, &(*events)[i++]);
-	}
+	next = kvcalloc(max(*n, 1u), sizeof(*next), GFP_KERNEL_ACCOUNT);
+	*events = next;
+	if (next)
+		idr_for_each(&p->event_idr, describe_next, &next);
 	mutex_unlock(&p->event_mutex);
 	return *events ? 0 : -ENOMEM;
 }

@@ -210,10 +210,17 @@ static void write_bo(const struct kfd_process *p, const struct kfd_criu_bo *cb,
 		record->mapped_gpuids[n++] = p->pdds[i]->user_gpu_id;
 }
 
-static int put_bo(const struct kfd_process_device *pdd, u32 handle,
-		  struct kgd_mem *mem, struct kfd_criu_bo_bucket __user *out,
-		  struct cursor *c, struct list_head *handouts)
+/* Where BOs go, and what is handed out of them. */
+struct bo_writer {
+	const struct kfd_process_device *pdd;
+	struct kfd_criu_bo_bucket __user *out;
+	struct cursor *c;
+	struct list_head *handouts;
+};
+
+static int put_bo(int handle, void *mem, void *data)
 {
+	struct bo_writer *writer = data;
 	struct kfd_criu_bo_priv_data record;
 	struct kfd_criu_bo_bucket bucket;
 	struct kfd_criu_bo cb;
@@ -222,39 +229,36 @@ static int put_bo(const struct kfd_process_device *pdd, u32 handle,
 	/* First of all: so compilers that clear variables do not do it twice. */
 	memset(&record, 0, sizeof(record));
 	memset(&bucket, 0, sizeof(bucket));
-	r = kfd_criu_bo_describe(pdd, handle, mem, &cb);
+	r = kfd_criu_bo_describe(writer->pdd, handle, mem, &cb);
 	if (r)
 		return r;
-	write_bo(pdd->process, &cb, &bucket, &record);
-	r = prepare_handout(handouts, mem, cb.flags, &bucket.dmabuf_fd);
+	write_bo(writer->pdd->process, &cb, &bucket, &record);
+	r = prepare_handout(writer->handouts, mem, cb.flags, &bucket.dmabuf_fd);
 	if (r)
 		return r;
-	if (copy_to_user(out, &bucket, sizeof(bucket)))
+	if (copy_to_user(writer->out, &bucket, sizeof(bucket)))
 		return -EFAULT;
-	return put(c, &record, sizeof(record));
+	writer->out++;
+	return put(writer->c, &record, sizeof(record));
 }
 
 /* Handles come and go under p->mutex only: there are as many as were counted. */
 static int put_bos(const struct kfd_process *p, u64 bos, struct cursor *c,
 		   struct list_head *handouts)
 {
-	struct kfd_criu_bo_bucket __user *out = u64_to_user_ptr(bos);
+	struct bo_writer writer = {
+		.out = u64_to_user_ptr(bos),
+		.c = c,
+		.handouts = handouts,
+	};
 	unsigned int i;
-	void *mem;
-	u32 n = 0;
-	int id;
+	int r = 0;
 
-	for (i = 0; i < p->n_pdds; i++) {
-		idr_for_each_entry(&p->pdds[i]->alloc_idr, mem, id) {
-			int r = put_bo(p->pdds[i], id, mem, &out[n], c,
-				       handouts);
-
-			if (r)
-				return r;
-			n++;
-		}
+	for (i = 0; !r && i < p->n_pdds; i++) {
+		writer.pdd = p->pdds[i];
+		r = idr_for_each(&p->pdds[i]->alloc_idr, put_bo, &writer);
 	}
-	return 0;
+	return r;
 }
 
 static int put_objects(struct kfd_process *p, struct cursor *c)
@@ -404,8 +408,8 @@ static int get_bo(struct kfd_process *p, struct kfd_criu_bo_bucket __user *in,
 		r = prepare_handout(handouts, mem, cb.flags, &bucket.dmabuf_fd);
 	if (r)
 		return r;
-	bucket.restored_offset = cb.mmap_offset;
-	return copy_to_user(in, &bucket, sizeof(bucket)) ? -EFAULT : 0;
+	return put_user(cb.mmap_offset, &in->restored_offset) ||
+	       put_user(bucket.dmabuf_fd, &in->dmabuf_fd) ? -EFAULT : 0;
 }
 
 static int get_bos(struct kfd_process *p,

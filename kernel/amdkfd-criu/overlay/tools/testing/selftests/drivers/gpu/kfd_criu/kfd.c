@@ -364,6 +364,15 @@ int kfd_bo_find(const struct kfd *kfd, unsigned int gpu, struct kfd_bo *bo)
 	return bo->cpu == MAP_FAILED ? -errno : 0;
 }
 
+/* As above, of one that is at another place. */
+int kfd_bo_place(struct kfd_bo *bo)
+{
+	bo->cpu = mremap(bo->cpu, bo->size, bo->size,
+			 MREMAP_MAYMOVE | MREMAP_FIXED,
+			 (void *)(unsigned long)bo->va);
+	return bo->cpu == MAP_FAILED ? -errno : 0;
+}
+
 int kfd_event_create(struct kfd *kfd)
 {
 	struct kfd_ioctl_create_event_args args = {
@@ -425,6 +434,7 @@ int kfd_queue_create(struct kfd *kfd, unsigned int gpu, struct kfd_queue *queue)
 	r = kfd_bo_create(kfd, gpu, KFD_BO_GTT, KFD_PAGE, &queue->ring);
 	r = r ? r : kfd_bo_create(kfd, gpu, KFD_BO_GTT, KFD_PAGE,
 				  &queue->memory);
+	r = r ? r : kfd_bo_place(&queue->memory);
 	if (r)
 		return r;
 	args.ring_base_address = queue->ring.va;

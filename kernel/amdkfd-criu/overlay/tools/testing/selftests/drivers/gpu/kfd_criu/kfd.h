@@ -96,6 +96,8 @@ int kfd_bo_free(const struct kfd *kfd, unsigned int gpu,
 		const struct kfd_bo *bo);
 /* In a process that was restored with it: maps it to the process. */
 int kfd_bo_find(const struct kfd *kfd, unsigned int gpu, struct kfd_bo *bo);
+/* Moves its mapping to the address that the GPU has for it. */
+int kfd_bo_place(struct kfd_bo *bo);
 /* The id of a new signal event, or a negative errno. */
 int kfd_event_create(struct kfd *kfd);
 /* An SDMA queue without a packet. It has a place of its GPU to itself: only when it is

@@ -117,6 +117,7 @@ int work_compute_create(struct kfd *kfd, unsigned int gpu,
 	r = make_ring(kfd, gpu, wish->type, &queue->ring, &args.ring_size);
 	r = r ? r : kfd_bo_create(kfd, gpu, KFD_BO_GTT, KFD_PAGE,
 				  &queue->memory);
+	r = r ? r : kfd_bo_place(&queue->memory);
 	if (!r && wish->area->size)
 		r = kfd_bo_create(kfd, gpu, KFD_BO_GTT, KFD_PAGE, &eop);
 	if (r)

@@ -45,7 +45,7 @@ readonly CHIPS=(gfx906 gfx701 gfx803 gfx900 gfx908 gfx90a gfx942 gfx1010 gfx1030
 # restores and defects in full: scripts/report.sh.
 readonly FULL_CHIPS=${FULL_CHIPS:-gfx906}
 # What no chip changes.
-readonly ALIKE_KSELFTESTS=args,image,abi,access,crowd,kills,pause,races,resets,room,shared
+readonly ALIKE_KSELFTESTS=args,image,abi,access,crowd,pause,races,resets,room,shared
 readonly ONCE_KSELFTESTS=failures,refusals,$ALIKE_KSELFTESTS
 readonly ONCE_KFDTESTS='*RestoreSlow*:*Restore*/bo_*:*Restore*/event_pending*:*Restore*/event_state*:*Restore*/svm_*:*Restore*/queue_late*'\
 ':*Defect*hole_*:*Defect*h5_*:*Defect*h6_*:*Defect*h7_*:*Defect*h8_*:ThunkTest.every_workload*:*WorkloadTest.is_not_content*'
@@ -55,11 +55,11 @@ readonly SIBLING_KSELFTESTS=$ONCE_KSELFTESTS,devices,objects,recorded,v2
 # Where programs map no VRAM and SDMA writes page tables: what is refused there, that the
 # rest goes on, and that what fails leaves nothing.
 readonly SMALL_BAR=gfx906,vram=512M,vis=64M
-readonly SMALL_BAR_KSELFTESTS=$ALIKE_KSELFTESTS,devices,recorded,states,v2
+readonly SMALL_BAR_KSELFTESTS=$ALIKE_KSELFTESTS,kills,devices,recorded,states,v2
 readonly SIBLING_KFDTESTS='*Topology*:*QueueKindTest*:*/BoTest.*:*/EvictionTest.*:Aql*:*/RestoreTest*/queue_counter*:*/RestoreTest*/sdma*'
 readonly SIBLING_DRMTESTS='*InfoTest*:*CsTest*'
 # What is a matter of who schedules: no firmware, HWS, MES.
-readonly SCHEDULER_CHIPS=' gfx701 gfx906 gfx1100 ' SCHEDULER_KFDTESTS='ProcessesTest.*'
+readonly SCHEDULER_CHIPS=' gfx701 gfx906 gfx1100 ' SCHEDULER_KFDTESTS='ProcessesTest.*' SCHEDULER_KSELFTESTS=kills
 readonly ONCE_DRMTESTS='*SyncTest*:*ContextTest*:*ShareTest*'
 # One of each of the driver's ways to load a queue by hand; gfx701 always does.
 readonly NO_HWS_CHIPS=(gfx803 gfx906 gfx1030)
@@ -309,7 +309,9 @@ start_chip() {
 			if [[ $SIBLING_CHIPS == *" $chip "* ]]; then
 				skipped_programs=$SIBLING_KSELFTESTS only=$SIBLING_KFDTESTS only_drm=$SIBLING_DRMTESTS
 			fi
-			[[ $SCHEDULER_CHIPS == *" $chip "* ]] || without+=:$SCHEDULER_KFDTESTS
+			if [[ $SCHEDULER_CHIPS != *" $chip "* ]]; then
+				skipped_programs+=,$SCHEDULER_KSELFTESTS without+=:$SCHEDULER_KFDTESTS
+			fi
 		fi
 		# What resets GPUs has machines of its own, below.
 		cases+=("kselftests:$OUT/kernel/$kernel/selftests:$skipped_programs,resets" kunit:kfd_criu

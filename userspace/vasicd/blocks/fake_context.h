@@ -6,8 +6,10 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -23,7 +25,8 @@ namespace vasicd {
 class FakeMemory final : public Memory {
  public:
   static constexpr std::uint64_t kPage = 4096;
-  explicit FakeMemory(std::size_t bytes) : bytes_(bytes) {}
+  explicit FakeMemory(std::size_t bytes)
+      : memory_(static_cast<std::byte*>(std::calloc(bytes, 1))), bytes_(memory_.get(), memory_ ? bytes : 0) {}
 
   MemoryResult<std::span<std::byte>> map(unsigned vmid, GpuAddr va, std::size_t limit, Access access) override {
     if (va >= bytes_.size() || bad_pages.contains(va / kPage)) {
@@ -35,7 +38,7 @@ class FakeMemory final : public Memory {
     std::uint64_t run = std::min<std::uint64_t>(limit, bytes_.size() - va);
     if (paged) run = std::min(run, kPage - va % kPage);
     vmids_used.insert(vmid);
-    return std::span(bytes_).subspan(static_cast<std::size_t>(va), static_cast<std::size_t>(run));
+    return bytes_.subspan(static_cast<std::size_t>(va), static_cast<std::size_t>(run));
   }
 
   [[nodiscard]] bool is_local(const std::byte* byte) const override {
@@ -52,7 +55,7 @@ class FakeMemory final : public Memory {
   void put(GpuAddr va, T value) {
     std::memcpy(bytes_.data() + va, &value, sizeof(T));
   }
-  [[nodiscard]] std::span<std::byte> bytes() { return bytes_; }
+  [[nodiscard]] std::span<std::byte> bytes() const { return bytes_; }
 
   bool paged = true;
   bool retry = false;                 // of faults on bad pages
@@ -62,7 +65,12 @@ class FakeMemory final : public Memory {
   std::set<unsigned> vmids_used;
 
  private:
-  std::vector<std::byte> bytes_;
+  struct Free {
+    void operator()(std::byte* memory) const { std::free(memory); }
+  };
+  // Of calloc(): zeros that cost nothing until a page is touched, and few of them are.
+  std::unique_ptr<std::byte, Free> memory_;
+  std::span<std::byte> bytes_;
 };
 
 struct FakeInterrupts final : InterruptSink {

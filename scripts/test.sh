@@ -87,8 +87,8 @@ readonly DEBUG_MUTATIONS=${DEBUG_MUTATIONS:-5000}
 readonly RELOADS=5 RESETS=5
 # A virtual machine's memory, and what this machine wants for itself: MiB.
 readonly VM_MIB=3072 HOST_MIB=2048
-# Seconds: of one unit test, of all tests in one guest, between signs of life.
-readonly UNIT_LIMIT_S=120 GUEST_LIMIT_S=1500 HEARTBEAT_S=30
+# Seconds: of one unit test, of a shard of them, of all tests in one guest, between signs of life.
+readonly UNIT_LIMIT_S=120 SHARD_LIMIT_S=600 GUEST_LIMIT_S=1500 HEARTBEAT_S=30
 # The failed cases, in $LOGS: the name of each and first lines of what it said. So many lines are said again at the end.
 readonly FAILURES=failures.txt FAILURE_LINES=5 SHOWN_FAILURES=24
 # Those that are always among them.
@@ -231,7 +231,7 @@ tier_unit() {
 	run_case "release builds" "$HERE/build.sh" release || true
 	run_ctest release "$OUT/cmake/release"
 	run_case "vasicd builds with sanitizers" "$HERE/build.sh" asan userspace/vasicd/all || true
-	run_ctest asan "$OUT/cmake/asan/userspace/vasicd"
+	run_shards asan "$OUT/cmake/asan/userspace/vasicd/vasicd_test" "$OUT/cmake/asan/userspace/vasicd/vasicd_process_test"
 	stream_cases fuzz ktap "$HERE/fuzz.sh"
 	run_case "vasicd builds for ThreadSanitizer" "$HERE/build.sh" tsan userspace/vasicd/all || true
 	run_ctest tsan "$OUT/cmake/tsan/userspace/vasicd"
@@ -241,6 +241,32 @@ tier_unit() {
 run_ctest() {
 	stream_cases "$1" ctest ctest --test-dir "$2" --output-on-failure --timeout "$UNIT_LIMIT_S" \
 		--parallel "${JOBS:-$(nproc)}"
+}
+
+# run_shards NAME PROGRAM...: all tests of GoogleTest programs, in a process for each
+# processor. One for each test, as ctest has them, costs AddressSanitizer more than the tests.
+run_shards() {
+	local name=$1 count=${JOBS:-$(nproc)} shard
+	local -a pids=()
+	shift
+	for ((shard = 0; shard < count; shard++)); do
+		GTEST_TOTAL_SHARDS=$count GTEST_SHARD_INDEX=$shard \
+			with_status "$LOGS/$tier-$name-shard-$shard.out" run_each "$@" >/dev/null &
+		pids+=("$!")
+	done
+	for shard in "${!pids[@]}"; do
+		wait "${pids[shard]}" || true
+		stream_cases "$name" gtest replay "$LOGS/$tier-$name-shard-$shard.out"
+	done
+}
+
+# run_each PROGRAM...: all of them, and whether one failed.
+run_each() {
+	local program status=0
+	for program; do
+		timeout --kill-after=5 "$SHARD_LIMIT_S" "$program" || status=$?
+	done
+	return "$status"
 }
 
 tier_vm() {

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The amdkfd-criu authors
 #
-# usage: coverage.sh [--report | -h]
+# usage: coverage.sh [--report | -h | MACHINE...]
 #
 # How much of the driver files that amdkfd-criu brings its tests run: lines and
 # branches of kfd_criu*.c, without its unit tests. Kselftests, KUnit and kfdtest run
@@ -10,6 +10,8 @@
 # one for each kind of chip that takes a path of its own. A table on standard
 # output, the same and what did not run in out/coverage/coverage.{txt,html}.
 #   --report   judge what the machines counted last time
+#   MACHINE    only these run again, of the others it is what they counted last time:
+#              names of folders in out/coverage (gfx906, xnack-gfx90a, ...)
 # Status 1 when a test failed, below 90 % of the lines, below 80 % of the branches.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
@@ -27,11 +29,16 @@ readonly SOURCES=$OUT/kernel/$KERNEL/src DRIVER=drivers/gpu/drm/amd/amdkfd
 readonly FIRST_CHIP=gfx906 CHIPS=(gfx701 gfx803 gfx942 gfx1030 gfx1100 gfx1201)
 readonly XNACK_CHIP=gfx90a
 failed=0
+# Those that are asked for; none: all.
+declare -a wanted=()
 
 # machine NAME GPU CASE...: two such GPUs; leaves what was counted in DIR/NAME.
 machine() {
 	local name=$1 gpu=$2 counted=$DIR/$1
 	shift 2
+	if ((${#wanted[@]})) && [[ " ${wanted[*]} " != *" $name "* ]]; then
+		return
+	fi
 	rm -rf -- "$counted" && mkdir -p -- "$counted"
 	log "$name begins"
 	setpriv --pdeathsig TERM "$HERE/vm.sh" run --kernel "$KERNEL" --gpu "$gpu,vram=$GPU_VRAM" --gpu "$gpu,vram=$GPU_VRAM" \
@@ -92,19 +99,25 @@ report() {
 }
 
 main() {
-	case ${1-} in
-	'') ;;
-	-h | --help) print_header "${BASH_SOURCE[0]}" && exit 0 ;;
-	--report) ;;
-	*) usage_error "unknown argument '$1'" ;;
-	esac
+	local name runs=true
+	for name; do
+		case $name in
+		-h | --help) print_header "${BASH_SOURCE[0]}" && exit 0 ;;
+		--report) runs=false ;;
+		*)
+			[[ " $FIRST_CHIP ${CHIPS[*]} xnack-$XNACK_CHIP " == *" $name "* ]] || usage_error "no machine '$name'"
+			wanted+=("$name")
+			;;
+		esac
+	done
+	"$runs" || ((${#wanted[@]} == 0)) || usage_error "--report runs no machine"
 	need gcovr gcovr
 	mkdir -p -- "$DIR"
-	if [[ -z ${1-} ]]; then
+	if "$runs"; then
 		"$HERE/build.sh" release
 		"$HERE/kernel.sh" build criu --coverage
 		"$HERE/kernel.sh" selftests criu
-		rm -rf -- "${DIR:?}"/*
+		((${#wanted[@]})) || rm -rf -- "${DIR:?}"/*
 		machines
 	fi
 	merge

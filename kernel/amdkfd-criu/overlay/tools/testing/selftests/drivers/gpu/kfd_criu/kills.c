@@ -49,10 +49,12 @@ FIXTURE_TEARDOWN(kills)
 	kfd_close(&self->kfd);
 }
 
-/* Whoever was killed has left the GPUs to others. */
-static void expect_free_gpus(struct __test_metadata *_metadata,
-			     const struct kfd *kfd,
-			     const struct remains_before *before)
+/* Whoever holds a program's memory when it is killed may end it later than the program.
+ * Until then it has its queues, and others cannot have those.
+ */
+static void expect_nothing_held(struct __test_metadata *_metadata,
+				const struct kfd *kfd,
+				const struct remains_before *before)
 {
 	unsigned int i;
 
@@ -60,6 +62,14 @@ static void expect_free_gpus(struct __test_metadata *_metadata,
 		EXPECT_TRUE(kfd_available_becomes(kfd, i, before->available[i]))
 			TH_LOG("GPU %u", i);
 	}
+}
+
+/* Whoever was killed has left the GPUs to others. */
+static void expect_free_gpus(struct __test_metadata *_metadata,
+			     const struct kfd *kfd,
+			     const struct remains_before *before)
+{
+	expect_nothing_held(_metadata, kfd, before);
 	EXPECT_EQ(0, kfd_in_child(subject_is_possible, NULL));
 }
 
@@ -303,6 +313,7 @@ TEST_F_TIMEOUT(kills, of_a_tracer_let_a_restored_program_go_on_or_have_nothing, 
 		chance_number();
 		EXPECT_EQ(0, kfd_in_child(is_ended_by_a_tracer, scene))
 			TH_LOG("round %u", i);
+		expect_nothing_held(_metadata, &self->kfd, &self->before);
 	}
 	TH_LOG("%u of %u in the middle", scene->hits, i);
 	expect_free_gpus(_metadata, &self->kfd, &self->before);

@@ -146,8 +146,12 @@ TEST_F(shared, without_an_identity_each_has_its_own)
 	ASSERT_EQ(0, kfd_bo_import(&self->kfd, 0, self->fd, SIZE,
 				   &turn->second));
 	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &turn->image));
+	ASSERT_NE(NULL, bo_of(&turn->image, turn->first.handle));
 	ASSERT_NE(NULL, bo_of(&turn->image, turn->second.handle));
 	bo_of(&turn->image, turn->second.handle)->identity = 0;
+	EXPECT_EQ(0, kfd_in_child(looks, turn));
+	/* Nor is none one that they have in common. */
+	bo_of(&turn->image, turn->first.handle)->identity = 0;
 	EXPECT_EQ(0, kfd_in_child(looks, turn));
 }
 

@@ -2,15 +2,21 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The amdkfd-criu authors
 #
-# usage: lint.sh [--no-series] [--tidy]
+# usage: lint.sh [CHECK...]
+#        lint.sh --list
 #
-# Checks of the sources: KTAP on standard output, what is wrong as "# " lines.
-#   --no-series   without scripts/series.py check, which needs a kernel tree
-#   --tidy        with clang-tidy, which takes long and needs a build
+# Checks of the sources, all of them without a CHECK: KTAP on standard output, what is
+# wrong as "# " lines. --list prints their names. `series` makes a kernel tree first;
+# `tidy` (clang-tidy) takes long, needs a build, and runs only when it is named.
 # Files are those that git knows, and new ones that it does not ignore.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+
+readonly CHECKS=(format shell licences layers steps comments)
+readonly CHECKS_BY_NAME_ONLY=(series tidy)
+# A comment that begins like this is a sentence only together with the line above it.
+readonly HEADLESS='^[[:space:]]*(//|/?\*+|#)[[:space:]]+(Of|Or|The same)( |,|$)'
 
 number=0 failed=0
 declare -a files=()
@@ -26,12 +32,11 @@ list_files() {
 	((${#files[@]})) || die "-$EXIT_INFRA" "git lists no files: lint needs a git work tree"
 }
 
-# check NAME COMMAND...: one case; its output is shown when it fails.
+# check NAME: runs check_NAME as one case; its output is shown when it fails.
 check() {
 	local name=$1 text
-	shift
 	number=$((number + 1))
-	if text=$("$@" 2>&1 </dev/null); then
+	if text=$("check_$name" 2>&1 </dev/null); then
 		printf 'ok %d - %s\n' "$number" "$name"
 	else
 		failed=$((failed + 1))
@@ -102,35 +107,48 @@ check_tidy() {
 		xargs -0r -n 8 -P "$(nproc)" clang-tidy --quiet --warnings-as-errors='*' -p "$build"
 }
 
+check_layers() {
+	python3 scripts/check_layers.py
+}
+
+check_steps() {
+	scripts/check_steps.py
+}
+
+check_comments() {
+	! printf '%s\0' "${files[@]}" | grep -zEv '\.(md|patch|diff|txt)$' | xargs -0r grep -nIE -- "$HEADLESS"
+}
+
+check_series() {
+	scripts/kernel.sh tree
+	scripts/series.py check
+}
+
 main() {
-	local series=1 tidy=0
-	while (($#)); do
-		case $1 in
-		-h | --help) print_header "${BASH_SOURCE[0]}" && exit 0 ;;
-		--no-series) series=0 ;;
-		--tidy) tidy=1 ;;
-		*) usage_error "unknown option '$1'" ;;
+	local name
+	local -a wanted=()
+	for name; do
+		case " ${CHECKS[*]} ${CHECKS_BY_NAME_ONLY[*]} " in
+		*" $name "*) wanted+=("$name") ;;
+		*)
+			case $name in
+			-h | --help) print_header "${BASH_SOURCE[0]}" && exit 0 ;;
+			--list) printf '%s\n' "${CHECKS[@]}" && exit 0 ;;
+			*) usage_error "no check '$name'" ;;
+			esac
+			;;
 		esac
-		shift
 	done
 	need clang-format clang-format
 	need shellcheck shellcheck
 	need git git
 	cd -- "$(repo_root)"
 	list_files
+	((${#wanted[@]})) || wanted=("${CHECKS[@]}")
 	printf 'KTAP version 1\n'
-	check "C++ is formatted" check_format
-	check "shell scripts pass shellcheck" check_shell
-	check "files name their licence" check_licences
-	check "dependencies follow ARCHITECTURE.md" python3 scripts/check_layers.py
-	check "the functions that ARCHITECTURE.md names exist" scripts/check_steps.py
-	if ((series)); then
-		scripts/kernel.sh tree >&2
-		check "series follow their rules" scripts/series.py check
-	fi
-	if ((tidy)); then
-		check "clang-tidy is content" check_tidy
-	fi
+	for name in "${wanted[@]}"; do
+		check "$name"
+	done
 	printf '1..%d\n' "$number"
 	((failed == 0))
 }

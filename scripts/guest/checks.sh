@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 The amdkfd-criu authors
+#
+# usage: checks.sh PROGRAMS CHECK [CHIP N]
+#
+# Runs in a guest: one check of its GPUs, whose status is the result. PROGRAMS is the
+# folder of the built parts (out/cmake/release/userspace).
+#   sysfs CHIP N      amdkfd shows N GPUs of this chip, with plausible properties
+#   rocminfo CHIP N   Debian's rocminfo finds them
+#   debugfs           amdkfd's debugfs can be read while queues are mapped
+#   stress            Debian's amdgpu_stress copies between VRAM and system memory
+set -uo pipefail
+# shellcheck source=scripts/guest/lib.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+
+readonly KFD_DEBUG=/sys/kernel/debug/kfd STRESS_LIMIT_S=120 IDLE_S=60
+
+# gfx_target_version CHIP: major, minor and stepping, two digits each; the last two
+# characters of a chip's name are hexadecimal.
+gfx_target_version() {
+	local digits=${1#gfx}
+	printf '%d' "$((10#${digits:0:${#digits}-2} * 10000 + 16#${digits: -2:1} * 100 + 16#${digits: -1}))"
+}
+
+property() {
+	awk -v name="$2" '$1 == name { print $2 }' "$1/properties"
+}
+
+check_sysfs() {
+	local chip=$1 want=$2 count=0 node version
+	version=$(gfx_target_version "$chip")
+	for node in "$KFD_NODES"/*; do
+		[[ $(<"$node/gpu_id") != 0 && $(property "$node" gfx_target_version) == "$version" ]] || continue
+		cat "$node/properties"
+		count=$((count + 1))
+		(($(property "$node" simd_count) > 0)) || return 1
+		(($(property "$node" num_sdma_engines) > 0)) || return 1
+		(($(property "$node" num_cp_queues) > 0)) || return 1
+		[[ -c /dev/dri/renderD$(property "$node" drm_render_minor) ]] || return 1
+	done
+	printf '%d of %d GPUs are %s (%d)\n' "$count" "$want" "$chip" "$version"
+	((count == want))
+}
+
+check_rocminfo() {
+	local text count
+	text=$(rocminfo) || { printf 'rocminfo failed\n%s\n' "$text" && return 1; }
+	count=$(grep -cE "^ *Name: +$1 *\$" <<<"$text")
+	printf '%s\nrocminfo: %d of %d agents\n' "$text" "$count" "$2"
+	((count == $2))
+}
+
+# A process has queues meanwhile: the driver prints MQDs, HQDs and the run list by code
+# that is different for each generation of chips.
+check_debugfs() {
+	local file pid status=0
+	"$programs/kfdtest-criu/kfdbench" --idle "$IDLE_S" >/dev/null &
+	pid=$!
+	wait_for "$IDLE_S" compgen -G "/sys/class/kfd/kfd/proc/$pid/queues/*" >/dev/null || status=1
+	for file in mqds hqds rls; do
+		cat "$KFD_DEBUG/$file" || status=1
+	done
+	grep -q 'Compute queue on device\|SDMA queue on device' "$KFD_DEBUG/mqds" || status=1
+	kill "$pid" || status=1 # kfdbench would idle on
+	wait "$pid"
+	return "$status"
+}
+
+# amdgpu_stress looks only at devices of AMD, and the virtual GPU is one of QEMU's
+# (ivshmem), so amdgpu_stress gets a sysfs of its own that shows AMD's vendor id.
+# shellcheck disable=SC2016  # expanded by the inner shell
+check_stress() {
+	echo 0x1002 >/tmp/vendor
+	timeout "$STRESS_LIMIT_S" unshare --mount bash -c '
+		for device in /sys/class/drm/renderD*/device; do
+			mount --bind /tmp/vendor "$(readlink -f "$device")/vendor" || exit 1
+		done
+		exec "$@"' _ amdgpu_stress -b v 16m -b g 16m -b v 4m -b g 4m \
+		-c 1 2 16m 20 -c 2 1 16m 20 -c 1 3 4m 20 -c 2 4 4m 20
+}
+
+main() {
+	local check=${2-}
+	programs=${1-}
+	case $check in
+	sysfs | rocminfo | debugfs | stress) "check_$check" "${@:3}" ;;
+	*) usage_error "no check '$check'" ;;
+	esac
+}
+
+main "$@"

@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 The amdkfd-criu authors
+"""Builds what tests need and runs them with pytest.
+
+usage: test.py [OPTION]... [TIER | ID]... [-k EXPRESSION] [-x] [any option of pytest]
+
+  TIER          builds lint python unit vm series guest e2e; without one, all of them
+  ID            one test, as a failed one is named: tests/plan.toml::gfx906::kfdtest::BoTest.x
+  --all         with what takes too long for every change: make test-all
+  --groups G    other machines of tests/plan.toml: debug, coverage, report
+  --full CHIPS  all cases on these chips (names and commas, or "all"), not only on gfx906
+  --check       only what the change in the work tree can break, against BASE or the last
+                commit that passed here; says what it leaves out: make check
+  --lf          only what failed in the run before
+  --list        print the IDs and run nothing
+  --no-build    trust what is built
+  -n N          N tests or virtual machines beside each other; default: what this machine has room for
+
+Results: out/test/results.jsonl, junit.xml, times.txt (where the time went), logs/. Every
+failed test is shown with the command that repeats just it. The last line is
+"N passed, N failed[, N skipped]". Status: 0 all passed; 1 a test failed, or skipped for
+a reason that tests/plan.toml does not know; 64 usage, and nothing selected; 125 the
+tests could not be run.
+
+Environment: OUT_DIR, JOBS (compilers beside each other), BASE (for --check).
+"""
+from __future__ import annotations
+
+import argparse
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+from harness import builds, check, paths, times  # noqa: E402  # pylint: disable=wrong-import-position
+
+TIERS = ("builds", "lint", "python", "unit", "vm", "series", "guest", "e2e")
+EXIT_USAGE, EXIT_INFRA = 64, 125
+# pytest's own.
+NOTHING_SELECTED, INTERNAL_ERROR, USAGE_ERROR = 5, 3, 4
+# A virtual machine of the tests, and what this machine keeps for itself: MiB.
+VM_MIB, HOST_MIB = 3072, 2048
+MAX_WORKERS = 3
+
+
+def parse(argv: list[str]) -> tuple[argparse.Namespace, list[str]]:
+    """Our options, and the words that are pytest's."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("-h", "--help", action="store_true")
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--groups", default="")
+    parser.add_argument("--full", default="gfx906")
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--lf", "--last-failed", action="store_true")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--no-build", action="store_true")
+    parser.add_argument("-n", type=int, default=0)
+    return parser.parse_known_args(argv)
+
+
+def usage_error(text: str) -> int:
+    """Says what is wrong with the command line."""
+    print(f"test.py: error: {text} (try: scripts/test.py -h)", file=sys.stderr)
+    return EXIT_USAGE
+
+
+def split_words(words: list[str]) -> tuple[list[str], list[str], list[str]]:
+    """Tiers, IDs, and options of pytest with their values."""
+    tiers, ids, options = [], [], []
+    for word, before in zip(words, ["", *words]):
+        if word.startswith("-") or (before.startswith("-") and before in ("-k", "-m", "-p", "-o", "-W", "--timeout")):
+            options.append(word)
+        elif word in TIERS:
+            tiers.append(word)
+        elif (ROOT / word.split("::")[0]).exists():
+            ids.append(word)
+        else:
+            raise ValueError(f"'{word}' is neither a tier ({' '.join(TIERS)}) nor a test")
+    return tiers, ids, options
+
+
+def last_failed() -> list[str]:
+    """IDs that failed in the last run."""
+    results = paths.TEST / "results.jsonl"
+    if not results.exists():
+        return []
+    rows = [json.loads(line) for line in results.read_text().splitlines()]
+    return [row["id"] for row in rows if row["outcome"] == "failed"]
+
+
+def needed_builds(tiers: list[str], ids: list[str], groups: str, everything: bool) -> list[builds.Build]:
+    """What has to be built for the tiers, or for single tests."""
+    if groups == "debug":
+        return [*builds.kernel_builds("criu", "debug"), builds.RELEASE]
+    if groups == "coverage":
+        return [*builds.kernel_builds("criu", "coverage"), builds.RELEASE]
+    kinds = set(tiers or (kinds_of(ids) if ids else TIERS))
+    wanted: list[builds.Build] = []
+    if kinds & {"vm", "guest", "e2e", "builds"} or groups == "report":
+        wanted += [builds.RELEASE, *builds.kernel_builds("criu")]
+        if everything or groups == "report":
+            wanted += builds.kernel_builds("stock")
+    if kinds & {"unit", "builds"}:
+        # The plan asks vasicd of the release for the chips.
+        wanted += [builds.RELEASE, builds.ASAN, builds.TSAN]
+    if "series" in kinds:
+        wanted += [builds.TREE, *builds.kernel_builds("criu"), builds.RELEASE]
+    return list(dict.fromkeys(wanted))
+
+
+def kinds_of(ids: list[str]) -> set[str]:
+    """Tiers whose builds the tests with these IDs need."""
+    kinds = set()
+    for each in ids:
+        path, _, rest = each.partition("::")
+        if path == "tests/plan.toml":
+            kinds.add("unit" if rest.startswith("host-") else "guest")
+        elif path.startswith("tests/test_"):
+            kinds.add(Path(path).stem.removeprefix("test_"))
+    return kinds
+
+
+def worker_count() -> int:
+    """A virtual machine keeps more than one processor busy, but not two, and not always."""
+    memory_mib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
+    by_memory = (memory_mib - HOST_MIB) // VM_MIB
+    return max(1, min(by_memory, (os.cpu_count() or 1) + 1, MAX_WORKERS))
+
+
+def take_lock():
+    """Two runs must not write to the same folder at once; the lock ends with this process."""
+    paths.TEST.mkdir(parents=True, exist_ok=True)
+    lock = (paths.TEST / ".lock").open("w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        print(f"test.py: waiting for another run that uses {paths.TEST}", file=sys.stderr)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    return lock
+
+
+def run_pytest(argv: list[str]) -> int:
+    """pytest in a process that ends with this one."""
+    command = ["setpriv", "--pdeathsig", "TERM", sys.executable, "-B", "-m", "pytest", *argv]
+    process = subprocess.Popen(command, cwd=ROOT)  # pylint: disable=consider-using-with
+
+    def pass_on(number, _frame) -> None:
+        process.send_signal(number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, pass_on)
+    return process.wait()
+
+
+def closing_line(status: int) -> int:
+    """Prints the count. A run without a test, or without a report, has not passed."""
+    summary = paths.TEST / "summary.json"
+    try:
+        counts = json.loads(summary.read_text())
+    except FileNotFoundError:
+        print("0 passed, 1 failed")
+        return status or EXIT_INFRA
+    if status == 0 and counts["passed"] == 0:
+        status = 1
+    if status and not counts["failed"]:
+        counts["failed"] = 1
+    line = f"{counts['passed']} passed, {counts['failed']} failed"
+    print(line + (f", {counts['skipped']} skipped" if counts["skipped"] else ""), flush=True)
+    return min(status, 1) if status in (0, 1, 2) else EXIT_INFRA
+
+
+def main() -> int:
+    begin = time.monotonic()
+    ours, words = parse(sys.argv[1:])
+    if ours.help:
+        print(__doc__.strip())
+        return 0
+    try:
+        tiers, ids, options = split_words(words)
+    except ValueError as error:
+        return usage_error(str(error))
+    if ours.lf:
+        ids = last_failed()
+        if not ids:
+            print("test.py: nothing failed in the run before", file=sys.stderr)
+            return 0
+    lock = take_lock()
+    if ours.check:
+        selection = check.select(os.environ.get("BASE", ""))
+        print(selection.explain(), file=sys.stderr, flush=True)
+        ids = selection.ids
+        if not ids:
+            return 0
+    if not ours.no_build and not ours.list:
+        times.forget()
+        builds.run_all(needed_builds(tiers, ids, ours.groups or "test", ours.all))
+    (paths.TEST / "summary.json").unlink(missing_ok=True)
+    arguments = [*options, f"--junitxml={paths.TEST / 'junit.xml'}", f"--groups={ours.groups or 'test'}",
+                 f"--full={ours.full}"]
+    if ours.all:
+        arguments[-2] += ",all" if not ours.groups else ""
+        arguments.append("--everything")
+    if tiers:
+        arguments.append(f"--tiers={','.join(tiers)}")
+    if ours.list:
+        return run_pytest(["--collect-only", "-q", *arguments, *ids])
+    workers = ours.n or worker_count()
+    status = run_pytest(["-n", str(workers), "--dist", "loadgroup", *arguments, *ids])
+    lock.close()
+    if status in (NOTHING_SELECTED, USAGE_ERROR):
+        return usage_error("no test is selected: scripts/test.py --list prints all")
+    print(times.write_table(time.monotonic() - begin) if not ids else "", end="")
+    status = closing_line(status)
+    if status == 0 and not (tiers or ids or options):
+        check.remember_pass()
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 The amdkfd-criu authors
+"""Glue between pytest and tests/harness: options, selection, order, and what a run reports."""
+from __future__ import annotations
+
+import ctypes
+import json
+import shlex
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from harness import items as plan_items  # noqa: E402
+from harness import paths  # noqa: E402
+from harness.plan import Plan  # noqa: E402
+
+PR_SET_PDEATHSIG = 1
+# Failed cases that are shown again at the end, and lines of each.
+SHOWN_FAILURES, SHOWN_LINES = 24, 12
+RESULTS = paths.TEST / "results.jsonl"
+SUMMARY = paths.TEST / "summary.json"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("amdkfd-criu")
+    group.addoption("--groups", default="test", help="machines of plan.toml that are wanted, by their groups")
+    group.addoption("--full", default="", help="chips on which all cases run, or 'all'")
+    group.addoption("--everything", action="store_true", help="with what is marked heavy: make test-all")
+    group.addoption("--tiers", default="", help="only these tiers, separated by commas")
+
+
+def is_worker(config: pytest.Config) -> bool:
+    """Whether this process runs tests for another one (pytest-xdist)."""
+    return hasattr(config, "workerinput")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if is_worker(config):
+        # A worker must not outlive the run that it is of; its machines end with it.
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    full = set(filter(None, config.getoption("full").split(",")))
+    config.stash[plan_items.PLAN] = Plan(paths.PLAN, set(config.getoption("groups").split(",")), full,
+                                         config.getoption("everything"))
+    if not is_worker(config):
+        config.pluginmanager.register(Reporter(config), "amdkfd-criu-reporter")
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector):
+    if file_path == paths.PLAN:
+        return plan_items.PlanFile.from_parent(parent, path=file_path)
+    return None
+
+
+def tier_of(item: pytest.Item) -> str:
+    """The tier of an item: its mark's, or the name of its file without test_ in front."""
+    mark = item.get_closest_marker("tier")
+    if mark is not None:
+        return mark.args[0]
+    if item.path.is_relative_to(paths.SCRIPTS) or "harness" in item.path.parts:
+        return "python"
+    return item.path.stem.removeprefix("test_")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    tiers = set(filter(None, config.getoption("tiers").split(",")))
+    heavy = config.getoption("everything")
+    kept, left_out = [], []
+    for item in items:
+        wanted = (not tiers or tier_of(item) in tiers) and (heavy or item.get_closest_marker("heavy") is None)
+        (kept if wanted else left_out).append(item)
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+    items[:] = kept
+    for item in items:
+        if not isinstance(item, plan_items.CaseItem):
+            group = item.get_closest_marker("group")
+            item.add_marker(pytest.mark.xdist_group(group.args[0] if group else item.nodeid))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    plan_items.STAGE.plan_groups(session.items)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """The last item of a group ends the group's machine, and fails if the machine complains."""
+    if isinstance(item, plan_items.CaseItem) and getattr(nextitem, "group", "") != item.group:
+        complaint = plan_items.STAGE.end_group()
+        if complaint:
+            pytest.fail(complaint, pytrace=False)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    plan_items.STAGE.end_group()
+
+
+def repeat_command(config: pytest.Config, nodeid: str) -> str:
+    """The command that runs just this case, in any shell that stands in the project."""
+    words = ["scripts/test.py"]
+    if config.getoption("groups") != "test":
+        words += ["--groups", config.getoption("groups")]
+    if config.getoption("everything"):
+        words.append("--all")
+    return shlex.join([*words, nodeid])
+
+
+class Reporter:
+    """Writes results as they come, and at the end what people and programs want to know."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.counts = {"passed": 0, "failed": 0, "skipped": 0}
+        self.failures: list[tuple[str, str]] = []
+        self.failed_ids: set[str] = set()
+        RESULTS.parent.mkdir(parents=True, exist_ok=True)
+        self.file = RESULTS.open("w")
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """A case that fails counts once, however many of its phases do."""
+        nodeid = report.nodeid.rsplit("@", 1)[0]
+        if report.failed:
+            if nodeid not in self.failed_ids:
+                self.failed_ids.add(nodeid)
+                self._add(nodeid, "failed", report)
+            self.failures.append((nodeid, str(report.longrepr)))
+        elif report.skipped:
+            self._add(nodeid, "skipped", report)
+        elif report.when == "call":
+            self._add(nodeid, "passed", report)
+
+    def _add(self, nodeid: str, outcome: str, report: pytest.TestReport) -> None:
+        self.counts[outcome] += 1
+        text = "" if outcome == "passed" else str(report.longrepr)
+        self.file.write(json.dumps({"id": nodeid, "outcome": outcome, "seconds": round(report.duration, 3),
+                                    "text": text}) + "\n")
+        self.file.flush()
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """A file that cannot be collected is a failed case."""
+        if report.failed:
+            self.counts["failed"] += 1
+            self.failures.append((report.nodeid, str(report.longrepr)))
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_terminal_summary(self, terminalreporter) -> None:
+        """Failures once more, short, with the command that repeats each; the closing line is test.py's."""
+        self.file.close()
+        for nodeid, text in self.failures[:SHOWN_FAILURES]:
+            terminalreporter.write_line(f"failed: {nodeid}", red=True)
+            for line in text.splitlines()[:SHOWN_LINES]:
+                terminalreporter.write_line(f"    {line[:300]}")
+            terminalreporter.write_line(f"    repeat: {repeat_command(self.config, nodeid)}")
+        if len(self.failures) > SHOWN_FAILURES:
+            terminalreporter.write_line(f"... and {len(self.failures) - SHOWN_FAILURES} more: {RESULTS}")
+        SUMMARY.write_text(json.dumps({**self.counts, "failures": [nodeid for nodeid, _ in self.failures]}))

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 The amdkfd-criu authors
+"""Runs the selected cases of one program in one place and answers for each of them.
+
+The program runs once for all of its cases. When it ends early (a crash, a time limit),
+it is started again with the cases that have no result yet, so that a crash hides nothing.
+"""
+from __future__ import annotations
+
+from typing import Iterator, Protocol
+
+from . import streams
+from .places import TIMED_OUT, Output, PlaceLost
+from .plan import Program
+from .streams import FAILED, PASSED, SKIPPED, Result
+
+# Exit status of a skipped program (kselftest's).
+EXIT_SKIP = 4
+# Lines of the output that are shown when no case is to blame.
+TAIL_LINES = 40
+
+
+class Place(Protocol):
+    """What batch.py needs of a Host or a Guest."""
+
+    def start(self, argv: tuple[str, ...], env: dict[str, str], limit_s: int) -> Output: ...
+
+    def path_of(self, name: str): ...
+
+
+class Batch:
+    """Some cases of a program. result() starts the program when it is first called."""
+
+    def __init__(self, program: Program, cases: list[str], place: Place) -> None:
+        self.program, self.place = program, place
+        self.waiting = list(cases)
+        self.results: dict[str, Result] = {}
+        self._stream: Iterator[Result] | None = None
+
+    def result(self, case: str) -> Result:
+        """Waits for the end of a case. Cases can be asked for in any order, each once."""
+        if self._stream is None:
+            self._stream = self._run()
+        while case not in self.results:
+            result = next(self._stream, None)
+            if result is None:
+                return Result(case, FAILED, "the program has no such case")
+            self.results[result.name] = result
+        return self.results.pop(case)
+
+    def _run(self) -> Iterator[Result]:
+        """Results of all cases; the program is started until each has one."""
+        waiting = list(self.waiting)
+        while waiting:
+            before = len(waiting)
+            for result in self._run_once(waiting):
+                waiting.remove(result.name)
+                yield result
+            if len(waiting) == before:
+                for case in waiting:
+                    yield Result(case, FAILED, self._blame, self._tail)
+                return
+
+    def _run_once(self, cases: list[str]) -> Iterator[Result]:
+        """One run of the program. The last result is held back until the program's status
+        is known, for a status that no case explains is a failure of its own."""
+        self._blame, self._tail = "the program printed no result", []
+        held: Result | None = None
+        failed = False
+        try:
+            output = self.place.start(self._argv(cases), self._env(), self.program.limit_s)
+            for result in self._read(output, cases):
+                if held is not None:
+                    yield held
+                held, failed = result, failed or result.outcome == FAILED
+        except PlaceLost as error:
+            self._blame = str(error)
+            if held is not None:
+                yield held
+            return
+        status = output.status
+        if status == TIMED_OUT:
+            self._blame = f"the program did not end within {self.program.limit_s} s"
+        elif status != 0:
+            self._blame = f"the program ended with status {status}"
+        if held is not None and status != 0 and not failed and self.program.kind != "command":
+            held = Result(held.name, FAILED, f"no case failed, but {self._blame}", self._tail)
+        if held is not None:
+            yield held
+
+    def _read(self, output: Output, cases: list[str]) -> Iterator[Result]:
+        """Results of the wanted cases, each once."""
+        wanted, carried = set(cases), []
+        for result in self._reader(output):
+            if result.name == streams.WHOLE_PROGRAM and result.outcome == SKIPPED:
+                for case in sorted(wanted):
+                    yield Result(case, SKIPPED, result.reason)
+                return
+            if result.name in wanted:
+                wanted.discard(result.name)
+                if result.outcome == FAILED:
+                    result.notes = carried + result.notes
+                carried = []
+                yield result
+            elif result.outcome == FAILED:
+                # A parameter of a KUnit case: the case itself comes later.
+                carried += [*result.notes, f"{result.name}: {result.reason or 'failed'}"]
+
+    def _reader(self, output: Output) -> Iterator[Result]:
+        lines = self._kept(output)
+        if self.program.kind == "command":
+            return self._read_status(output, lines)
+        return streams.READERS["gtest" if self.program.kind == "gtest" else "tap"](lines)
+
+    def _kept(self, output: Output) -> Iterator[str]:
+        for line in output:
+            self._tail = [*self._tail[1 - TAIL_LINES:], line]
+            yield line
+
+    def _read_status(self, output: Output, lines: Iterator[str]) -> Iterator[Result]:
+        for _ in lines:
+            pass
+        name, status = self.program.cases[0], output.status
+        if status == 0:
+            yield Result(name, PASSED)
+        elif status == EXIT_SKIP:
+            yield Result(name, SKIPPED, self._tail[-1] if self._tail else "it does not say why")
+        else:
+            yield Result(name, FAILED, f"status {status}", self._tail)
+
+    def _argv(self, cases: list[str]) -> tuple[str, ...]:
+        argv = self.program.argv
+        if self.program.kind == "gtest":
+            flags = self.place.path_of(f"{self.program.name}.flags")
+            flags.write_text(f"--gtest_filter={':'.join(cases)}\n")
+            return (*argv, f"--gtest_flagfile={flags}")
+        if self.program.kind == "kselftest" and len(cases) < len(self.program.cases):
+            return (*argv, *(word for case in cases for word in ("-r", case)))
+        return argv
+
+    def _env(self) -> dict[str, str]:
+        # Machines of the plan have no display that a reset of the GPU could disturb.
+        return {"KFD_CRIU_RESET": "1"} if self.program.kind == "kselftest" else {}

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 The amdkfd-criu authors
+"""pytest's view of plan.toml: machine > program > case.
+
+An item asks its batch for its result; the first one of a machine boots it, the last one
+shuts it down. Items of one machine are one group for pytest-xdist, so one worker has the
+machine to itself.
+"""
+from __future__ import annotations
+
+import time
+import zlib
+from typing import Iterator
+
+import pytest
+
+from . import paths, streams, times
+from .batch import Batch
+from .places import Guest, Host
+from .plan import Machine, Plan, Program, Run
+
+
+class CaseFailed(Exception):
+    """A case's own words on why it failed."""
+
+
+class PlanFile(pytest.File):
+    """plan.toml."""
+
+    def collect(self) -> Iterator[pytest.Collector]:
+        plan: Plan = self.config.stash[PLAN]
+        for machine in plan.machines():
+            yield MachineNode.from_parent(self, name=machine.name, machine=machine, plan=plan)
+
+
+PLAN = pytest.StashKey[Plan]()
+
+
+class MachineNode(pytest.Collector):
+    """A virtual machine, or the host with the programs of one preset."""
+
+    def __init__(self, *, machine: Machine, plan: Plan, **kwargs) -> None:
+        super().__init__(**kwargs)
+        self.machine, self.plan = machine, plan
+        self.add_marker(pytest.mark.tier(machine.tier))
+
+    def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
+        if self.machine.missing:
+            yield MissingItem.from_parent(self, name="can_be_tested", reason=self.machine.missing)
+        for run in self.machine.runs:
+            yield ProgramNode.from_parent(self, name=run.program.name, run=run)
+
+
+class MissingItem(pytest.Item):
+    """What a machine of the plan needs is not there: a failure, never a skip."""
+
+    def __init__(self, *, reason: str, **kwargs) -> None:
+        super().__init__(**kwargs)
+        self.reason = reason
+
+    def runtest(self) -> None:
+        raise CaseFailed(self.reason)
+
+    def repr_failure(self, excinfo, style=None) -> str:
+        return str(excinfo.value)
+
+    def reportinfo(self):
+        return self.path, None, self.nodeid
+
+
+class ProgramNode(pytest.Collector):
+    """A program on a machine."""
+
+    def __init__(self, *, run: Run, **kwargs) -> None:
+        super().__init__(**kwargs)
+        self.run = run
+
+    def collect(self) -> Iterator[pytest.Item]:
+        for case in self.run.cases:
+            yield CaseItem.from_parent(self, name=case, program=self.run.program)
+
+
+class CaseItem(pytest.Item):
+    """One case of a program on a machine."""
+
+    def __init__(self, *, program: Program, **kwargs) -> None:
+        super().__init__(**kwargs)
+        self.program = program
+        node: MachineNode = self.parent.parent
+        self.machine, self.plan = node.machine, node.plan
+        shard = zlib.crc32(self.name.encode()) % program.shards if program.shards > 1 else 0
+        self.group = f"{self.machine.name}/{program.name}-{shard}" if self.machine.options is None \
+            else self.machine.name
+        self.add_marker(pytest.mark.xdist_group(self.group))
+
+    def runtest(self) -> None:
+        result = STAGE.batch(self).result(self.name)
+        if result.outcome == streams.SKIPPED:
+            expected = self.plan.may_skip(self.machine, self.program.name, self.name)
+            if not expected:
+                raise CaseFailed(f"it skipped ({result.reason}), and no [[skip]] of plan.toml says why it may")
+            pytest.skip(f"{expected} ({result.reason})")
+        if result.outcome == streams.FAILED:
+            raise CaseFailed("\n".join([result.reason or "failed", *result.notes]))
+
+    def repr_failure(self, excinfo, style=None):
+        if excinfo.errisinstance(CaseFailed):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self):
+        return self.path, None, self.nodeid
+
+
+class Stage:
+    """What runs in this worker: one place at a time, and its batches."""
+
+    def __init__(self) -> None:
+        self.groups: dict[str, list[CaseItem]] = {}
+        self.group = ""
+        self.place: Host | Guest | None = None
+        self.batches: dict[str, Batch] = {}
+        self.begin = self.booted = 0.0
+
+    def plan_groups(self, items: list[pytest.Item]) -> None:
+        """Remembers which items are to run, after all deselection."""
+        for item in items:
+            if isinstance(item, CaseItem):
+                self.groups.setdefault(item.group, []).append(item)
+
+    def batch(self, item: CaseItem) -> Batch:
+        """The batch that an item is in; begins its group."""
+        if self.group != item.group:
+            complaint = self.end_group()
+            assert not complaint, complaint
+            self._begin_group(item)
+        if item.program.name not in self.batches:
+            cases = [other.name for other in self.groups[item.group] if other.program.name == item.program.name]
+            self.batches[item.program.name] = Batch(item.program, cases, self.place)
+        return self.batches[item.program.name]
+
+    def _begin_group(self, item: CaseItem) -> None:
+        machine = item.machine
+        self.group, self.batches = item.group, {}
+        self.begin = self.booted = time.monotonic()
+        log = paths.TEST / "logs" / f"{item.group.replace('/', '-')}.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text("")
+        if machine.options is None:
+            self.place = Host(machine.name, log)
+        else:
+            self.place = Guest(f"test-{machine.name}", machine.options, machine.env, log)
+
+    def end_group(self) -> str:
+        """Ends the place. What it complained of; empty if of nothing."""
+        if self.place is None:
+            return ""
+        place, group = self.place, self.group
+        self.place, self.group = None, ""
+        complaint = place.close()
+        times.record("run", group, time.monotonic() - self.begin)
+        return complaint
+
+
+STAGE = Stage()

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 The amdkfd-criu authors
+"""Where a program of the tests can run: on this host, or in a booted virtual machine.
+
+A Place starts a program and gives its output line by line as it comes. It does not read
+the lines: batch.py does. Both kinds share one folder of files with the program.
+"""
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Iterator
+
+from . import paths, times
+
+sys.path.insert(0, str(paths.SCRIPTS))
+from vm.jobs import JobMachine, MachineDied  # noqa: E402  # pylint: disable=wrong-import-position
+
+TIMED_OUT = 124
+# Seconds between the polite signal and the final one.
+GRACE_S = 5
+
+
+class PlaceLost(Exception):
+    """The machine is gone; nothing can run there any more. The text says why."""
+
+
+class Output:
+    """Lines of one run. Iterating waits for the next line; `status` is set at the end."""
+
+    def __init__(self) -> None:
+        self.lines: queue.Queue[str | None] = queue.Queue()
+        self.status: int | None = None
+        self.lost = ""
+
+    def __iter__(self) -> Iterator[str]:
+        while (line := self.lines.get()) is not None:
+            yield line
+        if self.lost:
+            raise PlaceLost(self.lost)
+
+
+class Host:
+    """This machine."""
+
+    def __init__(self, name: str, log: Path) -> None:
+        self.name = name
+        self.files = log.parent / f"files-{os.getpid()}"
+        self.files.mkdir(parents=True, exist_ok=True)
+        self.log = log
+        self.process: subprocess.Popen | None = None
+
+    def start(self, argv: tuple[str, ...], env: dict[str, str], limit_s: int) -> Output:
+        """Starts the program in a process group of its own."""
+        output = Output()
+        log = self.log.open("a", errors="replace")
+        self.process = process = subprocess.Popen(  # pylint: disable=consider-using-with
+            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=paths.ROOT,
+            env={**os.environ, **env}, errors="replace", bufsize=1, text=True, start_new_session=True)
+        timer = threading.Timer(limit_s, self._end, (process, output))
+        timer.daemon = True
+        timer.start()
+
+        def pump() -> None:
+            for line in process.stdout:
+                log.write(line)
+                output.lines.put(line.rstrip("\r\n"))
+            status = process.wait()
+            timer.cancel()
+            log.close()
+            if output.status is None:
+                output.status = status
+            output.lines.put(None)
+
+        threading.Thread(target=pump, daemon=True).start()
+        return output
+
+    @staticmethod
+    def _end(process: subprocess.Popen, output: Output) -> None:
+        output.status = TIMED_OUT
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            try:
+                os.killpg(process.pid, number)
+                process.wait(GRACE_S)
+            except (ProcessLookupError, subprocess.TimeoutExpired):
+                continue
+
+    def path_of(self, name: str) -> Path:
+        """A file that the program will find under this path."""
+        return self.files / name
+
+    def close(self) -> str:
+        """Ends what still runs. What went wrong with the place itself; empty if nothing."""
+        if self.process is not None and self.process.poll() is None:
+            self._end(self.process, Output())
+        return ""
+
+
+class Guest:
+    """A virtual machine, booted at the first start()."""
+
+    def __init__(self, name: str, options: list[str], env: dict[str, str], log: Path) -> None:
+        self.name, self.options, self.env, self.log = name, options, env, log
+        self.machine: JobMachine | None = None
+        # Why the machine ended before its time; empty while it runs.
+        self.said = ""
+
+    def _boot(self) -> JobMachine:
+        if self.said:
+            raise PlaceLost("the machine has ended before (see its first failed case)")
+        if self.machine is None:
+            self.machine = JobMachine(self.name, self.options)
+            try:
+                with times.step("boot", self.name):
+                    self.machine.start()
+            except MachineDied as error:
+                self._lose(error)
+                raise PlaceLost(f"the machine {self.name} does not boot: {error}") from error
+        return self.machine
+
+    def _lose(self, error: MachineDied) -> None:
+        self.said = str(error)
+
+    def start(self, argv: tuple[str, ...], env: dict[str, str], limit_s: int) -> Output:
+        """Starts the program in the machine."""
+        output, machine = Output(), self._boot()
+        log = self.log.open("a", errors="replace")
+
+        def on_line(line: str) -> None:
+            log.write(line + "\n")
+            output.lines.put(line)
+
+        def pump() -> None:
+            try:
+                output.status = machine.run(list(argv), limit_s, env={**self.env, **env}, on_line=on_line)
+            except MachineDied as error:
+                self._lose(error)
+                output.lost = f"the machine {self.name} ended: {error}"
+            log.close()
+            output.lines.put(None)
+
+        threading.Thread(target=pump, daemon=True).start()
+        return output
+
+    def path_of(self, name: str) -> Path:
+        """A file that the program will find under this path."""
+        return self._boot().folder / name
+
+    def close(self) -> str:
+        """Shuts the machine down. What its kernel or vm.sh complained of; empty if of nothing."""
+        if self.machine is None:
+            return ""
+        if self.said:
+            self.machine.kill()
+            return ""
+        status, text = self.machine.finish()
+        return "" if status == 0 else f"the machine {self.name} ended with status {status}:\n{text}"
+
+    def kill(self) -> None:
+        """Ends the machine at once."""
+        if self.machine is not None:
+            self.machine.kill()

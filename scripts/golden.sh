@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The amdkfd-criu authors
 #
-# usage: golden.sh [KERNEL-TREE]
+# usage: golden.sh [KERNEL-TREE [OPTION-OF-GOOGLETEST]...]
 #
 # Golden tests: are the layouts in userspace/packets, the page-table bits and the
-# interrupt numbers those of the kernel's headers? Without KERNEL-TREE, that of the
-# stock kernel. Builds what it needs, prints what GoogleTest prints. The facts
+# interrupt numbers those of the kernel's headers? Without KERNEL-TREE, those of the
+# unchanged base. Builds what it needs, prints what GoogleTest prints. The facts
 # stay in out/golden/facts.txt.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
@@ -17,15 +17,14 @@ main() {
 	case ${1-} in
 	-h | --help) print_header "${BASH_SOURCE[0]}" && exit 0 ;;
 	esac
-	(($# <= 1)) || usage_error "unexpected argument '$2'"
 	cd -- "$(repo_root)"
-	tree=${1:-$(out_dir)/kernel/stock/src}
+	tree=${1:-$(out_dir)/kernel/pristine}
 	facts=$(out_dir)/golden/facts.txt
 	mkdir -p -- "${facts%/*}"
 	scripts/build.sh release golden_test >&2
 	scripts/kernel_facts.py "$tree" >"$facts.new"
 	mv -- "$facts.new" "$facts"
-	"$(out_dir)/cmake/release/userspace/golden/golden_test" "$facts"
+	"$(out_dir)/cmake/release/userspace/golden/golden_test" "$facts" "${@:2}"
 }
 
 main "$@"

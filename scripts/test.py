@@ -44,7 +44,9 @@ from harness import builds, check, paths, times  # noqa: E402  # pylint: disable
 
 TIERS = ("builds", "lint", "python", "unit", "vm", "series", "guest", "e2e")
 EXIT_USAGE, EXIT_INFRA = 64, 125
-# pytest's own.
+# Debian's, which is the one that its package of pytest is for; another one may come first in PATH.
+PYTHON = "/usr/bin/python3"
+# pytest's own statuses.
 NOTHING_SELECTED, INTERNAL_ERROR, USAGE_ERROR = 5, 3, 4
 # A virtual machine of the tests, and what this machine keeps for itself: MiB.
 VM_MIB, HOST_MIB = 3072, 2048
@@ -111,9 +113,26 @@ def needed_builds(tiers: list[str], ids: list[str], groups: str, everything: boo
     if kinds & {"unit", "builds"}:
         # The plan asks vasicd of the release for the chips.
         wanted += [builds.RELEASE, builds.ASAN, builds.TSAN]
+        wanted += [builds.RELEASE_UNITS] if everything else []
     if "series" in kinds:
         wanted += [builds.TREE, *builds.kernel_builds("criu"), builds.RELEASE]
     return list(dict.fromkeys(wanted))
+
+
+# What a tier is made of, for a run that names single tests besides.
+TIER_IDS = {
+    "lint": ["tests/test_lint.py"], "python": ["scripts", "tests/harness"], "series": ["tests/test_series.py",
+    "tests/plan.toml::host-golden"], "vm": ["tests/test_vm.py"], "e2e": ["tests/test_e2e.py"],
+    "unit": ["tests/plan.toml::host-asan", "tests/plan.toml::host-tsan", "tests/test_fuzz.py"],
+    "fuzz": ["tests/test_fuzz.py"],
+}
+
+
+def ids_of(test: str) -> list[str]:
+    """IDs for a word of [[affects]] in plan.toml: a tier, a unit test program, or a machine."""
+    if test in TIER_IDS:
+        return TIER_IDS[test]
+    return [f"tests/plan.toml::host-asan::{test}" if test.startswith("unit_") else f"tests/plan.toml::{test}"]
 
 
 def kinds_of(ids: list[str]) -> set[str]:
@@ -122,9 +141,9 @@ def kinds_of(ids: list[str]) -> set[str]:
     for each in ids:
         path, _, rest = each.partition("::")
         if path == "tests/plan.toml":
-            kinds.add("unit" if rest.startswith("host-") else "guest")
+            kinds.add("series" if rest.startswith("host-golden") else "unit" if rest.startswith("host-") else "guest")
         elif path.startswith("tests/test_"):
-            kinds.add(Path(path).stem.removeprefix("test_"))
+            kinds.add({"fuzz": "unit", "loops": "guest"}.get(name := Path(path).stem.removeprefix("test_"), name))
     return kinds
 
 
@@ -149,7 +168,7 @@ def take_lock():
 
 def run_pytest(argv: list[str]) -> int:
     """pytest in a process that ends with this one."""
-    command = ["setpriv", "--pdeathsig", "TERM", sys.executable, "-B", "-m", "pytest", *argv]
+    command = ["setpriv", "--pdeathsig", "TERM", PYTHON, "-B", "-m", "pytest", *argv]
     process = subprocess.Popen(command, cwd=ROOT)  # pylint: disable=consider-using-with
 
     def pass_on(number, _frame) -> None:
@@ -194,9 +213,12 @@ def main() -> int:
             return 0
     lock = take_lock()
     if ours.check:
-        selection = check.select(os.environ.get("BASE", ""))
+        try:
+            selection = check.select(os.environ.get("BASE", ""))
+        except ValueError as error:
+            return usage_error(str(error))
         print(selection.explain(), file=sys.stderr, flush=True)
-        ids = selection.ids
+        ids = [each for test in selection.tests for each in ids_of(test)]
         if not ids:
             return 0
     if not ours.no_build and not ours.list:

@@ -64,22 +64,23 @@ class Batch:
     def _run_once(self, cases: list[str]) -> Iterator[Result]:
         """One run of the program. The last result is held back until the program's status
         is known, for a status that no case explains is a failure of its own."""
-        self._blame, self._tail = "the program printed no result", []
+        self._blame, self._tail, self._lost = "the program printed no result", [], ""
         held: Result | None = None
         failed = False
         try:
             output = self.place.start(self._argv(cases), self._env(), self.program.limit_s)
-            for result in self._read(output, cases):
-                if held is not None:
-                    yield held
-                held, failed = result, failed or result.outcome == FAILED
         except PlaceLost as error:
             self._blame = str(error)
+            return
+        for result in self._read(output, cases):
             if held is not None:
                 yield held
-            return
+            held, failed = result, failed or result.outcome == FAILED
         status = output.status
-        if status == TIMED_OUT:
+        if self._lost:
+            # The case that the machine ended in has failed already; what is left is not to blame.
+            self._blame, failed = self._lost, True
+        elif status == TIMED_OUT:
             self._blame = f"the program did not end within {self.program.limit_s} s"
         elif status != 0:
             self._blame = f"the program ended with status {status}"
@@ -113,9 +114,13 @@ class Batch:
         return streams.READERS["gtest" if self.program.kind == "gtest" else "tap"](lines)
 
     def _kept(self, output: Output) -> Iterator[str]:
-        for line in output:
-            self._tail = [*self._tail[1 - TAIL_LINES:], line]
-            yield line
+        try:
+            for line in output:
+                self._tail = [*self._tail[1 - TAIL_LINES:], line]
+                yield line
+        except PlaceLost as error:
+            self._lost = str(error)
+            yield self._lost
 
     def _read_status(self, output: Output, lines: Iterator[str]) -> Iterator[Result]:
         for _ in lines:

@@ -47,8 +47,9 @@ def kernel_builds(variant: str, flavour: str = "") -> list[Build]:
 
 
 RELEASE = Build("release", "programs", ("scripts/build.sh", "release"))
-ASAN = Build("asan", "programs", ("scripts/build.sh", "asan"))
-TSAN = Build("tsan", "programs", ("scripts/build.sh", "tsan", "userspace/vasicd/all"))
+RELEASE_UNITS = Build("release unit tests", "programs", ("scripts/build.sh", "release", "unit_tests"))
+ASAN = Build("asan", "programs", ("scripts/build.sh", "asan", "unit_tests", "fuzzers"))
+TSAN = Build("tsan", "programs", ("scripts/build.sh", "tsan", "vasicd_test", "vasicd_process_test"))
 TREE = Build("kernel trees", "kernel", ("scripts/kernel.sh", "tree"))
 
 

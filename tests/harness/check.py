@@ -24,7 +24,7 @@ class Selection:
     """What is to run, and why."""
 
     base: str
-    ids: list[str] = field(default_factory=list)
+    tests: list[str] = field(default_factory=list)
     reasons: dict[str, list[str]] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
 
@@ -33,7 +33,7 @@ class Selection:
         if not self.reasons:
             return f"check: no file differs from {self.base}; nothing to run"
         lines = [f"check: the change against {self.base} can break:"]
-        lines += [f"  {' '.join(tests) or 'nothing that a test shows'}: {', '.join(files[:6])}"
+        lines += [f"  {' '.join(tests)}: {', '.join(files[:6])}"
                   + (f" and {len(files) - 6} more" if len(files) > 6 else "")
                   for tests, files in self._by_tests()]
         lines.append(f"check: left out: {', '.join(self.left_out) or 'nothing'} (make test runs all)")
@@ -83,9 +83,9 @@ def select(base: str, files: list[str] | None = None, rows: list[dict] | None = 
         row = next((row for row in data["affects"] if any(fnmatch.fnmatch(file, each) for each in row["files"])), None)
         tests = row["tests"] if row else ["lint", "python"]
         found.reasons[file] = tests
-        found.ids += [test for test in tests if test not in found.ids]
+        found.tests += [test for test in tests if test not in found.tests]
     known = {test for row in data["affects"] for test in row["tests"]}
-    found.left_out = sorted(known - set(found.ids)) + ["what runs in make test-all only"]
+    found.left_out = sorted(known - set(found.tests)) + ["what runs in make test-all only"]
     return found
 
 

@@ -149,7 +149,8 @@ class Stage:
         if machine.options is None:
             self.place = Host(machine.name, log)
         else:
-            self.place = Guest(f"test-{machine.name}", machine.options, machine.env, log)
+            self.place = Guest(f"test-{machine.name}", machine.options, machine.env,
+                               machine.limit_s, log, machine.reboots)
 
     def end_group(self) -> str:
         """Ends the place. What it complained of; empty if of nothing."""

@@ -22,6 +22,8 @@ sys.path.insert(0, str(paths.SCRIPTS))
 from vm.jobs import JobMachine, MachineDied  # noqa: E402  # pylint: disable=wrong-import-position
 
 TIMED_OUT = 124
+# Machines that a plan's `reboots` may use up.
+MAX_BOOTS = 12
 # Seconds between the polite signal and the final one.
 GRACE_S = 5
 
@@ -104,17 +106,25 @@ class Host:
 class Guest:
     """A virtual machine, booted at the first start()."""
 
-    def __init__(self, name: str, options: list[str], env: dict[str, str], log: Path) -> None:
-        self.name, self.options, self.env, self.log = name, options, env, log
+    def __init__(self, name: str, options: list[str], env: dict[str, str], limit_s: int, log: Path,
+                 reboots: bool = False) -> None:
+        """`options` are those of scripts/vm.sh, `limit_s` is for the machine's whole life. With
+        `reboots` a new machine takes the place of one that has ended."""
+        self.name, self.options, self.env, self.limit_s, self.log = name, options, env, limit_s, log
+        self.boots_left = MAX_BOOTS if reboots else 1
         self.machine: JobMachine | None = None
         # Why the machine ended before its time; empty while it runs.
         self.said = ""
 
     def _boot(self) -> JobMachine:
+        if self.said and self.boots_left:
+            self.machine.kill()
+            self.machine, self.said = None, ""
         if self.said:
             raise PlaceLost("the machine has ended before (see its first failed case)")
         if self.machine is None:
-            self.machine = JobMachine(self.name, self.options)
+            self.boots_left -= 1
+            self.machine = JobMachine(self.name, self.options, limit_s=self.limit_s)
             try:
                 with times.step("boot", self.name):
                     self.machine.start()
@@ -149,7 +159,7 @@ class Guest:
 
     def path_of(self, name: str) -> Path:
         """A file that the program will find under this path."""
-        return self._boot().folder / name
+        return self._boot().dir / name
 
     def close(self) -> str:
         """Shuts the machine down. What its kernel or vm.sh complained of; empty if of nothing."""

@@ -60,8 +60,10 @@ class Machine:
     options: list[str] | None
     env: dict[str, str]
     facts: dict[str, object]
+    # Seconds from the boot to the end of a virtual machine.
+    limit_s: int
     runs: list[Run] = field(default_factory=list)
-    # A file that has to be there, with the reason to print if it is not.
+    # What has to be there and is not; empty if all is.
     missing: str = ""
     # Whether the tests behind one that ends the machine run in a new one.
     reboots: bool = False
@@ -220,7 +222,8 @@ class Plan:
     def _machine(self, row: dict, chip: str) -> Machine:
         name = row["name"].replace("{chip}", chip)
         tier, variant = row.get("tier", "guest"), row.get("kernel", "criu")
-        machine = Machine(name, tier, None, {}, {}, reboots=row.get("reboots", False),
+        limit_s = row.get("limit_s", self.data["defaults"]["limit_s"])
+        machine = Machine(name, tier, None, {}, {}, limit_s, reboots=row.get("reboots", False),
                           collects=row.get("collects", ""))
         try:
             first = chip or next((gpu.split(",")[0] for gpu in row.get("gpus", [])), "")
@@ -241,7 +244,7 @@ class Plan:
     def _options(self, row: dict, chip: str, name: str, variant: str) -> tuple[list[str], dict[str, str]]:
         if not (paths.kernel(variant) / "bzImage").exists():
             raise PlanError(f"the kernel {variant} is not built: scripts/kernel.sh build {variant}")
-        options = ["--kernel", variant, "--timeout", str(row.get("limit_s", self.data["defaults"]["limit_s"]))]
+        options = ["--kernel", variant]
         gpus = row.get("gpus", [])
         if gpus == "all":
             gpus = [f"{each},vram=64M" for each in chips()]
@@ -298,12 +301,13 @@ class Plan:
         if kind == "kunit":
             return [Program(suite, "kunit", ("cat", f"/sys/kernel/debug/kunit/{suite}/results"), limit_s, cases)
                     for suite, cases in kunit_suites().items()]
-        facts = {key: str(value) for key, value in machine.facts.items()}
+        facts = {key: str(value) for key, value in machine.facts.items()} | {"out": str(paths.OUT)}
         argv = [re.sub(r"\{(\w+)\}", lambda m: facts.get(m.group(1), m.group(0)), word) for word in row["argv"]]
         folder = paths.built(entry.get("preset", row.get("preset", "release")))
         argv = [word.replace("{built}", str(folder)).replace("{root}", str(paths.ROOT)) for word in argv]
         if kind == "gtest":
-            cases = gtest_cases(Path(argv[0]))
+            # A program that is started by a script lists its cases itself.
+            cases = gtest_cases(Path(row.get("list", argv[0]).replace("{built}", str(folder))))
         else:
             cases = (row.get("case", "succeeds"),)
         return [Program(name, kind, tuple(argv), limit_s, cases, entry.get("shards", 1))]

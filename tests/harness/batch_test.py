@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 The amdkfd-criu authors
+"""A batch answers for each of its cases, whatever the program does."""
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from harness.batch import Batch
+from harness.places import Host, Output, PlaceLost
+from harness.plan import Program
+from harness.streams import FAILED, PASSED, SKIPPED
+
+GTEST = """#!/usr/bin/env python3
+import os, re, sys
+wanted = re.search("=(.*)", open(sys.argv[1].split("=")[1]).read()).group(1).split(":")
+for case in wanted:
+    print("[ RUN      ]", case, flush=True)
+    if "crash" in case:
+        os.abort()
+    if "hang" in case:
+        import time
+        time.sleep(60)
+    print("[       OK ]" if "bad" not in case else "[  FAILED  ]", case, "(0 ms)", flush=True)
+sys.exit(STATUS)
+"""
+
+
+@pytest.fixture(name="host")
+def make_host(tmp_path: Path) -> Host:
+    return Host("host", tmp_path / "log")
+
+
+def program(tmp_path: Path, cases: list[str], text: str, kind: str = "gtest", limit_s: int = 20) -> Program:
+    path = tmp_path / "program"
+    path.write_text(text)
+    path.chmod(0o755)
+    return Program("program", kind, (str(path),), limit_s, tuple(cases))
+
+
+def gtest(tmp_path: Path, cases: list[str], status: int = 0, limit_s: int = 20) -> Program:
+    return program(tmp_path, cases, GTEST.replace("STATUS", str(status)), limit_s=limit_s)
+
+
+def run(host: Host, subject: Program) -> list[tuple[str, str]]:
+    batch = Batch(subject, list(subject.cases), host)
+    results = [batch.result(case) for case in subject.cases]
+    return [(result.outcome, result.reason) for result in results]
+
+
+def test_every_case_has_its_result(tmp_path: Path, host: Host) -> None:
+    results = run(host, gtest(tmp_path, ["A.one", "A.bad"], 1))
+    assert [outcome for outcome, _ in results] == [PASSED, FAILED]
+
+
+def test_a_crash_fails_its_case_and_hides_no_other(tmp_path: Path, host: Host) -> None:
+    results = run(host, gtest(tmp_path, ["A.one", "A.crash", "A.two", "A.crash2", "A.three"]))
+    assert [outcome for outcome, _ in results] == [PASSED, FAILED, PASSED, FAILED, PASSED]
+
+
+def test_a_hang_ends_at_the_limit(tmp_path: Path, host: Host) -> None:
+    results = run(host, gtest(tmp_path, ["A.one", "A.hang", "A.two"], limit_s=2))
+    assert [outcome for outcome, _ in results] == [PASSED, FAILED, PASSED]
+
+
+def test_a_status_that_no_case_explains_is_a_failure(tmp_path: Path, host: Host) -> None:
+    """LeakSanitizer ends a program with a status when all cases have passed."""
+    assert run(host, gtest(tmp_path, ["A.one", "A.two"], 23)) == [
+        (PASSED, ""), (FAILED, "no case failed, but the program ended with status 23")]
+
+
+def test_a_program_without_results_fails_each_case(tmp_path: Path, host: Host) -> None:
+    assert run(host, program(tmp_path, ["A.one", "A.two"], "#!/bin/sh\necho no GPU; exit 3\n")) == [
+        (FAILED, "the program ended with status 3")] * 2
+
+
+def test_a_command_is_judged_by_its_status(tmp_path: Path, host: Host) -> None:
+    for status, outcome in ((0, PASSED), (4, SKIPPED), (1, FAILED)):
+        subject = program(tmp_path, ["works"], f"#!/bin/sh\necho why; exit {status}\n", "command")
+        assert run(host, subject)[0][0] == outcome
+
+
+def test_a_machine_that_ends_fails_what_has_no_result(tmp_path: Path) -> None:
+    class Lost:
+        def start(self, argv, env, limit_s) -> Output:
+            raise PlaceLost("the machine m ended: a triple fault")
+
+        def path_of(self, name: str) -> Path:
+            return tmp_path / name
+
+    assert run(Lost(), gtest(tmp_path, ["A.one", "A.two"])) == [(FAILED, "the machine m ended: a triple fault")] * 2

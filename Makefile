@@ -6,7 +6,7 @@
 # which explains itself with -h; everything generated is under out/.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup kernel build demo test test-debug report coverage soak bench fuzz lint clean
+.PHONY: help setup kernel build demo test test-all check test-debug report coverage soak bench fuzz lint clean
 # Targets are steps, not files; each script uses all processors by itself.
 .NOTPARALLEL:
 # Options for make itself are not for the builds that the scripts start.
@@ -15,12 +15,14 @@ unexport MAKEFLAGS MFLAGS MAKELEVEL
 help:
 	@printf '%s\n' \
 	  'make demo     checkpoint and restore a GPU program in a virtual machine, and show it' \
-	  'make test     all tests; the last line counts them' \
+	  'make test     what guards every change; the last line counts the tests' \
+	  'make check    only what your change can break; says what it leaves out' \
+	  'make test-all  all there is, also on the stock kernel' \
 	  'make test-debug  all kselftests on a kernel that checks itself; hours' \
 	  'make report   what checkpoint and restore can do on the stock kernel and ours: out/report' \
 	  'make coverage  how much of the code for checkpoint and restore in the kernel its tests run' \
 	  'make fuzz     search with each fuzzer for SECONDS=600, keeping what it learns in out/fuzz' \
-	  'make soak     what takes hours: reloads, resets, a kernel that checks itself' \
+	  'make soak     hours of reloads and resets, also on a kernel that checks itself' \
 	  'make bench    measure, judge by the limits, write out/bench.json' \
 	  'make kernel   build the kernels of the virtual machines (out/kernel)' \
 	  'make build    build the programs (out/cmake/release)' \
@@ -28,7 +30,7 @@ help:
 	  'make setup    install the Debian packages that all this needs' \
 	  'make clean    remove out/' \
 	  '' \
-	  'One tier of tests: scripts/test.sh -h. One command in a virtual machine: scripts/vm.sh -h.'
+	  'One test, or some: scripts/test.py -h. One command in a virtual machine: scripts/vm.sh -h.'
 
 setup:
 	@scripts/setup.sh
@@ -43,12 +45,18 @@ build: setup
 demo: build kernel
 	@scripts/demo.sh
 
-# test.sh builds by itself: a kernel that does not build must not hide the rest.
+# test.py builds by itself: a kernel that does not build must not hide the rest.
 test: setup
-	@scripts/test.sh all
+	@scripts/test.py
+
+test-all: setup
+	@scripts/test.py --all
+
+check: setup
+	@scripts/test.py --check
 
 test-debug: setup
-	@scripts/test.sh debug
+	@scripts/test.py --groups debug
 
 report: build kernel
 	@scripts/report.sh

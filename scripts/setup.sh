@@ -37,7 +37,8 @@ readonly LIBRARIES=(
 	libprotobuf-dev libxxhash-dev protobuf-compiler
 )
 readonly CHECKERS=(
-	clang clang-format clang-tidy gcovr libclang-rt-dev shellcheck sparse
+	clang clang-format clang-tidy gcovr libclang-rt-dev python3-pytest python3-pytest-timeout
+	python3-pytest-xdist shellcheck sparse
 )
 
 kernel_packages() {

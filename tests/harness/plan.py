@@ -215,9 +215,7 @@ class Plan:
         return [name for name, chip in known.items() if holds(row["each_chip"], self._facts(chip))]
 
     def _facts(self, chip: dict[str, object], row: dict | None = None) -> dict[str, object]:
-        facts: dict[str, object] = {**self.samples, **chip}
-        facts.update((row or {}).get("facts", {}))
-        return facts
+        return {**self.samples, **chip, **self.data["defaults"].get("facts", {}), **(row or {}).get("facts", {})}
 
     def _machine(self, row: dict, chip: str) -> Machine:
         name = row["name"].replace("{chip}", chip)

@@ -355,16 +355,18 @@ constexpr vasic_info gfx1201() {
   return info;
 }
 
-constexpr bool kRetry = true;
-constexpr bool kHive = true;
-
 constexpr std::array kChips = {
-    Chip{"gfx701", gfx701(), !kRetry, !kHive},   Chip{"gfx803", gfx803(), !kRetry, !kHive},
-    Chip{"gfx900", gfx900(), !kRetry, !kHive},   Chip{"gfx906", gfx906(), !kRetry, kHive},
-    Chip{"gfx908", gfx908(), !kRetry, kHive},    Chip{"gfx90a", gfx90a(), kRetry, kHive},
-    Chip{"gfx942", gfx942(), kRetry, kHive},     Chip{"gfx1010", gfx1010(), !kRetry, !kHive},
-    Chip{"gfx1030", gfx1030(), !kRetry, !kHive}, Chip{"gfx1100", gfx1100(), !kRetry, !kHive},
-    Chip{"gfx1201", gfx1201(), !kRetry, !kHive},
+    Chip{.name = "gfx701", .info = gfx701(), .in_rocm = true},
+    Chip{.name = "gfx803", .info = gfx803(), .in_rocm = true},
+    Chip{.name = "gfx900", .info = gfx900(), .in_rocm = true, .sibling_of = "gfx906"},
+    Chip{.name = "gfx906", .info = gfx906(), .can_join_hive = true, .in_rocm = true},
+    Chip{.name = "gfx908", .info = gfx908(), .can_join_hive = true, .in_rocm = true, .sibling_of = "gfx906"},
+    Chip{.name = "gfx90a", .info = gfx90a(), .can_retry = true, .can_join_hive = true, .in_rocm = true},
+    Chip{.name = "gfx942", .info = gfx942(), .can_retry = true, .can_join_hive = true},
+    Chip{.name = "gfx1010", .info = gfx1010(), .in_rocm = true, .sibling_of = "gfx1030"},
+    Chip{.name = "gfx1030", .info = gfx1030(), .in_rocm = true},
+    Chip{.name = "gfx1100", .info = gfx1100()},
+    Chip{.name = "gfx1201", .info = gfx1201()},
 };
 
 }  // namespace

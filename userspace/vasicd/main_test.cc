@@ -139,15 +139,24 @@ TEST_F(MainTest, a_second_one_in_the_directory_is_refused) {
 
 TEST_F(MainTest, usage_errors_exit_64) {
   Process vasicd({"--dir", dir, "--gpu", "gfx1"});
-  EXPECT_EQ(vasicd.line(),
-            "vasicd: error: --gpu gfx1: unknown chip 'gfx1', one of: gfx701 gfx803 gfx900 gfx906 gfx908 gfx90a gfx942 "
-            "gfx1010 gfx1030 gfx1100 gfx1201");
+  std::string chips;
+  for (const std::string_view chip : chip_names()) chips += " " + std::string(chip);
+  EXPECT_EQ(vasicd.line(), "vasicd: error: --gpu gfx1: unknown chip 'gfx1', one of:" + chips);
   EXPECT_EQ(vasicd.wait_for_exit(), 64);
 }
 
 TEST_F(MainTest, list_chips_exits_0) {
   Process vasicd({"--list-chips"});
   for (const std::string_view chip : chip_names()) EXPECT_EQ(vasicd.line(), chip);
+  EXPECT_EQ(vasicd.wait_for_exit(), 0);
+}
+
+TEST_F(MainTest, list_chips_as_json_exits_0) {
+  Process vasicd({"--list-chips", "--json"});
+  EXPECT_EQ(vasicd.line(), "[");
+  for (const std::string_view chip : chip_names())
+    EXPECT_TRUE(vasicd.line().starts_with("{\"name\": \"" + std::string(chip) + "\", ")) << chip;
+  EXPECT_EQ(vasicd.line(), "]");
   EXPECT_EQ(vasicd.wait_for_exit(), 0);
 }
 

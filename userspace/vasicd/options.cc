@@ -9,6 +9,7 @@
 
 #include "base/parse.h"
 #include "vasicd/chip.h"
+#include "vasicd/chip_properties.h"
 #include "vasicd/mem/bus.h"
 #include "vasicd/mem/guest_ram.h"
 
@@ -29,6 +30,7 @@ struct RawOptions {
   bool once = false;
   bool die_with_parent = false;
   bool list_chips = false;
+  bool json = false;
 };
 
 ParsedOptions usage(const std::string& message) {
@@ -55,7 +57,9 @@ void declare(CLI::App& app, RawOptions& raw) {
   app.add_option("--control", raw.control, "control socket (see vasicctl)")->type_name("PATH");
   app.add_flag("--once", raw.once, "exit when every guest that connected has gone");
   app.add_flag("--die-with-parent", raw.die_with_parent, "exit when the parent process dies");
-  app.add_flag("--list-chips", raw.list_chips, "print the names of the chips and exit");
+  auto* list_chips = app.add_flag("--list-chips", raw.list_chips, "print the names of the chips and exit");
+  app.add_flag("--json", raw.json, "with --list-chips: an array with an object of each chip's properties")
+      ->needs(list_chips);
 }
 
 ParsedOptions check(const RawOptions& raw) {
@@ -109,7 +113,10 @@ ParsedOptions parse_options(const std::vector<std::string>& arguments) {
   }
   if (raw.list_chips) {
     ParsedOptions parsed;
-    for (const auto name : chip_names()) parsed.out += std::string(name) + "\n";
+    if (raw.json)
+      parsed.out = chips_as_json();
+    else
+      for (const auto name : chip_names()) parsed.out += std::string(name) + "\n";
     return parsed;
   }
   if (raw.gpus.empty()) raw.gpus.emplace_back("gfx906");

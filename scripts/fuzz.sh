@@ -25,7 +25,7 @@ readonly CAUSE='^fuzz: violated: |runtime error: |ERROR: '
 readonly SAME=(-seed=1 -entropic=0 -use_cmp=0)
 
 runs=1500 seconds='' number=0 failed=0
-bin='' out=''
+bin='' out='' vasicd=''
 
 # verdict TARGET STATUS LOG: one case. First what whoever sees only a few lines needs:
 # the cause, how to repeat it, and the input.
@@ -66,7 +66,7 @@ run_target() {
 			rm -rf -- "$corpus"
 			options+=("${SAME[@]}" -runs="$runs")
 		fi
-		scripts/fuzz_seeds.py "$target" "$corpus"
+		scripts/fuzz_seeds.py "$target" "$corpus" "$vasicd"
 		[[ ! -e $corpus.dict ]] || options+=(-dict="$corpus.dict")
 		"$bin/${target}_fuzz" "${options[@]}" -max_len="$INPUT_BYTES" -len_control=0 \
 			-print_final_stats=1 "$corpus" >"$log" 2>&1 || status=$?
@@ -124,7 +124,8 @@ main() {
 		done
 	fi
 	out=$(out_dir)/fuzz bin=$(out_dir)/cmake/asan/userspace/fuzz
-	scripts/build.sh asan fuzzers >&2
+	vasicd=$(out_dir)/cmake/asan/userspace/vasicd/vasicd
+	scripts/build.sh asan fuzzers vasicd >&2
 	printf 'KTAP version 1\n'
 	trap end_targets EXIT
 	trap 'exit 130' INT

@@ -85,6 +85,18 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     plan_items.STAGE.plan_groups(session.items)
 
 
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None):
+    """A case that a machine does not have is no test there: nothing is reported of it."""
+    if not isinstance(item, plan_items.CaseItem) or not item.is_absent():
+        return None
+    if getattr(nextitem, "group", "") != item.group:
+        complaint = plan_items.STAGE.end_group()
+        if complaint:
+            item.ihook.pytest_runtest_logreport(report=pytest.TestReport(
+                item.nodeid, item.location, {}, "failed", complaint, "call"))
+    return True
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     """The last item of a group ends the group's machine, and fails if the machine complains."""
@@ -135,7 +147,7 @@ class Reporter:
     def _add(self, nodeid: str, outcome: str, report: pytest.TestReport) -> None:
         self.counts[outcome] += 1
         text = "" if outcome == "passed" else str(report.longrepr)
-        self.file.write(json.dumps({"id": nodeid, "outcome": outcome, "seconds": round(report.duration, 3),
+        self.file.write(json.dumps({"id": nodeid, "outcome": outcome, "seconds": dict(report.user_properties).get("seconds", round(report.duration, 3)),
                                     "text": text}) + "\n")
         self.file.flush()
 

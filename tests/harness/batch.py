@@ -7,15 +7,16 @@ it is started again with the cases that have no result yet, so that a crash hide
 """
 from __future__ import annotations
 
+import time
 from typing import Iterator, Protocol
 
 from . import streams
 from .places import TIMED_OUT, Output, PlaceLost
-from .plan import Program
-from .streams import FAILED, PASSED, SKIPPED, Result
+from .plan import EXIT_SKIP, Program
+from .streams import ABSENT, FAILED, PASSED, SKIPPED, Result
 
-# Exit status of a skipped program (kselftest's).
-EXIT_SKIP = 4
+# Seconds for a program to list its cases in a machine.
+LIST_LIMIT_S = 120
 # Lines of the output that are shown when no case is to blame.
 TAIL_LINES = 40
 
@@ -42,15 +43,23 @@ class Batch:
         if self._stream is None:
             self._stream = self._run()
         while case not in self.results:
+            begin = time.monotonic()
             result = next(self._stream, None)
             if result is None:
                 return Result(case, FAILED, "the program has no such case")
+            result.seconds = time.monotonic() - begin
             self.results[result.name] = result
         return self.results.pop(case)
 
     def _run(self) -> Iterator[Result]:
         """Results of all cases; the program is started until each has one."""
         waiting = list(self.waiting)
+        if self.program.varies:
+            there = self._there(waiting)
+            for case in waiting if there else []:
+                if case not in there:
+                    yield Result(case, ABSENT)
+            waiting = [case for case in waiting if case in there] if there else waiting
         while waiting:
             before = len(waiting)
             for result in self._run_once(waiting):
@@ -60,6 +69,15 @@ class Batch:
                 for case in waiting:
                     yield Result(case, FAILED, self._blame, self._tail)
                 return
+
+    def _there(self, cases: list[str]) -> set[str]:
+        """The cases that the program has in this place. Nothing if it has none of them or
+        cannot say: then the run itself shows why."""
+        try:
+            output = self.place.start((*self._argv(cases), "--gtest_list_tests"), self._env(), LIST_LIMIT_S)
+            return set(streams.list_gtest("\n".join(output))) & set(cases)
+        except PlaceLost:
+            return set()
 
     def _run_once(self, cases: list[str]) -> Iterator[Result]:
         """One run of the program. The last result is held back until the program's status

@@ -92,9 +92,18 @@ class CaseItem(pytest.Item):
         self.group = f"{self.machine.name}/{program.name}-{shard}" if self.machine.options is None \
             else self.machine.name
         self.add_marker(pytest.mark.xdist_group(self.group))
+        self.result: streams.Result | None = None
+
+    def is_absent(self) -> bool:
+        """Whether this machine does not have the case; waits for the program's answer."""
+        if not self.program.varies:
+            return False
+        self.result = STAGE.batch(self).result(self.name)
+        return self.result.outcome == streams.ABSENT
 
     def runtest(self) -> None:
-        result = STAGE.batch(self).result(self.name)
+        result = self.result or STAGE.batch(self).result(self.name)
+        self.user_properties.append(("seconds", round(result.seconds, 3)))
         if result.outcome == streams.SKIPPED:
             expected = self.plan.may_skip(self.machine, self.program.name, self.name)
             if not expected:

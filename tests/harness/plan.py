@@ -22,6 +22,8 @@ from . import paths, streams
 
 # Seconds that a program may take to list its cases.
 LIST_LIMIT_S = 60
+# kselftest's status of a skip.
+EXIT_SKIP = 4
 KSELFTESTS = "drivers/gpu/kfd_criu"
 
 
@@ -39,6 +41,8 @@ class Program:
     argv: tuple[str, ...]
     limit_s: int
     cases: tuple[str, ...]
+    # Whether the machine decides which of the cases there are: the program is asked there.
+    varies: bool = False
     # Shards that run at the same time on the host; 1 in a virtual machine.
     shards: int = 1
 
@@ -119,21 +123,22 @@ def matching(cases: list[str] | tuple[str, ...], patterns: list[str], where: str
     return [case for case in cases if case in wanted]
 
 
-def _list(argv: list[str], stream: str) -> str:
+def _list(argv: list[str], stream: str, env: tuple[tuple[str, str], ...] = ()) -> str:
     done = subprocess.run(argv, capture_output=True, text=True, timeout=LIST_LIMIT_S, check=False,
-                          stdin=subprocess.DEVNULL, env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"})
+                          stdin=subprocess.DEVNULL, env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0", **dict(env)})
     text = getattr(done, stream)
-    if done.returncode != 0:
+    # kselftest_harness.h ends a list with the status of a skip.
+    if done.returncode not in (0, EXIT_SKIP):
         raise PlanError(f"{' '.join(argv)}: status {done.returncode}: {(done.stderr or done.stdout)[-300:]}")
     return text
 
 
 @functools.lru_cache(maxsize=None)
-def gtest_cases(path: Path) -> tuple[str, ...]:
+def gtest_cases(path: Path, env: tuple[tuple[str, str], ...] = ()) -> tuple[str, ...]:
     """Names of the cases of a GoogleTest program."""
     if not path.exists():
         raise PlanError(f"{path} is not built")
-    return tuple(streams.list_gtest(_list([str(path), "--gtest_list_tests"], "stdout")))
+    return tuple(streams.list_gtest(_list([str(path), "--gtest_list_tests"], "stdout", env)))
 
 
 @functools.lru_cache(maxsize=None)
@@ -224,9 +229,10 @@ class Plan:
         machine = Machine(name, tier, None, {}, {}, limit_s, reboots=row.get("reboots", False),
                           collects=row.get("collects", ""))
         try:
-            first = chip or next((gpu.split(",")[0] for gpu in row.get("gpus", [])), "")
-            properties = chips().get(first, {}) if row.get("gpus") else {}
-            machine.facts = {**self._facts(properties, row), "machine": name}
+            first = chip or next((gpu.split(",")[0] for gpu in self._gpus(row)), "")
+            properties = chips().get(first, {}) if first else {}
+            machine.facts = {**self._facts(properties, row), "machine": name,
+                             "chips": " ".join(gpu.replace("{chip}", chip).split(",")[0] for gpu in self._gpus(row))}
             if not row.get("host"):
                 machine.options, machine.env = self._options(row, chip, name, variant)
             for entry in row["run"]:
@@ -239,14 +245,17 @@ class Plan:
             machine.missing = str(error)
         return machine
 
+    @staticmethod
+    def _gpus(row: dict) -> list[str]:
+        """Virtual GPUs of a machine; the one that has all chips gives each a little memory."""
+        gpus = row.get("gpus", [])
+        return [f"{each},vram=64M" for each in chips()] if gpus == "all" else gpus
+
     def _options(self, row: dict, chip: str, name: str, variant: str) -> tuple[list[str], dict[str, str]]:
         if not (paths.kernel(variant) / "bzImage").exists():
             raise PlanError(f"the kernel {variant} is not built: scripts/kernel.sh build {variant}")
         options = ["--kernel", variant]
-        gpus = row.get("gpus", [])
-        if gpus == "all":
-            gpus = [f"{each},vram=64M" for each in chips()]
-        for gpu in gpus:
+        for gpu in self._gpus(row):
             gpu = gpu.replace("{chip}", chip)
             if ",vram=" not in gpu:
                 gpu += f",vram={row.get('vram', self.data['defaults']['vram'])}"
@@ -305,10 +314,13 @@ class Plan:
         argv = [word.replace("{built}", str(folder)).replace("{root}", str(paths.ROOT)) for word in argv]
         if kind == "gtest":
             # A program that is started by a script lists its cases itself.
-            cases = gtest_cases(Path(row.get("list", argv[0]).replace("{built}", str(folder))))
+            lister = Path(row.get("list", argv[0]).replace("{built}", str(folder)))
+            env = tuple((key, str(value).replace("{chips}", facts["chips"])) for key, value in row.get("list_env", {}).items())
+            cases = gtest_cases(lister, env)
         else:
             cases = (row.get("case", "succeeds"),)
-        return [Program(name, kind, tuple(argv), limit_s, cases, entry.get("shards", 1))]
+        return [Program(name, kind, tuple(argv), limit_s, cases, kind == "gtest" and machine.options is not None,
+                        entry.get("shards", 1))]
 
     def _kselftests(self, entry: dict, variant: str, limit_s: int) -> list[Program]:
         """Each kselftest program is a program of its own; `programs` names or excludes some."""

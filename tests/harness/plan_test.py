@@ -59,7 +59,7 @@ reason = "no SVM"
 def make_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A Plan of TEXT with some of it replaced."""
     monkeypatch.setattr(plan, "chips", lambda: CHIPS)
-    monkeypatch.setattr(plan, "gtest_cases", lambda path: ("A.svm", "A.once_only", "B.other"))
+    monkeypatch.setattr(plan, "gtest_cases", lambda path, env=(): ("A.svm", "A.once_only", "B.other"))
     monkeypatch.setattr(paths, "kernel", lambda variant: tmp_path)
     (tmp_path / "bzImage").touch()
 

@@ -19,6 +19,8 @@ from typing import Iterable, Iterator
 KEPT_NOTES = 200
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
+# The program does not have the case on this machine: it is not there for this chip or these GPUs.
+ABSENT = "absent"
 
 GTEST_BEGIN = re.compile(r"^\[ RUN      \] (\S+)$")
 # The program may have left a line of its own unfinished before the mark.
@@ -38,6 +40,8 @@ class Result:
     outcome: str
     reason: str = ""
     notes: list[str] = field(default_factory=list)
+    # Since the result before it.
+    seconds: float = 0.0
 
 
 # Name of the Result that says that a whole program was skipped.

@@ -113,6 +113,7 @@ std::uint32_t get(packets::WordView packet, const Place& place) {
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
+  if (testing::GTEST_FLAG(list_tests)) return RUN_ALL_TESTS();
   if (argc != 2) {
     std::fprintf(stderr, "golden_test: usage: golden_test [--gtest_...] FACTS (from scripts/kernel_facts.py)\n");
     return 64;

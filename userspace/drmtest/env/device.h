@@ -9,6 +9,7 @@
 #include <amdgpu_drm.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,10 @@ struct Node {
   std::string path;
   std::string name;
 };
+
+// The environment variable DRMTEST_LIST_FOR: chips, separated by blanks. A test runner on a host without GPUs lists the
+// tests of a machine with these (--gtest_list_tests), before it boots the machine.
+[[nodiscard]] std::optional<std::string> listed_machine();
 
 // In the order of their minors.
 [[nodiscard]] std::vector<Node> render_nodes();

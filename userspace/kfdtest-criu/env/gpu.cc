@@ -5,6 +5,7 @@
 #include "kfdtest-criu/env/gpu.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -79,6 +80,8 @@ Gpu read_gpu(const fs::path& node) {
 }  // namespace
 
 bool Gpu::has_svm() const { return (capability & kCapSvm) != 0; }
+
+bool lists_for_any_machine() { return std::getenv("KFDTEST_LIST_ALL") != nullptr; }
 
 base::Result<std::vector<Gpu>> gpus_in_sysfs() {
   std::error_code code;

@@ -46,6 +46,10 @@ struct Gpu {
   [[nodiscard]] bool has_svm() const;
 };
 
+// Whether the environment variable KFDTEST_LIST_ALL is set: a test runner on a host without GPUs lists the tests of
+// any machine (--gtest_list_tests), before it boots one.
+[[nodiscard]] bool lists_for_any_machine();
+
 // In the order of their nodes; without a driver.
 [[nodiscard]] base::Result<std::vector<Gpu>> gpus_in_sysfs();
 

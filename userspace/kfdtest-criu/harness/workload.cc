@@ -50,6 +50,7 @@ std::vector<std::string> workload_names() {
 }
 
 std::vector<std::string> workloads_of_this_machine() {
+  if (lists_for_any_machine()) return workload_names();
   const auto gpus = gpus_in_sysfs();
   const bool svm = gpus.ok() && std::ranges::all_of(*gpus, &Gpu::has_svm);
   std::vector<std::string> names = workload_names();

@@ -94,6 +94,8 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None):
         if complaint:
             item.ihook.pytest_runtest_logreport(report=pytest.TestReport(
                 item.nodeid, item.location, {}, "failed", complaint, "call"))
+    # pytest has to leave the program's node, which the item before this one entered.
+    item.session._setupstate.teardown_exact(nextitem)  # pylint: disable=protected-access
     return True
 
 

@@ -8,6 +8,7 @@ it is started again with the cases that have no result yet, so that a crash hide
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Iterator, Protocol
 
 from . import streams
@@ -24,7 +25,8 @@ TAIL_LINES = 40
 class Place(Protocol):
     """What batch.py needs of a Host or a Guest."""
 
-    def start(self, argv: tuple[str, ...], env: dict[str, str], limit_s: int) -> Output: ...
+    def start(self, argv: tuple[str, ...], env: dict[str, str], limit_s: int,
+              cwd: str | None = None) -> Output: ...
 
     def path_of(self, name: str): ...
 
@@ -86,7 +88,7 @@ class Batch:
         held: Result | None = None
         failed = False
         try:
-            output = self.place.start(self._argv(cases), self._env(), self.program.limit_s)
+            output = self.place.start(self._argv(cases), self._env(), self.program.limit_s, self._cwd())
         except PlaceLost as error:
             self._blame = str(error)
             return
@@ -160,6 +162,10 @@ class Batch:
         if self.program.kind == "kselftest" and len(cases) < len(self.program.cases):
             return (*argv, *(word for case in cases for word in ("-r", case)))
         return argv
+
+    def _cwd(self) -> str | None:
+        # run_kselftest.sh runs each program in its own folder, where its data is.
+        return str(Path(self.program.argv[0]).parent) if self.program.kind == "kselftest" else None
 
     def _env(self) -> dict[str, str]:
         # Machines of the plan have no display that a reset of the GPU could disturb.

@@ -82,7 +82,7 @@ def test_a_command_is_judged_by_its_status(tmp_path: Path, host: Host) -> None:
 
 def test_a_machine_that_ends_fails_what_has_no_result(tmp_path: Path) -> None:
     class Lost:
-        def start(self, argv, env, limit_s) -> Output:
+        def start(self, argv, env, limit_s, cwd=None) -> Output:
             raise PlaceLost("the machine m ended: a triple fault")
 
         def path_of(self, name: str) -> Path:

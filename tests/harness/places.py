@@ -57,12 +57,12 @@ class Host:
         self.log = log
         self.process: subprocess.Popen | None = None
 
-    def start(self, argv: tuple[str, ...], env: dict[str, str], limit_s: int) -> Output:
-        """Starts the program in a process group of its own."""
+    def start(self, argv: tuple[str, ...], env: dict[str, str], limit_s: int, cwd: str | None = None) -> Output:
+        """Starts the program in a process group of its own, in the folder cwd or the project's."""
         output = Output()
         log = self.log.open("a", errors="replace")
         self.process = process = subprocess.Popen(  # pylint: disable=consider-using-with
-            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=paths.ROOT,
+            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=cwd or paths.ROOT,
             env={**os.environ, **env}, errors="replace", bufsize=1, text=True, start_new_session=True)
         timer = threading.Timer(limit_s, self._end, (process, output))
         timer.daemon = True
@@ -136,8 +136,8 @@ class Guest:
     def _lose(self, error: MachineDied) -> None:
         self.said = str(error)
 
-    def start(self, argv: tuple[str, ...], env: dict[str, str], limit_s: int) -> Output:
-        """Starts the program in the machine."""
+    def start(self, argv: tuple[str, ...], env: dict[str, str], limit_s: int, cwd: str | None = None) -> Output:
+        """Starts the program in the machine, in the folder cwd or the project's."""
         output, machine = Output(), self._boot()
         log = self.log.open("a", errors="replace")
 
@@ -147,7 +147,8 @@ class Guest:
 
         def pump() -> None:
             try:
-                output.status = machine.run(list(argv), limit_s, env={**self.env, **env}, on_line=on_line)
+                output.status = machine.run(list(argv), limit_s, env={**self.env, **env}, on_line=on_line,
+                                            cwd=cwd or str(paths.ROOT))
             except MachineDied as error:
                 self._lose(error)
                 output.lost = f"the machine {self.name} ended: {error}"

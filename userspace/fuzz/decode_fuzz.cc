@@ -5,7 +5,7 @@
 #include <array>
 
 #include "fuzz/input.h"
-#include "gcn/decode.h"
+#include "gcn/decode/decode.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::Input in(data, size);

@@ -9,9 +9,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "gcn/instruction.h"
-#include "gcn/memory.h"
-#include "gcn/wave.h"
+#include "gcn/isa/instruction.h"
+#include "gcn/isa/memory.h"
+#include "gcn/isa/wave.h"
 
 namespace gcn {
 

@@ -7,7 +7,7 @@
 
 #include <random>
 
-#include "gcn/decode.h"
+#include "gcn/decode/decode.h"
 #include "gcn/fake_memory.h"
 
 namespace gcn {

@@ -10,7 +10,7 @@
 #include <random>
 #include <string>
 
-#include "gcn/decode.h"
+#include "gcn/decode/decode.h"
 #include "gcn/random/code_object.h"
 #include "gcn/random/functions.h"
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "gcn/decode.h"
+#include "gcn/decode/decode.h"
 #include "gcn/execute.h"
 
 namespace vasicd {

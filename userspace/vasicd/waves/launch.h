@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "gcn/wave.h"
+#include "gcn/isa/wave.h"
 #include "packets/aql.h"
 #include "packets/compute.h"
 #include "vasicd/blocks/context.h"

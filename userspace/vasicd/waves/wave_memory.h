@@ -11,7 +11,7 @@
 #include <mutex>
 #include <optional>
 
-#include "gcn/memory.h"
+#include "gcn/isa/memory.h"
 #include "vasicd/mem/memory.h"
 
 namespace vasicd {

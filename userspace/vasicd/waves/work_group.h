@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "gcn/wave.h"
+#include "gcn/isa/wave.h"
 #include "vasicd/waves/code_cache.h"
 #include "vasicd/waves/launch.h"
 #include "vasicd/waves/wave_memory.h"

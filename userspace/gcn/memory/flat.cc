@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// FLAT, GLOBAL and SCRATCH instructions: where each lane's data is.
+//
+// Scratch: each lane's own memory. The wave's begins at FLAT_SCRATCH; dword n of all 64 lanes lies together, so lane l
+// finds byte b at FLAT_SCRATCH + b / 4 * 256 + l * 4 + b % 4.
+#include "gcn/memory/lane_operations.h"
+#include "gcn/memory/memory_parts.h"
+#include "gcn/memory/scratch.h"
+#include "gcn/scalar/scalar_operand.h"
+
+namespace gcn {
+namespace {
+
+Address offset_of(const Instruction& instruction) { return static_cast<Address>(std::int64_t{instruction.offset}); }
+
+// For all lanes, active or not: it is faster than to ask.
+void add_to_pairs(Address base, const Vgpr* pairs, LaneAddresses& addresses) {
+  for (unsigned lane = 0; lane < kLanes; ++lane) addresses[lane] = base + value_of<std::uint64_t>(pairs, lane);
+}
+
+Outcome find_global(const Instruction& instruction, Machine& machine, LaneAccess& access) {
+  const bool has_saddr = instruction.src[2] != operand::kNone;
+  const Vgpr* const vaddr = find_registers(machine.wave, instruction.src[0], has_saddr ? 1 : 2);
+  if (vaddr == nullptr || instruction.lds) return Outcome::kIllegal;
+  const Address base =
+      offset_of(instruction) + (has_saddr ? read_scalar64(instruction, machine, instruction.src[2]) : 0);
+  LaneAddresses addresses;
+  if (has_saddr) {
+    for (unsigned lane = 0; lane < kLanes; ++lane) addresses[lane] = base + vaddr[0][lane];
+  } else {
+    add_to_pairs(base, vaddr, addresses);
+  }
+  return access.add_lanes(machine.wave.exec(), addresses) ? Outcome::kNext : Outcome::kFault;
+}
+
+Outcome find_scratch(const Instruction& instruction, Machine& machine, LaneAccess& access) {
+  const bool has_saddr = instruction.src[2] != operand::kNone;
+  const Vgpr* const vaddr = has_saddr ? nullptr : find_registers(machine.wave, instruction.src[0], 1);
+  if ((vaddr == nullptr && !has_saddr) || instruction.lds) return Outcome::kIllegal;
+  const std::uint32_t base = static_cast<std::uint32_t>(instruction.offset) +
+                             (has_saddr ? read_scalar32(instruction, machine, instruction.src[2]) : 0);
+  std::array<std::uint32_t, kLanes> offsets;
+  for (unsigned lane = 0; lane < kLanes; ++lane) offsets[lane] = base + (has_saddr ? 0 : (*vaddr)[lane]);
+  return Scratch(machine.wave).add_lanes(access, machine.wave.exec(), offsets) ? Outcome::kNext : Outcome::kFault;
+}
+
+// What the upper half of an address means. An aperture at 0 is none.
+enum class Segment : std::uint8_t { kGlobal, kShared, kPrivate };
+
+Segment segment_of(const Shared& shared, Address address) {
+  const Address high = address >> 32;
+  if (high == 0) return Segment::kGlobal;
+  if (high == shared.shared_base >> 32) return Segment::kShared;
+  return high == shared.private_base >> 32 ? Segment::kPrivate : Segment::kGlobal;
+}
+
+std::uint64_t lanes_in_apertures(const Machine& machine, const LaneAddresses& addresses) {
+  // Mostly there are none, not even of inactive lanes. This loop is vector code, the next one is not.
+  const Address shared = machine.shared.shared_base >> 32;
+  const Address own = machine.shared.private_base >> 32;
+  bool any = false;
+  for (const Address address : addresses) any |= address >> 32 == shared || address >> 32 == own;
+  if (!any) return 0;
+  std::uint64_t lanes = 0;
+  for_each_lane(machine.wave.exec(), [&](unsigned lane) {
+    const bool other = segment_of(machine.shared, addresses[lane]) != Segment::kGlobal;
+    lanes |= std::uint64_t{other ? 1u : 0u} << lane;
+  });
+  return lanes;
+}
+
+Outcome find_in_aperture(const Machine& machine, const Scratch& scratch, LaneAccess& access, unsigned lane,
+                         Address address) {
+  const auto offset = static_cast<std::uint32_t>(address);
+  access.note_alignment(offset);
+  if (segment_of(machine.shared, address) == Segment::kPrivate) {
+    return scratch.add(access, lane, offset) ? Outcome::kNext : Outcome::kFault;
+  }
+  const std::span<std::byte> lds = machine.shared.lds;
+  if (offset >= lds.size() || access.bytes() > lds.size() - offset) return Outcome::kViolation;
+  access.add_host(lane, &lds[offset]);
+  return Outcome::kNext;
+}
+
+Outcome find_flat(const Instruction& instruction, Machine& machine, LaneAccess& access) {
+  const Vgpr* const vaddr = find_registers(machine.wave, instruction.src[0], 2);
+  if (vaddr == nullptr || instruction.lds) return Outcome::kIllegal;
+  LaneAddresses addresses;
+  add_to_pairs(offset_of(instruction), vaddr, addresses);
+  const std::uint64_t others = lanes_in_apertures(machine, addresses);
+  if (!access.add_lanes(machine.wave.exec() & ~others, addresses)) return Outcome::kFault;
+  const Scratch scratch(machine.wave);
+  Outcome outcome = Outcome::kNext;
+  for_each_lane(others, [&](unsigned lane) {
+    if (outcome == Outcome::kNext) outcome = find_in_aperture(machine, scratch, access, lane, addresses[lane]);
+  });
+  return outcome;
+}
+
+}  // namespace
+
+void add_flat_handlers(HandlerTable& table) {
+  add_loads_and_stores<find_flat>(table, "flat_");
+  add_atomics<find_flat>(table, "flat_");
+  add_loads_and_stores<find_global>(table, "global_");
+  add_atomics<find_global>(table, "global_");
+  add_loads_and_stores<find_scratch>(table, "scratch_");
+}
+
+}  // namespace gcn

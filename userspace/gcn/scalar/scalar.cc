@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// Scalar ALU, program control: all of their parts.
+#include "gcn/scalar/scalar.h"
+
+namespace gcn {
+
+void add_scalar_handlers(HandlerTable& table) {
+  add_scalar_alu_handlers(table);
+  add_scalar_bits_handlers(table);
+  add_scalar_compare_handlers(table);
+  add_scalar_control_handlers(table);
+  add_scalar_register_handlers(table);
+}
+
+}  // namespace gcn

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// Sources and destinations of a vector ALU instruction, for all 64 lanes at once, and the templates that make a handler
+// of a function of one lane:
+//
+//   table.set(Op::kVAddU32, vector<U32(U32, U32), add_u32>);
+//
+// What an instruction does to its operands on the way (constants, DPP, SDWA, op_sel, neg, abs, relative registers,
+// EXEC) is done here and depends only on the elements' types. The function sees values. It is called for disabled lanes
+// too, with whatever these hold, so it must be defined for all values. Source: chapters "Vector ALU operations" and
+// "Data parallel processing" of the ISA documents.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "gcn/execute.h"
+#include "gcn/scalar/scalar_operand.h"
+
+namespace gcn {
+
+// What the operand logic must know of an element.
+struct Kind {
+  std::uint8_t bits = 32;     // 16, 32 or 64
+  bool is_float = false;      // constants are floats of this size, neg and abs apply
+  bool is_signed = false;     // a literal is extended to 64 bits with its sign
+  bool keeps_other = false;   // 16-bit destination: the half that is not written stays; else a low result clears it
+  bool has_result = true;     // destination: writes a vector register
+  bool has_mask = false;      // destination: writes a bit for each lane to sdst
+  bool writes_exec = false;   // destination: the mask becomes EXEC as well (v_cmpx)
+  bool from_scalar = false;   // source: a bit of a scalar register pair for each lane
+  bool from_nothing = false;  // source: takes no operand of the instruction
+};
+
+// Elements. The type of a value of one lane is Value. Structs, not aliases: names of handlers are long enough.
+template <typename T, Kind kind>
+struct Element {
+  using Value = T;
+  static constexpr Kind kKind = kind;
+};
+struct U32 : Element<std::uint32_t, Kind{}> {};
+struct I32 : Element<std::int32_t, Kind{.is_signed = true}> {};
+struct F32 : Element<float, Kind{.is_float = true}> {};
+struct B32 : Element<std::uint32_t, Kind{.is_float = true}> {};  // bits that take the modifiers of a float
+struct U16 : Element<std::uint16_t, Kind{.bits = 16}> {};
+struct I16 : Element<std::int16_t, Kind{.bits = 16, .is_signed = true}> {};
+struct F16 : Element<std::uint16_t, Kind{.bits = 16, .is_float = true}> {};  // its bits
+struct U64 : Element<std::uint64_t, Kind{.bits = 64}> {};
+struct I64 : Element<std::int64_t, Kind{.bits = 64, .is_signed = true}> {};
+struct F64 : Element<double, Kind{.bits = 64, .is_float = true}> {};
+
+// Sources only: bit n of a scalar pair for lane n, 0 or 1 (carry in, v_cndmask); the same of VCC, whatever the
+// instruction says; the number of the lane. The last two come after all others in a signature.
+struct MaskBit : Element<std::uint32_t, Kind{.bits = 64, .is_signed = true, .from_scalar = true}> {};
+struct VccBit : Element<std::uint32_t, Kind{.from_scalar = true, .from_nothing = true}> {};
+struct LaneNumber : Element<std::uint32_t, Kind{.from_nothing = true}> {};
+
+// Destinations only. 16-bit operations that are new in gfx9 (v_mad_u16, v_min3_f16, ...) keep the other half.
+template <typename E>
+struct Keep {
+  using Value = typename E::Value;
+  static constexpr Kind kKind = {.bits = 16, .keeps_other = true};
+};
+// A value and a bit for sdst, as carry out.
+template <typename E>
+struct WithBit {
+  struct Value {
+    typename E::Value value;
+    bool bit;
+  };
+  static constexpr Kind kKind = {.bits = E::kKind.bits, .has_mask = true};
+};
+// A comparison: only a bit. v_cmpx sets EXEC as well.
+struct Cmp : Element<bool, Kind{.has_result = false, .has_mask = true}> {};
+struct Cmpx : Element<bool, Kind{.has_result = false, .has_mask = true, .writes_exec = true}> {};
+
+// A source, read: one dword for each lane, two if it has 64 bits. Points to the register file or to its own `buffer`.
+struct Source {
+  const std::uint32_t* lo = nullptr;
+  const std::uint32_t* hi = nullptr;
+  std::array<Vgpr, 2> buffer;
+
+  Source() = default;  // leaves `buffer` alone: it costs more than the instruction
+  Source(const Source&) = delete;
+  Source& operator=(const Source&) = delete;
+};
+
+// Results before they are written.
+struct Results {
+  Vgpr lo;
+  Vgpr hi;   // 64 bits
+  Vgpr bit;  // 0 or 1, of has_mask
+};
+
+// What a function of one lane may ask for as its last parameter.
+struct LaneContext {
+  const Instruction& instruction;
+  std::uint32_t mode;
+  Isa isa;
+};
+
+// Which part of a VOP3P source: kLow takes what op_sel and neg_lo say, kHigh what op_sel_hi and neg_hi say. kWhole
+// takes a register as it is. Of a 32-bit element the parts are the registers of a pair.
+enum class Part : std::uint8_t { kWhole, kLow, kHigh };
+
+// A scalar register or constant operand as an element of `kind`. False: there is no such operand.
+[[nodiscard]] bool scalar_operand(const Instruction& instruction, const Machine& machine, std::uint16_t number,
+                                  Kind kind, std::uint64_t& value);
+
+// The lanes whose bits in `flags` are 1.
+[[nodiscard]] std::uint64_t mask_of(const Vgpr& flags);
+// The reverse.
+void expand_mask(std::uint64_t mask, Vgpr& flags);
+// Copies the lanes that are in `lanes`.
+void copy_lanes(Vgpr& dst, const Vgpr& value, std::uint64_t lanes);
+
+// Operands of one instruction in execution. First everything is read and checked, then written: an instruction that
+// turns out to be illegal has changed nothing.
+class VectorOperands {
+ public:
+  VectorOperands(const Instruction& instruction, Machine& machine);
+
+  // Reads source `n`. False: illegal.
+  [[nodiscard]] bool read(unsigned n, Kind kind, Source& source, Part part = Part::kWhole) const;
+  // Reads the destination as a source, without modifiers (v_mac, v_dot2c).
+  [[nodiscard]] bool read_dst(Kind kind, Source& source) const;
+  // Whether the destinations can be written.
+  [[nodiscard]] bool check_dst(Kind kind) const;
+  // Writes them, for enabled lanes.
+  void write(Kind kind, const Results& results) const;
+
+  // The register file's index of a vector operand: with relative addressing (s_set_gpr_idx_on), within bounds; nullptr
+  // otherwise. `bit` is 0 to 2 for a source, 3 for the destination.
+  [[nodiscard]] Vgpr* vgpr(std::uint16_t number, unsigned bit, unsigned registers) const;
+
+  // Lanes that write: EXEC, less what DPP disables.
+  [[nodiscard]] std::uint64_t active() const { return active_; }
+  [[nodiscard]] LaneContext context() const { return {instruction_, machine_.wave.mode, machine_.wave.isa}; }
+
+ private:
+  void modify(unsigned n, Kind kind, Part part, Source& source) const;
+  void write_vgpr(Kind kind, Vgpr& dst, const Vgpr& value) const;
+
+  const Instruction& instruction_;
+  Machine& machine_;
+  bool legal_ = true;
+  bool plain_ = true;  // no DPP, SDWA, op_sel, neg, abs
+  std::uint64_t active_ = 0;
+};
+
+namespace detail {
+
+template <typename E>
+[[gnu::always_inline]] inline typename E::Value load(const std::uint32_t* lo, const std::uint32_t* hi, unsigned lane) {
+  using Value = typename E::Value;
+  if constexpr (sizeof(Value) == 8) {
+    return std::bit_cast<Value>(lo[lane] | std::uint64_t{hi[lane]} << 32);
+  } else if constexpr (sizeof(Value) == 2) {
+    return static_cast<Value>(lo[lane]);
+  } else {
+    // Not bit_cast, of which gcc makes no vector code.
+    Value value;
+    std::memcpy(&value, &lo[lane], sizeof(value));
+    return value;
+  }
+}
+
+template <typename T>
+[[gnu::always_inline]] inline void store(T value, std::uint32_t* lo, std::uint32_t* hi, unsigned lane) {
+  if constexpr (sizeof(T) == 8) {
+    const auto bits = std::bit_cast<std::uint64_t>(value);
+    lo[lane] = static_cast<std::uint32_t>(bits);
+    hi[lane] = static_cast<std::uint32_t>(bits >> 32);
+  } else if constexpr (sizeof(T) == 2) {
+    lo[lane] = static_cast<std::uint16_t>(value);
+  } else {
+    std::memcpy(&lo[lane], &value, sizeof(value));
+  }
+}
+
+template <auto kLane, typename... Values>
+[[gnu::always_inline]] inline auto call(const LaneContext& context, Values... values) {
+  if constexpr (std::is_invocable_v<decltype(kLane), Values..., const LaneContext&>) {
+    return kLane(values..., context);
+  } else {
+    return kLane(values...);
+  }
+}
+
+// One function of restricted pointers, so that the compiler knows that nothing overlaps and makes vector code of it.
+template <auto kLane, typename D, typename... S, std::size_t... I>
+void run_lanes(const LaneContext& context, std::uint32_t* __restrict lo, std::uint32_t* __restrict hi,
+               std::uint32_t* __restrict bit, const std::array<const std::uint32_t*, sizeof...(S)>& los,
+               const std::array<const std::uint32_t*, sizeof...(S)>& his, std::index_sequence<I...> /*sources*/) {
+  for (unsigned lane = 0; lane < kLanes; ++lane) {
+    const auto result = call<kLane>(context, load<S>(los[I], his[I], lane)...);
+    if constexpr (!D::kKind.has_result) {
+      bit[lane] = result ? 1u : 0u;
+    } else if constexpr (D::kKind.has_mask) {
+      bit[lane] = result.bit ? 1u : 0u;
+      store(result.value, lo, hi, lane);
+    } else {
+      store(static_cast<typename D::Value>(result), lo, hi, lane);
+    }
+  }
+}
+
+void read_implicit(const Wave& wave, Kind kind, Source& source);
+
+template <typename S>
+[[nodiscard]] bool read_source(const VectorOperands& operands, const Machine& machine, unsigned n, Source& source) {
+  if constexpr (S::kKind.from_nothing) {
+    read_implicit(machine.wave, S::kKind, source);
+    return true;
+  } else {
+    return operands.read(n, S::kKind, source);
+  }
+}
+
+template <auto kLane, typename D, typename... S, std::size_t... I>
+void compute(const VectorOperands& operands, const std::array<Source, sizeof...(S)>& sources, Results& results,
+             std::index_sequence<I...> indexes) {
+  run_lanes<kLane, D, S...>(operands.context(), results.lo.data(), results.hi.data(), results.bit.data(),
+                            {sources[I].lo...}, {sources[I].hi...}, indexes);
+}
+
+template <typename Signature>
+struct Runner;
+
+template <typename D, typename... S>
+struct Runner<D(S...)> {
+  using Indexes = std::index_sequence_for<S...>;
+  static constexpr std::size_t kSources = sizeof...(S);
+
+  template <auto kLane>
+  static Outcome run(const Instruction& instruction, Machine& machine) {
+    const VectorOperands operands(instruction, machine);
+    std::array<Source, kSources> sources;
+    if (!operands.check_dst(D::kKind) || !read_all(operands, machine, sources, Indexes())) return Outcome::kIllegal;
+    Results results;
+    compute<kLane, D, S...>(operands, sources, results, Indexes());
+    operands.write(D::kKind, results);
+    return Outcome::kNext;
+  }
+
+  // The last source is the destination's value before.
+  template <auto kLane>
+  static Outcome run_accumulate(const Instruction& instruction, Machine& machine) {
+    using Last = std::tuple_element_t<kSources - 1, std::tuple<S...>>;
+    const VectorOperands operands(instruction, machine);
+    std::array<Source, kSources> sources;
+    if (!operands.check_dst(D::kKind) || !operands.read_dst(Last::kKind, sources[kSources - 1]) ||
+        !read_all(operands, machine, sources, std::make_index_sequence<kSources - 1>())) {
+      return Outcome::kIllegal;
+    }
+    Results results;
+    compute<kLane, D, S...>(operands, sources, results, Indexes());
+    operands.write(D::kKind, results);
+    return Outcome::kNext;
+  }
+
+  // Both halves of 16-bit elements, both registers of 32-bit ones.
+  template <auto kLane>
+  static Outcome run_packed(const Instruction& instruction, Machine& machine) {
+    static_assert(D::kKind.bits <= 32);
+    constexpr Kind kDst = {.bits = D::kKind.bits == 16 ? std::uint8_t{32} : std::uint8_t{64}};
+    const VectorOperands operands(instruction, machine);
+    std::array<Source, kSources> low;
+    std::array<Source, kSources> high;
+    if (!operands.check_dst(kDst) || !read_parts(operands, Part::kLow, low, Indexes()) ||
+        !read_parts(operands, Part::kHigh, high, Indexes())) {
+      return Outcome::kIllegal;
+    }
+    Results results;
+    Results other;
+    compute<kLane, D, S...>(operands, low, results, Indexes());
+    compute<kLane, D, S...>(operands, high, other, Indexes());
+    for (unsigned lane = 0; lane < kLanes; ++lane) {
+      if constexpr (kDst.bits == 32) {
+        results.lo[lane] |= other.lo[lane] << 16;
+      } else {
+        results.hi[lane] = other.lo[lane];
+      }
+    }
+    operands.write(kDst, results);
+    return Outcome::kNext;
+  }
+
+ private:
+  template <std::size_t... I>
+  static bool read_all(const VectorOperands& operands, const Machine& machine, std::array<Source, kSources>& sources,
+                       std::index_sequence<I...> /*sources*/) {
+    using Elements = std::tuple<S...>;
+    return (read_source<std::tuple_element_t<I, Elements>>(operands, machine, I, sources[I]) && ...);
+  }
+
+  template <std::size_t... I>
+  static bool read_parts(const VectorOperands& operands, Part part, std::array<Source, kSources>& sources,
+                         std::index_sequence<I...> /*sources*/) {
+    return (operands.read(I, S::kKind, sources[I], part) && ...);
+  }
+};
+
+}  // namespace detail
+
+// Handlers. `kLane` is a function of the values of one lane, which may have a LaneContext as its last parameter.
+// `kClamped` is what happens with the clamp bit; omod and the clamp of floats are the function's own business.
+template <typename Signature, auto kLane, auto kClamped = kLane>
+Outcome vector(const Instruction& instruction, Machine& machine) {
+  using Runner = detail::Runner<Signature>;
+  return instruction.clamp ? Runner::template run<kClamped>(instruction, machine)
+                           : Runner::template run<kLane>(instruction, machine);
+}
+
+// The last source of the signature is the destination.
+template <typename Signature, auto kLane, auto kClamped = kLane>
+Outcome accumulate(const Instruction& instruction, Machine& machine) {
+  using Runner = detail::Runner<Signature>;
+  return instruction.clamp ? Runner::template run_accumulate<kClamped>(instruction, machine)
+                           : Runner::template run_accumulate<kLane>(instruction, machine);
+}
+
+// VOP3P with two results.
+template <typename Signature, auto kLane, auto kClamped = kLane>
+Outcome packed(const Instruction& instruction, Machine& machine) {
+  using Runner = detail::Runner<Signature>;
+  return instruction.clamp ? Runner::template run_packed<kClamped>(instruction, machine)
+                           : Runner::template run_packed<kLane>(instruction, machine);
+}
+
+}  // namespace gcn

@@ -4,6 +4,10 @@
 // The table of all handlers, and one instruction.
 #include "gcn/execute.h"
 
+#include "gcn/memory/memory_handlers.h"
+#include "gcn/scalar/scalar_handlers.h"
+#include "gcn/vector/vector_handlers.h"
+
 namespace gcn {
 
 const HandlerTable& handlers() {

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "gcn/execute.h"
+#include "gcn/isa/handler.h"
 
 namespace gcn {
 

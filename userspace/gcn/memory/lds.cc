@@ -7,6 +7,8 @@
 // Left out: global data share, ordered count, global wave sync; ds_*_src2; rotation and butterflies of ds_swizzle.
 #include "gcn/memory/lds.h"
 
+#include "gcn/memory/memory_handlers.h"
+
 namespace gcn {
 namespace {
 

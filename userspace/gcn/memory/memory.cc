@@ -3,6 +3,7 @@
 //
 // Scalar and vector memory: all of their parts.
 #include "gcn/memory/lane_operations.h"
+#include "gcn/memory/memory_handlers.h"
 #include "gcn/memory/memory_parts.h"
 
 namespace gcn {

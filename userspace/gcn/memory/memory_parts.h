@@ -4,7 +4,7 @@
 // The parts of the memory operations.
 #pragma once
 
-#include "gcn/execute.h"
+#include "gcn/isa/handler.h"
 
 namespace gcn {
 

@@ -4,6 +4,8 @@
 // Scalar ALU, program control: all of their parts.
 #include "gcn/scalar/scalar.h"
 
+#include "gcn/scalar/scalar_handlers.h"
+
 namespace gcn {
 
 void add_scalar_handlers(HandlerTable& table) {

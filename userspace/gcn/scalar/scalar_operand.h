@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "gcn/execute.h"
+#include "gcn/isa/handler.h"
 
 namespace gcn {
 

@@ -4,6 +4,7 @@
 // Vector floating point: fp32.
 #include "gcn/vector/vector_float.h"
 
+#include "gcn/vector/vector_handlers.h"
 #include "gcn/vector/vector_lanes.h"
 
 namespace gcn {

@@ -4,6 +4,7 @@
 // Vector integer arithmetic.
 #include "gcn/vector/vector_int.h"
 
+#include "gcn/vector/vector_handlers.h"
 #include "gcn/vector/vector_operands.h"
 
 namespace gcn {

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstdint>
 
+#include "gcn/vector/vector_handlers.h"
 #include "gcn/vector/vector_operands.h"
 
 namespace gcn {

@@ -21,7 +21,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "gcn/execute.h"
+#include "gcn/isa/handler.h"
 #include "gcn/scalar/scalar_operand.h"
 
 namespace gcn {

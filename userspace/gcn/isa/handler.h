@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// What executes one operation: a handler, the machine that it works on, and how it can end. An instruction either
+// happens as a whole or not at all: after kFault and kIllegal the wave is as it was before, its pc at the instruction.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "gcn/isa/instruction.h"
+#include "gcn/isa/memory.h"
+#include "gcn/isa/wave.h"
+
+namespace gcn {
+
+enum class Outcome : std::uint8_t {
+  kNext,       // go on at wave.pc
+  kEnd,        // s_endpgm: the wave is done
+  kBarrier,    // s_barrier: wait for the work-group, then go on at wave.pc
+  kSleep,      // s_sleep: go on at wave.pc, others first
+  kMessage,    // s_sendmsg: wave.message, go on at wave.pc
+  kHalt,       // s_sethalt 1 or s_sendmsghalt (wave.message): stays until somebody clears it
+  kTrap,       // s_trap: wave.trap_id, pc at the instruction
+  kFault,      // memory has nothing at an address, or refuses
+  kViolation,  // LDS or scratch access out of range that hardware reports
+  kIllegal,    // no such instruction, not on this chip, or register out of range
+};
+
+// One wave and what it can reach.
+struct Machine {
+  Wave& wave;
+  Shared& shared;
+  Memory& memory;
+};
+
+// What one operation does. The pc is advanced by the caller, by instruction.bytes: a branch sets it to its target less
+// these.
+using Handler = Outcome (*)(const Instruction& instruction, Machine& machine);
+
+// Which operation does what. An operation without a handler is illegal.
+class HandlerTable {
+ public:
+  void set(Op op, Handler handler) { handlers_[static_cast<std::size_t>(op)] = handler; }
+  [[nodiscard]] Handler operator[](Op op) const { return handlers_[static_cast<std::size_t>(op)]; }
+
+ private:
+  std::array<Handler, kOps> handlers_ = {};
+};
+
+}  // namespace gcn

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// All operations that this folder executes: execute.cc puts them into the table of handlers.
+#pragma once
+
+#include "gcn/isa/handler.h"
+
+namespace gcn {
+
+void add_scalar_handlers(HandlerTable& table);  // SOP*
+
+}  // namespace gcn

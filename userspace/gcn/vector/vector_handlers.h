@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// All operations that this folder executes: execute.cc puts them into the table of handlers.
+#pragma once
+
+#include "gcn/isa/handler.h"
+
+namespace gcn {
+
+void add_vector_move_handlers(HandlerTable& table);   // moves, selections, lanes
+void add_vector_int_handlers(HandlerTable& table);    // integer arithmetic, bits, comparisons
+void add_vector_float_handlers(HandlerTable& table);  // fp16, fp32, fp64, conversions, comparisons, dot products
+
+}  // namespace gcn

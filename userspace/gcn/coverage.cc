@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// usage: gcn_coverage
+// usage: gcn_coverage [--summary]
 //
-// Prints docs/gfx9-coverage.md: which operations of gfx9 there are, and which are executed.
+// Prints a table of all operations of gfx9: their encodings, the chips that have them, and whether they are executed.
+// What is not executed is an illegal instruction.
+//   --summary   the part of README.md between its two lines "coverage"; a unit test compares them
 #include <array>
 #include <cstdio>
 #include <string>
@@ -15,9 +17,6 @@
 namespace gcn {
 namespace {
 
-constexpr auto kEncodingNames = std::to_array<std::string_view>(
-    {"SOP2",  "SOPK",   "SOP1", "SOPC", "SOPP",   "SMEM",    "VOP2",  "VOP1",  "VOPC", "VOP3",
-     "VOP3P", "VINTRP", "DS",   "FLAT", "GLOBAL", "SCRATCH", "MUBUF", "MTBUF", "MIMG", "EXP"});
 constexpr auto kChipNames = std::to_array<std::string_view>({"gfx900", "gfx906", "gfx908", "gfx90a"});
 
 bool is_executed(Op op) { return handlers()[op] != nullptr; }
@@ -43,8 +42,8 @@ std::string chips(IsaMask isas) {
 
 std::vector<Row> rows() {
   std::vector<Row> all(kOps);
-  // The same operation of several chips in one encoding is named once.
-  std::vector<std::size_t> last(kOps, kEncodingNames.size());
+  // An operation whose number in one encoding differs between chips has two rows there; the encoding is named once.
+  std::vector<std::size_t> last(kOps, kEncodings);
   for (const Opcode& opcode : kOpcodes) {
     const auto op = static_cast<std::size_t>(opcode.op);
     const auto encoding = static_cast<std::size_t>(opcode.encoding);
@@ -55,31 +54,58 @@ std::vector<Row> rows() {
   return all;
 }
 
-// Numbers of an encoding, each with its operation; an operation may have two on different chips.
-void print_summary() {
-  struct Count {
-    unsigned executed = 0;
-    unsigned all = 0;
-  };
-  std::array<Count, kEncodingNames.size()> counts;
+// Opcodes of one encoding. An operation that has two numbers on different chips counts twice.
+struct Count {
+  unsigned executed = 0;
+  unsigned all = 0;
+  std::vector<std::string_view> missing;
+};
+
+std::array<Count, kEncodings> counts() {
+  std::array<Count, kEncodings> counts;
   for (const Opcode& opcode : kOpcodes) {
     Count& count = counts[static_cast<std::size_t>(opcode.encoding)];
     ++count.all;
-    if (is_executed(opcode.op)) ++count.executed;
+    if (is_executed(opcode.op)) {
+      ++count.executed;
+    } else if (count.missing.empty() || count.missing.back() != name(opcode.op)) {
+      count.missing.push_back(name(opcode.op));
+    }
   }
-  std::printf("| encoding | opcodes | executed |\n|---|---|---|\n");
-  for (std::size_t n = 0; n < counts.size(); ++n) {
-    std::printf("| %s | %u | %u |\n", std::string(kEncodingNames[n]).c_str(), counts[n].all, counts[n].executed);
-  }
+  return counts;
 }
 
-void print() {
-  std::printf(
-      "# Coverage of gfx9\n\n"
-      "Every operation of the gfx9 encodings, and whether `userspace/gcn` executes it. What it does not execute is an\n"
-      "illegal instruction. Printed by `gcn_coverage` from its tables; a unit test holds it against them.\n\n");
-  print_summary();
-  std::printf("\n| operation | encodings | chips | executed |\n|---|---|---|---|\n");
+// One item of a list, in lines of at most kWidth characters.
+void print_item(std::string_view title, const std::vector<std::string_view>& names) {
+  constexpr std::size_t kWidth = 120;
+  std::string line = "- " + std::string(title) + ":";
+  for (std::size_t n = 0; n < names.size(); ++n) {
+    const std::string word = " `" + std::string(names[n]) + "`" + (n + 1 < names.size() ? "," : "");
+    if (line.size() + word.size() > kWidth) {
+      std::printf("%s\n", line.c_str());
+      line = " ";
+    }
+    line += word;
+  }
+  std::printf("%s\n", line.c_str());
+}
+
+// The counts, and by name what is missing in encodings that are executed in part: all other operations are executed.
+void print_summary() {
+  const std::array<Count, kEncodings> all = counts();
+  std::printf("<!-- coverage -->\n| encoding | opcodes | executed |\n|---|---|---|\n");
+  for (std::size_t n = 0; n < kEncodings; ++n) {
+    std::printf("| %s | %u | %u |\n", std::string(kEncodingNames[n]).c_str(), all[n].all, all[n].executed);
+  }
+  std::printf("\nNot executed in encodings that are executed in part:\n\n");
+  for (std::size_t n = 0; n < kEncodings; ++n) {
+    if (all[n].executed != 0 && !all[n].missing.empty()) print_item(kEncodingNames[n], all[n].missing);
+  }
+  std::printf("<!-- /coverage -->\n");
+}
+
+void print_operations() {
+  std::printf("| operation | encodings | chips | executed |\n|---|---|---|---|\n");
   const std::vector<Row> all = rows();
   for (std::size_t n = 0; n < all.size(); ++n) {
     const auto op = static_cast<Op>(n);
@@ -91,4 +117,15 @@ void print() {
 }  // namespace
 }  // namespace gcn
 
-int main() { gcn::print(); }
+int main(int argc, char** argv) {
+  if (argc == 1) {
+    gcn::print_operations();
+    return 0;
+  }
+  if (argc == 2 && std::string_view(argv[1]) == "--summary") {
+    gcn::print_summary();
+    return 0;
+  }
+  std::fprintf(stderr, "usage: gcn_coverage [--summary]\n");
+  return 64;
+}

@@ -19,7 +19,6 @@ namespace {
 // ---------------------------------------------------------------------------------------------------------------------
 // Which number is which operation.
 
-inline constexpr std::size_t kEncodings = static_cast<std::size_t>(Encoding::kExp) + 1;
 // How many numbers each encoding has, in the order of Encoding.
 inline constexpr std::array<std::uint16_t, kEncodings> kNumbers = {128, 32, 256, 128, 128, 256, 64,  256, 256, 1024,
                                                                    128, 4,  256, 128, 128, 128, 128, 16,  128, 1};
@@ -242,20 +241,12 @@ bool Decoder::sopp() {
   return out_.offset == 0 || !ops_->is(trait::kNoImmediate);
 }
 
-namespace {
-
-constexpr std::array<std::string_view, kEncodings> kEncodingNames = {
-    "SOP2",  "SOPK",   "SOP1", "SOPC", "SOPP",   "SMEM",    "VOP2",  "VOP1",  "VOPC", "VOP3",
-    "VOP3P", "VINTRP", "DS",   "FLAT", "GLOBAL", "SCRATCH", "MUBUF", "MTBUF", "MIMG", "EXP"};
-
-}  // namespace
-
 std::string describe(Isa isa, std::span<const std::uint32_t> words) {
   if (words.empty()) return "nothing";
   if (const std::optional<Format> format = format_of(words[0])) {
     const Word number = bits(words[0], format->low, format->count);
     if (const std::optional<Op> op = find_op(isa, format->encoding, number)) return std::string(name(*op));
-    return std::string(kEncodingNames[static_cast<std::size_t>(format->encoding)]) + " opcode " + hexadecimal(number);
+    return std::string(name(format->encoding)) + " opcode " + hexadecimal(number);
   }
   std::string text = "dwords";
   for (const Word word : words.first(std::min<std::size_t>(words.size(), 2))) text += " " + hexadecimal(word);

@@ -51,6 +51,15 @@ enum class Encoding : std::uint8_t {
   kExp,
 };
 
+inline constexpr auto kEncodingNames = std::to_array<std::string_view>(
+    {"SOP2",  "SOPK",   "SOP1", "SOPC", "SOPP",   "SMEM",    "VOP2",  "VOP1",  "VOPC", "VOP3",
+     "VOP3P", "VINTRP", "DS",   "FLAT", "GLOBAL", "SCRATCH", "MUBUF", "MTBUF", "MIMG", "EXP"});
+inline constexpr std::size_t kEncodings = kEncodingNames.size();
+static_assert(kEncodings == static_cast<std::size_t>(Encoding::kExp) + 1);
+[[nodiscard]] constexpr std::string_view name(Encoding encoding) {
+  return kEncodingNames[static_cast<std::size_t>(encoding)];
+}
+
 enum class Op : std::uint16_t {
 #define GCN_OP(id, name) id,
 #include "gcn/isa/ops.inc"

@@ -6,6 +6,7 @@
 
 #include "fuzz/input.h"
 #include "gcn/decode/decode.h"
+#include "gcn/text/disassemble.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::Input in(data, size);

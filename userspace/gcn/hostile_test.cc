@@ -9,8 +9,9 @@
 
 #include "gcn/decode/decode.h"
 #include "gcn/fake_memory.h"
+#include "gcn/text/disassemble.h"
 
-namespace gcn {
+namespace gcn::hostile_test {
 namespace {
 
 // The bits that tell an encoding; the others are random.
@@ -122,4 +123,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& test) { return std::string(std::get<0>(test.param).name) + "_" + std::get<1>(test.param).name; });
 
 }  // namespace
-}  // namespace gcn
+}  // namespace gcn::hostile_test

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "gcn/decode/decoder.h"
-#include "gcn/text/printer.h"
+#include "gcn/isa/hexadecimal.h"
 
 namespace gcn {
 namespace {

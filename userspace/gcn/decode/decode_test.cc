@@ -8,7 +8,9 @@
 
 #include <random>
 
-namespace gcn {
+#include "gcn/text/disassemble.h"
+
+namespace gcn::decode_test {
 namespace {
 
 std::optional<Instruction> decode_words(Isa isa, std::initializer_list<std::uint32_t> words) {
@@ -148,4 +150,4 @@ TEST(Decode, any_dwords_can_be_decoded_and_named) {
 }
 
 }  // namespace
-}  // namespace gcn
+}  // namespace gcn::decode_test

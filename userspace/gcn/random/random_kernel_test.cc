@@ -13,6 +13,7 @@
 #include "gcn/decode/decode.h"
 #include "gcn/random/code_object.h"
 #include "gcn/random/functions.h"
+#include "gcn/text/disassemble.h"
 
 namespace gcn {
 namespace {

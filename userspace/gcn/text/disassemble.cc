@@ -2,10 +2,11 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // Instructions as text: mnemonics, and what each format has for operands.
+#include "gcn/text/disassemble.h"
+
 #include <algorithm>
 #include <array>
 
-#include "gcn/decode/decode.h"
 #include "gcn/text/printer.h"
 
 namespace gcn {

@@ -118,15 +118,6 @@ std::string bit_swizzle(std::uint32_t offset) {
 
 }  // namespace
 
-std::string hexadecimal(std::uint32_t value) {
-  std::string digits;
-  do {
-    digits.insert(digits.begin(), "0123456789abcdef"[value & 15]);
-    value >>= 4;
-  } while (value != 0);
-  return "0x" + digits;
-}
-
 std::string small_or_hexadecimal(std::uint32_t value) {
   return value <= 64 ? std::to_string(value) : hexadecimal(value);
 }

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "gcn/decode/decode.h"
+#include "gcn/text/disassemble.h"
 #include "gcn/text/listing_words.h"
 
 #ifndef GCN_LLVM_MC

@@ -7,12 +7,12 @@
 #include <string>
 #include <string_view>
 
+#include "gcn/isa/hexadecimal.h"
 #include "gcn/isa/instruction.h"
 #include "gcn/isa/operands.h"
 
 namespace gcn {
 
-[[nodiscard]] std::string hexadecimal(std::uint32_t value);
 // Decimal as long as it could be an inline constant, else hexadecimal: how LLVM writes most immediates.
 [[nodiscard]] std::string small_or_hexadecimal(std::uint32_t value);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// The table of all handlers, and one instruction.
+// The table of all handlers, filled once, and the execution of one instruction.
 #include "gcn/execute.h"
 
 #include "gcn/memory/memory_handlers.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Executes instructions of one wave: the table of all handlers, and the call of one of them (isa/handler.h).
+// Executes instructions of one wave: the table of all handlers, and the function that calls the handler of one
+// instruction. What a handler promises is written down in isa/handler.h.
 #pragma once
 
 #include "gcn/isa/handler.h"

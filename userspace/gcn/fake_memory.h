@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// For tests: memory that is one run of bytes at one address, and a wave with all that belongs to it.
+// Test helpers: memory that is one run of bytes at one address, and a machine of one wave with its own memory.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,8 @@
 
 namespace gcn {
 
-// Bytes at [base, base + size). `longest_run` makes it give them piecemeal, `writable` refuse writes.
+// Bytes at [base, base + size). A test lowers `longest_run` to get them in pieces, and clears `writable` to have writes
+// refused.
 class FlatMemory : public Memory {
  public:
   FlatMemory(Address base, std::size_t size) : base_(base), bytes_(size) {}
@@ -28,7 +29,7 @@ class FlatMemory : public Memory {
     return std::span(bytes_).subspan(offset, std::min({limit, run, bytes_.size() - offset}));
   }
 
-  // Only for addresses that exist.
+  // The caller passes only addresses that exist.
   template <typename T>
   [[nodiscard]] T get(Address address) const {
     T value;
@@ -54,7 +55,7 @@ class FlatMemory : public Memory {
 // Operand number of a vector register.
 [[nodiscard]] constexpr std::uint16_t v(unsigned n) { return static_cast<std::uint16_t>(operand::kVgpr0 + n); }
 
-// An instruction of two dwords, by its mnemonic; s_endpgm if there is none such.
+// An instruction of two dwords, by its mnemonic; s_endpgm if no operation has this name.
 [[nodiscard]] inline Instruction named_instruction(std::string_view mnemonic) {
   Instruction instruction;
   const auto found = std::find(kOpNames.begin(), kOpNames.end(), mnemonic);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// How fast one core executes instructions: lanes per second, "items" in the output.
+// Measures how fast one core executes instructions. The "items" of the output are lanes per second.
 #include <benchmark/benchmark.h>
 
 #include "gcn/fake_memory.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Random dwords as instructions: whatever they are, the wave survives, and an instruction that cannot be executed has
-// changed nothing.
+// Executes random dwords as instructions: no instruction may access anything beyond the wave's own state and memory,
+// and one that cannot be executed must have changed nothing.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -14,7 +14,7 @@
 namespace gcn::hostile_test {
 namespace {
 
-// The bits that tell an encoding; the others are random.
+// The bits by which the decoder recognises an encoding; the test fills the others at random.
 struct Prefix {
   const char* name;
   std::uint32_t value;
@@ -31,7 +31,8 @@ constexpr unsigned kWaves = 40;
 constexpr unsigned kInstructionsPerWave = 100;
 constexpr std::size_t kMemory = 8192;
 
-// A wave with little of everything, so that random registers and addresses are often, but not always there.
+// A wave with few registers and little memory, so that random register numbers and addresses are often, but not always,
+// valid.
 class Victim {
  public:
   Victim(Isa isa, unsigned seed) : random_(seed) {
@@ -84,7 +85,7 @@ bool same(const Wave& a, const Wave& b) {
          a.trapsts == b.trapsts && a.gpr_idx == b.gpr_idx && a.vgpr == b.vgpr && a.agpr == b.agpr;
 }
 
-// Whether it was an instruction, and executed.
+// Returns whether the dwords were an instruction that was executed.
 bool attack(Victim& victim, const std::array<std::uint32_t, 2>& words) {
   const std::optional<Instruction> instruction = decode(victim.wave.isa, words);
   if (!instruction) return false;

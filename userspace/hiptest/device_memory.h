@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Memory of a GPU, freed with its owner; HIP's errors as values.
+// Owns memory of a GPU and frees it in its destructor, and returns HIP's errors as values.
 #pragma once
 
 #include <hip/hip_runtime_api.h>
@@ -21,7 +21,7 @@ inline base::Status checked(hipError_t error, const char* what) {
   return base::Error(EIO, std::string(what) + ": " + hipGetErrorString(error));
 }
 
-// After a launch: that it was one, and that all is done.
+// Returns whether the launch before it succeeded, and waits until the GPU has finished.
 inline base::Status finished() {
   TRY(checked(hipGetLastError(), "launch"));
   return checked(hipDeviceSynchronize(), "hipDeviceSynchronize");
@@ -57,7 +57,7 @@ class DeviceMemory {
   [[nodiscard]] std::size_t size() const { return count_; }
   [[nodiscard]] int count() const { return static_cast<int>(count_); }
 
-  // Precondition: as many values as it has.
+  // Precondition: `values` has as many elements as the memory.
   base::Status store(const std::vector<T>& values) const {
     return checked(hipMemcpy(data_, values.data(), count_ * sizeof(T), hipMemcpyHostToDevice), "hipMemcpy to device");
   }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// A HIP program for checkpoints, which knows nothing of them: a layer of a transformer whose softmax is in flight, its
-// waves waiting in the middle of their rows, until it is told to go on.
+// A HIP program that tests and demos checkpoint; it does not know about checkpoints. It computes a layer of a
+// transformer whose softmax stays in flight, its waves waiting in the middle of their rows, until the caller lets it
+// continue.
 //   hip_demo --dir FOLDER [--undisturbed]
-// Speaks by files, as the demo program does (kfdtest-criu/demo/outside.h). The result is a checksum of the layer's
-// bits.
+// The caller and the program communicate by files, as with the demo program (kfdtest-criu/demo/outside.h). The result
+// is a checksum of the layer's bits.
 #include <hip/hip_runtime_api.h>
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// The kernels. Compiled for every chip whose waves are executed.
+// The kernels. The build compiles them for every chip whose waves vasicd executes.
 #include <hip/hip_runtime.h>
 
 #include "hiptest/kernels.h"
@@ -81,7 +81,7 @@ __global__ void iterate_kernel(double* x, int n, int rounds) {
   x[i] = value;
 }
 
-// The sum over a block of kBlock, for each of its work-items.
+// Returns to each work-item the sum over its block of kBlock.
 __device__ float block_sum(float value, float* shared) {
   shared[threadIdx.x] = value;
   for (unsigned half = kBlock / 2; half > 0; half /= 2) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Inputs: numbers that look random and are the same everywhere.
+// Makes the programs' inputs: pseudo-random numbers that depend only on the seed.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ inline std::vector<std::uint32_t> integers(std::size_t count, std::uint32_t seed
   return values;
 }
 
-// In [-1, 1).
+// Returns numbers in [-1, 1).
 inline std::vector<float> floats(std::size_t count, std::uint32_t seed) {
   std::vector<float> values;
   for (const std::uint32_t bits : integers(count, seed)) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// PROCESS_INFO and UNPAUSE, in a thread.
+// The thread that evicts and restores the queues with the ioctls PROCESS_INFO and UNPAUSE.
 #include "hiptest/preemptor.h"
 
 #include <cerrno>
@@ -16,7 +16,7 @@ namespace hiptest {
 
 namespace {
 
-// The runtime's own file; only it belongs to the process that has the queues.
+// Returns the runtime's descriptor of /dev/kfd: another open file would belong to another kfd_process.
 base::Result<int> kfd_file() {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Takes this process's queues off the hardware, and lets them on again: the first and the last step of a checkpoint,
-// which the process asks for itself.
+// Evicts the queues of its own process and restores them, again and again, from a thread. It uses the first and the
+// last ioctl of a checkpoint (PROCESS_INFO, UNPAUSE).
 #pragma once
 
 #include <atomic>
@@ -20,21 +20,21 @@ class Preemptor {
     kRandom,  // at random instants
     kStorm,   // as fast as the driver can
   };
-  // Precondition: the process uses a GPU already. Begins at once.
+  // Starts the thread. Precondition: the process has opened a GPU.
   static base::Result<Preemptor> begin(std::uint32_t seed, Pace pace = Pace::kRandom);
   Preemptor(Preemptor&&) = default;
   Preemptor& operator=(Preemptor&&) = default;
   ~Preemptor() = default;
 
-  // How often until now.
+  // Returns how often the queues have been evicted so far.
   [[nodiscard]] unsigned count() const { return shared_->count; }
-  // Ends it; what went wrong, if anything did.
+  // Stops the thread and returns its first error, if any.
   base::Status end();
 
  private:
   struct Shared {
     std::atomic<unsigned> count{0};
-    base::Status status = {};  // after the thread has ended
+    base::Status status = {};  // valid after the thread has ended
   };
   Preemptor() = default;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// The small programs; the large one is in transformer.cc.
+// The small programs. transformer.cc has the large one.
 #include "hiptest/program.h"
 
 #include <cmath>
@@ -43,7 +43,7 @@ class VectorAdd final : public Program {
   DeviceMemory<float> a_, b_, sum_;
 };
 
-// Integers in floating point, so that the order of additions does not matter.
+// The numbers are integers in floating point, so that the order of additions does not change the sum.
 class Reduction final : public Program {
  public:
   Reduction() {
@@ -134,7 +134,7 @@ class MatrixMultiply final : public Program {
     ASSIGN_OR_RETURN(const std::vector<float> c, c_.load());
     return widened(c);
   }
-  // With the same fused operations in the same order, so the bits agree.
+  // The reference uses the kernel's fused operations in the kernel's order, so the bits agree.
   [[nodiscard]] std::vector<double> reference() const override {
     std::vector<double> c;
     for (std::size_t i = 0; i < kRows; ++i) {
@@ -156,7 +156,7 @@ class MatrixMultiply final : public Program {
   DeviceMemory<float> a_, b_, c_;
 };
 
-// Division and square root of double precision are rounded correctly on both sides.
+// GPU and CPU both round division and square root of double precision correctly, so the results are equal bit for bit.
 class Iterate final : public Program {
  public:
   base::Status prepare() override {

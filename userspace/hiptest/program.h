@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// A program: what it computes on the GPU, the same by the CPU, and how close both are. Its input is the same each time.
+// A program: a computation on the GPU, its reference on the CPU, and the tolerance between both. Every run has an equal
+// input.
 #pragma once
 
 #include <memory>
@@ -17,10 +18,10 @@ class Program {
   virtual ~Program() = default;
   // Allocates and fills memory of the current device.
   virtual base::Status prepare() = 0;
-  // From the same input each time; waits for the result.
+  // Computes on the GPU from the input that prepare() made, and waits for the result.
   virtual base::Result<std::vector<double>> run() = 0;
   [[nodiscard]] virtual std::vector<double> reference() const = 0;
-  // Of each value, relative to the larger of it and 1; 0: bit for bit.
+  // The permitted error of each value v, relative to max(|v|, 1). With 0 the results must be equal bit for bit.
   [[nodiscard]] virtual double tolerance() const { return 0; }
 };
 

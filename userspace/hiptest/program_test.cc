@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Each program on each GPU, left alone and preempted; memory from one GPU to the other.
+// Runs each program on each GPU, undisturbed and preempted, and copies memory between GPUs.
 #include "hiptest/program.h"
 
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Every queue of a process is taken off the hardware and put back as fast as the driver can, while all kinds of them
-// work: waves and copies of a HIP program, and beside them PM4, AQL and SDMA queues of its own. All results are exact.
+// Evicts and restores all queues of a process as fast as the driver can, while queues of all kinds work: waves and
+// copies of a HIP program, and concurrently PM4, AQL and SDMA queues that the test makes. All results must be exact.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -20,16 +20,16 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kStorm{60};
-constexpr std::chrono::seconds kStepLimit{30};  // a step of a queue that hardly ever runs
+constexpr std::chrono::seconds kStepLimit{30};  // for one step of a queue that is evicted most of the time
 constexpr unsigned kLeastPreemptions = 200;
 
-// What one thread has done, and what went wrong.
+// The progress of a thread, and its first error.
 struct Worker {
   unsigned rounds = 0;
   base::Status status = {};
 };
 
-// All workloads in turn, until the end; but libhsakmt registers SVM ranges by itself.
+// Runs all workloads in turn until `end`, except those with SVM ranges, which libhsakmt registers by itself.
 void run_workloads(const kfdtest::Gpu& gpu, steady_clock::time_point end, Worker& worker) {
   while (worker.status.ok() && steady_clock::now() < end) {
     for (const std::string& name : kfdtest::workload_names()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// The layer on the GPU, and in double precision on the CPU.
+// Computes the layer on the GPU, and its reference in double precision on the CPU.
 #include "hiptest/transformer.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ constexpr int kHeads = 4;
 constexpr int kHidden = 256;
 constexpr std::size_t kState = std::size_t{kTokens} * kWidth;
 
-// Weights in the order in which they are used, seeds apart.
+// The seeds of the weights, in the order of their use.
 struct Weights {
   std::vector<float> gain1 = ones(), bias1 = small(kWidth, 1);
   std::vector<float> query = square(2), key = square(3), value = square(4), projection = square(5);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// One layer of a transformer, with weights that a formula makes: layer norm, attention of several heads, projection,
+// One layer of a transformer, whose weights come from seeds: layer norm, attention of several heads, projection,
 // layer norm, two matrices with GELU between them.
 #pragma once
 
@@ -14,9 +14,9 @@ namespace hiptest {
 
 class Transformer : public Program {
  public:
-  // Launches the layer. With a gate its softmax waits, in the middle, until that is not 0.
+  // Launches the layer. If `gate` is not null, its softmax waits in the middle until the gate's value is not 0.
   virtual base::Status begin(const std::uint32_t* gate) = 0;
-  // Waits for what was begun.
+  // Waits for the layer that begin() launched and returns its result.
   virtual base::Result<std::vector<double>> end() = 0;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Microcode formats: which one it is, operand numbers, and the formats of the SALU.
+// Recognises the microcode format of an instruction and decodes operand numbers and the formats of the SALU.
 // Source: chapter "Microcode formats" of the ISA documents.
 #include "gcn/decode/decode.h"
 
@@ -17,9 +17,9 @@ namespace gcn {
 namespace {
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Which number is which operation.
+// The operation of each opcode number.
 
-// How many numbers each encoding has, in the order of Encoding.
+// The number of opcodes that each encoding has room for, in the order of Encoding.
 inline constexpr std::array<std::uint16_t, kEncodings> kNumbers = {128, 32, 256, 128, 128, 256, 64,  256, 256, 1024,
                                                                    128, 4,  256, 128, 128, 128, 128, 16,  128, 1};
 inline constexpr auto kFirst = [] {
@@ -53,12 +53,12 @@ std::optional<Op> find_op(Isa isa, Encoding encoding, Word number) {
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Which bits make the encoding, and where it has its operation's number.
+// The bits that select the encoding, and the place of the opcode in it.
 
 struct Format {
   Encoding encoding;
-  std::uint8_t low;    // of the number
-  std::uint8_t count;  // of its bits
+  std::uint8_t low;    // lowest bit of the opcode
+  std::uint8_t count;  // bits of the opcode
 };
 
 constexpr std::optional<Format> format_of(Word word) {
@@ -120,13 +120,13 @@ std::optional<std::uint16_t> scalar_register(Word number, unsigned width) {
   const Word first = number & ~(align - 1);
   const Word end = first + width;
   if (number < operand::kSgprs) {
-    // Quads and more reach into FLAT_SCRATCH, which is where s102 and s103 would be.
+    // Four registers and more may extend into FLAT_SCRATCH, which has the numbers of s102 and s103.
     return end <= operand::kXnackMaskLo ? std::optional(static_cast<std::uint16_t>(first)) : std::nullopt;
   }
   if (first >= operand::kTtmp0 && first < operand::kM0) {
     return end <= operand::kM0 ? std::optional(static_cast<std::uint16_t>(first)) : std::nullopt;
   }
-  // FLAT_SCRATCH, XNACK_MASK, VCC, EXEC are pairs; their halves are not the begin of one. M0 is one dword.
+  // FLAT_SCRATCH, XNACK_MASK, VCC and EXEC are pairs, and no pair begins at their upper halves. M0 is one dword.
   if (width != 2 || first != number || first == operand::kM0) return std::nullopt;
   return static_cast<std::uint16_t>(first);
 }
@@ -221,7 +221,7 @@ bool Decoder::sop1() {
 bool Decoder::sopc() {
   if (!put_salu_src(0, bits(low_, 0, 8))) return false;
   if (out_.op != Op::kSSetGprIdxOn) return put_salu_src(1, bits(low_, 8, 8));
-  // Not the number of an operand but the value itself.
+  // s_set_gpr_idx_on has the value itself here, not the number of an operand.
   out_.src[1] = static_cast<std::uint16_t>(bits(low_, 8, 8));
   return true;
 }

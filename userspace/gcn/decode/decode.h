@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Machine code to Instruction. Any dwords may come; what is not an instruction of the ISA is refused.
+// The decoder: machine code to Instruction. It accepts any dwords and refuses those that are no instruction of the ISA.
 #pragma once
 
 #include <optional>
@@ -12,12 +12,12 @@
 
 namespace gcn {
 
-// Decodes the instruction at the front of `words` (two are enough). Nothing: no instruction of this ISA, or it goes
-// beyond `words`.
+// Decodes the instruction at the front of `words` (two are enough). Returns nothing if there is no instruction of this
+// ISA, or if it extends beyond `words`.
 [[nodiscard]] std::optional<Instruction> decode(Isa isa, std::span<const std::uint32_t> words);
 
-// What an illegal instruction is called in messages: its mnemonic if the opcode is known, else its encoding and number,
-// else the dwords.
+// Returns how messages name an illegal instruction: by its mnemonic if the opcode is known, else by its encoding and
+// opcode, else by its dwords.
 [[nodiscard]] std::string describe(Isa isa, std::span<const std::uint32_t> words);
 
 }  // namespace gcn

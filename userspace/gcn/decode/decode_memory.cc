@@ -8,7 +8,7 @@
 namespace gcn {
 namespace {
 
-// saddr of FLAT's segments that stands for none.
+// This saddr of a GLOBAL or SCRATCH instruction means that it has none.
 constexpr Word kNoSaddr = 0x7f;
 
 }  // namespace
@@ -22,7 +22,7 @@ bool Decoder::smem() {
     if (immediate) return false;
   } else {
     if (immediate) out_.offset = sign_extend(bits(high_, 0, 21), 21);
-    // Without both, the low bits of the offset are the register's number, as in older chips.
+    // If both flags are clear, the low bits of the offset are the register's number, as in older chips.
     if (register_too || !immediate) {
       const Word number = register_too ? bits(high_, 25, 7) : bits(high_, 0, 7);
       if (!put(out_.src[1], scalar_register(number, 1))) return false;
@@ -40,7 +40,8 @@ bool Decoder::ds() {
   out_.offset = static_cast<std::int32_t>(bits(low_, 0, 16));
   out_.gds = bit(low_, 16);
   out_.agpr = isa_ == Isa::kGfx90a && bit(low_, 25);
-  // Without data there is nothing that could be in an accumulation register; GWS has it where others have an address.
+  // An instruction without data cannot have it in an accumulation register. GWS instructions have their data where
+  // others have an address.
   const bool data = ops_->dst != 0 || ops_->src[1] != 0 || (ops_->src[0] != 0 && ops_->is(trait::kGds));
   if (!data && bit(low_, 25)) return false;
   if (ops_->is(trait::kGds) && !out_.gds) return false;
@@ -87,7 +88,7 @@ bool Decoder::flat_data() {
   return float_atomic_modifiers() && (!returns(1) || put_vector_dst(dst)) && put_vector_src(1, data);
 }
 
-// MI100's do not return; none has a coherence scope.
+// The floating-point atomics of MI100 return nothing, and none has a coherence scope.
 bool Decoder::float_atomic_modifiers() const {
   if (!ops_->is(trait::kFloatAtomic)) return true;
   if (isa_ != Isa::kGfx90a && out_.glc) return false;
@@ -118,7 +119,7 @@ bool Decoder::buffer() {
 }
 
 bool Decoder::cache_control() {
-  // Only of a writeback can the scope be chosen.
+  // Only a writeback has a choice of scope.
   const bool scope = out_.op == Op::kBufferWbl2;
   if (out_.offen || out_.idxen || out_.lds) return false;
   if (out_.op != Op::kBufferWbinvl1 && out_.op != Op::kBufferWbinvl1Vol && out_.agpr) return false;
@@ -142,7 +143,7 @@ bool Decoder::buffer_data() {
   return float_atomic_modifiers() && (!returns(1) || put_vector_dst(data)) && put_vector_src(1, data);
 }
 
-// Only what describe() needs, and the registers.
+// MIMG instructions are not executed: only their registers and what describe() needs are decoded.
 bool Decoder::mimg() {
   // The number's highest bit is at the other end; gfx9 has no operation there.
   if (bit(low_, 0)) return false;

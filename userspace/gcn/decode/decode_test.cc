@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Tests of decode*.cc and of disassemble.cc. isa_listing_test.cc has the breadth; here is what it cannot see.
+// Tests of decode*.cc and of disassemble.cc: the cases that isa_listing_test.cc, which covers all opcodes, cannot
+// check.
 #include "gcn/decode/decode.h"
 
 #include <gtest/gtest.h>
@@ -70,11 +71,11 @@ TEST(Decode, a_comparison_writes_what_vop3_says) {
 }
 
 TEST(Decode, pairs_of_sgprs_begin_at_even_numbers) {
-  const auto move = decode_words(Isa::kGfx906, {0xbe850103});  // s_mov_b64 s[5:6], s[3:4], were there such
+  const auto move = decode_words(Isa::kGfx906, {0xbe850103});  // s_mov_b64 with the odd register numbers 5 and 3
   ASSERT_TRUE(move);
   EXPECT_EQ(move->dst, 4);
   EXPECT_EQ(move->src[0], 2);
-  EXPECT_FALSE(decode_words(Isa::kGfx906, {0xbe84016b}));  // vcc_hi is not the begin of one
+  EXPECT_FALSE(decode_words(Isa::kGfx906, {0xbe84016b}));  // no pair begins at vcc_hi
 }
 
 TEST(Decode, sdwa_has_selections_and_a_clamp) {

@@ -8,7 +8,7 @@
 namespace gcn {
 namespace {
 
-// DPP_CTRL values that mean something.
+// DPP_CTRL values that the ISA defines.
 bool is_dpp_control(Isa isa, Word control, bool wide) {
   const bool new_broadcast = isa == Isa::kGfx90a && control >= 0x150 && control <= 0x15f;
   if (wide) return new_broadcast;
@@ -34,7 +34,7 @@ bool is_wide(const Operands& ops) { return ops.dst > 1 || ops.src[0] > 1 || ops.
 }  // namespace
 
 // ---------------------------------------------------------------------------------------------------------------------
-// VOP1, VOP2, VOPC: one dword, and perhaps one for SDWA, DPP or a literal.
+// VOP1, VOP2, VOPC: one dword, optionally followed by an SDWA, DPP or literal dword.
 
 bool Decoder::vop2() {
   if (!put_vector_dst(bits(low_, 17, 8)) || !short_sources(bits(low_, 9, 8))) return false;
@@ -44,7 +44,7 @@ bool Decoder::vop2() {
     return true;
   }
   if (ops_->src[2] == 0) return true;
-  // v_madmk and v_madak have the literal as an operand of its own.
+  // v_madmk and v_madak always have a literal, as an operand of its own.
   if (out_.op == Op::kVMadmkF32 || out_.op == Op::kVMadmkF16) {
     out_.src[2] = out_.src[1];
     out_.src[1] = operand::kLiteral;
@@ -63,9 +63,9 @@ bool Decoder::vop1() {
   } else if (!put_vector_dst(bits(low_, 17, 8))) {
     return false;
   }
-  // These two have no way to read anything but a VGPR; the upper bit of the source means nothing.
+  // v_swap_b32 and v_accvgpr_mov_b32 can read only a VGPR; the upper bit of the source is ignored.
   if (out_.op == Op::kVSwapB32 || out_.op == Op::kVAccvgprMovB32) return put_vector_src(0, bits(low_, 0, 8));
-  // Of what has no operands there are no such forms.
+  // Operations without operands have no SDWA and no DPP form.
   const Word src = bits(low_, 0, 9);
   if (ops_->src[0] == 0 && (src == operand::kSdwa || src == operand::kDpp)) return false;
   if (!short_sources(0)) return false;
@@ -87,7 +87,7 @@ bool Decoder::short_sources(Word src1) {
 bool Decoder::sdwa(Word src1) {
   if (ops_->is(trait::kNoSdwa) || is_wide(*ops_)) return false;
   out_.lanes = LaneMode::kSdwa;
-  // VOP1 has nothing where src1 would be selected.
+  // The SDWA fields of source 1 must be 0 in VOP1, which has no such source.
   if (ops_->src[1] == 0 && (bits(high_, 24, 6) != 0 || bit(high_, 31))) return false;
   return sdwa_result() && sdwa_source(0, bits(high_, 0, 8)) && sdwa_source(1, src1);
 }
@@ -106,7 +106,7 @@ bool Decoder::sdwa_result() {
   return out_.omod == 0 || (ops_->is(trait::kOmod) && !ops_->is(trait::kNoSdwaOmod));
 }
 
-// What of the second dword is about source `index`: its byte 2 or 3.
+// Decodes the byte of the second dword that describes source `index`: byte 2 or 3.
 bool Decoder::sdwa_source(std::size_t index, Word number) {
   if (ops_->src[index] == 0) return true;
   const Word byte = bits(high_, 16 + 8 * static_cast<unsigned>(index), 8);
@@ -118,7 +118,7 @@ bool Decoder::sdwa_source(std::size_t index, Word number) {
   } else {
     out_.src[index] = static_cast<std::uint16_t>(operand::kVgpr0 + number);
   }
-  // A source is either negated or extended, whichever its type has a use for.
+  // A floating-point source can have neg and abs, others can be sign-extended.
   const bool is_float = bit(ops_->mods(), static_cast<unsigned>(index)) && out_.op != Op::kVCndmaskB32;
   if (is_float ? bit(byte, 3) : bits(byte, 4, 2) != 0) return false;
   out_.sdwa.sext = static_cast<std::uint8_t>(out_.sdwa.sext | bits(byte, 3, 1) << index);
@@ -140,7 +140,7 @@ bool Decoder::dpp(Word src1) {
   const Word neg = bits(high_, 20, 1) | bits(high_, 22, 1) << 1;
   const Word abs = bits(high_, 21, 1) | bits(high_, 23, 1) << 1;
   const Word sources = ops_->src[1] == 0 ? 1 : 3;
-  // Of v_cndmask only VOP3 has modifiers; here their bits mean nothing.
+  // v_cndmask has modifiers in VOP3 only; in DPP their bits are ignored.
   const Word honoured = out_.op == Op::kVCndmaskB32 ? 0 : ops_->mods() & sources;
   const bool spare = ops_->is(trait::kModIgnored) || out_.op == Op::kVCndmaskB32;
   if (((neg | abs) & ~(spare ? sources : honoured)) != 0) return false;
@@ -150,7 +150,7 @@ bool Decoder::dpp(Word src1) {
 }
 
 bool Decoder::vintrp() {
-  // Which attribute and channel.
+  // An interpolation's offset is the number of the attribute and channel.
   out_.offset = static_cast<std::int32_t>(bits(low_, 8, 8));
   return put_vector_dst(bits(low_, 18, 8)) && put_vector_src(1, bits(low_, 0, 8));
 }
@@ -169,7 +169,7 @@ bool Decoder::vop3_results() {
 }
 
 bool Decoder::vop3_sources() {
-  // What interpolates has an attribute and a channel in the place of source 0, and above them which half.
+  // Interpolations have attribute and channel in the place of source 0, and above them a bit that selects the half.
   const bool interpolation = ops_->src[0] == 0;
   if (interpolation) {
     out_.offset = static_cast<std::int32_t>(bits(high_, 0, 9));
@@ -184,7 +184,7 @@ bool Decoder::vop3_sources() {
     }
     if (number == operand::kLiteral || !put(out_.src[i], source(number, ops_->src[i]))) return false;
   }
-  // Lane numbers and masks come from the SALU.
+  // Lane numbers and masks must be scalar operands.
   switch (out_.op) {
     case Op::kVReadlaneB32:
       return (operand::is_vgpr(out_.src[0]) || out_.src[0] == operand::kLdsDirect) && !operand::is_vgpr(out_.src[1]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// One run of decode(): the dwords and the instruction that comes of them. Internal to decode*.cc.
+// One run of decode(): the dwords and the instruction that they become. Only decode*.cc include this file.
 #pragma once
 
 #include <optional>
@@ -21,11 +21,13 @@ using Word = std::uint32_t;
   return static_cast<std::int32_t>((value ^ sign) - sign);
 }
 
-// Operand numbers of what begins at `number` of a register file and is `width` dwords wide. Nothing: no such registers.
-// The low bits of a scalar number that is not aligned are dropped, as the hardware does.
+// Returns the operand number of the registers that begin at `number` of a register file and are `width` dwords wide, or
+// nothing if there are no such registers. The low bits of a scalar number that is not aligned are dropped, as the
+// hardware does.
 [[nodiscard]] std::optional<std::uint16_t> scalar_register(Word number, unsigned width);
 [[nodiscard]] std::optional<std::uint16_t> vector_register(Word number, unsigned width);
-// A 9-bit source; kLiteral comes out as it is: whether there may be one is the format's business.
+// Returns the operand number of a 9-bit source field. It passes kLiteral through: the caller knows whether its format
+// may have a literal.
 [[nodiscard]] std::optional<std::uint16_t> source(Word number, unsigned width);
 
 class Decoder {
@@ -37,17 +39,17 @@ class Decoder {
   std::optional<Instruction> run();
 
  private:
-  // Each fills `out_`; false: these bits are no instruction.
+  // Each of these functions fills `out_` and returns false if the bits are no instruction.
   bool decode_short();  // formats of one dword, and perhaps a literal, SDWA or DPP dword
   bool decode_long();   // formats of two dwords
 
-  // decode.cc
+  // Defined in decode.cc.
   bool sop2();
   bool sopk();
   bool sop1();
   bool sopc();
   bool sopp();
-  // decode_vector.cc
+  // Defined in decode_vector.cc.
   bool vop2();
   bool vop1();
   bool vopc();
@@ -63,7 +65,7 @@ class Decoder {
   bool vop3_modifiers();
   bool vop3p();
   bool mfma();
-  // decode_memory.cc
+  // Defined in decode_memory.cc.
   bool smem();
   bool ds();
   bool flat();
@@ -77,19 +79,19 @@ class Decoder {
   bool mimg();
   bool exp();
 
-  // The second dword is part of the instruction.
+  // Marks the second dword as part of the instruction; false if the caller of decode() passed only one.
   bool need_high() {
     out_.bytes = 8;
     return has_high_;
   }
 
-  // Sets `place` to what was found.
+  // Stores `found` in `place`; false if there is nothing to store.
   static bool put(std::uint16_t& place, std::optional<std::uint16_t> found) {
     if (!found) return false;
     place = *found;
     return true;
   }
-  // Operands that the operation does not have are no error: their bits mean nothing.
+  // These functions store nothing for an operand that the operation does not have: the field's bits are ignored.
   bool put_scalar_dst(Word number) { return ops_->dst == 0 || put(out_.dst, scalar_register(number, ops_->dst)); }
   bool put_vector_dst(Word number) { return ops_->dst == 0 || put(out_.dst, vector_register(number, ops_->dst)); }
   bool put_scalar_src(std::size_t index, Word number) {
@@ -98,14 +100,14 @@ class Decoder {
   bool put_vector_src(std::size_t index, Word number) {
     return ops_->src[index] == 0 || put(out_.src[index], vector_register(number, ops_->src[index]));
   }
-  // The same, but a register that the operation does not have must be 0.
+  // These two are stricter: the field of an operand that the operation does not have must be 0.
   bool put_vector_dst_or_0(Word number) { return ops_->dst == 0 ? number == 0 : put_vector_dst(number); }
   bool put_vector_src_or_0(std::size_t index, Word number) {
     return ops_->src[index] == 0 ? number == 0 : put_vector_src(index, number);
   }
   // An atomic that does not return has no destination.
   [[nodiscard]] bool returns(std::size_t data) const { return ops_->dst != 0 && (ops_->src[data] == 0 || out_.glc); }
-  // A 9-bit source of a format that may have a literal.
+  // Stores a 9-bit source in a format that may have a literal.
   bool put_src(std::size_t index, Word number) {
     if (ops_->src[index] == 0) return true;
     if (!put(out_.src[index], source(number, ops_->src[index]))) return false;
@@ -113,7 +115,7 @@ class Decoder {
     out_.literal = high_;
     return need_high();
   }
-  // An 8-bit source of the SALU: it has no way to the LDS.
+  // Stores an 8-bit source of the SALU, which cannot read LDS.
   bool put_salu_src(std::size_t index, Word number) {
     return ops_->src[index] == 0 || (number != operand::kLdsDirect && put_src(index, number));
   }

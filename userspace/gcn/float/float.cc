@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Rounding and arithmetic. The host rounds to nearest and its MXCSR is the default one, always: what rounds otherwise
-// is computed exactly, or as a double and the sign of its error, and then rounded by integers.
+// Rounding and arithmetic. The host's MXCSR always has its default, which rounds to nearest. An operation with another
+// rounding mode is computed exactly, or as a double and the sign of its error, and then rounded in integer arithmetic.
 #include "gcn/float/float.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ using Bits = typename F::Bits;
 [[gnu::target("fma")]] double host_fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
 [[gnu::target("fma")]] float host_fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 
-// A source that is NaN, if there is one.
+// The first source that is NaN, made quiet, if there is one.
 template <class F>
 struct Nan {
   bool found;
@@ -41,7 +41,7 @@ struct Sum {
   double value;  // rounded to nearest
   double error;  // exact sum - value
 };
-// The error of an addition is a double, whichever source is larger, unless the sum overflows.
+// Adds exactly: the error of an addition is a double, whichever source is larger, unless the sum overflows.
 Sum two_sum(double a, double b) {
   const double sum = a + b;
   const double b_part = sum - a;
@@ -49,7 +49,7 @@ Sum two_sum(double a, double b) {
   return {sum, (a - a_part) + (b - b_part)};
 }
 
-// What the sum is exactly: the double below it in magnitude, and that there is more.
+// Returns the exact sum: the double below it in magnitude, and whether it is larger than that.
 Exact exact_sum(const Sum& sum) {
   if (sum.error == 0) return exact(sum.value);
   const bool below = (sum.error < 0) != (sum.value < 0);
@@ -63,10 +63,10 @@ Bits<F> signed_zero(bool negative) {
   return negative ? F::kSign : Bits<F>{0};
 }
 
-// The zero that two terms of different signs make, or the common one.
+// Returns the sign of a zero sum: that of the terms if they agree, else the one that the rounding mode selects.
 bool zero_is_negative(bool a, bool b, const FloatMode& m) { return a == b ? a : m.round == Round::kDown; }
 
-// a + b of formats whose sums fit a double and an error.
+// Computes a + b for formats whose exact sums are a double and an error.
 template <class F>
 Bits<F> add_small(double a, double b, const FloatMode& m) {
   const Sum sum = two_sum(a, b);
@@ -99,14 +99,14 @@ struct Term {
   Wide wide;
 };
 
-// The top 64 bits, and whether others are set.
+// Keeps the top 64 bits, and records in `sticky` whether others were set.
 Exact narrowed(bool negative, bool sticky, U128 significand, int exponent) {
   const int shift = std::max(0, bits_of(significand) - 64);
   const bool lost = (significand & ((U128{1} << shift) - 1)) != 0;
   return {negative, sticky || lost, exponent + shift, static_cast<U64>(significand >> shift)};
 }
 
-// The sum of two terms; significand 0: they cancel. When bits are lost to `sticky`, the smaller term is below the
+// Adds two terms; the significand is 0 if they cancel. When bits are lost to `sticky`, the smaller term is below the
 // lowest set bit of the larger one, so at most one leading bit cancels and the bit is where rounding expects it.
 Exact sum_of(Term a, Term b) {
   if (a.wide.exponent < b.wide.exponent) std::swap(a, b);
@@ -118,7 +118,7 @@ Exact sum_of(Term a, Term b) {
   return narrowed(a.negative, sticky, a.wide.significand - kept - (sticky ? 1 : 0), a.wide.exponent);
 }
 
-// a * b + c of finite doubles, neither the product nor c being zero.
+// Computes a * b + c of finite doubles; neither the product nor c is zero.
 Exact exact_fma(double a, double b, double c) {
   const Exact ea = exact(a);
   const Exact eb = exact(b);
@@ -138,7 +138,7 @@ Bits<F> scaled(Exact e, int scale, const FloatMode& m) {
   return round_to<F>(e, m);
 }
 
-// Whether a host result needs nothing more; what is near the smallest normal may have been rounded to it.
+// Returns whether the host's result can be used as it is. One near the smallest normal may have been rounded up to it.
 bool plain_result(double value) { return std::fabs(value) > 0x1p-1021 && !std::isinf(value); }
 
 }  // namespace
@@ -294,9 +294,9 @@ Bits<F> fma_scaled(Bits<F> a, Bits<F> b, Bits<F> c, int scale, const FloatMode& 
     if (e.significand == 0) return signed_zero<F>(m.round == Round::kDown);
     return scaled<F>(e, scale, m);
   } else {
-    // The product has 48 bits at most, but the sum may span more than a double has. It is never rounded to a double:
-    // the double toward zero and a sticky bit stand for it, and a double has more than two bits beyond any result of
-    // fp32 or fp16, so that the one rounding there is sees the same as it would of the exact sum.
+    // The product has 48 bits at most, but the exact sum may have more bits than a double. It is not rounded to one:
+    // the double toward zero and a sticky bit represent it. A double has more than two bits beyond any result of fp32
+    // or fp16, so the single rounding gives what it would give for the exact sum.
     const Sum sum = two_sum(da * db, dc);
     if (sum.value == 0) return signed_zero<F>(m.round == Round::kDown);
     return scaled<F>(exact_sum(sum), scale, m);
@@ -322,7 +322,7 @@ std::uint32_t mul_legacy(std::uint32_t a, std::uint32_t b, const FloatMode& m) {
 
 namespace {
 
-// One source of min and max that is NaN decides.
+// Returns the result of min and max if a source is NaN.
 template <class F>
 struct Choice {
   bool made;
@@ -337,7 +337,7 @@ Choice<F> choose_nan(Bits<F> a, Bits<F> b, const FloatMode& m) {
   return {false, 0};
 }
 
-// Signed zeros are ordered as well: -0 < +0.
+// Compares numbers; zeros are ordered by their signs: -0 < +0.
 template <class F>
 Bits<F> lesser(Bits<F> a, Bits<F> b) {
   if (is_zero<F>(a) && is_zero<F>(b)) return static_cast<Bits<F>>(a | b);
@@ -400,7 +400,7 @@ Bits<F> modified(Bits<F> a, OutputModifiers modifiers, const FloatMode& m) {
   return std::min<Bits<F>>(a, F::kOne);
 }
 
-// The formats that there are.
+// Instantiates the templates for all formats.
 #define GCN_FORMAT(F)                                                                \
   template unsigned class_of<F>(Bits<F>);                                            \
   template Bits<F> round_to<F>(const Exact&, const FloatMode&);                      \

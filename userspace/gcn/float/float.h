@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Floating point as the VALU computes it: pure functions of bits and of MODE. Waves, lanes and operands are elsewhere
-// (vector_float*.cc); so is the fast way to do the common ones for a whole wave (vector_float.cc).
+// Floating point as the VALU computes it: pure functions of bits and of MODE. These functions know no waves, lanes or
+// operands: vector/vector_float*.cc make handlers of them, and vector/vector_fast.h computes the common ones faster,
+// for a whole wave.
 //
-// NaNs: what an arithmetic operation propagates is its first NaN source, made quiet; what it makes itself is the
-// negative quiet NaN without payload, as v_div_fixup does. Hardware leaves signalling NaNs alone if MODE.IEEE is off;
+// NaNs: an arithmetic operation returns its first source that is NaN, made quiet; a NaN that it generates itself is the
+// negative quiet one without payload, as with v_div_fixup. Hardware leaves signalling NaNs alone if MODE.IEEE is off;
 // only min, max and med3 tell the difference here. Denormals are flushed after rounding.
 // Source: chapters "Vector ALU operations" and "Instructions" of the ISA documents.
 #pragma once
@@ -18,10 +19,10 @@
 
 namespace gcn {
 
-// Numbers of MODE's fields.
+// Rounding modes, with the numbers that they have in MODE's fields.
 enum class Round : std::uint8_t { kNearest, kUp, kDown, kZero };
 
-// What MODE says for one format.
+// The part of MODE that concerns one format.
 struct FloatMode {
   Round round = Round::kNearest;
   bool flush_in = false;   // denormal sources are zero
@@ -31,7 +32,7 @@ struct FloatMode {
   bool f16_overflow = false;  // FP16_OVFL: finite sources give at most the largest fp16
 };
 
-// A binary interchange format.
+// The layout of a binary interchange format.
 template <class BitsType, int kFractionBits, int kExponentBits>
 struct Format {
   using Bits = BitsType;
@@ -50,7 +51,7 @@ using Fp16 = Format<std::uint16_t, 10, 5>;
 using Fp32 = Format<std::uint32_t, 23, 8>;
 using Fp64 = Format<std::uint64_t, 52, 11>;
 
-// MODE's fields for the format F.
+// Decodes MODE's fields for the format F.
 template <class F>
 [[nodiscard]] constexpr FloatMode float_mode(std::uint32_t mode) {
   constexpr bool kSingle = std::is_same_v<F, Fp32>;
@@ -63,7 +64,7 @@ template <class F>
   m.f16_overflow = std::is_same_v<F, Fp16> && (mode & mode::kFp16Overflow) != 0;
   return m;
 }
-// As v_mad_f32, v_rcp_f32 and others have it, which never see or make denormals.
+// Returns the mode of v_mad_f32, v_rcp_f32 and others, which never see or make denormals.
 [[nodiscard]] constexpr FloatMode flushing(FloatMode m) {
   m.flush_in = m.flush_out = true;
   return m;
@@ -122,12 +123,13 @@ template <class F>
 [[nodiscard]] constexpr typename F::Bits flushed(typename F::Bits a, bool flush) {
   return flush && magnitude<F>(a) < F::kMinNormal ? static_cast<typename F::Bits>(a & F::kSign) : a;
 }
-// Bit of v_cmp_class that `a` has: 0 signalling, 1 quiet, 2 -inf, 3 -normal, 4 -denormal, 5 -0, 6..9 the same from +0.
+// Returns the bit of v_cmp_class that `a` has: 0 signalling, 1 quiet, 2 -inf, 3 -normal, 4 -denormal, 5 -0, 6 +0,
+// 7 +denormal, 8 +normal, 9 +inf.
 template <class F>
 [[nodiscard]] unsigned class_of(typename F::Bits a);
 
 [[nodiscard]] inline double as_double(std::uint64_t bits) { return std::bit_cast<double>(bits); }
-// Exact; signalling NaNs may get quiet.
+// Converts to a double, which is exact; signalling NaNs may become quiet.
 template <class F>
 [[nodiscard]] inline double to_double(typename F::Bits a) {
   if constexpr (std::is_same_v<F, Fp64>) {
@@ -137,7 +139,7 @@ template <class F>
   } else {
     const std::uint32_t sign = (a & 0x8000u) << 16;
     const std::uint32_t rest = a & 0x7fffu;
-    // The fraction in its place, the exponent too small by 127 - 15, which the product mends for denormals as well.
+    // The fraction is in its place and the exponent too small by 127 - 15; the product corrects it, for denormals too.
     const float finite = std::bit_cast<float>(rest << 13) * 0x1p112f;
     const std::uint32_t bits = rest >= Fp16::kInf ? 0x7f800000u | rest << 13 : std::bit_cast<std::uint32_t>(finite);
     return static_cast<double>(std::bit_cast<float>(sign | bits));
@@ -145,7 +147,7 @@ template <class F>
 }
 
 // --- Rounding ---
-// Not zero: (significand + a bit if sticky) * 2^exponent, where "a bit" is more than 0 and less than 1.
+// A number that is not zero: (significand + e) * 2^exponent, where 0 < e < 1 if `sticky`, else e = 0.
 struct Exact {
   bool negative = false;
   bool sticky = false;
@@ -155,10 +157,10 @@ struct Exact {
 [[nodiscard]] Exact exact(double value);  // finite, not zero
 template <class F>
 [[nodiscard]] typename F::Bits round_to(const Exact& value, const FloatMode& m);
-// The sources were infinite or too large for the format.
+// Returns the result of an operation whose exact result is too large for the format.
 template <class F>
 [[nodiscard]] typename F::Bits overflow(bool negative, const FloatMode& m);
-// Any double, zero, infinity and NaN included.
+// Rounds any double, including zero, infinity and NaN.
 template <class F>
 [[nodiscard]] typename F::Bits from_double(double value, const FloatMode& m);
 
@@ -167,20 +169,20 @@ template <class F>
 [[nodiscard]] typename F::Bits add(typename F::Bits a, typename F::Bits b, const FloatMode& m);
 template <class F>
 [[nodiscard]] typename F::Bits mul(typename F::Bits a, typename F::Bits b, const FloatMode& m);
-// One rounding.
+// Computes a * b + c with one rounding.
 template <class F>
 [[nodiscard]] typename F::Bits fma(typename F::Bits a, typename F::Bits b, typename F::Bits c, const FloatMode& m);
-// (a * b + c) * 2^scale with one rounding.
+// Computes (a * b + c) * 2^scale with one rounding.
 template <class F>
 [[nodiscard]] typename F::Bits fma_scaled(typename F::Bits a, typename F::Bits b, typename F::Bits c, int scale,
                                           const FloatMode& m);
-// Two roundings, never denormals.
+// Computes a * b + c with two roundings and without denormals.
 template <class F>
 [[nodiscard]] typename F::Bits mad(typename F::Bits a, typename F::Bits b, typename F::Bits c, const FloatMode& m) {
   const FloatMode f = flushing(m);
   return add<F>(mul<F>(a, b, f), c, f);
 }
-// 0 * anything is +0.
+// Multiplies, but 0 * anything is +0.
 [[nodiscard]] std::uint32_t mul_legacy(std::uint32_t a, std::uint32_t b, const FloatMode& m);
 
 template <class F>
@@ -207,7 +209,7 @@ template <class F>
 [[nodiscard]] typename F::Bits floor(typename F::Bits a, const FloatMode& m);
 template <class F>
 [[nodiscard]] typename F::Bits rndne(typename F::Bits a, const FloatMode& m);
-// Less than 1 always: a - floor(a), or the largest number below 1.
+// Returns a - floor(a), or the largest number below 1 where that would round to 1.
 template <class F>
 [[nodiscard]] typename F::Bits fract(typename F::Bits a, const FloatMode& m);
 template <class F>
@@ -228,12 +230,13 @@ template <class F>
 [[nodiscard]] typename F::Bits exp2(typename F::Bits a, const FloatMode& m);
 template <class F>
 [[nodiscard]] typename F::Bits log2(typename F::Bits a, const FloatMode& m);
-// Of revolutions; beyond 256 of them 0 and 1. These of fp32 know denormals.
+// The argument of sin and cos counts revolutions; beyond 256 of them the results are 0 and 1. Unlike the other
+// functions of this section, these accept denormals of fp32.
 template <class F>
 [[nodiscard]] typename F::Bits sin(typename F::Bits a, const FloatMode& m);
 template <class F>
 [[nodiscard]] typename F::Bits cos(typename F::Bits a, const FloatMode& m);
-// 53 bits of 2/pi, from where the exponent of `a` and the segment say.
+// Returns 53 bits of 2/pi, from the place on that the exponent of `a` and the segment select.
 [[nodiscard]] std::uint64_t trig_preop(std::uint64_t a, std::uint32_t segment);
 
 // --- Division ---
@@ -242,7 +245,7 @@ struct Scaled {
   typename F::Bits value;
   bool scaled;  // v_div_fmas has to scale the quotient back
 };
-// `a` is the denominator or the numerator.
+// The caller passes the denominator or the numerator as `a`, once more.
 template <class F>
 [[nodiscard]] Scaled<F> div_scale(typename F::Bits a, typename F::Bits denominator, typename F::Bits numerator,
                                   const FloatMode& m);
@@ -254,18 +257,18 @@ template <class F>
                                          typename F::Bits numerator, const FloatMode& m);
 
 // --- Conversions ---
-// `from` and `to`: the modes of the two formats.
+// Converts between formats; `from` and `to` are the modes of the two.
 template <class To, class From>
 [[nodiscard]] typename To::Bits convert(typename From::Bits a, const FloatMode& from, const FloatMode& to);
-// To integers: to zero, saturating, NaN is 0.
+// Convert to integers: they round to zero and saturate, and NaN becomes 0.
 [[nodiscard]] std::int32_t to_int(double a, std::int32_t low, std::int32_t high);
 [[nodiscard]] std::int32_t to_i32(double a);
 [[nodiscard]] std::uint32_t to_u32(double a);
 template <class F>
 [[nodiscard]] typename F::Bits from_int(std::int64_t a, const FloatMode& m);
-// The integer next to `a` by `round`, as a double; infinities and NaN stay.
+// Rounds `a` to an integer by `round` and returns it as a double. Infinities and NaN are returned as they are.
 [[nodiscard]] double to_integral(double a, Round round);
-// [-1, 1] to [-32767, 32767] and [0, 1] to [0, 65535], to nearest; NaN is 0.
+// Map [-1, 1] to [-32767, 32767] and [0, 1] to [0, 65535], to nearest; NaN becomes 0.
 [[nodiscard]] std::uint16_t to_snorm16(double a);
 [[nodiscard]] std::uint16_t to_unorm16(double a);
 
@@ -274,7 +277,7 @@ struct OutputModifiers {
   std::uint8_t omod = 0;  // as in Instruction
   bool clamp = false;
 };
-// OMOD, if the mode has neither IEEE nor denormal results, then clamp.
+// Applies OMOD, if the mode has neither IEEE nor denormal results, and then clamp.
 template <class F>
 [[nodiscard]] typename F::Bits modified(typename F::Bits a, OutputModifiers modifiers, const FloatMode& m);
 
@@ -284,7 +287,7 @@ struct Cube {
 };
 [[nodiscard]] Cube cube(std::uint32_t x, std::uint32_t y, std::uint32_t z, const FloatMode& m);
 
-// The host fuses multiplications with additions, and has vectors of 256 bits.
+// Returns whether the host's processor has fused multiply-add instructions and vectors of 256 bits.
 [[nodiscard]] bool host_has_fma();
 
 }  // namespace gcn

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Functions of one number, division, and what becomes an integer. Transcendental ones are computed as doubles, whose
-// last bits no result of fp32 or fp16 shows; those of fp64 as long doubles. They round to nearest whatever MODE says.
+// Functions of one number, division, and conversions to integers. Transcendental functions of fp32 and fp16 are
+// computed as doubles, whose last bits do not reach the result, those of fp64 as long doubles. They round to nearest
+// whatever MODE says.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -16,7 +17,7 @@ namespace {
 template <class F>
 using Bits = typename F::Bits;
 
-// Rounds as the host does: NaN gets quiet and all else is exact.
+// Applies a function of the host that returns an integer: NaN becomes quiet and all other results are exact.
 template <class F, double (*kFunction)(double)>
 Bits<F> integral(Bits<F> a, const FloatMode& m) {
   return from_double<F>(kFunction(to_double<F>(flushed<F>(a, m.flush_in))), m);
@@ -27,13 +28,13 @@ double ceil_double(double a) { return std::ceil(a); }
 double floor_double(double a) { return std::floor(a); }
 double rndne_double(double a) { return std::nearbyint(a); }
 
-// The mode of a transcendental function. Those of fp32 know no denormals.
+// Returns the mode of a transcendental function: those of fp32 have no denormals.
 template <class F>
 FloatMode approximate(const FloatMode& m) {
   return rounding(std::is_same_v<F, Fp32> ? flushing(m) : m, Round::kNearest);
 }
 
-// NaN of a number: the one that operations make, not the host's.
+// Rounds the host's result; a NaN that the host generated becomes the one that gfx9 operations generate.
 template <class F>
 Bits<F> rounded(double value, const FloatMode& m) {
   return std::isnan(value) ? F::kNan : from_double<F>(value, m);
@@ -47,7 +48,7 @@ Bits<F> transcendental(Bits<F> a, const FloatMode& mode) {
 }
 
 double rcp_double(double a) { return 1.0 / a; }
-// The sign of zero stays: -inf for -0. A double would round twice.
+// Keeps the sign of zero: -inf for -0. The division is one of long doubles because one of doubles would round twice.
 double rsq_double(double a) {
   return a == 0 ? 1.0 / a : static_cast<double>(1.0L / std::sqrt(static_cast<long double>(a)));
 }
@@ -57,7 +58,8 @@ double log2_double(double a) { return std::log2(a); }
 
 constexpr double kRevolutions = 256;
 
-// sin(2 pi a) of what is left of whole revolutions. Everything up to the product is exact, so that zeros and ones are.
+// Computes sin(2 pi a) after whole revolutions are removed. All steps before the product are exact, so that results of
+// 0 and 1 are exact too.
 double sin_revolutions(double a) {
   if (std::isinf(a)) return std::nan("");
   if (std::fabs(a) > kRevolutions) return 0;
@@ -85,8 +87,8 @@ constexpr std::array<std::uint64_t, 20> kTwoOverPi = {
     0x9c845f8bbdf9283b, 0x1ff897ffde05980f, 0xef2f118b5a0a6d1f, 0x6d367ecf27cb09b7, 0x4f463f669e5fea2d,
     0x7527bac7ebe5f17b, 0x3d0739f78a5292ea, 0x6bfb5fb11f8d5d08, 0x56033046fc7b0000, 0};
 
-// Constants of v_div_scale: when a quotient is so large that scaling is due, by how much operands are scaled, and when
-// a numerator is so small that the remainder would be inexact.
+// Constants of v_div_scale, as exponents: from which quotient on the operands are scaled, by how much, and up to which
+// numerator the remainder would be inexact.
 template <class F>
 struct Division {
   static constexpr int kLarge = std::is_same_v<F, Fp32> ? 96 : 768;
@@ -95,11 +97,11 @@ struct Division {
   static constexpr int kUnderflow = F::kFraction + F::kBias;  // 2 to its negative is half a denormal, or less
 };
 
-// The largest denominator of which the reciprocal is a normal number.
+// The largest denominator whose reciprocal is a normal number.
 template <class F>
 constexpr Bits<F> kLeastReciprocal = static_cast<Bits<F>>(static_cast<Bits<F>>(2 * F::kBias - 1) << F::kFraction);
 
-// Whether the quotient, before rounding, is below the smallest normal number, and not zero.
+// Returns whether the quotient, before rounding, is below the smallest normal number and not zero.
 template <class F>
 bool is_small_quotient(Bits<F> numerator, Bits<F> denominator) {
   const auto n = static_cast<long double>(to_double<F>(numerator));
@@ -240,7 +242,7 @@ Scaled<F> div_scale(Bits<F> a, Bits<F> denominator, Bits<F> numerator, const Flo
   return {a, false};
 }
 
-// The quotient of scaled operands says by its size which way they were scaled.
+// The size of the quotient of scaled operands shows in which direction they were scaled.
 template <class F>
 Bits<F> div_fmas(Bits<F> a, Bits<F> b, Bits<F> c, bool scaled, const FloatMode& m) {
   if (!scaled) return fma<F>(a, b, c, m);
@@ -263,7 +265,7 @@ Bits<F> div_fixup(Bits<F> quotient, Bits<F> denominator, Bits<F> numerator, cons
     if (exponent_field<F>(numerator) - exponent_field<F>(denominator) < -Division<F>::kUnderflow) {
       return round_to<F>({negative, true, -2 * F::kMaxField, 1}, m);
     }
-    // The scaled quotient went beyond all bounds, and the remainder with it.
+    // The scaled quotient overflowed, and the remainder with it.
     if (is_nan<F>(quotient)) return overflow<F>(negative, m);
   }
   return with_sign<F>(flushed<F>(quotient, m.flush_out), negative);

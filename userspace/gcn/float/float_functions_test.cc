@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Tests of float_functions.cc. fp16 is tested whole; transcendental functions are compared with long doubles.
+// Tests of float_functions.cc, with all numbers of fp16. Transcendental functions are compared with long doubles.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -41,7 +41,7 @@ long double exact_rsq(long double a) { return 1 / std::sqrt(a); }
 long double exact_sqrt(long double a) { return std::sqrt(a); }
 long double exact_exp(long double a) { return std::exp2(a); }
 long double exact_log(long double a) { return std::log2(a); }
-// Of a quarter of a revolution at most, where the long double's error is one of its own last bits.
+// Computes the sine of a quarter of a revolution at most, where the error of the long double is in its own last bits.
 long double exact_sin(long double a) {
   const long double part = std::remainder(a, 1.0L);
   return std::fabs(part) > 0.25L ? std::sin(kTurn * (std::copysign(0.5L, part) - part)) : std::sin(kTurn * part);
@@ -61,7 +61,7 @@ const std::array kFunctions = {
     Case{"cos", cos<Fp32>, cos<Fp16>, exact_cos},
 };
 
-// Half a unit in the last place, and a little.
+// The permitted error: a little more than half a unit in the last place.
 template <class F>
 long double tolerance(long double exact) {
   int exponent = 0;
@@ -303,7 +303,7 @@ TYPED_TEST(Division, of_random_bits_is_as_the_hosts) {
   }
 }
 
-// Quotients that are denormal, or overflow, of operands of all sizes.
+// Tests operands of all sizes, including those whose quotients are denormal or overflow.
 TYPED_TEST(Division, with_quotients_at_the_ends_is_as_the_hosts) {
   constexpr bool kSingle = sizeof(TypeParam) == 4;
   constexpr int kLeast = kSingle ? -149 : -1074;
@@ -351,7 +351,7 @@ TEST(Division, fixup_of_nans_prefers_the_numerator) {
 
 // --- 2 / pi ---
 
-// x * 2 / pi modulo 4 from three segments, against long doubles of numbers that these can reduce.
+// Computes x * 2 / pi modulo 4 from three segments, for numbers that long doubles can reduce too.
 TEST(TrigPreop, segments_add_up_to_two_over_pi) {
   std::mt19937_64 random(1);
   for (int n = 0; n < 1000; ++n) {
@@ -364,14 +364,14 @@ TEST(TrigPreop, segments_add_up_to_two_over_pi) {
   }
 }
 
-// Segments of large numbers start further right: what is left out are multiples of 4 when multiplied.
+// The segments of large numbers start further right: the bits before them contribute only multiples of 4.
 TEST(TrigPreop, large_numbers_skip_whole_periods) {
   for (int exponent = 54; exponent < 1024; exponent += 7) {
     const double x = std::ldexp(1.0, exponent);
     const double first = std::bit_cast<double>(trig_preop(bits_of(x), 0));
     const double scaled = exponent >= 945 ? std::ldexp(x, -128) : x;
     ASSERT_LT(first * scaled, 0x1p55) << exponent;
-    // Bits of segments follow each other.
+    // The next segment continues where this one ends.
     const double second = std::bit_cast<double>(trig_preop(bits_of(x), 1));
     ASSERT_LT(second * scaled, 0x1p2) << exponent;
   }

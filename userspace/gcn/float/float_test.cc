@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Tests of float.cc. fp32 and fp64 are compared with the host's arithmetic in the host's rounding modes, fp16 with a
-// search among all halves.
+// Tests of float.cc. They compare fp32 and fp64 with the host's arithmetic in the host's rounding modes, and fp16 with
+// the result of a search among all halves.
 #include "gcn/float/float.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ FloatMode in(Round round) { return rounding(FloatMode{}, round); }
 template <class F>
 using Host = std::conditional_t<std::is_same_v<F, Fp32>, float, double>;
 
-// The host rounds so while this lives.
+// Sets the host's rounding mode for the lifetime of the object.
 class HostRounding {
  public:
   explicit HostRounding(Round round) {
@@ -39,7 +39,7 @@ class HostRounding {
   HostRounding& operator=(const HostRounding&) = delete;
 };
 
-// The compiler may not compute with such a value, nor move what is done with it.
+// Keeps the compiler from computing with a value at compile time, and from moving operations on it.
 template <class T>
 T opaque(T value) {
   volatile T copy = value;
@@ -63,7 +63,7 @@ typename F::Bits host_fma(typename F::Bits a, typename F::Bits b, typename F::Bi
       opaque(std::bit_cast<Host<F>>(a)), opaque(std::bit_cast<Host<F>>(b)), opaque(std::bit_cast<Host<F>>(c)))));
 }
 
-// Numbers that are likely to meet: edges, and random ones with exponents that are often close.
+// Makes numbers whose operations are interesting: edges, and random ones whose exponents are often close.
 template <class F>
 class Numbers {
  public:
@@ -105,7 +105,7 @@ class Numbers {
   std::mt19937_64 random_{1};
 };
 
-// Equal, or NaN both: payloads are the host's own.
+// Returns whether both are equal or both are NaN: the host chooses other payloads.
 template <class F>
 ::testing::AssertionResult same(typename F::Bits expected, typename F::Bits actual) {
   if (expected == actual || (is_nan<F>(expected) && is_nan<F>(actual))) return ::testing::AssertionSuccess();
@@ -199,7 +199,7 @@ double half_value(Fp16::Bits a) {
   return (a & 0x8000) != 0 ? -size : size;
 }
 
-// The half that `exact` is rounded to, found among all of them. Zero is for the caller.
+// Returns the half that `exact` rounds to, found by a search among all of them. The caller handles zero.
 Fp16::Bits searched_half(Quad exact, Round round) {
   const bool negative = exact < 0;
   const Quad size = negative ? -exact : exact;
@@ -253,8 +253,8 @@ TEST(HalfFloat, arithmetic_rounds_once) {
   }
 }
 
-// A product of 22 bits and an addend far below: the sum needs more bits than a double has, and a double would be
-// halfway.
+// Adds a number far below a product of 22 bits: the sum needs more bits than a double has, and rounded to a double it
+// would be halfway between two halves.
 TEST(HalfFloat, fma_is_not_rounded_to_a_double_first) {
   const Fp16::Bits a = 0x7801;  // 32800 = 2^15 + 2^5
   const Fp16::Bits b = 0x3c00;

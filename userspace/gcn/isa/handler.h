@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// What executes one operation: a handler, the machine that it works on, and how it can end. An instruction either
-// happens as a whole or not at all: after kFault and kIllegal the wave is as it was before, its pc at the instruction.
+// A handler executes one operation. This file has its type, the machine that it works on, and the ways it can end. An
+// instruction either happens as a whole or not at all: after kFault and kIllegal the wave is as it was before, its pc
+// at the instruction.
 #pragma once
 
 #include <array>
@@ -19,27 +20,27 @@ enum class Outcome : std::uint8_t {
   kNext,       // go on at wave.pc
   kEnd,        // s_endpgm: the wave is done
   kBarrier,    // s_barrier: wait for the work-group, then go on at wave.pc
-  kSleep,      // s_sleep: go on at wave.pc, others first
+  kSleep,      // s_sleep: go on at wave.pc after other waves had a turn
   kMessage,    // s_sendmsg: wave.message, go on at wave.pc
-  kHalt,       // s_sethalt 1 or s_sendmsghalt (wave.message): stays until somebody clears it
+  kHalt,       // s_sethalt 1 or s_sendmsghalt (wave.message): stays halted until the driver or a debugger clears it
   kTrap,       // s_trap: wave.trap_id, pc at the instruction
   kFault,      // memory has nothing at an address, or refuses
   kViolation,  // LDS or scratch access out of range that hardware reports
   kIllegal,    // no such instruction, not on this chip, or register out of range
 };
 
-// One wave and what it can reach.
+// One wave and what it can access.
 struct Machine {
   Wave& wave;
   Shared& shared;
   Memory& memory;
 };
 
-// What one operation does. The pc is advanced by the caller, by instruction.bytes: a branch sets it to its target less
-// these.
+// Executes one operation. The caller then adds instruction.bytes to the pc, so a branch sets the pc to its target less
+// instruction.bytes.
 using Handler = Outcome (*)(const Instruction& instruction, Machine& machine);
 
-// Which operation does what. An operation without a handler is illegal.
+// The handler of each operation. An operation without a handler is an illegal instruction.
 class HandlerTable {
  public:
   void set(Op op, Handler handler) { handlers_[static_cast<std::size_t>(op)] = handler; }

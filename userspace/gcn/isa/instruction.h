@@ -36,7 +36,7 @@ inline constexpr std::uint16_t kPopsExitingWaveId = 239;
 inline constexpr std::uint16_t kFloatHalf = 240;  // 240..247: 0.5 -0.5 1 -1 2 -2 4 -4
 inline constexpr std::uint16_t kInv2Pi = 248;
 inline constexpr std::uint16_t kSdwa = 249;  // only as src0 of VOP1, VOP2, VOPC: a second dword follows
-inline constexpr std::uint16_t kDpp = 250;   // the same
+inline constexpr std::uint16_t kDpp = 250;   // only where kSdwa may be, and likewise with a second dword
 inline constexpr std::uint16_t kVccz = 251;
 inline constexpr std::uint16_t kExecz = 252;
 inline constexpr std::uint16_t kScc = 253;
@@ -47,7 +47,7 @@ inline constexpr std::uint16_t kNone = 0xffff;
 [[nodiscard]] constexpr bool is_vgpr(std::uint16_t number) { return number >= kVgpr0 && number < 512; }
 }  // namespace operand
 
-// What reads the sources of a VALU instruction.
+// Which unit reads the sources of a VALU instruction.
 enum class LaneMode : std::uint8_t { kPlain, kDpp, kSdwa };
 
 // SDWA "SEL" fields.
@@ -79,19 +79,18 @@ struct Instruction {
   std::uint16_t dst = operand::kNone;
   // Second destination, scalar: carry out of VOP2 (VCC) and VOP3B, result of VOPC (VCC, or what VOP3 or SDWA says).
   std::uint16_t sdst = operand::kNone;
-  // An SGPR number of two dwords is even, of more a multiple of four; what the bits had below that is gone.
-  // VALU, SALU: sources in the order of the mnemonic's operands (VOP2: src0, vsrc1). v_madmk/v_madak: the literal is
-  // where the text has it. v_addc and its like, v_cndmask: src[2] is the carry or mask (VCC in VOP2). SOPK: src[0] is
-  // the register that s_cmpk and s_addk read. Not an operand number but the value itself: src[1] of s_set_gpr_idx_on,
-  // src[2] of s_atc_probe.
-  // SMEM: src[0] sbase (first register), src[1] soffset register or kNone, src[2] sdata of stores and atomics.
-  // DS: src[0] addr, src[1] data0, src[2] data1. FLAT: src[0] addr, src[1] data, src[2] saddr or kNone.
-  // MUBUF: src[0] vaddr, src[1] vdata, src[2] srsrc (first register), src[3] soffset.
+  // Scalar registers of two dwords have an even number, larger ones a multiple of four: the decoder drops the bits
+  // below. VALU, SALU: sources in the order of the mnemonic's operands (VOP2: src0, vsrc1). v_madmk/v_madak: the
+  // literal is where the text has it. v_addc and its like, v_cndmask: src[2] is the carry or mask (VCC in VOP2). SOPK:
+  // src[0] is the register that s_cmpk and s_addk read. Not an operand number but the value itself: src[1] of
+  // s_set_gpr_idx_on, src[2] of s_atc_probe. SMEM: src[0] sbase (first register), src[1] soffset register or kNone,
+  // src[2] sdata of stores and atomics. DS: src[0] addr, src[1] data0, src[2] data1. FLAT: src[0] addr, src[1] data,
+  // src[2] saddr or kNone. MUBUF: src[0] vaddr, src[1] vdata, src[2] srsrc (first register), src[3] soffset.
   std::array<std::uint16_t, 4> src = {operand::kNone, operand::kNone, operand::kNone, operand::kNone};
   // The literal constant of a source that is kLiteral.
   std::uint32_t literal = 0;
-  // SOPK and SOPP: simm16, sign-extended. SMEM: 21-bit signed offset. FLAT: 13-bit signed (FLAT proper: unsigned). DS:
-  // offset0 | offset1 << 8. MUBUF: 12-bit unsigned.
+  // The instruction's constant. SOPK and SOPP: simm16, sign-extended. SMEM: 21-bit signed offset. FLAT: 13-bit signed
+  // (FLAT proper: unsigned). DS: offset0 | offset1 << 8. MUBUF: 12-bit unsigned.
   std::int32_t offset = 0;
 
   // VALU modifiers; bit n belongs to source n. v_mfma: abs is cbsz, op_sel abid, neg blgp; bits of op_sel_hi say
@@ -103,8 +102,8 @@ struct Instruction {
   std::uint8_t omod = 0;       // 1: * 2, 2: * 4, 3: / 2
   bool clamp = false;
 
-  // Memory.
-  bool glc = false;  // an atomic returns the value before
+  // Modifiers of memory instructions.
+  bool glc = false;  // an atomic returns the value that memory had before
   bool slc = false;
   bool scc = false;         // gfx90a: coherence scope
   bool tfe = false;         // MUBUF: a status dword follows the data

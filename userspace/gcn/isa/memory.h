@@ -18,9 +18,10 @@ enum class Access : std::uint8_t { kRead, kWrite };  // an atomic is a write
 class Memory {
  public:
   virtual ~Memory() = default;
-  // The longest run of contiguous host bytes that backs [address, address + limit), at least one byte and at most
-  // `limit`; empty if there is nothing, or nothing that may be accessed so. The implementation then keeps why; the wave
-  // has changed nothing and can execute the instruction again. A run is valid until the wave's turn ends.
+  // Returns the longest run of contiguous host bytes that backs [address, address + limit): at least one byte and at
+  // most `limit`. The run is empty if nothing is mapped there, or not for this kind of access. The implementation then
+  // records the reason; the wave has changed nothing and can execute the instruction again. A run is valid until the
+  // wave's turn ends.
   virtual std::span<std::byte> map(Address address, std::size_t limit, Access access) = 0;
 };
 

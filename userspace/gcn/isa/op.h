@@ -16,7 +16,7 @@ namespace gcn {
 // A dialect of gfx9. What runs depends on it: fused multiply-add opcodes, dot products, accumulation registers.
 enum class Isa : std::uint8_t { kGfx900, kGfx906, kGfx908, kGfx90a };
 
-// Bit n: Isa n.
+// Bit n stands for the Isa whose value is n.
 using IsaMask = std::uint8_t;
 inline constexpr IsaMask kAllIsas = 0xf;
 inline constexpr IsaMask kOnly900 = 0x1;
@@ -82,7 +82,7 @@ struct Opcode {
   Op op;
   IsaMask isas;
 };
-// In the order of encodings, then of numbers.
+// The rows are sorted by encoding, then by number.
 inline constexpr auto kOpcodes = std::to_array<Opcode>({
 #define GCN_OPCODE(encoding, number, op, isas) {Encoding::encoding, number, Op::op, isas},
 #include "gcn/isa/opcodes.inc"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// What decoder and disassembler know of an operation's operands: how many dwords each is wide, and which modifiers its
-// encodings let it have.
+// The properties of each operation's operands that the decoder and the disassembler use: how many dwords each operand
+// is wide, and which modifiers its encodings allow.
 #pragma once
 
 #include <array>
@@ -15,17 +15,17 @@ namespace gcn {
 
 namespace trait {
 inline constexpr std::uint32_t kNone = 0;
-inline constexpr std::uint32_t kMod0 = 1u << 0;           // source 0 takes neg and abs
-inline constexpr std::uint32_t kMod1 = 1u << 1;           // source 1
-inline constexpr std::uint32_t kMod2 = 1u << 2;           // source 2
-inline constexpr std::uint32_t kModIgnored = 1u << 3;     // their bits may be set for other sources, and mean nothing
-inline constexpr std::uint32_t kClamp = 1u << 4;          // VOP3
-inline constexpr std::uint32_t kOmod = 1u << 5;           // VOP3, SDWA
-inline constexpr std::uint32_t kOpSel = 1u << 6;          // VOP3: op_sel chooses halves
-inline constexpr std::uint32_t kScalarDst2 = 1u << 7;     // has an sdst
-inline constexpr std::uint32_t kScalarDst = 1u << 8;      // dst is an SGPR though the encoding has VGPRs there
-inline constexpr std::uint32_t kNoSdwa = 1u << 9;         // though no operand is wider than a dword
-inline constexpr std::uint32_t kNoDpp = 1u << 10;         // the same
+inline constexpr std::uint32_t kMod0 = 1u << 0;        // source 0 takes neg and abs
+inline constexpr std::uint32_t kMod1 = 1u << 1;        // source 1
+inline constexpr std::uint32_t kMod2 = 1u << 2;        // source 2
+inline constexpr std::uint32_t kModIgnored = 1u << 3;  // bits of sources without neg and abs may be set and are ignored
+inline constexpr std::uint32_t kClamp = 1u << 4;       // VOP3
+inline constexpr std::uint32_t kOmod = 1u << 5;        // VOP3, SDWA
+inline constexpr std::uint32_t kOpSel = 1u << 6;       // VOP3: op_sel chooses halves
+inline constexpr std::uint32_t kScalarDst2 = 1u << 7;  // has an sdst
+inline constexpr std::uint32_t kScalarDst = 1u << 8;   // dst is an SGPR though the encoding has VGPRs there
+inline constexpr std::uint32_t kNoSdwa = 1u << 9;      // though no operand is wider than a dword
+inline constexpr std::uint32_t kNoDpp = 1u << 10;      // though no operand is wider than a dword
 inline constexpr std::uint32_t kNoSdwaOmod = 1u << 11;    // though it has kOmod
 inline constexpr std::uint32_t kMix = 1u << 12;           // VOP3P whose neg_hi is abs
 inline constexpr std::uint32_t kMfma = 1u << 13;          // VOP3P whose modifiers are cbsz, abid, blgp
@@ -44,8 +44,8 @@ inline constexpr std::uint32_t kMods = kMod0 | kMod1 | kMod2;
 inline constexpr std::uint32_t kFloat = kMods | kClamp | kOmod;
 }  // namespace trait
 
-// Dwords of the operands, in the places that Instruction has for them; 0: it has none there. dst of a memory atomic
-// counts if it returns.
+// Widths of the operands in dwords, in the places that Instruction has for them; 0: the operation has no operand there.
+// dst of a memory atomic is the width of what it returns if it returns a value.
 struct Operands {
   std::uint8_t dst;
   std::array<std::uint8_t, 4> src;

@@ -38,7 +38,7 @@ inline constexpr std::uint32_t kFp16Overflow = 1u << 23;
 inline constexpr std::uint32_t kGprIdxEnable = 1u << 27;
 }  // namespace mode
 
-// What waves of a work-group share, and where its flat apertures lie. Owned by the work-group.
+// The state that the waves of a work-group share, and the addresses of its flat apertures. The work-group owns it.
 struct Shared {
   std::span<std::byte> lds;            // as many bytes as were allocated
   Address shared_base = 0;             // flat aperture of LDS, 4 GiB long
@@ -49,7 +49,7 @@ struct Shared {
 struct Wave {
   Isa isa = Isa::kGfx906;
   Address pc = 0;
-  // By operand number: s0-s101, flat_scratch, xnack_mask, vcc, ttmp, m0, exec.
+  // Indexed by operand number: s0-s101, flat_scratch, xnack_mask, vcc, ttmp, m0, exec.
   std::array<std::uint32_t, kScalars> scalar = {};
   bool scc = false;
   std::uint32_t mode = 0;
@@ -58,12 +58,12 @@ struct Wave {
   std::uint32_t hw_id = 0;
   std::uint32_t gpr_idx = 0;  // s_set_gpr_idx: bits 7:0 index, 15:12 which operands
   unsigned sgprs = kScalars;  // allocated; others read as 0 and swallow writes
-  std::vector<Vgpr> vgpr;     // as many as were allocated; beyond: illegal
+  std::vector<Vgpr> vgpr;     // as many as were allocated; an instruction that names others is illegal
   std::vector<Vgpr> agpr;     // gfx908; gfx90a: the upper part of its unified file
 
-  std::uint32_t message = 0;  // of the s_sendmsg that Outcome::kMessage tells of
-  std::uint8_t trap_id = 0;   // of the s_trap that Outcome::kTrap tells of
-  std::uint32_t sleep = 0;    // of the s_sleep that Outcome::kSleep tells of, in units of 64 clocks
+  std::uint32_t message = 0;  // argument of s_sendmsg after Outcome::kMessage
+  std::uint8_t trap_id = 0;   // argument of s_trap after Outcome::kTrap
+  std::uint32_t sleep = 0;    // argument of s_sleep after Outcome::kSleep, in units of 64 clocks
 
   [[nodiscard]] std::uint64_t scalar64(unsigned number) const {
     return scalar[number] | std::uint64_t{scalar[number + 1]} << 32;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Packed half sums.
+// The atomic sum of packed halves, and the conversions that it needs.
 #include "gcn/memory/atomics.h"
 
 namespace gcn::float_atomics {
@@ -11,7 +11,7 @@ constexpr std::uint32_t kHalfInfinity = 0x7c00;
 constexpr std::uint32_t kHalfQuietNan = 0x7e00;
 constexpr double kHalfSmallest = 0x1p-24;
 constexpr double kHalfSmallestNormal = 0x1p-14;
-constexpr double kHalfOverflow = 65520;  // what rounds to infinity from here on
+constexpr double kHalfOverflow = 65520;  // magnitudes from here on round to infinity
 
 }  // namespace
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// What atomic operations make of a value in memory, of the lane's data and, for a comparison, of its second data. The
-// same for SMEM, FLAT, GLOBAL and MUBUF; LDS shares the integer ones.
+// The new value that an atomic operation computes from the value in memory, from the lane's data and, in a comparison,
+// from its second data. SMEM, FLAT, GLOBAL and MUBUF use all of these functions, LDS uses the integer ones.
 #pragma once
 
 #include <bit>
@@ -32,13 +32,13 @@ struct AtomicFunctions {
   static constexpr T bit_and(T old, T data, T /*compare*/) { return old & data; }
   static constexpr T bit_or(T old, T data, T /*compare*/) { return old | data; }
   static constexpr T bit_xor(T old, T data, T /*compare*/) { return old ^ data; }
-  // Both wrap around at the data, not at the width.
+  // inc and dec wrap around at the data, not at the width of the type.
   static constexpr T inc(T old, T data, T /*compare*/) { return old >= data ? 0 : old + 1; }
   static constexpr T dec(T old, T data, T /*compare*/) { return old == 0 || old > data ? data : old - 1; }
 };
 
-// Floats round to nearest even, whatever MODE says. The units in the cache take and give denormals of fp64 and fp16,
-// and zeroes in place of those of fp32.
+// Floating-point atomics round to nearest even, whatever MODE says. The units in the cache accept and return denormals
+// of fp64 and fp16, but treat denormals of fp32 as zero.
 namespace float_atomics {
 
 [[nodiscard]] inline float flush(float value) {
@@ -53,7 +53,7 @@ inline std::uint64_t add_f64(std::uint64_t old, std::uint64_t data, std::uint64_
   return std::bit_cast<std::uint64_t>(std::bit_cast<double>(old) + std::bit_cast<double>(data));
 }
 
-// A number wins against NaN, and stays if it is no greater (no less) than the data.
+// minimum() and maximum() prefer a number to NaN, and keep the old value if both are equal.
 template <typename Float, typename T>
 T minimum(T old, T data, T /*compare*/) {
   const auto a = std::bit_cast<Float>(old);
@@ -68,16 +68,16 @@ T maximum(T old, T data, T /*compare*/) {
 }
 
 [[nodiscard]] double half_to_double(std::uint32_t half);
-// To nearest even.
+// Rounds to nearest even.
 [[nodiscard]] std::uint32_t double_to_half(double value);
 
-// Two halves. A sum of two halves is exact as a double, so it is rounded once.
+// Adds two pairs of halves. The sum of two halves is exact as a double, so it is rounded once.
 std::uint32_t pk_add_f16(std::uint32_t old, std::uint32_t data, std::uint32_t compare);
 
 }  // namespace float_atomics
 
-// *bytes = F(*bytes, data, compare) in one step that all others see in one order; gives what was there. `bytes` is
-// aligned to T.
+// Does *bytes = F(*bytes, data, compare) in one sequentially consistent step and returns the old value. The caller
+// passes `bytes` aligned to T.
 template <typename T, auto F>
 T modify(std::byte* bytes, T data, T compare) {
   auto* const word = reinterpret_cast<typename host::Word<sizeof(T)>::Type*>(bytes);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// MUBUF: where each lane's data is in a buffer. Source: section "Buffer addressing" of the ISA documents.
+// MUBUF instructions, and the addresses of the lanes' data in a buffer. Source: section "Buffer addressing" of the ISA
+// documents.
 //
 // Linear:   base + soffset + index * stride + offset
-// Swizzled: elements of 4 bytes of as many indices as the index stride lie together:
+// Swizzled: the elements (4 bytes) of `is` indices are contiguous, `is` being the index stride:
 //           base + soffset + (index / is * stride + offset / 4 * 4) * is + index % is * 4 + offset % 4
-// Range: with an index and a stride, records are counted in strides, else in bytes. What is beyond reads as 0 and is
-// not written, dword by dword. Left out: formatted loads and stores (also MTBUF), buffer_store_lds_dword.
+// Range: with an index and a stride, records are counted in strides, else in bytes. Each dword beyond the range reads
+// as 0 and is not written. Not implemented: formatted loads and stores (also MTBUF), buffer_store_lds_dword.
 #include <algorithm>
 #include <optional>
 
@@ -20,7 +21,7 @@ namespace {
 
 constexpr unsigned kElement = 4;
 
-// Everything that is the same for all lanes is taken out of the descriptor once.
+// The fields of the descriptor, which are the same for all lanes, decoded once for an instruction.
 class Buffer {
  public:
   Buffer(const Instruction& instruction, const Machine& machine) {
@@ -35,10 +36,10 @@ class Buffer {
     structured_ = instruction.idxen && stride_ != 0;
   }
 
-  // The lane's number is to be added to the index.
+  // Returns whether the lane's number is added to the index.
   [[nodiscard]] bool adds_lane() const { return adds_lane_; }
 
-  // Where the lane's data is, if it is all there, in one piece.
+  // Returns the address of the lane's data if all of it is in range and contiguous.
   [[nodiscard]] std::optional<Address> find_whole(unsigned bytes, std::uint64_t index, std::uint64_t offset) const {
     const std::uint64_t last = offset + (bytes - 1) / kElement * kElement;
     const bool together = !swizzled_ || offset % kElement + bytes <= kElement;
@@ -46,14 +47,14 @@ class Buffer {
     return base_ + relative(index, offset);
   }
 
-  // Each dword on its own: they lie apart, or not all are in range. False: fault.
+  // Adds each dword on its own, for data that is not contiguous or not all in range. Returns false after a fault.
   [[nodiscard]] bool add_elements(LaneAccess& access, unsigned lane, std::uint64_t index, std::uint64_t offset) const {
     const unsigned bytes = access.bytes();
     access.note_alignment(swizzled_ ? base_ + offset : base_ + relative(index, offset));
     bool found = true;
     for (unsigned first = 0; first < bytes && found;) {
       const std::uint64_t at = offset + first;
-      // Swizzled, a dword may be in two elements.
+      // In a swizzled buffer an unaligned dword is in two elements.
       const auto rest = static_cast<unsigned>(kElement - (swizzled_ ? at : first) % kElement);
       const unsigned size = std::min(rest, bytes - first);
       if (in_range(index, at)) found = access.add_part(lane, first, size, base_ + relative(index, at));
@@ -116,7 +117,7 @@ Outcome find_buffer(const Instruction& instruction, Machine& machine, LaneAccess
   return instruction.lds ? Outcome::kIllegal : find_any(instruction, machine, access);
 }
 
-// Data goes to LDS, a dword for each lane, from M0 and the constant offset on.
+// Loads a dword for each lane into LDS, at M0 plus the constant offset.
 template <LoadFormat kFormat>
 Outcome load_to_lds(const Instruction& instruction, Machine& machine) {
   LaneAccess access(machine.memory, Access::kRead, kFormat.bytes);
@@ -151,7 +152,7 @@ void add_buffer_handlers(HandlerTable& table) {
   table.set(Op::kBufferLoadUshort, load_or_to_lds<LoadFormat{2}>);
   table.set(Op::kBufferLoadSshort, load_or_to_lds<LoadFormat{2, true}>);
   table.set(Op::kBufferLoadDword, load_or_to_lds<LoadFormat{4}>);
-  // There is no cache.
+  // No cache is modelled, so its control instructions do nothing.
   for (const Op op : {Op::kBufferWbinvl1, Op::kBufferWbinvl1Vol, Op::kBufferWbl2, Op::kBufferInvl2}) {
     table.set(op, nothing);
   }

@@ -16,19 +16,19 @@ class BufferResource {
   }
 
   [[nodiscard]] Address base() const { return words_[0] | Address{words_[1] & 0xffff} << 32; }
-  // Bytes from one index to the next. With ADD_TID the bits of the data format are more of it.
+  // Returns the bytes from one index to the next. With ADD_TID the bits of the data format extend the stride.
   [[nodiscard]] std::uint64_t stride() const {
     const std::uint32_t low = words_[1] >> 16 & 0x3fff;
     return adds_lane() ? low | (words_[3] >> 15 & 15) << 14 : low;
   }
   [[nodiscard]] bool is_swizzled() const { return words_[1] >> 31 != 0; }
   [[nodiscard]] std::uint64_t records() const { return words_[2]; }
-  // How many indices are interleaved.
+  // Returns how many indices are interleaved.
   [[nodiscard]] std::uint64_t index_stride() const { return 8u << (words_[3] >> 21 & 3); }
-  // ADD_TID: the lane's number is added to the index.
+  // Returns ADD_TID: whether the lane's number is added to the index.
   [[nodiscard]] bool adds_lane() const { return (words_[3] >> 23 & 1) != 0; }
 
-  // Scalar instructions have no index: records are bytes, or as long as the stride.
+  // Returns the size for scalar instructions, which have no index: records are bytes, or as long as the stride.
   [[nodiscard]] std::uint64_t scalar_bytes() const {
     const std::uint64_t low = words_[1] >> 16 & 0x3fff;
     return low == 0 ? records() : records() * low;

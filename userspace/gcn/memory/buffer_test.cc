@@ -39,7 +39,7 @@ void describe_buffer(FakeMachine& m, const Descriptor& d) {
 
 enum Addresses { kNoAddress, kOffset, kIndex, kBoth };
 
-// v[0:1] addresses, v[4...] data, v[8...] result.
+// The tests have addresses in v[0:1], data in v[4...] and results in v[8...].
 Instruction mubuf(std::string_view mnemonic, Addresses addresses, int offset = 0) {
   Instruction instruction = named_instruction(mnemonic);
   instruction.encoding = Encoding::kMubuf;

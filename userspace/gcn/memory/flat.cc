@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// FLAT, GLOBAL and SCRATCH instructions: where each lane's data is.
+// FLAT, GLOBAL and SCRATCH instructions, and the addresses of the lanes' data.
 //
-// Scratch: each lane's own memory. The wave's begins at FLAT_SCRATCH; dword n of all 64 lanes lies together, so lane l
-// finds byte b at FLAT_SCRATCH + b / 4 * 256 + l * 4 + b % 4.
+// Scratch is private memory of each lane. The wave's part begins at FLAT_SCRATCH, and dwords n of all 64 lanes are
+// contiguous, so byte b of lane l is at FLAT_SCRATCH + b / 4 * 256 + l * 4 + b % 4.
 #include "gcn/memory/lane_operations.h"
 #include "gcn/memory/memory_parts.h"
 #include "gcn/memory/scratch.h"
@@ -15,7 +15,7 @@ namespace {
 
 Address offset_of(const Instruction& instruction) { return static_cast<Address>(std::int64_t{instruction.offset}); }
 
-// For all lanes, active or not: it is faster than to ask.
+// Computes the addresses of all lanes, because a test for active ones would be slower.
 void add_to_pairs(Address base, const Vgpr* pairs, LaneAddresses& addresses) {
   for (unsigned lane = 0; lane < kLanes; ++lane) addresses[lane] = base + value_of<std::uint64_t>(pairs, lane);
 }
@@ -46,7 +46,7 @@ Outcome find_scratch(const Instruction& instruction, Machine& machine, LaneAcces
   return Scratch(machine.wave).add_lanes(access, machine.wave.exec(), offsets) ? Outcome::kNext : Outcome::kFault;
 }
 
-// What the upper half of an address means. An aperture at 0 is none.
+// The aperture that the upper half of an address selects. An aperture at 0 does not exist.
 enum class Segment : std::uint8_t { kGlobal, kShared, kPrivate };
 
 Segment segment_of(const Shared& shared, Address address) {
@@ -57,7 +57,8 @@ Segment segment_of(const Shared& shared, Address address) {
 }
 
 std::uint64_t lanes_in_apertures(const Machine& machine, const LaneAddresses& addresses) {
-  // Mostly there are none, not even of inactive lanes. This loop is vector code, the next one is not.
+  // Most instructions have no address in an aperture, not even in inactive lanes. The compiler makes vector code of
+  // this loop but not of the next one, which only runs if there are some.
   const Address shared = machine.shared.shared_base >> 32;
   const Address own = machine.shared.private_base >> 32;
   bool any = false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Lanes whose bytes are not where their neighbours' are, or not in one piece.
+// The slow paths: lanes whose bytes are in another run than their neighbours' bytes, or in several runs.
 #include "gcn/memory/lane_memory.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace gcn {
 namespace {
 
-// What is asked for at once: permissions and backing do not change within a page.
+// How much is mapped at once: permissions and backing do not change within a page.
 constexpr std::size_t kPage = 4096;
 
 }  // namespace
@@ -23,7 +23,7 @@ bool LaneAccess::find_run(Address address, unsigned size) {
   return !run.empty();
 }
 
-// Members are in the way of speed here: nothing is written to them that the next lane needs.
+// Locals stand for the members here, so that the compiler need not store them for each lane.
 bool LaneAccess::add_lanes(std::uint64_t lanes, const LaneAddresses& addresses) {
   std::uint64_t in_runs = lanes;
   Address alignment = 0;
@@ -66,7 +66,7 @@ bool LaneAccess::add_part(unsigned lane, unsigned first, unsigned size, Address 
   return true;
 }
 
-// A part is a dword of a lane, or is taken byte by byte. Only the bytes of parts change in `words`.
+// A part is an aligned dword of a lane or is copied byte by byte. Only the bytes of parts change in `words`.
 void LaneAccess::load_split(LaneWords& words) const {
   for (unsigned n = 0; n < parts_; ++n) {
     const Part& part = part_[n];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// The host bytes that the lanes of one instruction access. All are found before any is touched, so that an instruction
-// with a fault has changed nothing and can be executed again.
+// The host bytes that the lanes of one instruction access. An instruction finds all of them before it accesses any, so
+// that one that faults has changed nothing and can be executed again.
 #pragma once
 
 #include <array>
@@ -14,8 +14,8 @@
 
 namespace gcn {
 
-// Others access the same bytes at the same time, so accesses are atomic where they can be: naturally aligned ones of 1,
-// 2, 4 and 8 bytes. They order nothing.
+// Other waves, engines and the guest access the same bytes at the same time, so naturally aligned accesses of 1, 2, 4
+// and 8 bytes are atomic. They are relaxed: they order nothing.
 namespace host {
 
 template <std::size_t kBytes>
@@ -67,20 +67,20 @@ void for_each_lane(std::uint64_t lanes, F f) {
   for (; lanes != 0; lanes &= lanes - 1) f(static_cast<unsigned>(std::countr_zero(lanes)));
 }
 
-inline constexpr unsigned kMaxWords = 4;  // of one lane
+inline constexpr unsigned kMaxWords = 4;  // dwords that one lane can access
 using LaneAddresses = std::array<Address, kLanes>;
 using LaneWords = std::array<Vgpr, kMaxWords>;
 
-// Where each lane's data is. A lane may have nothing: then it is out of range, reads zeroes and writes nothing.
+// The places of the lanes' data. A lane that has no place is out of range: it reads zeroes and writes nothing.
 class LaneAccess {
  public:
-  // `bytes`: how many each lane accesses, at most 16.
+  // Each lane accesses `bytes` bytes, at most 16.
   LaneAccess(Memory& memory, Access access, unsigned bytes) : memory_(memory), access_(access), bytes_(bytes) {}
   LaneAccess(const LaneAccess&) = delete;
   LaneAccess& operator=(const LaneAccess&) = delete;
 
   [[nodiscard]] unsigned bytes() const { return bytes_; }
-  // All of a lane's bytes are from its address on; alignment is that of the addresses. False: fault.
+  // These two add lanes whose bytes are contiguous from their address on. They return false after a fault.
   [[nodiscard]] bool add_lanes(std::uint64_t lanes, const LaneAddresses& addresses);
   [[nodiscard]] bool add(unsigned lane, Address address) {
     const Address offset = address - run_address_;
@@ -88,29 +88,29 @@ class LaneAccess {
     add_host(lane, run_ + offset);
     return true;
   }
-  // The same of bytes [first, first + size).
+  // Adds bytes [first, first + size) of a lane whose bytes are not contiguous. Returns false after a fault.
   [[nodiscard]] bool add_part(unsigned lane, unsigned first, unsigned size, Address address);
-  // The lane's bytes are these.
+  // Adds a lane whose host bytes the caller has found.
   void add_host(unsigned lane, std::byte* bytes) {
     whole_[lane] = bytes;
     whole_lanes_ |= std::uint64_t{1} << lane;
   }
 
-  // The low bits of what the program takes for addresses, of all lanes together: an atomic must be aligned.
+  // Records the low bits of the addresses that the program sees, because atomics must be aligned to their size.
   void note_alignment(Address address) { alignment_ |= address; }
   [[nodiscard]] bool is_aligned(unsigned alignment) const { return (alignment_ & (alignment - 1)) == 0; }
 
-  // Lanes whose bytes are contiguous, and where they are.
+  // The lanes whose bytes are contiguous, and the place of each.
   [[nodiscard]] std::uint64_t whole_lanes() const { return whole_lanes_; }
   [[nodiscard]] std::byte* whole(unsigned lane) const { return whole_[lane]; }
   [[nodiscard]] std::uint64_t split_lanes() const { return split_lanes_; }
 
-  // For all lanes that were added; of others, load() leaves what is in `words`.
+  // Load or store the data of all lanes that were added. load() does not change the `words` of other lanes.
   template <unsigned kBytes>
   void load(LaneWords& words) const;
   template <unsigned kBytes>
   void store(const LaneWords& words) const;
-  // For the lanes whose bytes are apart.
+  // Load or store the data of the lanes whose bytes are not contiguous.
   void load_split(LaneWords& words) const;
   void store_split(const LaneWords& words) const;
 
@@ -129,7 +129,7 @@ class LaneAccess {
   Memory& memory_;
   Access access_;
   unsigned bytes_;
-  // The run of bytes that was found last: neighbours are mostly in it.
+  // The run of bytes that was mapped last: most neighbours are in it.
   Address run_address_ = 0;
   std::size_t run_size_ = 0;
   std::byte* run_ = nullptr;
@@ -138,7 +138,7 @@ class LaneAccess {
   std::uint64_t whole_lanes_ = 0;
   std::uint64_t split_lanes_ = 0;
   unsigned parts_ = 0;
-  // Not initialised: only what is counted above is looked at.
+  // Not initialised: only the lanes and parts that are counted above are used.
   std::array<std::byte*, kLanes> whole_;
   std::array<Part, kMaxParts> part_;
 };

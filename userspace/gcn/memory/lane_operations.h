@@ -16,7 +16,7 @@ namespace gcn {
 
 using Addressing = Outcome (*)(const Instruction& instruction, Machine& machine, LaneAccess& access);
 
-// Which part of a register a 16-bit value takes; the other one stays as it is.
+// The half of a register that a 16-bit value takes; the other half keeps its value.
 enum class Half : std::uint8_t { kNone, kLow, kHigh };
 
 struct LoadFormat {
@@ -43,11 +43,12 @@ template <LoadFormat kFormat>
   return value;
 }
 
-// The registers from operand `number` on, nullptr if not all are there. Data may be in accumulation registers.
+// Returns the `count` registers from operand `number` on, or nullptr if the wave does not have all of them. Data can be
+// in accumulation registers.
 enum class File : std::uint8_t { kVector, kAccumulation };
 [[nodiscard]] inline Vgpr* find_registers(Wave& wave, unsigned number, unsigned count, File file = File::kVector) {
   std::vector<Vgpr>& registers = file == File::kAccumulation ? wave.agpr : wave.vgpr;
-  const unsigned first = number - operand::kVgpr0;  // wraps for what is no vector register
+  const unsigned first = number - operand::kVgpr0;  // wraps to a large number for other operands
   if (first >= registers.size() || count > registers.size() - first) return nullptr;
   return &registers[first];
 }
@@ -117,7 +118,8 @@ void set_value(Vgpr* registers, unsigned lane, T value) {
   if constexpr (sizeof(T) == 8) registers[1][lane] = static_cast<std::uint32_t>(value >> 32);
 }
 
-// Lanes in their order. Data apart is scratch memory, which no other lane has: there is nobody to be atomic against.
+// Modifies the lanes' data in the order of lanes. Only scratch memory is split, and no other lane accesses that, so
+// split data is modified without atomicity.
 template <typename T, auto F>
 void modify_lanes(const LaneAccess& access, const Vgpr* data, const Vgpr* compare, LaneWords& old) {
   for_each_lane(access.whole_lanes(), [&](unsigned lane) {
@@ -141,7 +143,7 @@ void modify_lanes(const LaneAccess& access, const Vgpr* data, const Vgpr* compar
   return aligned;
 }
 
-// kCompare: a second value of the same size follows the data.
+// With kCompare a second value of equal size follows the data.
 enum class Data : std::uint8_t { kOne, kCompare };
 
 template <Addressing kAddressing, typename T, auto F, Data kData = Data::kOne>
@@ -164,13 +166,13 @@ Outcome atomic(const Instruction& instruction, Machine& machine) {
   return Outcome::kNext;
 }
 
-// Operations whose names differ only in what comes before the underscore: buffer_, flat_, global_, scratch_.
+// A handler of operations whose names differ only in their prefix: buffer_, flat_, global_ or scratch_.
 struct NamedHandler {
   std::string_view name;
   Handler handler;
 };
 
-// Sets those that there are.
+// Sets the handlers of the operations that exist with this prefix.
 void set_family(HandlerTable& table, std::string_view prefix, std::span<const NamedHandler> family);
 
 template <Addressing kA>

@@ -2,9 +2,10 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // Local data share: loads, stores, exchanges between lanes (DS). Atomics are in lds_atomics.cc. The waves of a
-// work-group take turns, so nothing here is atomic against anybody. What is out of range reads as 0 and is not written;
-// unaligned addresses are as good as others.
-// Left out: global data share, ordered count, global wave sync; ds_*_src2; rotation and butterflies of ds_swizzle.
+// work-group take turns on one thread, so nothing here needs to be atomic. Bytes out of range read as 0 and are not
+// written; unaligned addresses work.
+// Not implemented: global data share, ordered count, global wave sync; ds_*_src2; rotation and butterflies of
+// ds_swizzle.
 #include "gcn/memory/lds.h"
 
 #include "gcn/memory/memory_handlers.h"
@@ -22,7 +23,7 @@ Outcome load(const Instruction& instruction, Machine& machine) {
   if (address == nullptr || to == nullptr) return Outcome::kIllegal;
   const Lds lds(machine);
   for_each_lane(machine.wave.exec(), [&](unsigned lane) {
-    // The destination may be the address.
+    // The destination may be the register of the address, so each lane's address is read before its result is written.
     std::array<U32, kWords> value = {};
     lds.read((*address)[lane] + lds_offset(instruction), value.data(), kFormat.bytes);
     to[0][lane] = extend<kFormat>(to[0][lane], value[0]);
@@ -78,7 +79,7 @@ Outcome store_two(const Instruction& instruction, Machine& machine) {
   return Outcome::kNext;
 }
 
-// Addressed by M0 and the lane's number.
+// M0 and the lane's number make the address.
 U32 lane_address(const Instruction& instruction, const Wave& wave, unsigned lane) {
   return (wave.scalar[operand::kM0] & 0xffff) + lds_offset(instruction) + 4 * lane;
 }
@@ -101,7 +102,7 @@ Outcome store_by_lane(const Instruction& instruction, Machine& machine) {
   return Outcome::kNext;
 }
 
-// A counter goes up or down by the number of active lanes; all of them get what it was.
+// Adds the number of active lanes to a counter, or subtracts it; every active lane gets the old value.
 enum class Direction : std::uint8_t { kUp, kDown };
 
 template <Direction kDirection>
@@ -118,7 +119,7 @@ Outcome count_lanes(const Instruction& instruction, Machine& machine) {
   return Outcome::kNext;
 }
 
-// Which lane's value `lane` gets.
+// Returns the lane whose value `lane` gets.
 unsigned swizzled(U32 pattern, unsigned lane) {
   if ((pattern & 0x8000) != 0) return (lane & ~3u) | (pattern >> (2 * (lane & 3)) & 3);
   const unsigned in_half = ((lane & pattern & 31) | (pattern >> 5 & 31)) ^ (pattern >> 10 & 31);
@@ -140,7 +141,7 @@ Outcome swizzle(const Instruction& instruction, Machine& machine) {
   return Outcome::kNext;
 }
 
-// Addresses are four times a lane's number. A lane that nobody sends to, or that reads an inactive one, gets 0.
+// An address is four times a lane's number. A lane that no other lane sends to, or that reads an inactive lane, gets 0.
 enum class Permute : std::uint8_t { kForward, kBackward };
 
 template <Permute kPermute>

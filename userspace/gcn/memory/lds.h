@@ -14,7 +14,7 @@ class Lds {
  public:
   explicit Lds(const Machine& machine) : bytes_(machine.shared.lds) {}
 
-  // Leaves `to` as it is if not all bytes are in range.
+  // Does not change `to` if not all bytes are in range.
   void read(std::uint32_t address, void* to, std::size_t size) const {
     if (has(address, size)) std::memcpy(to, &bytes_[address], size);
   }
@@ -40,12 +40,12 @@ class Lds {
   std::span<std::byte> bytes_;
 };
 
-// The register of addresses; nullptr if there is none, or if the global data share is meant.
+// Returns the register of addresses, or nullptr if the wave does not have it or the instruction addresses GDS.
 [[nodiscard]] inline const Vgpr* lds_address(const Instruction& instruction, Machine& machine) {
   return instruction.gds ? nullptr : find_registers(machine.wave, instruction.src[0], 1);
 }
 
-// Bytes that are added to each address. Sums wrap around at 32 bits.
+// Returns the bytes that are added to each address. Sums wrap around at 32 bits.
 [[nodiscard]] inline std::uint32_t lds_offset(const Instruction& instruction) {
   return static_cast<std::uint32_t>(instruction.offset) & 0xffff;
 }

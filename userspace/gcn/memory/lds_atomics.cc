@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Operations that read and write the local data share. With and without "rtn" they are the same but for the
-// destination. Left out: ds_condxchg32, ds_*_src2.
+// Operations that read and write the local data share. The forms with "rtn" also write the old value to the
+// destination. Not implemented: ds_condxchg32, ds_*_src2.
 #include "gcn/memory/lds.h"
 
 namespace gcn {
@@ -11,7 +11,7 @@ namespace {
 using U32 = std::uint32_t;
 using U64 = std::uint64_t;
 
-// MEM = F(MEM, data0, data1[, MODE]).
+// Does MEM = F(MEM, data0, data1[, MODE]) for each active lane.
 template <typename T, auto F>
 T apply(T old, T data0, T data1, U32 mode) {
   if constexpr (std::is_invocable_v<decltype(F), T, T, T, U32>) {
@@ -71,7 +71,7 @@ Outcome exchange_two(const Instruction& instruction, Machine& machine) {
   return Outcome::kNext;
 }
 
-// What only LDS has. ds_cmpst compares with the first data and stores the second.
+// Operations that only LDS has. ds_cmpst compares with the first data and stores the second.
 template <typename T>
 constexpr T compare_store(T old, T compare, T data) {
   return old == compare ? data : old;
@@ -86,7 +86,7 @@ constexpr T mask_or(T old, T mask, T data) {
 }
 constexpr U32 wrap(U32 old, U32 data0, U32 data1) { return old >= data0 ? old - data0 : old + data1; }
 
-// LDS heeds MODE's denormals.
+// Floating-point operations of LDS obey MODE's denormal bits.
 U32 add_float(U32 old, U32 data, U32 /*unused*/, U32 mode) {
   const bool keep_in = (mode & mode::kDenormIn32) != 0;
   const bool keep_out = (mode & mode::kDenormOut32) != 0;

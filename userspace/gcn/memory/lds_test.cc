@@ -15,7 +15,7 @@ namespace {
 using U32 = std::uint32_t;
 using U64 = std::uint64_t;
 
-// v0 address, v[4...] data0, v[6...] data1, v[8...] result.
+// The tests have addresses in v0, data0 in v[4...], data1 in v[6...] and results in v[8...].
 Instruction ds(std::string_view mnemonic, int offset = 0) {
   Instruction instruction = named_instruction(mnemonic);
   instruction.encoding = Encoding::kDs;

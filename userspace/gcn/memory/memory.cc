@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Scalar and vector memory: all of their parts.
+// Collects the handlers of scalar and vector memory instructions.
 #include "gcn/memory/lane_operations.h"
 #include "gcn/memory/memory_handlers.h"
 #include "gcn/memory/memory_parts.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// How fast one core executes memory instructions: lanes per second, "items" in the output; of scalar ones,
-// instructions.
+// Measures how fast one core executes memory instructions. The "items" of the output are lanes per second, or
+// instructions per second for scalar ones.
 #include <benchmark/benchmark.h>
 
 #include "gcn/fake_memory.h"
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kAllLanes = ~std::uint64_t{0};
 
-// v[0:1] addresses, v[8...] data and results, s[4:5] and s[8:11] bases.
+// The benches have addresses in v[0:1], data and results in v[8...], bases in s[4:5] and s[8:11].
 Instruction access(std::string_view mnemonic) {
   Instruction in = named_instruction(mnemonic);
   in.dst = v(8);

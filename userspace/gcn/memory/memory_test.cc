@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Tests of scalar_memory.cc, flat.cc and what they rest on. buffer.cc has its own.
+// Tests of scalar_memory.cc, flat.cc, lane_memory.cc and atomics.cc. buffer_test.cc tests buffer.cc.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -131,7 +131,7 @@ TEST(ScalarMemory, clocks) {
   EXPECT_EQ(m.run(smem("s_dcache_wb", operand::kNone)), Outcome::kNext);
 }
 
-// v[0:1] address, v[4...] data, v[8...] result.
+// The tests have addresses in v[0:1], data in v[4...] and results in v[8...].
 Instruction vmem(std::string_view mnemonic, int offset = 0, std::uint16_t saddr = operand::kNone) {
   Instruction instruction = named_instruction(mnemonic);
   instruction.encoding = Encoding::kGlobal;
@@ -407,7 +407,7 @@ TEST(Global, lanes_take_turns_at_one_address) {
   EXPECT_EQ(m.wave.vgpr[8][5], 69u);
 }
 
-// The same bytes for several threads.
+// Memory that several threads share.
 class Bytes : public Memory {
  public:
   explicit Bytes(std::span<std::byte> bytes) : bytes_(bytes) {}
@@ -421,7 +421,8 @@ class Bytes : public Memory {
   std::span<std::byte> bytes_;
 };
 
-// For ThreadSanitizer: what is not ordered is a race of the program's, not of ours.
+// Threads access one dword without order. ThreadSanitizer must find no race: the program under test may have one, the
+// interpreter may not.
 TEST(Global, waves_of_two_threads_meet_in_memory) {
   constexpr unsigned kRounds = 200;
   FlatMemory memory(kBase, 4096);
@@ -485,7 +486,7 @@ TEST(Global, packed_halves_are_added_apart) {
   m.wave.set_exec(1);
   set_addresses(m, kBase, 0);
   m.memory.set(kBase, U32{0x3c00'0001});            // 1, smallest denormal
-  m.fill(4, [](unsigned) { return 0x4000'0001; });  // 2, the same
+  m.fill(4, [](unsigned) { return 0x4000'0001; });  // 2, smallest denormal
   m.run(vmem("global_atomic_pk_add_f16"));
   EXPECT_EQ(m.memory.get<U32>(kBase), 0x4200'0002u);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// SMEM: loads, stores and atomics of scalar registers, caches, clocks. The dwords of an access are taken for the lanes
-// of one. Left out: s_scratch_*, whose units of the offset are not certain.
+// SMEM: loads, stores and atomics of scalar registers, caches, clocks. LaneAccess treats each dword of an access as a
+// lane. Not implemented: s_scratch_*, because it is not certain which unit its offset has.
 #include <algorithm>
 
 #include "gcn/memory/buffer_resource.h"
@@ -22,13 +22,13 @@ Address offset_of(const Instruction& instruction, const Machine& machine) {
   return constant + (soffset == operand::kNone ? 0 : read_scalar32(instruction, machine, soffset));
 }
 
-// Bytes [address, address + size) are there; beyond, a buffer ends.
+// The bytes [address, address + size) that an access may touch: a buffer ends at its last record.
 struct Window {
   Address address;
   U64 size;
 };
 
-// The lowest two bits of an address do not exist.
+// The hardware ignores the lowest two bits of an address.
 Window plain_window(const Instruction& instruction, const Machine& machine) {
   const Address base = read_scalar64(machine.wave, instruction.src[0]);
   return {(base + offset_of(instruction, machine)) & ~Address{3}, ~U64{0}};
@@ -43,7 +43,7 @@ Window buffer_window(const Instruction& instruction, const Machine& machine) {
 
 using WindowOf = Window (*)(const Instruction& instruction, const Machine& machine);
 
-// The dwords of an access that are in the window.
+// Returns how many dwords of an access are in the window.
 bool find(LaneAccess& access, const Window& window, unsigned dwords) {
   for (unsigned i = 0; i < dwords; ++i) {
     if (4 * i >= window.size) return true;
@@ -52,7 +52,7 @@ bool find(LaneAccess& access, const Window& window, unsigned dwords) {
   return true;
 }
 
-// Whether `dwords` registers from `first` on are registers at all.
+// Returns whether the operand numbers of `dwords` registers from `first` on exist.
 bool are_registers(unsigned first, unsigned dwords) { return first + dwords <= kScalars; }
 
 template <WindowOf kWindow, unsigned kDwords>
@@ -156,7 +156,7 @@ Outcome clock(const Instruction& instruction, Machine& machine) {
   return Outcome::kNext;
 }
 
-// There is no cache.
+// No cache is modelled, so its control instructions do nothing.
 Outcome nothing(const Instruction& /*instruction*/, Machine& /*machine*/) { return Outcome::kNext; }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Addresses of lanes' own memory, as FLAT and SCRATCH instructions see it (flat.cc).
+// Addresses of the lanes' private memory, for FLAT and SCRATCH instructions. flat.cc describes its layout.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ class Scratch {
  public:
   explicit Scratch(const Wave& wave) : base_(wave.scalar64(operand::kFlatScratchLo)) {}
 
-  // The bytes of each lane from its offset on. False: fault.
+  // Adds the bytes of each lane from its offset on. Returns false after a fault.
   [[nodiscard]] bool add_lanes(LaneAccess& access, std::uint64_t lanes,
                                const std::array<std::uint32_t, kLanes>& offsets) const {
     LaneAddresses addresses;
@@ -23,13 +23,13 @@ class Scratch {
       addresses[lane] = address(lane, offsets[lane]);
       alignment |= offsets[lane];
     }
-    // What is aligned and no more than a dword is in one piece.
+    // Aligned data of at most a dword is contiguous.
     if (access.bytes() <= 4 && alignment % access.bytes() == 0) return access.add_lanes(lanes, addresses);
     bool found = true;
     for_each_lane(lanes, [&](unsigned lane) { found = found && add(access, lane, offsets[lane]); });
     return found;
   }
-  // The bytes of `lane` from `offset` on. False: fault.
+  // Adds the bytes of `lane` from `offset` on. Returns false after a fault.
   [[nodiscard]] bool add(LaneAccess& access, unsigned lane, std::uint32_t offset) const {
     const unsigned bytes = access.bytes();
     if (offset % 4 + bytes <= 4) return access.add(lane, address(lane, offset));

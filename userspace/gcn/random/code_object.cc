@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// ELF segments and symbols, kernel descriptors, initial registers.
+// Reads ELF segments and symbols and kernel descriptors, and sets up the initial registers.
 #include "gcn/random/code_object.h"
 
 #include <elf.h>
@@ -12,7 +12,7 @@
 namespace gcn {
 namespace {
 
-// Offsets in a kernel descriptor.
+// Offsets of fields in a kernel descriptor.
 constexpr Address kGroupSegment = 0;
 constexpr Address kPrivateSegment = 4;
 constexpr Address kEntry = 16;
@@ -25,7 +25,7 @@ std::uint32_t bits(std::uint32_t value, unsigned first, unsigned count) {
   return value >> first & ((std::uint32_t{1} << count) - 1);
 }
 
-// A descriptor of scratch memory: swizzled, 64 lanes interleaved, their number added.
+// The buffer descriptor of scratch memory: swizzled, 64 lanes interleaved, the lane's number added.
 std::array<std::uint32_t, 4> scratch_descriptor(Address base, std::uint32_t bytes) {
   return {static_cast<std::uint32_t>(base), static_cast<std::uint32_t>(base >> 32) | 1u << 31, bytes,
           3u << 21 | 1u << 23 | 4u << 15};
@@ -72,7 +72,7 @@ CodeObject::CodeObject(const std::string& path) {
   std::memcpy(file_.data(), text.data(), text.size());
 }
 
-// Zeroes beyond the end.
+// Returns zeroes beyond the end.
 template <typename T>
 T CodeObject::at(std::size_t offset) const {
   T value{};
@@ -130,7 +130,7 @@ std::optional<Kernel> CodeObject::find(const FlatMemory& memory, std::string_vie
 }
 
 void prepare(const Kernel& kernel, const Launch& launch, Wave& wave) {
-  constexpr std::uint32_t kScratchBytes = 0x7fffffff;  // what memory there is decides
+  constexpr std::uint32_t kScratchBytes = 0x7fffffff;  // no limit: FlatMemory refuses what is beyond its end
   wave.pc = kernel.entry;
   wave.scalar = {};
   wave.set_exec(~std::uint64_t{0});

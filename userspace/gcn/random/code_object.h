@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// For tests: kernels that clang compiled, loaded into a FlatMemory and run by one wave. Source: chapters "Code object"
-// and "Kernel descriptor" of LLVM's AMDGPU usage guide.
+// Test helpers: load kernels that clang compiled into a FlatMemory, and prepare one wave to run them. Source: chapters
+// "Code object" and "Kernel descriptor" of LLVM's AMDGPU usage guide.
 #pragma once
 
 #include <cstddef>
@@ -17,24 +17,24 @@
 
 namespace gcn {
 
-// What a kernel asks for.
+// The resources that a kernel's descriptor asks for.
 struct Kernel {
   Address entry = 0;
   std::uint32_t lds_bytes = 0;
-  std::uint32_t scratch_bytes = 0;  // of a lane
+  std::uint32_t scratch_bytes = 0;  // for each lane
   std::uint32_t rsrc1 = 0;
   std::uint32_t rsrc2 = 0;
   std::uint32_t rsrc3 = 0;
   std::uint32_t properties = 0;
 };
 
-// An ELF file of which as much is understood as is needed. It comes from our own compiler: what is wrong with it is
-// told by nothing being found.
+// An ELF file, read as far as these tests need. The project's own build makes it, so the reader does not report what is
+// wrong with it: it finds no kernel.
 class CodeObject {
  public:
   explicit CodeObject(const std::string& path);
 
-  // Its segments, from `base` on.
+  // Copies the file's segments to memory, from `base` on.
   void load(FlatMemory& memory, Address base);
   [[nodiscard]] std::optional<Kernel> find(const FlatMemory& memory, std::string_view name) const;
 
@@ -47,14 +47,14 @@ class CodeObject {
   Address base_ = 0;
 };
 
-// Where in memory a kernel's things are.
+// The addresses of a kernel's code, arguments and scratch memory.
 struct Launch {
   Address arguments = 0;
-  Address scratch = 0;            // of the queue
-  std::uint32_t wave_offset = 0;  // of this wave's scratch memory in it
+  Address scratch = 0;            // the queue's scratch memory
+  std::uint32_t wave_offset = 0;  // where this wave's scratch memory is in it
 };
 
-// The registers of the first wave, as hardware leaves them to a kernel.
+// Sets the registers of the first wave as hardware does before a kernel begins.
 void prepare(const Kernel& kernel, const Launch& launch, Wave& wave);
 
 }  // namespace gcn

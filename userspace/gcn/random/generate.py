@@ -5,8 +5,8 @@
 # usage: generate.py functions NUMBER COUNT PATH
 #        generate.py index FILES COUNT PATH
 #
-# "functions" writes a C file with COUNT random functions: the same as kernels for the GPU and as plain functions for the
-# host (prelude.h says how). It is file NUMBER of several; a function's text depends on its number in all of them only.
+# "functions" writes a C file with COUNT random functions, each as a kernel for the GPU and as a plain function for the
+# host (prelude.h says how). It is file NUMBER of several; a function's text depends only on its number in all of them.
 # "index" writes a C file with the addresses of the host's functions of FILES such files (functions.h).
 #
 # The functions have no undefined behaviour: shifts are masked, divisors are made harmless, floats are converted only
@@ -17,13 +17,13 @@ import sys
 INTEGERS = ["i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64"]
 FLOATS = ["f16", "f32", "f64"]
 BITS = {"i8": 8, "u8": 8, "i16": 16, "u16": 16, "i32": 32, "u32": 32, "i64": 64, "u64": 64}
-# What a value mostly is: most instructions are for 32 bits.
+# How often a value has each type: most instructions work on 32 bits.
 TYPE_WEIGHTS = {"i8": 1, "u8": 1, "i16": 2, "u16": 2, "i32": 8, "u32": 8, "i64": 4, "u64": 4, "f16": 2, "f32": 6, "f64": 4}
 CONSTANTS = [0, 1, 2, 3, 5, 7, 10, 16, 31, 63, 64, 65, 100, 127, 128, 255, 256, 1000, 4095, 32767, 32768, 65535,
              0x12345678, 0x55555555, 0x7fffffff, 0x80000000, 0xfffffff0, 0xffffffff]
 WIDE_CONSTANTS = [0x100000000, 0x123456789abcdef0, 0x7fffffffffffffff, 0xffffffff00000000, 0xfffffffffffffff7]
 FLOAT_CONSTANTS = ["0.0", "0.5", "1.0", "2.0", "4.0", "-1.0", "-4.0", "3.25", "0.1", "100.0", "-0.0", "1e-3"]
-# The same for all lanes: what is computed of these only, the scalar unit computes.
+# Parameters that are equal in all lanes: the scalar unit computes what depends on these only.
 UNIFORMS = [("u64", "s0"), ("i64", "s1"), ("u32", "s2"), ("i32", "s3")]
 LDS_WORDS = 8
 MEMORY_WORDS = 16
@@ -200,12 +200,12 @@ class Function:
         self.emit("  default: break;")
         self.emit("}")
 
-    # An array of the lane's own; a small one is mostly kept in registers, a large one in scratch memory.
+    # A private array of the lane: the compiler keeps most small ones in registers and large ones in scratch memory.
     def array(self):
         if self.loops > 0 or len(self.arrays) >= 2:
             return self.array_access()
         t = self.pick_type()
-        # Of bytes, clang 15 writes two at once when eight or fewer are kept in registers.
+        # clang 15 writes two bytes at once in an array of eight or fewer that it keeps in registers.
         size = self.random.choice([16, 32] if BITS.get(t) == 8 else [4, 8, 16, 32])
         name = f"a{self.next}"
         self.next += 1
@@ -227,7 +227,7 @@ class Function:
         self.emit(f"{t} {name} = {text};")
         self.variables.append((t, name))
 
-    # The lane's global memory, as elements of any integer type.
+    # Accesses the lane's global memory as elements of any integer type.
     def memory(self):
         t = self.random.choice(INTEGERS)
         size = MEMORY_WORDS * 64 // BITS[t]
@@ -285,7 +285,7 @@ class Function:
             self.variables.append((t, name))
         self.variables += UNIFORMS
 
-    # Not the inputs, unless they were assigned.
+    # Inputs count as results only if they were assigned to.
     def outputs(self):
         inputs = len(self.input_types)
         changed = [v for v in self.variables if v in self.assigned] + self.variables[inputs + len(UNIFORMS):]

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Copyright (c) 2026 The amdkfd-criu authors */
 /*
- * What the generated functions are made of, for the GPU and for the host. A function has for each lane: `in`, eight
- * words; `out`, eight words; `memory`, sixteen words of the lane's own; `lds`, eight more in LDS; s0 to s3, the same
- * for all lanes. A GPU's function is the kernel k<number>, a host's is entered in the file's table.
+ * The macros and helpers of the generated functions, for the GPU and for the host. A function has for each lane: `in`,
+ * eight words; `out`, eight words; `memory`, sixteen private words; `lds`, eight words in LDS; and s0 to s3, which are
+ * equal in all lanes. The GPU's function is the kernel k<number>; the host's is an entry of the file's table.
  */
 #pragma once
 
@@ -53,11 +53,11 @@ static LDS u64 lds_of_lanes[64 * kLdsWords] __attribute__((loader_uninitialized)
 
 #endif
 
-/* LDS holds anything when a kernel begins. */
+/* The contents of LDS are undefined when a kernel begins. */
 #define BEGIN_LDS \
   for (u32 i = 0; i < kLdsWords; ++i) lds[i] = in[i] + i
 
-/* Divisors that are neither 0 nor, with the smallest dividend, -1. */
+/* divisor_*() returns neither 0 nor -1: the smallest dividend divided by -1 overflows. */
 #define INTEGER(t, mask, kind)                                                                             \
   static inline t min_##t(t a, t b) { return a < b ? a : b; }                                              \
   static inline t max_##t(t a, t b) { return a > b ? a : b; }                                              \
@@ -72,8 +72,8 @@ static LDS u64 lds_of_lanes[64 * kLdsWords] __attribute__((loader_uninitialized)
   static kind t remainder_##t(t a, t b) { return (t)(a % (t)((b & (mask)) + 1)); } \
   static inline u64 bits_of_##t(t a) { return (u64)a; }
 /*
- * clang 15 takes a 64-bit division of what it knows to have 32 bits for one of 24 bits, and computes it with floats. So
- * it must not know.
+ * clang 15 compiles a 64-bit division whose operands it knows to have 32 bits as one of 24 bits, in floating point,
+ * which is wrong. These functions are not inlined, so that it does not know.
  */
 #define UNKNOWN __attribute__((noinline, unused))
 INTEGER(i8, 0x1f, inline)
@@ -95,13 +95,13 @@ UNSIGNED(u64, 0x7fffffffffffffffl, UNKNOWN)
 WIDE(u32, 32, )
 WIDE(u64, 64, l)
 
-/* clang 15 takes 0xffffffff for -1 here if it sees it. */
+/* clang 15 would treat a visible 0xffffffff as -1 here. */
 static UNKNOWN u32 high_u32(u32 a, u32 b) { return (u32)((u64)a * b >> 32); }
 static UNKNOWN i32 high_i32(i32 a, i32 b) { return (i32)((i64)a * b >> 32); }
 static inline u64 high_u64(u64 a, u64 b) { return (u64)((unsigned __int128)a * b >> 64); }
 static inline i64 high_i64(i64 a, i64 b) { return (i64)((__int128)a * b >> 64); }
 
-/* Out of range, and of NaN, 7. */
+/* Conversions to integers: 7 for NaN and for what is out of range. */
 #define TO_INTEGER(f, t, low, high) \
   static inline t f##_to_##t(f a) { return a > (f)(low) && a < (f)(high) ? (t)a : 7; }
 #define TO_INTEGERS(f)                            \
@@ -115,7 +115,7 @@ static inline i64 high_i64(i64 a, i64 b) { return (i64)((__int128)a * b >> 64); 
   TO_INTEGER(f, u64, -1, 0x1p64)
 TO_INTEGERS(f32)
 TO_INTEGERS(f64)
-/* As floats of 32 bits, where none of the limits overflows. */
+/* Halves are converted as floats of 32 bits, in which the limits do not overflow. */
 #define HALF_TO_INTEGER(t) \
   static inline t f16_to_##t(f16 a) { return f32_to_##t((f32)a); }
 HALF_TO_INTEGER(i8)
@@ -146,7 +146,7 @@ FLOAT(f16, u16, 0x7e00)
 FLOAT(f32, u32, 0x7fc00000)
 FLOAT(f64, u64, 0x7ff8000000000000)
 
-/* The sign of a NaN is nobody's business. */
+/* copysign() treats a NaN as 1, because the sign of a NaN may differ between host and GPU. */
 #define FLOAT_FUNCTIONS(t, suffix)                                                  \
   static inline t absolute_##t(t a) { return __builtin_fabs##suffix(a); }           \
   static inline t fma_##t(t a, t b, t c) { return __builtin_fma##suffix(a, b, c); } \
@@ -157,12 +157,12 @@ FLOAT(f64, u64, 0x7ff8000000000000)
   static inline t copysign_##t(t a, t b) { return __builtin_copysign##suffix(a, b != b ? (t)1 : b); }
 FLOAT_FUNCTIONS(f32, f)
 FLOAT_FUNCTIONS(f64, )
-/* The square root of a single denormal is that of 0 for the hardware, and clang 15 leaves it at that. */
+/* The hardware's square root of a denormal f32 is that of 0, and clang 15 does not correct it. */
 static inline f32 sqrt_f32(f32 a) { return absolute_f32(a) < 0x1p-126f ? a : __builtin_sqrtf(a); }
 static inline f64 sqrt_f64(f64 a) { return __builtin_sqrt(a); }
 static inline f16 absolute_f16(f16 a) { return a < (f16)0 ? -a : a; }
 
-/* Of zeroes with different signs either may be taken, so the sign goes. */
+/* Minimum and maximum may return either of two zeroes with different signs, so the sign is dropped. */
 #define SELECTIONS(t)                                                    \
   static inline t least_##t(t a, t b) { return (a < b ? a : b) + (t)0; } \
   static inline t greatest_##t(t a, t b) { return (a > b ? a : b) + (t)0; }
@@ -173,7 +173,7 @@ SELECTIONS(f64)
 static const u32 table[16] = {0,          1,          0x80000000, 0xffffffff, 17,         0x1234,     0xcafe,     42,
                               0x7fffffff, 0xaaaaaaaa, 0x55555555, 0x0f0f0f0f, 0x00ff00ff, 0x31415926, 0x27182818, 9};
 
-/* Called, not inlined: calls go through registers and the stack. */
+/* These functions are not inlined, so that calls by registers and stack are tested too. */
 static __attribute__((noinline)) u64 mix(u32 a, u64 b, i32 c) {
   u64 result = b * 0x9e3779b97f4a7c15ul + a;
   for (i32 i = 0; i < (c & 3); ++i) result = (result << 13 | result >> 51) ^ (u64)(i64)c;

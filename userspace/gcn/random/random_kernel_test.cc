@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Random C functions (generate.py), compiled for the GPU and executed here, and compiled for the host: all they
-// compute must be the same, bit for bit.
+// Executes random C functions (generate.py), compiled for the GPU, and compares all that they compute, bit for bit,
+// with the results of these functions compiled for the host.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -29,14 +29,14 @@ constexpr std::size_t kMemory = 0x300000;
 constexpr unsigned kInWords = 8;
 constexpr unsigned kOutWords = 8;
 constexpr unsigned kOwnWords = 16;
-constexpr unsigned kMaxSteps = 1'000'000;  // of one kernel
-constexpr unsigned kRounds = 3;            // with other inputs
+constexpr unsigned kMaxSteps = 1'000'000;  // instructions of one kernel
+constexpr unsigned kRounds = 3;            // each with other inputs
 
 using In = std::array<std::array<std::uint64_t, kInWords>, kLanes>;
 using Out = std::array<std::array<std::uint64_t, kOutWords>, kLanes>;
 using Own = std::array<std::array<std::uint64_t, kOwnWords>, kLanes>;  // memory that a lane reads and writes
 
-// As the kernel finds them in memory.
+// The kernel's arguments, in the layout of its argument segment.
 struct Uniforms {
   std::uint64_t s0;
   std::int64_t s1;
@@ -55,7 +55,7 @@ struct Outputs {
   Own own;
 };
 
-// Values at which functions are likely to change their mind, and others.
+// Values near which functions often have branches, and random ones.
 class Values {
  public:
   explicit Values(unsigned seed) : random_(seed) {}
@@ -148,7 +148,8 @@ class Simulator {
     shared_.private_base = FakeMachine::kPrivateBase;
   }
 
-  // Runs kernel `number` and says in which way it did something else than was expected: empty if it did not.
+  // Runs kernel `number` and returns a description of the first difference from the expected results, or an empty
+  // string.
   std::string compare(unsigned number, const Inputs& inputs, const Outputs& expected) {
     const std::optional<Kernel> kernel = code_.find(memory_, "k" + std::to_string(number));
     if (!kernel) return "no such kernel";
@@ -166,11 +167,11 @@ class Simulator {
     return difference.empty() ? first_difference("memory", expected.own, memory_.get<Own>(kOwn)) : difference;
   }
 
-  // Instructions of all kernels so far.
+  // The number of instructions that all kernels so far executed.
   [[nodiscard]] std::uint64_t steps() const { return steps_; }
 
  private:
-  // To the wave's end; what prevents it otherwise.
+  // Runs the wave to its end. Returns what prevented that, or an empty string.
   std::string run() {
     for (unsigned step = 0; step < kMaxSteps; ++step) {
       const auto words = memory_.get<std::array<std::uint32_t, 2>>(wave_.pc);
@@ -194,7 +195,7 @@ class Simulator {
   std::uint64_t steps_ = 0;
 };
 
-// Chips take turns, see CMakeLists.txt.
+// CMakeLists.txt compiles even files for one chip and odd ones for the other.
 Isa isa_of(unsigned file) { return file % 2 == 0 ? Isa::kGfx906 : Isa::kGfx90a; }
 std::string name_of(unsigned file) {
   return std::to_string(file) + (isa_of(file) == Isa::kGfx906 ? ".gfx906" : ".gfx90a");
@@ -216,7 +217,7 @@ TEST_P(RandomKernels, compute_what_the_host_computes) {
   RecordProperty("instructions", std::to_string(simulator.steps()));
 }
 
-// That the comparison can fail: the host's results are of other inputs.
+// Makes sure that the comparison can fail: the host computes with other inputs here.
 TEST(RandomKernelsControl, other_inputs_are_noticed) {
   Simulator simulator(isa_of(0), std::string(RANDOM_KERNELS) + "/" + name_of(0));
   unsigned noticed = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Scalar ALU, program control: all of their parts.
+// Collects the handlers of the scalar ALU and of program control.
 #include "gcn/scalar/scalar.h"
 
 #include "gcn/scalar/scalar_handlers.h"

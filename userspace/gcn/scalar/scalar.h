@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// What the files of the scalar operations have in common.
+// The templates and functions that the files of the scalar operations share.
 #pragma once
 
 #include <concepts>
@@ -10,14 +10,14 @@
 
 namespace gcn {
 
-// Each adds the operations of its file.
+// Each function adds the operations of its file.
 void add_scalar_alu_handlers(HandlerTable& table);       // scalar_alu.cc
 void add_scalar_bits_handlers(HandlerTable& table);      // scalar_bits.cc
 void add_scalar_compare_handlers(HandlerTable& table);   // scalar_alu.cc
 void add_scalar_control_handlers(HandlerTable& table);   // scalar_control.cc
 void add_scalar_register_handlers(HandlerTable& table);  // scalar_register.cc
 
-// A result, and SCC after it.
+// A result, and the value that SCC has after the operation.
 template <typename T>
 struct WithScc {
   T value;
@@ -37,7 +37,7 @@ void put(Machine& machine, unsigned dst, WithScc<T> result) {
   machine.wave.scc = result.scc;
 }
 
-// dst = F(src0), and = F(src0, src1). F takes T (A, B) and, if it wants it, SCC as its last argument.
+// unary does dst = F(src0) and binary_of does dst = F(src0, src1). F may take SCC as an additional last argument.
 template <typename T, auto F>
 Outcome unary(const Instruction& instruction, Machine& machine) {
   const T a = read_scalar<T>(instruction, machine, instruction.src[0]);

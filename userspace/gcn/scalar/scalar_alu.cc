@@ -24,7 +24,7 @@ constexpr auto kLe = [](auto a, auto b) { return a <= b; };
 constexpr U32 low(U64 value) { return static_cast<U32>(value); }
 constexpr U32 low(I64 value) { return static_cast<U32>(value); }
 
-// SCC: the sum needs a 33rd bit; the difference is negative.
+// SCC says whether the sum needs a 33rd bit, or whether the difference is negative.
 constexpr WithScc<U32> carry(U64 sum) { return {low(sum), sum >> 32 != 0}; }
 constexpr WithScc<U32> overflow(I64 result) { return {low(result), result != static_cast<I32>(result)}; }
 
@@ -58,7 +58,7 @@ void add_arithmetic(HandlerTable& table) {
   table.set(Op::kSAbsI32, unary<U32, [](U32 a) { return nonzero(static_cast<I32>(a) < 0 ? 0 - a : a); }>);
 }
 
-// SCC: the first source was chosen. Of equal ones it is the second.
+// SCC says whether the first source was chosen. If both are equal, the second one is.
 template <typename T, auto kFirst>
 Outcome choose(const Instruction& instruction, Machine& machine) {
   const T a = read_scalar<T>(instruction, machine, instruction.src[0]);
@@ -118,7 +118,7 @@ void add_shifts(HandlerTable& table) {
   table.set(Op::kSAshrI64, binary_of<I64, U32, [](I64 a, U32 n) { return nonzero(static_cast<U64>(a >> (n & 63))); }>);
 }
 
-// S1: where the field begins (5 or 6 bits), how wide it is (bits 22:16).
+// S1 says where the field begins (low 5 or 6 bits) and how wide it is (bits 22:16).
 constexpr unsigned field_width(U32 s1) { return s1 >> 16 & 0x7f; }
 
 template <typename T, unsigned kBits>
@@ -127,7 +127,7 @@ constexpr auto extract(T a, U32 s1) {
   const unsigned width = std::min(field_width(s1), kBits);
   if (width == 0) return nonzero(Unsigned{0});
   const T shifted = static_cast<T>(a >> (s1 & (kBits - 1)));
-  // To the top and back: the second shift brings zeroes or the field's sign.
+  // The field is shifted to the top and back: the second shift fills with zeroes or with the field's sign.
   const T top = static_cast<T>(static_cast<Unsigned>(shifted) << (kBits - width));
   return nonzero(static_cast<Unsigned>(top >> (kBits - width)));
 }
@@ -144,7 +144,7 @@ void add_fields(HandlerTable& table) {
   table.set(Op::kSPackHhB32B16, binary<U32, [](U32 a, U32 b) { return (b & 0xffff0000) | (a >> 16); }>);
 }
 
-// SOPK: the constant is signed, except where the operation is unsigned.
+// The constant of SOPK is signed, except where the operation is unsigned.
 Outcome movk(const Instruction& instruction, Machine& machine) {
   put(machine, instruction.dst, static_cast<U32>(instruction.offset));
   return Outcome::kNext;

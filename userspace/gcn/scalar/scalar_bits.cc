@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Scalar moves, bit operations and what writes EXEC (SOP1).
+// Scalar moves, bit operations and the operations that write EXEC (SOP1).
 #include "gcn/scalar/scalar.h"
 
 namespace gcn {
@@ -21,7 +21,7 @@ constexpr T reverse(T value) {
   return result;
 }
 
-// Where something was found, or -1.
+// Returns the position that a search found, or -1.
 constexpr U32 kNowhere = ~U32{0};
 
 template <typename T>
@@ -34,7 +34,7 @@ constexpr U32 leading_zeroes(T value) {
   return value == 0 ? kNowhere : static_cast<U32>(std::countl_zero(value));
 }
 
-// How many of the highest bits are like the sign.
+// Returns how many of the highest bits are equal to the sign.
 template <typename T>
 constexpr U32 leading_signs(T value) {
   const bool negative = (value >> (kBits<T> - 1)) != 0;
@@ -44,7 +44,7 @@ constexpr U32 leading_signs(T value) {
 template <typename T>
 constexpr T kQuadStarts = static_cast<T>(0x1111111111111111);
 
-// The lowest bit of each four that have one set.
+// Returns the lowest bit of each four bits of which any is set.
 template <typename T>
 constexpr T quads(T value) {
   return static_cast<T>((value | value >> 1 | value >> 2 | value >> 3) & kQuadStarts<T>);
@@ -122,7 +122,8 @@ void add_counts(HandlerTable& table) {
   table.set(Op::kSBitreplicateB64B32, unary<U32, replicate>);
 }
 
-// EXEC = F(S0, EXEC). "saveexec" gives the old EXEC to the destination, "wrexec" the new one. SCC: any lane is left.
+// EXEC = F(S0, EXEC). "saveexec" gives the old EXEC to the destination, "wrexec" the new one. SCC says whether any
+// lane is left.
 enum class Gives : std::uint8_t { kOld, kNew };
 
 template <Gives kGives, auto F>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Program control: branches, calls, and what ends, stops or delays a wave (SOPP and its like in SOP1 and SOPK).
-// Left out: the fork and join of s_cbranch_g_fork and its like, s_rfe, s_setvskip, s_setkill, s_endpgm_saved.
+// Program control: branches, calls, and the operations that end, stop or delay a wave (SOPP, and some of SOP1 and
+// SOPK). Not implemented: fork and join (s_cbranch_g_fork, s_cbranch_i_fork, s_cbranch_join), s_rfe, s_setvskip,
+// s_setkill, s_endpgm_saved.
 #include "gcn/scalar/scalar.h"
 
 namespace gcn {
@@ -11,17 +12,17 @@ namespace {
 using U32 = std::uint32_t;
 using U64 = std::uint64_t;
 
-// The lowest two bits of a program counter do not exist.
+// The hardware ignores the lowest two bits of a program counter.
 constexpr U64 kPcMask = ~U64{3};
 
 Address next(const Instruction& instruction, const Wave& wave) { return wave.pc + instruction.bytes; }
 
-// The caller adds the instruction's length.
+// execute() adds the instruction's length afterwards.
 void jump(const Instruction& instruction, Wave& wave, Address target) {
   wave.pc = (target & kPcMask) - instruction.bytes;
 }
 
-// Offsets are in dwords, from the next instruction.
+// Offsets of branches are in dwords, from the next instruction.
 void jump_relative(const Instruction& instruction, Wave& wave) {
   const auto distance = static_cast<U64>(std::int64_t{instruction.offset} * 4);
   jump(instruction, wave, next(instruction, wave) + distance);
@@ -69,7 +70,7 @@ Outcome setpc(const Instruction& instruction, Machine& machine) {
 }
 
 Outcome swappc(const Instruction& instruction, Machine& machine) {
-  // The target first: both may be the same pair.
+  // The target is read first, because the destination may be the same register pair.
   const U64 target = read_scalar<U64>(instruction, machine, instruction.src[0]);
   put(machine, instruction.dst, next(instruction, machine.wave));
   jump(instruction, machine.wave, target);
@@ -106,7 +107,7 @@ Outcome trap(const Instruction& instruction, Machine& machine) {
   return Outcome::kTrap;
 }
 
-// Only seen by s_getreg: waves take turns whatever it is.
+// Only s_getreg sees the priority: waves take turns whatever it is.
 Outcome set_priority(const Instruction& instruction, Machine& machine) {
   U32& status = machine.wave.status;
   status = (status & ~status::kUserPriority) | (constant(instruction) & 3) << status::kUserPriorityShift;
@@ -136,7 +137,8 @@ void add_scalar_control_handlers(HandlerTable& table) {
   table.set(Op::kSSethalt, set_halt);
   table.set(Op::kSTrap, trap);
   table.set(Op::kSSetprio, set_priority);
-  // Nothing is pending, cached or counted here; a sleep ends at the wave's next turn anyway.
+  // These operations do nothing: no memory access is pending, nothing is cached or counted, and a sleep ends at the
+  // wave's next turn anyway.
   for (const Op op : {Op::kSNop, Op::kSWaitcnt, Op::kSIcacheInv, Op::kSIncperflevel, Op::kSDecperflevel,
                       Op::kSTtracedata, Op::kSWakeup}) {
     table.set(op, nothing);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Scalar operands by number: registers, constants, apertures, conditions. Any number may be asked for: what is no
-// operand, or not this wave's, reads as 0 and swallows writes.
-// Source: tables "SGPR", "Scalar source operands" and section "Out-of-range SGPR" of the ISA documents.
+// Scalar operands by number: registers, constants, apertures, conditions. The functions accept any number: one that is
+// no operand, or a register that the wave does not have, reads as 0 and ignores writes. Source: tables "SGPR", "Scalar
+// source operands" and section "Out-of-range SGPR" of the ISA documents.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace gcn {
 
-// STATUS register, as far as instructions act on it.
+// The bits of the STATUS register that instructions use.
 namespace status {
 inline constexpr std::uint32_t kScc = 1u << 0;
 inline constexpr std::uint32_t kUserPriorityShift = 3;
@@ -29,7 +29,7 @@ inline constexpr std::uint32_t kConditionalDebugSystem = 1u << 21;
 
 inline constexpr Address kApertureSize = Address{1} << 32;
 
-// Whether `number` (below 128) is a register that the wave has. Trap temporaries are the trap handler's.
+// Returns whether `number` (below 128) is a register that the wave has. Only a trap handler has the trap temporaries.
 [[nodiscard]] inline bool scalar_exists(const Wave& wave, unsigned number) {
   if (number < operand::kSgprs) return number < wave.sgprs;
   if (number >= operand::kTtmp0 && number < operand::kM0) return (wave.status & status::kPrivileged) != 0;
@@ -40,7 +40,7 @@ inline constexpr Address kApertureSize = Address{1} << 32;
   return scalar_exists(wave, number) ? wave.scalar[number] : 0;
 }
 
-// A pair begins at an even number; hardware has no wire for the lowest bit.
+// A pair begins at an even number; hardware ignores the lowest bit.
 [[nodiscard]] inline std::uint64_t read_scalar64(const Wave& wave, unsigned number) {
   number &= ~1u;
   return read_scalar(wave, number) | std::uint64_t{read_scalar(wave, number + 1)} << 32;
@@ -74,7 +74,7 @@ inline constexpr std::array<float, 8> kFloatConstants = {0.5F, -0.5F, 1, -1, 2, 
   }
 }
 
-// What is as wide as the operand wants it: conditions and small integers, the latter with their sign.
+// Returns the value of operands that fit every width: conditions and sign-extended small integers.
 [[nodiscard]] inline std::int64_t small_constant(const Wave& wave, unsigned number) {
   if (number >= operand::kInt0 && number < operand::kIntMinus1) return std::int64_t{number} - operand::kInt0;
   if (number >= operand::kIntMinus1 && number <= 208) return std::int64_t{operand::kIntMinus1} - 1 - number;
@@ -93,14 +93,14 @@ inline constexpr std::array<float, 8> kFloatConstants = {0.5F, -0.5F, 1, -1, 2, 
     return std::bit_cast<std::uint32_t>(internal::kFloatConstants[number - operand::kFloatHalf]);
   }
   if (number == operand::kInv2Pi) return 0x3e22f983;
-  // Of an aperture a 32-bit operand sees the low half, so programs read 64 bits and take the high one.
+  // A 32-bit operand reads the low half of an aperture, so programs read 64 bits and use the high half.
   if (number >= operand::kSharedBase && number <= operand::kPrivateLimit) {
     return static_cast<std::uint32_t>(internal::aperture(machine.shared, number));
   }
   return static_cast<std::uint32_t>(internal::small_constant(machine.wave, number));
 }
 
-// A literal has 32 bits; the operation says whether they are a signed number.
+// How a literal, which has 32 bits, is extended to 64 bits: the operation decides.
 enum class LiteralIs : std::uint8_t { kUnsigned, kSigned };
 
 [[nodiscard]] inline std::uint64_t read_scalar64(const Instruction& instruction, const Machine& machine,
@@ -120,7 +120,7 @@ enum class LiteralIs : std::uint8_t { kUnsigned, kSigned };
   return static_cast<std::uint64_t>(internal::small_constant(machine.wave, number));
 }
 
-// By type: std::uint32_t, std::int32_t, std::uint64_t, std::int64_t.
+// Reads an operand as T: std::uint32_t, std::int32_t, std::uint64_t or std::int64_t.
 template <typename T>
 [[nodiscard]] T read_scalar(const Instruction& instruction, const Machine& machine, unsigned number) {
   if constexpr (sizeof(T) == 4) {

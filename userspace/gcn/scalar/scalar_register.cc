@@ -21,13 +21,13 @@ enum HardwareRegister : U32 {
   kShMemBases = 15,
 };
 
-// What a wave may change without privilege. MODE: rounding, denormals, clamping, IEEE, exceptions, fp16 overflow,
-// indexing; not DEBUG_EN and not VSKIP. TRAPSTS: the exceptions seen so far.
+// The bits that a wave may change without privilege. MODE: rounding, denormals, clamping, IEEE, exceptions, fp16
+// overflow, indexing; not DEBUG_EN and not VSKIP. TRAPSTS: the exceptions seen so far.
 constexpr U32 kModeWritable =
     0x0ff | mode::kDx10Clamp | mode::kIeee | 0x1ff000 | mode::kFp16Overflow | mode::kGprIdxEnable;
 constexpr U32 kTrapStatusWritable = 0x1ff;
 
-// simm16 of s_getreg and s_setreg: a field of a register.
+// The field of a register that simm16 of s_getreg and s_setreg selects.
 struct Field {
   U32 id;
   unsigned first;
@@ -40,7 +40,7 @@ Field field(const Instruction& instruction) {
   return {simm16 & 63, simm16 >> 6 & 31, static_cast<U32>((std::uint64_t{1} << bits) - 1)};
 }
 
-// Sizes are in granules, less one.
+// Registers hold sizes in granules, less one.
 U32 granules(std::size_t count, std::size_t granule) {
   return count == 0 ? 0 : static_cast<U32>((count - 1) / granule);
 }
@@ -94,7 +94,7 @@ Outcome getreg(const Instruction& instruction, Machine& machine) {
   return Outcome::kNext;
 }
 
-// Other registers than these swallow the write.
+// Writes to other registers are ignored.
 void write_field(Wave& wave, const Field& f, U32 value) {
   const U32 mask = f.mask << f.first;
   const auto merge = [&](U32& reg, U32 writable) {
@@ -126,7 +126,7 @@ void set_index(Wave& wave, U32 mask, U32 value) {
 
 Outcome index_on(const Instruction& instruction, Machine& machine) {
   const U32 index = read_scalar<U32>(instruction, machine, instruction.src[0]) & kIndex;
-  // The second source's field is itself the constant.
+  // The field of the second source is the constant itself.
   set_index(machine.wave, kIndex | kOperands, index | U32{instruction.src[1]} << 12);
   machine.wave.mode |= mode::kGprIdxEnable;
   return Outcome::kNext;

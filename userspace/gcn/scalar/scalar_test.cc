@@ -44,7 +44,7 @@ std::ostream& operator<<(std::ostream& out, const Result& result) {
   return out << std::hex << result.value << (result.scc ? " scc" : "");
 }
 
-// d = op(a, b), with SCC before; the sources are register pairs.
+// Executes d = op(a, b) with a given SCC; the sources are register pairs.
 Result run(Op op, U64 a, U64 b, bool scc = false, U64 before = 0) {
   FakeMachine m;
   m.wave.set_scalar64(kA, a);
@@ -326,7 +326,7 @@ TEST(Scalar, m0_selects_registers) {
   EXPECT_EQ(m.wave.scalar[kD], 0u);
 }
 
-// What s_mov_b32 or s_mov_b64 reads of an operand.
+// Returns what s_mov_b32 or s_mov_b64 reads from an operand.
 U32 moved32(FakeMachine& m, std::uint16_t source, U32 literal = 0) {
   Instruction instruction = sop(Op::kSMovB32, kD, source);
   instruction.literal = literal;
@@ -404,7 +404,7 @@ Instruction sopp(Op op, int simm16 = 0) {
   return instruction;
 }
 
-// Where the wave goes on.
+// Returns the pc at which the wave continues.
 Address after(FakeMachine& m, const Instruction& instruction) {
   m.wave.pc = 0x1000;
   EXPECT_EQ(m.run(instruction), Outcome::kNext);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Instructions as text: mnemonics, and what each format has for operands.
+// Writes instructions as text: their mnemonics, and the operands that each format has.
 #include "gcn/text/disassemble.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ constexpr std::array<std::string_view, 7> kSubDwords = {"BYTE_0", "BYTE_1", "BYT
                                                         "WORD_0", "WORD_1", "DWORD"};
 constexpr std::array<std::string_view, 3> kDstUnused = {"UNUSED_PAD", "UNUSED_SEXT", "UNUSED_PRESERVE"};
 
-// Bit n: the operation has a form of one dword on Isa n.
+// Bit n is set if the operation has a form of one dword on Isa n.
 constexpr auto kShortForms = [] {
   std::array<IsaMask, kOps> forms = {};
   for (const Opcode& opcode : kOpcodes) {
@@ -54,7 +54,7 @@ std::string_view Printer::suffix() const {
     case Encoding::kVop1:
     case Encoding::kVop2:
     case Encoding::kVopc:
-      // Operations that have one form need none, but there is an exception.
+      // Operations with a single form have no suffix; v_pk_fmac_f16 is an exception.
       return ops_.is(trait::kNoDpp) && i_.op != Op::kVPkFmacF16 ? "" : "_e32";
     case Encoding::kVintrp:
       return "_e32";
@@ -128,7 +128,7 @@ void Printer::sopk() {
       operand(std::to_string(simm16));
       return;
     default:
-      // What the operation both reads and writes is there once.
+      // A register that the operation both reads and writes is written once.
       ops_.dst != 0 ? destination() : source(0);
       operand(hexadecimal(simm16));
   }
@@ -158,7 +158,7 @@ void Printer::sopp() {
     case Op::kSSetGprIdxMode:
       return operand(index_mode(simm16));
     default:
-      return operand(std::to_string(simm16));  // branches
+      return operand(std::to_string(simm16));  // the offset of a branch
   }
 }
 
@@ -194,11 +194,11 @@ void Printer::valu() {
 }
 
 void Printer::valu_sources() {
-  // VOP3P has negations of its own.
+  // vop3p_modifiers() writes the negations of VOP3P.
   const bool modifiers = i_.encoding != Encoding::kVop3p || ops_.is(trait::kMix);
   for (std::size_t n = 0; n < 3; ++n) {
     if (ops_.src[n] == 0) continue;
-    // v_madmk and v_madak.
+    // v_madmk and v_madak have the literal as a source of its own.
     const bool constant_k = i_.encoding == Encoding::kVop2 && n != 0 && i_.src[n] == operand::kLiteral;
     if (constant_k) {
       operand(hexadecimal(i_.literal));
@@ -231,7 +231,8 @@ void Printer::vop3p_modifiers() {
   if (!ops_.is(trait::kClamp)) return;
   const unsigned count = sources();
   const unsigned all = (1u << count) - 1;
-  // Both halves take part unless op_sel_hi says no; but "mix" takes single precision unless it says yes.
+  // By default the upper results use the upper halves of the sources; but the sources of "mix" operations are single
+  // precision by default.
   const unsigned usual = ops_.is(trait::kMix) ? 0 : all;
   if (i_.op_sel != 0) bit_list("op_sel", i_.op_sel, count);
   if (i_.op_sel_hi != usual) bit_list("op_sel_hi", i_.op_sel_hi, count);
@@ -299,9 +300,9 @@ void Printer::flat() {
 }
 
 void Printer::buffer() {
-  if (ops_.src[2] == 0) return;  // cache control
+  if (ops_.src[2] == 0) return;  // a cache control instruction has no more operands
   const bool store_lds = i_.op == Op::kBufferStoreLdsDword;
-  // Loads and stores have vdata in the same place; an atomic that returns too.
+  // The text has vdata in one place, whether the instruction loads it, stores it or returns it.
   if (!i_.lds) {
     const bool load = ops_.src[1] == 0;
     operand(registers(load ? i_.dst : i_.src[1], load ? ops_.dst : ops_.src[1], i_.agpr));
@@ -320,7 +321,7 @@ void Printer::buffer() {
   flag(i_.slc, "slc");
   flag(i_.scc, "scc");
   if (i_.lds) return flag(!store_lds, "lds");
-  flag(i_.tfe && (ops_.dst == 0 || ops_.src[1] == 0), "tfe");  // not of atomics
+  flag(i_.tfe && (ops_.dst == 0 || ops_.src[1] == 0), "tfe");  // atomics have none
 }
 
 void Printer::mimg() {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// An instruction as a line of text. Tests and fuzzers print with it what failed, and hold it against LLVM's
-// disassembler; vasicd does not link it.
+// Writes an instruction as a line of text. Tests and fuzzers print it when they fail, and isa_listing_test.cc compares
+// it with LLVM's disassembler. vasicd does not link it.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace gcn {
 
-// One line in the notation of LLVM's disassembler, encoding suffix included.
+// Returns one line in the notation of LLVM's disassembler, encoding suffix included.
 [[nodiscard]] std::string disassemble(const Instruction& instruction, Isa isa);
 
 }  // namespace gcn

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Immediates that have names in LLVM's notation.
+// Writes the immediates that LLVM's notation has names for.
 #include <array>
 #include <bit>
 
@@ -70,7 +70,7 @@ constexpr std::array<std::string_view, 4> kGsOps = {"GS_OP_NOP", "GS_OP_CUT", "G
 constexpr std::array<std::string_view, 5> kSysmsgOps = {"", "SYSMSG_OP_ECC_ERR_INTERRUPT", "SYSMSG_OP_REG_RD",
                                                         "SYSMSG_OP_HOST_TRAP_ACK", "SYSMSG_OP_TTRACE_PC"};
 
-// Empty: the message has no operation of this number.
+// An empty name means that the message has no operation with this number.
 std::string_view message_operation(std::uint32_t id, std::uint32_t operation) {
   if (id == kSysmsg) return operation < kSysmsgOps.size() ? kSysmsgOps[operation] : "";
   if (operation >= kGsOps.size() || (id == kGs && operation == 0)) return "";
@@ -86,7 +86,7 @@ std::string quad_permutation(std::uint32_t lanes, std::string_view separator) {
   return text;
 }
 
-// What becomes of each bit of the lane's number, the highest first: 0, 1, preserved, inverted.
+// Writes what happens to each bit of the lane's number, the highest first: set to 0, set to 1, preserved or inverted.
 std::string lane_bits(std::uint32_t and_mask, std::uint32_t or_mask, std::uint32_t xor_mask) {
   std::string text;
   for (std::uint32_t bit = 16; bit != 0; bit /= 2) {
@@ -136,7 +136,7 @@ std::string wait_counts(std::uint32_t simm16) {
   const std::uint32_t vector = bits(simm16, 0, 4) | bits(simm16, 14, 2) << 4;
   const std::uint32_t exports = bits(simm16, 4, 3);
   const std::uint32_t scalar = bits(simm16, 8, 4);
-  // What is not waited for is left out, unless nothing would be left.
+  // Counters that the instruction does not wait for are left out, unless it waits for none.
   const bool all = vector == 63 && exports == 7 && scalar == 15;
   std::string text;
   const auto count = [&](bool waits, std::string_view name, std::uint32_t value) {

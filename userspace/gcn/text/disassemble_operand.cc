@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Registers, constants and modifiers of sources as text.
+// Writes registers, constants and the modifiers of sources.
 #include <array>
 #include <optional>
 
@@ -115,7 +115,7 @@ bool Printer::is_agpr_source(std::size_t index) const {
   return index == 2 ? i_.agpr : (i_.op_sel_hi >> index & 1) != 0;
 }
 
-// Whether the source has 16 bits that are an integer.
+// Returns whether the source is an integer of 16 bits.
 bool Printer::is_short(std::size_t index) const {
   return ops_.is(trait::kInt16) && (index != 2 || !ops_.is(trait::kWideSrc2));
 }
@@ -148,14 +148,14 @@ std::string Printer::constant(std::uint16_t number, std::size_t index) const {
   if (number < operand::kFloatHalf || number > operand::kInv2Pi) return special_source(number);
   const FloatConstant& value = kFloats[number - operand::kFloatHalf];
   if (is_short(index)) return hexadecimal(value.half);
-  // Packed numbers are 32 bits each, however many there are.
+  // The elements of a wide VOP3P source are 32 bits wide, so its constants are too, but not in products of fp64.
   const bool packed =
       i_.encoding == Encoding::kVop3p && i_.op != Op::kVMfmaF6416x16x4f64 && i_.op != Op::kVMfmaF644x4x4f64;
   const bool is_double = ops_.src[index] > 1 && !packed;
   return std::string(number == operand::kInv2Pi && is_double ? kInv2PiDouble : value.text);
 }
 
-// A literal that an inline constant could stand for is written as one.
+// Writes a literal; one whose value is an inline constant looks like that constant, as in LLVM.
 std::string Printer::literal(std::size_t index) const {
   if (ops_.src[index] == 2) return small_or_hexadecimal(i_.literal);
   const bool half = ops_.is(trait::kFloat16);
@@ -163,7 +163,7 @@ std::string Printer::literal(std::size_t index) const {
   const auto as_integer =
       static_cast<std::int32_t>(is_16 ? static_cast<std::int16_t>(i_.literal) : static_cast<std::int32_t>(i_.literal));
   if (is_inline(as_integer)) return std::to_string(as_integer);
-  // Only instructions of packed halves look at nothing but the low one here.
+  // Only operations on packed halves use just the low half of a constant.
   const bool low = i_.op == Op::kVDot2cF32F16 || i_.op == Op::kVPkFmacF16;
   for (const FloatConstant& value : kFloats) {
     if (is_short(index)) break;
@@ -180,7 +180,7 @@ std::string Printer::with_modifiers(std::size_t index) const {
   if (sext) return "sext(" + text + ")";
   if (abs) return (neg ? "-|" : "|") + text + "|";
   if (!neg) return text;
-  // -1 and the negation of 1 are not the same number.
+  // A negated constant gets neg() because "-1" would be the constant -1, not the negation of 1.
   const std::uint16_t number = i_.src[index];
   const bool immediate = (number >= operand::kInt0 && number < operand::kSharedBase) ||
                          (number >= operand::kFloatHalf && number <= operand::kInv2Pi) || number == operand::kLiteral;

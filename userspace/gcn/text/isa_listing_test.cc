@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// decode() and disassemble() against LLVM's disassembler: what is an instruction, how long it is, how it is written.
+// Compares decode() and disassemble() with LLVM's disassembler: which dwords are an instruction, how long it is, and
+// how it is written.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -25,7 +26,7 @@ namespace {
 
 using listing::Candidate;
 
-// After each candidate: one that may become a literal of what is before it, and one that cannot.
+// Two markers follow each candidate: the first may become the candidate's literal, the second cannot.
 constexpr std::uint32_t kFirstMarker = 0xbf805555;  // s_nop 0x5555
 constexpr std::uint32_t kLastMarker = 0xbf806666;
 constexpr std::string_view kFirstMarkerText = "s_nop 0x5555";
@@ -43,7 +44,7 @@ std::string without_extra_spaces(const std::string& line) {
   return text;
 }
 
-// What LLVM makes of one candidate. An empty text: no instruction.
+// LLVM's reading of one candidate. An empty text means that LLVM finds no instruction.
 struct Listed {
   std::string text;
   unsigned bytes = 0;
@@ -68,7 +69,7 @@ void write_input(const std::string& path, const std::vector<Candidate>& candidat
   }
 }
 
-// (candidate, whether it is about its first dword).
+// Returns the candidate's number, and whether the line is about its first dword.
 std::set<std::pair<std::size_t, bool>> read_complaints(const std::string& path) {
   std::set<std::pair<std::size_t, bool>> complaints;
   std::ifstream file(path);
@@ -129,7 +130,7 @@ std::vector<Listed> run_llvm(Isa isa, const std::vector<Candidate>& candidates) 
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
-// What may differ, and why.
+// Differences that are permitted, and the reason of each.
 
 bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 bool starts_with_any(const std::string& text, std::initializer_list<std::string_view> beginnings) {
@@ -140,7 +141,7 @@ bool is_scalar_or_buffer(Encoding encoding) {
   return encoding <= Encoding::kSmem || encoding == Encoding::kMubuf || encoding == Encoding::kMtbuf;
 }
 
-// Encodings that nothing executes; only their mnemonics are compared.
+// Encodings that gcn does not execute: the test compares only their mnemonics.
 bool is_graphics(const Candidate& candidate, const std::string& text) {
   switch (candidate.encoding) {
     case Encoding::kVintrp:
@@ -153,7 +154,7 @@ bool is_graphics(const Candidate& candidate, const std::string& text) {
   }
 }
 
-// Why decode() refuses what LLVM lists as `text`. Empty: it should not.
+// Returns why decode() refuses an instruction that LLVM lists as `text`; empty if it has no reason to.
 std::string_view reason_to_refuse(const Candidate& candidate, const std::string& text) {
   if (has(text, "/*")) return "LLVM says itself that an operand is none";
   if (has(text, "null")) return "the null register, number 125, came with gfx10";
@@ -175,19 +176,19 @@ std::string_view reason_to_refuse(const Candidate& candidate, const std::string&
   return {};
 }
 
-// LLVM's text as disassemble() would write it.
+// Returns LLVM's text in the form in which disassemble() writes it.
 std::string expected_text(const Candidate& candidate, std::string text) {
   const auto drop = [&text](std::string_view part) {
     const std::size_t at = text.find(part);
     if (at != std::string::npos) text.erase(at, part.size());
     return at;
   };
-  // Without an offset and with 0 for one is the same.
+  // LLVM writes the offset 0 of some SMEM instructions, which disassemble() leaves out.
   if (candidate.encoding == Encoding::kSmem && text.find(" offset:0x0") != std::string::npos &&
       (text.ends_with(" offset:0x0") || has(text, " offset:0x0 "))) {
     drop(" offset:0x0");
   }
-  // Where VOP3 and DPP have no use for a negation LLVM finds SDWA's sign extension.
+  // LLVM writes SDWA's sign extension for the neg bits of VOP3 and DPP operations that cannot be negated.
   for (std::size_t at = 0; !has(text, "_sdwa ") && (at = drop("sext(")) != std::string::npos;) {
     text.erase(text.find(')', at), 1);
   }
@@ -200,7 +201,7 @@ std::string words_of(const Candidate& candidate) {
   return text.str();
 }
 
-// Empty: they agree, or may differ.
+// Compares one candidate. Returns an empty string if both agree or may differ.
 std::string difference(Isa isa, const Candidate& candidate, const Listed& llvm) {
   std::vector<std::uint32_t> words(candidate.words.begin(), candidate.words.begin() + candidate.count);
   words.insert(words.end(), {kFirstMarker, kLastMarker});

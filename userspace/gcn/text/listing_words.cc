@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Dwords to try a decoder with.
+// Makes the dwords with which isa_listing_test.cc tries the decoder.
 #include "gcn/text/listing_words.h"
 
 #include "gcn/isa/operands.h"
@@ -12,7 +12,7 @@ namespace {
 using Word = std::uint32_t;
 using Words = std::array<Word, 2>;
 
-// Changed forms of each row, and random words of each encoding.
+// How many changed forms each row gets, and how many random words each encoding.
 constexpr unsigned kChanged = 12;
 constexpr unsigned kRandom = 1000;
 
@@ -20,9 +20,9 @@ constexpr Word kVgpr = 256;
 
 struct Layout {
   Encoding encoding;
-  Word base;     // what makes the encoding
-  Word mask;     // where that is
-  unsigned low;  // of the number
+  Word base;     // the bits that select the encoding
+  Word mask;     // where these bits are
+  unsigned low;  // lowest bit of the opcode
   unsigned count;
   unsigned dwords;
 };
@@ -51,7 +51,7 @@ bool is_short_valu(Encoding encoding) {
   return encoding == Encoding::kVop1 || encoding == Encoding::kVop2 || encoding == Encoding::kVopc;
 }
 
-// Registers in all places; `dst` and the like only where the operation has them.
+// Puts registers in all places; `dst` and the other operands only where the operation has them.
 Words plain_memory(const Opcode& opcode, const Operands& ops, Words words) {
   const Word dst = ops.dst != 0 ? 4u : 0u;
   switch (opcode.encoding) {
@@ -86,7 +86,7 @@ Words plain_vop3(const Opcode& opcode, const Operands& ops, Words words) {
   for (unsigned n = 0; n < 3; ++n) {
     if (ops.src[n] != 0) words[1] |= (kVgpr + 2 + 4 * n) << 9 * n;
   }
-  // Lanes and masks are in SGPRs.
+  // Lane numbers and masks are in SGPRs.
   if (opcode.op == Op::kVReadlaneB32) words[1] = (kVgpr + 2) | 6 << 9;
   if (opcode.op == Op::kVWritelaneB32) words[1] = 2 | 6 << 9;
   if (ops.is(trait::kMask)) words[1] = (kVgpr + 2) | (kVgpr + 6) << 9 | 8 << 18;
@@ -134,7 +134,7 @@ Words plain(const Opcode& opcode) {
   return words;
 }
 
-// The second dwords of SDWA and DPP as an assembler would write them.
+// The second dwords of SDWA and DPP in the form in which an assembler writes them.
 Word usual_sdwa(Encoding encoding, const Operands& ops) {
   return 2 | (encoding == Encoding::kVopc ? 0 : 6u << 8) | 6u << 16 | (ops.src[1] != 0 ? 6u << 24 : 0);
 }
@@ -208,14 +208,14 @@ class Maker {
     return {opcode.encoding, opcode.op, count, words};
   }
 
-  // The first source becomes a constant, a special register or a literal.
+  // Changes the first source into a constant, a special register or a literal.
   void interesting_source(Encoding encoding, Word& word) {
     const bool valu = is_short_valu(encoding);
     if (!valu && encoding != Encoding::kSop1 && encoding != Encoding::kSop2 && encoding != Encoding::kSopc) return;
     if (below(2) == 0) word = (word & ~(valu ? 0x1ffu : 0xffu)) | (100 + below(156));
   }
 
-  // Registers and constants of VOP3's first source, addresses and data of memory.
+  // Changes a byte that is the first source's constant in VOP3 and an address or data register in memory instructions.
   void interesting_field(Word& word) {
     const unsigned low = below(4) * 8;
     word = (word & ~(0xffu << low)) | (100 + below(156)) << low;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Dwords to try a decoder with, for isa_listing_test.cc.
+// The dwords with which isa_listing_test.cc tries the decoder.
 #pragma once
 
 #include <array>
@@ -15,13 +15,13 @@ namespace gcn::listing {
 
 struct Candidate {
   Encoding encoding;
-  std::optional<Op> op;  // what it was made for; nothing: at random
+  std::optional<Op> op;  // the operation that the dwords were made for; nothing if they are random
   unsigned count;        // dwords, 1 or 2
   std::array<std::uint32_t, 2> words;
 };
 
-// For each row of opcodes.inc that `isa` has: plain forms, and such with some bits changed. For each encoding: numbers
-// and fields at random.
+// Returns for each row of opcodes.inc that `isa` has plain forms and forms with some bits changed, and for each
+// encoding dwords with random opcodes and fields.
 std::vector<Candidate> candidates(Isa isa, std::mt19937& random);
 
 }  // namespace gcn::listing

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// The text of one instruction while it is made. Internal to disassemble*.cc.
+// Builds the text of one instruction. Only disassemble*.cc include this file.
 #pragma once
 
 #include <string>
@@ -13,10 +13,10 @@
 
 namespace gcn {
 
-// Decimal as long as it could be an inline constant, else hexadecimal: how LLVM writes most immediates.
+// Writes a number in decimal if it could be an inline constant, else in hexadecimal, as LLVM does with most immediates.
 [[nodiscard]] std::string small_or_hexadecimal(std::uint32_t value);
 
-// Immediates with a notation of their own; disassemble_immediate.cc.
+// Immediates with a notation of their own, defined in disassemble_immediate.cc.
 [[nodiscard]] std::string hardware_register(std::uint32_t simm16);
 [[nodiscard]] std::string wait_counts(std::uint32_t simm16);
 [[nodiscard]] std::string message(std::uint32_t simm16);
@@ -31,7 +31,7 @@ class Printer {
   std::string run();
 
  private:
-  // disassemble.cc: formats.
+  // The formats, defined in disassemble.cc.
   [[nodiscard]] std::string_view suffix() const;
   void format_operands();
   void sopk();
@@ -48,11 +48,11 @@ class Printer {
   void buffer();
   void mimg();
 
-  // disassemble_operand.cc
-  // The next operand, with what is before it.
+  // The operands, defined in disassemble_operand.cc.
+  // Appends an operand and the comma or blank before it.
   void operand(std::string_view text);
   void flag(bool set, std::string_view text);
-  // " name:[a,b,...]", the bits of `mask`, the lowest first.
+  // Appends " name:[a,b,...]", the bits of `mask` from the lowest on.
   void bit_list(std::string_view name, unsigned mask, unsigned count);
   void destination();
   void source(std::size_t index);

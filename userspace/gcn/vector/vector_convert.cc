@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Conversions between floats, and between floats and integers. What becomes a float is rounded by the mode of its
-// format and takes output modifiers; what becomes an integer saturates, with or without clamp.
+// Conversions between floats, and between floats and integers. A result that is a float is rounded by the mode of its
+// format and takes output modifiers; one that is an integer saturates, with or without clamp.
 #include <algorithm>
 #include <cmath>
 
@@ -35,7 +35,7 @@ struct FromByte {
   }
 };
 
-// `a` as the mode lets operations see it.
+// Returns `a` as a double, after the mode's treatment of denormal sources.
 template <class F>
 double seen(typename F::Bits a, const LaneContext& context) {
   return to_double<F>(flushed<F>(a, float_mode<F>(context.mode).flush_in));
@@ -56,7 +56,7 @@ std::uint16_t u16_lane(Fp16::Bits a, const LaneContext& context) {
   return static_cast<std::uint16_t>(to_int(seen<Fp16>(a, context), 0, UINT16_MAX));
 }
 
-// Halves go up. The sum is exact, or so close to one half that its error does not show.
+// Rounds halves up. The sum is exact, or so close to one half that its error does not change the result.
 std::int32_t rpi_lane(std::uint32_t a, const LaneContext& context) {
   return to_i32(std::floor(seen<Fp32>(a, context) + 0.5));
 }
@@ -64,7 +64,7 @@ std::int32_t flr_lane(std::uint32_t a, const LaneContext& context) {
   return to_i32(std::floor(seen<Fp32>(a, context)));
 }
 
-// Four bits with a sign, in sixteenths.
+// Converts four bits with a sign to sixteenths.
 std::uint32_t off_i4_lane(std::uint32_t a, const LaneContext& context) {
   const int value = static_cast<int>(a & 7) - static_cast<int>(a & 8);
   const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(value) / 16);
@@ -73,7 +73,7 @@ std::uint32_t off_i4_lane(std::uint32_t a, const LaneContext& context) {
 
 constexpr std::uint32_t pair(std::uint16_t low, std::uint16_t high) { return low | std::uint32_t{high} << 16; }
 
-// Overflows to the largest number, whatever FP16_OVFL.
+// Converts with overflow to the largest number, whatever FP16_OVFL says.
 std::uint16_t half_to_zero(std::uint32_t a, const LaneContext& context) {
   const FloatMode m = rounding(float_mode<Fp16>(context.mode), Round::kZero);
   return finished<Fp16>(convert<Fp16, Fp32>(a, float_mode<Fp32>(context.mode), m), context, m);
@@ -95,7 +95,7 @@ struct PackedNorm {
   }
 };
 
-// The byte of `old` that `number` says becomes `a`, rounded by MODE.
+// Replaces the byte of `old` that `number` selects with `a`, rounded by MODE.
 std::uint32_t pk_u8_lane(std::uint32_t a, std::uint32_t number, std::uint32_t old, const LaneContext& context) {
   const double rounded = to_integral(seen<Fp32>(a, context), float_mode<Fp32>(context.mode).round);
   const auto byte = static_cast<std::uint32_t>(to_int(rounded, 0, 255));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Tests of vector_convert.cc, vector_float_compare.cc and vector_packed.cc, against the host's conversions and
-// comparisons, or against values worked out by hand.
+// Tests of vector_convert.cc, vector_float_compare.cc and vector_packed.cc. They compare with the host's conversions
+// and comparisons, or with values computed by hand.
 #include <cmath>
 #include <limits>
 #include <string>
@@ -26,7 +26,7 @@ bool flushes(std::uint32_t mode, unsigned bits) {
   return (mode & (bits == 32 ? mode::kDenormIn32 : mode::kDenormIn64)) == 0;
 }
 
-// Saturated, in the way of a definition.
+// Saturates by definition, for comparison with the conversions under test.
 template <class Int>
 Int saturated(double a) {
   if (std::isnan(a)) return 0;
@@ -35,7 +35,7 @@ Int saturated(double a) {
   return static_cast<Int>(a);
 }
 
-// Results of one source in every mode.
+// Returns the results of one source in every mode.
 FloatCase of_single(Op op, std::uint32_t (*f)(float)) {
   return {op, kVop1, 32, {32}, [f](const Sources& s, std::uint32_t mode) {
             const auto a = flushed<Fp32>(static_cast<std::uint32_t>(s[0]), flushes(mode, 32));
@@ -61,7 +61,7 @@ TEST(VectorConvert, doubles_become_integers) {
   check(of_double(Op::kVCvtU32F64, [](double a) { return saturated<std::uint32_t>(a); }));
 }
 
-// --- To floats: the mode rounds, which the host does not, so only to nearest here; float_test.cc has the rest. ---
+// --- To floats. The host rounds to nearest only; float_test.cc tests the other rounding modes. ---
 
 std::uint32_t first_lane(Op op, Encoding encoding, Sources sources, std::array<unsigned, 3> bits = {32, 32, 32},
                          std::uint32_t mode = kUsualMode) {
@@ -92,7 +92,7 @@ TEST(VectorConvert, integers_become_floats) {
          })});
 }
 
-// The fast ways are those of some modes only.
+// Some modes use the fast code and others do not, so all modes are tested.
 TEST(VectorConvert, floats_become_floats_in_all_modes) {
   check({Op::kVCvtF32F64, kVop1, 32, {64}, [](const Sources& s, std::uint32_t mode) {
            return convert<Fp32, Fp64>(s[0], float_mode<Fp64>(mode), float_mode<Fp32>(mode));
@@ -134,7 +134,7 @@ TEST(VectorConvert, denormals_of_either_format_follow_their_own_mode) {
   EXPECT_EQ(first_lane(Op::kVCvtF32F64, kVop1, {bits_of(0x1p-130)}, {64, 32, 32}, 0x3c0), 0U);
 }
 
-// There and back, and to integers: all halves.
+// Converts all halves to floats and back, and to integers.
 TEST(VectorConvert, all_halves) {
   FloatMachine m;
   Instruction widen = float_instruction(Op::kVCvtF32F16, kVop1);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// What programs mostly do (round to nearest, all denormals or none, no output modifiers) for all lanes at once, with
-// the host's arithmetic and in code that compilers can make vector code of. Every lane here gives what its function of
-// float.h gives, bit for bit; that function does the rest.
+// Fast code for the modes that programs use most (round to nearest, all denormals or none, no output modifiers). It
+// computes all lanes at once, with the host's arithmetic, in a form that compilers can vectorise. Each lane's result is
+// bit for bit that of its function of float.h, which handles all other modes.
 #pragma once
 
 #include <cstring>
@@ -16,7 +16,7 @@ template <class F>
 [[gnu::always_inline]] inline auto to_host(typename F::Bits a) {
   std::conditional_t<std::is_same_v<F, Fp32>, float, double> value;
   static_assert(sizeof(value) == sizeof(a));
-  std::memcpy(&value, &a, sizeof(value));  // as in vector_operands.h
+  std::memcpy(&value, &a, sizeof(value));  // not bit_cast, which keeps GCC from vectorising
   return value;
 }
 [[gnu::always_inline]] inline std::uint32_t from_host(float a) {
@@ -30,13 +30,13 @@ template <class F>
   return bits;
 }
 
-// NaNs are chosen here, as hosts and compilers differ.
+// Chooses the NaN of a result explicitly, because hosts and compilers choose different ones.
 template <class F>
 [[gnu::always_inline]] inline typename F::Bits quiet_if_nan(typename F::Bits a, typename F::Bits otherwise) {
   return is_nan<F>(a) ? static_cast<typename F::Bits>(a | F::kQuiet) : otherwise;
 }
 
-// The format that MODE treats an element by; void: an integer.
+// The floating-point format whose MODE bits apply to an element; void for integers.
 template <class Element>
 struct FormatOf {
   using Format = void;
@@ -71,8 +71,8 @@ enum class Form : std::uint8_t {
 };
 enum class Denormals : std::uint8_t { kByMode, kNever };
 
-// A Lane has a Signature as in vector_operands.h, a Format whose MODE counts, and a function run<kFused> of values of
-// elements, where kFused says that the host fuses.
+// Runs a Lane: a type with a Signature as in vector_operands.h, a Format whose MODE bits apply, and a function
+// run<kFused> that computes one lane, where kFused says whether the host has fused multiply-add.
 template <class Lane, class Signature = typename Lane::Signature>
 struct FastRunner;
 template <class Lane, class D, class... S>
@@ -112,7 +112,7 @@ struct FastRunner<Lane, D(S...)> {
     return (operands.read(I, std::tuple_element_t<I, std::tuple<S...>>::kKind, sources[I], part) && ...);
   }
 
-  // `Result`: the destination's element, D or one that says more.
+  // `Result` is the element of the destination: D, or an element that also says which half it keeps.
   template <class Result, bool kAccumulate>
   static Outcome execute(const Instruction& instruction, Machine& machine, bool flush) {
     const VectorOperands operands(instruction, machine);
@@ -152,7 +152,7 @@ struct FastRunner<Lane, D(S...)> {
   }
 };
 
-// A handler: Lane if that will do, else kExact.
+// The handler that runs Lane in the modes that it supports, else calls kExact.
 template <class Lane, Handler kExact, Form kForm = Form::kSources, Denormals kDenormals = Denormals::kByMode,
           class Result = B32>
 Outcome fast(const Instruction& instruction, Machine& machine) {
@@ -170,7 +170,7 @@ Outcome fast(const Instruction& instruction, Machine& machine) {
   }
 }
 
-// The same of lanes that have IEEE mode as a parameter.
+// The handler for lanes that have the IEEE mode as a parameter.
 template <template <class, bool> class Lane, class F, Handler kExact, Form kForm = Form::kSources, class Result = B32>
 Outcome fast_choice(const Instruction& instruction, Machine& machine) {
   const bool ieee = float_mode<F>(machine.wave.mode).ieee;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Vector floating point: fp32.
+// Handlers of vector floating point: fp32.
 #include "gcn/vector/vector_float.h"
 
 #include "gcn/vector/vector_handlers.h"
@@ -21,7 +21,7 @@ constexpr Handler kTernary = vector<B32(B32, B32, B32), FloatOp<Fp32, kOp>{}>;
 template <auto kOp>
 constexpr Handler kAccumulating = accumulate<B32(B32, B32, B32), FloatOp<Fp32, kOp>{}>;
 
-// Without denormals whatever the mode.
+// A handler of an operation that has no denormals, whatever the mode.
 template <class Lane, Handler kExact, Form kForm = Form::kSources>
 constexpr Handler kFastFlushing = fast<Lane, kExact, kForm, Denormals::kNever>;
 
@@ -88,7 +88,7 @@ void add_functions(HandlerTable& table) {
   table.set(Op::kVLogLegacyF32, kUnary<log2<Fp32>>);
   constexpr Handler kRcp = kFastFlushing<FunctionLane<Fp32, Function::kRcp>, kUnary<rcp<Fp32>>>;
   table.set(Op::kVRcpF32, kRcp);
-  table.set(Op::kVRcpIflagF32, kRcp);  // differs in the exception that it raises
+  table.set(Op::kVRcpIflagF32, kRcp);  // differs from v_rcp_f32 only in the exception that it raises
   table.set(Op::kVRsqF32, kUnary<rsq<Fp32>>);
   table.set(Op::kVSqrtF32, kFastFlushing<FunctionLane<Fp32, Function::kSqrt>, kUnary<sqrt<Fp32>>>);
   table.set(Op::kVSinF32, kUnary<sin<Fp32>>);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// From functions of float.h to handlers. A handler is either FloatOp in one of the templates of vector_operands.h,
-// which calls its function lane by lane, or fast_single(), which has vector code for the modes that programs run in.
+// Makes handlers of the functions of float.h. A handler is either FloatOp in one of the templates of vector_operands.h,
+// which calls its function lane by lane, or fast() of vector_fast.h, which has vector code for the most common modes.
 #pragma once
 
 #include <cstring>
@@ -13,10 +13,10 @@
 namespace gcn {
 
 struct B64 : Element<std::uint64_t, Kind{.bits = 64, .is_float = true}> {};  // bits of a double
-// Two halves in one operand of VOP2: constants are a half, and nothing above it.
+// Two halves in one operand of VOP2: a constant is one half, and the upper half is 0.
 struct P16 : Element<std::uint32_t, Kind{.bits = 16, .is_float = true}> {};
 
-// The files that vector_float.cc is made of.
+// add_vector_float_handlers() calls these functions. Each adds the operations of its file.
 void add_float32_handlers(HandlerTable& table);
 void add_float16_handlers(HandlerTable& table);
 void add_float64_handlers(HandlerTable& table);
@@ -31,7 +31,7 @@ template <class F>
   return in.omod == 0 && !in.clamp ? value : modified<F>(value, {in.omod, in.clamp}, m);
 }
 
-// A lane function of `kOp`, a function of bits of the format F and of its mode.
+// Makes a function of one lane from `kOp`, a function of bits of the format F and of its mode.
 template <class F, auto kOp>
 struct FloatOp {
   using Bits = typename F::Bits;
@@ -49,7 +49,7 @@ struct FloatOp {
   }
 };
 
-// Variations that the ISA has of the functions.
+// Functions that the ISA derives from those of float.h.
 template <class F>
 [[nodiscard]] typename F::Bits sub(typename F::Bits a, typename F::Bits b, const FloatMode& m) {
   return add<F>(a, is_nan<F>(b) ? b : negated<F>(b), m);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Vector floating point: fp16, one result. Operations that gfx9 inherited clear the upper half of the destination; its
-// own (those with op_sel) keep the half that they do not write.
+// Handlers of vector floating point: fp16, one result. Operations that gfx9 inherited clear the upper half of the
+// destination; those that it introduced (with op_sel) keep the half that they do not write.
 #include "gcn/vector/vector_float.h"
 #include "gcn/vector/vector_lanes.h"
 

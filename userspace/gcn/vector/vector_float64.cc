@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Vector floating point: fp64.
+// Handlers of vector floating point: fp64.
 #include "gcn/vector/vector_float.h"
 #include "gcn/vector/vector_lanes.h"
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// v_cmp and v_cmpx of floats.
+// Handlers of v_cmp and v_cmpx of floats.
 #include "gcn/vector/vector_float.h"
 
 namespace gcn {
 namespace {
 
-// In the order of the opcodes; the upper half are the negations of the lower one, true for NaN.
+// The conditions in the order of their opcodes. Those of the upper half negate those of the lower one, so they are true
+// for NaN.
 enum class Condition : std::uint8_t {
   kF,
   kLt,
@@ -80,7 +81,7 @@ struct Compare {
   }
 };
 
-// Sees denormals whatever the mode.
+// v_cmp_class distinguishes denormals whatever the mode.
 template <class F>
 bool class_lane(typename F::Bits a, std::uint32_t classes) {
   return (classes >> class_of<F>(a) & 1) != 0;
@@ -98,7 +99,7 @@ void add_conditions(HandlerTable& table, Ops ops, std::index_sequence<I...> /*co
   (table.set(nth(ops.xfirst, I), vector<Cmpx(Element, Element), Compare<F, static_cast<Condition>(I)>{}>), ...);
 }
 
-// add_conditions() counts on the order of ops.inc.
+// add_conditions() requires that ops.inc has the conditions in this order.
 #define GCN_IN_ORDER(x, f)                                                                             \
   static_assert(static_cast<int>(Op::kVCmp##x##Tru##f) - static_cast<int>(Op::kVCmp##x##F##f) == 15 && \
                 static_cast<int>(Op::kVCmp##x##Lg##f) - static_cast<int>(Op::kVCmp##x##F##f) == 5 &&   \

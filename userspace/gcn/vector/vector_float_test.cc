@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Tests of vector_float*.cc: that each operation is the function that it is said to be, in every mode and with all
-// modifiers. The fast ways are compared with the exact ones here.
+// Tests of vector_float*.cc: each operation computes the right function of float.h, in every mode and with all
+// modifiers. So these tests also compare the fast code with the exact functions.
 #include "gcn/vector/vector_float_test.h"
 
 #include <cmath>
@@ -14,7 +14,7 @@ constexpr Encoding kVop1 = Encoding::kVop1;
 constexpr Encoding kVop2 = Encoding::kVop2;
 constexpr Encoding kVop3 = Encoding::kVop3;
 
-// Cases of functions of one format.
+// Makes the cases of functions of one format.
 template <class F>
 constexpr unsigned kBits = 8 * sizeof(typename F::Bits);
 
@@ -181,7 +181,7 @@ TEST(VectorFloat, doubles) {
 
 std::uint32_t bits_of(float a) { return std::bit_cast<std::uint32_t>(a); }
 
-// One lane of an operation of singles.
+// Executes an operation of singles and returns the result of one lane.
 std::uint32_t result_of(const Instruction& in, std::array<float, 3> sources, std::uint32_t mode) {
   FloatMachine m;
   m.wave.mode = mode;
@@ -253,7 +253,7 @@ TEST(VectorFloat, div_fmas_scales_lanes_of_vcc) {
   EXPECT_EQ(m.wave.vgpr[FloatMachine::kDst][1], bits_of(0x1p-63F));
 }
 
-// Every NaN that an operation of the fast way may see or make is the same as of the exact way.
+// The fast code propagates and generates the NaNs that the exact functions do.
 TEST(VectorFloat, nans_of_the_fast_way_are_those_of_the_exact_way) {
   const std::array<std::uint32_t, 6> values = {0x7f800001, 0xffc00002, 0x7f800000, 0xff800000, 0, 0x3f800000};
   for (const std::uint32_t a : values) {

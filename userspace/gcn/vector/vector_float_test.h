@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// For tests of vector_float.cc and its kin: runs one operation on a wave and compares each lane with a function of bits
-// and of MODE. The functions of float.h have tests of their own.
+// Test helpers for vector_float*.cc and others: run one operation on a wave and compare each lane with a function of
+// bits and of MODE. float_test.cc and float_functions_test.cc test the functions of float.h.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace gcn {
 
 using Sources = std::array<std::uint64_t, 3>;
 
-// Round modes of both kinds, denormals or not, IEEE or not: those that programs use first.
+// Values of MODE: several rounding modes, with and without denormals and IEEE. The most common ones come first.
 inline constexpr std::array<std::uint32_t, 7> kModes = {0x3f0, 0x3c0, 0x1c0, 0x300, 0x135, 0x2fa, 0x17f};
 inline constexpr std::uint32_t kUsualMode = kModes[0];
 
@@ -30,7 +30,7 @@ struct FloatCase {
   std::array<unsigned, 3> src_bits;  // 0: no such source
   std::function<std::uint64_t(const Sources&, std::uint32_t mode)> expected;
   bool accumulates = false;  // the last source is the destination
-  bool keeps_other = false;  // the upper half
+  bool keeps_other = false;  // the upper half of the destination keeps its value
 };
 
 class FloatMachine : public FakeMachine {
@@ -40,7 +40,7 @@ class FloatMachine : public FakeMachine {
 
   FloatMachine() { wave.mode = kUsualMode; }
 
-  // Numbers that meet; edges of all formats.
+  // Returns a random number: exponents are often close to each other, and edges of the format are frequent.
   std::uint64_t number(unsigned bits) {
     const std::uint64_t value = random();
     const unsigned kind = static_cast<unsigned>(random() % 8);

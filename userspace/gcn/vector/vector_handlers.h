@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// All operations that this folder executes: execute.cc puts them into the table of handlers.
+// The functions with which execute.cc adds the operations of this folder to the table of handlers.
 #pragma once
 
 #include "gcn/isa/handler.h"

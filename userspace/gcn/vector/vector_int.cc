@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Vector integer arithmetic.
+// Handlers of vector integer arithmetic.
 #include "gcn/vector/vector_int.h"
 
 #include "gcn/vector/vector_handlers.h"
@@ -20,7 +20,7 @@ using i64 = std::int64_t;
 using Carry = WithBit<U32>::Value;
 using Carry64 = WithBit<U64>::Value;
 
-// Sums and differences, in unsigned arithmetic where they wrap.
+// Sums and differences; those that wrap are computed in unsigned arithmetic.
 u32 add_u32(u32 a, u32 b) { return a + b; }
 u32 sub_u32(u32 a, u32 b) { return a - b; }
 u32 subrev_u32(u32 a, u32 b) { return b - a; }
@@ -43,7 +43,7 @@ i16 sub_i16(i16 a, i16 b) { return static_cast<i16>(a - b); }
 i16 add_i16_clamp(i16 a, i16 b) { return saturate<i16>(i64{a} + b); }
 i16 sub_i16_clamp(i16 a, i16 b) { return saturate<i16>(i64{a} - b); }
 
-// With carry: the bit says whether the true result is out of range.
+// Sums and differences with carry: the bit says whether the true result is out of range.
 Carry addc(u32 a, u32 b, u32 carry) {
   const u64 sum = u64{a} + b + carry;
   return {static_cast<u32>(sum), sum >> 32 != 0};
@@ -66,7 +66,7 @@ Carry add_co_clamp(u32 a, u32 b) { return addc_clamp(a, b, 0); }
 Carry sub_co_clamp(u32 a, u32 b) { return subb_clamp(a, b, 0); }
 Carry subrev_co_clamp(u32 a, u32 b) { return subb_clamp(b, a, 0); }
 
-// Products. 24-bit operands are the low bits of a register.
+// Products. A 24-bit operand is the low 24 bits of a register.
 u64 product_u24(u32 a, u32 b) { return u64{a & 0xffffff} * (b & 0xffffff); }
 i64 product_i24(u32 a, u32 b) { return i64{static_cast<i32>(a << 8) >> 8} * (static_cast<i32>(b << 8) >> 8); }
 u32 mul_u32_u24(u32 a, u32 b) { return static_cast<u32>(product_u24(a, b)); }
@@ -90,7 +90,7 @@ Carry64 mad_u64_u32(u32 a, u32 b, u64 c) {
   const u64 product = u64{a} * b;
   return {product + c, product + c < c};
 }
-// The bit is the sign of the 65-bit sum.
+// The carry bit is the sign of the 65-bit sum.
 Carry64 mad_i64_i32(i32 a, i32 b, u64 c) {
   const auto product = static_cast<u64>(i64{a} * b);
   const u64 sum = product + c;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// The parts of add_vector_int_handlers(), and what they share.
+// The functions that add_vector_int_handlers() calls, and templates that they share.
 #pragma once
 
 #include <algorithm>
@@ -16,13 +16,13 @@ void add_vector_int_bits_handlers(HandlerTable& table);     // shifts, logic, bi
 void add_vector_int_packed_handlers(HandlerTable& table);   // VOP3P, dot products, narrowing
 void add_vector_int_compare_handlers(HandlerTable& table);  // v_cmp, v_cmpx
 
-// `value`, or the nearest that T has.
+// Returns the number of type T that is nearest to `value`.
 template <typename T>
 [[nodiscard]] constexpr T saturate(std::int64_t value) {
   return static_cast<T>(std::clamp<std::int64_t>(value, std::numeric_limits<T>::min(), std::numeric_limits<T>::max()));
 }
 
-// As vector, for operations that the clamp bit may or may not saturate: with it they are illegal.
+// Like vector, but with the clamp bit the instruction is illegal: the ISA documents do not say what it does there.
 template <typename Signature, auto kLane>
 Outcome unclamped(const Instruction& instruction, Machine& machine) {
   return instruction.clamp ? Outcome::kIllegal : vector<Signature, kLane>(instruction, machine);

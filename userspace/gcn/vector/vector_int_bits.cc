@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Vector operations on bits and bytes: logic, shifts, fields, counts, sums of absolute differences.
+// Handlers of vector operations on bits and bytes: logic, shifts, fields, counts, sums of absolute differences.
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -45,12 +45,12 @@ u32 xad(u32 a, u32 b, u32 c) { return (a ^ b) + c; }
 u32 alignbit(u32 high, u32 low, u32 amount) { return static_cast<u32>((u64{high} << 32 | low) >> (amount & 31)); }
 u32 alignbyte(u32 high, u32 low, u32 bytes) { return alignbit(high, low, 8 * (bytes & 3)); }
 
-// Fields: low `width` bits.
+// Bit fields. A mask has its low `width` bits set.
 u32 field_mask(u32 width) { return (1u << (width & 31)) - 1; }
 u32 bfe_u32(u32 a, u32 offset, u32 width) { return lshr(offset, a) & field_mask(width); }
 u32 bfe_i32(i32 a, u32 offset, u32 width) {
   const u32 field = static_cast<u32>(ashr(offset, a)) & field_mask(width);
-  const u32 sign = (field_mask(width) >> 1) + 1;  // meaningless without a field, which is 0
+  const u32 sign = (field_mask(width) >> 1) + 1;  // unused if the width is 0, because the field is 0
   return (width & 31) == 0 ? 0 : (field ^ sign) - sign;
 }
 u32 bfi(u32 mask, u32 inside, u32 outside) { return (mask & inside) | (~mask & outside); }
@@ -70,7 +70,7 @@ u32 bcnt(u32 a, u32 b) { return static_cast<u32>(std::popcount(a)) + b; }
 u32 mbcnt_lo(u32 a, u32 b, u32 lane) { return bcnt(lane < 32 ? a & ((1u << lane) - 1) : a, b); }
 u32 mbcnt_hi(u32 a, u32 b, u32 lane) { return bcnt(lane < 32 ? 0 : a & ((1u << (lane - 32)) - 1), b); }
 
-// Bytes.
+// Operations on bytes.
 u32 byte_of(u64 value, unsigned n) { return static_cast<u32>(value >> (8 * n)) & 0xff; }
 u32 distance(u32 a, u32 b) { return a > b ? a - b : b - a; }
 
@@ -90,7 +90,7 @@ u32 perm(u32 high, u32 low, u32 selectors) {
     u32 byte = 0xff;  // 13 and above
     if (selector < 8) byte = byte_of(bytes, selector);
     if (selector == 12) byte = 0;
-    // The signs of the odd bytes.
+    // Selectors 8 to 11 replicate the signs of the odd bytes.
     if (selector >= 8 && selector < 12) byte = byte_of(bytes, 2 * (selector - 8) + 1) >> 7 != 0 ? 0xff : 0;
     result |= byte << (8 * n);
   }
@@ -112,7 +112,7 @@ u32 msad_u8(u32 a, u32 reference, u32 sum) {
   return sum;
 }
 
-// Four sums, each with the four bytes that begin one further.
+// Computes four sums; each uses four bytes that begin one byte further.
 template <auto kSad>
 u64 quad(u64 a, u32 b, u64 c) {
   u64 result = 0;
@@ -123,7 +123,7 @@ u64 quad(u64 a, u32 b, u64 c) {
   return result;
 }
 
-// The same with 32-bit sums: the only operation with operands of four registers.
+// v_mqsad_u32_u8 has four 32-bit sums. No other operation has operands of four registers.
 Outcome mqsad_u32_u8(const Instruction& in, Machine& machine) {
   const VectorOperands operands(in, machine);
   Source a;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Tests of vector_int_bits.cc: expectations are made bit by bit and byte by byte.
+// Tests of vector_int_bits.cc. They compute the expected results bit by bit and byte by byte.
 #include <gtest/gtest.h>
 
 #include "gcn/vector/vector_test.h"
@@ -12,7 +12,7 @@ namespace {
 using u64 = std::uint64_t;
 
 constexpr Encoding kVop1 = Encoding::kVop1, kVop2 = Encoding::kVop2, kVop3 = Encoding::kVop3;
-constexpr u64 kNothing = 0xffffffff;  // what a search for a bit gives that is not there
+constexpr u64 kNothing = 0xffffffff;  // result of a search that finds no bit
 
 void check_all(std::initializer_list<VectorCase> cases) {
   for (const VectorCase& c : cases) check(c);
@@ -21,7 +21,7 @@ void check_all(std::initializer_list<VectorCase> cases) {
 bool bit(u64 value, u64 n) { return n < 64 && (value >> n & 1) != 0; }
 u64 byte(u64 value, unsigned n) { return value / (u64{1} << (8 * n)) % 256; }
 
-// The number whose bit n is f(n), for `bits` bits.
+// Returns the number of `bits` bits whose bit n is f(n).
 template <typename F>
 u64 number(unsigned bits, F f) {
   u64 value = 0;
@@ -155,7 +155,7 @@ TEST(VectorIntBits, searches_and_counts) {
   });
 }
 
-// The usual pair: how many lanes of a mask come before this one.
+// Programs use both operations together to count the lanes of a mask that come before a lane.
 TEST(VectorIntBits, mbcnt_counts_lanes_before) {
   VectorMachine m;
   m.shuffle();

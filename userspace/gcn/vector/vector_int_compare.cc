@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Integer comparisons.
+// Handlers of integer comparisons.
 #include <cstddef>
 
 #include "gcn/vector/vector_int.h"

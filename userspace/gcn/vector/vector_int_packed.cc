@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Packed 16-bit integers, dot products, and conversions to narrower integers.
+// Handlers of packed 16-bit integers, dot products, and conversions to narrower integers.
 #include <array>
 #include <cstdint>
 #include <limits>
@@ -19,7 +19,7 @@ using u32 = std::uint32_t;
 using i32 = std::int32_t;
 using i64 = std::int64_t;
 
-// T says whether the clamp bit saturates to the range of signed or unsigned numbers.
+// The clamp bit saturates to the range of T, which is signed or unsigned.
 template <typename T>
 T add(T a, T b) {
   return static_cast<T>(a + b);
@@ -57,13 +57,13 @@ u16 lshl(u16 amount, u16 value) { return static_cast<u16>(value << (amount & 15)
 u16 lshr(u16 amount, u16 value) { return static_cast<u16>(value >> (amount & 15)); }
 i16 ashr(u16 amount, i16 value) { return static_cast<i16>(value >> (amount & 15)); }
 
-// Element `n` of `bits` bits, extended.
+// Returns element `n` of `bits` bits, extended.
 i32 element(u32 packed, unsigned n, unsigned bits, bool is_signed) {
   const u32 high = packed << (32 - bits * (n + 1));
   return is_signed ? static_cast<i32>(high) >> (32 - bits) : static_cast<i32>(high >> (32 - bits));
 }
 
-// The sum modulo 2^32, which has the same bits with and without sign.
+// Returns the sum modulo 2^32, whose bits do not depend on the sign of its terms.
 template <typename T, unsigned kBits>
 T dot(u32 a, u32 b, T c) {
   constexpr bool kSigned = std::numeric_limits<T>::is_signed;
@@ -88,7 +88,7 @@ T dot_clamp(u32 a, u32 b, T c) {
   return saturate<T>(sum);
 }
 
-// Two elements: those that op_sel and op_sel_hi choose of the first two sources.
+// Dot products of two elements: op_sel and op_sel_hi choose the halves of the first two sources.
 u32 halves(u16 low, u16 high) { return low | u32{high} << 16; }
 template <typename E, bool kClamp>
 Outcome dot2(const Instruction& in, Machine& machine) {

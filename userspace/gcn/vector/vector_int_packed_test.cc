@@ -22,7 +22,7 @@ i64 sign(u64 value, unsigned bits) {
 }
 i64 plain(u64 value, unsigned bits) { return static_cast<i64>(value & ((u64{1} << bits) - 1)); }
 
-// One half of a packed operation, of numbers with or without sign.
+// Computes one half of a packed operation on signed or unsigned numbers.
 struct PackedCase {
   Op op;
   bool is_signed;
@@ -39,7 +39,7 @@ u64 half(const PackedCase& c, const std::array<u64, 3>& values) {
   return static_cast<u64>(result) & 0xffff;
 }
 
-// With random choices of halves.
+// Tests a packed operation with random choices of halves.
 void check_packed(const PackedCase& c) {
   VectorMachine m;
   for (unsigned round = 0; round < 24; ++round) {

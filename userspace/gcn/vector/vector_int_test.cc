@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Tests of vector_int*.cc: every operation against its definition, written once more and differently.
+// Tests of vector_int*.cc. They compare every operation with its definition, written in another way than in the
+// handler.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +23,7 @@ u64 low(i64 value, unsigned bits = 32) {
 }
 u64 low(u64 value, unsigned bits = 32) { return low(static_cast<i64>(value), bits); }
 
-// The number that `bits` bits mean in two's complement.
+// Returns the number that `bits` bits represent in two's complement.
 i64 sign(u64 value, unsigned bits = 32) {
   const u64 weight = u64{1} << (bits - 1);
   return static_cast<i64>(value & (weight - 1)) - static_cast<i64>(value & weight);
@@ -236,7 +237,7 @@ TEST(VectorInt, order) {
   });
 }
 
-// An operation with a carry or borrow.
+// Tests an operation with a carry or borrow.
 struct CarryCase {
   Op op;
   bool carry_in;
@@ -339,7 +340,8 @@ void check_comparisons(Op first, bool sets_exec) {
   VectorMachine m;
   for (unsigned round = 0; round < 48; ++round) {
     m.shuffle();
-    for (unsigned lane = 0; lane < kLanes; lane += 3) m.wave.vgpr[12][lane] = m.wave.vgpr[8][lane];  // equal ones
+    for (unsigned lane = 0; lane < kLanes; lane += 3)
+      m.wave.vgpr[12][lane] = m.wave.vgpr[8][lane];  // some lanes have equal sources
     Instruction in = vector_instruction(static_cast<Op>(static_cast<unsigned>(first) + round % 8), Encoding::kVopc);
     in.dst = operand::kNone;
     in.sdst = round % 3 == 0 ? operand::kVccLo : kSgprMask;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// The lanes of vector_fast.h.
+// The lanes that vector_fast.h runs: one type for each operation that has fast code.
 #pragma once
 
 #include "gcn/vector/vector_fast.h"
@@ -42,21 +42,23 @@ struct TernaryLane {
   using Bits = typename F::Bits;
 };
 
-// To nearest. Three ways, of which all are computed and one is taken.
+// Rounds to nearest. All three cases are computed and one is selected, so that there is no branch.
 [[gnu::always_inline]] inline Fp16::Bits half_of(float a) {
   const std::uint32_t bits = from_host(a);
   const std::uint32_t sign = bits >> 16 & 0x8000u;
   const std::uint32_t size = bits & 0x7fffffffu;
-  // Half of the last place less a bit, a bit if that is a tie of an odd number; and the other bias.
+  // Adds half a unit in the last place less one bit, and one more bit if the result's last bit is odd, so that ties go
+  // to even. The subtraction changes the exponent's bias.
   const std::uint32_t normal = (size + 0xfffu + (size >> 13 & 1u) - 0x38000000u) >> 13;
-  // The sum's last place is that of a denormal half.
+  // The last place of this sum is that of a denormal half.
   const std::uint32_t denormal = from_host(to_host<Fp32>(size) + 0.5F) - 0x3f000000u;
   const std::uint32_t finite = size < 0x38800000u ? denormal : normal;
   const std::uint32_t number = size >= 0x477ff000u ? std::uint32_t{Fp16::kInf} : finite;
   const std::uint32_t nan = std::uint32_t{Fp16::kInf} | Fp16::kQuiet | (size >> 13 & 0x3ffu);
   return static_cast<Fp16::Bits>(sign | (size > 0x7f800000u ? nan : number));
 }
-// Rounded to an odd float first, which has more than two bits beyond a half: rounds as the double would.
+// Rounds to odd first, to a float: that has more than two bits beyond a half, so rounding it gives what rounding the
+// double would give.
 [[gnu::always_inline]] inline Fp16::Bits half_of(double a) {
   constexpr std::uint64_t kBelow = (std::uint64_t{1} << 29) - 1;
   const std::uint64_t bits = from_host(a);
@@ -70,8 +72,8 @@ struct TernaryLane {
   return to_host<Fp32>(bits | (a & 0x8000u) << 16);
 }
 
-// The host's type to compute in. Sums and products of halves may be rounded to a float first: it has more than twice
-// their bits and two, so that rounding it once more gives what rounding once would.
+// Converts to the host's type of the computation. Sums and products of halves may be rounded to a float first: a float
+// has more than two bits beyond twice those of a half, so the second rounding gives what a single one would.
 template <class F>
 [[gnu::always_inline]] inline auto wide(typename F::Bits a) {
   if constexpr (std::is_same_v<F, Fp16>) {
@@ -122,8 +124,8 @@ struct MulLane : BinaryLane<F> {
   }
 };
 
-// One rounding without the host's help. The product is exact as a double. The sum is made odd if it is not exact: a
-// double that lies between two others that fp32 could round to, so that rounding it once more rounds as the exact sum.
+// Computes a * b + c with one rounding on hosts without fused multiply-add. The product is exact as a double. An
+// inexact sum is rounded to odd, so that rounding it to fp32 gives what rounding the exact sum would give.
 [[gnu::always_inline]] inline float fused_by_double(float a, float b, float c) {
   const double product = static_cast<double>(a) * static_cast<double>(b);
   const auto addend = static_cast<double>(c);
@@ -136,8 +138,9 @@ struct MulLane : BinaryLane<F> {
   return static_cast<float>(to_host<Fp64>(inexact && (bits & 1) == 0 ? bits + step : bits));
 }
 
-// A double does for halves: their product is exact. If the sum is not, then the addend, which is a half, is so much
-// larger than the product (2^30 times, for a product has 22 bits) that it is the result, rounded twice or not.
+// Computes a * b + c of halves as doubles. The product is exact. If the sum is not, the addend, which is a half, is so
+// much larger than the product (2^30 times, because a product has 22 bits) that it is the result, rounded once or
+// twice.
 [[gnu::always_inline]] inline Fp16::Bits fused_halves(Fp16::Bits a, Fp16::Bits b, Fp16::Bits c) {
   const double product = static_cast<double>(float_of(a)) * static_cast<double>(float_of(b));
   return half_of(product + static_cast<double>(float_of(c)));
@@ -174,7 +177,7 @@ struct MadLane : TernaryLane<F> {
   }
 };
 
-// What NaNs make of min and max.
+// Returns the result of min and max, given that of numbers: it handles NaN.
 template <class F, bool kIeee>
 [[gnu::always_inline]] inline typename F::Bits choice(typename F::Bits a, typename F::Bits b, typename F::Bits number) {
   typename F::Bits result = is_nan<F>(b) ? a : number;
@@ -205,7 +208,8 @@ struct MaxLane : BinaryLane<F> {
   }
 };
 
-// Functions that the host has. Without its rounding instructions they are calls, in no vector code.
+// Functions that the host has instructions for. On hosts without rounding instructions they are calls and not
+// vectorised.
 enum class Function : std::uint8_t { kTrunc, kCeil, kFloor, kRndne, kFract, kRcp, kSqrt };
 template <class F, Function kFunction>
 struct FunctionLane : UnaryLane<F> {
@@ -239,7 +243,7 @@ struct FunctionLane : UnaryLane<F> {
   }
 };
 
-// Conversions. What saturates is limited before, and the limits are put in after.
+// Conversions. A source that would saturate is limited first, and the saturated result is selected afterwards.
 struct IntOfSingleLane {
   using Format = Fp32;
   using Signature = I32(B32);
@@ -261,7 +265,7 @@ struct UnsignedOfSingleLane {
     constexpr float kHigh = 0x1.fffffep31F;
     const float value = to_host<Fp32>(a);
     const float above = value > 0 ? value : 0;
-    // In halves: vectors have signed conversions only.
+    // The upper half of the range is converted apart, because vectors have only signed conversions.
     const bool upper = above >= 0x1p31F;
     const float limited = above < kHigh ? above : kHigh;
     const auto inside = static_cast<std::uint32_t>(static_cast<std::int32_t>(upper ? limited - 0x1p31F : limited));
@@ -286,8 +290,8 @@ struct SingleOfUnsignedLane {
     return from_host(static_cast<float>(high + static_cast<double>(static_cast<std::int32_t>(a & 0xffff))));
   }
 };
-// Between floats to nearest, what MODE says of the smaller format decides: denormals of the larger one become zero
-// anyway, or the larger one has none of what the smaller one has.
+// Conversions between floats obey the MODE bits of the smaller format: denormals of the larger format become zero in
+// any case, and denormals of the smaller one are normal in the larger one.
 struct HalfOfSingleLane {
   using Format = Fp16;
   using Signature = F16(B32);

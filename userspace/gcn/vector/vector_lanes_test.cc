@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Tests of vector_lanes.h: every lane is its function of float.h, in code for hosts that fuse as in code for others.
+// Tests of vector_lanes.h: every lane computes its function of float.h, in code for hosts with fused multiply-add and
+// in code for others.
 #include "gcn/vector/vector_lanes.h"
 
 #include <cmath>
@@ -11,7 +12,7 @@
 namespace gcn {
 namespace {
 
-// Numbers of which sums and products are often next to halfway between two results.
+// Makes numbers whose sums and products are often close to halfway between two results.
 template <class F>
 typename F::Bits number(FloatMachine& m) {
   const std::uint64_t bits = m.random();
@@ -19,7 +20,7 @@ typename F::Bits number(FloatMachine& m) {
   switch (m.random() % 4) {
     case 0:
       return static_cast<typename F::Bits>(m.number(8 * sizeof(typename F::Bits)));
-    case 1:  // few bits set or clear, of a number near 1
+    case 1:  // a number near 1 with few bits set or clear
       return static_cast<typename F::Bits>((bits & F::kSign) + F::kOne - F::kMinNormal * (bits % 13) +
                                            (std::uint64_t{1} << bits % F::kFraction) - (bits >> 60 & 1));
     case 2:
@@ -111,7 +112,7 @@ TYPED_TEST(VectorLanes, functions_are_exact) {
   if constexpr (!std::is_same_v<F, Fp16>) check1<FunctionLane<F, Function::kFract>, F>(fract<F>);
 }
 
-// All halves of all magnitudes around what a double is rounded to.
+// Tests doubles close to the points where the rounded half changes, for halves of all magnitudes.
 TEST(VectorLanes, doubles_become_halves_as_by_one_rounding) {
   std::mt19937_64 random(1);
   for (int n = 0; n < 500000; ++n) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Matrix multiplication: D = A * B + C of M x K, K x M and M x M elements, for one or more blocks at once, spread over
-// the lanes of registers. EXEC and MODE do not count: all lanes take part, floats are rounded to nearest at each step
-// of k and keep denormals.
+// Handlers of matrix multiplication: D = A * B + C of M x K, K x M and M x M elements, for one or more blocks at once,
+// spread over the lanes of registers. EXEC and MODE are ignored: all lanes take part, floats are rounded to nearest at
+// each step of k and keep denormals.
 //
-// Not here, hence illegal: fp16 and bfloat16, of which it is not documented how sums are rounded; v_mfma_f64_4x4x4f64;
-// and what permutes blocks and lanes (cbsz, abid, blgp).
+// Not implemented, hence illegal: fp16 and bfloat16, because it is not documented how their sums are rounded;
+// v_mfma_f64_4x4x4f64; and permutations of blocks and lanes (cbsz, abid, blgp).
 #include <algorithm>
 
 #include "gcn/vector/vector_float.h"
@@ -14,7 +14,7 @@
 namespace gcn {
 namespace {
 
-// Elements of a product. kPack of them are in a source register of a lane.
+// The types of elements. A source register of a lane has kPack of them.
 struct Float {
   static constexpr unsigned kPack = 1;
   static constexpr bool kWide = false;
@@ -38,7 +38,7 @@ struct Double {
   }
 };
 
-// A register of a lane.
+// The place of an element: a register and a lane of it.
 struct Place {
   unsigned reg;
   unsigned lane;
@@ -50,11 +50,12 @@ struct Layout {
   static constexpr unsigned kWords = Type::kWide ? 2 : 1;
   static constexpr unsigned kRegisters = kM * kM * kBlocks / kLanes * kWords;
 
-  // Of row `m` of A, or of column `m` of B.
+  // Returns the lane that has element `k` of row `m` of A, or of column `m` of B.
   static unsigned source_lane(unsigned block, unsigned m, unsigned k) {
     return kBlocks > 1 ? block * kM + m : k / Type::kPack * kM + m;
   }
-  // Rows go to registers by fours, and these to groups of lanes; those of doubles the other way round.
+  // Returns the place of a result. Four consecutive rows are in consecutive registers, and the next four in the next
+  // group of lanes. With doubles, consecutive rows are in consecutive groups of lanes.
   static Place result(unsigned block, unsigned m, unsigned n) {
     constexpr unsigned kGroups = kM == 4 ? 1 : kLanes / kM;
     if (kM == 4) return {m, block * kM + n};
@@ -63,7 +64,7 @@ struct Layout {
   }
 };
 
-// `count` registers; nullptr if there are not so many.
+// Returns `count` registers, or nullptr if the wave does not have so many.
 Vgpr* registers(Wave& wave, bool accumulation, std::uint16_t number, unsigned count) {
   std::vector<Vgpr>& file = accumulation ? wave.agpr : wave.vgpr;
   if (!operand::is_vgpr(number)) return nullptr;

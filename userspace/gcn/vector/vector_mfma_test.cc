@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Tests of vector_mfma.cc: matrices are laid out by tables of the documented positions, multiplied by the instruction,
-// and compared with the products of small integers, which are exact.
+// Tests of vector_mfma.cc. They lay matrices out by tables of the documented positions, execute the instruction, and
+// compare the results with products of small integers, which are exact.
 #include <functional>
 
 #include "gcn/vector/vector_float_test.h"
@@ -13,18 +13,18 @@ namespace {
 struct Where {
   unsigned reg;
   unsigned lane;
-  unsigned part;  // of a register that holds four
+  unsigned part;  // which byte of a register that holds four
 };
 
 struct Matrix {
   Op op;
   unsigned m, k, blocks;
-  unsigned bits;                                                        // of an element of A and B: 8, 32 or 64
+  unsigned bits;                                                        // size of an element of A and B: 8, 32 or 64
   std::function<Where(unsigned block, unsigned m, unsigned k)> factor;  // A by row, B by column
   std::function<Where(unsigned block, unsigned m, unsigned n)> result;
 };
 
-// "Element i of block b is in lane ..." of the ISA documents.
+// The places of the elements by the tables of the ISA documents.
 const auto kBlocked = [](unsigned size) {
   return [size](unsigned b, unsigned i, unsigned k) { return Where{0, size * b + i, k}; };
 };
@@ -69,7 +69,7 @@ class MfmaMachine : public FloatMachine {
   MfmaMachine() {
     wave.isa = Isa::kGfx90a;
     wave.agpr.resize(64);
-    wave.set_exec(0x1234);  // does not count
+    wave.set_exec(0x1234);  // the instruction ignores it
     wave.mode = 0x303;
   }
   void fill(const Matrix& x) {

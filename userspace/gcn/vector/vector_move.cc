@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Vector moves and selections, and what moves between vector and scalar registers.
+// Handlers of vector moves and selections, and of moves between vector and scalar registers.
 #include <bit>
 #include <cstdint>
 
@@ -22,7 +22,7 @@ Outcome clrexcp(const Instruction& /*instruction*/, Machine& machine) {
   return Outcome::kNext;
 }
 
-// The lane that v_readlane and v_writelane mean. False: no such operand.
+// Reads the lane number of v_readlane and v_writelane. Returns false if there is no such operand.
 bool lane_operand(const Instruction& in, const Machine& machine, unsigned& lane) {
   std::uint64_t value = 0;
   if (operand::is_vgpr(in.src[1]) || !scalar_operand(in, machine, in.src[1], U32::kKind, value)) return false;
@@ -30,7 +30,7 @@ bool lane_operand(const Instruction& in, const Machine& machine, unsigned& lane)
   return true;
 }
 
-// EXEC does not matter to the three below, except as to which lane is the first.
+// The next three handlers ignore EXEC, but v_readfirstlane reads the first active lane.
 Outcome readlane(const Instruction& in, Machine& machine) {
   const VectorOperands operands(in, machine);
   const Vgpr* from = operands.vgpr(in.src[0], 0, 1);
@@ -92,7 +92,7 @@ Outcome pk_mov(const Instruction& in, Machine& machine) {
   return Outcome::kNext;
 }
 
-// Accumulation registers have the numbers of vector registers; the operation says which are meant.
+// Accumulation registers have the numbers of vector registers; the operation decides which of the two it accesses.
 Vgpr* agpr(Wave& wave, std::uint16_t number) {
   if (!operand::is_vgpr(number)) return nullptr;
   const std::size_t index = number - std::size_t{operand::kVgpr0};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Constants, lane permutations, selections, and writing under a mask.
+// Reads constants, permutes lanes (DPP), selects parts of dwords (SDWA), and writes the active lanes of results.
 #include "gcn/vector/vector_operands.h"
 
 #include <algorithm>
@@ -31,14 +31,14 @@ void fill(Source& source, std::uint64_t value) {
 constexpr unsigned kRow = 16;
 constexpr unsigned kNoLane = ~0u;
 
-// Where `lane` reads from within its row of 16; kNoLane: from beyond the row.
+// Returns the lane that `lane` reads within its row of 16, or kNoLane if that is beyond the row.
 constexpr unsigned shifted(unsigned lane, int distance) {
   const int position = static_cast<int>(lane % kRow) + distance;
   if (position < 0 || position >= static_cast<int>(kRow)) return kNoLane;
   return lane - lane % kRow + static_cast<unsigned>(position);
 }
 
-// Which lane `lane` reads. DPP_CTRL is one of those that dpp_is_legal() accepts.
+// Returns the lane that `lane` reads. The caller has checked DPP_CTRL with dpp_is_legal().
 constexpr unsigned dpp_source(unsigned ctrl, unsigned lane) {
   const unsigned row = lane - lane % kRow;
   const unsigned count = ctrl & 15;
@@ -82,7 +82,7 @@ bool dpp_is_legal(unsigned ctrl, Isa isa) {
   return ctrl == 0x130 || ctrl == 0x134 || ctrl == 0x138 || ctrl == 0x13c || (ctrl >= 0x140 && ctrl <= 0x143);
 }
 
-// dpp_source() of all lanes. Lanes without a source read themselves, and are not in `valid`.
+// dpp_source() of all lanes. A lane without a source has itself in `from`, and is not in `valid`.
 struct Permutation {
   std::array<std::uint8_t, kLanes> from = {};
   std::uint64_t valid = 0;
@@ -99,7 +99,7 @@ constexpr auto kPermutations = [] {
   return table;
 }();
 
-// The lanes that have something to read: a disabled lane is no source.
+// Returns the lanes that have a source: a disabled lane is none.
 std::uint64_t dpp_readable(const Permutation& permutation, std::uint64_t exec) {
   std::uint64_t lanes = permutation.valid;
   if (exec == ~std::uint64_t{0}) return lanes;
@@ -109,7 +109,7 @@ std::uint64_t dpp_readable(const Permutation& permutation, std::uint64_t exec) {
   return lanes;
 }
 
-// The lanes that an instruction with `dpp` writes.
+// Returns the lanes that an instruction with `dpp` writes.
 std::uint64_t dpp_lanes(const Dpp& dpp, std::uint64_t exec) {
   std::uint64_t rows = 0;
   std::uint64_t banks = 0;
@@ -142,8 +142,8 @@ Field field(SubDword sel) {
 
 std::uint32_t ones(unsigned bits) { return bits >= 32 ? ~0u : (1u << bits) - 1; }
 
-// The field `from` of every lane, extended to 32 bits. Here and below results are locals before they are anything else:
-// nothing can overlap them, so the compiler makes vector code.
+// Returns the field `from` of every lane, extended to 32 bits. These functions compute their results in local
+// variables: nothing can overlap those, so the compiler can vectorise the loops.
 Vgpr select(Field from, bool sext, const std::uint32_t* in) {
   const unsigned left = 32 - from.bits - from.shift;
   const unsigned right = 32 - from.bits;
@@ -158,7 +158,7 @@ Vgpr select(Field from, bool sext, const std::uint32_t* in) {
   return out;
 }
 
-// What SDWA makes of a register that holds `old` when the result is `value`.
+// Returns the new value of a register that holds `old` after an SDWA instruction with the result `value`.
 Vgpr merge(const Sdwa& sdwa, const Vgpr& old, const Vgpr& value) {
   const Field to = field(sdwa.dst_sel);
   const std::uint32_t kept = sdwa.dst_unused == DstUnused::kPreserve ? ~(ones(to.bits) << to.shift) : 0;
@@ -168,7 +168,7 @@ Vgpr merge(const Sdwa& sdwa, const Vgpr& old, const Vgpr& value) {
   return merged;
 }
 
-// abs, then neg.
+// Applies abs and then neg.
 void change_signs(Kind kind, bool abs, bool neg, Source& source) {
   if (!abs && !neg) return;
   const std::uint32_t sign = kind.bits == 16 ? 0x8000u : 0x80000000u;
@@ -182,7 +182,7 @@ void change_signs(Kind kind, bool abs, bool neg, Source& source) {
   from = to.data();
 }
 
-// Bit n of a dword, for vector code without shifts that differ between lanes.
+// Bit n of a dword, as a table: code with different shifts in each lane would not be vectorised.
 constexpr auto kBits = [] {
   std::array<std::uint32_t, 32> bits = {};
   for (unsigned n = 0; n < 32; ++n) bits[n] = 1u << n;
@@ -199,7 +199,7 @@ bool scalar_operand(const Instruction& instruction, const Machine& machine, std:
     const LiteralIs literal = kind.is_signed ? LiteralIs::kSigned : LiteralIs::kUnsigned;
     value = high_half ? std::uint64_t{instruction.literal} << 32 : read_scalar64(instruction, machine, number, literal);
   } else if (kind.bits == 16 && kind.is_float && number >= operand::kFloatHalf && number <= operand::kInv2Pi) {
-    // A 16-bit integer operation gets the low half of the 32-bit float instead.
+    // A 16-bit float operation reads the constant as a half; an integer one reads the low half of the 32-bit constant.
     value = kFloats16[number - operand::kFloatHalf];
   } else {
     value = read_scalar32(instruction, machine, number);
@@ -214,7 +214,7 @@ std::uint64_t mask_of(const Vgpr& flags) {
   for (unsigned n = 0; n < kLanes; n += 8) {
     std::uint64_t eight;
     std::memcpy(&eight, &bytes[n], sizeof(eight));
-    // The product moves byte k's bit 0 to bit 56 + k, and no two to the same place.
+    // The product moves bit 0 of byte k to bit 56 + k, and no two bits to one place.
     mask |= (eight * 0x0102040810204080u >> 56) << n;
   }
   return mask;
@@ -297,7 +297,7 @@ bool VectorOperands::read_dst(Kind kind, Source& source) const {
   return true;
 }
 
-// Changes the source on its way to the function, in its buffer. A register that stays as it is is not copied.
+// Applies DPP, SDWA, op_sel, abs and neg to a source, in its buffer. A source without modifiers is not copied.
 void VectorOperands::modify(unsigned n, Kind kind, Part part, Source& source) const {
   const Instruction& in = instruction_;
   const auto bit_of = [n](unsigned bits) { return (bits >> n & 1) != 0; };
@@ -327,7 +327,7 @@ void VectorOperands::modify(unsigned n, Kind kind, Part part, Source& source) co
 
 bool VectorOperands::check_dst(Kind kind) const {
   if (!legal_) return false;
-  // What disabled lanes do to a comparison's bits is not known.
+  // It is not documented which bits a comparison writes for lanes that DPP disables, so it is illegal.
   if (!kind.has_result && instruction_.lanes == LaneMode::kDpp) return false;
   if (kind.has_mask && instruction_.sdst >= kScalars - 1) return false;
   return !kind.has_result || vgpr(instruction_.dst, 3, kind.bits == 64 ? 2 : 1) != nullptr;

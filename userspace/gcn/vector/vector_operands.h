@@ -6,9 +6,9 @@
 //
 //   table.set(Op::kVAddU32, vector<U32(U32, U32), add_u32>);
 //
-// What an instruction does to its operands on the way (constants, DPP, SDWA, op_sel, neg, abs, relative registers,
-// EXEC) is done here and depends only on the elements' types. The function sees values. It is called for disabled lanes
-// too, with whatever these hold, so it must be defined for all values. Source: chapters "Vector ALU operations" and
+// This file handles all modifications of operands (constants, DPP, SDWA, op_sel, neg, abs, relative registers, EXEC),
+// which depend only on the elements' types. The function gets values. It is called for disabled lanes too, with the
+// contents of their registers, so it must be defined for all values. Source: chapters "Vector ALU operations" and
 // "Data parallel processing" of the ISA documents.
 #pragma once
 
@@ -26,12 +26,12 @@
 
 namespace gcn {
 
-// What the operand logic must know of an element.
+// The properties of an element that reading and writing of operands depend on.
 struct Kind {
   std::uint8_t bits = 32;     // 16, 32 or 64
   bool is_float = false;      // constants are floats of this size, neg and abs apply
   bool is_signed = false;     // a literal is extended to 64 bits with its sign
-  bool keeps_other = false;   // 16-bit destination: the half that is not written stays; else a low result clears it
+  bool keeps_other = false;   // 16-bit destination: keeps the half that is not written, else a low result clears it
   bool has_result = true;     // destination: writes a vector register
   bool has_mask = false;      // destination: writes a bit for each lane to sdst
   bool writes_exec = false;   // destination: the mask becomes EXEC as well (v_cmpx)
@@ -39,7 +39,8 @@ struct Kind {
   bool from_nothing = false;  // source: takes no operand of the instruction
 };
 
-// Elements. The type of a value of one lane is Value. Structs, not aliases: names of handlers are long enough.
+// Elements. Value is the type of a value of one lane. They are structs and not aliases because aliases would make the
+// mangled names of handlers much longer.
 template <typename T, Kind kind>
 struct Element {
   using Value = T;
@@ -56,19 +57,20 @@ struct U64 : Element<std::uint64_t, Kind{.bits = 64}> {};
 struct I64 : Element<std::int64_t, Kind{.bits = 64, .is_signed = true}> {};
 struct F64 : Element<double, Kind{.bits = 64, .is_float = true}> {};
 
-// Sources only: bit n of a scalar pair for lane n, 0 or 1 (carry in, v_cndmask); the same of VCC, whatever the
-// instruction says; the number of the lane. The last two come after all others in a signature.
+// These elements are for sources only: bit n of a scalar pair for lane n, 0 or 1 (carry in, v_cndmask); bit n of VCC,
+// whatever operands the instruction has; the number of the lane. In a signature the last two come after all others.
 struct MaskBit : Element<std::uint32_t, Kind{.bits = 64, .is_signed = true, .from_scalar = true}> {};
 struct VccBit : Element<std::uint32_t, Kind{.from_scalar = true, .from_nothing = true}> {};
 struct LaneNumber : Element<std::uint32_t, Kind{.from_nothing = true}> {};
 
-// Destinations only. 16-bit operations that are new in gfx9 (v_mad_u16, v_min3_f16, ...) keep the other half.
+// This element is for destinations only. 16-bit operations that are new in gfx9 (v_mad_u16, v_min3_f16, ...) keep the
+// other half.
 template <typename E>
 struct Keep {
   using Value = typename E::Value;
   static constexpr Kind kKind = {.bits = 16, .keeps_other = true};
 };
-// A value and a bit for sdst, as carry out.
+// A destination of a value and of a bit for sdst, such as the carry out.
 template <typename E>
 struct WithBit {
   struct Value {
@@ -77,70 +79,71 @@ struct WithBit {
   };
   static constexpr Kind kKind = {.bits = E::kKind.bits, .has_mask = true};
 };
-// A comparison: only a bit. v_cmpx sets EXEC as well.
+// The destination of a comparison, which is only a bit. v_cmpx sets EXEC as well.
 struct Cmp : Element<bool, Kind{.has_result = false, .has_mask = true}> {};
 struct Cmpx : Element<bool, Kind{.has_result = false, .has_mask = true, .writes_exec = true}> {};
 
-// A source, read: one dword for each lane, two if it has 64 bits. Points to the register file or to its own `buffer`.
+// The values of a source: one dword for each lane, or two if it has 64 bits. `lo` and `hi` point to the register file
+// or to `buffer`.
 struct Source {
   const std::uint32_t* lo = nullptr;
   const std::uint32_t* hi = nullptr;
   std::array<Vgpr, 2> buffer;
 
-  Source() = default;  // leaves `buffer` alone: it costs more than the instruction
+  Source() = default;  // does not initialise `buffer`: that would cost more than the instruction
   Source(const Source&) = delete;
   Source& operator=(const Source&) = delete;
 };
 
-// Results before they are written.
+// The results of an instruction before they are written to registers.
 struct Results {
   Vgpr lo;
-  Vgpr hi;   // 64 bits
-  Vgpr bit;  // 0 or 1, of has_mask
+  Vgpr hi;   // the upper halves of 64-bit results
+  Vgpr bit;  // 0 or 1, for destinations with has_mask
 };
 
-// What a function of one lane may ask for as its last parameter.
+// An optional last parameter of functions of one lane.
 struct LaneContext {
   const Instruction& instruction;
   std::uint32_t mode;
   Isa isa;
 };
 
-// Which part of a VOP3P source: kLow takes what op_sel and neg_lo say, kHigh what op_sel_hi and neg_hi say. kWhole
-// takes a register as it is. Of a 32-bit element the parts are the registers of a pair.
+// The part of a VOP3P source that is read: op_sel and neg_lo control kLow, op_sel_hi and neg_hi control kHigh. kWhole
+// reads a register without these modifiers. The parts of a 32-bit element are the registers of a pair.
 enum class Part : std::uint8_t { kWhole, kLow, kHigh };
 
-// A scalar register or constant operand as an element of `kind`. False: there is no such operand.
+// Reads a scalar register or constant operand as an element of `kind`. Returns false if there is no such operand.
 [[nodiscard]] bool scalar_operand(const Instruction& instruction, const Machine& machine, std::uint16_t number,
                                   Kind kind, std::uint64_t& value);
 
-// The lanes whose bits in `flags` are 1.
+// Returns the lanes whose dwords in `flags` are 1.
 [[nodiscard]] std::uint64_t mask_of(const Vgpr& flags);
-// The reverse.
+// Sets `flags` to 1 for the lanes that are in `mask`, to 0 for others.
 void expand_mask(std::uint64_t mask, Vgpr& flags);
 // Copies the lanes that are in `lanes`.
 void copy_lanes(Vgpr& dst, const Vgpr& value, std::uint64_t lanes);
 
-// Operands of one instruction in execution. First everything is read and checked, then written: an instruction that
-// turns out to be illegal has changed nothing.
+// The operands of an instruction during its execution. A handler first reads and checks everything and then writes, so
+// that an instruction that proves to be illegal has changed nothing.
 class VectorOperands {
  public:
   VectorOperands(const Instruction& instruction, Machine& machine);
 
-  // Reads source `n`. False: illegal.
+  // Reads source `n`. Returns false if the instruction is illegal.
   [[nodiscard]] bool read(unsigned n, Kind kind, Source& source, Part part = Part::kWhole) const;
   // Reads the destination as a source, without modifiers (v_mac, v_dot2c).
   [[nodiscard]] bool read_dst(Kind kind, Source& source) const;
-  // Whether the destinations can be written.
+  // Returns whether the destinations can be written.
   [[nodiscard]] bool check_dst(Kind kind) const;
-  // Writes them, for enabled lanes.
+  // Writes the destinations, in enabled lanes.
   void write(Kind kind, const Results& results) const;
 
-  // The register file's index of a vector operand: with relative addressing (s_set_gpr_idx_on), within bounds; nullptr
-  // otherwise. `bit` is 0 to 2 for a source, 3 for the destination.
+  // Returns the registers of a vector operand, after relative addressing (s_set_gpr_idx_on), or nullptr if they are out
+  // of bounds. `bit` is 0 to 2 for a source, 3 for the destination.
   [[nodiscard]] Vgpr* vgpr(std::uint16_t number, unsigned bit, unsigned registers) const;
 
-  // Lanes that write: EXEC, less what DPP disables.
+  // Returns the lanes that write: EXEC without the lanes that DPP disables.
   [[nodiscard]] std::uint64_t active() const { return active_; }
   [[nodiscard]] LaneContext context() const { return {instruction_, machine_.wave.mode, machine_.wave.isa}; }
 
@@ -165,7 +168,7 @@ template <typename E>
   } else if constexpr (sizeof(Value) == 2) {
     return static_cast<Value>(lo[lane]);
   } else {
-    // Not bit_cast, of which gcc makes no vector code.
+    // This is no bit_cast, because GCC does not vectorise that.
     Value value;
     std::memcpy(&value, &lo[lane], sizeof(value));
     return value;
@@ -194,7 +197,7 @@ template <auto kLane, typename... Values>
   }
 }
 
-// One function of restricted pointers, so that the compiler knows that nothing overlaps and makes vector code of it.
+// The pointers are restricted, so that the compiler knows that nothing overlaps and can vectorise the loop.
 template <auto kLane, typename D, typename... S, std::size_t... I>
 void run_lanes(const LaneContext& context, std::uint32_t* __restrict lo, std::uint32_t* __restrict hi,
                std::uint32_t* __restrict bit, const std::array<const std::uint32_t*, sizeof...(S)>& los,
@@ -250,7 +253,7 @@ struct Runner<D(S...)> {
     return Outcome::kNext;
   }
 
-  // The last source is the destination's value before.
+  // The last source is the old value of the destination.
   template <auto kLane>
   static Outcome run_accumulate(const Instruction& instruction, Machine& machine) {
     using Last = std::tuple_element_t<kSources - 1, std::tuple<S...>>;
@@ -266,7 +269,7 @@ struct Runner<D(S...)> {
     return Outcome::kNext;
   }
 
-  // Both halves of 16-bit elements, both registers of 32-bit ones.
+  // Computes both halves of 16-bit elements, or both registers of 32-bit ones.
   template <auto kLane>
   static Outcome run_packed(const Instruction& instruction, Machine& machine) {
     static_assert(D::kKind.bits <= 32);
@@ -311,7 +314,7 @@ struct Runner<D(S...)> {
 }  // namespace detail
 
 // Handlers. `kLane` is a function of the values of one lane, which may have a LaneContext as its last parameter.
-// `kClamped` is what happens with the clamp bit; omod and the clamp of floats are the function's own business.
+// `kClamped` is the function that is called with the clamp bit; a function of floats applies omod and clamp itself.
 template <typename Signature, auto kLane, auto kClamped = kLane>
 Outcome vector(const Instruction& instruction, Machine& machine) {
   using Runner = detail::Runner<Signature>;
@@ -319,7 +322,7 @@ Outcome vector(const Instruction& instruction, Machine& machine) {
                            : Runner::template run<kLane>(instruction, machine);
 }
 
-// The last source of the signature is the destination.
+// A handler whose signature has the destination as its last source.
 template <typename Signature, auto kLane, auto kClamped = kLane>
 Outcome accumulate(const Instruction& instruction, Machine& machine) {
   using Runner = detail::Runner<Signature>;
@@ -327,7 +330,7 @@ Outcome accumulate(const Instruction& instruction, Machine& machine) {
                            : Runner::template run_accumulate<kLane>(instruction, machine);
 }
 
-// VOP3P with two results.
+// A handler of a VOP3P operation with two results.
 template <typename Signature, auto kLane, auto kClamped = kLane>
 Outcome packed(const Instruction& instruction, Machine& machine) {
   using Runner = detail::Runner<Signature>;

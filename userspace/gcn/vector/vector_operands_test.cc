@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Tests of vector_operands.h by way of operations that show what they read.
+// Tests of vector_operands.h. They execute operations whose results show what was read.
 #include "gcn/vector/vector_operands.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 using u32 = std::uint32_t;
 using u64 = std::uint64_t;
 
-// A row of 16 lanes, as the definitions of DPP_CTRL have it. Nothing: the lane has no source.
+// Returns the source of a lane by the definition of DPP_CTRL, or nothing if the lane has none.
 std::optional<unsigned> dpp_lane(unsigned ctrl, unsigned lane) {
   const int row = static_cast<int>(lane) / 16 * 16;
   const int place = static_cast<int>(lane) % 16;
@@ -122,7 +122,7 @@ u32 selected(u32 value, SubDword sel, bool sext) {
   return value;
 }
 
-// The destination, byte by byte.
+// Computes the expected destination byte by byte.
 u32 placed(u32 old, u32 result, const Sdwa& sdwa) {
   const auto sel = static_cast<unsigned>(sdwa.dst_sel);
   const unsigned first = sel < 4 ? sel : sel == 5 ? 2 : 0;
@@ -228,7 +228,7 @@ TEST(VectorOperands, abs_comes_before_neg) {
   EXPECT_EQ(mov(0x3f800000, 2, 2), 0x3f800000u);
 }
 
-// Elements of the sources, as a function of one lane sees them.
+// Tests the values that a function of one lane gets for each element.
 template <typename E, auto kBits>
 u64 seen(VectorMachine& m, const Instruction& in) {
   EXPECT_EQ((vector<U64(E), kBits>(in, m.machine)), Outcome::kNext);

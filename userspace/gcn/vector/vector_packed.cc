@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Floating point of VOP3P: two results, sources of mixed precision, dot products. And their kin in VOP2.
+// Handlers of floating point in VOP3P: two results, sources of mixed precision, dot products; and of the VOP2
+// operations v_pk_fmac_f16 and v_dot2c_f32_f16.
 #include "gcn/vector/vector_float.h"
 #include "gcn/vector/vector_lanes.h"
 
@@ -39,8 +40,8 @@ Single widened(Half a, std::uint32_t mode) {
 
 // --- Dot products ---
 
-// Two fused steps, the upper halves first, as compilers take it to be; without denormals of fp32, and on gfx90a without
-// those of fp16 either. Hardware may round less often in between.
+// Computes two fused steps, the upper halves first, as compilers assume. Denormals of fp32 are flushed, on gfx90a those
+// of fp16 too. Hardware may round less often in between.
 Single dot2(std::uint32_t a, std::uint32_t b, Single c, const LaneContext& context) {
   const FloatMode m = flushing(float_mode<Fp32>(context.mode));
   const auto factor = [&](Half value) {
@@ -79,7 +80,7 @@ Outcome dot2_f32_f16(const Instruction& instruction, Machine& machine) {
 
 // --- Mixed precision: op_sel_hi says which sources are halves, op_sel which half; neg_hi is abs ---
 
-// What a constant is to a source that is a half is not documented; only zero is beyond doubt.
+// The ISA documents do not say which value a constant has for a source that is a half; only zero is certain.
 bool is_certain(std::uint16_t number) {
   return operand::is_vgpr(number) || number < kScalars || number == operand::kInt0;
 }
@@ -101,7 +102,7 @@ bool read_mixed(const VectorOperands& operands, const LaneContext& context, unsi
 
 enum class To : std::uint8_t { kSingle, kLow, kHigh };
 
-// A half is rounded twice: to fp32 first.
+// A result that is a half is rounded twice: to fp32 first.
 template <To kTo>
 std::uint32_t placed(Single value, std::uint32_t old, const LaneContext& context) {
   const FloatMode single = float_mode<Fp32>(context.mode);

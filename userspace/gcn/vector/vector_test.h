@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// For tests of vector operations: a wave full of random numbers, and expectations that are computed lane by lane from
-// copies of its registers, not with the code under test.
+// Test helpers for vector operations: a wave of random numbers, and expected results that are computed lane by lane
+// from copies of its registers, without the code under test.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,14 +17,14 @@
 
 namespace gcn {
 
-// Where the tests' operands are.
+// The registers in which the tests have their operands.
 constexpr std::uint16_t kVgprA = operand::kVgpr0 + 8;
 constexpr std::uint16_t kVgprB = operand::kVgpr0 + 12;
 constexpr std::uint16_t kVgprC = operand::kVgpr0 + 16;
 constexpr std::uint16_t kVgprD = operand::kVgpr0 + 20;
 constexpr std::uint16_t kSgprMask = 20;
 
-// Numbers at the edges more often than others.
+// Makes random numbers; edges of the range are more frequent than others.
 class Random {
  public:
   std::uint32_t bits() { return static_cast<std::uint32_t>(engine_()); }
@@ -68,7 +68,7 @@ struct VectorMachine : FakeMachine {
     wave.set_vcc(random.mask());
     wave.set_exec(random.mask());
   }
-  // A register or a pair of the lane.
+  // Reads a register, or a pair of registers, of the lane.
   [[nodiscard]] static std::uint64_t get(const std::vector<Vgpr>& vgprs, std::uint16_t number, unsigned bits,
                                          unsigned lane) {
     const std::size_t index = number - std::size_t{operand::kVgpr0};
@@ -96,7 +96,7 @@ struct VectorMachine : FakeMachine {
   return in;
 }
 
-// An operation by its effect on one lane. Values are zero-extended from as many bits as the operand has.
+// An operation, described by its effect on one lane. Values are zero-extended from as many bits as the operand has.
 struct VectorCase {
   Op op;
   Encoding encoding;

@@ -71,102 +71,61 @@ enum class Form : std::uint8_t {
 };
 enum class Denormals : std::uint8_t { kByMode, kNever };
 
-// Runs a Lane: a type with a Signature as in vector_operands.h, a Format whose MODE bits apply, and a function
+// The loops of a Lane: a type with a Signature as in vector_operands.h, a Format whose MODE bits apply, and a function
 // run<kFused> that computes one lane, where kFused says whether the host has fused multiply-add.
 template <class Lane, class Signature = typename Lane::Signature>
-struct FastRunner;
+struct FastLoops;
 template <class Lane, class D, class... S>
-struct FastRunner<Lane, D(S...)> {
-  static constexpr std::size_t kSources = sizeof...(S);
-  using Columns = std::array<Source, kSources>;
-  using Indexes = std::index_sequence_for<S...>;
-  using Last = std::tuple_element_t<kSources - 1, std::tuple<S...>>;
+struct FastLoops<Lane, D(S...)> {
+  using Runner = detail::Runner<D(S...)>;
+  using Sources = typename Runner::Sources;
+  using Indexes = typename Runner::Indexes;
 
   template <bool kFlush, bool kFused, std::size_t... I>
   [[gnu::always_inline]] static void run_columns(std::uint32_t* __restrict lo, std::uint32_t* __restrict hi,
-                                                 const Columns& sources, std::index_sequence<I...> /*sources*/) {
-    const std::array<const std::uint32_t*, kSources> los = {sources[I].lo...};
-    const std::array<const std::uint32_t*, kSources> his = {sources[I].hi...};
+                                                 const Sources& sources, std::index_sequence<I...> /*sources*/) {
+    const std::array<const std::uint32_t*, sizeof...(S)> los = {sources[I].lo...};
+    const std::array<const std::uint32_t*, sizeof...(S)> his = {sources[I].hi...};
     for (unsigned lane = 0; lane < kLanes; ++lane) {
       const auto result = Lane::template run<kFused>(element<S, kFlush>(detail::load<S>(los[I], his[I], lane))...);
       detail::store(element<D, kFlush>(static_cast<typename D::Value>(result)), lo, hi, lane);
     }
   }
   template <bool kFlush>
-  static void run_anywhere(std::uint32_t* __restrict lo, std::uint32_t* __restrict hi, const Columns& sources) {
-    run_columns<kFlush, false>(lo, hi, sources, Indexes());
+  static void run_anywhere(const LaneContext& /*context*/, const Sources& sources, Results& results) {
+    run_columns<kFlush, false>(results.lo.data(), results.hi.data(), sources, Indexes());
   }
   template <bool kFlush>
-  [[gnu::target("avx2,fma")]] static void run_fused(std::uint32_t* __restrict lo, std::uint32_t* __restrict hi,
-                                                    const Columns& sources) {
-    run_columns<kFlush, true>(lo, hi, sources, Indexes());
+  [[gnu::target("avx2,fma")]] static void run_fused(const LaneContext& /*context*/, const Sources& sources,
+                                                    Results& results) {
+    run_columns<kFlush, true>(results.lo.data(), results.hi.data(), sources, Indexes());
   }
-  static void run(Results& results, const Columns& sources, bool flush) {
-    const auto function = host_has_fma() ? (flush ? run_fused<true> : run_fused<false>)
-                                         : (flush ? run_anywhere<true> : run_anywhere<false>);
-    function(results.lo.data(), results.hi.data(), sources);
-  }
-
-  template <std::size_t... I>
-  static bool read(const VectorOperands& operands, Part part, Columns& sources, std::index_sequence<I...> /*which*/) {
-    return (operands.read(I, std::tuple_element_t<I, std::tuple<S...>>::kKind, sources[I], part) && ...);
-  }
-
-  // `Result` is the element of the destination: D, or an element that also says which half it keeps.
-  template <class Result, bool kAccumulate>
-  static Outcome execute(const Instruction& instruction, Machine& machine, bool flush) {
-    const VectorOperands operands(instruction, machine);
-    Columns sources;
-    if (!operands.check_dst(Result::kKind)) return Outcome::kIllegal;
-    if (kAccumulate && !operands.read_dst(Last::kKind, sources[kSources - 1])) return Outcome::kIllegal;
-    if (!read(operands, Part::kWhole, sources, std::make_index_sequence<kSources - (kAccumulate ? 1 : 0)>())) {
-      return Outcome::kIllegal;
-    }
-    Results results;
-    run(results, sources, flush);
-    operands.write(Result::kKind, results);
-    return Outcome::kNext;
-  }
-
-  static Outcome execute_packed(const Instruction& instruction, Machine& machine, bool flush) {
-    constexpr bool kHalves = D::kKind.bits == 16;
-    constexpr Kind kDst = {.bits = kHalves ? std::uint8_t{32} : std::uint8_t{64}};
-    const VectorOperands operands(instruction, machine);
-    Columns low;
-    Columns high;
-    if (!operands.check_dst(kDst) || !read(operands, Part::kLow, low, Indexes()) ||
-        !read(operands, Part::kHigh, high, Indexes())) {
-      return Outcome::kIllegal;
-    }
-    Results results;
-    Results other;
-    run(results, low, flush);
-    run(other, high, flush);
-    if constexpr (kHalves) {
-      for (unsigned lane = 0; lane < kLanes; ++lane) results.lo[lane] |= other.lo[lane] << 16;
-    } else {
-      results.hi = other.lo;
-    }
-    operands.write(kDst, results);
-    return Outcome::kNext;
+  // Returns the loop for this host; `flush` says whether denormal sources and results become zero.
+  static typename Runner::Loop loop(bool flush) {
+    return host_has_fma() ? (flush ? run_fused<true> : run_fused<false>)
+                          : (flush ? run_anywhere<true> : run_anywhere<false>);
   }
 };
 
-// The handler that runs Lane in the modes that it supports, else calls kExact.
+// The handler that runs Lane in the modes that it supports, else calls kExact. `Result` is the element of the
+// destination: that of Lane, or one that also says which half it keeps.
 template <class Lane, Handler kExact, Form kForm = Form::kSources, Denormals kDenormals = Denormals::kByMode,
           class Result = B32>
 Outcome fast(const Instruction& instruction, Machine& machine) {
-  using Runner = FastRunner<Lane>;
+  using Loops = FastLoops<Lane>;
+  using Runner = typename Loops::Runner;
   const FloatMode m = float_mode<typename Lane::Format>(machine.wave.mode);
   constexpr bool kNever = kDenormals == Denormals::kNever;
   const bool usual = m.round == Round::kNearest && !m.f16_overflow && instruction.omod == 0 && !instruction.clamp &&
                      (kNever || m.flush_in == m.flush_out);
   if (!usual) return kExact(instruction, machine);
-  const bool flush = kNever || m.flush_in;
+  const auto loop = Loops::loop(kNever || m.flush_in);
   if constexpr (kForm == Form::kPacked) {
-    return Runner::execute_packed(instruction, machine, flush);
+    return Runner::run_packed(instruction, machine, loop);
+  } else if constexpr (kForm == Form::kAccumulate) {
+    return Runner::run_accumulate(instruction, machine, loop, Result::kKind);
   } else {
-    return Runner::template execute<Result, kForm == Form::kAccumulate>(instruction, machine, flush);
+    return Runner::run(instruction, machine, loop, Result::kKind);
   }
 }
 

@@ -33,11 +33,13 @@ typename F::Bits number(FloatMachine& m) {
 
 template <class Lane, class F, class Exact, std::size_t... I>
 void check_lane(Exact exact, const FloatMode& mode, std::index_sequence<I...> /*sources*/) {
-  using Runner = FastRunner<Lane>;
+  using Loops = FastLoops<Lane>;
+  const Instruction instruction;
+  const LaneContext context = {instruction, 0, Isa::kGfx906};
   FloatMachine m;
   for (int turn = 0; turn < 1000; ++turn) {
     std::array<std::array<typename F::Bits, kLanes>, sizeof...(I)> values;
-    typename Runner::Columns sources;
+    typename Loops::Sources sources;
     for (std::size_t n = 0; n < sizeof...(I); ++n) {
       for (unsigned lane = 0; lane < kLanes; ++lane) {
         values[n][lane] = number<F>(m);
@@ -48,9 +50,9 @@ void check_lane(Exact exact, const FloatMode& mode, std::index_sequence<I...> /*
     }
     Results here;
     Results anywhere;
-    Runner::run(here, sources, mode.flush_in);
-    (mode.flush_in ? Runner::template run_anywhere<true>
-                   : Runner::template run_anywhere<false>)(anywhere.lo.data(), anywhere.hi.data(), sources);
+    Loops::loop(mode.flush_in)(context, sources, here);
+    (mode.flush_in ? Loops::template run_anywhere<true> : Loops::template run_anywhere<false>)(context, sources,
+                                                                                               anywhere);
     for (unsigned lane = 0; lane < kLanes; ++lane) {
       const auto expected = exact(values[I][lane]..., mode);
       const auto of = [lane](const Results& r) {

@@ -227,85 +227,93 @@ template <typename S>
   }
 }
 
-template <auto kLane, typename D, typename... S, std::size_t... I>
-void compute(const VectorOperands& operands, const std::array<Source, sizeof...(S)>& sources, Results& results,
-             std::index_sequence<I...> indexes) {
-  run_lanes<kLane, D, S...>(operands.context(), results.lo.data(), results.hi.data(), results.bit.data(),
-                            {sources[I].lo...}, {sources[I].hi...}, indexes);
-}
-
+// Executes instructions whose sources and destination are the elements of a signature. The operation itself is a Loop
+// over the lanes. It is an argument and no template parameter, so that all operations of a signature share this code.
 template <typename Signature>
 struct Runner;
 
 template <typename D, typename... S>
 struct Runner<D(S...)> {
-  using Indexes = std::index_sequence_for<S...>;
   static constexpr std::size_t kSources = sizeof...(S);
+  using Indexes = std::index_sequence_for<S...>;
+  using Sources = std::array<Source, kSources>;
+  using Loop = void (*)(const LaneContext& context, const Sources& sources, Results& results);
 
+  // The loop that calls the function `kLane` for each lane.
   template <auto kLane>
-  static Outcome run(const Instruction& instruction, Machine& machine) {
+  static void loop(const LaneContext& context, const Sources& sources, Results& results) {
+    compute<kLane>(context, sources, results, Indexes());
+  }
+
+  // `kind` is that of the destination: D's, or one that also says which half is kept.
+  [[gnu::noinline]] static Outcome run(const Instruction& instruction, Machine& machine, Loop loop,
+                                       Kind kind = D::kKind) {
     const VectorOperands operands(instruction, machine);
-    std::array<Source, kSources> sources;
-    if (!operands.check_dst(D::kKind) || !read_all(operands, machine, sources, Indexes())) return Outcome::kIllegal;
+    Sources sources;
+    if (!operands.check_dst(kind) || !read_all(operands, machine, sources, Indexes())) return Outcome::kIllegal;
     Results results;
-    compute<kLane, D, S...>(operands, sources, results, Indexes());
-    operands.write(D::kKind, results);
+    loop(operands.context(), sources, results);
+    operands.write(kind, results);
     return Outcome::kNext;
   }
 
   // The last source is the old value of the destination.
-  template <auto kLane>
-  static Outcome run_accumulate(const Instruction& instruction, Machine& machine) {
+  [[gnu::noinline]] static Outcome run_accumulate(const Instruction& instruction, Machine& machine, Loop loop,
+                                                  Kind kind = D::kKind) {
     using Last = std::tuple_element_t<kSources - 1, std::tuple<S...>>;
     const VectorOperands operands(instruction, machine);
-    std::array<Source, kSources> sources;
-    if (!operands.check_dst(D::kKind) || !operands.read_dst(Last::kKind, sources[kSources - 1]) ||
+    Sources sources;
+    if (!operands.check_dst(kind) || !operands.read_dst(Last::kKind, sources[kSources - 1]) ||
         !read_all(operands, machine, sources, std::make_index_sequence<kSources - 1>())) {
       return Outcome::kIllegal;
     }
     Results results;
-    compute<kLane, D, S...>(operands, sources, results, Indexes());
-    operands.write(D::kKind, results);
+    loop(operands.context(), sources, results);
+    operands.write(kind, results);
     return Outcome::kNext;
   }
 
   // Computes both halves of 16-bit elements, or both registers of 32-bit ones.
-  template <auto kLane>
-  static Outcome run_packed(const Instruction& instruction, Machine& machine) {
+  [[gnu::noinline]] static Outcome run_packed(const Instruction& instruction, Machine& machine, Loop loop) {
     static_assert(D::kKind.bits <= 32);
     constexpr Kind kDst = {.bits = D::kKind.bits == 16 ? std::uint8_t{32} : std::uint8_t{64}};
     const VectorOperands operands(instruction, machine);
-    std::array<Source, kSources> low;
-    std::array<Source, kSources> high;
+    Sources low;
+    Sources high;
     if (!operands.check_dst(kDst) || !read_parts(operands, Part::kLow, low, Indexes()) ||
         !read_parts(operands, Part::kHigh, high, Indexes())) {
       return Outcome::kIllegal;
     }
     Results results;
     Results other;
-    compute<kLane, D, S...>(operands, low, results, Indexes());
-    compute<kLane, D, S...>(operands, high, other, Indexes());
-    for (unsigned lane = 0; lane < kLanes; ++lane) {
-      if constexpr (kDst.bits == 32) {
-        results.lo[lane] |= other.lo[lane] << 16;
-      } else {
-        results.hi[lane] = other.lo[lane];
-      }
+    loop(operands.context(), low, results);
+    loop(operands.context(), high, other);
+    if constexpr (kDst.bits == 32) {
+      for (unsigned lane = 0; lane < kLanes; ++lane) results.lo[lane] |= other.lo[lane] << 16;
+    } else {
+      results.hi = other.lo;
     }
     operands.write(kDst, results);
     return Outcome::kNext;
   }
 
  private:
+  template <auto kLane, std::size_t... I>
+  static void compute(const LaneContext& context, const Sources& sources, Results& results,
+                      std::index_sequence<I...> indexes) {
+    run_lanes<kLane, D, S...>(context, results.lo.data(), results.hi.data(), results.bit.data(), {sources[I].lo...},
+                              {sources[I].hi...}, indexes);
+  }
+
   template <std::size_t... I>
-  static bool read_all(const VectorOperands& operands, const Machine& machine, std::array<Source, kSources>& sources,
+  static bool read_all(const VectorOperands& operands, const Machine& machine, Sources& sources,
                        std::index_sequence<I...> /*sources*/) {
     using Elements = std::tuple<S...>;
     return (read_source<std::tuple_element_t<I, Elements>>(operands, machine, I, sources[I]) && ...);
   }
 
   template <std::size_t... I>
-  static bool read_parts(const VectorOperands& operands, Part part, std::array<Source, kSources>& sources,
+  static bool read_parts(const VectorOperands& operands, Part part, Sources& sources,
                          std::index_sequence<I...> /*sources*/) {
     return (operands.read(I, S::kKind, sources[I], part) && ...);
   }
@@ -318,24 +326,24 @@ struct Runner<D(S...)> {
 template <typename Signature, auto kLane, auto kClamped = kLane>
 Outcome vector(const Instruction& instruction, Machine& machine) {
   using Runner = detail::Runner<Signature>;
-  return instruction.clamp ? Runner::template run<kClamped>(instruction, machine)
-                           : Runner::template run<kLane>(instruction, machine);
+  return Runner::run(instruction, machine,
+                     instruction.clamp ? Runner::template loop<kClamped> : Runner::template loop<kLane>);
 }
 
 // A handler whose signature has the destination as its last source.
 template <typename Signature, auto kLane, auto kClamped = kLane>
 Outcome accumulate(const Instruction& instruction, Machine& machine) {
   using Runner = detail::Runner<Signature>;
-  return instruction.clamp ? Runner::template run_accumulate<kClamped>(instruction, machine)
-                           : Runner::template run_accumulate<kLane>(instruction, machine);
+  return Runner::run_accumulate(instruction, machine,
+                                instruction.clamp ? Runner::template loop<kClamped> : Runner::template loop<kLane>);
 }
 
 // A handler of a VOP3P operation with two results.
 template <typename Signature, auto kLane, auto kClamped = kLane>
 Outcome packed(const Instruction& instruction, Machine& machine) {
   using Runner = detail::Runner<Signature>;
-  return instruction.clamp ? Runner::template run_packed<kClamped>(instruction, machine)
-                           : Runner::template run_packed<kLane>(instruction, machine);
+  return Runner::run_packed(instruction, machine,
+                            instruction.clamp ? Runner::template loop<kClamped> : Runner::template loop<kLane>);
 }
 
 }  // namespace gcn

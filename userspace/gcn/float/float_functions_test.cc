@@ -13,7 +13,7 @@
 
 #include "gcn/float/float.h"
 
-namespace gcn {
+namespace gcn::float_functions_test {
 namespace {
 
 constexpr FloatMode kPlain = {};
@@ -434,4 +434,4 @@ TEST(Cube, faces_follow_the_largest_coordinate) {
 }
 
 }  // namespace
-}  // namespace gcn
+}  // namespace gcn::float_functions_test

@@ -14,7 +14,7 @@
 #include <random>
 #include <vector>
 
-namespace gcn {
+namespace gcn::float_test {
 namespace {
 
 using Quad = __float128;
@@ -437,4 +437,4 @@ TEST(FloatMode, fields_are_those_of_the_format) {
 }
 
 }  // namespace
-}  // namespace gcn
+}  // namespace gcn::float_test

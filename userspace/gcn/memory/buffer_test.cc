@@ -6,7 +6,7 @@
 
 #include "gcn/fake_memory.h"
 
-namespace gcn {
+namespace gcn::buffer_test {
 namespace {
 
 using U32 = std::uint32_t;
@@ -207,4 +207,4 @@ TEST(Buffer, caches_are_not_there) {
 }
 
 }  // namespace
-}  // namespace gcn
+}  // namespace gcn::buffer_test

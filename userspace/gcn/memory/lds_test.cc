@@ -9,7 +9,7 @@
 
 #include "gcn/fake_memory.h"
 
-namespace gcn {
+namespace gcn::lds_test {
 namespace {
 
 using U32 = std::uint32_t;
@@ -355,4 +355,4 @@ TEST(Lds, registers_must_exist) {
 }
 
 }  // namespace
-}  // namespace gcn
+}  // namespace gcn::lds_test

@@ -12,7 +12,7 @@
 #include "gcn/fake_memory.h"
 #include "gcn/memory/atomics.h"
 
-namespace gcn {
+namespace gcn::memory_test {
 namespace {
 
 using U32 = std::uint32_t;
@@ -252,7 +252,7 @@ TEST(Global, destination_may_be_the_address) {
 TEST(Global, unaligned_and_piecemeal_memory) {
   FakeMachine m;
   fill_words(m);
-  for (const std::size_t run : {1, 2, 4, 64, 4096}) {
+  for (const std::size_t run : {1u, 2u, 4u, 64u, 4096u}) {
     m.memory.longest_run = run;
     set_addresses(m, kBase + 4093, 17);
     ASSERT_EQ(m.run(vmem("global_load_dwordx4")), Outcome::kNext);
@@ -563,4 +563,4 @@ TEST(Scratch, bytes_of_a_lane_are_contiguous_for_the_lane) {
 }
 
 }  // namespace
-}  // namespace gcn
+}  // namespace gcn::memory_test

@@ -9,7 +9,7 @@
 #include "gcn/fake_memory.h"
 #include "gcn/scalar/scalar_operand.h"
 
-namespace gcn {
+namespace gcn::scalar_test {
 namespace {
 
 using U32 = std::uint32_t;
@@ -539,4 +539,4 @@ TEST(Scalar, any_operand_number_is_safe) {
 }
 
 }  // namespace
-}  // namespace gcn
+}  // namespace gcn::scalar_test

@@ -10,7 +10,7 @@
 
 #include "gcn/vector/vector_float_test.h"
 
-namespace gcn {
+namespace gcn::vector_convert_test {
 namespace {
 
 constexpr Encoding kVop1 = Encoding::kVop1;
@@ -403,4 +403,4 @@ TEST(VectorPacked, dot_products_have_denormals_of_halves_before_gfx90a) {
 }
 
 }  // namespace
-}  // namespace gcn
+}  // namespace gcn::vector_convert_test

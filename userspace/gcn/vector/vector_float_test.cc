@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-namespace gcn {
+namespace gcn::vector_float_test {
 namespace {
 
 constexpr Encoding kVop1 = Encoding::kVop1;
@@ -270,4 +270,4 @@ TEST(VectorFloat, nans_of_the_fast_way_are_those_of_the_exact_way) {
 }
 
 }  // namespace
-}  // namespace gcn
+}  // namespace gcn::vector_float_test

@@ -6,7 +6,7 @@
 
 #include "gcn/vector/vector_test.h"
 
-namespace gcn {
+namespace gcn::vector_int_bits_test {
 namespace {
 
 using u64 = std::uint64_t;
@@ -276,4 +276,4 @@ TEST(VectorIntBits, perm_has_constants) {
 }
 
 }  // namespace
-}  // namespace gcn
+}  // namespace gcn::vector_int_bits_test

@@ -8,7 +8,7 @@
 
 #include "gcn/vector/vector_test.h"
 
-namespace gcn {
+namespace gcn::vector_int_packed_test {
 namespace {
 
 using u64 = std::uint64_t;
@@ -201,4 +201,4 @@ TEST(VectorIntPacked, pack_takes_halves_and_signs) {
 }
 
 }  // namespace
-}  // namespace gcn
+}  // namespace gcn::vector_int_packed_test

@@ -9,14 +9,14 @@
 
 #include "gcn/vector/vector_test.h"
 
-namespace gcn {
+namespace gcn::vector_int_test {
 namespace {
 
 using u64 = std::uint64_t;
 using i64 = std::int64_t;
 using u128 = unsigned __int128;
 
-constexpr Encoding kVop1 = Encoding::kVop1, kVop2 = Encoding::kVop2, kVop3 = Encoding::kVop3, kVop3p = Encoding::kVop3p;
+constexpr Encoding kVop2 = Encoding::kVop2, kVop3 = Encoding::kVop3;
 
 u64 low(i64 value, unsigned bits = 32) {
   return static_cast<u64>(value) & (bits == 64 ? ~u64{0} : (u64{1} << bits) - 1);
@@ -380,4 +380,4 @@ TEST(VectorInt, comparisons_that_set_exec) {
 }
 
 }  // namespace
-}  // namespace gcn
+}  // namespace gcn::vector_int_test

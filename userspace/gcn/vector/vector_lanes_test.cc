@@ -9,7 +9,7 @@
 
 #include "gcn/vector/vector_float_test.h"
 
-namespace gcn {
+namespace gcn::vector_lanes_test {
 namespace {
 
 // Makes numbers whose sums and products are often close to halfway between two results.
@@ -128,4 +128,4 @@ TEST(VectorLanes, doubles_become_halves_as_by_one_rounding) {
 }
 
 }  // namespace
-}  // namespace gcn
+}  // namespace gcn::vector_lanes_test

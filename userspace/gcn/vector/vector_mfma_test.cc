@@ -7,7 +7,7 @@
 
 #include "gcn/vector/vector_float_test.h"
 
-namespace gcn {
+namespace gcn::vector_mfma_test {
 namespace {
 
 struct Where {
@@ -167,4 +167,4 @@ TEST(VectorMfma, registers_that_are_not_there_are_illegal) {
 }
 
 }  // namespace
-}  // namespace gcn
+}  // namespace gcn::vector_mfma_test

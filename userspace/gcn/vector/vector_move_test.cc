@@ -6,7 +6,7 @@
 
 #include "gcn/vector/vector_test.h"
 
-namespace gcn {
+namespace gcn::vector_move_test {
 namespace {
 
 using u32 = std::uint32_t;
@@ -157,4 +157,4 @@ TEST(VectorMove, accumulation_registers) {
 }
 
 }  // namespace
-}  // namespace gcn
+}  // namespace gcn::vector_move_test

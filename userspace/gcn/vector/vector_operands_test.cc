@@ -12,7 +12,7 @@
 
 #include "gcn/vector/vector_test.h"
 
-namespace gcn {
+namespace gcn::vector_operands_test {
 namespace {
 
 using u32 = std::uint32_t;
@@ -370,4 +370,4 @@ TEST(VectorOperands, packed_floats_come_from_pairs) {
 }
 
 }  // namespace
-}  // namespace gcn
+}  // namespace gcn::vector_operands_test

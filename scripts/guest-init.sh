@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The amdkfd-criu authors
 #
-# PID 1 of the guest. vm.sh puts a copy of this file and what it reads (params,
-# fstab, fstab.scratch, skeleton/) into a folder of its own, which the guest sees
-# because its first root is the host's root.
+# PID 1 of the guest. vm/guest_files.py puts a copy of this file and what it reads
+# (params, fstab, fstab.scratch, skeleton/) into a folder of its own, which the guest
+# sees because its first root is the host's root.
 # Owns: the change to a writable root, loading of the driver, running one
 # command, the report on the status port. Does not judge the kernel log: vm.sh
 # does. It starts as few programs as it can: without hardware virtualization
 # each costs a tenth of a second.
 #
-# `params` is shell code written with printf %q; it sets
+# `params` is shell code; it sets
 #   cwd argv[] env[] params[] modules driver gpu_count
 # The status port carries one line per fact:
 #   up MS | kfd MS | fail TEXT | taint N | exit STATUS OUT ERR DMESG
@@ -151,7 +151,7 @@ run_command() {
 	(
 		cd -- "$cwd" || exit 125
 		exec setsid env -- "VASIC_MODULES=$modules" "${env[@]}" "${argv[@]}" </dev/null >&"$out" 2>&"$err" \
-			{out}>&- {err}>&- {status_fd}>&- {out_fd}>&- {err_fd}>&- {dmesg_fd}>&-
+			{out}>&- {err}>&- {status_fd}>&- {out_fd}>&- {err_fd}>&- {dmesg_fd}>&- {never_fd}>&-
 	)
 	command_status=$?
 	exec {out}>&- {err}>&-

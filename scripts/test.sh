@@ -275,7 +275,14 @@ tier_vm() {
 	for kernel in "${KERNELS[@]}"; do
 		prepare "kernel $kernel is built" "$HERE/kernel.sh" build "$kernel" || return 0
 	done
-	stream_cases vm ktap "$HERE/vm_test.sh"
+	need pytest-3 python3-pytest
+	stream_cases vm cases vm_cases
+}
+
+# vm_cases: what pytest says of each case, and all the rest as notes.
+vm_cases() {
+	pytest-3 -v --color=no -p no:cacheprovider "$HERE/../tests/test_vm_units.py" "$HERE/../tests/test_vm.py" |
+		sed -uE 's/^[^ ]*::test_(.*) PASSED .*/ok\t\1/; t; s/^[^ ]*::test_(.*) (FAILED|ERROR) .*/not ok\t\1/; t; s/^/note\t/'
 }
 
 tier_series() {

@@ -4,8 +4,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
+# Until Signals knows what to do, an interrupt ends this process without a word.
+if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 if not __package__:  # Run as a folder, which Python then puts where the folder above belongs.
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -37,10 +41,19 @@ def main(args: list[str]) -> int:
         result = Result(error.status, error.message, error.detail)
     except OSError as error:
         result = Result(EXIT_INFRA, from_os_error(error).message)
-    sys.stderr.write(result.detail)
-    if result.why:
-        print(f"vm.sh: error: {result.why}", file=sys.stderr)
+    show(result)
     return result.status
+
+
+def show(result: Result) -> None:
+    """On standard error, if that still takes anything: the status says it too."""
+    try:
+        sys.stderr.write(result.detail)
+        if result.why:
+            sys.stderr.write(f"vm.sh: error: {result.why}\n")
+        sys.stderr.flush()
+    except OSError:
+        pass
 
 
 if __name__ == "__main__":

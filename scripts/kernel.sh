@@ -339,12 +339,22 @@ show_build_errors() {
 		head -n "$SHOWN_ERRORS" >&2 || tail -n "$SHOWN_ERRORS" "$DIR/build.log" >&2
 }
 
-# overlay_files SERIES...: what they bring whole: there a warning is our mistake.
+# overlay_files SERIES...: the new files of these series, in which a warning is an error.
 overlay_files() {
 	local name
 	for name; do
-		sed -n 's/^\([^# ][^ ]*\).*/\1/p' "$ROOT/kernel/$name"/patches/*/files 2>/dev/null || true
+		[[ ! -d $ROOT/kernel/$name/overlay ]] ||
+			find "$ROOT/kernel/$name/overlay" ! -type d -printf '%P\n'
 	done
+}
+
+# hooked_files SERIES...: the upstream files that these series edit.
+hooked_files() {
+	local name
+	for name; do
+		find "$ROOT/kernel/$name" -name overlay -prune -o \( -name '*.patch' -o -name hooks.diff \) \
+			-exec sed -n 's|^+++ b/\([^\t ]*\).*|\1|p' {} +
+	done | sort -u
 }
 
 # A warning fails the build, and goes on to do so: its source is compiled anew.
@@ -459,12 +469,9 @@ install_selftests() {
 
 # compiled_files SERIES...: the driver files that these bring or touch.
 compiled_files() {
-	local name
 	{
 		overlay_files "$@"
-		for name; do
-			sed -n 's|^+++ b/\([^\t ]*\).*|\1|p' "$ROOT/kernel/$name"/patches/*/hooks.diff
-		done
+		hooked_files "$@"
 	} | grep -E '^drivers/.*\.c$' | sort -u
 }
 
@@ -500,11 +507,9 @@ make_objects() {
 
 # FILE for an overlay file, FILE:LINE for a line that a hook adds.
 our_places() {
-	local name file
+	local file
 	overlay_files "$@"
-	for name; do
-		sed -n 's|^+++ b/\([^\t ]*\).*|\1|p' "$ROOT/kernel/$name"/patches/*/hooks.diff
-	done | sort -u | while read -r file; do
+	hooked_files "$@" | while read -r file; do
 		diff --unchanged-line-format= --old-line-format= --new-line-format="$file:%dn"$'\n' \
 			"$PRISTINE/$file" "$SRC/$file" || true
 	done
@@ -633,7 +638,7 @@ main() {
 	parse_arguments "$@"
 	need make make
 	need rsync rsync
-	need patch patch
+	need git git
 	OUT=$(out_dir)/kernel
 	PRISTINE=$OUT/pristine
 	take_lock "$(dirname "$OUT")/kernel.lock"

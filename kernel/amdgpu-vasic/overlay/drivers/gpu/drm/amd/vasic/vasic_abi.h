@@ -1,0 +1,1 @@
+../../../../../../../uapi/vasic/vasic_abi.h

@@ -1,0 +1,1 @@
+../../../../../../../uapi/kfd_criu_layout.h

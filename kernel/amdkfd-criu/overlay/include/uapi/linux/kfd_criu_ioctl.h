@@ -1,0 +1,1 @@
+../../../../../uapi/linux/kfd_criu_ioctl.h

@@ -77,8 +77,8 @@ check_shell() {
 }
 
 # needs_licence FILE: false for what cannot or need not carry a line: JSON and
-# data have no comments; Markdown and mails to be are prose; hooks.diff, `files`
-# and `series` are read by programs line by line.
+# data have no comments; Markdown and mails are prose; hooks.diff, `files` and
+# `series` are read by programs line by line.
 needs_licence() {
 	case $1 in
 	*.md | *.json | *.diff | *.patch | *.svg | *.png | *.bin | *.img | *.csv) return 1 ;;

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import email
 import email.policy
+import errno
 import os
 import re
 import subprocess
@@ -83,15 +84,18 @@ def run_git(cwd: Path, *args: str, stdin: str = "",
         name, mail = IDENTITY.fullmatch(who).groups()
         env.update({f"GIT_{role}_NAME": name, f"GIT_{role}_EMAIL": mail, f"GIT_{role}_DATE": DATE})
     # The owner of a checkout may be another user than the one who builds.
-    return subprocess.run(["git", "-c", "safe.directory=*", *args], cwd=cwd, env=env, input=stdin,
+    done = subprocess.run(["git", "-c", "safe.directory=*", *args], cwd=cwd, env=env, input=stdin,
                           text=True, errors="surrogateescape", capture_output=True, check=False)
+    if done.returncode < 0:
+        raise SetupError(f"git {args[0]} in {cwd} was ended by signal {-done.returncode}")
+    if done.returncode != 0 and os.strerror(errno.ENOSPC) in done.stderr:
+        raise SetupError(f"git {args[0]} in {cwd}: {os.strerror(errno.ENOSPC)}")
+    return done
 
 
 def git(cwd: Path, *args: str, **how) -> str:
     """Output of git, which must succeed."""
     done = run_git(cwd, *args, **how)
-    if done.returncode < 0:
-        raise SetupError(f"git {args[0]} in {cwd} was ended by signal {-done.returncode}")
     if done.returncode != 0:
         reason = "; ".join((done.stderr + done.stdout).strip().splitlines()[:3])
         raise SeriesError(f"git {args[0]} in {cwd}: {reason}")

@@ -11,7 +11,7 @@
 #include "kfd_criu_layout.h"
 #include "kfd_priv.h"
 
-static bool is_v2(u32 op)
+static bool kfd_criu_is_v2(u32 op)
 {
 	return op >= KFD_CRIU_V2_PROBE;
 }
@@ -19,7 +19,7 @@ static bool is_v2(u32 op)
 /* What was half done when a signal came has been undone, and is not begun again by
  * itself.
  */
-static int without_restart(int r)
+static int kfd_criu_restartsys_to_eintr(int r)
 {
 	return r == -ERESTARTSYS ? -EINTR : r;
 }
@@ -38,7 +38,7 @@ int kfd_criu_validate(void *args, unsigned int size)
 	BUILD_BUG_ON(offsetof(struct kfd_ioctl_criu_args, op) !=
 		     offsetof(struct kfd_criu_v2_args, op));
 
-	if (!is_v2(v1->op))
+	if (!kfd_criu_is_v2(v1->op))
 		return 0;
 	if (size < sizeof(struct kfd_criu_v2_args))
 		return -EINVAL;
@@ -62,9 +62,9 @@ int kfd_criu_ioctl(struct file *filep, struct kfd_process *p, void *data)
 	int r = 0;
 
 	if (op == KFD_CRIU_OP_CHECKPOINT || op == KFD_CRIU_V2_CHECKPOINT)
-		r = kfd_criu_event_hear(p);
+		r = kfd_criu_event_drain_interrupts(p);
 	if (!r)
-		r = is_v2(op) ? kfd_criu_v2_ioctl(p, data) :
-				kfd_criu_v1_ioctl(filep, p, data);
-	return without_restart(r);
+		r = kfd_criu_is_v2(op) ? kfd_criu_v2_ioctl(p, data) :
+					 kfd_criu_v1_ioctl(filep, p, data);
+	return kfd_criu_restartsys_to_eintr(r);
 }

@@ -37,7 +37,7 @@ struct kfd_criu_process {
 };
 
 /**
- * struct kfd_criu_machine - what of a device must be the same elsewhere; compared as
+ * struct kfd_criu_device_compat - what of a device must be the same elsewhere; compared as
  *	bytes
  * @gfx_target_version: major * 10000 + minor * 100 + stepping
  * @num_xcc: that work on a queue together
@@ -46,7 +46,7 @@ struct kfd_criu_process {
  * @mqd_size: bytes of a compute queue's MQD
  * @sdma_mqd_size: of an SDMA queue's
  */
-struct kfd_criu_machine {
+struct kfd_criu_device_compat {
 	u32 gfx_target_version;
 	u32 num_xcc;
 	u32 cwsr_size;
@@ -174,7 +174,7 @@ enum kfd_criu_svm_access {
 	KFD_CRIU_SVM_IN_PLACE,
 };
 
-static inline int kfd_criu_svm_access_of(u32 attribute)
+static inline int kfd_criu_svm_access_from_attr(u32 attribute)
 {
 	switch (attribute) {
 	case KFD_IOCTL_SVM_ATTR_ACCESS:
@@ -188,7 +188,7 @@ static inline int kfd_criu_svm_access_of(u32 attribute)
 	}
 }
 
-static inline u32 kfd_criu_svm_attribute(enum kfd_criu_svm_access access)
+static inline u32 kfd_criu_svm_access_to_attr(enum kfd_criu_svm_access access)
 {
 	if (access == KFD_CRIU_SVM_ACCESS)
 		return KFD_IOCTL_SVM_ATTR_ACCESS;
@@ -218,7 +218,7 @@ struct kfd_criu_svm {
 };
 
 /* Whether to go on with what an image asks for, which may be a lot: 0 or -EINTR. */
-static inline int kfd_criu_go_on(void)
+static inline int kfd_criu_check_killed(void)
 {
 	cond_resched();
 	return fatal_signal_pending(current) ? -EINTR : 0;
@@ -235,7 +235,7 @@ int kfd_criu_session_check(const struct kfd_process *p, enum kfd_criu_op op);
 int kfd_criu_pause(struct kfd_process *p, u32 *pid,
 		   int (*measure)(struct kfd_process *p, void *args), void *args);
 int kfd_criu_unpause(struct kfd_process *p);
-int kfd_criu_may_restore(const struct kfd_process *p);
+int kfd_criu_check_restore(const struct kfd_process *p);
 int kfd_criu_begin_restore(struct kfd_process *p);
 void kfd_criu_end_restore(struct kfd_process *p, bool failed);
 int kfd_criu_abort(struct kfd_process *p);
@@ -247,9 +247,10 @@ void kfd_criu_process_describe(const struct kfd_process *p,
 			       struct kfd_criu_process *cp);
 int kfd_criu_process_restore(struct kfd_process *p,
 			     const struct kfd_criu_process *cp);
-int kfd_criu_machine_describe(const struct kfd_node *node,
-			      struct kfd_criu_machine *cm);
-int kfd_criu_machine_check(u32 gpu_id, const struct kfd_criu_machine *cm);
+int kfd_criu_device_compat_describe(const struct kfd_node *node,
+				    struct kfd_criu_device_compat *compat);
+int kfd_criu_device_compat_check(u32 gpu_id,
+				 const struct kfd_criu_device_compat *compat);
 void kfd_criu_settings_describe(const struct kfd_process_device *pdd,
 				struct kfd_criu_settings *cs);
 int kfd_criu_settings_restore(struct kfd_process *p, u32 user_gpu_id,
@@ -257,8 +258,9 @@ int kfd_criu_settings_restore(struct kfd_process *p, u32 user_gpu_id,
 int kfd_criu_xnack_restore(struct kfd_process *p, bool enabled);
 int kfd_criu_device_restore(struct kfd_process *p,
 			    const struct kfd_criu_device *cd, int drm_fd);
-int kfd_criu_device_name(struct kfd_process *p, const struct kfd_criu_device *cd);
-int kfd_criu_begin_objects(struct kfd_process *p);
+int kfd_criu_device_set_user_gpu_id(struct kfd_process *p,
+				    const struct kfd_criu_device *cd);
+int kfd_criu_finish_devices(struct kfd_process *p);
 
 /* kfd_criu_bo.c */
 u32 kfd_criu_bo_count(const struct kfd_process *p);
@@ -281,13 +283,13 @@ void kfd_criu_bo_destroy_all(struct kfd_process *p);
 struct mm_struct *kfd_criu_get_mm(const struct kfd_process *p);
 int kfd_criu_queue_acquire_buffers(struct kfd_process_device *pdd,
 				   struct queue_properties *qp);
-void kfd_criu_queue_drop_buffers(struct kfd_process_device *pdd,
-				 struct queue_properties *qp);
+void kfd_criu_queue_release_buffers(struct kfd_process_device *pdd,
+				    struct queue_properties *qp);
 int kfd_criu_queue_acquire_deferred(struct kfd_process *p);
 
 /* kfd_criu_event.c */
 u32 kfd_criu_event_count(struct kfd_process *p);
-int kfd_criu_event_hear(struct kfd_process *p);
+int kfd_criu_event_drain_interrupts(struct kfd_process *p);
 int kfd_criu_event_save(struct kfd_process *p, struct kfd_criu_event **events,
 			u32 *n);
 int kfd_criu_event_restore(struct kfd_process *p,
@@ -304,7 +306,7 @@ int kfd_criu_mqd_check(const struct kfd_node *node,
 		       const struct kfd_criu_mqd *mqd);
 void kfd_criu_mqd_restore(struct mqd_manager *mm, struct queue *q,
 			  const struct kfd_criu_mqd *mqd);
-void kfd_criu_mqd_retake(struct queue *q, const struct kfd_criu_mqd *mqd);
+void kfd_criu_mqd_merge(struct queue *q, const struct kfd_criu_mqd *mqd);
 u32 kfd_criu_mqd_target_xcc(const struct kfd_node *node,
 			    const struct queue_properties *qp,
 			    const struct kfd_criu_mqd *mqd);
@@ -331,7 +333,7 @@ int kfd_criu_svm_save(struct kfd_process *p, struct kfd_criu_svm **ranges,
 int kfd_criu_svm_add_access(struct kfd_process *p, struct kfd_criu_svm *cs,
 			    u32 gpu_id, enum kfd_criu_svm_access access);
 int kfd_criu_svm_stage(struct kfd_process *p, const struct kfd_criu_svm *cs);
-void kfd_criu_svm_forget(struct kfd_process *p);
+void kfd_criu_svm_drop_staged(struct kfd_process *p);
 int kfd_criu_svm_resume(struct kfd_process *p);
 #else
 static inline u32 kfd_criu_svm_count(struct kfd_process *p)
@@ -359,7 +361,7 @@ static inline int kfd_criu_svm_stage(struct kfd_process *p,
 	return -EOPNOTSUPP;
 }
 
-static inline void kfd_criu_svm_forget(struct kfd_process *p)
+static inline void kfd_criu_svm_drop_staged(struct kfd_process *p)
 {
 }
 

@@ -41,7 +41,7 @@
 /* For idr_for_each(): idr_for_each_entry() looks for each one from the root on, and there
  * may be thousands.
  */
-static int count_one(int id, void *mem, void *data)
+static int kfd_criu_bo_count_one(int id, void *mem, void *data)
 {
 	u32 *n = data;
 
@@ -59,7 +59,7 @@ u32 kfd_criu_bo_count(const struct kfd_process *p)
 	u32 n = 0;
 
 	for (i = 0; i < p->n_pdds; i++)
-		idr_for_each(&p->pdds[i]->alloc_idr, count_one, &n);
+		idr_for_each(&p->pdds[i]->alloc_idr, kfd_criu_bo_count_one, &n);
 	return n;
 }
 
@@ -73,8 +73,8 @@ bool kfd_criu_bo_has_contents(u32 flags)
 			KFD_IOC_ALLOC_MEM_FLAGS_GTT);
 }
 
-static u64 mmap_offset(const struct kfd_process_device *pdd,
-		       const struct kgd_mem *mem)
+static u64 kfd_criu_bo_mmap_offset(const struct kfd_process_device *pdd,
+				   const struct kgd_mem *mem)
 {
 	if (mem->alloc_flags & KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL)
 		return KFD_MMAP_TYPE_DOORBELL | KFD_MMAP_GPU_ID(pdd->dev->id);
@@ -103,7 +103,7 @@ u64 kfd_criu_bo_identity(const struct kgd_mem *mem)
 }
 
 /* AMDKFD_IOC_ALLOC_MEMORY_OF_GPU takes any bits, and of several kinds the first of these. */
-static u32 effective_flags(u32 flags)
+static u32 kfd_criu_bo_effective_flags(u32 flags)
 {
 	static const u32 kinds[] = {
 		KFD_IOC_ALLOC_MEM_FLAGS_VRAM,
@@ -123,18 +123,18 @@ static u32 effective_flags(u32 flags)
 /* What was asked for the memory, as far as GPUs see it. An import knows only where it is;
  * but the importer may be restored first, and makes it then.
  */
-static u32 flags_of(const struct kgd_mem *mem)
+static u32 kfd_criu_bo_flags(const struct kgd_mem *mem)
 {
-	const u64 made_with = mem->bo->flags;
-	u32 flags = effective_flags(mem->alloc_flags);
+	const u64 gem_flags = mem->bo->flags;
+	u32 flags = kfd_criu_bo_effective_flags(mem->alloc_flags);
 
 	if (!mem->is_imported)
 		return flags;
-	if (made_with & AMDGPU_GEM_CREATE_COHERENT)
+	if (gem_flags & AMDGPU_GEM_CREATE_COHERENT)
 		flags |= KFD_IOC_ALLOC_MEM_FLAGS_COHERENT;
-	if (made_with & AMDGPU_GEM_CREATE_EXT_COHERENT)
+	if (gem_flags & AMDGPU_GEM_CREATE_EXT_COHERENT)
 		flags |= KFD_IOC_ALLOC_MEM_FLAGS_EXT_COHERENT;
-	if (made_with & AMDGPU_GEM_CREATE_UNCACHED)
+	if (gem_flags & AMDGPU_GEM_CREATE_UNCACHED)
 		flags |= KFD_IOC_ALLOC_MEM_FLAGS_UNCACHED;
 	return flags;
 }
@@ -157,10 +157,10 @@ int kfd_criu_bo_describe(const struct kfd_process_device *pdd, u32 handle,
 	memset(cb, 0, sizeof(*cb));
 	cb->gpu_id = pdd->user_gpu_id;
 	cb->handle = handle;
-	cb->flags = flags_of(mem);
+	cb->flags = kfd_criu_bo_flags(mem);
 	cb->va = mem->va;
 	cb->size = amdgpu_bo_size(mem->bo);
-	cb->mmap_offset = mmap_offset(pdd, mem);
+	cb->mmap_offset = kfd_criu_bo_mmap_offset(pdd, mem);
 	cb->imported = mem->is_imported;
 	for (i = 0; i < p->n_pdds; i++)
 		if (p->pdds[i]->drm_priv &&
@@ -190,8 +190,8 @@ int kfd_criu_bo_export(struct kgd_mem *mem, struct file **file)
 }
 
 /* As for AMDKFD_IOC_ALLOC_MEMORY_OF_GPU. */
-static int check(const struct kfd_process_device *pdd,
-		 const struct kfd_criu_bo *cb)
+static int kfd_criu_bo_check(const struct kfd_process_device *pdd,
+			     const struct kfd_criu_bo *cb)
 {
 	const u32 kind = cb->flags & BO_KINDS;
 
@@ -218,24 +218,25 @@ static int check(const struct kfd_process_device *pdd,
 }
 
 /* Where it is, of what is not memory of the BO itself. */
-static int find_place(struct kfd_process_device *pdd,
-		      const struct kfd_criu_bo *cb, u64 *place)
+static int kfd_criu_bo_alloc_offset(struct kfd_process_device *pdd,
+				    const struct kfd_criu_bo *cb, u64 *offset)
 {
-	*place = 0;
+	*offset = 0;
 	if (cb->flags & KFD_IOC_ALLOC_MEM_FLAGS_USERPTR)
-		*place = cb->user_addr;
+		*offset = cb->user_addr;
 	else if (cb->flags & KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL)
-		*place = kfd_get_process_doorbells(pdd);
+		*offset = kfd_get_process_doorbells(pdd);
 	else if (cb->flags & KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP)
-		*place = pdd->dev->adev->rmmio_remap.bus_addr;
+		*offset = pdd->dev->adev->rmmio_remap.bus_addr;
 	else
 		return 0;
-	return *place ? 0 : -ENOMEM;
+	return *offset ? 0 : -ENOMEM;
 }
 
 /* Under the program's handle. What cannot have it is freed. */
-static int publish(struct kfd_process_device *pdd, const struct kfd_criu_bo *cb,
-		   struct kgd_mem *mem)
+static int kfd_criu_bo_add_handle(struct kfd_process_device *pdd,
+				  const struct kfd_criu_bo *cb,
+				  struct kgd_mem *mem)
 {
 	const int r = idr_alloc(&pdd->alloc_idr, mem, cb->handle,
 				cb->handle + 1, GFP_KERNEL_ACCOUNT);
@@ -247,24 +248,24 @@ static int publish(struct kfd_process_device *pdd, const struct kfd_criu_bo *cb,
 	return r;
 }
 
-static int create(struct kfd_process_device *pdd, const struct kfd_criu_bo *cb,
-		  struct kgd_mem **mem)
+static int kfd_criu_bo_alloc(struct kfd_process_device *pdd,
+			     const struct kfd_criu_bo *cb, struct kgd_mem **mem)
 {
 	u64 size = cb->size;
-	u64 place;
+	u64 offset;
 	int r;
 
-	r = find_place(pdd, cb, &place);
+	r = kfd_criu_bo_alloc_offset(pdd, cb, &offset);
 	if (r)
 		return r;
 	/* What is mapped twice in a row has half the size that was asked for. */
 	if (cb->flags & KFD_IOC_ALLOC_MEM_FLAGS_AQL_QUEUE_MEM)
 		size *= 2;
-	r = amdgpu_amdkfd_gpuvm_alloc_memory_of_gpu(pdd->dev->adev, cb->va, size,
-						    pdd->drm_priv, mem, &place,
-						    cb->flags, true);
+	r = amdgpu_amdkfd_gpuvm_alloc_memory_of_gpu(pdd->dev->adev, cb->va,
+						    size, pdd->drm_priv, mem,
+						    &offset, cb->flags, true);
 	if (!r)
-		r = publish(pdd, cb, *mem);
+		r = kfd_criu_bo_add_handle(pdd, cb, *mem);
 	if (!r && cb->flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM)
 		atomic64_add(cb->size, &pdd->vram_usage);
 	return r;
@@ -277,17 +278,17 @@ static int create(struct kfd_process_device *pdd, const struct kfd_criu_bo *cb,
  * @mem: BO that made it; NULL: the caller gave it
  * @dmabuf: of it; NULL: nobody has asked for one yet
  */
-struct memory {
+struct kfd_criu_memory {
 	struct rhash_head node;
 	u64 identity;
 	struct kgd_mem *mem;
 	struct dma_buf *dmabuf;
 };
 
-static const struct rhashtable_params memories_params = {
-	.head_offset = offsetof(struct memory, node),
-	.key_offset = offsetof(struct memory, identity),
-	.key_len = sizeof_field(struct memory, identity),
+static const struct rhashtable_params kfd_criu_memories_params = {
+	.head_offset = offsetof(struct kfd_criu_memory, node),
+	.key_offset = offsetof(struct kfd_criu_memory, identity),
+	.key_len = sizeof_field(struct kfd_criu_memory, identity),
 	.automatic_shrinking = false,
 };
 
@@ -312,7 +313,7 @@ struct kfd_criu_memories *kfd_criu_memories_create(void)
 	memories = kzalloc(sizeof(*memories), GFP_KERNEL_ACCOUNT);
 	if (!memories)
 		return ERR_PTR(-ENOMEM);
-	r = rhashtable_init(&memories->table, &memories_params);
+	r = rhashtable_init(&memories->table, &kfd_criu_memories_params);
 	if (r) {
 		kfree(memories);
 		return ERR_PTR(r);
@@ -320,9 +321,9 @@ struct kfd_criu_memories *kfd_criu_memories_create(void)
 	return memories;
 }
 
-static void forget(void *memory, void *unused)
+static void kfd_criu_memory_free(void *memory, void *unused)
 {
-	struct memory *m = memory;
+	struct kfd_criu_memory *m = memory;
 
 	if (m->dmabuf)
 		dma_buf_put(m->dmabuf);
@@ -335,14 +336,16 @@ static void forget(void *memory, void *unused)
  */
 void kfd_criu_memories_destroy(struct kfd_criu_memories *memories)
 {
-	rhashtable_free_and_destroy(&memories->table, forget, NULL);
+	rhashtable_free_and_destroy(&memories->table, kfd_criu_memory_free,
+				    NULL);
 	kfree(memories);
 }
 
-static int remember(struct kfd_criu_memories *memories, u64 identity,
-		    struct kgd_mem *mem, struct dma_buf *dmabuf)
+static int kfd_criu_memory_insert(struct kfd_criu_memories *memories,
+				  u64 identity, struct kgd_mem *mem,
+				  struct dma_buf *dmabuf)
 {
-	struct memory *m = kzalloc(sizeof(*m), GFP_KERNEL_ACCOUNT);
+	struct kfd_criu_memory *m = kzalloc(sizeof(*m), GFP_KERNEL_ACCOUNT);
 	int r;
 
 	if (!m)
@@ -351,7 +354,7 @@ static int remember(struct kfd_criu_memories *memories, u64 identity,
 	m->mem = mem;
 	m->dmabuf = dmabuf;
 	r = rhashtable_lookup_insert_fast(&memories->table, &m->node,
-					  memories_params);
+					  kfd_criu_memories_params);
 	if (r)
 		kfree(m);
 	return r;
@@ -368,7 +371,7 @@ static int remember(struct kfd_criu_memories *memories, u64 identity,
 int kfd_criu_memories_add(struct kfd_criu_memories *memories, u64 identity,
 			  struct dma_buf *dmabuf)
 {
-	const int r = remember(memories, identity, NULL, dmabuf);
+	const int r = kfd_criu_memory_insert(memories, identity, NULL, dmabuf);
 
 	if (r)
 		dma_buf_put(dmabuf);
@@ -376,8 +379,9 @@ int kfd_criu_memories_add(struct kfd_criu_memories *memories, u64 identity,
 }
 
 /* The domain is that of the memory, everything else was the program's wish. */
-static int import(struct kfd_process_device *pdd, const struct kfd_criu_bo *cb,
-		  struct memory *m, struct kgd_mem **mem)
+static int kfd_criu_bo_import(struct kfd_process_device *pdd,
+			      const struct kfd_criu_bo *cb,
+			      struct kfd_criu_memory *m, struct kgd_mem **mem)
 {
 	u64 size;
 	int r = 0;
@@ -397,36 +401,37 @@ static int import(struct kfd_process_device *pdd, const struct kfd_criu_bo *cb,
 	}
 	(*mem)->alloc_flags &= BO_KINDS;
 	(*mem)->alloc_flags |= cb->flags & ~BO_KINDS;
-	return publish(pdd, cb, *mem);
+	return kfd_criu_bo_add_handle(pdd, cb, *mem);
 }
 
 /* What is mapped twice in a row cannot be imported. */
-static bool can_be_shared(const struct kfd_criu_bo *cb)
+static bool kfd_criu_bo_can_share(const struct kfd_criu_bo *cb)
 {
 	return cb->identity && kfd_criu_bo_has_contents(cb->flags) &&
 	       !(cb->flags & KFD_IOC_ALLOC_MEM_FLAGS_AQL_QUEUE_MEM);
 }
 
-static int create_or_import(struct kfd_process_device *pdd,
-			    const struct kfd_criu_bo *cb,
-			    struct kfd_criu_memories *memories,
-			    struct kgd_mem **mem)
+static int kfd_criu_bo_alloc_or_import(struct kfd_process_device *pdd,
+				       const struct kfd_criu_bo *cb,
+				       struct kfd_criu_memories *memories,
+				       struct kgd_mem **mem)
 {
-	struct memory *m;
+	struct kfd_criu_memory *m;
 	int r;
 
-	if (!memories || !can_be_shared(cb))
-		return create(pdd, cb, mem);
+	if (!memories || !kfd_criu_bo_can_share(cb))
+		return kfd_criu_bo_alloc(pdd, cb, mem);
 	m = rhashtable_lookup_fast(&memories->table, &cb->identity,
-				   memories_params);
+				   kfd_criu_memories_params);
 	if (m)
-		return import(pdd, cb, m, mem);
-	r = create(pdd, cb, mem);
-	return r ? r : remember(memories, cb->identity, *mem, NULL);
+		return kfd_criu_bo_import(pdd, cb, m, mem);
+	r = kfd_criu_bo_alloc(pdd, cb, mem);
+	return r ? r :
+		   kfd_criu_memory_insert(memories, cb->identity, *mem, NULL);
 }
 
-static int map(struct kfd_process *p, const struct kfd_criu_bo *cb,
-	       struct kgd_mem *mem)
+static int kfd_criu_bo_map(struct kfd_process *p, const struct kfd_criu_bo *cb,
+			   struct kgd_mem *mem)
 {
 	unsigned int i;
 
@@ -467,18 +472,18 @@ int kfd_criu_bo_restore(struct kfd_process *p, struct kfd_criu_bo *cb,
 	pdd = kfd_process_device_data_by_id(p, cb->gpu_id);
 	if (!pdd || !pdd->drm_priv)
 		return -EINVAL;
-	r = check(pdd, cb);
+	r = kfd_criu_bo_check(pdd, cb);
 	if (!r)
-		r = create_or_import(pdd, cb, memories, &mem);
+		r = kfd_criu_bo_alloc_or_import(pdd, cb, memories, &mem);
 	if (r)
 		return r;
-	cb->mmap_offset = mmap_offset(pdd, mem);
+	cb->mmap_offset = kfd_criu_bo_mmap_offset(pdd, mem);
 	*bo = mem;
-	return map(p, cb, mem);
+	return kfd_criu_bo_map(p, cb, mem);
 }
 
 /* Of the BO itself: a copy needs memory, and for want of it nobody would wait. */
-static int sync_one(int id, void *data, void *unused)
+static int kfd_criu_bo_sync_one(int id, void *data, void *unused)
 {
 	struct kgd_mem *mem = data;
 
@@ -499,11 +504,12 @@ void kfd_criu_bo_sync_all(struct kfd_process *p)
 	unsigned int i;
 
 	for (i = 0; i < p->n_pdds; i++)
-		idr_for_each(&p->pdds[i]->alloc_idr, sync_one, NULL);
+		idr_for_each(&p->pdds[i]->alloc_idr, kfd_criu_bo_sync_one,
+			     NULL);
 }
 
 /* Interrupts look at its slots without a lock. */
-static void forget_signal_page(struct kfd_process *p)
+static void kfd_criu_free_signal_page(struct kfd_process *p)
 {
 	struct kfd_signal_page *page;
 
@@ -518,14 +524,14 @@ static void forget_signal_page(struct kfd_process *p)
 	kfree(page);
 }
 
-static void let_go_of_signal_page(struct kfd_process *p)
+static void kfd_criu_release_signal_page(struct kfd_process *p)
 {
 	struct kfd_process_device *pdd;
 	struct kgd_mem *mem;
 
 	if (!p->signal_handle)
 		return;
-	forget_signal_page(p);
+	kfd_criu_free_signal_page(p);
 	pdd = kfd_process_device_data_by_id(p, GET_GPU_ID(p->signal_handle));
 	if (!pdd)
 		return;
@@ -536,11 +542,12 @@ static void let_go_of_signal_page(struct kfd_process *p)
 	p->signal_handle = 0;
 }
 
-static void destroy(struct kfd_process_device *pdd, struct kgd_mem *mem, int id)
+static void kfd_criu_bo_destroy(struct kfd_process_device *pdd,
+				struct kgd_mem *mem, int id)
 {
 	struct kfd_process *p = pdd->process;
-	const s64 in_vram = mem->alloc_flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM &&
-			    !mem->is_imported ? amdgpu_bo_size(mem->bo) : 0;
+	const s64 vram_size = mem->alloc_flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM &&
+			      !mem->is_imported ? amdgpu_bo_size(mem->bo) : 0;
 	unsigned int i;
 
 	for (i = 0; i < p->n_pdds; i++)
@@ -555,7 +562,7 @@ static void destroy(struct kfd_process_device *pdd, struct kgd_mem *mem, int id)
 						   pdd->drm_priv,
 						   NULL) == -EBUSY)
 		return;
-	atomic64_sub(in_vram, &pdd->vram_usage);
+	atomic64_sub(vram_size, &pdd->vram_usage);
 	kfd_process_device_remove_obj_handle(pdd, id);
 }
 
@@ -572,12 +579,12 @@ void kfd_criu_bo_destroy_all(struct kfd_process *p)
 	void *mem;
 	int id;
 
-	let_go_of_signal_page(p);
+	kfd_criu_release_signal_page(p);
 	for (i = 0; i < p->n_pdds; i++) {
 		struct kfd_process_device *pdd = p->pdds[i];
 
 		idr_for_each_entry(&pdd->alloc_idr, mem, id)
-			destroy(pdd, mem, id);
+			kfd_criu_bo_destroy(pdd, mem, id);
 	}
 	/* Or BOs of other users of the VM would never hear of their pages again. */
 	if (info)

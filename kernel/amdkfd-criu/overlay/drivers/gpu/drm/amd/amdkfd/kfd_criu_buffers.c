@@ -19,7 +19,7 @@
 
 #define KFD_CRIU_GFX9	90000
 
-static void put_bos(struct queue_properties *qp)
+static void kfd_criu_queue_put_bos(struct queue_properties *qp)
 {
 	kfd_queue_buffer_put(&qp->wptr_bo);
 	kfd_queue_buffer_put(&qp->rptr_bo);
@@ -29,8 +29,8 @@ static void put_bos(struct queue_properties *qp)
 }
 
 /* On gfx7 and gfx8 an AQL ring is mapped twice in a row. */
-static u64 ring_mapping_size(const struct queue_properties *qp,
-			     const struct kfd_node_properties *node)
+static u64 kfd_criu_ring_mapping_size(const struct queue_properties *qp,
+				      const struct kfd_node_properties *node)
 {
 	if (qp->type == KFD_QUEUE_TYPE_COMPUTE &&
 	    qp->format == KFD_QUEUE_FORMAT_AQL &&
@@ -39,9 +39,10 @@ static u64 ring_mapping_size(const struct queue_properties *qp,
 	return qp->queue_size;
 }
 
-static int cwsr_mapping_size(struct kfd_process_device *pdd,
-			     const struct queue_properties *qp,
-			     const struct kfd_node_properties *node, u64 *size)
+static int kfd_criu_cwsr_mapping_size(struct kfd_process_device *pdd,
+				      const struct queue_properties *qp,
+				      const struct kfd_node_properties *node,
+				      u64 *size)
 {
 	u64 per_xcc = (u64)qp->ctx_save_restore_area_size +
 		      node->debug_memory_size;
@@ -55,8 +56,8 @@ static int cwsr_mapping_size(struct kfd_process_device *pdd,
 /* An image need not have a control stack, and so its size: where it is part of the
  * save area, and where no waves are saved, the device tells the size.
  */
-static int check_sizes(struct queue_properties *qp,
-		       const struct kfd_node_properties *node)
+static int kfd_criu_queue_check_sizes(struct queue_properties *qp,
+				      const struct kfd_node_properties *node)
 {
 	if (!qp->ctl_stack_size)
 		qp->ctl_stack_size = node->ctl_stack_size;
@@ -69,15 +70,16 @@ static int check_sizes(struct queue_properties *qp,
 	return 0;
 }
 
-static int acquire_compute_bos(struct kfd_process_device *pdd,
-			       struct amdgpu_vm *vm,
-			       struct queue_properties *qp,
-			       const struct kfd_node_properties *node)
+static int
+kfd_criu_queue_acquire_compute_bos(struct kfd_process_device *pdd,
+				   struct amdgpu_vm *vm,
+				   struct queue_properties *qp,
+				   const struct kfd_node_properties *node)
 {
 	u64 size;
 	int r;
 
-	r = check_sizes(qp, node);
+	r = kfd_criu_queue_check_sizes(qp, node);
 	if (r)
 		return r;
 	if (qp->eop_ring_buffer_address) {
@@ -88,7 +90,7 @@ static int acquire_compute_bos(struct kfd_process_device *pdd,
 		if (r)
 			return r;
 	}
-	r = cwsr_mapping_size(pdd, qp, node, &size);
+	r = kfd_criu_cwsr_mapping_size(pdd, qp, node, &size);
 	if (r)
 		return r;
 	/* Not a BO: then it must be SVM, kfd_criu_queue_acquire_deferred(). */
@@ -97,9 +99,10 @@ static int acquire_compute_bos(struct kfd_process_device *pdd,
 	return 0;
 }
 
-static int acquire_bos(struct kfd_process_device *pdd, struct amdgpu_vm *vm,
-		       struct queue_properties *qp,
-		       const struct kfd_node_properties *node)
+static int kfd_criu_queue_acquire_bos(struct kfd_process_device *pdd,
+				      struct amdgpu_vm *vm,
+				      struct queue_properties *qp,
+				      const struct kfd_node_properties *node)
 {
 	int r;
 
@@ -111,37 +114,38 @@ static int acquire_bos(struct kfd_process_device *pdd, struct amdgpu_vm *vm,
 	if (!r && qp->queue_address)
 		r = kfd_queue_buffer_get(vm, (void *)qp->queue_address,
 					 &qp->ring_bo,
-					 ring_mapping_size(qp, node));
+					 kfd_criu_ring_mapping_size(qp, node));
 	if (!r && qp->type == KFD_QUEUE_TYPE_COMPUTE)
-		r = acquire_compute_bos(pdd, vm, qp, node);
+		r = kfd_criu_queue_acquire_compute_bos(pdd, vm, qp, node);
 	return r;
 }
 
 /* The page directory is reserved. */
-static void drop_bos(struct amdgpu_vm *vm, struct queue_properties *qp)
+static void kfd_criu_queue_release_bos(struct amdgpu_vm *vm,
+				       struct queue_properties *qp)
 {
 	kfd_queue_unref_bo_va(vm, &qp->wptr_bo);
 	kfd_queue_unref_bo_va(vm, &qp->rptr_bo);
 	kfd_queue_unref_bo_va(vm, &qp->ring_bo);
 	kfd_queue_unref_bo_va(vm, &qp->eop_buf_bo);
 	kfd_queue_unref_bo_va(vm, &qp->cwsr_bo);
-	put_bos(qp);
+	kfd_criu_queue_put_bos(qp);
 }
 
 /**
- * kfd_criu_queue_drop_buffers - undo kfd_criu_queue_acquire_buffers()
+ * kfd_criu_queue_release_buffers - undo kfd_criu_queue_acquire_buffers()
  * @pdd: as there
  * @qp: as there
  */
-void kfd_criu_queue_drop_buffers(struct kfd_process_device *pdd,
-				 struct queue_properties *qp)
+void kfd_criu_queue_release_buffers(struct kfd_process_device *pdd,
+				    struct queue_properties *qp)
 {
 	struct amdgpu_vm *vm = drm_priv_to_vm(pdd->drm_priv);
 
 	/* Whatever signal there is: a buffer that a queue holds is never freed. */
 	if (WARN_ON(amdgpu_bo_reserve(vm->root.bo, true)))
 		return;
-	drop_bos(vm, qp);
+	kfd_criu_queue_release_bos(vm, qp);
 	amdgpu_bo_unreserve(vm->root.bo);
 }
 
@@ -170,9 +174,9 @@ int kfd_criu_queue_acquire_buffers(struct kfd_process_device *pdd,
 	r = amdgpu_bo_reserve(vm->root.bo, false);
 	if (r)
 		return r;
-	r = acquire_bos(pdd, vm, qp, &topo->node_props);
+	r = kfd_criu_queue_acquire_bos(pdd, vm, qp, &topo->node_props);
 	if (r)
-		drop_bos(vm, qp);
+		kfd_criu_queue_release_bos(vm, qp);
 	amdgpu_bo_unreserve(vm->root.bo);
 	return r;
 }
@@ -208,7 +212,7 @@ struct mm_struct *kfd_criu_get_mm(const struct kfd_process *p)
  * from user memory only if the page is there: of a process that was just restored
  * it is not. What cannot be brought costs no more than a late doorbell.
  */
-static void bring_write_pointers(struct kfd_process *p)
+static void kfd_criu_queue_fault_in_wptrs(struct kfd_process *p)
 {
 	struct process_queue_node *pqn;
 	struct mm_struct *mm = kfd_criu_get_mm(p);
@@ -259,7 +263,8 @@ int kfd_criu_queue_acquire_deferred(struct kfd_process *p)
 		pdd = kfd_get_process_device_data(pqn->q->device, p);
 		if (!topo || !pdd)
 			return -EINVAL;
-		r = cwsr_mapping_size(pdd, qp, &topo->node_props, &size);
+		r = kfd_criu_cwsr_mapping_size(pdd, qp, &topo->node_props,
+					       &size);
 		if (!r)
 			r = kfd_queue_buffer_svm_get(pdd,
 						     qp->ctx_save_restore_area_address,
@@ -267,6 +272,6 @@ int kfd_criu_queue_acquire_deferred(struct kfd_process *p)
 		if (r)
 			return r;
 	}
-	bring_write_pointers(p);
+	kfd_criu_queue_fault_in_wptrs(p);
 	return 0;
 }

@@ -15,13 +15,13 @@
 #include "amdgpu.h"
 #include "amdgpu_ih.h"
 
-static bool is_signal(u32 type)
+static bool kfd_criu_event_is_signal(u32 type)
 {
 	return type == KFD_EVENT_TYPE_SIGNAL || type == KFD_EVENT_TYPE_DEBUG;
 }
 
 /* For idr_for_each(), as with BOs. Nothing is at id 0, which no event has. */
-static int count_one(int id, void *ev, void *data)
+static int kfd_criu_event_count_one(int id, void *ev, void *data)
 {
 	u32 *n = data;
 
@@ -29,15 +29,16 @@ static int count_one(int id, void *ev, void *data)
 	return 0;
 }
 
-static u32 count(struct kfd_process *p)
+static u32 kfd_criu_event_count_locked(struct kfd_process *p)
 {
 	u32 n = 0;
 
-	idr_for_each(&p->event_idr, count_one, &n);
+	idr_for_each(&p->event_idr, kfd_criu_event_count_one, &n);
 	return n;
 }
 
-static void describe(const struct kfd_event *ev, struct kfd_criu_event *ce)
+static void kfd_criu_event_describe(const struct kfd_event *ev,
+				    struct kfd_criu_event *ce)
 {
 	ce->id = ev->event_id;
 	ce->type = ev->type;
@@ -51,11 +52,11 @@ static void describe(const struct kfd_event *ev, struct kfd_criu_event *ce)
 }
 
 /* @data: where to, which moves on */
-static int describe_next(int id, void *ev, void *data)
+static int kfd_criu_event_describe_next(int id, void *ev, void *data)
 {
 	struct kfd_criu_event **next = data;
 
-	describe(ev, (*next)++);
+	kfd_criu_event_describe(ev, (*next)++);
 	return 0;
 }
 
@@ -70,13 +71,14 @@ u32 kfd_criu_event_count(struct kfd_process *p)
 	u32 n;
 
 	mutex_lock(&p->event_mutex);
-	n = count(p);
+	n = kfd_criu_event_count_locked(p);
 	mutex_unlock(&p->event_mutex);
 	return n;
 }
 
 /* What the device's ring of interrupts holds. Before SOC15 they have no time. */
-static long wait_for_ring(struct amdgpu_device *adev, struct amdgpu_ih_ring *ih)
+static long kfd_criu_wait_for_ih_ring(struct amdgpu_device *adev,
+				      struct amdgpu_ih_ring *ih)
 {
 	if (adev->irq.ih_funcs->decode_iv_ts)
 		return amdgpu_ih_wait_on_checkpoint_process_ts(adev, ih);
@@ -87,12 +89,14 @@ static long wait_for_ring(struct amdgpu_device *adev, struct amdgpu_ih_ring *ih)
 }
 
 /* A ring that is not read any more, for a second, is going to be reset. */
-static int hear_device(struct kfd_node *node)
+static int kfd_criu_drain_device_interrupts(struct kfd_node *node)
 {
 	struct amdgpu_device *adev = node->adev;
 	long r;
 
-	r = adev->irq.ih.enabled ? wait_for_ring(adev, &adev->irq.ih) : 0;
+	r = adev->irq.ih.enabled ?
+		    kfd_criu_wait_for_ih_ring(adev, &adev->irq.ih) :
+		    0;
 	if (r < 0)
 		return r;
 	/* It has handed them on to this. */
@@ -101,7 +105,7 @@ static int hear_device(struct kfd_node *node)
 }
 
 /**
- * kfd_criu_event_hear - wait for interrupts on their way
+ * kfd_criu_event_drain_interrupts - wait for interrupts on their way
  * @p: the process; its queues are off the hardware, and its mutex is not held: the worker
  *	that hears them may wait for it
  *
@@ -109,7 +113,7 @@ static int hear_device(struct kfd_node *node)
  *
  * Return: 0; -ERESTARTSYS if a signal came; -ENODEV if a device is going away.
  */
-int kfd_criu_event_hear(struct kfd_process *p)
+int kfd_criu_event_drain_interrupts(struct kfd_process *p)
 {
 	unsigned int i;
 	int r = 0;
@@ -117,7 +121,7 @@ int kfd_criu_event_hear(struct kfd_process *p)
 	for (i = 0; !r && i < p->n_pdds; i++)
 		/* A device that is not used may sleep, and would not answer. */
 		if (READ_ONCE(p->pdds[i]->runtime_inuse))
-			r = hear_device(p->pdds[i]->dev);
+			r = kfd_criu_drain_device_interrupts(p->pdds[i]->dev);
 	return r;
 }
 
@@ -127,7 +131,7 @@ int kfd_criu_event_hear(struct kfd_process *p)
  * @events: gets an array, for kvfree()
  * @n: gets its length
  *
- * Of what is on its way kfd_criu_event_hear() has heard before.
+ * Of what is on its way kfd_criu_event_drain_interrupts() has heard before.
  *
  * Return: 0; -ENOMEM.
  */
@@ -137,24 +141,25 @@ int kfd_criu_event_save(struct kfd_process *p, struct kfd_criu_event **events,
 	struct kfd_criu_event *next;
 
 	mutex_lock(&p->event_mutex);
-	*n = count(p);
+	*n = kfd_criu_event_count_locked(p);
 	next = kvcalloc(max(*n, 1u), sizeof(*next), GFP_KERNEL_ACCOUNT);
 	*events = next;
 	if (next)
-		idr_for_each(&p->event_idr, describe_next, &next);
+		idr_for_each(&p->event_idr, kfd_criu_event_describe_next,
+			     &next);
 	mutex_unlock(&p->event_mutex);
 	return *events ? 0 : -ENOMEM;
 }
 
 /* Signal events have the low ids, which are slots of the page; others the high. */
-static int check(const struct kfd_criu_event *ce)
+static int kfd_criu_event_check(const struct kfd_criu_event *ce)
 {
 	if (ce->id == 0 || ce->id > INT_MAX)
 		return -EINVAL;
 	/* The driver takes an age that turns over for a fault of its own. */
 	if (ce->age == U64_MAX)
 		return -EINVAL;
-	if (is_signal(ce->type))
+	if (kfd_criu_event_is_signal(ce->type))
 		return ce->id < KFD_SIGNAL_EVENT_LIMIT ? 0 : -EINVAL;
 	/* Of any type, as for AMDKFD_IOC_CREATE_EVENT. */
 	return ce->id >= KFD_FIRST_NONSIGNAL_EVENT_ID ? 0 : -EINVAL;
@@ -174,7 +179,7 @@ int kfd_criu_event_restore(struct kfd_process *p,
 	struct kfd_event *ev;
 	int r;
 
-	r = check(ce);
+	r = kfd_criu_event_check(ce);
 	if (r)
 		return r;
 	ev = kzalloc(sizeof(*ev), GFP_KERNEL_ACCOUNT);
@@ -192,7 +197,7 @@ int kfd_criu_event_restore(struct kfd_process *p,
 	spin_lock_init(&ev->lock);
 	init_waitqueue_head(&ev->wq);
 	mutex_lock(&p->event_mutex);
-	if (is_signal(ce->type)) {
+	if (kfd_criu_event_is_signal(ce->type)) {
 		r = create_signal_event(NULL, p, ev, &id);
 		/* How much of the driver's page it had mapped is seen when it maps it. */
 		if (!r && !p->signal_handle)

@@ -16,10 +16,10 @@
 #define HEADER		sizeof(struct kfd_criu_record)
 #define FIRST		sizeof(struct kfd_criu_record_image)
 #define REQUIRED	KFD_CRIU_RECORD_REQUIRED
-#define UNKNOWN		(KFD_CRIU_NEWEST_TYPE + 1)
+#define UNKNOWN		(KFD_CRIU_MAX_RECORD_TYPE + 1)
 
 /* Of version 1, bytes without what may follow: of the ABI, not of the reader. */
-static const u32 sizes[KFD_CRIU_NEWEST_TYPE + 1] = {
+static const u32 sizes[KFD_CRIU_MAX_RECORD_TYPE + 1] = {
 	[KFD_CRIU_RECORD_IMAGE] = 40,
 	[KFD_CRIU_RECORD_DEVICE] = 112,
 	[KFD_CRIU_RECORD_PROCESS] = 32,
@@ -104,7 +104,7 @@ static int verdict(struct kunit *test, struct draft *draft, u64 size)
 {
 	const struct kfd_criu_stream image = {
 		.data = draft->page + ROOM - size,
-		.room = size,
+		.size = size,
 	};
 
 	KUNIT_ASSERT_LE(test, size, ROOM);
@@ -124,7 +124,8 @@ static void make_usual(struct draft *draft)
 	u32 type;
 
 	begin(draft);
-	for (type = KFD_CRIU_RECORD_DEVICE; type <= KFD_CRIU_NEWEST_TYPE; type++)
+	for (type = KFD_CRIU_RECORD_DEVICE; type <= KFD_CRIU_MAX_RECORD_TYPE;
+	     type++)
 		if (is_here(type))
 			add_usual(draft, type);
 	finish(draft);
@@ -209,9 +210,10 @@ static void records_stand_in_the_order_of_their_types(struct kunit *test)
 	struct draft *draft = test->priv;
 	u32 one, two;
 
-	for (one = KFD_CRIU_RECORD_IMAGE; one <= KFD_CRIU_NEWEST_TYPE; one++) {
-		for (two = KFD_CRIU_RECORD_IMAGE; two <= KFD_CRIU_NEWEST_TYPE;
-		     two++) {
+	for (one = KFD_CRIU_RECORD_IMAGE; one <= KFD_CRIU_MAX_RECORD_TYPE;
+	     one++) {
+		for (two = KFD_CRIU_RECORD_IMAGE;
+		     two <= KFD_CRIU_MAX_RECORD_TYPE; two++) {
 			const bool good = one > KFD_CRIU_RECORD_IMAGE &&
 					  (two > one ||
 					   (two == one && more & BIT(one)));
@@ -263,7 +265,7 @@ static void what_is_not_known_is_passed_over_or_refused(struct kunit *test)
 				at = draft->size;
 				add(draft, unknown[i].type, unknown[i].version,
 				    0, size);
-				for (; type <= KFD_CRIU_NEWEST_TYPE; type++)
+				for (; type <= KFD_CRIU_MAX_RECORD_TYPE; type++)
 					if (is_here(type))
 						add_usual(draft, type);
 				KUNIT_EXPECT_EQ_MSG(test, 0,
@@ -310,7 +312,8 @@ static void records_are_as_long_as_their_type(struct kunit *test)
 	u64 size;
 	u32 type;
 
-	for (type = KFD_CRIU_RECORD_DEVICE; type <= KFD_CRIU_NEWEST_TYPE; type++) {
+	for (type = KFD_CRIU_RECORD_DEVICE; type <= KFD_CRIU_MAX_RECORD_TYPE;
+	     type++) {
 		if (!is_here(type))
 			continue;
 		for (size = 0; size <= sizes[type] + 16; size++) {
@@ -371,9 +374,9 @@ static void what_cannot_be_read_is_a_fault(struct kunit *test)
 
 	make_usual(draft);
 	/* Of the second record nothing is there, or all but one byte of its header. */
-	image.room = draft->size;
-	image.at = 0;
-	image.records = 0;
+	image.size = draft->size;
+	image.pos = 0;
+	image.num_records = 0;
 	image.data = draft->page + ROOM - FIRST;
 	KUNIT_ASSERT_EQ(test, 0, copy_to_user(image.data, draft->bytes, FIRST));
 	KUNIT_EXPECT_EQ(test, -EFAULT, kfd_criu_check_image(&image));
@@ -421,9 +424,9 @@ static int written(struct draft *draft, struct kfd_process *p, u64 room,
 		   struct kfd_criu_stream *s)
 {
 	s->data = draft->page + ROOM - room;
-	s->room = room;
-	s->at = 0;
-	s->records = 0;
+	s->size = room;
+	s->pos = 0;
+	s->num_records = 0;
 	return kfd_criu_write_image(s, p);
 }
 
@@ -441,16 +444,16 @@ static void what_is_written_is_an_image(struct kunit *test)
 	p->xnack_enabled = true;
 	p->signal_handle = 0x1234567800000009;
 	KUNIT_EXPECT_EQ(test, 0, written(draft, p, 0, &s));
-	KUNIT_EXPECT_EQ(test, expected, s.at);
+	KUNIT_EXPECT_EQ(test, expected, s.pos);
 	/* Without all of the room it is as long, and no image. */
 	for (room = 0; room <= expected; room += 8) {
 		KUNIT_ASSERT_EQ(test, 0, clear_user(draft->page, ROOM));
 		KUNIT_EXPECT_EQ(test, 0, written(draft, p, room, &s));
-		KUNIT_EXPECT_EQ(test, expected, s.at);
-		KUNIT_EXPECT_EQ(test, 3, s.records);
+		KUNIT_EXPECT_EQ(test, expected, s.pos);
+		KUNIT_EXPECT_EQ(test, 3, s.num_records);
 		KUNIT_EXPECT_EQ(test, room == expected ? 0 : -EINVAL,
 				kfd_criu_check_image(&(struct kfd_criu_stream){
-					.data = s.data, .room = room }));
+					.data = s.data, .size = room }));
 		/* Nothing looks like one either. */
 		if (room >= FIRST && room < expected) {
 			KUNIT_ASSERT_EQ(test, 0, copy_from_user(draft->bytes, s.data,
@@ -479,7 +482,7 @@ static void what_cannot_be_written_is_a_fault(struct kunit *test)
 	struct draft *draft = test->priv;
 	struct kfd_criu_stream s = {
 		.data = draft->page + ROOM - FIRST,
-		.room = ROOM,
+		.size = ROOM,
 	};
 
 	KUNIT_EXPECT_EQ(test, -EFAULT, kfd_criu_write_image(&s, p));

@@ -15,7 +15,7 @@
 /* Until it is resumed a process maps what its image says, with the driver's ids that
  * RESTORE has told. Then the program does, with those that it was told.
  */
-static bool runs(const struct kfd_process *p)
+static bool kfd_criu_mmap_prefers_user_ids(const struct kfd_process *p)
 {
 	const enum kfd_criu_state state = READ_ONCE(p->criu.state);
 
@@ -35,18 +35,18 @@ struct kfd_node *kfd_criu_mmap_device(struct kfd_process *p,
 {
 	const u64 offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
 	const u32 gpu_id = KFD_MMAP_GET_GPU_ID(offset);
-	struct kfd_node *program, *driver, *node;
+	struct kfd_node *by_user_id, *by_id, *node;
 	struct kfd_process_device *pdd;
 
 	if (!gpu_id)
 		return NULL;
 	pdd = kfd_process_device_data_by_id(p, gpu_id);
-	program = pdd ? pdd->dev : NULL;
-	driver = kfd_device_by_id(gpu_id);
-	if (runs(p))
-		node = program ? program : driver;
+	by_user_id = pdd ? pdd->dev : NULL;
+	by_id = kfd_device_by_id(gpu_id);
+	if (kfd_criu_mmap_prefers_user_ids(p))
+		node = by_user_id ? by_user_id : by_id;
 	else
-		node = driver ? driver : program;
+		node = by_id ? by_id : by_user_id;
 	if (node && node->id != gpu_id)
 		vma->vm_pgoff = ((offset & ~KFD_MMAP_GPU_ID_MASK) |
 				 KFD_MMAP_GPU_ID(node->id)) >> PAGE_SHIFT;

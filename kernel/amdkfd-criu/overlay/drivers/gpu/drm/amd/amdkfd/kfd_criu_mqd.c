@@ -26,37 +26,37 @@
 #include "v12_structs.h"
 
 /* Dwords @first to @last of an MQD or, where there is a @mask, its bits of @first. */
-struct mqd_run {
+struct kfd_criu_mqd_range {
 	u16 first;
 	u16 last;
 	u32 mask;
-	bool of_waves;	/* that were saved */
+	bool saved_waves;	/* that were saved */
 };
 
 /* An MQD as the hardware sees it. */
-struct mqd_layout {
-	const struct mqd_run *runs;
-	unsigned int n_runs;
+struct kfd_criu_mqd_layout {
+	const struct kfd_criu_mqd_range *ranges;
+	unsigned int num_ranges;
 	/* Dwords; 0: waves are not saved */
 	u16 stack_offset;
 	u16 wave_offset;
 };
 
 #define DWORD(type, member) (offsetof(struct type, member) / sizeof(u32))
-#define RUN(type, from, to) { .first = DWORD(type, from), .last = DWORD(type, to) }
+#define RANGE(type, from, to) { .first = DWORD(type, from), .last = DWORD(type, to) }
 #define BITS(type, member, bits) { .first = DWORD(type, member), .mask = (bits) }
-#define WAVES(type, member, bits) \
-	{ .first = DWORD(type, member), .mask = (bits), .of_waves = true }
+#define WAVE_BITS(type, member, bits) \
+	{ .first = DWORD(type, member), .mask = (bits), .saved_waves = true }
 /* COMPUTE_PGM_RSRC2: up to gfx9 the driver says whether there is a trap handler. */
 #define NOT_TRAP_PRESENT	((u32)~BIT(6))
 /* CP_HQD_IB_CONTROL: IB_SIZE, PROCESSING_IB; the rest is the driver's. */
 #define IB_PROGRESS		(GENMASK(19, 0) | BIT(31))
 /* CP_HQD_PERSISTENT_STATE: DISP_ACTIVE; RELAUNCH_WAVES, RESTORE_ACTIVE. */
 #define DISPATCH_PROGRESS	BIT(31)
-#define TO_BE_RESTORED		(BIT(29) | BIT(28))
+#define RESTORE_PROGRESS	(BIT(29) | BIT(28))
 /* CP_HQD_EOP_CONTROL: PEND_SIG_SEM, SIG_SEM_RESULT, PROCESSING_EOPIB, PROCESSING_EOP. */
 #define EOP_PROGRESS		(GENMASK(31, 29) | BIT(13) | BIT(8))
-#define EOP_PROGRESS12		(BIT(13) | BIT(8))
+#define EOP_PROGRESS_GFX12	(BIT(13) | BIT(8))
 /* CP_HQD_HQ_STATUS0: TCL2_DIRTY, SAVE_STATUS, CWSR. */
 #define SAVED_STATE		(BIT(8) | BIT(1) | BIT(0))
 /* SDMA: IB_CNTL.IB_ENABLE; the VMID of an IB is in this register, too. */
@@ -76,259 +76,260 @@ struct mqd_layout {
  *  - the EOP ring's pointers;
  *  - how much of control stack and save area is in use; see offsets_fit().
  */
-static const struct mqd_run cik_cp_runs[] = {
-	RUN(cik_mqd, compute_dispatch_initiator, compute_pgm_hi),
-	RUN(cik_mqd, compute_pgm_rsrc1, compute_pgm_rsrc1),
+static const struct kfd_criu_mqd_range cik_cp_ranges[] = {
+	RANGE(cik_mqd, compute_dispatch_initiator, compute_pgm_hi),
+	RANGE(cik_mqd, compute_pgm_rsrc1, compute_pgm_rsrc1),
 	BITS(cik_mqd, compute_pgm_rsrc2, NOT_TRAP_PRESENT),
-	RUN(cik_mqd, compute_user_data_0, compute_user_data_15),
-	RUN(cik_mqd, cp_compute_csinvoc_count_lo, cp_compute_csinvoc_count_hi),
-	RUN(cik_mqd, compute_resource_limits, compute_thread_trace_enable),
+	RANGE(cik_mqd, compute_user_data_0, compute_user_data_15),
+	RANGE(cik_mqd, cp_compute_csinvoc_count_lo,
+	      cp_compute_csinvoc_count_hi),
+	RANGE(cik_mqd, compute_resource_limits, compute_thread_trace_enable),
 	BITS(cik_mqd, cp_hqd_persistent_state, DISPATCH_PROGRESS),
-	RUN(cik_mqd, cp_hqd_pq_rptr, cp_hqd_pq_rptr),
-	RUN(cik_mqd, cp_hqd_ib_base_addr_lo, cp_hqd_ib_rptr),
+	RANGE(cik_mqd, cp_hqd_pq_rptr, cp_hqd_pq_rptr),
+	RANGE(cik_mqd, cp_hqd_ib_base_addr_lo, cp_hqd_ib_rptr),
 	BITS(cik_mqd, cp_hqd_ib_control, IB_PROGRESS),
-	RUN(cik_mqd, cp_hqd_sema_cmd, cp_hqd_atomic1_preop_hi),
-	RUN(cik_mqd, iqtimer_pkt_dw0, iqtimer_pkt_dw0),
-	RUN(cik_mqd, cp_hqd_pq_wptr, cp_hqd_pq_wptr),
+	RANGE(cik_mqd, cp_hqd_sema_cmd, cp_hqd_atomic1_preop_hi),
+	RANGE(cik_mqd, iqtimer_pkt_dw0, iqtimer_pkt_dw0),
+	RANGE(cik_mqd, cp_hqd_pq_wptr, cp_hqd_pq_wptr),
 };
 
-static const struct mqd_run vi_cp_runs[] = {
-	RUN(vi_mqd, compute_dispatch_initiator, compute_pgm_hi),
-	RUN(vi_mqd, compute_pgm_rsrc1, compute_pgm_rsrc1),
+static const struct kfd_criu_mqd_range vi_cp_ranges[] = {
+	RANGE(vi_mqd, compute_dispatch_initiator, compute_pgm_hi),
+	RANGE(vi_mqd, compute_pgm_rsrc1, compute_pgm_rsrc1),
 	BITS(vi_mqd, compute_pgm_rsrc2, NOT_TRAP_PRESENT),
-	RUN(vi_mqd, compute_user_data_0, compute_user_data_15),
-	RUN(vi_mqd, cp_compute_csinvoc_count_lo, cp_compute_csinvoc_count_hi),
-	RUN(vi_mqd, compute_resource_limits, compute_wave_restore_control),
-	RUN(vi_mqd, gds_cs_ctxsw_cnt0, gds_cs_ctxsw_cnt3),
-	RUN(vi_mqd, cp_pq_exe_status_lo, cp_packet_exe_status_hi),
+	RANGE(vi_mqd, compute_user_data_0, compute_user_data_15),
+	RANGE(vi_mqd, cp_compute_csinvoc_count_lo, cp_compute_csinvoc_count_hi),
+	RANGE(vi_mqd, compute_resource_limits, compute_wave_restore_control),
+	RANGE(vi_mqd, gds_cs_ctxsw_cnt0, gds_cs_ctxsw_cnt3),
+	RANGE(vi_mqd, cp_pq_exe_status_lo, cp_packet_exe_status_hi),
 	BITS(vi_mqd, cp_hqd_persistent_state, DISPATCH_PROGRESS),
-	WAVES(vi_mqd, cp_hqd_persistent_state, TO_BE_RESTORED),
-	RUN(vi_mqd, cp_hqd_pq_rptr, cp_hqd_pq_rptr),
-	RUN(vi_mqd, cp_hqd_ib_base_addr_lo, cp_hqd_ib_rptr),
+	WAVE_BITS(vi_mqd, cp_hqd_persistent_state, RESTORE_PROGRESS),
+	RANGE(vi_mqd, cp_hqd_pq_rptr, cp_hqd_pq_rptr),
+	RANGE(vi_mqd, cp_hqd_ib_base_addr_lo, cp_hqd_ib_rptr),
 	BITS(vi_mqd, cp_hqd_ib_control, IB_PROGRESS),
-	RUN(vi_mqd, cp_hqd_sema_cmd, cp_hqd_atomic1_preop_hi),
-	RUN(vi_mqd, iqtimer_pkt_dw0, iqtimer_pkt_dw0),
-	RUN(vi_mqd, cp_hqd_pq_wptr, cp_hqd_pq_wptr),
+	RANGE(vi_mqd, cp_hqd_sema_cmd, cp_hqd_atomic1_preop_hi),
+	RANGE(vi_mqd, iqtimer_pkt_dw0, iqtimer_pkt_dw0),
+	RANGE(vi_mqd, cp_hqd_pq_wptr, cp_hqd_pq_wptr),
 	BITS(vi_mqd, cp_hqd_eop_control, EOP_PROGRESS),
-	RUN(vi_mqd, cp_hqd_eop_rptr, cp_hqd_eop_done_events),
-	RUN(vi_mqd, cp_hqd_eop_wptr_mem, cp_hqd_eop_wptr_mem),
-	RUN(vi_mqd, cp_hqd_cntl_stack_offset, cp_hqd_cntl_stack_offset),
-	RUN(vi_mqd, cp_hqd_wg_state_offset, cp_hqd_wg_state_offset),
-	RUN(vi_mqd, cp_hqd_gds_resource_state, cp_hqd_error),
-	RUN(vi_mqd, cp_hqd_eop_dones, cp_hqd_eop_dones),
+	RANGE(vi_mqd, cp_hqd_eop_rptr, cp_hqd_eop_done_events),
+	RANGE(vi_mqd, cp_hqd_eop_wptr_mem, cp_hqd_eop_wptr_mem),
+	RANGE(vi_mqd, cp_hqd_cntl_stack_offset, cp_hqd_cntl_stack_offset),
+	RANGE(vi_mqd, cp_hqd_wg_state_offset, cp_hqd_wg_state_offset),
+	RANGE(vi_mqd, cp_hqd_gds_resource_state, cp_hqd_error),
+	RANGE(vi_mqd, cp_hqd_eop_dones, cp_hqd_eop_dones),
 };
 
-static const struct mqd_run v9_cp_runs[] = {
-	RUN(v9_mqd, compute_dispatch_initiator, compute_pgm_rsrc1),
+static const struct kfd_criu_mqd_range v9_cp_ranges[] = {
+	RANGE(v9_mqd, compute_dispatch_initiator, compute_pgm_rsrc1),
 	BITS(v9_mqd, compute_pgm_rsrc2, NOT_TRAP_PRESENT),
-	RUN(v9_mqd, compute_user_data_0, compute_user_data_15),
-	RUN(v9_mqd, cp_compute_csinvoc_count_lo, cp_compute_csinvoc_count_hi),
+	RANGE(v9_mqd, compute_user_data_0, compute_user_data_15),
+	RANGE(v9_mqd, cp_compute_csinvoc_count_lo, cp_compute_csinvoc_count_hi),
 	/* With several XCCs also which part of a dispatch each of them is at. */
-	RUN(v9_mqd, compute_resource_limits, reserved_64),
-	RUN(v9_mqd, cp_mqd_readindex_lo, cp_mqd_readindex_hi),
-	RUN(v9_mqd, gds_cs_ctxsw_cnt0, gds_cs_ctxsw_cnt3),
-	RUN(v9_mqd, cp_pq_exe_status_lo, cp_packet_exe_status_hi),
+	RANGE(v9_mqd, compute_resource_limits, reserved_64),
+	RANGE(v9_mqd, cp_mqd_readindex_lo, cp_mqd_readindex_hi),
+	RANGE(v9_mqd, gds_cs_ctxsw_cnt0, gds_cs_ctxsw_cnt3),
+	RANGE(v9_mqd, cp_pq_exe_status_lo, cp_packet_exe_status_hi),
 	BITS(v9_mqd, cp_hqd_persistent_state, DISPATCH_PROGRESS),
-	WAVES(v9_mqd, cp_hqd_persistent_state, TO_BE_RESTORED),
-	RUN(v9_mqd, cp_hqd_pq_rptr, cp_hqd_pq_rptr),
-	RUN(v9_mqd, cp_hqd_ib_base_addr_lo, cp_hqd_ib_rptr),
+	WAVE_BITS(v9_mqd, cp_hqd_persistent_state, RESTORE_PROGRESS),
+	RANGE(v9_mqd, cp_hqd_pq_rptr, cp_hqd_pq_rptr),
+	RANGE(v9_mqd, cp_hqd_ib_base_addr_lo, cp_hqd_ib_rptr),
 	BITS(v9_mqd, cp_hqd_ib_control, IB_PROGRESS),
-	RUN(v9_mqd, cp_hqd_sema_cmd, cp_hqd_atomic1_preop_hi),
-	RUN(v9_mqd, iqtimer_pkt_dw0, iqtimer_pkt_dw0),
+	RANGE(v9_mqd, cp_hqd_sema_cmd, cp_hqd_atomic1_preop_hi),
+	RANGE(v9_mqd, iqtimer_pkt_dw0, iqtimer_pkt_dw0),
 	BITS(v9_mqd, cp_hqd_eop_control, EOP_PROGRESS),
-	RUN(v9_mqd, cp_hqd_eop_rptr, cp_hqd_eop_done_events),
-	RUN(v9_mqd, cp_hqd_eop_wptr_mem, cp_hqd_eop_wptr_mem),
-	RUN(v9_mqd, cp_hqd_cntl_stack_offset, cp_hqd_cntl_stack_offset),
-	RUN(v9_mqd, cp_hqd_wg_state_offset, cp_hqd_wg_state_offset),
-	RUN(v9_mqd, cp_hqd_gds_resource_state, cp_hqd_error),
-	RUN(v9_mqd, cp_hqd_pq_wptr_lo, cp_hqd_pq_wptr_hi),
+	RANGE(v9_mqd, cp_hqd_eop_rptr, cp_hqd_eop_done_events),
+	RANGE(v9_mqd, cp_hqd_eop_wptr_mem, cp_hqd_eop_wptr_mem),
+	RANGE(v9_mqd, cp_hqd_cntl_stack_offset, cp_hqd_cntl_stack_offset),
+	RANGE(v9_mqd, cp_hqd_wg_state_offset, cp_hqd_wg_state_offset),
+	RANGE(v9_mqd, cp_hqd_gds_resource_state, cp_hqd_error),
+	RANGE(v9_mqd, cp_hqd_pq_wptr_lo, cp_hqd_pq_wptr_hi),
 };
 
-static const struct mqd_run v10_cp_runs[] = {
-	RUN(v10_compute_mqd, compute_dispatch_initiator, compute_pgm_rsrc2),
-	RUN(v10_compute_mqd, compute_user_data_0, compute_user_data_15),
-	RUN(v10_compute_mqd, cp_compute_csinvoc_count_lo,
-	    cp_compute_csinvoc_count_hi),
-	RUN(v10_compute_mqd, compute_resource_limits, reserved_64),
-	RUN(v10_compute_mqd, cp_mqd_readindex_lo, cp_mqd_readindex_hi),
-	RUN(v10_compute_mqd, gds_cs_ctxsw_cnt0, gds_cs_ctxsw_cnt3),
-	RUN(v10_compute_mqd, cp_pq_exe_status_lo, cp_packet_exe_status_hi),
+static const struct kfd_criu_mqd_range v10_cp_ranges[] = {
+	RANGE(v10_compute_mqd, compute_dispatch_initiator, compute_pgm_rsrc2),
+	RANGE(v10_compute_mqd, compute_user_data_0, compute_user_data_15),
+	RANGE(v10_compute_mqd, cp_compute_csinvoc_count_lo,
+	      cp_compute_csinvoc_count_hi),
+	RANGE(v10_compute_mqd, compute_resource_limits, reserved_64),
+	RANGE(v10_compute_mqd, cp_mqd_readindex_lo, cp_mqd_readindex_hi),
+	RANGE(v10_compute_mqd, gds_cs_ctxsw_cnt0, gds_cs_ctxsw_cnt3),
+	RANGE(v10_compute_mqd, cp_pq_exe_status_lo, cp_packet_exe_status_hi),
 	BITS(v10_compute_mqd, cp_hqd_persistent_state, DISPATCH_PROGRESS),
-	WAVES(v10_compute_mqd, cp_hqd_persistent_state, TO_BE_RESTORED),
-	RUN(v10_compute_mqd, cp_hqd_pq_rptr, cp_hqd_pq_rptr),
-	RUN(v10_compute_mqd, cp_hqd_ib_base_addr_lo, cp_hqd_ib_rptr),
+	WAVE_BITS(v10_compute_mqd, cp_hqd_persistent_state, RESTORE_PROGRESS),
+	RANGE(v10_compute_mqd, cp_hqd_pq_rptr, cp_hqd_pq_rptr),
+	RANGE(v10_compute_mqd, cp_hqd_ib_base_addr_lo, cp_hqd_ib_rptr),
 	BITS(v10_compute_mqd, cp_hqd_ib_control, IB_PROGRESS),
-	RUN(v10_compute_mqd, cp_hqd_sema_cmd, cp_hqd_atomic1_preop_hi),
-	RUN(v10_compute_mqd, iqtimer_pkt_dw0, iqtimer_pkt_dw0),
+	RANGE(v10_compute_mqd, cp_hqd_sema_cmd, cp_hqd_atomic1_preop_hi),
+	RANGE(v10_compute_mqd, iqtimer_pkt_dw0, iqtimer_pkt_dw0),
 	BITS(v10_compute_mqd, cp_hqd_eop_control, EOP_PROGRESS),
-	RUN(v10_compute_mqd, cp_hqd_eop_rptr, cp_hqd_eop_done_events),
-	RUN(v10_compute_mqd, cp_hqd_eop_wptr_mem, cp_hqd_eop_wptr_mem),
-	RUN(v10_compute_mqd, cp_hqd_cntl_stack_offset,
-	    cp_hqd_cntl_stack_offset),
-	RUN(v10_compute_mqd, cp_hqd_wg_state_offset, cp_hqd_wg_state_offset),
-	RUN(v10_compute_mqd, cp_hqd_gds_resource_state, cp_hqd_error),
-	RUN(v10_compute_mqd, cp_hqd_pq_wptr_lo,
-	    cp_hqd_suspend_wg_state_offset),
+	RANGE(v10_compute_mqd, cp_hqd_eop_rptr, cp_hqd_eop_done_events),
+	RANGE(v10_compute_mqd, cp_hqd_eop_wptr_mem, cp_hqd_eop_wptr_mem),
+	RANGE(v10_compute_mqd, cp_hqd_cntl_stack_offset,
+	      cp_hqd_cntl_stack_offset),
+	RANGE(v10_compute_mqd, cp_hqd_wg_state_offset, cp_hqd_wg_state_offset),
+	RANGE(v10_compute_mqd, cp_hqd_gds_resource_state, cp_hqd_error),
+	RANGE(v10_compute_mqd, cp_hqd_pq_wptr_lo,
+	      cp_hqd_suspend_wg_state_offset),
 };
 
-static const struct mqd_run v11_cp_runs[] = {
-	RUN(v11_compute_mqd, compute_dispatch_initiator, compute_pgm_hi),
-	RUN(v11_compute_mqd, compute_pgm_rsrc1, compute_pgm_rsrc2),
-	RUN(v11_compute_mqd, compute_user_data_0, compute_user_data_15),
-	RUN(v11_compute_mqd, cp_compute_csinvoc_count_lo,
-	    cp_compute_csinvoc_count_hi),
-	RUN(v11_compute_mqd, compute_dispatch_pkt_addr_lo,
-	    compute_dispatch_scratch_base_hi),
-	RUN(v11_compute_mqd, compute_resource_limits,
-	    compute_wave_restore_control),
-	RUN(v11_compute_mqd, cp_mqd_readindex_lo, cp_mqd_readindex_hi),
-	RUN(v11_compute_mqd, gds_cs_ctxsw_cnt0, gds_cs_ctxsw_cnt3),
-	RUN(v11_compute_mqd, cp_pq_exe_status_lo, cp_packet_exe_status_hi),
+static const struct kfd_criu_mqd_range v11_cp_ranges[] = {
+	RANGE(v11_compute_mqd, compute_dispatch_initiator, compute_pgm_hi),
+	RANGE(v11_compute_mqd, compute_pgm_rsrc1, compute_pgm_rsrc2),
+	RANGE(v11_compute_mqd, compute_user_data_0, compute_user_data_15),
+	RANGE(v11_compute_mqd, cp_compute_csinvoc_count_lo,
+	      cp_compute_csinvoc_count_hi),
+	RANGE(v11_compute_mqd, compute_dispatch_pkt_addr_lo,
+	      compute_dispatch_scratch_base_hi),
+	RANGE(v11_compute_mqd, compute_resource_limits,
+	      compute_wave_restore_control),
+	RANGE(v11_compute_mqd, cp_mqd_readindex_lo, cp_mqd_readindex_hi),
+	RANGE(v11_compute_mqd, gds_cs_ctxsw_cnt0, gds_cs_ctxsw_cnt3),
+	RANGE(v11_compute_mqd, cp_pq_exe_status_lo, cp_packet_exe_status_hi),
 	BITS(v11_compute_mqd, cp_hqd_persistent_state, DISPATCH_PROGRESS),
-	WAVES(v11_compute_mqd, cp_hqd_persistent_state, TO_BE_RESTORED),
-	RUN(v11_compute_mqd, cp_hqd_pq_rptr, cp_hqd_pq_rptr),
-	RUN(v11_compute_mqd, cp_hqd_ib_base_addr_lo, cp_hqd_ib_rptr),
+	WAVE_BITS(v11_compute_mqd, cp_hqd_persistent_state, RESTORE_PROGRESS),
+	RANGE(v11_compute_mqd, cp_hqd_pq_rptr, cp_hqd_pq_rptr),
+	RANGE(v11_compute_mqd, cp_hqd_ib_base_addr_lo, cp_hqd_ib_rptr),
 	BITS(v11_compute_mqd, cp_hqd_ib_control, IB_PROGRESS),
-	RUN(v11_compute_mqd, cp_hqd_sema_cmd, cp_hqd_atomic1_preop_hi),
-	RUN(v11_compute_mqd, iqtimer_pkt_dw0, iqtimer_pkt_dw0),
-	WAVES(v11_compute_mqd, cp_hqd_hq_status0, SAVED_STATE),
+	RANGE(v11_compute_mqd, cp_hqd_sema_cmd, cp_hqd_atomic1_preop_hi),
+	RANGE(v11_compute_mqd, iqtimer_pkt_dw0, iqtimer_pkt_dw0),
+	WAVE_BITS(v11_compute_mqd, cp_hqd_hq_status0, SAVED_STATE),
 	BITS(v11_compute_mqd, cp_hqd_eop_control, EOP_PROGRESS),
-	RUN(v11_compute_mqd, cp_hqd_eop_rptr, cp_hqd_eop_done_events),
-	RUN(v11_compute_mqd, cp_hqd_eop_wptr_mem, cp_hqd_eop_wptr_mem),
-	RUN(v11_compute_mqd, cp_hqd_cntl_stack_offset,
-	    cp_hqd_cntl_stack_offset),
-	RUN(v11_compute_mqd, cp_hqd_wg_state_offset, cp_hqd_wg_state_offset),
-	RUN(v11_compute_mqd, cp_hqd_gds_resource_state, cp_hqd_error),
-	RUN(v11_compute_mqd, cp_hqd_pq_wptr_lo, cp_hqd_pq_wptr_hi),
-	RUN(v11_compute_mqd, gws_0_val, gws_63_val),
+	RANGE(v11_compute_mqd, cp_hqd_eop_rptr, cp_hqd_eop_done_events),
+	RANGE(v11_compute_mqd, cp_hqd_eop_wptr_mem, cp_hqd_eop_wptr_mem),
+	RANGE(v11_compute_mqd, cp_hqd_cntl_stack_offset,
+	      cp_hqd_cntl_stack_offset),
+	RANGE(v11_compute_mqd, cp_hqd_wg_state_offset, cp_hqd_wg_state_offset),
+	RANGE(v11_compute_mqd, cp_hqd_gds_resource_state, cp_hqd_error),
+	RANGE(v11_compute_mqd, cp_hqd_pq_wptr_lo, cp_hqd_pq_wptr_hi),
+	RANGE(v11_compute_mqd, gws_0_val, gws_63_val),
 };
 
-static const struct mqd_run v12_cp_runs[] = {
-	RUN(v12_compute_mqd, compute_dispatch_initiator, compute_pgm_hi),
-	RUN(v12_compute_mqd, compute_pgm_rsrc1, compute_pgm_rsrc2),
-	RUN(v12_compute_mqd, compute_user_data_0, compute_user_data_15),
-	RUN(v12_compute_mqd, cp_compute_csinvoc_count_lo,
-	    cp_compute_csinvoc_count_hi),
-	RUN(v12_compute_mqd, compute_dispatch_pkt_addr_lo,
-	    compute_dispatch_scratch_base_hi),
-	RUN(v12_compute_mqd, compute_resource_limits,
-	    compute_static_thread_mgmt_se8),
-	RUN(v12_compute_mqd, cp_mqd_readindex_lo, cp_mqd_readindex_hi),
-	RUN(v12_compute_mqd, cp_pq_exe_status_lo, cp_packet_exe_status_hi),
+static const struct kfd_criu_mqd_range v12_cp_ranges[] = {
+	RANGE(v12_compute_mqd, compute_dispatch_initiator, compute_pgm_hi),
+	RANGE(v12_compute_mqd, compute_pgm_rsrc1, compute_pgm_rsrc2),
+	RANGE(v12_compute_mqd, compute_user_data_0, compute_user_data_15),
+	RANGE(v12_compute_mqd, cp_compute_csinvoc_count_lo,
+	      cp_compute_csinvoc_count_hi),
+	RANGE(v12_compute_mqd, compute_dispatch_pkt_addr_lo,
+	      compute_dispatch_scratch_base_hi),
+	RANGE(v12_compute_mqd, compute_resource_limits,
+	      compute_static_thread_mgmt_se8),
+	RANGE(v12_compute_mqd, cp_mqd_readindex_lo, cp_mqd_readindex_hi),
+	RANGE(v12_compute_mqd, cp_pq_exe_status_lo, cp_packet_exe_status_hi),
 	BITS(v12_compute_mqd, cp_hqd_persistent_state, DISPATCH_PROGRESS),
-	WAVES(v12_compute_mqd, cp_hqd_persistent_state, TO_BE_RESTORED),
-	RUN(v12_compute_mqd, cp_hqd_pq_rptr, cp_hqd_pq_rptr),
-	RUN(v12_compute_mqd, cp_hqd_ib_base_addr_lo, cp_hqd_ib_rptr),
+	WAVE_BITS(v12_compute_mqd, cp_hqd_persistent_state, RESTORE_PROGRESS),
+	RANGE(v12_compute_mqd, cp_hqd_pq_rptr, cp_hqd_pq_rptr),
+	RANGE(v12_compute_mqd, cp_hqd_ib_base_addr_lo, cp_hqd_ib_rptr),
 	BITS(v12_compute_mqd, cp_hqd_ib_control, IB_PROGRESS),
-	RUN(v12_compute_mqd, cp_hqd_sema_cmd, cp_hqd_atomic1_preop_hi),
-	RUN(v12_compute_mqd, iqtimer_pkt_dw0, iqtimer_pkt_dw0),
-	WAVES(v12_compute_mqd, cp_hqd_hq_status0, SAVED_STATE),
-	BITS(v12_compute_mqd, cp_hqd_eop_control, EOP_PROGRESS12),
-	RUN(v12_compute_mqd, cp_hqd_eop_rptr, cp_hqd_eop_done_events),
-	RUN(v12_compute_mqd, cp_hqd_eop_wptr_mem, cp_hqd_eop_wptr_mem),
-	RUN(v12_compute_mqd, cp_hqd_cntl_stack_offset,
-	    cp_hqd_cntl_stack_offset),
-	RUN(v12_compute_mqd, cp_hqd_wg_state_offset, cp_hqd_wg_state_offset),
-	RUN(v12_compute_mqd, cp_hqd_error, cp_hqd_error),
-	RUN(v12_compute_mqd, cp_hqd_pq_wptr_lo, cp_hqd_pq_wptr_hi),
-	RUN(v12_compute_mqd, gws_0_val, gws_63_val),
+	RANGE(v12_compute_mqd, cp_hqd_sema_cmd, cp_hqd_atomic1_preop_hi),
+	RANGE(v12_compute_mqd, iqtimer_pkt_dw0, iqtimer_pkt_dw0),
+	WAVE_BITS(v12_compute_mqd, cp_hqd_hq_status0, SAVED_STATE),
+	BITS(v12_compute_mqd, cp_hqd_eop_control, EOP_PROGRESS_GFX12),
+	RANGE(v12_compute_mqd, cp_hqd_eop_rptr, cp_hqd_eop_done_events),
+	RANGE(v12_compute_mqd, cp_hqd_eop_wptr_mem, cp_hqd_eop_wptr_mem),
+	RANGE(v12_compute_mqd, cp_hqd_cntl_stack_offset,
+	      cp_hqd_cntl_stack_offset),
+	RANGE(v12_compute_mqd, cp_hqd_wg_state_offset, cp_hqd_wg_state_offset),
+	RANGE(v12_compute_mqd, cp_hqd_error, cp_hqd_error),
+	RANGE(v12_compute_mqd, cp_hqd_pq_wptr_lo, cp_hqd_pq_wptr_hi),
+	RANGE(v12_compute_mqd, gws_0_val, gws_63_val),
 };
 
-static const struct mqd_run cik_sdma_runs[] = {
-	RUN(cik_sdma_rlc_registers, sdma_rlc_rb_rptr, sdma_rlc_rb_wptr),
+static const struct kfd_criu_mqd_range cik_sdma_ranges[] = {
+	RANGE(cik_sdma_rlc_registers, sdma_rlc_rb_rptr, sdma_rlc_rb_wptr),
 	BITS(cik_sdma_rlc_registers, sdma_rlc_ib_cntl, SDMA_IB_ENABLE),
-	RUN(cik_sdma_rlc_registers, sdma_rlc_ib_rptr,
-	    sdma_rlc_context_status),
+	RANGE(cik_sdma_rlc_registers, sdma_rlc_ib_rptr,
+	      sdma_rlc_context_status),
 };
 
-static const struct mqd_run vi_sdma_runs[] = {
-	RUN(vi_sdma_mqd, sdmax_rlcx_rb_rptr, sdmax_rlcx_rb_wptr),
+static const struct kfd_criu_mqd_range vi_sdma_ranges[] = {
+	RANGE(vi_sdma_mqd, sdmax_rlcx_rb_rptr, sdmax_rlcx_rb_wptr),
 	BITS(vi_sdma_mqd, sdmax_rlcx_ib_cntl, SDMA_IB_ENABLE),
-	RUN(vi_sdma_mqd, sdmax_rlcx_ib_rptr, sdmax_rlcx_context_status),
+	RANGE(vi_sdma_mqd, sdmax_rlcx_ib_rptr, sdmax_rlcx_context_status),
 };
 
 /* SDMA 4.4 and 5.2 have two more words of a command that was interrupted, before its
  * register of control.
  */
-static const struct mqd_run v9_sdma_runs[] = {
-	RUN(v9_sdma_mqd, sdmax_rlcx_rb_rptr, sdmax_rlcx_rb_wptr_hi),
+static const struct kfd_criu_mqd_range v9_sdma_ranges[] = {
+	RANGE(v9_sdma_mqd, sdmax_rlcx_rb_rptr, sdmax_rlcx_rb_wptr_hi),
 	BITS(v9_sdma_mqd, sdmax_rlcx_ib_cntl, SDMA_IB_ENABLE),
-	RUN(v9_sdma_mqd, sdmax_rlcx_ib_rptr, sdmax_rlcx_ib_size),
-	RUN(v9_sdma_mqd, sdmax_rlcx_ib_sub_remain, sdmax_rlcx_ib_sub_remain),
-	RUN(v9_sdma_mqd, sdmax_rlcx_skip_cntl, sdmax_rlcx_context_status),
-	RUN(v9_sdma_mqd, sdmax_rlcx_midcmd_data0, reserved_43),
+	RANGE(v9_sdma_mqd, sdmax_rlcx_ib_rptr, sdmax_rlcx_ib_size),
+	RANGE(v9_sdma_mqd, sdmax_rlcx_ib_sub_remain, sdmax_rlcx_ib_sub_remain),
+	RANGE(v9_sdma_mqd, sdmax_rlcx_skip_cntl, sdmax_rlcx_context_status),
+	RANGE(v9_sdma_mqd, sdmax_rlcx_midcmd_data0, reserved_43),
 };
 
-static const struct mqd_run v10_sdma_runs[] = {
-	RUN(v10_sdma_mqd, sdmax_rlcx_rb_rptr, sdmax_rlcx_rb_wptr_hi),
+static const struct kfd_criu_mqd_range v10_sdma_ranges[] = {
+	RANGE(v10_sdma_mqd, sdmax_rlcx_rb_rptr, sdmax_rlcx_rb_wptr_hi),
 	BITS(v10_sdma_mqd, sdmax_rlcx_ib_cntl, SDMA_IB_ENABLE),
-	RUN(v10_sdma_mqd, sdmax_rlcx_ib_rptr, sdmax_rlcx_ib_size),
-	RUN(v10_sdma_mqd, sdmax_rlcx_ib_sub_remain, sdmax_rlcx_ib_sub_remain),
-	RUN(v10_sdma_mqd, sdmax_rlcx_skip_cntl, sdmax_rlcx_context_status),
-	RUN(v10_sdma_mqd, sdmax_rlcx_midcmd_data0, reserved_43),
+	RANGE(v10_sdma_mqd, sdmax_rlcx_ib_rptr, sdmax_rlcx_ib_size),
+	RANGE(v10_sdma_mqd, sdmax_rlcx_ib_sub_remain, sdmax_rlcx_ib_sub_remain),
+	RANGE(v10_sdma_mqd, sdmax_rlcx_skip_cntl, sdmax_rlcx_context_status),
+	RANGE(v10_sdma_mqd, sdmax_rlcx_midcmd_data0, reserved_43),
 };
 
-static const struct mqd_run v11_sdma_runs[] = {
-	RUN(v11_sdma_mqd, sdmax_rlcx_rb_rptr, sdmax_rlcx_rb_wptr_hi),
+static const struct kfd_criu_mqd_range v11_sdma_ranges[] = {
+	RANGE(v11_sdma_mqd, sdmax_rlcx_rb_rptr, sdmax_rlcx_rb_wptr_hi),
 	BITS(v11_sdma_mqd, sdmax_rlcx_ib_cntl, SDMA_IB_ENABLE),
-	RUN(v11_sdma_mqd, sdmax_rlcx_ib_rptr, sdmax_rlcx_ib_size),
-	RUN(v11_sdma_mqd, sdmax_rlcx_ib_sub_remain, sdmax_rlcx_ib_sub_remain),
-	RUN(v11_sdma_mqd, sdmax_rlcx_midcmd_cntl, sdmax_rlcx_midcmd_cntl),
-	RUN(v11_sdma_mqd, sdmax_rlcx_skip_cntl, sdmax_rlcx_context_status),
-	RUN(v11_sdma_mqd, sdmax_rlcx_midcmd_data0, sdmax_rlcx_midcmd_data10),
+	RANGE(v11_sdma_mqd, sdmax_rlcx_ib_rptr, sdmax_rlcx_ib_size),
+	RANGE(v11_sdma_mqd, sdmax_rlcx_ib_sub_remain, sdmax_rlcx_ib_sub_remain),
+	RANGE(v11_sdma_mqd, sdmax_rlcx_midcmd_cntl, sdmax_rlcx_midcmd_cntl),
+	RANGE(v11_sdma_mqd, sdmax_rlcx_skip_cntl, sdmax_rlcx_context_status),
+	RANGE(v11_sdma_mqd, sdmax_rlcx_midcmd_data0, sdmax_rlcx_midcmd_data10),
 };
 
-static const struct mqd_run v12_sdma_runs[] = {
-	RUN(v12_sdma_mqd, sdmax_rlcx_rb_rptr, sdmax_rlcx_rb_wptr_hi),
+static const struct kfd_criu_mqd_range v12_sdma_ranges[] = {
+	RANGE(v12_sdma_mqd, sdmax_rlcx_rb_rptr, sdmax_rlcx_rb_wptr_hi),
 	BITS(v12_sdma_mqd, sdmax_rlcx_ib_cntl, SDMA_IB_ENABLE),
-	RUN(v12_sdma_mqd, sdmax_rlcx_ib_rptr, sdmax_rlcx_ib_size),
-	RUN(v12_sdma_mqd, sdmax_rlcx_ib_sub_remain, sdmax_rlcx_ib_sub_remain),
-	RUN(v12_sdma_mqd, sdmax_rlcx_midcmd_cntl, sdmax_rlcx_midcmd_cntl),
-	RUN(v12_sdma_mqd, sdmax_rlcx_context_switch_status,
-	    sdmax_rlcx_context_switch_status),
-	RUN(v12_sdma_mqd, sdmax_rlcx_midcmd_data0, sdmax_rlcx_midcmd_data10),
+	RANGE(v12_sdma_mqd, sdmax_rlcx_ib_rptr, sdmax_rlcx_ib_size),
+	RANGE(v12_sdma_mqd, sdmax_rlcx_ib_sub_remain, sdmax_rlcx_ib_sub_remain),
+	RANGE(v12_sdma_mqd, sdmax_rlcx_midcmd_cntl, sdmax_rlcx_midcmd_cntl),
+	RANGE(v12_sdma_mqd, sdmax_rlcx_context_switch_status,
+	      sdmax_rlcx_context_switch_status),
+	RANGE(v12_sdma_mqd, sdmax_rlcx_midcmd_data0, sdmax_rlcx_midcmd_data10),
 };
 
 /* By generation, from gfx7 on. */
 #define FIRST_GENERATION 7
 
-static const struct mqd_layout cp_layouts[] = {
-	{ cik_cp_runs, ARRAY_SIZE(cik_cp_runs) },
-	{ vi_cp_runs, ARRAY_SIZE(vi_cp_runs),
+static const struct kfd_criu_mqd_layout cp_layouts[] = {
+	{ cik_cp_ranges, ARRAY_SIZE(cik_cp_ranges) },
+	{ vi_cp_ranges, ARRAY_SIZE(vi_cp_ranges),
 	  DWORD(vi_mqd, cp_hqd_cntl_stack_offset),
 	  DWORD(vi_mqd, cp_hqd_wg_state_offset) },
-	{ v9_cp_runs, ARRAY_SIZE(v9_cp_runs),
+	{ v9_cp_ranges, ARRAY_SIZE(v9_cp_ranges),
 	  DWORD(v9_mqd, cp_hqd_cntl_stack_offset),
 	  DWORD(v9_mqd, cp_hqd_wg_state_offset) },
-	{ v10_cp_runs, ARRAY_SIZE(v10_cp_runs),
+	{ v10_cp_ranges, ARRAY_SIZE(v10_cp_ranges),
 	  DWORD(v10_compute_mqd, cp_hqd_cntl_stack_offset),
 	  DWORD(v10_compute_mqd, cp_hqd_wg_state_offset) },
-	{ v11_cp_runs, ARRAY_SIZE(v11_cp_runs),
+	{ v11_cp_ranges, ARRAY_SIZE(v11_cp_ranges),
 	  DWORD(v11_compute_mqd, cp_hqd_cntl_stack_offset),
 	  DWORD(v11_compute_mqd, cp_hqd_wg_state_offset) },
-	{ v12_cp_runs, ARRAY_SIZE(v12_cp_runs),
+	{ v12_cp_ranges, ARRAY_SIZE(v12_cp_ranges),
 	  DWORD(v12_compute_mqd, cp_hqd_cntl_stack_offset),
 	  DWORD(v12_compute_mqd, cp_hqd_wg_state_offset) },
 };
 
-static const struct mqd_layout sdma_layouts[] = {
-	{ cik_sdma_runs, ARRAY_SIZE(cik_sdma_runs) },
-	{ vi_sdma_runs, ARRAY_SIZE(vi_sdma_runs) },
-	{ v9_sdma_runs, ARRAY_SIZE(v9_sdma_runs) },
-	{ v10_sdma_runs, ARRAY_SIZE(v10_sdma_runs) },
-	{ v11_sdma_runs, ARRAY_SIZE(v11_sdma_runs) },
-	{ v12_sdma_runs, ARRAY_SIZE(v12_sdma_runs) },
+static const struct kfd_criu_mqd_layout sdma_layouts[] = {
+	{ cik_sdma_ranges, ARRAY_SIZE(cik_sdma_ranges) },
+	{ vi_sdma_ranges, ARRAY_SIZE(vi_sdma_ranges) },
+	{ v9_sdma_ranges, ARRAY_SIZE(v9_sdma_ranges) },
+	{ v10_sdma_ranges, ARRAY_SIZE(v10_sdma_ranges) },
+	{ v11_sdma_ranges, ARRAY_SIZE(v11_sdma_ranges) },
+	{ v12_sdma_ranges, ARRAY_SIZE(v12_sdma_ranges) },
 };
 
-static unsigned int generation(const struct kfd_node *node)
+static unsigned int kfd_criu_gfx_generation(const struct kfd_node *node)
 {
 	return node->kfd->device_info.gfx_target_version / 10000;
 }
 
-static const struct mqd_layout *layout_of(const struct kfd_node *node,
-					  enum kfd_queue_type type)
+static const struct kfd_criu_mqd_layout *
+kfd_criu_mqd_get_layout(const struct kfd_node *node, enum kfd_queue_type type)
 {
-	unsigned int i = generation(node) - FIRST_GENERATION;
+	unsigned int i = kfd_criu_gfx_generation(node) - FIRST_GENERATION;
 
 	if (i >= ARRAY_SIZE(cp_layouts))
 		return NULL;
@@ -336,27 +337,30 @@ static const struct mqd_layout *layout_of(const struct kfd_node *node,
 						&sdma_layouts[i];
 }
 
-static struct mqd_manager *manager_of(const struct kfd_node *node,
-				      enum kfd_queue_type type)
+static struct mqd_manager *kfd_criu_mqd_get_manager(const struct kfd_node *node,
+						    enum kfd_queue_type type)
 {
 	return node->dqm->mqd_mgrs[type == KFD_QUEUE_TYPE_COMPUTE ?
 				   KFD_MQD_TYPE_CP : KFD_MQD_TYPE_SDMA];
 }
 
 /* Behind its MQD; elsewhere it is in the save area, if there is one. */
-static bool ctl_stack_in_kernel(const struct kfd_node *node,
-				const struct queue_properties *qp)
+static bool kfd_criu_mqd_has_ctl_stack(const struct kfd_node *node,
+				       const struct queue_properties *qp)
 {
-	return qp->type == KFD_QUEUE_TYPE_COMPUTE && generation(node) == 9 &&
-	       node->kfd->cwsr_enabled && qp->ctx_save_restore_area_address;
+	return qp->type == KFD_QUEUE_TYPE_COMPUTE &&
+	       kfd_criu_gfx_generation(node) == 9 && node->kfd->cwsr_enabled &&
+	       qp->ctx_save_restore_area_address;
 }
 
-static void *saved_mqd(const struct kfd_criu_mqd *mqd, unsigned int xcc)
+static void *kfd_criu_mqd_image(const struct kfd_criu_mqd *mqd,
+				unsigned int xcc)
 {
 	return mqd->data + (size_t)xcc * mqd->mqd_size;
 }
 
-static void *saved_ctl_stack(const struct kfd_criu_mqd *mqd, unsigned int xcc)
+static void *kfd_criu_mqd_image_ctl_stack(const struct kfd_criu_mqd *mqd,
+					  unsigned int xcc)
 {
 	return mqd->data + (size_t)mqd->n_xcc * mqd->mqd_size +
 	       (size_t)xcc * mqd->ctl_stack_size;
@@ -374,19 +378,20 @@ int kfd_criu_mqd_describe(const struct kfd_node *node,
 			  const struct queue_properties *qp,
 			  struct kfd_criu_mqd *mqd)
 {
-	if (!layout_of(node, qp->type))
+	if (!kfd_criu_mqd_get_layout(node, qp->type))
 		return -EOPNOTSUPP;
-	mqd->mqd_size = manager_of(node, qp->type)->mqd_size;
+	mqd->mqd_size = kfd_criu_mqd_get_manager(node, qp->type)->mqd_size;
 	mqd->n_xcc = 1;
-	if (qp->type == KFD_QUEUE_TYPE_COMPUTE && generation(node) == 9)
+	if (qp->type == KFD_QUEUE_TYPE_COMPUTE &&
+	    kfd_criu_gfx_generation(node) == 9)
 		mqd->n_xcc = NUM_XCC(node->xcc_mask);
 	mqd->ctl_stack_size =
-		ctl_stack_in_kernel(node, qp) ? qp->ctl_stack_size : 0;
+		kfd_criu_mqd_has_ctl_stack(node, qp) ? qp->ctl_stack_size : 0;
 	return 0;
 }
 
 /* It grows down. What has never been used of it is whatever was in that memory before. */
-static void save_ctl_stack(void *to, const void *mqd, u32 size)
+static void kfd_criu_mqd_copy_ctl_stack(void *to, const void *mqd, u32 size)
 {
 	const u32 *words = mqd;
 	const u32 used_from =
@@ -414,10 +419,12 @@ int kfd_criu_mqd_save(const struct queue *q, struct kfd_criu_mqd *mqd)
 	mqd->data = kvmalloc(kfd_criu_mqd_bytes(mqd), GFP_KERNEL_ACCOUNT);
 	if (!mqd->data)
 		return -ENOMEM;
-	if (mqd->n_xcc > 1)
-		stride = manager_of(q->device, qp.type)
-				 ->mqd_stride(manager_of(q->device, qp.type),
-					      &qp);
+	if (mqd->n_xcc > 1) {
+		struct mqd_manager *mm =
+			kfd_criu_mqd_get_manager(q->device, qp.type);
+
+		stride = mm->mqd_stride(mm, &qp);
+	}
 	dqm_lock(dqm);
 	if (q->properties.is_active) {
 		r = -EBUSY;
@@ -426,10 +433,10 @@ int kfd_criu_mqd_save(const struct queue *q, struct kfd_criu_mqd *mqd)
 	for (xcc = 0; xcc < mqd->n_xcc; xcc++) {
 		const void *from = q->mqd + xcc * stride;
 
-		memcpy(saved_mqd(mqd, xcc), from, mqd->mqd_size);
+		memcpy(kfd_criu_mqd_image(mqd, xcc), from, mqd->mqd_size);
 		if (mqd->ctl_stack_size)
-			save_ctl_stack(saved_ctl_stack(mqd, xcc), from,
-				       mqd->ctl_stack_size);
+			kfd_criu_mqd_copy_ctl_stack(kfd_criu_mqd_image_ctl_stack(mqd, xcc),
+						    from, mqd->ctl_stack_size);
 	}
 out:
 	dqm_unlock(dqm);
@@ -441,8 +448,9 @@ out:
 }
 
 /* The stack grows down from its size, the waves up from there. */
-static bool offsets_fit(const struct mqd_layout *layout,
-			const struct queue_properties *qp, const u32 *words)
+static bool kfd_criu_mqd_offsets_valid(const struct kfd_criu_mqd_layout *layout,
+				       const struct queue_properties *qp,
+				       const u32 *words)
 {
 	u32 stack = words[layout->stack_offset];
 	u32 waves = words[layout->wave_offset];
@@ -454,7 +462,7 @@ static bool offsets_fit(const struct mqd_layout *layout,
 }
 
 /* With several XCCs each says which one of them it is. */
-static bool xcc_id_fits(const void *mqd, unsigned int n_xcc)
+static bool kfd_criu_mqd_xcc_id_valid(const void *mqd, unsigned int n_xcc)
 {
 	const struct v9_mqd *m = mqd;
 
@@ -462,24 +470,27 @@ static bool xcc_id_fits(const void *mqd, unsigned int n_xcc)
 }
 
 /* A dispatch was under way, or waves are to come back. */
-static bool is_under_way(const void *mqd)
+static bool kfd_criu_mqd_dispatch_active(const void *mqd)
 {
 	const struct v9_mqd *m = mqd;
 
-	return m->cp_hqd_persistent_state & (DISPATCH_PROGRESS | TO_BE_RESTORED);
+	return m->cp_hqd_persistent_state &
+	       (DISPATCH_PROGRESS | RESTORE_PROGRESS);
 }
 
-static bool saves_waves(const struct mqd_layout *layout,
-			const struct kfd_node *node,
-			const struct queue_properties *qp)
+static bool kfd_criu_mqd_saves_waves(const struct kfd_criu_mqd_layout *layout,
+				     const struct kfd_node *node,
+				     const struct queue_properties *qp)
 {
 	return layout->stack_offset && node->kfd->cwsr_enabled &&
 	       qp->ctx_save_restore_area_address;
 }
 
 /* Here nobody would restore them. A device that saves none leaves the offset at 0. */
-static bool has_stray_waves(const struct mqd_layout *layout,
-			    const struct queue_properties *qp, const u32 *words)
+static bool
+kfd_criu_mqd_has_stray_waves(const struct kfd_criu_mqd_layout *layout,
+			     const struct queue_properties *qp,
+			     const u32 *words)
 {
 	return layout->stack_offset && qp->ctx_save_restore_area_address &&
 	       words[layout->stack_offset] &&
@@ -502,53 +513,55 @@ int kfd_criu_mqd_check(const struct kfd_node *node,
 		       const struct queue_properties *qp,
 		       const struct kfd_criu_mqd *mqd)
 {
-	const struct mqd_layout *layout = layout_of(node, qp->type);
-	struct kfd_criu_mqd here;
+	const struct kfd_criu_mqd_layout *layout =
+		kfd_criu_mqd_get_layout(node, qp->type);
+	struct kfd_criu_mqd device_mqd;
 	unsigned int xcc;
 	bool saves;
 	int r;
 
-	r = kfd_criu_mqd_describe(node, qp, &here);
+	r = kfd_criu_mqd_describe(node, qp, &device_mqd);
 	if (r)
 		return r;
-	saves = saves_waves(layout, node, qp);
-	if (mqd->mqd_size != here.mqd_size ||
-	    mqd->ctl_stack_size != here.ctl_stack_size ||
-	    (mqd->n_xcc != here.n_xcc && mqd->n_xcc != 1))
+	saves = kfd_criu_mqd_saves_waves(layout, node, qp);
+	if (mqd->mqd_size != device_mqd.mqd_size ||
+	    mqd->ctl_stack_size != device_mqd.ctl_stack_size ||
+	    (mqd->n_xcc != device_mqd.n_xcc && mqd->n_xcc != 1))
 		return -EINVAL;
 	for (xcc = 0; xcc < mqd->n_xcc; xcc++) {
-		const u32 *words = saved_mqd(mqd, xcc);
+		const u32 *words = kfd_criu_mqd_image(mqd, xcc);
 
-		if (!xcc_id_fits(words, here.n_xcc))
+		if (!kfd_criu_mqd_xcc_id_valid(words, device_mqd.n_xcc))
 			return -EINVAL;
-		if (saves ? !offsets_fit(layout, qp, words) :
-			    has_stray_waves(layout, qp, words))
+		if (saves ? !kfd_criu_mqd_offsets_valid(layout, qp, words) :
+			    kfd_criu_mqd_has_stray_waves(layout, qp, words))
 			return -EINVAL;
-		if (mqd->n_xcc == here.n_xcc)
+		if (mqd->n_xcc == device_mqd.n_xcc)
 			continue;
-		if (is_under_way(words) ||
-		    (saves && words[layout->stack_offset] != qp->ctl_stack_size))
+		if (kfd_criu_mqd_dispatch_active(words) ||
+		    (saves &&
+		     words[layout->stack_offset] != qp->ctl_stack_size))
 			return -EINVAL;
 	}
 	return 0;
 }
 
-static void take_runs(const struct mqd_layout *layout, u32 *to, const u32 *from,
-		      bool with_waves)
+static void kfd_criu_mqd_merge_ranges(const struct kfd_criu_mqd_layout *layout,
+				      u32 *to, const u32 *from, bool with_waves)
 {
 	unsigned int i, word;
 
-	for (i = 0; i < layout->n_runs; i++) {
-		const struct mqd_run *run = &layout->runs[i];
+	for (i = 0; i < layout->num_ranges; i++) {
+		const struct kfd_criu_mqd_range *range = &layout->ranges[i];
 
-		if (run->of_waves && !with_waves)
+		if (range->saved_waves && !with_waves)
 			continue;
-		if (run->mask) {
-			to[run->first] = (to[run->first] & ~run->mask) |
-					 (from[run->first] & run->mask);
+		if (range->mask) {
+			to[range->first] = (to[range->first] & ~range->mask) |
+					   (from[range->first] & range->mask);
 			continue;
 		}
-		for (word = run->first; word <= run->last; word++) {
+		for (word = range->first; word <= range->last; word++) {
 			if (!with_waves && layout->stack_offset &&
 			    (word == layout->stack_offset ||
 			     word == layout->wave_offset))
@@ -559,37 +572,41 @@ static void take_runs(const struct mqd_layout *layout, u32 *to, const u32 *from,
 }
 
 /* Of an image of one XCC each XCC gets the pointers, but stays who it is. */
-static void take_first_xcc(const struct mqd_layout *layout, u32 *to,
-			   const u32 *from)
+static void
+kfd_criu_mqd_merge_first_xcc(const struct kfd_criu_mqd_layout *layout, u32 *to,
+			     const u32 *from)
 {
 	struct v9_mqd *m = (struct v9_mqd *)to;
 	u32 id = m->compute_current_logic_xcc_id;
 
-	take_runs(layout, to, from, false);
+	kfd_criu_mqd_merge_ranges(layout, to, from, false);
 	m->compute_current_logic_xcc_id = id;
 }
 
-static void take_all(struct mqd_manager *mm, struct queue *q,
-		     const struct kfd_criu_mqd *mqd)
+static void kfd_criu_mqd_merge_all(struct mqd_manager *mm, struct queue *q,
+				   const struct kfd_criu_mqd *mqd)
 {
-	const struct mqd_layout *layout = layout_of(mm->dev, q->properties.type);
-	bool waves = saves_waves(layout, mm->dev, &q->properties);
-	struct kfd_criu_mqd here;
+	const struct kfd_criu_mqd_layout *layout =
+		kfd_criu_mqd_get_layout(mm->dev, q->properties.type);
+	bool waves = kfd_criu_mqd_saves_waves(layout, mm->dev, &q->properties);
+	struct kfd_criu_mqd device_mqd;
 	unsigned int xcc;
 	u64 stride = 0;
 
-	kfd_criu_mqd_describe(mm->dev, &q->properties, &here);
-	if (here.n_xcc > 1)
+	kfd_criu_mqd_describe(mm->dev, &q->properties, &device_mqd);
+	if (device_mqd.n_xcc > 1)
 		stride = mm->mqd_stride(mm, &q->properties);
-	for (xcc = 0; xcc < here.n_xcc; xcc++) {
+	for (xcc = 0; xcc < device_mqd.n_xcc; xcc++) {
 		void *to = q->mqd + xcc * stride;
 
-		if (mqd->n_xcc != here.n_xcc) {
-			take_first_xcc(layout, to, saved_mqd(mqd, 0));
+		if (mqd->n_xcc != device_mqd.n_xcc) {
+			kfd_criu_mqd_merge_first_xcc(layout, to,
+						     kfd_criu_mqd_image(mqd, 0));
 			continue;
 		}
-		take_runs(layout, to, saved_mqd(mqd, xcc), waves);
-		memcpy(to + PAGE_SIZE, saved_ctl_stack(mqd, xcc),
+		kfd_criu_mqd_merge_ranges(layout, to,
+					  kfd_criu_mqd_image(mqd, xcc), waves);
+		memcpy(to + PAGE_SIZE, kfd_criu_mqd_image_ctl_stack(mqd, xcc),
 		       mqd->ctl_stack_size);
 	}
 }
@@ -605,22 +622,24 @@ void kfd_criu_mqd_restore(struct mqd_manager *mm, struct queue *q,
 {
 	mm->init_mqd(mm, &q->mqd, q->mqd_mem_obj, &q->gart_mqd_addr,
 		     &q->properties);
-	take_all(mm, q, mqd);
+	kfd_criu_mqd_merge_all(mm, q, mqd);
 }
 
 /**
- * kfd_criu_mqd_retake - after an update of a restored queue that has not run yet
+ * kfd_criu_mqd_merge - after an update of a restored queue that has not run yet
  * @q: the queue; kfd_criu_mqd_restore() made its MQDs
  * @mqd: as then
  *
  * An update writes some registers whole, with what the hardware says in them.
  */
-void kfd_criu_mqd_retake(struct queue *q, const struct kfd_criu_mqd *mqd)
+void kfd_criu_mqd_merge(struct queue *q, const struct kfd_criu_mqd *mqd)
 {
 	struct device_queue_manager *dqm = q->device->dqm;
 
 	dqm_lock(dqm);
-	take_all(manager_of(q->device, q->properties.type), q, mqd);
+	kfd_criu_mqd_merge_all(kfd_criu_mqd_get_manager(q->device,
+							q->properties.type),
+			       q, mqd);
 	dqm_unlock(dqm);
 }
 
@@ -639,8 +658,8 @@ u32 kfd_criu_mqd_target_xcc(const struct kfd_node *node,
 	const struct v9_mqd *m = mqd->data;
 
 	if (qp->type != KFD_QUEUE_TYPE_COMPUTE ||
-	    qp->format != KFD_QUEUE_FORMAT_PM4 || generation(node) != 9 ||
-	    NUM_XCC(node->xcc_mask) == 1)
+	    qp->format != KFD_QUEUE_FORMAT_PM4 ||
+	    kfd_criu_gfx_generation(node) != 9 || NUM_XCC(node->xcc_mask) == 1)
 		return 0;
 	return m->pm4_target_xcc_in_xcp & U8_MAX;
 }

@@ -60,14 +60,14 @@ int kfd_criu_process_restore(struct kfd_process *p,
 }
 
 /**
- * kfd_criu_machine_describe - what of a device must be the same elsewhere
+ * kfd_criu_device_compat_describe - what of a device must be the same elsewhere
  * @node: the device
  * @cm: is filled in
  *
  * Return: 0; -ENODEV if topology does not know it.
  */
-int kfd_criu_machine_describe(const struct kfd_node *node,
-			      struct kfd_criu_machine *cm)
+int kfd_criu_device_compat_describe(const struct kfd_node *node,
+				    struct kfd_criu_device_compat *compat)
 {
 	const struct kfd_topology_device *topo =
 		kfd_topology_device_by_id(node->id);
@@ -75,35 +75,36 @@ int kfd_criu_machine_describe(const struct kfd_node *node,
 
 	if (!topo)
 		return -ENODEV;
-	memset(cm, 0, sizeof(*cm));
-	cm->gfx_target_version = topo->node_props.gfx_target_version;
-	cm->num_xcc = NUM_XCC(node->xcc_mask);
-	cm->cwsr_size = topo->node_props.cwsr_size;
-	cm->ctl_stack_size = topo->node_props.ctl_stack_size;
-	cm->mqd_size = mm[KFD_MQD_TYPE_CP]->mqd_size;
-	cm->sdma_mqd_size = mm[KFD_MQD_TYPE_SDMA]->mqd_size;
+	memset(compat, 0, sizeof(*compat));
+	compat->gfx_target_version = topo->node_props.gfx_target_version;
+	compat->num_xcc = NUM_XCC(node->xcc_mask);
+	compat->cwsr_size = topo->node_props.cwsr_size;
+	compat->ctl_stack_size = topo->node_props.ctl_stack_size;
+	compat->mqd_size = mm[KFD_MQD_TYPE_CP]->mqd_size;
+	compat->sdma_mqd_size = mm[KFD_MQD_TYPE_SDMA]->mqd_size;
 	return 0;
 }
 
 /**
- * kfd_criu_machine_check - whether a device can take the place of another one
+ * kfd_criu_device_compat_check - whether a device can take the place of another one
  * @gpu_id: the device of this machine
  * @cm: the device of the image
  *
  * Return: 0; -ENODEV if there is no such device; -ENXIO if it is another kind of one.
  */
-int kfd_criu_machine_check(u32 gpu_id, const struct kfd_criu_machine *cm)
+int kfd_criu_device_compat_check(u32 gpu_id,
+				 const struct kfd_criu_device_compat *compat)
 {
 	const struct kfd_node *node = kfd_device_by_id(gpu_id);
-	struct kfd_criu_machine here;
+	struct kfd_criu_device_compat here;
 	int r;
 
 	if (!node)
 		return -ENODEV;
-	r = kfd_criu_machine_describe(node, &here);
+	r = kfd_criu_device_compat_describe(node, &here);
 	if (r)
 		return r;
-	return memcmp(&here, cm, sizeof(here)) ? -ENXIO : 0;
+	return memcmp(&here, compat, sizeof(here)) ? -ENXIO : 0;
 }
 
 /**
@@ -126,8 +127,8 @@ void kfd_criu_settings_describe(const struct kfd_process_device *pdd,
 }
 
 /* Until all devices of an image are bound, another one may still have the same id. */
-static struct kfd_process_device *find_bound(struct kfd_process *p,
-					     u32 user_gpu_id)
+static struct kfd_process_device *kfd_criu_find_bound_pdd(struct kfd_process *p,
+							  u32 user_gpu_id)
 {
 	unsigned int i;
 
@@ -149,7 +150,8 @@ static struct kfd_process_device *find_bound(struct kfd_process *p,
 int kfd_criu_settings_restore(struct kfd_process *p, u32 user_gpu_id,
 			      const struct kfd_criu_settings *cs)
 {
-	struct kfd_process_device *pdd = find_bound(p, user_gpu_id);
+	struct kfd_process_device *pdd =
+		kfd_criu_find_bound_pdd(p, user_gpu_id);
 
 	if (!pdd)
 		return -EINVAL;
@@ -174,7 +176,8 @@ int kfd_criu_xnack_restore(struct kfd_process *p, bool enabled)
 }
 
 /* The VM of another device's file would be walked by the wrong hardware. */
-static int check_file(const struct kfd_node *node, struct file *drm_file)
+static int kfd_criu_check_drm_file(const struct kfd_node *node,
+				   struct file *drm_file)
 {
 	struct amdgpu_fpriv *fpriv;
 	int r;
@@ -186,18 +189,20 @@ static int check_file(const struct kfd_node *node, struct file *drm_file)
 		       0 : -EINVAL;
 }
 
-static int bind(struct kfd_process_device *pdd, struct file *drm_file)
+static int kfd_criu_bind_pdd(struct kfd_process_device *pdd,
+			     struct file *drm_file)
 {
 	int r;
 
-	r = check_file(pdd->dev, drm_file);
+	r = kfd_criu_check_drm_file(pdd->dev, drm_file);
 	if (!r)
 		r = kfd_process_device_init_vm(pdd, drm_file);
 	return r;
 }
 
 /* For the device's sleep, and doorbells: once it has a VM it keeps both. */
-static int use(struct kfd_process *p, struct kfd_process_device *pdd)
+static int kfd_criu_activate_pdd(struct kfd_process *p,
+				 struct kfd_process_device *pdd)
 {
 	struct kfd_process_device *bound;
 
@@ -208,14 +213,15 @@ static int use(struct kfd_process *p, struct kfd_process_device *pdd)
 }
 
 /* Neither it nor its id is in use; NULL: there is none. */
-static struct kfd_process_device *find_free(struct kfd_process *p,
-					    const struct kfd_criu_device *cd)
+static struct kfd_process_device *
+kfd_criu_find_unbound_pdd(struct kfd_process *p,
+			  const struct kfd_criu_device *cd)
 {
 	struct kfd_node *node = kfd_device_by_id(cd->gpu_id);
 	struct kfd_process_device *pdd;
 
 	if (!node || !cd->user_gpu_id || cd->user_gpu_id > GPU_ID_MASK ||
-	    find_bound(p, cd->user_gpu_id))
+	    kfd_criu_find_bound_pdd(p, cd->user_gpu_id))
 		return NULL;
 	pdd = kfd_get_process_device_data(node, p);
 	return pdd && !pdd->drm_file ? pdd : NULL;
@@ -233,9 +239,9 @@ static struct kfd_process_device *find_free(struct kfd_process *p,
 int kfd_criu_device_restore(struct kfd_process *p,
 			    const struct kfd_criu_device *cd, int drm_fd)
 {
-	struct kfd_process_device *pdd = find_free(p, cd);
+	struct kfd_process_device *pdd = kfd_criu_find_unbound_pdd(p, cd);
 	struct file *drm_file;
-	u32 was;
+	u32 old_id;
 	int r;
 
 	if (!pdd)
@@ -243,19 +249,19 @@ int kfd_criu_device_restore(struct kfd_process *p,
 	drm_file = fget(drm_fd);
 	if (!drm_file)
 		return -EINVAL;
-	was = pdd->user_gpu_id;
+	old_id = pdd->user_gpu_id;
 	pdd->user_gpu_id = cd->user_gpu_id;
-	r = bind(pdd, drm_file);
+	r = kfd_criu_bind_pdd(pdd, drm_file);
 	if (r) {
-		pdd->user_gpu_id = was;
+		pdd->user_gpu_id = old_id;
 		fput(drm_file);
 		return r;
 	}
-	return use(p, pdd);
+	return kfd_criu_activate_pdd(p, pdd);
 }
 
 /**
- * kfd_criu_device_name - let the program call a device what it did that it does not use
+ * kfd_criu_device_set_user_gpu_id - let the program call a device what it did that it does not use
  * @p: process being restored
  * @cd: which device takes the place of which
  *
@@ -264,9 +270,10 @@ int kfd_criu_device_restore(struct kfd_process *p,
  *
  * Return: 0; -EINVAL if there is no such device, or one of the two is in use.
  */
-int kfd_criu_device_name(struct kfd_process *p, const struct kfd_criu_device *cd)
+int kfd_criu_device_set_user_gpu_id(struct kfd_process *p,
+				    const struct kfd_criu_device *cd)
 {
-	struct kfd_process_device *pdd = find_free(p, cd);
+	struct kfd_process_device *pdd = kfd_criu_find_unbound_pdd(p, cd);
 	struct kfd_process_device *other;
 
 	if (!pdd)
@@ -278,13 +285,16 @@ int kfd_criu_device_name(struct kfd_process *p, const struct kfd_criu_device *cd
 	return 0;
 }
 
-static bool is_taken(struct kfd_process *p, const struct kfd_process_device *by,
-		     u32 user_gpu_id)
+static bool
+kfd_criu_user_gpu_id_is_taken(struct kfd_process *p,
+			      const struct kfd_process_device *except,
+			      u32 user_gpu_id)
 {
 	unsigned int i;
 
 	for (i = 0; i < p->n_pdds; i++)
-		if (p->pdds[i] != by && p->pdds[i]->user_gpu_id == user_gpu_id)
+		if (p->pdds[i] != except &&
+		    p->pdds[i]->user_gpu_id == user_gpu_id)
 			return true;
 	return false;
 }
@@ -292,7 +302,7 @@ static bool is_taken(struct kfd_process *p, const struct kfd_process_device *by,
 /* A machine may have more devices than the image. The program does not know of them,
  * and they must not answer when it calls one of its own.
  */
-static void settle(struct kfd_process *p)
+static void kfd_criu_assign_spare_ids(struct kfd_process *p)
 {
 	unsigned int i;
 
@@ -302,14 +312,14 @@ static void settle(struct kfd_process *p)
 
 		if (pdd->drm_file)
 			continue;
-		while (!id || is_taken(p, pdd, id))
+		while (!id || kfd_criu_user_gpu_id_is_taken(p, pdd, id))
 			id = (id + 1) & GPU_ID_MASK;
 		pdd->user_gpu_id = id;
 	}
 }
 
 /**
- * kfd_criu_begin_objects - what is on devices is going to be made
+ * kfd_criu_finish_devices - what is on devices is going to be made
  * @p: process being restored; all devices of the image are
  *
  * User memory moves to its place while a process is restored: until it is resumed
@@ -317,11 +327,11 @@ static void settle(struct kfd_process *p)
  *
  * Return: 0; -EINVAL if there is no device: then there would be nothing to resume.
  */
-int kfd_criu_begin_objects(struct kfd_process *p)
+int kfd_criu_finish_devices(struct kfd_process *p)
 {
 	if (!p->kgd_process_info)
 		return -EINVAL;
-	settle(p);
+	kfd_criu_assign_spare_ids(p);
 	amdgpu_amdkfd_block_mmu_notifications(p->kgd_process_info);
 	return 0;
 }

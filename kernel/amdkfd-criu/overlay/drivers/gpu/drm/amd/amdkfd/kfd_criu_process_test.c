@@ -149,7 +149,7 @@ static struct fake *make(struct kunit *test)
 /* Nothing looks at it any more. */
 static void end(struct fake *fake)
 {
-	kfd_criu_session_end(&fake->p);
+	kfd_criu_session_fini(&fake->p);
 	idr_destroy(&fake->p.event_idr);
 }
 
@@ -275,11 +275,11 @@ static void a_restore_is_the_processs_own(struct kunit *test)
 	KUNIT_ASSERT_NE(test, 0, kunit_vm_mmap(test, NULL, 0, PAGE_SIZE, PROT_READ,
 					       MAP_ANONYMOUS | MAP_PRIVATE, 0));
 	/* Of the program before exec. */
-	KUNIT_EXPECT_EQ(test, -EPERM, kfd_criu_may_restore(&fake->p));
+	KUNIT_EXPECT_EQ(test, -EPERM, kfd_criu_check_restore(&fake->p));
 	fake->p.mm = current->mm;
-	KUNIT_EXPECT_EQ(test, 0, kfd_criu_may_restore(&fake->p));
+	KUNIT_EXPECT_EQ(test, 0, kfd_criu_check_restore(&fake->p));
 	fake->p.lead_thread = &init_task;
-	KUNIT_EXPECT_EQ(test, -EPERM, kfd_criu_may_restore(&fake->p));
+	KUNIT_EXPECT_EQ(test, -EPERM, kfd_criu_check_restore(&fake->p));
 	fake->p.lead_thread = current->group_leader;
 	end(fake);
 }
@@ -314,12 +314,13 @@ static void a_restore_waits_for_no_ioctl(struct kunit *test)
 	struct fake *fake = make(test);
 	const unsigned int nr = _IOC_NR(AMDKFD_IOC_CREATE_EVENT);
 
-	KUNIT_ASSERT_EQ(test, 0, kfd_criu_session_admit(&fake->p, nr));
+	KUNIT_ASSERT_EQ(test, 0, kfd_criu_session_begin_ioctl(&fake->p, nr));
 	KUNIT_EXPECT_EQ(test, -EBUSY, kfd_criu_begin_restore(&fake->p));
 	expect(test, fake, KFD_CRIU_RUNNING, 0);
-	kfd_criu_session_leave(&fake->p, nr);
+	kfd_criu_session_end_ioctl(&fake->p, nr);
 	KUNIT_EXPECT_EQ(test, 0, kfd_criu_begin_restore(&fake->p));
-	KUNIT_EXPECT_EQ(test, -EBUSY, kfd_criu_session_admit(&fake->p, nr));
+	KUNIT_EXPECT_EQ(test, -EBUSY,
+			kfd_criu_session_begin_ioctl(&fake->p, nr));
 	end(fake);
 }
 
@@ -345,7 +346,7 @@ static void only_what_is_restored_is_given_up(struct kunit *test)
 	struct fake *fake = make(test);
 
 	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_abort(&fake->p));
-	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_begin_objects(&fake->p));
+	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_finish_devices(&fake->p));
 	end(fake);
 }
 
@@ -354,7 +355,7 @@ static void what_makes_no_sense_of_a_process_is_refused(struct kunit *test)
 	struct fake *fake = make(test);
 	struct kfd_criu_process cp = { .ttmp = true };
 	struct kfd_criu_settings cs = {};
-	struct kfd_criu_machine cm = {};
+	struct kfd_criu_device_compat compat = {};
 	struct kfd_criu_device cd = { .user_gpu_id = 1, .gpu_id = ~0U };
 
 	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_process_restore(&fake->p, &cp));
@@ -362,7 +363,8 @@ static void what_makes_no_sense_of_a_process_is_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_process_restore(&fake->p, &cp));
 	KUNIT_EXPECT_EQ(test, -EINVAL,
 			kfd_criu_settings_restore(&fake->p, 77, &cs));
-	KUNIT_EXPECT_EQ(test, -ENODEV, kfd_criu_machine_check(~0U, &cm));
+	KUNIT_EXPECT_EQ(test, -ENODEV,
+			kfd_criu_device_compat_check(~0U, &compat));
 	KUNIT_EXPECT_EQ(test, -EINVAL,
 			kfd_criu_device_restore(&fake->p, &cd, -1));
 	end(fake);

@@ -17,7 +17,7 @@
 /* CP_HQD_PQ_BASE and SDMA's RB_BASE count in units of this. */
 #define RING_ALIGNMENT	256
 
-static bool is_checkpointed_type(enum kfd_queue_type type)
+static bool kfd_criu_queue_type_supported(enum kfd_queue_type type)
 {
 	return type == KFD_QUEUE_TYPE_COMPUTE || type == KFD_QUEUE_TYPE_SDMA ||
 	       type == KFD_QUEUE_TYPE_SDMA_XGMI;
@@ -68,8 +68,8 @@ int kfd_criu_queue_set_type(struct queue_properties *qp, u32 type)
 	}
 }
 
-static void copy_wishes(struct queue_properties *to,
-			const struct queue_properties *from)
+static void kfd_criu_queue_copy_properties(struct queue_properties *to,
+					   const struct queue_properties *from)
 {
 	to->type = from->type;
 	to->format = from->format;
@@ -101,7 +101,7 @@ static void copy_wishes(struct queue_properties *to,
 int kfd_criu_queue_describe(const struct kfd_process_device *pdd,
 			    const struct queue *q, struct kfd_criu_queue *cq)
 {
-	if (!is_checkpointed_type(q->properties.type))
+	if (!kfd_criu_queue_type_supported(q->properties.type))
 		return -EOPNOTSUPP;
 	memset(cq, 0, sizeof(*cq));
 	cq->gpu_id = pdd->user_gpu_id;
@@ -109,7 +109,7 @@ int kfd_criu_queue_describe(const struct kfd_process_device *pdd,
 	cq->doorbell_id = q->doorbell_id;
 	cq->sdma_id = q->sdma_id;
 	cq->gws = q->gws;
-	copy_wishes(&cq->qp, &q->properties);
+	kfd_criu_queue_copy_properties(&cq->qp, &q->properties);
 	return kfd_criu_mqd_describe(pdd->dev, &cq->qp, &cq->mqd);
 }
 
@@ -131,14 +131,14 @@ void kfd_criu_queue_free(struct kfd_criu_queue *cq)
 	cq->mqd.data = NULL;
 }
 
-static bool user_can_reach(u64 address, size_t size)
+static bool kfd_criu_queue_access_ok(u64 address, size_t size)
 {
 	return access_ok((const void __user *)(uintptr_t)address, size);
 }
 
-static int check_wishes(const struct queue_properties *qp)
+static int kfd_criu_queue_check_properties(const struct queue_properties *qp)
 {
-	if (!is_checkpointed_type(qp->type) ||
+	if (!kfd_criu_queue_type_supported(qp->type) ||
 	    (qp->format != KFD_QUEUE_FORMAT_PM4 &&
 	     qp->format != KFD_QUEUE_FORMAT_AQL))
 		return -EINVAL;
@@ -150,20 +150,20 @@ static int check_wishes(const struct queue_properties *qp)
 	    qp->queue_size < KFD_MIN_QUEUE_RING_SIZE ||
 	    !IS_ALIGNED(qp->queue_address, RING_ALIGNMENT))
 		return -EINVAL;
-	if (!user_can_reach(qp->queue_address, qp->queue_size) ||
-	    !user_can_reach((uintptr_t)qp->read_ptr, sizeof(u64)) ||
-	    !user_can_reach((uintptr_t)qp->write_ptr, sizeof(u64)) ||
-	    !user_can_reach(qp->eop_ring_buffer_address,
-			    qp->eop_ring_buffer_size) ||
-	    !user_can_reach(qp->ctx_save_restore_area_address,
-			    qp->ctx_save_restore_area_size))
+	if (!kfd_criu_queue_access_ok(qp->queue_address, qp->queue_size) ||
+	    !kfd_criu_queue_access_ok((uintptr_t)qp->read_ptr, sizeof(u64)) ||
+	    !kfd_criu_queue_access_ok((uintptr_t)qp->write_ptr, sizeof(u64)) ||
+	    !kfd_criu_queue_access_ok(qp->eop_ring_buffer_address,
+				      qp->eop_ring_buffer_size) ||
+	    !kfd_criu_queue_access_ok(qp->ctx_save_restore_area_address,
+				      qp->ctx_save_restore_area_size))
 		return -EFAULT;
 	return 0;
 }
 
 /* As for AMDKFD_IOC_ALLOC_QUEUE_GWS. */
-static int check_gws(const struct kfd_process_device *pdd,
-		     const struct kfd_criu_queue *cq)
+static int kfd_criu_queue_check_gws(const struct kfd_process_device *pdd,
+				    const struct kfd_criu_queue *cq)
 {
 	if (!cq->gws)
 		return 0;
@@ -190,12 +190,13 @@ int kfd_criu_queue_check(const struct kfd_process_device *pdd,
 
 	if (cq->queue_id >= KFD_MAX_NUM_OF_QUEUES_PER_PROCESS)
 		return -EINVAL;
-	r = check_wishes(&cq->qp);
-	return r ? r : check_gws(pdd, cq);
+	r = kfd_criu_queue_check_properties(&cq->qp);
+	return r ? r : kfd_criu_queue_check_gws(pdd, cq);
 }
 
-static int create(struct kfd_process *p, struct kfd_process_device *pdd,
-		  struct kfd_criu_queue *cq)
+static int kfd_criu_queue_create(struct kfd_process *p,
+				 struct kfd_process_device *pdd,
+				 struct kfd_criu_queue *cq)
 {
 	const u64 exception_status = cq->qp.exception_status;
 	unsigned int queue_id;
@@ -212,14 +213,15 @@ static int create(struct kfd_process *p, struct kfd_process_device *pdd,
 	return r;
 }
 
-static int restore_gws(struct kfd_process *p, struct kfd_process_device *pdd,
-		       const struct kfd_criu_queue *cq)
+static int kfd_criu_queue_restore_gws(struct kfd_process *p,
+				      struct kfd_process_device *pdd,
+				      const struct kfd_criu_queue *cq)
 {
 	const int r = pqm_set_gws(&p->pqm, cq->queue_id, pdd->dev->gws);
 
 	if (!r)
-		kfd_criu_mqd_retake(pqm_get_user_queue(&p->pqm, cq->queue_id),
-				    &cq->mqd);
+		kfd_criu_mqd_merge(pqm_get_user_queue(&p->pqm, cq->queue_id),
+				   &cq->mqd);
 	return r;
 }
 
@@ -242,12 +244,12 @@ int kfd_criu_queue_restore(struct kfd_process *p,
 	r = kfd_criu_queue_acquire_buffers(pdd, &cq->qp);
 	if (r)
 		return r;
-	r = create(p, pdd, cq);
+	r = kfd_criu_queue_create(p, pdd, cq);
 	if (r) {
-		kfd_criu_queue_drop_buffers(pdd, &cq->qp);
+		kfd_criu_queue_release_buffers(pdd, &cq->qp);
 		return r;
 	}
-	return cq->gws ? restore_gws(p, pdd, cq) : 0;
+	return cq->gws ? kfd_criu_queue_restore_gws(p, pdd, cq) : 0;
 }
 
 /**

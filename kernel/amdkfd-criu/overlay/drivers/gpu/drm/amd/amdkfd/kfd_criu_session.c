@@ -35,13 +35,13 @@
 #include "amdgpu_amdkfd.h"
 
 /* How long a pause outlives its owner at most. */
-#define KFD_CRIU_WATCH_MS	250
+#define KFD_CRIU_OWNER_POLL_MS 250
 /* What RESUME waits at most for the queues to run. */
 #define KFD_CRIU_RESUME_MS	5000
 #define KFD_CRIU_RETRY_MS	2
 
 /* What an operation is told that comes in a state; 0: it is welcome. */
-static const s8 verdicts[KFD_CRIU_OPS][KFD_CRIU_STATES] = {
+static const s8 kfd_criu_op_errno[KFD_CRIU_OPS][KFD_CRIU_STATES] = {
 	[KFD_CRIU_OP_PROCESS_INFO] = {
 		[KFD_CRIU_RESTORING] = -EBUSY,
 		[KFD_CRIU_RESTORED] = -EBUSY,
@@ -84,13 +84,13 @@ enum kfd_criu_state kfd_criu_session_state(const struct kfd_process *p)
 	return READ_ONCE(p->mm) ? READ_ONCE(p->criu.state) : KFD_CRIU_ABORTED;
 }
 
-static bool owned_by_another(const struct kfd_process *p)
+static bool kfd_criu_paused_by_other(const struct kfd_process *p)
 {
 	return p->criu.owner && p->criu.owner != task_tgid(current);
 }
 
 /* On a device that was reset, whatever is there of it. */
-static bool has_lost_something(const struct kfd_process *p)
+static bool kfd_criu_device_was_reset(const struct kfd_process *p)
 {
 	unsigned int i;
 
@@ -103,7 +103,7 @@ static bool has_lost_something(const struct kfd_process *p)
 /* What an image has no place for: what a debugger has set up, and the work of a queue
  * that hung and was reset, which is lost, whatever its MQD says.
  */
-static int can_be_carried(const struct kfd_process *p)
+static int kfd_criu_check_supported(const struct kfd_process *p)
 {
 	unsigned int i;
 
@@ -112,7 +112,7 @@ static int can_be_carried(const struct kfd_process *p)
 	for (i = 0; i < p->n_pdds; i++)
 		if (p->pdds[i]->has_reset_queue)
 			return -ENOTRECOVERABLE;
-	return has_lost_something(p) ? -ENOTRECOVERABLE : 0;
+	return kfd_criu_device_was_reset(p) ? -ENOTRECOVERABLE : 0;
 }
 
 /**
@@ -126,25 +126,25 @@ static int can_be_carried(const struct kfd_process *p)
  */
 int kfd_criu_session_check(const struct kfd_process *p, enum kfd_criu_op op)
 {
-	const int verdict = verdicts[op][kfd_criu_session_state(p)];
+	const int err = kfd_criu_op_errno[op][kfd_criu_session_state(p)];
 
-	if (verdict)
-		return verdict;
-	if (owned_by_another(p))
+	if (err)
+		return err;
+	if (kfd_criu_paused_by_other(p))
 		return -EBUSY;
 	if (op == KFD_CRIU_OP_UNPAUSE || op == KFD_CRIU_OP_RESUME)
 		return 0;
-	return can_be_carried(p);
+	return kfd_criu_check_supported(p);
 }
 
-static void enter(struct kfd_process *p, enum kfd_criu_state state)
+static void kfd_criu_set_state(struct kfd_process *p, enum kfd_criu_state state)
 {
 	WRITE_ONCE(p->criu.state, state);
 }
 
 /* Its own, or one that it traces, which was asked for its consent then. */
-static bool is_own_or_traced(const struct kfd_process *p,
-			     struct task_struct *task)
+static bool kfd_criu_is_self_or_tracer(const struct kfd_process *p,
+				       struct task_struct *task)
 {
 	struct task_struct *tracer;
 
@@ -155,20 +155,20 @@ static bool is_own_or_traced(const struct kfd_process *p,
 }
 
 /* One that does not trace the process any more could not end the pause either. */
-static bool owner_is_there(const struct kfd_process *p)
+static bool kfd_criu_owner_is_alive(const struct kfd_process *p)
 {
 	struct task_struct *task;
-	bool there;
+	bool alive;
 
 	rcu_read_lock();
 	task = pid_task(p->criu.owner, PIDTYPE_TGID);
-	there = task && !(task->exit_state && thread_group_empty(task)) &&
-		is_own_or_traced(p, task);
+	alive = task && !(task->exit_state && thread_group_empty(task)) &&
+		kfd_criu_is_self_or_tracer(p, task);
 	rcu_read_unlock();
-	return there;
+	return alive;
 }
 
-static int put_on_device(struct kfd_process_device *pdd)
+static int kfd_criu_unevict_pdd(struct kfd_process_device *pdd)
 {
 	struct device_queue_manager *dqm = pdd->dev->dqm;
 
@@ -176,7 +176,7 @@ static int put_on_device(struct kfd_process_device *pdd)
 	return dqm->ops.restore_process_queues(dqm, &pdd->qpd);
 }
 
-static int take_off_device(struct kfd_process_device *pdd, u32 trigger)
+static int kfd_criu_evict_pdd(struct kfd_process_device *pdd, u32 trigger)
 {
 	struct device_queue_manager *dqm = pdd->dev->dqm;
 
@@ -186,13 +186,13 @@ static int take_off_device(struct kfd_process_device *pdd, u32 trigger)
 }
 
 /* All of them. An error says that a device does not answer, and is going to be reset. */
-static int put_on(struct kfd_process *p)
+static int kfd_criu_unevict_queues(struct kfd_process *p)
 {
 	unsigned int i;
 	int r, ret = 0;
 
 	for (i = 0; i < p->n_pdds; i++) {
-		r = put_on_device(p->pdds[i]);
+		r = kfd_criu_unevict_pdd(p->pdds[i]);
 		ret = ret ? ret : r;
 	}
 	return ret;
@@ -201,40 +201,41 @@ static int put_on(struct kfd_process *p)
 /* All of them or none. A device that hangs or is being reset says -EIO, and no queue of
  * it is saved. Also of the one that fails they count as off.
  */
-static int take_off(struct kfd_process *p, u32 trigger)
+static int kfd_criu_evict_queues(struct kfd_process *p, u32 trigger)
 {
 	unsigned int i;
 	int r = 0;
 
 	for (i = 0; i < p->n_pdds && !r; i++)
-		r = take_off_device(p->pdds[i], trigger);
+		r = kfd_criu_evict_pdd(p->pdds[i], trigger);
 	if (!r)
 		return 0;
 	for (; i > 0; i--)
-		put_on_device(p->pdds[i - 1]);
+		kfd_criu_unevict_pdd(p->pdds[i - 1]);
 	return r;
 }
 
-static int let_run(struct kfd_process *p)
+static int kfd_criu_end_pause(struct kfd_process *p)
 {
 	put_pid(p->criu.owner);
 	p->criu.owner = NULL;
-	enter(p, KFD_CRIU_RUNNING);
-	return put_on(p);
+	kfd_criu_set_state(p, KFD_CRIU_RUNNING);
+	return kfd_criu_unevict_queues(p);
 }
 
-static void watch_owner(struct work_struct *work)
+static void kfd_criu_owner_work_fn(struct work_struct *work)
 {
 	struct kfd_process *p = container_of(to_delayed_work(work),
-					     struct kfd_process, criu.watch);
+					     struct kfd_process,
+					     criu.owner_work);
 
 	mutex_lock(&p->mutex);
 	if (kfd_criu_session_state(p) == KFD_CRIU_PAUSED) {
-		if (owner_is_there(p))
-			schedule_delayed_work(&p->criu.watch,
-					      msecs_to_jiffies(KFD_CRIU_WATCH_MS));
+		if (kfd_criu_owner_is_alive(p))
+			schedule_delayed_work(&p->criu.owner_work,
+					      msecs_to_jiffies(KFD_CRIU_OWNER_POLL_MS));
 		else
-			let_run(p);
+			kfd_criu_end_pause(p);
 	}
 	mutex_unlock(&p->mutex);
 }
@@ -247,25 +248,25 @@ void kfd_criu_session_init(struct kfd_process *p)
 {
 	p->criu.state = KFD_CRIU_RUNNING;
 	p->criu.owner = NULL;
-	init_rwsem(&p->criu.gate);
-	INIT_DELAYED_WORK(&p->criu.watch, watch_owner);
+	init_rwsem(&p->criu.ioctl_sem);
+	INIT_DELAYED_WORK(&p->criu.owner_work, kfd_criu_owner_work_fn);
 }
 
 /**
- * kfd_criu_session_end - of a process that nobody knows any more
+ * kfd_criu_session_fini - of a process that nobody knows any more
  * @p: the process; its mutex is not held
  *
  * Not when it loses its memory: whoever gives up the last reference to that may be the
  * watch, or hold the mutex.
  */
-void kfd_criu_session_end(struct kfd_process *p)
+void kfd_criu_session_fini(struct kfd_process *p)
 {
-	cancel_delayed_work_sync(&p->criu.watch);
+	cancel_delayed_work_sync(&p->criu.owner_work);
 	put_pid(p->criu.owner);
 	p->criu.owner = NULL;
 }
 
-static bool only_looks(unsigned int nr)
+static bool kfd_criu_ioctl_is_query(unsigned int nr)
 {
 	return nr == _IOC_NR(AMDKFD_IOC_GET_VERSION) ||
 	       nr == _IOC_NR(AMDKFD_IOC_GET_CLOCK_COUNTERS) ||
@@ -275,9 +276,10 @@ static bool only_looks(unsigned int nr)
 	       nr == _IOC_NR(AMDKFD_IOC_AVAILABLE_MEMORY);
 }
 
-static bool is_ordinary(unsigned int nr)
+static bool kfd_criu_ioctl_is_locked_out(unsigned int nr)
 {
-	return nr != _IOC_NR(AMDKFD_IOC_CRIU_OP) && !only_looks(nr);
+	return nr != _IOC_NR(AMDKFD_IOC_CRIU_OP) &&
+	       !kfd_criu_ioctl_is_query(nr);
 }
 
 /**
@@ -296,36 +298,36 @@ int kfd_criu_session_allows(const struct kfd_process *p)
 }
 
 /**
- * kfd_criu_session_admit - whether an ioctl of the program may be done now
+ * kfd_criu_session_begin_ioctl - whether an ioctl of the program may be done now
  * @p: the process; its mutex is not held
  * @nr: _IOC_NR() of it
  *
- * No restore begins until kfd_criu_session_leave() is called.
+ * No restore begins until kfd_criu_session_end_ioctl() is called.
  *
  * Return: 0; as kfd_criu_session_allows(), and it is not admitted.
  */
-int kfd_criu_session_admit(struct kfd_process *p, unsigned int nr)
+int kfd_criu_session_begin_ioctl(struct kfd_process *p, unsigned int nr)
 {
 	int r;
 
-	if (!is_ordinary(nr))
+	if (!kfd_criu_ioctl_is_locked_out(nr))
 		return 0;
-	down_read(&p->criu.gate);
+	down_read(&p->criu.ioctl_sem);
 	r = kfd_criu_session_allows(p);
 	if (r)
-		up_read(&p->criu.gate);
+		up_read(&p->criu.ioctl_sem);
 	return r;
 }
 
 /**
- * kfd_criu_session_leave - an ioctl has been done
+ * kfd_criu_session_end_ioctl - an ioctl has been done
  * @p: the process
- * @nr: as kfd_criu_session_admit() was told
+ * @nr: as kfd_criu_session_begin_ioctl() was told
  */
-void kfd_criu_session_leave(struct kfd_process *p, unsigned int nr)
+void kfd_criu_session_end_ioctl(struct kfd_process *p, unsigned int nr)
 {
-	if (is_ordinary(nr))
-		up_read(&p->criu.gate);
+	if (kfd_criu_ioctl_is_locked_out(nr))
+		up_read(&p->criu.ioctl_sem);
 }
 
 /**
@@ -345,7 +347,7 @@ int kfd_criu_check_access(struct kfd_process *p)
 	bool related, capable;
 
 	rcu_read_lock();
-	related = is_own_or_traced(p, current);
+	related = kfd_criu_is_self_or_tracer(p, current);
 	ns = get_user_ns(__task_cred(p->lead_thread)->user_ns);
 	rcu_read_unlock();
 	if (!related) {
@@ -359,19 +361,19 @@ int kfd_criu_check_access(struct kfd_process *p)
 }
 
 /* The caller owns the pause. Paused by it already: nothing happens. */
-static int pause(struct kfd_process *p)
+static int kfd_criu_begin_pause(struct kfd_process *p)
 {
 	int r;
 
 	if (p->criu.state == KFD_CRIU_PAUSED)
 		return 0;
-	r = take_off(p, KFD_QUEUE_EVICTION_CRIU_CHECKPOINT);
+	r = kfd_criu_evict_queues(p, KFD_QUEUE_EVICTION_CRIU_CHECKPOINT);
 	if (r)
 		return r;
 	p->criu.owner = get_pid(task_tgid(current));
-	enter(p, KFD_CRIU_PAUSED);
-	schedule_delayed_work(&p->criu.watch,
-			      msecs_to_jiffies(KFD_CRIU_WATCH_MS));
+	kfd_criu_set_state(p, KFD_CRIU_PAUSED);
+	schedule_delayed_work(&p->criu.owner_work,
+			      msecs_to_jiffies(KFD_CRIU_OWNER_POLL_MS));
 	return 0;
 }
 
@@ -390,21 +392,21 @@ static int pause(struct kfd_process *p)
 int kfd_criu_pause(struct kfd_process *p, u32 *pid,
 		   int (*measure)(struct kfd_process *p, void *args), void *args)
 {
-	const bool was_paused = p->criu.state == KFD_CRIU_PAUSED;
+	const bool already_paused = p->criu.state == KFD_CRIU_PAUSED;
 	int r;
 
 	r = kfd_criu_session_check(p, KFD_CRIU_OP_PROCESS_INFO);
 	if (!r && !p->n_pdds)
 		r = -ENODEV;
 	if (!r)
-		r = pause(p);
+		r = kfd_criu_begin_pause(p);
 	if (r)
 		return r;
 	*pid = task_pid_nr_ns(p->lead_thread,
 			      task_active_pid_ns(p->lead_thread));
 	r = measure(p, args);
-	if (r && !was_paused)
-		let_run(p);
+	if (r && !already_paused)
+		kfd_criu_end_pause(p);
 	return r;
 }
 
@@ -423,18 +425,18 @@ int kfd_criu_unpause(struct kfd_process *p)
 	r = kfd_criu_session_check(p, KFD_CRIU_OP_UNPAUSE);
 	if (r)
 		return r;
-	r = let_run(p);
-	return has_lost_something(p) ? -ENOTRECOVERABLE : r;
+	r = kfd_criu_end_pause(p);
+	return kfd_criu_device_was_reset(p) ? -ENOTRECOVERABLE : r;
 }
 
 /**
- * kfd_criu_may_restore - whether the caller may make objects for a process now
+ * kfd_criu_check_restore - whether the caller may make objects for a process now
  * @p: the process
  *
  * Return: 0; -EPERM if it is another one, or was before exec: files and user memory are
  * the caller's; as kfd_criu_session_check().
  */
-int kfd_criu_may_restore(const struct kfd_process *p)
+int kfd_criu_check_restore(const struct kfd_process *p)
 {
 	if (p->lead_thread != current->group_leader ||
 	    READ_ONCE(p->mm) != current->mm)
@@ -442,7 +444,7 @@ int kfd_criu_may_restore(const struct kfd_process *p)
 	return kfd_criu_session_check(p, KFD_CRIU_OP_RESTORE);
 }
 
-static bool has_no_device(const struct kfd_process *p)
+static bool kfd_criu_no_device_bound(const struct kfd_process *p)
 {
 	unsigned int i;
 
@@ -452,15 +454,15 @@ static bool has_no_device(const struct kfd_process *p)
 	return true;
 }
 
-static bool is_untouched(struct kfd_process *p)
+static bool kfd_criu_has_no_objects(struct kfd_process *p)
 {
-	return has_no_device(p) && !kfd_criu_event_count(p) &&
+	return kfd_criu_no_device_bound(p) && !kfd_criu_event_count(p) &&
 	       p->runtime_info.runtime_state == DEBUG_RUNTIME_STATE_DISABLED;
 }
 
 /**
  * kfd_criu_begin_restore - objects are going to be made
- * @p: the process; kfd_criu_may_restore() has said yes
+ * @p: the process; kfd_criu_check_restore() has said yes
  *
  * Queues that are made do not run until it is resumed. An ioctl of the program that was
  * admitted earlier and waits for the mutex would make its object afterwards.
@@ -472,72 +474,74 @@ int kfd_criu_begin_restore(struct kfd_process *p)
 {
 	int r;
 
-	if (!down_write_trylock(&p->criu.gate))
+	if (!down_write_trylock(&p->criu.ioctl_sem))
 		return -EBUSY;
-	r = is_untouched(p) ? 0 : -EINVAL;
+	r = kfd_criu_has_no_objects(p) ? 0 : -EINVAL;
 	if (!r)
-		r = take_off(p, KFD_QUEUE_EVICTION_CRIU_RESTORE);
+		r = kfd_criu_evict_queues(p, KFD_QUEUE_EVICTION_CRIU_RESTORE);
 	if (!r) {
-		p->criu.xnack_was = p->xnack_enabled;
-		enter(p, KFD_CRIU_RESTORING);
+		p->criu.saved_xnack = p->xnack_enabled;
+		kfd_criu_set_state(p, KFD_CRIU_RESTORING);
 	}
-	up_write(&p->criu.gate);
+	up_write(&p->criu.ioctl_sem);
 	return r;
 }
 
-struct undoing {
+struct kfd_criu_undo_work {
 	struct work_struct work;
 	struct kfd_process *p;
 	struct mm_struct *mm;
 };
 
-static void undo(struct work_struct *work)
+static void kfd_criu_undo_work_fn(struct work_struct *work)
 {
-	struct undoing *undoing = container_of(work, struct undoing, work);
+	struct kfd_criu_undo_work *undo =
+		container_of(work, struct kfd_criu_undo_work, work);
 
 	/* The driver reads the counter of an SDMA queue that goes from user memory: only
 	 * from the program's, and nobody waits for a page of it.
 	 */
-	kthread_use_mm(undoing->mm);
+	kthread_use_mm(undo->mm);
 	pagefault_disable();
-	kfd_criu_queue_destroy_all(undoing->p);
+	kfd_criu_queue_destroy_all(undo->p);
 	pagefault_enable();
-	kthread_unuse_mm(undoing->mm);
-	kfd_criu_event_destroy_all(undoing->p);
-	kfd_criu_bo_destroy_all(undoing->p);
+	kthread_unuse_mm(undo->mm);
+	kfd_criu_event_destroy_all(undo->p);
+	kfd_criu_bo_destroy_all(undo->p);
 }
 
 /* All that was made. Locks are waited for interruptibly: of a caller that has a signal a
  * queue would stay, and its memory. So, as at the end of every process, a worker does
  * it. A process without memory is at its end, which gives back everything.
  */
-static bool destroy_all(struct kfd_process *p)
+static bool kfd_criu_destroy_objects(struct kfd_process *p)
 {
-	struct undoing undoing = { .p = p, .mm = kfd_criu_get_mm(p) };
+	struct kfd_criu_undo_work undo = { .p = p, .mm = kfd_criu_get_mm(p) };
 
-	if (!undoing.mm)
+	if (!undo.mm)
 		return false;
-	INIT_WORK_ONSTACK(&undoing.work, undo);
-	queue_work(system_unbound_wq, &undoing.work);
-	flush_work(&undoing.work);
-	destroy_work_on_stack(&undoing.work);
-	mmput_async(undoing.mm);
+	INIT_WORK_ONSTACK(&undo.work, kfd_criu_undo_work_fn);
+	queue_work(system_unbound_wq, &undo.work);
+	flush_work(&undo.work);
+	destroy_work_on_stack(&undo.work);
+	mmput_async(undo.mm);
 	return true;
 }
 
-static void abort_restore(struct kfd_process *p)
+static void kfd_criu_abort_restore(struct kfd_process *p)
 {
-	const bool untouched = has_no_device(p);
+	const bool no_device_bound = kfd_criu_no_device_bound(p);
 
-	kfd_criu_svm_forget(p);
-	if (destroy_all(p)) {
+	kfd_criu_svm_drop_staged(p);
+	if (kfd_criu_destroy_objects(p)) {
 		/* Ranges that were registered stay, accounted by their mode. */
 		if (!kfd_criu_svm_count(p))
-			p->xnack_enabled = p->criu.xnack_was;
+			p->xnack_enabled = p->criu.saved_xnack;
 		/* Now that there are none the count of evictions must not stay. */
-		put_on(p);
+		kfd_criu_unevict_queues(p);
 	}
-	enter(p, untouched ? KFD_CRIU_RUNNING : KFD_CRIU_ABORTED);
+	kfd_criu_set_state(p, no_device_bound ? KFD_CRIU_RUNNING :
+						KFD_CRIU_ABORTED);
 }
 
 /**
@@ -552,9 +556,9 @@ static void abort_restore(struct kfd_process *p)
 void kfd_criu_end_restore(struct kfd_process *p, bool failed)
 {
 	if (failed)
-		abort_restore(p);
+		kfd_criu_abort_restore(p);
 	else
-		enter(p, KFD_CRIU_RESTORED);
+		kfd_criu_set_state(p, KFD_CRIU_RESTORED);
 }
 
 /**
@@ -567,15 +571,16 @@ int kfd_criu_abort(struct kfd_process *p)
 {
 	if (kfd_criu_session_state(p) != KFD_CRIU_RESTORED)
 		return -EINVAL;
-	abort_restore(p);
+	kfd_criu_abort_restore(p);
 	return 0;
 }
 
-static int resume(struct kfd_process *p)
+static int kfd_criu_resume_locked(struct kfd_process *p)
 {
 	int r;
 
-	r = has_lost_something(p) ? -ENOTRECOVERABLE : kfd_criu_svm_resume(p);
+	r = kfd_criu_device_was_reset(p) ? -ENOTRECOVERABLE :
+					   kfd_criu_svm_resume(p);
 	if (!r)
 		r = kfd_criu_queue_acquire_deferred(p);
 	if (!r) {
@@ -583,13 +588,13 @@ static int resume(struct kfd_process *p)
 		r = amdgpu_amdkfd_criu_resume(p->kgd_process_info);
 	}
 	if (r)
-		abort_restore(p);
+		kfd_criu_abort_restore(p);
 	else
-		enter(p, KFD_CRIU_RUNNING);
+		kfd_criu_set_state(p, KFD_CRIU_RUNNING);
 	return r;
 }
 
-static bool waits_for_pages(struct amdkfd_process_info *info)
+static bool kfd_criu_userptr_pending(struct amdkfd_process_info *info)
 {
 	bool waits;
 
@@ -600,7 +605,7 @@ static bool waits_for_pages(struct amdkfd_process_info *info)
 }
 
 /* Evicted for another reason, or without memory for the run list. */
-static bool waits_for_device(const struct kfd_process_device *pdd)
+static bool kfd_criu_pdd_is_evicted(const struct kfd_process_device *pdd)
 {
 	const struct device_queue_manager *dqm = pdd->dev->dqm;
 
@@ -610,12 +615,12 @@ static bool waits_for_device(const struct kfd_process_device *pdd)
 	       delayed_work_pending(&dqm->map_work);
 }
 
-static bool waits_for_devices(const struct kfd_process *p)
+static bool kfd_criu_queues_are_evicted(const struct kfd_process *p)
 {
 	unsigned int i;
 
 	for (i = 0; i < p->n_pdds; i++)
-		if (p->pdds[i]->drm_priv && waits_for_device(p->pdds[i]))
+		if (p->pdds[i]->drm_priv && kfd_criu_pdd_is_evicted(p->pdds[i]))
 			return true;
 	return false;
 }
@@ -623,14 +628,15 @@ static bool waits_for_devices(const struct kfd_process *p)
 /* A worker brings user pages and then lets the queues run; it tries again while pages
  * move.
  */
-static int wait_until_running(struct kfd_process *p, unsigned int limit_ms)
+static int kfd_criu_wait_running(struct kfd_process *p, unsigned int limit_ms)
 {
 	const unsigned long end = jiffies + msecs_to_jiffies(limit_ms);
 	struct amdkfd_process_info *info = p->kgd_process_info;
 
 	for (;;) {
 		flush_delayed_work(&info->restore_userptr_work);
-		if (!waits_for_pages(info) && !waits_for_devices(p))
+		if (!kfd_criu_userptr_pending(info) &&
+		    !kfd_criu_queues_are_evicted(p))
 			return 0;
 		/* Nor does one run that has ended, or was paused by somebody. */
 		if (time_after(jiffies, end) ||
@@ -661,9 +667,9 @@ int kfd_criu_resume(struct kfd_process *p, unsigned int limit_ms)
 	mutex_lock(&p->mutex);
 	r = kfd_criu_session_check(p, KFD_CRIU_OP_RESUME);
 	if (!r)
-		r = resume(p);
+		r = kfd_criu_resume_locked(p);
 	mutex_unlock(&p->mutex);
-	return r ? r : wait_until_running(p, limit_ms);
+	return r ? r : kfd_criu_wait_running(p, limit_ms);
 }
 
 /**

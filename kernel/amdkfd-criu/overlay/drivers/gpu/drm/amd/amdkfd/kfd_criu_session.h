@@ -44,18 +44,18 @@ enum kfd_criu_state {
  */
 struct kfd_criu_session {
 	enum kfd_criu_state state;
-	struct rw_semaphore gate;
+	struct rw_semaphore ioctl_sem;
 	struct pid *owner;
-	struct delayed_work watch;
-	bool xnack_was;
+	struct delayed_work owner_work;
+	bool saved_xnack;
 };
 
 void kfd_criu_session_init(struct kfd_process *p);
-void kfd_criu_session_end(struct kfd_process *p);
+void kfd_criu_session_fini(struct kfd_process *p);
 enum kfd_criu_state kfd_criu_session_state(const struct kfd_process *p);
 int kfd_criu_session_allows(const struct kfd_process *p);
-int kfd_criu_session_admit(struct kfd_process *p, unsigned int nr);
-void kfd_criu_session_leave(struct kfd_process *p, unsigned int nr);
+int kfd_criu_session_begin_ioctl(struct kfd_process *p, unsigned int nr);
+void kfd_criu_session_end_ioctl(struct kfd_process *p, unsigned int nr);
 int kfd_criu_check_access(struct kfd_process *p);
 
 #endif /* KFD_CRIU_SESSION_H_INCLUDED */

@@ -19,29 +19,30 @@
 #include "kfd_svm.h"
 
 /* Preferred and prefetch location, set and clear flags, granularity. */
-#define COMMON_ATTRS 5
+#define NUM_COMMON_ATTRS 5
 /* How long the pages of a range may move at most until it is registered. */
-#define SETTLE_MS 5000
+#define REGISTER_RETRY_MS 5000
 
-struct staged_range {
+struct kfd_criu_svm_staged {
 	struct list_head list;
 	struct kfd_criu_svm range;
 };
 
-static u32 count_locked(struct kfd_process *p)
+static u32 kfd_criu_svm_count_locked(struct kfd_process *p)
 {
 	lockdep_assert_held(&p->svms.lock);
 	return list_count_nodes(&p->svms.list);
 }
 
 /* One that the process does not use, or that has no SVM, has access to nothing. */
-static bool may_have_access(const struct kfd_process *p, unsigned int i)
+static bool kfd_criu_svm_supported(const struct kfd_process *p, unsigned int i)
 {
 	return p->pdds[i]->drm_priv && test_bit(i, p->svms.bitmap_supported);
 }
 
-static void describe(struct kfd_process *p, const struct svm_range *prange,
-		     struct kfd_criu_svm *cs)
+static void kfd_criu_svm_describe(struct kfd_process *p,
+				  const struct svm_range *prange,
+				  struct kfd_criu_svm *cs)
 {
 	unsigned int i;
 
@@ -52,7 +53,7 @@ static void describe(struct kfd_process *p, const struct svm_range *prange,
 	cs->flags = prange->flags;
 	cs->granularity = prange->granularity;
 	for (i = 0; i < p->n_pdds; i++) {
-		if (!may_have_access(p, i))
+		if (!kfd_criu_svm_supported(p, i))
 			cs->access[i] = KFD_CRIU_SVM_UNKNOWN;
 		else if (test_bit(i, prange->bitmap_access))
 			cs->access[i] = KFD_CRIU_SVM_ACCESS;
@@ -75,7 +76,7 @@ u32 kfd_criu_svm_count(struct kfd_process *p)
 
 	flush_work(&p->svms.deferred_list_work);
 	mutex_lock(&p->svms.lock);
-	n = count_locked(p);
+	n = kfd_criu_svm_count_locked(p);
 	mutex_unlock(&p->svms.lock);
 	return n;
 }
@@ -100,10 +101,10 @@ int kfd_criu_svm_save(struct kfd_process *p, struct kfd_criu_svm **ranges,
 	if (!array)
 		return -ENOMEM;
 	mutex_lock(&p->svms.lock);
-	if (count_locked(p) == n) {
+	if (kfd_criu_svm_count_locked(p) == n) {
 		cs = array;
 		list_for_each_entry(prange, &p->svms.list, list)
-			describe(p, prange, cs++);
+			kfd_criu_svm_describe(p, prange, cs++);
 	} else {
 		r = -EAGAIN;
 	}
@@ -133,7 +134,7 @@ int kfd_criu_svm_add_access(struct kfd_process *p, struct kfd_criu_svm *cs,
 {
 	const int i = kfd_process_gpuidx_from_gpuid(p, gpu_id);
 
-	if (i >= 0 && may_have_access(p, i)) {
+	if (i >= 0 && kfd_criu_svm_supported(p, i)) {
 		cs->access[i] = access;
 		return 0;
 	}
@@ -150,7 +151,7 @@ int kfd_criu_svm_add_access(struct kfd_process *p, struct kfd_criu_svm *cs,
 int kfd_criu_svm_stage(struct kfd_process *p, const struct kfd_criu_svm *cs)
 {
 	const u64 limit = TASK_SIZE_MAX >> PAGE_SHIFT;
-	struct staged_range *staged;
+	struct kfd_criu_svm_staged *staged;
 
 	if (!cs->npages || cs->start >= limit || cs->npages > limit - cs->start)
 		return -EINVAL;
@@ -163,12 +164,12 @@ int kfd_criu_svm_stage(struct kfd_process *p, const struct kfd_criu_svm *cs)
 }
 
 /**
- * kfd_criu_svm_forget - drop what was staged
+ * kfd_criu_svm_drop_staged - drop what was staged
  * @p: the process
  */
-void kfd_criu_svm_forget(struct kfd_process *p)
+void kfd_criu_svm_drop_staged(struct kfd_process *p)
 {
-	struct staged_range *staged, *next;
+	struct kfd_criu_svm_staged *staged, *next;
 
 	list_for_each_entry_safe(staged, next, &p->svms.criu_svm_metadata_list,
 				 list) {
@@ -177,32 +178,39 @@ void kfd_criu_svm_forget(struct kfd_process *p)
 	}
 }
 
-static void add(struct kfd_ioctl_svm_attribute *attrs, u32 *n, u32 type,
-		u32 value)
+static void kfd_criu_svm_add_attr(struct kfd_ioctl_svm_attribute *attrs, u32 *n,
+				  u32 type, u32 value)
 {
 	attrs[*n].type = type;
 	attrs[*n].value = value;
 	*n += 1;
 }
 
-static u32 make_attributes(struct kfd_process *p, const struct kfd_criu_svm *cs,
-			   struct kfd_ioctl_svm_attribute *attrs)
+static u32 kfd_criu_svm_make_attrs(struct kfd_process *p,
+				   const struct kfd_criu_svm *cs,
+				   struct kfd_ioctl_svm_attribute *attrs)
 {
 	unsigned int i;
 	u32 n = 0;
 
-	add(attrs, &n, KFD_IOCTL_SVM_ATTR_PREFERRED_LOC, cs->preferred_loc);
+	kfd_criu_svm_add_attr(attrs, &n, KFD_IOCTL_SVM_ATTR_PREFERRED_LOC,
+			      cs->preferred_loc);
 	/* It cannot be asked for that nothing was asked for. */
 	if (cs->prefetch_loc != KFD_IOCTL_SVM_LOCATION_UNDEFINED)
-		add(attrs, &n, KFD_IOCTL_SVM_ATTR_PREFETCH_LOC,
-		    cs->prefetch_loc);
-	add(attrs, &n, KFD_IOCTL_SVM_ATTR_SET_FLAGS, cs->flags);
-	add(attrs, &n, KFD_IOCTL_SVM_ATTR_CLR_FLAGS, ~cs->flags);
-	add(attrs, &n, KFD_IOCTL_SVM_ATTR_GRANULARITY, cs->granularity);
+		kfd_criu_svm_add_attr(attrs, &n,
+				      KFD_IOCTL_SVM_ATTR_PREFETCH_LOC,
+				      cs->prefetch_loc);
+	kfd_criu_svm_add_attr(attrs, &n, KFD_IOCTL_SVM_ATTR_SET_FLAGS,
+			      cs->flags);
+	kfd_criu_svm_add_attr(attrs, &n, KFD_IOCTL_SVM_ATTR_CLR_FLAGS,
+			      ~cs->flags);
+	kfd_criu_svm_add_attr(attrs, &n, KFD_IOCTL_SVM_ATTR_GRANULARITY,
+			      cs->granularity);
 	for (i = 0; i < p->n_pdds; i++)
 		if (cs->access[i] != KFD_CRIU_SVM_UNKNOWN)
-			add(attrs, &n, kfd_criu_svm_attribute(cs->access[i]),
-			    p->pdds[i]->user_gpu_id);
+			kfd_criu_svm_add_attr(attrs, &n,
+					      kfd_criu_svm_access_to_attr(cs->access[i]),
+					      p->pdds[i]->user_gpu_id);
 	return n;
 }
 
@@ -210,7 +218,7 @@ static u32 make_attributes(struct kfd_process *p, const struct kfd_criu_svm *cs,
  * asked for. The driver would do so for 2 MiB in each call, and start anew. What cannot
  * be had, it will tell.
  */
-static void copy_shared_pages(struct mm_struct *mm, u64 start, u64 end)
+static void kfd_criu_svm_break_cow(struct mm_struct *mm, u64 start, u64 end)
 {
 	struct vm_area_struct *vma;
 
@@ -230,20 +238,21 @@ static void copy_shared_pages(struct mm_struct *mm, u64 start, u64 end)
 }
 
 /* -EAGAIN says that pages moved meanwhile, and programs repeat the call. */
-static int register_range(struct kfd_process *p, struct mm_struct *mm,
-			  const struct kfd_criu_svm *cs,
-			  struct kfd_ioctl_svm_attribute *attrs)
+static int kfd_criu_svm_register_range(struct kfd_process *p,
+				       struct mm_struct *mm,
+				       const struct kfd_criu_svm *cs,
+				       struct kfd_ioctl_svm_attribute *attrs)
 {
-	const u32 n = make_attributes(p, cs, attrs);
+	const u32 n = kfd_criu_svm_make_attrs(p, cs, attrs);
 	unsigned long end;
 	int r;
 
 	r = svm_range_set_attr(p, mm, cs->start, cs->npages, n, attrs);
 	if (r != -EAGAIN)
 		return r;
-	copy_shared_pages(mm, cs->start << PAGE_SHIFT,
-			  (cs->start + cs->npages) << PAGE_SHIFT);
-	end = jiffies + msecs_to_jiffies(SETTLE_MS);
+	kfd_criu_svm_break_cow(mm, cs->start << PAGE_SHIFT,
+			       (cs->start + cs->npages) << PAGE_SHIFT);
+	end = jiffies + msecs_to_jiffies(REGISTER_RETRY_MS);
 	do {
 		r = svm_range_set_attr(p, mm, cs->start, cs->npages, n, attrs);
 	} while (r == -EAGAIN && time_before(jiffies, end) &&
@@ -251,16 +260,18 @@ static int register_range(struct kfd_process *p, struct mm_struct *mm,
 	return r;
 }
 
-static int register_staged(struct kfd_process *p, struct mm_struct *mm,
-			   struct kfd_ioctl_svm_attribute *attrs)
+static int kfd_criu_svm_register_staged(struct kfd_process *p,
+					struct mm_struct *mm,
+					struct kfd_ioctl_svm_attribute *attrs)
 {
-	struct staged_range *staged;
+	struct kfd_criu_svm_staged *staged;
 
 	list_for_each_entry(staged, &p->svms.criu_svm_metadata_list, list) {
-		int r = kfd_criu_go_on();
+		int r = kfd_criu_check_killed();
 
 		if (!r)
-			r = register_range(p, mm, &staged->range, attrs);
+			r = kfd_criu_svm_register_range(p, mm, &staged->range,
+							attrs);
 		if (r)
 			return r;
 	}
@@ -287,15 +298,15 @@ int kfd_criu_svm_resume(struct kfd_process *p)
 		return 0;
 	mm = kfd_criu_get_mm(p);
 	if (mm)
-		attrs = kcalloc(COMMON_ATTRS + p->n_pdds, sizeof(*attrs),
+		attrs = kcalloc(NUM_COMMON_ATTRS + p->n_pdds, sizeof(*attrs),
 				GFP_KERNEL);
 	else
 		r = -ESRCH;
 	if (attrs)
-		r = register_staged(p, mm, attrs);
+		r = kfd_criu_svm_register_staged(p, mm, attrs);
 	kfree(attrs);
 	if (mm)
 		mmput_async(mm);
-	kfd_criu_svm_forget(p);
+	kfd_criu_svm_drop_staged(p);
 	return r;
 }

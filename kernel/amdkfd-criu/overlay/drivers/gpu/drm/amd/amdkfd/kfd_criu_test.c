@@ -132,13 +132,13 @@ static void while_it_is_restored_a_program_may_only_look(struct kunit *test)
 			for (i = 0; i < ARRAY_SIZE(looks); i++)
 				if (nr == looks[i])
 					verdict = 0;
-			r = kfd_criu_session_admit(p, nr);
+			r = kfd_criu_session_begin_ioctl(p, nr);
 			KUNIT_EXPECT_EQ_MSG(test, verdict, r,
 					    "ioctl %u in state %d", nr, state);
 			if (!r)
-				kfd_criu_session_leave(p, nr);
+				kfd_criu_session_end_ioctl(p, nr);
 		}
-		KUNIT_EXPECT_FALSE(test, rwsem_is_locked(&p->criu.gate));
+		KUNIT_EXPECT_FALSE(test, rwsem_is_locked(&p->criu.ioctl_sem));
 	}
 }
 

@@ -15,120 +15,125 @@
 #include "kfd_priv.h"
 
 /* "No file" in a BO's public part. */
-#define NO_FD	((u32)-1)
+#define NO_DMABUF_FD	((u32)-1)
 
 /* Where reading or writing of the private data has come to. */
-struct cursor {
+struct kfd_criu_v1_cursor {
 	u8 __user *data;
 	u64 size;
-	u64 at;
+	u64 pos;
 };
 
-#define HANDOUTS_AT_ONCE	120
+#define DMABUFS_PER_BLOCK 120
 
 /* DMA-bufs that the caller gets if everything else has gone well. In a list of blocks:
  * how many there are going to be is only the caller's word.
  */
-struct handouts {
+struct kfd_criu_v1_dmabuf_block {
 	struct list_head link;
 	unsigned int n;
-	struct handout {
+	struct kfd_criu_v1_dmabuf {
 		struct file *file;
 		int fd;
-	} handouts[HANDOUTS_AT_ONCE];
+	} dmabufs[DMABUFS_PER_BLOCK];
 };
 
-static struct cursor cursor_of(const struct kfd_ioctl_criu_args *args)
+static struct kfd_criu_v1_cursor
+kfd_criu_v1_cursor_init(const struct kfd_ioctl_criu_args *args)
 {
-	return (struct cursor){
+	return (struct kfd_criu_v1_cursor){
 		.data = u64_to_user_ptr(args->priv_data),
 		.size = args->priv_data_size,
 	};
 }
 
-static bool has_room(const struct cursor *c, u64 bytes)
+static bool kfd_criu_v1_has_space(const struct kfd_criu_v1_cursor *c, u64 bytes)
 {
-	return c->at <= c->size && c->size - c->at >= bytes;
+	return c->pos <= c->size && c->size - c->pos >= bytes;
 }
 
-static int put(struct cursor *c, const void *record, size_t bytes)
+static int kfd_criu_v1_write(struct kfd_criu_v1_cursor *c, const void *record,
+			     size_t bytes)
 {
-	if (!has_room(c, bytes))
+	if (!kfd_criu_v1_has_space(c, bytes))
 		return -EINVAL;
-	if (copy_to_user(c->data + c->at, record, bytes))
+	if (copy_to_user(c->data + c->pos, record, bytes))
 		return -EFAULT;
-	c->at += bytes;
+	c->pos += bytes;
 	return 0;
 }
 
-static int get(struct cursor *c, void *record, size_t bytes)
+static int kfd_criu_v1_read(struct kfd_criu_v1_cursor *c, void *record,
+			    size_t bytes)
 {
-	if (!has_room(c, bytes))
+	if (!kfd_criu_v1_has_space(c, bytes))
 		return -EINVAL;
-	if (copy_from_user(record, c->data + c->at, bytes))
+	if (copy_from_user(record, c->data + c->pos, bytes))
 		return -EFAULT;
-	c->at += bytes;
+	c->pos += bytes;
 	return 0;
 }
 
 /* The next one, which is nothing yet; NULL without memory. */
-static struct handout *next_handout(struct list_head *blocks)
+static struct kfd_criu_v1_dmabuf *
+kfd_criu_v1_next_dmabuf(struct list_head *blocks)
 {
-	struct handouts *last = NULL;
+	struct kfd_criu_v1_dmabuf_block *last = NULL;
 
 	if (!list_empty(blocks))
-		last = list_last_entry(blocks, struct handouts, link);
-	if (!last || last->n == HANDOUTS_AT_ONCE) {
+		last = list_last_entry(blocks, struct kfd_criu_v1_dmabuf_block,
+				       link);
+	if (!last || last->n == DMABUFS_PER_BLOCK) {
 		last = kmalloc(sizeof(*last), GFP_KERNEL_ACCOUNT);
 		if (!last)
 			return NULL;
 		last->n = 0;
 		list_add_tail(&last->link, blocks);
 	}
-	return &last->handouts[last->n];
+	return &last->dmabufs[last->n];
 }
 
 /* @fd: what it will have. Memory without contents has none. */
-static int prepare_handout(struct list_head *blocks, struct kgd_mem *mem,
-			   u32 flags, u32 *fd)
+static int kfd_criu_v1_add_dmabuf(struct list_head *blocks, struct kgd_mem *mem,
+				  u32 flags, u32 *fd)
 {
-	struct handout *h;
+	struct kfd_criu_v1_dmabuf *dmabuf;
 	int r;
 
-	*fd = NO_FD;
+	*fd = NO_DMABUF_FD;
 	if (!kfd_criu_bo_has_contents(flags))
 		return 0;
-	h = next_handout(blocks);
-	if (!h)
+	dmabuf = kfd_criu_v1_next_dmabuf(blocks);
+	if (!dmabuf)
 		return -ENOMEM;
-	r = kfd_criu_bo_export(mem, &h->file);
+	r = kfd_criu_bo_export(mem, &dmabuf->file);
 	if (r)
 		return r;
-	h->fd = get_unused_fd_flags(O_CLOEXEC);
-	if (h->fd < 0) {
-		fput(h->file);
-		return h->fd;
+	dmabuf->fd = get_unused_fd_flags(O_CLOEXEC);
+	if (dmabuf->fd < 0) {
+		fput(dmabuf->file);
+		return dmabuf->fd;
 	}
-	*fd = h->fd;
-	list_last_entry(blocks, struct handouts, link)->n++;
+	*fd = dmabuf->fd;
+	list_last_entry(blocks, struct kfd_criu_v1_dmabuf_block, link)->n++;
 	return 0;
 }
 
 /* The last of an operation: what was handed out cannot be taken back. */
-static void finish_handouts(struct list_head *blocks, bool keep)
+static void kfd_criu_v1_finish_dmabufs(struct list_head *blocks, bool keep)
 {
-	struct handouts *block, *next;
+	struct kfd_criu_v1_dmabuf_block *block, *next;
 	unsigned int i;
 
 	list_for_each_entry_safe(block, next, blocks, link) {
 		for (i = 0; i < block->n; i++) {
-			struct handout *h = &block->handouts[i];
+			struct kfd_criu_v1_dmabuf *dmabuf = &block->dmabufs[i];
 
 			if (keep) {
-				fd_install(h->fd, h->file);
+				fd_install(dmabuf->fd, dmabuf->file);
 			} else {
-				put_unused_fd(h->fd);
-				fput(h->file);
+				put_unused_fd(dmabuf->fd);
+				fput(dmabuf->file);
 			}
 		}
 		kfree(block);
@@ -136,7 +141,7 @@ static void finish_handouts(struct list_head *blocks, bool keep)
 }
 
 /* What PROCESS_INFO tells, and CHECKPOINT is told. */
-static int count(struct kfd_process *p, void *data)
+static int kfd_criu_v1_measure(struct kfd_process *p, void *data)
 {
 	struct kfd_ioctl_criu_args *args = data;
 	const u32 svm_ranges = kfd_criu_svm_count(p);
@@ -161,18 +166,19 @@ static int count(struct kfd_process *p, void *data)
 	return 0;
 }
 
-static int put_process(const struct kfd_process *p, struct cursor *c)
+static int kfd_criu_v1_write_process(const struct kfd_process *p,
+				     struct kfd_criu_v1_cursor *c)
 {
 	const struct kfd_criu_process_priv_data record = {
 		.version = KFD_CRIU_PRIV_VERSION,
 		.xnack_mode = p->xnack_enabled,
 	};
 
-	return put(c, &record, sizeof(record));
+	return kfd_criu_v1_write(c, &record, sizeof(record));
 }
 
-static int put_devices(const struct kfd_process *p, u64 devices,
-		       struct cursor *c)
+static int kfd_criu_v1_write_devices(const struct kfd_process *p, u64 devices,
+				     struct kfd_criu_v1_cursor *c)
 {
 	struct kfd_criu_device_bucket __user *out = u64_to_user_ptr(devices);
 	const struct kfd_criu_device_priv_data record = {};
@@ -187,15 +193,16 @@ static int put_devices(const struct kfd_process *p, u64 devices,
 
 		if (copy_to_user(&out[i], &bucket, sizeof(bucket)))
 			return -EFAULT;
-		r = put(c, &record, sizeof(record));
+		r = kfd_criu_v1_write(c, &record, sizeof(record));
 	}
 	return r;
 }
 
 /* @bucket, @record: all of them zeros */
-static void write_bo(const struct kfd_process *p, const struct kfd_criu_bo *cb,
-		     struct kfd_criu_bo_bucket *bucket,
-		     struct kfd_criu_bo_priv_data *record)
+static void kfd_criu_v1_fill_bo(const struct kfd_process *p,
+				const struct kfd_criu_bo *cb,
+				struct kfd_criu_bo_bucket *bucket,
+				struct kfd_criu_bo_priv_data *record)
 {
 	unsigned int i, n = 0;
 
@@ -211,16 +218,16 @@ static void write_bo(const struct kfd_process *p, const struct kfd_criu_bo *cb,
 }
 
 /* Where BOs go, and what is handed out of them. */
-struct bo_writer {
+struct kfd_criu_v1_bo_writer {
 	const struct kfd_process_device *pdd;
 	struct kfd_criu_bo_bucket __user *out;
-	struct cursor *c;
-	struct list_head *handouts;
+	struct kfd_criu_v1_cursor *c;
+	struct list_head *dmabufs;
 };
 
-static int put_bo(int handle, void *mem, void *data)
+static int kfd_criu_v1_write_bo(int handle, void *mem, void *data)
 {
-	struct bo_writer *writer = data;
+	struct kfd_criu_v1_bo_writer *writer = data;
 	struct kfd_criu_bo_priv_data record;
 	struct kfd_criu_bo_bucket bucket;
 	struct kfd_criu_bo cb;
@@ -232,75 +239,79 @@ static int put_bo(int handle, void *mem, void *data)
 	r = kfd_criu_bo_describe(writer->pdd, handle, mem, &cb);
 	if (r)
 		return r;
-	write_bo(writer->pdd->process, &cb, &bucket, &record);
-	r = prepare_handout(writer->handouts, mem, cb.flags, &bucket.dmabuf_fd);
+	kfd_criu_v1_fill_bo(writer->pdd->process, &cb, &bucket, &record);
+	r = kfd_criu_v1_add_dmabuf(writer->dmabufs, mem, cb.flags,
+				   &bucket.dmabuf_fd);
 	if (r)
 		return r;
 	if (copy_to_user(writer->out, &bucket, sizeof(bucket)))
 		return -EFAULT;
 	writer->out++;
-	return put(writer->c, &record, sizeof(record));
+	return kfd_criu_v1_write(writer->c, &record, sizeof(record));
 }
 
 /* Handles come and go under p->mutex only: there are as many as were counted. */
-static int put_bos(const struct kfd_process *p, u64 bos, struct cursor *c,
-		   struct list_head *handouts)
+static int kfd_criu_v1_write_bos(const struct kfd_process *p, u64 bos,
+				 struct kfd_criu_v1_cursor *c,
+				 struct list_head *dmabufs)
 {
-	struct bo_writer writer = {
+	struct kfd_criu_v1_bo_writer writer = {
 		.out = u64_to_user_ptr(bos),
 		.c = c,
-		.handouts = handouts,
+		.dmabufs = dmabufs,
 	};
 	unsigned int i;
 	int r = 0;
 
 	for (i = 0; !r && i < p->n_pdds; i++) {
 		writer.pdd = p->pdds[i];
-		r = idr_for_each(&p->pdds[i]->alloc_idr, put_bo, &writer);
+		r = idr_for_each(&p->pdds[i]->alloc_idr, kfd_criu_v1_write_bo,
+				 &writer);
 	}
 	return r;
 }
 
-static int put_objects(struct kfd_process *p, struct cursor *c)
+static int kfd_criu_v1_write_objects(struct kfd_process *p,
+				     struct kfd_criu_v1_cursor *c)
 {
 	int r;
 
-	r = kfd_criu_v1_checkpoint_queues(p, c->data, &c->at);
+	r = kfd_criu_v1_checkpoint_queues(p, c->data, &c->pos);
 	if (!r)
-		r = kfd_criu_v1_checkpoint_events(p, c->data, &c->at, c->size);
+		r = kfd_criu_v1_checkpoint_events(p, c->data, &c->pos, c->size);
 	if (!r)
-		r = kfd_criu_v1_checkpoint_svm(p, c->data, &c->at, c->size);
+		r = kfd_criu_v1_checkpoint_svm(p, c->data, &c->pos, c->size);
 	return r;
 }
 
-static int put_all(struct kfd_process *p,
-		   const struct kfd_ioctl_criu_args *args,
-		   struct list_head *handouts)
+static int kfd_criu_v1_write_all(struct kfd_process *p,
+				 const struct kfd_ioctl_criu_args *args,
+				 struct list_head *dmabufs)
 {
-	struct cursor c = cursor_of(args);
+	struct kfd_criu_v1_cursor c = kfd_criu_v1_cursor_init(args);
 	int r;
 
-	r = put_process(p, &c);
+	r = kfd_criu_v1_write_process(p, &c);
 	if (!r)
-		r = put_devices(p, args->devices, &c);
+		r = kfd_criu_v1_write_devices(p, args->devices, &c);
 	if (!r)
-		r = put_bos(p, args->bos, &c, handouts);
-	return r ? r : put_objects(p, &c);
+		r = kfd_criu_v1_write_bos(p, args->bos, &c, dmabufs);
+	return r ? r : kfd_criu_v1_write_objects(p, &c);
 }
 
-static bool same_counts(const struct kfd_ioctl_criu_args *a,
-			const struct kfd_ioctl_criu_args *b)
+static bool kfd_criu_v1_same_counts(const struct kfd_ioctl_criu_args *a,
+				    const struct kfd_ioctl_criu_args *b)
 {
 	return a->num_devices == b->num_devices && a->num_bos == b->num_bos &&
 	       a->num_objects == b->num_objects &&
 	       a->priv_data_size == b->priv_data_size;
 }
 
-static int checkpoint(struct kfd_process *p,
-		      const struct kfd_ioctl_criu_args *args)
+static int kfd_criu_v1_checkpoint(struct kfd_process *p,
+				  const struct kfd_ioctl_criu_args *args)
 {
 	struct kfd_ioctl_criu_args now = *args;
-	LIST_HEAD(handouts);
+	LIST_HEAD(dmabufs);
 	int r;
 
 	if (!args->devices || !args->bos || !args->priv_data)
@@ -309,22 +320,23 @@ static int checkpoint(struct kfd_process *p,
 		return -ENODEV;
 	r = kfd_criu_session_check(p, KFD_CRIU_OP_CHECKPOINT);
 	if (!r)
-		r = count(p, &now);
+		r = kfd_criu_v1_measure(p, &now);
 	if (r)
 		return r;
-	if (!same_counts(&now, args))
+	if (!kfd_criu_v1_same_counts(&now, args))
 		return -EINVAL;
-	r = put_all(p, args, &handouts);
-	finish_handouts(&handouts, !r);
+	r = kfd_criu_v1_write_all(p, args, &dmabufs);
+	kfd_criu_v1_finish_dmabufs(&dmabufs, !r);
 	return r;
 }
 
-static int get_process(struct kfd_process *p, struct cursor *c)
+static int kfd_criu_v1_restore_process(struct kfd_process *p,
+				       struct kfd_criu_v1_cursor *c)
 {
 	struct kfd_criu_process_priv_data record;
 	int r;
 
-	r = get(c, &record, sizeof(record));
+	r = kfd_criu_v1_read(c, &record, sizeof(record));
 	if (r)
 		return r;
 	if (record.version != KFD_CRIU_PRIV_VERSION || record.xnack_mode > 1)
@@ -332,8 +344,9 @@ static int get_process(struct kfd_process *p, struct cursor *c)
 	return kfd_criu_xnack_restore(p, record.xnack_mode);
 }
 
-static int get_one_device(struct kfd_process *p,
-			  const struct kfd_criu_device_bucket __user *in)
+static int
+kfd_criu_v1_restore_device(struct kfd_process *p,
+			   const struct kfd_criu_device_bucket __user *in)
 {
 	struct kfd_criu_device_bucket bucket;
 	struct kfd_criu_device cd;
@@ -345,8 +358,9 @@ static int get_one_device(struct kfd_process *p,
 	return kfd_criu_device_restore(p, &cd, bucket.drm_fd);
 }
 
-static int get_devices(struct kfd_process *p,
-		       const struct kfd_ioctl_criu_args *args, struct cursor *c)
+static int kfd_criu_v1_restore_devices(struct kfd_process *p,
+				       const struct kfd_ioctl_criu_args *args,
+				       struct kfd_criu_v1_cursor *c)
 {
 	const struct kfd_criu_device_bucket __user *in =
 		u64_to_user_ptr(args->devices);
@@ -357,16 +371,16 @@ static int get_devices(struct kfd_process *p,
 	if (args->num_devices > p->n_pdds)
 		return -EINVAL;
 	for (i = 0; !r && i < args->num_devices; i++) {
-		r = get(c, &record, sizeof(record));
+		r = kfd_criu_v1_read(c, &record, sizeof(record));
 		if (!r)
-			r = get_one_device(p, &in[i]);
+			r = kfd_criu_v1_restore_device(p, &in[i]);
 	}
 	return r;
 }
 
-static int read_bo(struct kfd_process *p, struct kfd_criu_bo *cb,
-		   const struct kfd_criu_bo_bucket *bucket,
-		   const struct kfd_criu_bo_priv_data *record)
+static int kfd_criu_v1_parse_bo(struct kfd_process *p, struct kfd_criu_bo *cb,
+				const struct kfd_criu_bo_bucket *bucket,
+				const struct kfd_criu_bo_priv_data *record)
 {
 	unsigned int i;
 
@@ -378,18 +392,20 @@ static int read_bo(struct kfd_process *p, struct kfd_criu_bo *cb,
 	cb->size = bucket->size;
 	cb->user_addr = record->user_addr;
 	for (i = 0; i < p->n_pdds && record->mapped_gpuids[i]; i++) {
-		int at = kfd_process_gpuidx_from_gpuid(p,
-						       record->mapped_gpuids[i]);
+		int index = kfd_process_gpuidx_from_gpuid(p,
+							  record->mapped_gpuids[i]);
 
-		if (at < 0)
+		if (index < 0)
 			return -EINVAL;
-		__set_bit(at, cb->mapped);
+		__set_bit(index, cb->mapped);
 	}
 	return 0;
 }
 
-static int get_bo(struct kfd_process *p, struct kfd_criu_bo_bucket __user *in,
-		  struct cursor *c, struct list_head *handouts)
+static int kfd_criu_v1_restore_bo(struct kfd_process *p,
+				  struct kfd_criu_bo_bucket __user *in,
+				  struct kfd_criu_v1_cursor *c,
+				  struct list_head *dmabufs)
 {
 	struct kfd_criu_bo_priv_data record;
 	struct kfd_criu_bo_bucket bucket;
@@ -399,37 +415,40 @@ static int get_bo(struct kfd_process *p, struct kfd_criu_bo_bucket __user *in,
 
 	if (copy_from_user(&bucket, in, sizeof(bucket)))
 		return -EFAULT;
-	r = get(c, &record, sizeof(record));
+	r = kfd_criu_v1_read(c, &record, sizeof(record));
 	if (!r)
-		r = read_bo(p, &cb, &bucket, &record);
+		r = kfd_criu_v1_parse_bo(p, &cb, &bucket, &record);
 	if (!r)
 		r = kfd_criu_bo_restore(p, &cb, NULL, &mem);
 	if (!r)
-		r = prepare_handout(handouts, mem, cb.flags, &bucket.dmabuf_fd);
+		r = kfd_criu_v1_add_dmabuf(dmabufs, mem, cb.flags,
+					   &bucket.dmabuf_fd);
 	if (r)
 		return r;
 	return put_user(cb.mmap_offset, &in->restored_offset) ||
 	       put_user(bucket.dmabuf_fd, &in->dmabuf_fd) ? -EFAULT : 0;
 }
 
-static int get_bos(struct kfd_process *p,
-		   const struct kfd_ioctl_criu_args *args, struct cursor *c,
-		   struct list_head *handouts)
+static int kfd_criu_v1_restore_bos(struct kfd_process *p,
+				   const struct kfd_ioctl_criu_args *args,
+				   struct kfd_criu_v1_cursor *c,
+				   struct list_head *dmabufs)
 {
 	struct kfd_criu_bo_bucket __user *in = u64_to_user_ptr(args->bos);
 	u32 i;
 	int r;
 
-	r = kfd_criu_begin_objects(p);
+	r = kfd_criu_finish_devices(p);
 	for (i = 0; !r && i < args->num_bos; i++) {
-		r = kfd_criu_go_on();
+		r = kfd_criu_check_killed();
 		if (!r)
-			r = get_bo(p, &in[i], c, handouts);
+			r = kfd_criu_v1_restore_bo(p, &in[i], c, dmabufs);
 	}
 	return r;
 }
 
-static int get_object(struct kfd_process *p, u32 num_devices, struct cursor *c)
+static int kfd_criu_v1_restore_object(struct kfd_process *p, u32 num_devices,
+				      struct kfd_criu_v1_cursor *c)
 {
 	u32 type;
 
@@ -437,58 +456,59 @@ static int get_object(struct kfd_process *p, u32 num_devices, struct cursor *c)
 	BUILD_BUG_ON(offsetof(struct kfd_criu_event_priv_data, object_type));
 	BUILD_BUG_ON(offsetof(struct kfd_criu_svm_range_priv_data, object_type));
 
-	if (!has_room(c, sizeof(type)))
+	if (!kfd_criu_v1_has_space(c, sizeof(type)))
 		return -EINVAL;
-	if (copy_from_user(&type, c->data + c->at, sizeof(type)))
+	if (copy_from_user(&type, c->data + c->pos, sizeof(type)))
 		return -EFAULT;
 	switch (type) {
 	case KFD_CRIU_OBJECT_TYPE_QUEUE:
-		return kfd_criu_v1_restore_queue(p, c->data, &c->at, c->size);
+		return kfd_criu_v1_restore_queue(p, c->data, &c->pos, c->size);
 	case KFD_CRIU_OBJECT_TYPE_EVENT:
-		return kfd_criu_v1_restore_event(p, c->data, &c->at, c->size);
+		return kfd_criu_v1_restore_event(p, c->data, &c->pos, c->size);
 	case KFD_CRIU_OBJECT_TYPE_SVM_RANGE:
-		return kfd_criu_v1_stage_svm(p, num_devices, c->data, &c->at,
+		return kfd_criu_v1_stage_svm(p, num_devices, c->data, &c->pos,
 					     c->size);
 	default:
 		return -EINVAL;
 	}
 }
 
-static int get_objects(struct kfd_process *p,
-		       const struct kfd_ioctl_criu_args *args, struct cursor *c)
+static int kfd_criu_v1_restore_objects(struct kfd_process *p,
+				       const struct kfd_ioctl_criu_args *args,
+				       struct kfd_criu_v1_cursor *c)
 {
 	u32 i;
 	int r = 0;
 
 	for (i = 0; !r && i < args->num_objects; i++) {
-		r = kfd_criu_go_on();
+		r = kfd_criu_check_killed();
 		if (!r)
-			r = get_object(p, args->num_devices, c);
+			r = kfd_criu_v1_restore_object(p, args->num_devices, c);
 	}
 	if (r)
 		return r;
-	return c->at == c->size ? 0 : -EINVAL;
+	return c->pos == c->size ? 0 : -EINVAL;
 }
 
-static int get_all(struct kfd_process *p,
-		   const struct kfd_ioctl_criu_args *args,
-		   struct list_head *handouts)
+static int kfd_criu_v1_restore_all(struct kfd_process *p,
+				   const struct kfd_ioctl_criu_args *args,
+				   struct list_head *dmabufs)
 {
-	struct cursor c = cursor_of(args);
+	struct kfd_criu_v1_cursor c = kfd_criu_v1_cursor_init(args);
 	int r;
 
-	r = get_process(p, &c);
+	r = kfd_criu_v1_restore_process(p, &c);
 	if (!r)
-		r = get_devices(p, args, &c);
+		r = kfd_criu_v1_restore_devices(p, args, &c);
 	if (!r)
-		r = get_bos(p, args, &c, handouts);
-	return r ? r : get_objects(p, args, &c);
+		r = kfd_criu_v1_restore_bos(p, args, &c, dmabufs);
+	return r ? r : kfd_criu_v1_restore_objects(p, args, &c);
 }
 
-static int restore(struct kfd_process *p,
-		   const struct kfd_ioctl_criu_args *args)
+static int kfd_criu_v1_restore(struct kfd_process *p,
+			       const struct kfd_ioctl_criu_args *args)
 {
-	LIST_HEAD(handouts);
+	LIST_HEAD(dmabufs);
 	int r;
 
 	if ((args->num_bos && !args->bos) || !args->devices ||
@@ -498,29 +518,30 @@ static int restore(struct kfd_process *p,
 	if (args->priv_data_size / sizeof(struct kfd_criu_bo_priv_data) <
 	    args->num_bos)
 		return -EINVAL;
-	r = kfd_criu_may_restore(p);
+	r = kfd_criu_check_restore(p);
 	if (r)
 		return r;
 	r = kfd_criu_begin_restore(p);
 	if (!r) {
-		r = get_all(p, args, &handouts);
+		r = kfd_criu_v1_restore_all(p, args, &dmabufs);
 		kfd_criu_end_restore(p, r);
 	}
-	finish_handouts(&handouts, !r);
+	kfd_criu_v1_finish_dmabufs(&dmabufs, !r);
 	return r;
 }
 
-static int locked_op(struct kfd_process *p, struct kfd_ioctl_criu_args *args)
+static int kfd_criu_v1_op_locked(struct kfd_process *p,
+				 struct kfd_ioctl_criu_args *args)
 {
 	switch (args->op) {
 	case KFD_CRIU_OP_PROCESS_INFO:
-		return kfd_criu_pause(p, &args->pid, count, args);
+		return kfd_criu_pause(p, &args->pid, kfd_criu_v1_measure, args);
 	case KFD_CRIU_OP_CHECKPOINT:
-		return checkpoint(p, args);
+		return kfd_criu_v1_checkpoint(p, args);
 	case KFD_CRIU_OP_UNPAUSE:
 		return kfd_criu_unpause(p);
 	case KFD_CRIU_OP_RESTORE:
-		return restore(p, args);
+		return kfd_criu_v1_restore(p, args);
 	default:
 		return -EINVAL;
 	}
@@ -551,7 +572,7 @@ int kfd_criu_v1_ioctl(struct file *filep, struct kfd_process *p, void *data)
 			r = 0;
 	} else {
 		mutex_lock(&p->mutex);
-		r = locked_op(p, args);
+		r = kfd_criu_v1_op_locked(p, args);
 		mutex_unlock(&p->mutex);
 	}
 	if (r)

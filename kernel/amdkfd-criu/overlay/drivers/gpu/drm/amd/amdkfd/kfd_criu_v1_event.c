@@ -13,8 +13,8 @@
 #include "kfd_events.h"
 #include "kfd_priv.h"
 
-static void write_event(struct kfd_criu_event_priv_data *out,
-			const struct kfd_criu_event *ce)
+static void kfd_criu_v1_fill_event(struct kfd_criu_event_priv_data *out,
+				   const struct kfd_criu_event *ce)
 {
 	memset(out, 0, sizeof(*out));
 	out->object_type = KFD_CRIU_OBJECT_TYPE_EVENT;
@@ -28,8 +28,8 @@ static void write_event(struct kfd_criu_event_priv_data *out,
 		out->hw_exception_data = ce->hw_exception;
 }
 
-static int read_event(struct kfd_criu_event *ce,
-		      const struct kfd_criu_event_priv_data *in)
+static int kfd_criu_v1_parse_event(struct kfd_criu_event *ce,
+				   const struct kfd_criu_event_priv_data *in)
 {
 	memset(ce, 0, sizeof(*ce));
 	if (in->auto_reset > 1 || in->signaled > 1)
@@ -75,7 +75,7 @@ int kfd_criu_v1_checkpoint_events(struct kfd_process *p, u8 __user *priv,
 	else if (*offset > size || (size - *offset) / sizeof(*records) < n)
 		r = -EINVAL;
 	for (i = 0; !r && i < n; i++)
-		write_event(&records[i], &events[i]);
+		kfd_criu_v1_fill_event(&records[i], &events[i]);
 	if (!r && n && p->signal_page)
 		records[0].user_handle = p->signal_handle;
 	if (!r && copy_to_user(priv + *offset, records, n * sizeof(*records)))
@@ -108,7 +108,7 @@ int kfd_criu_v1_restore_event(struct kfd_process *p, const u8 __user *priv,
 	if (copy_from_user(&record, priv + *offset, sizeof(record)))
 		return -EFAULT;
 	*offset += sizeof(record);
-	r = read_event(&ce, &record);
+	r = kfd_criu_v1_parse_event(&ce, &record);
 	if (!r && record.user_handle)
 		r = kfd_kmap_event_page(p, record.user_handle);
 	return r ? r : kfd_criu_event_restore(p, &ce);

@@ -17,7 +17,7 @@
 #include "kfd_criu.h"
 #include "kfd_priv.h"
 
-static u64 record_size(const struct kfd_criu_mqd *mqd)
+static u64 kfd_criu_v1_queue_record_size(const struct kfd_criu_mqd *mqd)
 {
 	return sizeof(struct kfd_criu_queue_priv_data) + kfd_criu_mqd_bytes(mqd);
 }
@@ -47,14 +47,14 @@ int kfd_criu_v1_queue_sizes(struct kfd_process *p, u32 *count, u64 *bytes)
 			if (r)
 				return r;
 			*count += 1;
-			*bytes += record_size(&cq.mqd);
+			*bytes += kfd_criu_v1_queue_record_size(&cq.mqd);
 		}
 	}
 	return 0;
 }
 
-static void write_queue(struct kfd_criu_queue_priv_data *out,
-			const struct kfd_criu_queue *cq)
+static void kfd_criu_v1_fill_queue(struct kfd_criu_queue_priv_data *out,
+				   const struct kfd_criu_queue *cq)
 {
 	memset(out, 0, sizeof(*out));
 	out->object_type = KFD_CRIU_OBJECT_TYPE_QUEUE;
@@ -80,8 +80,8 @@ static void write_queue(struct kfd_criu_queue_priv_data *out,
 	out->ctl_stack_size = cq->mqd.n_xcc * cq->mqd.ctl_stack_size;
 }
 
-static void read_queue(struct kfd_criu_queue *cq,
-		       const struct kfd_criu_queue_priv_data *in)
+static void kfd_criu_v1_parse_queue(struct kfd_criu_queue *cq,
+				    const struct kfd_criu_queue_priv_data *in)
 {
 	memset(cq, 0, sizeof(*cq));
 	cq->gpu_id = in->gpu_id;
@@ -106,8 +106,9 @@ static void read_queue(struct kfd_criu_queue *cq,
 	cq->qp.exception_status = KFD_EC_MASK(EC_QUEUE_NEW);
 }
 
-static int checkpoint_queue(const struct kfd_process_device *pdd,
-			    const struct queue *q, u8 __user *priv, u64 *offset)
+static int kfd_criu_v1_checkpoint_queue(const struct kfd_process_device *pdd,
+					const struct queue *q, u8 __user *priv,
+					u64 *offset)
 {
 	struct kfd_criu_queue_priv_data record;
 	struct kfd_criu_queue cq;
@@ -122,8 +123,8 @@ static int checkpoint_queue(const struct kfd_process_device *pdd,
 		r = -EINVAL;
 	if (r)
 		return r;
-	write_queue(&record, &cq);
-	size = record_size(&cq.mqd);
+	kfd_criu_v1_fill_queue(&record, &cq);
+	size = kfd_criu_v1_queue_record_size(&cq.mqd);
 	if (copy_to_user(priv + *offset, &record, sizeof(record)) ||
 	    copy_to_user(priv + *offset + sizeof(record), cq.mqd.data,
 			 size - sizeof(record)))
@@ -152,7 +153,8 @@ int kfd_criu_v1_checkpoint_queues(struct kfd_process *p, u8 __user *priv,
 		struct queue *q;
 
 		list_for_each_entry(q, &pdd->qpd.queues_list, list) {
-			int r = checkpoint_queue(pdd, q, priv, offset);
+			int r = kfd_criu_v1_checkpoint_queue(pdd, q, priv,
+							     offset);
 
 			if (r)
 				return r;
@@ -165,9 +167,10 @@ int kfd_criu_v1_checkpoint_queues(struct kfd_process *p, u8 __user *priv,
  * device with several XCCs kernels since 6.17 take as much room for an SDMA queue too,
  * and only the first MQD there is one.
  */
-static int read_sizes(const struct kfd_node *node,
-		      const struct kfd_criu_queue_priv_data *in,
-		      struct kfd_criu_queue *cq)
+static int
+kfd_criu_v1_parse_mqd_sizes(const struct kfd_node *node,
+			    const struct kfd_criu_queue_priv_data *in,
+			    struct kfd_criu_queue *cq)
 {
 	struct kfd_criu_mqd *mqd = &cq->mqd;
 	int r;
@@ -184,7 +187,8 @@ static int read_sizes(const struct kfd_node *node,
 									-EINVAL;
 }
 
-static int read_mqds(struct kfd_criu_mqd *mqd, const u8 __user *from)
+static int kfd_criu_v1_read_mqds(struct kfd_criu_mqd *mqd,
+				 const u8 __user *from)
 {
 	const size_t size = kfd_criu_mqd_bytes(mqd);
 
@@ -213,28 +217,30 @@ int kfd_criu_v1_restore_queue(struct kfd_process *p, const u8 __user *priv,
 	struct kfd_criu_queue_priv_data record;
 	struct kfd_process_device *pdd;
 	struct kfd_criu_queue cq;
-	u64 taken;
+	u64 record_bytes;
 	int r;
 
 	if (*offset > size || size - *offset < sizeof(record))
 		return -EINVAL;
 	if (copy_from_user(&record, priv + *offset, sizeof(record)))
 		return -EFAULT;
-	read_queue(&cq, &record);
+	kfd_criu_v1_parse_queue(&cq, &record);
 	pdd = kfd_process_device_data_by_id(p, cq.gpu_id);
 	if (!pdd)
 		return -EINVAL;
 	r = kfd_criu_queue_check(pdd, &cq);
 	if (!r)
-		r = read_sizes(pdd->dev, &record, &cq);
-	taken = sizeof(record) + (u64)record.mqd_size + record.ctl_stack_size;
-	if (!r && size - *offset < taken)
+		r = kfd_criu_v1_parse_mqd_sizes(pdd->dev, &record, &cq);
+	record_bytes =
+		sizeof(record) + (u64)record.mqd_size + record.ctl_stack_size;
+	if (!r && size - *offset < record_bytes)
 		r = -EINVAL;
 	if (!r)
-		r = read_mqds(&cq.mqd, priv + *offset + sizeof(record));
+		r = kfd_criu_v1_read_mqds(&cq.mqd,
+					  priv + *offset + sizeof(record));
 	if (r)
 		return r;
-	*offset += taken;
+	*offset += record_bytes;
 	cq.qp.pm4_target_xcc =
 		kfd_criu_mqd_target_xcc(pdd->dev, &cq.qp, &cq.mqd);
 	r = kfd_criu_queue_restore(p, pdd, &cq);

@@ -14,7 +14,7 @@
 #include "kfd_priv.h"
 
 /* Of each range: locations, flags and granularity, then access for each device. */
-#define SVM_COMMON_ATTRS 4
+#define NUM_COMMON_ATTRS 4
 
 /**
  * kfd_criu_v1_svm_size - bytes of the record of an SVM range
@@ -23,12 +23,12 @@
 u64 kfd_criu_v1_svm_size(u32 num_devices)
 {
 	return struct_size_t(struct kfd_criu_svm_range_priv_data, attrs,
-			     SVM_COMMON_ATTRS + num_devices);
+			     NUM_COMMON_ATTRS + num_devices);
 }
 
-static void write_svm(const struct kfd_process *p,
-		      struct kfd_criu_svm_range_priv_data *out,
-		      const struct kfd_criu_svm *cs)
+static void kfd_criu_v1_fill_svm(const struct kfd_process *p,
+				 struct kfd_criu_svm_range_priv_data *out,
+				 const struct kfd_criu_svm *cs)
 {
 	struct kfd_ioctl_svm_attribute *attr = out->attrs;
 	unsigned int i;
@@ -44,16 +44,17 @@ static void write_svm(const struct kfd_process *p,
 	attr[2].value = cs->flags;
 	attr[3].type = KFD_IOCTL_SVM_ATTR_GRANULARITY;
 	attr[3].value = cs->granularity;
-	attr += SVM_COMMON_ATTRS;
+	attr += NUM_COMMON_ATTRS;
 	for (i = 0; i < p->n_pdds; i++) {
-		attr[i].type = kfd_criu_svm_attribute(cs->access[i]);
+		attr[i].type = kfd_criu_svm_access_to_attr(cs->access[i]);
 		attr[i].value = p->pdds[i]->user_gpu_id;
 	}
 }
 
-static int read_attribute(struct kfd_process *p,
-			  const struct kfd_ioctl_svm_attribute *attr,
-			  struct kfd_criu_svm *cs)
+static int
+kfd_criu_v1_parse_svm_attr(struct kfd_process *p,
+			   const struct kfd_ioctl_svm_attribute *attr,
+			   struct kfd_criu_svm *cs)
 {
 	int access;
 
@@ -71,16 +72,16 @@ static int read_attribute(struct kfd_process *p,
 		cs->granularity = attr->value;
 		return 0;
 	default:
-		access = kfd_criu_svm_access_of(attr->type);
+		access = kfd_criu_svm_access_from_attr(attr->type);
 		return access < 0 ? access :
 				    kfd_criu_svm_add_access(p, cs, attr->value,
 							    access);
 	}
 }
 
-static int read_svm(struct kfd_process *p, u32 num_devices,
-		    struct kfd_criu_svm *cs,
-		    const struct kfd_criu_svm_range_priv_data *in)
+static int kfd_criu_v1_parse_svm(struct kfd_process *p, u32 num_devices,
+				 struct kfd_criu_svm *cs,
+				 const struct kfd_criu_svm_range_priv_data *in)
 {
 	u32 i;
 
@@ -89,8 +90,8 @@ static int read_svm(struct kfd_process *p, u32 num_devices,
 	cs->npages = in->size;
 	cs->preferred_loc = KFD_IOCTL_SVM_LOCATION_UNDEFINED;
 	cs->prefetch_loc = KFD_IOCTL_SVM_LOCATION_UNDEFINED;
-	for (i = 0; i < SVM_COMMON_ATTRS + num_devices; i++) {
-		int r = read_attribute(p, &in->attrs[i], cs);
+	for (i = 0; i < NUM_COMMON_ATTRS + num_devices; i++) {
+		int r = kfd_criu_v1_parse_svm_attr(p, &in->attrs[i], cs);
 
 		if (r)
 			return r;
@@ -130,7 +131,7 @@ int kfd_criu_v1_checkpoint_svm(struct kfd_process *p, u8 __user *priv,
 	if (!record)
 		r = -ENOMEM;
 	for (i = 0; !r && i < count; i++) {
-		write_svm(p, record, &ranges[i]);
+		kfd_criu_v1_fill_svm(p, record, &ranges[i]);
 		if (copy_to_user(priv + *offset, record, bytes))
 			r = -EFAULT;
 		*offset += bytes;
@@ -164,7 +165,7 @@ int kfd_criu_v1_stage_svm(struct kfd_process *p, u32 num_devices,
 	if (!record)
 		return -ENOMEM;
 	if (!copy_from_user(record, priv + *offset, bytes))
-		r = read_svm(p, num_devices, &cs, record);
+		r = kfd_criu_v1_parse_svm(p, num_devices, &cs, record);
 	kfree(record);
 	*offset += bytes;
 	return r ? r : kfd_criu_svm_stage(p, &cs);

@@ -19,11 +19,11 @@
 #define USES_BO		BIT(2)
 #define USES_PID	BIT(3)
 #define USES_MEMORIES	BIT(4)
-#define GIVES_SIZE	BIT(5)	/* and the process's id */
+#define RETURNS_SIZE	BIT(5)	/* and the process's id */
 
-static const u8 used[] = {
+static const u8 kfd_criu_v2_op_members[] = {
 	[KFD_CRIU_V2_PROBE - KFD_CRIU_V2_PROBE] = USES_DATA,
-	[KFD_CRIU_V2_PAUSE - KFD_CRIU_V2_PROBE] = GIVES_SIZE,
+	[KFD_CRIU_V2_PAUSE - KFD_CRIU_V2_PROBE] = RETURNS_SIZE,
 	[KFD_CRIU_V2_CHECKPOINT - KFD_CRIU_V2_PROBE] = USES_DATA,
 	[KFD_CRIU_V2_UNPAUSE - KFD_CRIU_V2_PROBE] = 0,
 	[KFD_CRIU_V2_RESTORE - KFD_CRIU_V2_PROBE] = USES_DATA | USES_DEVICES |
@@ -35,7 +35,7 @@ static const u8 used[] = {
 	[KFD_CRIU_V2_BO_OFFSET - KFD_CRIU_V2_PROBE] = USES_BO,
 };
 
-static int measure(struct kfd_process *p, void *data)
+static int kfd_criu_v2_measure(struct kfd_process *p, void *data)
 {
 	struct kfd_criu_v2_args *args = data;
 	struct kfd_criu_stream s = {};
@@ -45,34 +45,36 @@ static int measure(struct kfd_process *p, void *data)
 	if (!p->kgd_process_info)
 		return -ENODEV;
 	r = kfd_criu_write_image(&s, p);
-	args->data_size = s.at;
+	args->data_size = s.pos;
 	return r;
 }
 
-static int probe(const struct kfd_criu_v2_args *args)
+static int kfd_criu_v2_report(const struct kfd_criu_v2_args *args)
 {
-	struct kfd_criu_v2_probe answer = {
-		.size = sizeof(answer),
+	struct kfd_criu_v2_probe report = {
+		.size = sizeof(report),
 		.args_size = sizeof(*args),
-		.ops = (1ULL << ARRAY_SIZE(used)) - 1,
+		.ops = (1ULL << ARRAY_SIZE(kfd_criu_v2_op_members)) - 1,
 	};
 	u32 type;
 
-	for (type = 1; type <= KFD_CRIU_NEWEST_TYPE; type++)
-		answer.record_versions[type] = kfd_criu_newest_version(type);
-	if (args->data_size < sizeof(answer.size))
+	for (type = 1; type <= KFD_CRIU_MAX_RECORD_TYPE; type++)
+		report.record_versions[type] =
+			kfd_criu_max_record_version(type);
+	if (args->data_size < sizeof(report.size))
 		return -EINVAL;
-	if (copy_to_user(u64_to_user_ptr(args->data), &answer,
-			 min_t(u64, args->data_size, sizeof(answer))))
+	if (copy_to_user(u64_to_user_ptr(args->data), &report,
+			 min_t(u64, args->data_size, sizeof(report))))
 		return -EFAULT;
 	return 0;
 }
 
-static int checkpoint(struct kfd_process *p, struct kfd_criu_v2_args *args)
+static int kfd_criu_v2_checkpoint(struct kfd_process *p,
+				  struct kfd_criu_v2_args *args)
 {
 	struct kfd_criu_stream s = {
 		.data = u64_to_user_ptr(args->data),
-		.room = args->data_size,
+		.size = args->data_size,
 	};
 	int r;
 
@@ -81,12 +83,12 @@ static int checkpoint(struct kfd_process *p, struct kfd_criu_v2_args *args)
 		r = kfd_criu_write_image(&s, p);
 	if (r)
 		return r;
-	args->data_size = s.at;
-	return s.at > s.room ? -E2BIG : 0;
+	args->data_size = s.pos;
+	return s.pos > s.size ? -E2BIG : 0;
 }
 
-static int give_one(struct kfd_criu_memories *memories,
-		    const struct kfd_criu_v2_memory __user *from)
+static int kfd_criu_v2_add_memory(struct kfd_criu_memories *memories,
+				  const struct kfd_criu_v2_memory __user *from)
 {
 	struct kfd_criu_v2_memory memory;
 	struct dma_buf *dmabuf;
@@ -101,55 +103,58 @@ static int give_one(struct kfd_criu_memories *memories,
 	return kfd_criu_memories_add(memories, memory.identity, dmabuf);
 }
 
-static int get_given(struct kfd_criu_given *given,
-		     const struct kfd_criu_v2_args *args)
+static int kfd_criu_v2_init_ctx(struct kfd_criu_restore_ctx *ctx,
+				const struct kfd_criu_v2_args *args)
 {
 	const struct kfd_criu_v2_memory __user *from =
 		u64_to_user_ptr(args->memories);
 	u32 i;
 	int r = 0;
 
-	given->args = args;
-	given->memories = kfd_criu_memories_create();
-	if (IS_ERR(given->memories))
-		return PTR_ERR(given->memories);
+	ctx->args = args;
+	ctx->memories = kfd_criu_memories_create();
+	if (IS_ERR(ctx->memories))
+		return PTR_ERR(ctx->memories);
 	for (i = 0; !r && i < args->num_memories; i++) {
-		r = kfd_criu_go_on();
+		r = kfd_criu_check_killed();
 		if (!r)
-			r = give_one(given->memories, &from[i]);
+			r = kfd_criu_v2_add_memory(ctx->memories, &from[i]);
 	}
 	if (r)
-		kfd_criu_memories_destroy(given->memories);
+		kfd_criu_memories_destroy(ctx->memories);
 	return r;
 }
 
-static int restore(struct kfd_process *p, const struct kfd_criu_v2_args *args)
+static int kfd_criu_v2_restore(struct kfd_process *p,
+			       const struct kfd_criu_v2_args *args)
 {
 	struct kfd_criu_stream s = {
 		.data = u64_to_user_ptr(args->data),
-		.room = args->data_size,
+		.size = args->data_size,
 	};
-	struct kfd_criu_given given;
+	struct kfd_criu_restore_ctx ctx;
 	int r;
 
-	r = kfd_criu_may_restore(p);
+	r = kfd_criu_check_restore(p);
 	if (!r)
 		r = kfd_criu_check_image(&s);
 	if (!r)
-		r = get_given(&given, args);
+		r = kfd_criu_v2_init_ctx(&ctx, args);
 	if (r)
 		return r;
 	r = kfd_criu_begin_restore(p);
 	if (!r) {
-		r = kfd_criu_read_image(p, &s, &given);
+		r = kfd_criu_read_image(p, &s, &ctx);
 		kfd_criu_end_restore(p, r);
 	}
-	kfd_criu_memories_destroy(given.memories);
+	kfd_criu_memories_destroy(ctx.memories);
 	return r;
 }
 
-static int find_bo(struct kfd_process *p, const struct kfd_criu_v2_args *args,
-		   struct kfd_process_device **pdd, struct kgd_mem **mem)
+static int kfd_criu_v2_find_bo(struct kfd_process *p,
+			       const struct kfd_criu_v2_args *args,
+			       struct kfd_process_device **pdd,
+			       struct kgd_mem **mem)
 {
 	int r;
 
@@ -164,14 +169,15 @@ static int find_bo(struct kfd_process *p, const struct kfd_criu_v2_args *args,
 	return *mem ? 0 : -ENOENT;
 }
 
-static int export_bo(struct kfd_process *p, struct kfd_criu_v2_args *args)
+static int kfd_criu_v2_export_bo(struct kfd_process *p,
+				 struct kfd_criu_v2_args *args)
 {
 	struct kfd_process_device *pdd;
 	struct kgd_mem *mem;
 	struct file *file;
 	int fd, r;
 
-	r = find_bo(p, args, &pdd, &mem);
+	r = kfd_criu_v2_find_bo(p, args, &pdd, &mem);
 	if (r)
 		return r;
 	if (!kfd_criu_bo_has_contents(mem->alloc_flags))
@@ -190,14 +196,15 @@ static int export_bo(struct kfd_process *p, struct kfd_criu_v2_args *args)
 	return 0;
 }
 
-static int bo_offset(struct kfd_process *p, struct kfd_criu_v2_args *args)
+static int kfd_criu_v2_get_bo_offset(struct kfd_process *p,
+				     struct kfd_criu_v2_args *args)
 {
 	struct kfd_process_device *pdd;
 	struct kfd_criu_bo cb;
 	struct kgd_mem *mem;
 	int r;
 
-	r = find_bo(p, args, &pdd, &mem);
+	r = kfd_criu_v2_find_bo(p, args, &pdd, &mem);
 	if (!r)
 		r = kfd_criu_bo_describe(pdd, args->handle, mem, &cb);
 	if (!r)
@@ -205,27 +212,28 @@ static int bo_offset(struct kfd_process *p, struct kfd_criu_v2_args *args)
 	return r;
 }
 
-static int locked_op(struct kfd_process *p, struct kfd_criu_v2_args *args)
+static int kfd_criu_v2_op_locked(struct kfd_process *p,
+				 struct kfd_criu_v2_args *args)
 {
 	switch (args->op) {
 	case KFD_CRIU_V2_PROBE:
-		return probe(args);
+		return kfd_criu_v2_report(args);
 	case KFD_CRIU_V2_PAUSE:
-		return kfd_criu_pause(p, &args->pid, measure, args);
+		return kfd_criu_pause(p, &args->pid, kfd_criu_v2_measure, args);
 	case KFD_CRIU_V2_CHECKPOINT:
-		return checkpoint(p, args);
+		return kfd_criu_v2_checkpoint(p, args);
 	case KFD_CRIU_V2_UNPAUSE:
 		return kfd_criu_unpause(p);
 	case KFD_CRIU_V2_RESTORE:
-		return restore(p, args);
+		return kfd_criu_v2_restore(p, args);
 	case KFD_CRIU_V2_ABORT:
 		return kfd_criu_abort(p);
 	case KFD_CRIU_V2_EXPORT_BO:
-		return export_bo(p, args);
+		return kfd_criu_v2_export_bo(p, args);
 	case KFD_CRIU_V2_STATE:
 		return 0;
 	case KFD_CRIU_V2_BO_OFFSET:
-		return bo_offset(p, args);
+		return kfd_criu_v2_get_bo_offset(p, args);
 	default:
 		return -EINVAL;
 	}
@@ -244,15 +252,15 @@ int kfd_criu_v2_check(const struct kfd_criu_v2_args *args)
 	const u32 op = args->op - KFD_CRIU_V2_PROBE;
 	u8 uses;
 
-	if (op >= ARRAY_SIZE(used) || args->flags || args->reserved ||
-	    args->reserved2)
+	if (op >= ARRAY_SIZE(kfd_criu_v2_op_members) || args->flags ||
+	    args->reserved || args->reserved2)
 		return -EINVAL;
-	uses = used[op];
+	uses = kfd_criu_v2_op_members[op];
 	if ((!(uses & USES_DATA) && args->data) ||
-	    (!(uses & (USES_DATA | GIVES_SIZE)) && args->data_size) ||
+	    (!(uses & (USES_DATA | RETURNS_SIZE)) && args->data_size) ||
 	    (!(uses & USES_DEVICES) && (args->devices || args->num_devices)) ||
 	    (!(uses & USES_BO) && (args->gpu_id || args->handle)) ||
-	    (!(uses & (USES_PID | GIVES_SIZE)) && args->pid) ||
+	    (!(uses & (USES_PID | RETURNS_SIZE)) && args->pid) ||
 	    (!(uses & USES_MEMORIES) && (args->memories || args->num_memories)))
 		return -EINVAL;
 	return 0;
@@ -274,7 +282,7 @@ int kfd_criu_v2_ioctl(struct kfd_process *p, struct kfd_criu_v2_args *args)
 		return kfd_criu_resume_pid(args->pid, &args->state);
 	}
 	mutex_lock(&p->mutex);
-	r = locked_op(p, args);
+	r = kfd_criu_v2_op_locked(p, args);
 	args->state = kfd_criu_session_state(p);
 	mutex_unlock(&p->mutex);
 	return r;

@@ -14,14 +14,14 @@
 struct kfd_criu_memories;
 struct kfd_process;
 
-#define KFD_CRIU_NEWEST_TYPE	KFD_CRIU_RECORD_SVM_RANGE
+#define KFD_CRIU_MAX_RECORD_TYPE KFD_CRIU_RECORD_SVM_RANGE
 
 /* Of a type of records; 0: it is not known. */
-static inline u16 kfd_criu_newest_version(u32 type)
+static inline u16 kfd_criu_max_record_version(u32 type)
 {
 	if (type == KFD_CRIU_RECORD_SVM_RANGE)
 		return IS_ENABLED(CONFIG_HSA_AMD_SVM);
-	return type && type <= KFD_CRIU_NEWEST_TYPE;
+	return type && type <= KFD_CRIU_MAX_RECORD_TYPE;
 }
 
 /**
@@ -33,17 +33,17 @@ static inline u16 kfd_criu_newest_version(u32 type)
  */
 struct kfd_criu_stream {
 	u8 __user *data;
-	u64 room;
-	u64 at;
-	u32 records;
+	u64 size;
+	u64 pos;
+	u32 num_records;
 };
 
 /**
- * struct kfd_criu_given - what an image is restored with
+ * struct kfd_criu_restore_ctx - what an image is restored with
  * @args: of the operation
  * @memories: what its BOs may be
  */
-struct kfd_criu_given {
+struct kfd_criu_restore_ctx {
 	const struct kfd_criu_v2_args *args;
 	struct kfd_criu_memories *memories;
 };
@@ -54,6 +54,6 @@ int kfd_criu_write_image(struct kfd_criu_stream *s, struct kfd_process *p);
 /* kfd_criu_v2_read.c */
 int kfd_criu_check_image(const struct kfd_criu_stream *image);
 int kfd_criu_read_image(struct kfd_process *p, struct kfd_criu_stream *s,
-			const struct kfd_criu_given *given);
+			const struct kfd_criu_restore_ctx *ctx);
 
 #endif /* KFD_CRIU_V2_H_INCLUDED */

@@ -19,7 +19,7 @@
 #include "kfd_priv.h"
 
 /* Of version 1: bytes at least. */
-static const u32 least_size[KFD_CRIU_NEWEST_TYPE + 1] = {
+static const u32 kfd_criu_v2_min_size[KFD_CRIU_MAX_RECORD_TYPE + 1] = {
 	[KFD_CRIU_RECORD_IMAGE] = sizeof(struct kfd_criu_record_image),
 	[KFD_CRIU_RECORD_PROCESS] = sizeof(struct kfd_criu_record_process),
 	[KFD_CRIU_RECORD_DEVICE] = sizeof(struct kfd_criu_record_device),
@@ -30,47 +30,48 @@ static const u32 least_size[KFD_CRIU_NEWEST_TYPE + 1] = {
 	[KFD_CRIU_RECORD_SVM_RANGE] = sizeof(struct kfd_criu_record_svm_range),
 };
 
-static bool is_known(const struct kfd_criu_record *record)
+static bool kfd_criu_v2_record_is_known(const struct kfd_criu_record *record)
 {
 	const u16 version = le16_to_cpu(record->version);
+	const u32 type = le32_to_cpu(record->type);
 
-	return version &&
-	       version <= kfd_criu_newest_version(le32_to_cpu(record->type));
+	return version && version <= kfd_criu_max_record_version(type);
 }
 
 /* Of which there is one at most. */
-static bool is_single(u32 type)
+static bool kfd_criu_v2_record_is_unique(u32 type)
 {
 	return type == KFD_CRIU_RECORD_IMAGE || type == KFD_CRIU_RECORD_PROCESS ||
 	       type == KFD_CRIU_RECORD_EVENT_PAGE;
 }
 
-static bool may_follow(u32 type, u32 last)
+static bool kfd_criu_v2_order_is_valid(u32 type, u32 last)
 {
-	return type > last || (type == last && !is_single(type));
+	return type > last ||
+	       (type == last && !kfd_criu_v2_record_is_unique(type));
 }
 
 /* The header of the record at s->at, if all of it is there and it can be read. */
-static int get_header(const struct kfd_criu_stream *s,
-		      struct kfd_criu_record *record)
+static int kfd_criu_v2_read_header(const struct kfd_criu_stream *s,
+				   struct kfd_criu_record *record)
 {
 	u64 size;
 
-	if (s->room - s->at < sizeof(*record))
+	if (s->size - s->pos < sizeof(*record))
 		return -EINVAL;
-	if (copy_from_user(record, s->data + s->at, sizeof(*record)))
+	if (copy_from_user(record, s->data + s->pos, sizeof(*record)))
 		return -EFAULT;
 	size = le64_to_cpu(record->size);
-	if (size < sizeof(*record) || size > s->room - s->at ||
+	if (size < sizeof(*record) || size > s->size - s->pos ||
 	    !IS_ALIGNED(size, 8))
 		return -EINVAL;
 	return 0;
 }
 
-static int check_header(const struct kfd_criu_record *record)
+static int kfd_criu_v2_check_header(const struct kfd_criu_record *record)
 {
 	const u32 type = le32_to_cpu(record->type);
-	const bool known = is_known(record);
+	const bool known = kfd_criu_v2_record_is_known(record);
 
 	if (le16_to_cpu(record->flags) & ~KFD_CRIU_RECORD_REQUIRED)
 		return -EINVAL;
@@ -79,36 +80,38 @@ static int check_header(const struct kfd_criu_record *record)
 			 le16_to_cpu(record->version));
 		return -EPROTONOSUPPORT;
 	}
-	if (known && le64_to_cpu(record->size) < least_size[type])
+	if (known && le64_to_cpu(record->size) < kfd_criu_v2_min_size[type])
 		return -EINVAL;
 	return 0;
 }
 
 /* Types come in their order; what is not known may be anywhere. */
-static int check_records(struct kfd_criu_stream *s)
+static int kfd_criu_v2_check_records(struct kfd_criu_stream *s)
 {
-	u32 type, newest = 0;
+	u32 type, last_type = 0;
 	struct kfd_criu_record record;
 	int r;
 
-	while (s->at < s->room) {
-		r = kfd_criu_go_on();
+	while (s->pos < s->size) {
+		r = kfd_criu_check_killed();
 		if (!r)
-			r = get_header(s, &record);
+			r = kfd_criu_v2_read_header(s, &record);
 		if (!r)
-			r = check_header(&record);
+			r = kfd_criu_v2_check_header(&record);
 		if (r)
 			return r;
-		type = is_known(&record) ? le32_to_cpu(record.type) : 0;
-		if (type && !may_follow(type, newest))
+		type = kfd_criu_v2_record_is_known(&record) ?
+			       le32_to_cpu(record.type) :
+			       0;
+		if (type && !kfd_criu_v2_order_is_valid(type, last_type))
 			return -EINVAL;
-		if (!s->records && type != KFD_CRIU_RECORD_IMAGE)
+		if (!s->num_records && type != KFD_CRIU_RECORD_IMAGE)
 			return -EINVAL;
-		newest = type ? type : newest;
-		s->at += le64_to_cpu(record.size);
-		s->records++;
+		last_type = type ? type : last_type;
+		s->pos += le64_to_cpu(record.size);
+		s->num_records++;
 	}
-	return s->records ? 0 : -EINVAL;
+	return s->num_records ? 0 : -EINVAL;
 }
 
 /**
@@ -124,20 +127,20 @@ int kfd_criu_check_image(const struct kfd_criu_stream *image)
 	struct kfd_criu_stream s = *image;
 	int r;
 
-	r = check_records(&s);
+	r = kfd_criu_v2_check_records(&s);
 	if (r)
 		return r;
 	if (copy_from_user(&record, image->data, sizeof(record)))
 		return -EFAULT;
 	if (le64_to_cpu(record.magic) != KFD_CRIU_IMAGE_MAGIC ||
-	    le64_to_cpu(record.size) != image->room ||
-	    le32_to_cpu(record.num_records) != s.records || record.reserved)
+	    le64_to_cpu(record.size) != image->size ||
+	    le32_to_cpu(record.num_records) != s.num_records || record.reserved)
 		return -EINVAL;
 	return 0;
 }
 
 /* What is read of a record: its fixed part is copied, the rest is still there. */
-struct incoming {
+struct kfd_criu_v2_record {
 	union {
 		struct kfd_criu_record record;
 		struct kfd_criu_record_process process;
@@ -148,12 +151,12 @@ struct incoming {
 		struct kfd_criu_record_event event;
 		struct kfd_criu_record_svm_range svm;
 	};
-	const u8 __user *more;
-	u64 more_bytes;
+	const u8 __user *payload;
+	u64 payload_bytes;
 };
 
 /* Behind the fixed part, before the padding. Version 1 has nothing else. */
-static u64 variable_bytes(const struct incoming *in)
+static u64 kfd_criu_v2_payload_bytes(const struct kfd_criu_v2_record *in)
 {
 	switch (le32_to_cpu(in->record.type)) {
 	case KFD_CRIU_RECORD_BO:
@@ -170,43 +173,49 @@ static u64 variable_bytes(const struct incoming *in)
 	}
 }
 
-static int check_rest(const struct incoming *in)
+static int kfd_criu_v2_check_payload(const struct kfd_criu_v2_record *in)
 {
-	const u64 bytes = variable_bytes(in);
+	const u64 bytes = kfd_criu_v2_payload_bytes(in);
 	int r;
 
-	if (bytes > in->more_bytes || in->more_bytes - bytes >= 8)
+	if (bytes > in->payload_bytes || in->payload_bytes - bytes >= 8)
 		return -EINVAL;
-	r = check_zeroed_user(in->more + bytes, in->more_bytes - bytes);
+	r = check_zeroed_user(in->payload + bytes, in->payload_bytes - bytes);
 	return r < 0 ? r : r ? 0 : -EINVAL;
 }
 
-static int get(struct kfd_criu_stream *s, struct incoming *in)
+static int kfd_criu_v2_read_record(struct kfd_criu_stream *s,
+				   struct kfd_criu_v2_record *in)
 {
 	u32 type, fixed;
 	u64 size;
 	int r;
 
-	r = get_header(s, &in->record);
+	r = kfd_criu_v2_read_header(s, &in->record);
 	if (!r)
-		r = check_header(&in->record);
+		r = kfd_criu_v2_check_header(&in->record);
 	if (r)
 		return r;
 	type = le32_to_cpu(in->record.type);
 	size = le64_to_cpu(in->record.size);
-	fixed = is_known(&in->record) ? least_size[type] : sizeof(in->record);
+	fixed = kfd_criu_v2_record_is_known(&in->record) ?
+			kfd_criu_v2_min_size[type] :
+			sizeof(in->record);
 	/* The header is the one that was checked. */
 	if (copy_from_user((u8 *)in + sizeof(in->record),
-			   s->data + s->at + sizeof(in->record),
+			   s->data + s->pos + sizeof(in->record),
 			   fixed - sizeof(in->record)))
 		return -EFAULT;
-	in->more = s->data + s->at + fixed;
-	in->more_bytes = size - fixed;
-	s->at += size;
-	return is_known(&in->record) ? check_rest(in) : 0;
+	in->payload = s->data + s->pos + fixed;
+	in->payload_bytes = size - fixed;
+	s->pos += size;
+	return kfd_criu_v2_record_is_known(&in->record) ?
+		       kfd_criu_v2_check_payload(in) :
+		       0;
 }
 
-static int get_process(struct kfd_process *p, const struct incoming *in)
+static int kfd_criu_v2_restore_process(struct kfd_process *p,
+				       const struct kfd_criu_v2_record *in)
 {
 	const u64 flags = le64_to_cpu(in->process.flags);
 	const struct kfd_criu_process cp = {
@@ -223,30 +232,32 @@ static int get_process(struct kfd_process *p, const struct incoming *in)
 }
 
 /* Which device of this machine takes the place of one of the image. */
-static int find_choice(const struct kfd_criu_v2_args *args, u32 user_gpu_id,
-		       struct kfd_criu_v2_device *chosen)
+static int kfd_criu_v2_find_device(const struct kfd_criu_v2_args *args,
+				   u32 user_gpu_id,
+				   struct kfd_criu_v2_device *device)
 {
 	const struct kfd_criu_v2_device __user *devices =
 		u64_to_user_ptr(args->devices);
 	u32 i;
 
 	for (i = 0; i < args->num_devices && i < MAX_GPU_INSTANCE; i++) {
-		if (copy_from_user(chosen, &devices[i], sizeof(*chosen)))
+		if (copy_from_user(device, &devices[i], sizeof(*device)))
 			return -EFAULT;
-		if (chosen->reserved)
+		if (device->reserved)
 			return -EINVAL;
-		if (chosen->user_gpu_id == user_gpu_id)
+		if (device->user_gpu_id == user_gpu_id)
 			return 0;
 	}
 	return -ENODEV;
 }
 
-static int get_one_device(struct kfd_process *p, const struct incoming *in,
-			  const struct kfd_criu_v2_args *args)
+static int kfd_criu_v2_restore_device(struct kfd_process *p,
+				      const struct kfd_criu_v2_record *in,
+				      const struct kfd_criu_v2_args *args)
 {
 	const struct kfd_criu_record_device *record = &in->device;
 	const u32 flags = le32_to_cpu(record->flags);
-	const struct kfd_criu_machine cm = {
+	const struct kfd_criu_device_compat compat = {
 		.gfx_target_version = le32_to_cpu(record->gfx_target_version),
 		.num_xcc = le32_to_cpu(record->num_xcc),
 		.cwsr_size = le32_to_cpu(record->cwsr_size),
@@ -266,33 +277,35 @@ static int get_one_device(struct kfd_process *p, const struct incoming *in,
 			.size = le64_to_cpu(record->aperture_size),
 		},
 	};
-	struct kfd_criu_v2_device chosen;
+	struct kfd_criu_v2_device device;
 	struct kfd_criu_device cd;
 	int r;
 
 	if (flags & ~(KFD_CRIU_DEVICE_ACQUIRED | KFD_CRIU_DEVICE_POLICY) ||
 	    record->reserved)
 		return -EINVAL;
-	r = find_choice(args, le32_to_cpu(record->user_gpu_id), &chosen);
+	r = kfd_criu_v2_find_device(args, le32_to_cpu(record->user_gpu_id),
+				    &device);
 	/* One that is not used need not be there. */
 	if (r == -ENODEV && !(flags & KFD_CRIU_DEVICE_ACQUIRED))
 		return 0;
 	if (r)
 		return r;
-	cd.user_gpu_id = chosen.user_gpu_id;
-	cd.gpu_id = chosen.gpu_id;
-	r = kfd_criu_machine_check(chosen.gpu_id, &cm);
+	cd.user_gpu_id = device.user_gpu_id;
+	cd.gpu_id = device.gpu_id;
+	r = kfd_criu_device_compat_check(device.gpu_id, &compat);
 	if (!r && !(flags & KFD_CRIU_DEVICE_ACQUIRED))
-		return kfd_criu_device_name(p, &cd);
+		return kfd_criu_device_set_user_gpu_id(p, &cd);
 	if (!r)
-		r = kfd_criu_device_restore(p, &cd, chosen.drm_fd);
+		r = kfd_criu_device_restore(p, &cd, device.drm_fd);
 	if (!r)
-		r = kfd_criu_settings_restore(p, chosen.user_gpu_id, &cs);
+		r = kfd_criu_settings_restore(p, device.user_gpu_id, &cs);
 	return r;
 }
 
-static int get_mapped(struct kfd_process *p, const struct incoming *in,
-		      struct kfd_criu_bo *cb)
+static int kfd_criu_v2_parse_mapped(struct kfd_process *p,
+				    const struct kfd_criu_v2_record *in,
+				    struct kfd_criu_bo *cb)
 {
 	const u32 n = le32_to_cpu(in->bo.num_mapped);
 	__le32 mapped[MAX_GPU_INSTANCE];
@@ -300,20 +313,22 @@ static int get_mapped(struct kfd_process *p, const struct incoming *in,
 
 	if (n > MAX_GPU_INSTANCE)
 		return -EINVAL;
-	if (copy_from_user(mapped, in->more, n * sizeof(*mapped)))
+	if (copy_from_user(mapped, in->payload, n * sizeof(*mapped)))
 		return -EFAULT;
 	for (i = 0; i < n; i++) {
-		int at = kfd_process_gpuidx_from_gpuid(p, le32_to_cpu(mapped[i]));
+		const u32 gpu_id = le32_to_cpu(mapped[i]);
+		int index = kfd_process_gpuidx_from_gpuid(p, gpu_id);
 
-		if (at < 0)
+		if (index < 0)
 			return -EINVAL;
-		__set_bit(at, cb->mapped);
+		__set_bit(index, cb->mapped);
 	}
 	return 0;
 }
 
-static int get_bo(struct kfd_process *p, const struct incoming *in,
-		  struct kfd_criu_memories *memories)
+static int kfd_criu_v2_restore_bo(struct kfd_process *p,
+				  const struct kfd_criu_v2_record *in,
+				  struct kfd_criu_memories *memories)
 {
 	const u32 flags = le32_to_cpu(in->bo.flags);
 	struct kfd_criu_bo cb = {
@@ -331,12 +346,12 @@ static int get_bo(struct kfd_process *p, const struct incoming *in,
 
 	if (flags & ~KFD_CRIU_BO_IMPORTED || in->bo.reserved)
 		return -EINVAL;
-	r = get_mapped(p, in, &cb);
+	r = kfd_criu_v2_parse_mapped(p, in, &cb);
 	return r ? r : kfd_criu_bo_restore(p, &cb, memories, &mem);
 }
 
-static void read_queue(struct kfd_criu_queue *cq,
-		       const struct kfd_criu_record_queue *record)
+static void kfd_criu_v2_parse_queue(struct kfd_criu_queue *cq,
+				    const struct kfd_criu_record_queue *record)
 {
 	const u32 flags = le32_to_cpu(record->flags);
 	struct queue_properties *qp = &cq->qp;
@@ -363,8 +378,9 @@ static void read_queue(struct kfd_criu_queue *cq,
 }
 
 /* The device says how many bytes of MQDs there must be; the image is only compared. */
-static int get_mqds(const struct kfd_node *node, const struct incoming *in,
-		    struct kfd_criu_queue *cq)
+static int kfd_criu_v2_read_mqds(const struct kfd_node *node,
+				 const struct kfd_criu_v2_record *in,
+				 struct kfd_criu_queue *cq)
 {
 	struct kfd_criu_mqd *mqd = &cq->mqd;
 	size_t bytes;
@@ -382,13 +398,14 @@ static int get_mqds(const struct kfd_node *node, const struct incoming *in,
 	mqd->data = kvmalloc(bytes, GFP_KERNEL_ACCOUNT);
 	if (!mqd->data)
 		return -ENOMEM;
-	if (!copy_from_user(mqd->data, in->more, bytes))
+	if (!copy_from_user(mqd->data, in->payload, bytes))
 		return 0;
 	kfd_criu_queue_free(cq);
 	return -EFAULT;
 }
 
-static int get_queue(struct kfd_process *p, const struct incoming *in)
+static int kfd_criu_v2_restore_queue(struct kfd_process *p,
+				     const struct kfd_criu_v2_record *in)
 {
 	const u32 flags = le32_to_cpu(in->queue.flags);
 	struct kfd_process_device *pdd;
@@ -397,7 +414,7 @@ static int get_queue(struct kfd_process *p, const struct incoming *in)
 
 	if (flags & ~(KFD_CRIU_QUEUE_GWS | KFD_CRIU_QUEUE_CU_MASKED))
 		return -EINVAL;
-	read_queue(&cq, &in->queue);
+	kfd_criu_v2_parse_queue(&cq, &in->queue);
 	r = kfd_criu_queue_set_type(&cq.qp, le32_to_cpu(in->queue.type));
 	if (r)
 		return r;
@@ -406,7 +423,7 @@ static int get_queue(struct kfd_process *p, const struct incoming *in)
 		return -EINVAL;
 	r = kfd_criu_queue_check(pdd, &cq);
 	if (!r)
-		r = get_mqds(pdd->dev, in, &cq);
+		r = kfd_criu_v2_read_mqds(pdd->dev, in, &cq);
 	if (r)
 		return r;
 	r = kfd_criu_queue_restore(p, pdd, &cq);
@@ -414,7 +431,8 @@ static int get_queue(struct kfd_process *p, const struct incoming *in)
 	return r;
 }
 
-static int get_event(struct kfd_process *p, const struct incoming *in)
+static int kfd_criu_v2_restore_event(struct kfd_process *p,
+				     const struct kfd_criu_v2_record *in)
 {
 	const struct kfd_criu_record_event *record = &in->event;
 	const u32 flags = le32_to_cpu(record->flags);
@@ -449,8 +467,9 @@ static int get_event(struct kfd_process *p, const struct incoming *in)
 	return kfd_criu_event_restore(p, &ce);
 }
 
-static int get_access(struct kfd_process *p, const struct incoming *in,
-		      struct kfd_criu_svm *cs)
+static int kfd_criu_v2_parse_access(struct kfd_process *p,
+				    const struct kfd_criu_v2_record *in,
+				    struct kfd_criu_svm *cs)
 {
 	const u32 n = le32_to_cpu(in->svm.num_access);
 	struct kfd_criu_svm_device access[MAX_GPU_INSTANCE];
@@ -458,10 +477,11 @@ static int get_access(struct kfd_process *p, const struct incoming *in,
 
 	if (n > MAX_GPU_INSTANCE)
 		return -EINVAL;
-	if (copy_from_user(access, in->more, n * sizeof(*access)))
+	if (copy_from_user(access, in->payload, n * sizeof(*access)))
 		return -EFAULT;
 	for (i = 0; i < n; i++) {
-		int r = kfd_criu_svm_access_of(le32_to_cpu(access[i].access));
+		const u32 attribute = le32_to_cpu(access[i].access);
+		int r = kfd_criu_svm_access_from_attr(attribute);
 
 		if (r >= 0)
 			r = kfd_criu_svm_add_access(p, cs,
@@ -472,7 +492,8 @@ static int get_access(struct kfd_process *p, const struct incoming *in,
 	return 0;
 }
 
-static int get_svm_range(struct kfd_process *p, const struct incoming *in)
+static int kfd_criu_v2_stage_svm_range(struct kfd_process *p,
+				       const struct kfd_criu_v2_record *in)
 {
 	const struct kfd_criu_record_svm_range *record = &in->svm;
 	struct kfd_criu_svm cs = {
@@ -488,28 +509,29 @@ static int get_svm_range(struct kfd_process *p, const struct incoming *in)
 	if (!PAGE_ALIGNED(le64_to_cpu(record->start)) ||
 	    !PAGE_ALIGNED(le64_to_cpu(record->size)) || record->reserved)
 		return -EINVAL;
-	r = get_access(p, in, &cs);
+	r = kfd_criu_v2_parse_access(p, in, &cs);
 	return r ? r : kfd_criu_svm_stage(p, &cs);
 }
 
-static int get_record(struct kfd_process *p, const struct incoming *in,
-		      const struct kfd_criu_given *given)
+static int kfd_criu_v2_restore_record(struct kfd_process *p,
+				      const struct kfd_criu_v2_record *in,
+				      const struct kfd_criu_restore_ctx *ctx)
 {
 	switch (le32_to_cpu(in->record.type)) {
 	case KFD_CRIU_RECORD_PROCESS:
-		return get_process(p, in);
+		return kfd_criu_v2_restore_process(p, in);
 	case KFD_CRIU_RECORD_DEVICE:
-		return get_one_device(p, in, given->args);
+		return kfd_criu_v2_restore_device(p, in, ctx->args);
 	case KFD_CRIU_RECORD_BO:
-		return get_bo(p, in, given->memories);
+		return kfd_criu_v2_restore_bo(p, in, ctx->memories);
 	case KFD_CRIU_RECORD_QUEUE:
-		return get_queue(p, in);
+		return kfd_criu_v2_restore_queue(p, in);
 	case KFD_CRIU_RECORD_EVENT_PAGE:
 		return kfd_kmap_event_page(p, le64_to_cpu(in->page.handle));
 	case KFD_CRIU_RECORD_EVENT:
-		return get_event(p, in);
+		return kfd_criu_v2_restore_event(p, in);
 	case KFD_CRIU_RECORD_SVM_RANGE:
-		return get_svm_range(p, in);
+		return kfd_criu_v2_stage_svm_range(p, in);
 	default:
 		return 0;
 	}
@@ -524,34 +546,34 @@ static int get_record(struct kfd_process *p, const struct incoming *in,
  * Return: 0; as kfd_criu_check_image(); why an object cannot be made. Then some have been.
  */
 int kfd_criu_read_image(struct kfd_process *p, struct kfd_criu_stream *s,
-			const struct kfd_criu_given *given)
+			const struct kfd_criu_restore_ctx *ctx)
 {
-	u32 newest = 0;
+	u32 last_type = 0;
 	int r = 0;
 
-	while (!r && s->at < s->room) {
-		struct incoming in;
+	while (!r && s->pos < s->size) {
+		struct kfd_criu_v2_record in;
 		u32 type;
 
-		r = kfd_criu_go_on();
+		r = kfd_criu_check_killed();
 		if (!r)
-			r = get(s, &in);
+			r = kfd_criu_v2_read_record(s, &in);
 		if (r)
 			break;
-		if (!is_known(&in.record))
+		if (!kfd_criu_v2_record_is_known(&in.record))
 			continue;
 		type = le32_to_cpu(in.record.type);
-		if (!may_follow(type, newest))
+		if (!kfd_criu_v2_order_is_valid(type, last_type))
 			return -EINVAL;
 		/* The devices are complete before anything is made on them. */
-		if (newest <= KFD_CRIU_RECORD_DEVICE &&
+		if (last_type <= KFD_CRIU_RECORD_DEVICE &&
 		    type > KFD_CRIU_RECORD_DEVICE)
-			r = kfd_criu_begin_objects(p);
+			r = kfd_criu_finish_devices(p);
 		if (!r)
-			r = get_record(p, &in, given);
-		newest = type;
+			r = kfd_criu_v2_restore_record(p, &in, ctx);
+		last_type = type;
 	}
-	if (!r && newest <= KFD_CRIU_RECORD_DEVICE)
-		r = kfd_criu_begin_objects(p);
+	if (!r && last_type <= KFD_CRIU_RECORD_DEVICE)
+		r = kfd_criu_finish_devices(p);
 	return r;
 }

@@ -16,36 +16,39 @@
 #define SVM_TRIES	16
 
 /* Appends a record of two parts. Without room for it, it is only counted. */
-static int put(struct kfd_criu_stream *s, u32 type,
-	       struct kfd_criu_record *record, size_t bytes,
-	       const void *more, size_t more_bytes)
+static int kfd_criu_v2_write_record(struct kfd_criu_stream *s, u32 type,
+				    struct kfd_criu_record *record,
+				    size_t bytes, const void *payload,
+				    size_t payload_bytes)
 {
-	const u64 size = ALIGN(bytes + more_bytes, 8);
-	u8 __user *to = s->data + s->at;
-	const u64 end = s->at + size;
+	const u64 size = ALIGN(bytes + payload_bytes, 8);
+	u8 __user *to = s->data + s->pos;
+	const u64 end = s->pos + size;
 
 	record->type = cpu_to_le32(type);
 	record->version = cpu_to_le16(1);
 	record->flags = cpu_to_le16(KFD_CRIU_RECORD_REQUIRED);
 	record->size = cpu_to_le64(size);
-	s->records++;
-	s->at = end;
-	if (end > s->room)
+	s->num_records++;
+	s->pos = end;
+	if (end > s->size)
 		return 0;
 	if (copy_to_user(to, record, bytes) ||
-	    copy_to_user(to + bytes, more, more_bytes) ||
-	    clear_user(to + bytes + more_bytes, size - bytes - more_bytes))
+	    copy_to_user(to + bytes, payload, payload_bytes) ||
+	    clear_user(to + bytes + payload_bytes,
+		       size - bytes - payload_bytes))
 		return -EFAULT;
 	return 0;
 }
 
-static int put_alone(struct kfd_criu_stream *s, u32 type,
-		     struct kfd_criu_record *record, size_t bytes)
+static int kfd_criu_v2_write_fixed(struct kfd_criu_stream *s, u32 type,
+				   struct kfd_criu_record *record, size_t bytes)
 {
-	return put(s, type, record, bytes, NULL, 0);
+	return kfd_criu_v2_write_record(s, type, record, bytes, NULL, 0);
 }
 
-static int put_process(struct kfd_criu_stream *s, struct kfd_process *p)
+static int kfd_criu_v2_write_process(struct kfd_criu_stream *s,
+				     struct kfd_process *p)
 {
 	struct kfd_criu_record_process record = {};
 	struct kfd_criu_process cp;
@@ -55,30 +58,30 @@ static int put_process(struct kfd_criu_stream *s, struct kfd_process *p)
 				   (cp.runtime ? KFD_CRIU_PROCESS_RUNTIME : 0) |
 				   (cp.ttmp ? KFD_CRIU_PROCESS_TTMP : 0));
 	record.r_debug = cpu_to_le64(cp.r_debug);
-	return put_alone(s, KFD_CRIU_RECORD_PROCESS, &record.record,
-			 sizeof(record));
+	return kfd_criu_v2_write_fixed(s, KFD_CRIU_RECORD_PROCESS,
+				       &record.record, sizeof(record));
 }
 
-static int put_one_device(struct kfd_criu_stream *s,
-			  struct kfd_process_device *pdd)
+static int kfd_criu_v2_write_device(struct kfd_criu_stream *s,
+				    struct kfd_process_device *pdd)
 {
 	struct kfd_criu_record_device record = {};
-	struct kfd_criu_machine cm;
+	struct kfd_criu_device_compat compat;
 	struct kfd_criu_settings cs;
 	int r;
 
-	r = kfd_criu_machine_describe(pdd->dev, &cm);
+	r = kfd_criu_device_compat_describe(pdd->dev, &compat);
 	if (r)
 		return r;
 	kfd_criu_settings_describe(pdd, &cs);
 	record.user_gpu_id = cpu_to_le32(pdd->user_gpu_id);
-	record.gfx_target_version = cpu_to_le32(cm.gfx_target_version);
-	record.num_xcc = cpu_to_le32(cm.num_xcc);
+	record.gfx_target_version = cpu_to_le32(compat.gfx_target_version);
+	record.num_xcc = cpu_to_le32(compat.num_xcc);
 	record.xcc_mask = cpu_to_le32(pdd->dev->xcc_mask);
-	record.cwsr_size = cpu_to_le32(cm.cwsr_size);
-	record.ctl_stack_size = cpu_to_le32(cm.ctl_stack_size);
-	record.mqd_size = cpu_to_le32(cm.mqd_size);
-	record.sdma_mqd_size = cpu_to_le32(cm.sdma_mqd_size);
+	record.cwsr_size = cpu_to_le32(compat.cwsr_size);
+	record.ctl_stack_size = cpu_to_le32(compat.ctl_stack_size);
+	record.mqd_size = cpu_to_le32(compat.mqd_size);
+	record.sdma_mqd_size = cpu_to_le32(compat.sdma_mqd_size);
 	record.flags = cpu_to_le32((pdd->drm_priv ?
 					    KFD_CRIU_DEVICE_ACQUIRED : 0) |
 				   (cs.policy.is_set ?
@@ -92,13 +95,13 @@ static int put_one_device(struct kfd_criu_stream *s,
 	record.alternate_policy = cpu_to_le32(cs.policy.alternate);
 	record.aperture_base = cpu_to_le64(cs.policy.base);
 	record.aperture_size = cpu_to_le64(cs.policy.size);
-	return put_alone(s, KFD_CRIU_RECORD_DEVICE, &record.record,
-			 sizeof(record));
+	return kfd_criu_v2_write_fixed(s, KFD_CRIU_RECORD_DEVICE,
+				       &record.record, sizeof(record));
 }
 
-static int put_bo(struct kfd_criu_stream *s,
-		  const struct kfd_process_device *pdd,
-		  u32 handle, struct kgd_mem *mem)
+static int kfd_criu_v2_write_bo(struct kfd_criu_stream *s,
+				const struct kfd_process_device *pdd,
+				u32 handle, struct kgd_mem *mem)
 {
 	const struct kfd_process *p = pdd->process;
 	struct kfd_criu_record_bo record = {};
@@ -122,12 +125,13 @@ static int put_bo(struct kfd_criu_stream *s,
 	record.alloc_flags = cpu_to_le32(cb.flags);
 	record.num_mapped = cpu_to_le32(n);
 	record.flags = cpu_to_le32(cb.imported ? KFD_CRIU_BO_IMPORTED : 0);
-	return put(s, KFD_CRIU_RECORD_BO, &record.record, sizeof(record),
-		   mapped, n * sizeof(*mapped));
+	return kfd_criu_v2_write_record(s, KFD_CRIU_RECORD_BO, &record.record,
+					sizeof(record), mapped,
+					n * sizeof(*mapped));
 }
 
-static int put_bos(struct kfd_criu_stream *s, struct kfd_process_device *pdd,
-		   bool imported)
+static int kfd_criu_v2_write_bos(struct kfd_criu_stream *s,
+				 struct kfd_process_device *pdd, bool imported)
 {
 	struct kgd_mem *mem;
 	int id, r;
@@ -135,15 +139,15 @@ static int put_bos(struct kfd_criu_stream *s, struct kfd_process_device *pdd,
 	idr_for_each_entry(&pdd->alloc_idr, mem, id) {
 		if (mem->is_imported != imported)
 			continue;
-		r = put_bo(s, pdd, id, mem);
+		r = kfd_criu_v2_write_bo(s, pdd, id, mem);
 		if (r)
 			return r;
 	}
 	return 0;
 }
 
-static void write_queue(struct kfd_criu_record_queue *record,
-			const struct kfd_criu_queue *cq)
+static void kfd_criu_v2_fill_queue(struct kfd_criu_record_queue *record,
+				   const struct kfd_criu_queue *cq)
 {
 	const struct queue_properties *qp = &cq->qp;
 
@@ -172,9 +176,9 @@ static void write_queue(struct kfd_criu_record_queue *record,
 	record->ctl_stack_size = cpu_to_le32(cq->mqd.ctl_stack_size);
 }
 
-static int put_queue(struct kfd_criu_stream *s,
-		     const struct kfd_process_device *pdd,
-		     const struct queue *q)
+static int kfd_criu_v2_write_queue(struct kfd_criu_stream *s,
+				   const struct kfd_process_device *pdd,
+				   const struct queue *q)
 {
 	struct kfd_criu_record_queue record = {};
 	struct kfd_criu_queue cq;
@@ -182,23 +186,25 @@ static int put_queue(struct kfd_criu_stream *s,
 
 	r = kfd_criu_queue_describe(pdd, q, &cq);
 	/* What is only counted is not looked at. */
-	if (!r && s->room)
+	if (!r && s->size)
 		r = kfd_criu_queue_save(q, &cq);
 	if (r)
 		return r;
-	write_queue(&record, &cq);
-	r = put(s, KFD_CRIU_RECORD_QUEUE, &record.record, sizeof(record),
-		cq.mqd.data, kfd_criu_mqd_bytes(&cq.mqd));
+	kfd_criu_v2_fill_queue(&record, &cq);
+	r = kfd_criu_v2_write_record(s, KFD_CRIU_RECORD_QUEUE, &record.record,
+				     sizeof(record), cq.mqd.data,
+				     kfd_criu_mqd_bytes(&cq.mqd));
 	kfd_criu_queue_free(&cq);
 	return r;
 }
 
-static int put_queues(struct kfd_criu_stream *s, struct kfd_process_device *pdd)
+static int kfd_criu_v2_write_queues(struct kfd_criu_stream *s,
+				    struct kfd_process_device *pdd)
 {
 	struct queue *q;
 
 	list_for_each_entry(q, &pdd->qpd.queues_list, list) {
-		int r = put_queue(s, pdd, q);
+		int r = kfd_criu_v2_write_queue(s, pdd, q);
 
 		if (r)
 			return r;
@@ -206,8 +212,8 @@ static int put_queues(struct kfd_criu_stream *s, struct kfd_process_device *pdd)
 	return 0;
 }
 
-static void write_event(struct kfd_criu_record_event *record,
-			const struct kfd_criu_event *ce)
+static void kfd_criu_v2_fill_event(struct kfd_criu_record_event *record,
+				   const struct kfd_criu_event *ce)
 {
 	const struct kfd_hsa_memory_exception_data *memory =
 		&ce->memory_exception;
@@ -237,7 +243,8 @@ static void write_event(struct kfd_criu_record_event *record,
 	}
 }
 
-static int put_events(struct kfd_criu_stream *s, struct kfd_process *p)
+static int kfd_criu_v2_write_events(struct kfd_criu_stream *s,
+				    struct kfd_process *p)
 {
 	struct kfd_criu_record_event_page page = {};
 	struct kfd_criu_record_event record;
@@ -250,19 +257,20 @@ static int put_events(struct kfd_criu_stream *s, struct kfd_process *p)
 		return r;
 	page.handle = cpu_to_le64(p->signal_handle);
 	if (p->signal_handle)
-		r = put_alone(s, KFD_CRIU_RECORD_EVENT_PAGE, &page.record,
-			      sizeof(page));
+		r = kfd_criu_v2_write_fixed(s, KFD_CRIU_RECORD_EVENT_PAGE,
+					    &page.record, sizeof(page));
 	for (i = 0; !r && i < n; i++) {
-		write_event(&record, &events[i]);
-		r = put_alone(s, KFD_CRIU_RECORD_EVENT, &record.record,
-			      sizeof(record));
+		kfd_criu_v2_fill_event(&record, &events[i]);
+		r = kfd_criu_v2_write_fixed(s, KFD_CRIU_RECORD_EVENT,
+					    &record.record, sizeof(record));
 	}
 	kvfree(events);
 	return r;
 }
 
-static int put_svm_range(struct kfd_criu_stream *s, const struct kfd_process *p,
-			 const struct kfd_criu_svm *cs)
+static int kfd_criu_v2_write_svm_range(struct kfd_criu_stream *s,
+				       const struct kfd_process *p,
+				       const struct kfd_criu_svm *cs)
 {
 	struct kfd_criu_record_svm_range record = {};
 	struct kfd_criu_svm_device access[MAX_GPU_INSTANCE];
@@ -273,7 +281,7 @@ static int put_svm_range(struct kfd_criu_stream *s, const struct kfd_process *p,
 			continue;
 		access[n].gpu_id = cpu_to_le32(p->pdds[i]->user_gpu_id);
 		access[n].access =
-			cpu_to_le32(kfd_criu_svm_attribute(cs->access[i]));
+			cpu_to_le32(kfd_criu_svm_access_to_attr(cs->access[i]));
 		n++;
 	}
 	record.start = cpu_to_le64(cs->start << PAGE_SHIFT);
@@ -283,11 +291,13 @@ static int put_svm_range(struct kfd_criu_stream *s, const struct kfd_process *p,
 	record.preferred_location = cpu_to_le32(cs->preferred_loc);
 	record.prefetch_location = cpu_to_le32(cs->prefetch_loc);
 	record.num_access = cpu_to_le32(n);
-	return put(s, KFD_CRIU_RECORD_SVM_RANGE, &record.record,
-		   sizeof(record), access, n * sizeof(*access));
+	return kfd_criu_v2_write_record(s, KFD_CRIU_RECORD_SVM_RANGE,
+					&record.record, sizeof(record), access,
+					n * sizeof(*access));
 }
 
-static int put_svm_ranges(struct kfd_criu_stream *s, struct kfd_process *p)
+static int kfd_criu_v2_write_svm_ranges(struct kfd_criu_stream *s,
+					struct kfd_process *p)
 {
 	unsigned int tries = 0;
 	struct kfd_criu_svm *ranges;
@@ -300,45 +310,46 @@ static int put_svm_ranges(struct kfd_criu_stream *s, struct kfd_process *p)
 		r = kfd_criu_svm_save(p, &ranges, n);
 	} while (r == -EAGAIN && tries++ < SVM_TRIES);
 	for (i = 0; !r && i < n; i++)
-		r = put_svm_range(s, p, &ranges[i]);
+		r = kfd_criu_v2_write_svm_range(s, p, &ranges[i]);
 	kvfree(ranges);
 	return r;
 }
 
-static int put_on_devices(struct kfd_criu_stream *s, struct kfd_process *p,
-			  u32 type)
+static int kfd_criu_v2_write_per_device(struct kfd_criu_stream *s,
+					struct kfd_process *p, u32 type)
 {
 	unsigned int i;
 	int r = 0;
 
 	for (i = 0; !r && i < p->n_pdds; i++) {
 		if (type == KFD_CRIU_RECORD_DEVICE)
-			r = put_one_device(s, p->pdds[i]);
+			r = kfd_criu_v2_write_device(s, p->pdds[i]);
 		else if (type == KFD_CRIU_RECORD_BO)
-			r = put_bos(s, p->pdds[i], false);
+			r = kfd_criu_v2_write_bos(s, p->pdds[i], false);
 		else
-			r = put_queues(s, p->pdds[i]);
+			r = kfd_criu_v2_write_queues(s, p->pdds[i]);
 	}
 	/* Memory comes before what imports it, be it of another device. */
 	for (i = 0; !r && type == KFD_CRIU_RECORD_BO && i < p->n_pdds; i++)
-		r = put_bos(s, p->pdds[i], true);
+		r = kfd_criu_v2_write_bos(s, p->pdds[i], true);
 	return r;
 }
 
-static int put_objects(struct kfd_criu_stream *s, struct kfd_process *p)
+static int kfd_criu_v2_write_objects(struct kfd_criu_stream *s,
+				     struct kfd_process *p)
 {
 	int r;
 
-	r = put_on_devices(s, p, KFD_CRIU_RECORD_DEVICE);
+	r = kfd_criu_v2_write_per_device(s, p, KFD_CRIU_RECORD_DEVICE);
 	if (!r)
-		r = put_process(s, p);
+		r = kfd_criu_v2_write_process(s, p);
 	if (!r)
-		r = put_on_devices(s, p, KFD_CRIU_RECORD_BO);
+		r = kfd_criu_v2_write_per_device(s, p, KFD_CRIU_RECORD_BO);
 	if (!r)
-		r = put_on_devices(s, p, KFD_CRIU_RECORD_QUEUE);
+		r = kfd_criu_v2_write_per_device(s, p, KFD_CRIU_RECORD_QUEUE);
 	if (!r)
-		r = put_events(s, p);
-	return r ? r : put_svm_ranges(s, p);
+		r = kfd_criu_v2_write_events(s, p);
+	return r ? r : kfd_criu_v2_write_svm_ranges(s, p);
 }
 
 /**
@@ -359,15 +370,15 @@ int kfd_criu_write_image(struct kfd_criu_stream *s, struct kfd_process *p)
 	struct kfd_criu_stream first = *s;
 	int r;
 
-	s->at += sizeof(record);
-	s->records++;
-	r = put_objects(s, p);
+	s->pos += sizeof(record);
+	s->num_records++;
+	r = kfd_criu_v2_write_objects(s, p);
 	if (r)
 		return r;
-	record.size = cpu_to_le64(s->at);
-	record.num_records = cpu_to_le32(s->records);
-	if (s->at > s->room)
-		first.room = 0;
-	return put_alone(&first, KFD_CRIU_RECORD_IMAGE, &record.record,
-			 sizeof(record));
+	record.size = cpu_to_le64(s->pos);
+	record.num_records = cpu_to_le32(s->num_records);
+	if (s->pos > s->size)
+		first.size = 0;
+	return kfd_criu_v2_write_fixed(&first, KFD_CRIU_RECORD_IMAGE,
+				       &record.record, sizeof(record));
 }

@@ -2,9 +2,9 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * Sizes and offsets of the extensible ABI of checkpoint and restore, checked by
- * whoever includes this file: the kernel (C11) and user space (C++20). Include
- * linux/kfd_criu_ioctl.h first.
+ * Compile-time checks of the sizes and offsets of the extensible ABI of
+ * checkpoint and restore. The kernel (C11) and user space (C++20) include this
+ * file after linux/kfd_criu_ioctl.h.
  */
 #ifndef KFD_CRIU_LAYOUT_H
 #define KFD_CRIU_LAYOUT_H

@@ -2,103 +2,211 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * Checkpoint and restore of processes on amdkfd: the extensible interface.
- *
- * AMDKFD_IOC_CRIU_OP with operations from KFD_CRIU_V2_PROBE on, on struct
- * kfd_criu_v2_args. The operations before that, on the 56 bytes of struct
- * kfd_ioctl_criu_args, stay what they are.
- *
- * Growing: args get members at the end. A kernel that is older than its caller
- * refuses bytes that it does not know unless they are 0 (E2BIG); a kernel that is
- * newer takes bytes that the caller does not have for 0. Flags that a kernel does not
- * know are refused (EINVAL), and so are members that an operation does not use and
- * that are not 0. Members that an operation gives may be anything before it, so the args
- * of a call can be those of the next one. KFD_CRIU_V2_PROBE says beforehand what is known.
- *
- * An image is a row of records. Each says its type, the version of its contents,
- * whether a reader may leave it out if it does not know it, and its length. So an
- * image can be read by an older kernel if it has nothing that is required and new.
+ * Checkpoint and restore of processes that use amdkfd: the extensible interface
+ * of AMDKFD_IOC_CRIU_OP. Operations from KFD_CRIU_V2_PROBE on take struct
+ * kfd_criu_v2_args. The operations below that number take the 56 bytes of
+ * struct kfd_ioctl_criu_args and are not changed by this file.
  */
 #ifndef KFD_CRIU_IOCTL_H
 #define KFD_CRIU_IOCTL_H
 
 #include <linux/types.h>
 
-/*
- * Operations. In brackets: who calls it; "tracer" is the process itself too.
+/**
+ * DOC: General ioctl format
+ *
+ * Every operation is ioctl(AMDKFD_IOC_CRIU_OP) on /dev/kfd with struct
+ * kfd_criu_v2_args. The ioctl number contains the size of the args as the
+ * caller knows them, and @op selects the operation.
+ *
+ * The args are extended by appending members. A kernel that knows fewer members
+ * than its caller requires the bytes that it does not know to be 0. A kernel
+ * that knows more members reads 0 for those that the caller does not pass.
+ * Flags that the kernel does not know, and non-zero members that the operation
+ * does not use, are refused. Members that the operation only writes (marked
+ * "Output" below) may hold anything, so the args of one call can be reused for
+ * the next one. KFD_CRIU_V2_PROBE reports what the kernel knows.
+ *
+ * An image is a sequence of records. Each record begins with its type, the
+ * version of its contents, a flag that says whether a reader may skip it if it
+ * does not know it, and its length. So an older kernel can restore an image of
+ * a newer one that has no required record of a new type or version.
+ *
+ * Unless stated otherwise the process is the one that has opened /dev/kfd, and
+ * the caller is that process itself or its tracer ("the tracer" below). The
+ * caller needs CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN in the user namespace of
+ * the process.
+ *
+ * Operations use a standard meaning for common errnos:
+ *
+ *  - E2BIG: the args have non-zero bytes that the kernel does not know.
+ *  - EINVAL: the operation, a flag, or a member of the args or of the image is
+ *    unknown or has an invalid value; or the state of the process does not
+ *    permit the operation.
+ *  - EBADF: the process is neither the caller nor traced by the caller.
+ *  - EACCES: the caller lacks the capability.
+ *  - EBUSY: the process is being restored, another thread group has paused it,
+ *    or an ioctl of it is in progress.
+ *  - EIO: a restore of the process has failed and the process can only exit, or
+ *    a GPU does not respond.
+ *  - EOPNOTSUPP: the process cannot be checkpointed: a debugger uses it, or it
+ *    has a queue of an unknown type.
+ *  - ENOTRECOVERABLE: a GPU that the process uses was reset, or a queue of it
+ *    hung and was reset.
+ *  - EFAULT: a pointer in the args or in the image is invalid.
+ *  - EINTR: a signal was pending; the operation has been undone and can be
+ *    repeated.
+ *  - ENOMEM: out of memory.
+ *
+ * Operations have additional errnos, which their comments give. A RESTORE that
+ * fails because of the contents of the image uses the errnos in
+ * Documentation/gpu/amdgpu/kfd-criu.rst.
  */
-/* What this kernel can do; on any process [anybody who may checkpoint it]. Writes
- * struct kfd_criu_v2_probe to @data.
+
+/*
+ * KFD_CRIU_V2_PROBE - report what the kernel supports
+ *
+ * Writes struct kfd_criu_v2_probe to @data, at most @data_size bytes of it. May
+ * be called in any state.
  */
 #define KFD_CRIU_V2_PROBE	0x100
-/* Take the queues off the hardware [tracer]. @data_size gets the room that an image
- * takes now. The pause is the caller's, and ends with it, or when it does not trace the
- * process any more. EOPNOTSUPP: a debugger uses the process, or it has a queue of a kind
- * that is not known; ENOTRECOVERABLE: one of its queues hung and was reset, or a GPU was;
- * ENODEV: it has no VM on any GPU.
+
+/*
+ * KFD_CRIU_V2_PAUSE - evict the queues of the process from the hardware
+ *
+ * The caller must be the tracer. It becomes the owner of the pause, which ends
+ * with KFD_CRIU_V2_UNPAUSE, when the owner exits, or when it stops tracing the
+ * process. @data_size returns the bytes that an image of the process needs now,
+ * and @pid the process id.
+ *
+ * ENODEV: the process has no VM on any GPU. EAGAIN: threads that are not
+ * stopped kept changing the SVM ranges.
  */
 #define KFD_CRIU_V2_PAUSE	0x101
-/* Write the image to @data, and its size to @data_size [owner of the pause]. E2BIG:
- * there is no room for it, @data_size gets what it takes. Files are not made, see
- * KFD_CRIU_V2_EXPORT_BO.
+
+/*
+ * KFD_CRIU_V2_CHECKPOINT - write the image of the process to @data
+ *
+ * The caller must own the pause. @data_size returns the bytes of the image. No
+ * file descriptors are created; KFD_CRIU_V2_EXPORT_BO gives access to the
+ * contents of a BO.
+ *
+ * E2BIG: the image is larger than @data_size; @data_size returns the bytes that
+ * it needs. EAGAIN: as for KFD_CRIU_V2_PAUSE.
  */
 #define KFD_CRIU_V2_CHECKPOINT	0x102
-/* Let the queues go on [owner of the pause]. ENOTRECOVERABLE: they do, but a GPU or one of
- * its queues was reset meanwhile, so what was read of it since the pause is not what the
- * process had.
+
+/*
+ * KFD_CRIU_V2_UNPAUSE - let the queues of the process run again
+ *
+ * The caller must own the pause.
+ *
+ * ENOTRECOVERABLE: the pause has ended, but a GPU was reset during the pause,
+ * so what was read from the process may not be its state.
  */
 #define KFD_CRIU_V2_UNPAUSE	0x103
-/* Make what the image in @data describes, on @devices, with @memories for what is shared
- * with somebody who is there already [the process itself, without any object]. After a
- * failure it is as it was, or has been aborted (@state); EFAULT with KFD_CRIU_STATE_RESTORED
- * (KFD_CRIU_V2_STATE) means that only the args could not be written back.
+
+/*
+ * KFD_CRIU_V2_RESTORE - create the objects that the image in @data describes
+ *
+ * The caller must be the process itself, and the process must have no object
+ * yet. @devices selects the GPUs, and @memories supplies memory that the process
+ * shares with processes that exist already.
+ *
+ * After a failure the process is unchanged or aborted, see @state. If the args
+ * could not be written back the operation fails with EFAULT although it has
+ * succeeded; KFD_CRIU_V2_STATE then reports KFD_CRIU_STATE_RESTORED.
+ *
+ * EPERM: the caller is another process, or has called exec since it opened
+ * /dev/kfd. EPROTONOSUPPORT: a record is required but its type or version is
+ * unknown.
  */
 #define KFD_CRIU_V2_RESTORE	0x104
-/* Let process @pid run [its tracer]. Comes back when its queues do; ETIME: it is RUNNING,
- * and its queues follow once the kernel has their user pages, or memory to map them. There
- * is nothing to repeat. Or it was paused, or has ended, meanwhile (@state).
- * @state is that of @pid; without such a process, or rights to it, the caller's own.
+
+/*
+ * KFD_CRIU_V2_RESUME - let the queues of the restored process @pid run
+ *
+ * The caller must be the tracer of process @pid. Returns when the queues run.
+ * The member state returns the state of process @pid, or that of the caller's
+ * own process if @pid does not exist or the caller has no access to it.
+ *
+ * ESRCH: there is no process @pid that uses amdkfd. ETIME: the process is
+ * running (@state), but its queues do not run yet because the kernel still
+ * waits for user pages or for memory to map the queues; they will run without
+ * another call. ETIME is also returned if the process was paused or has exited
+ * meanwhile, see @state.
  */
 #define KFD_CRIU_V2_RESUME	0x105
-/* Give back what RESTORE made [tracer]. */
+
+/*
+ * KFD_CRIU_V2_ABORT - destroy the objects that RESTORE has created
+ *
+ * The caller must be the tracer, and the process must be in
+ * KFD_CRIU_STATE_RESTORED.
+ */
 #define KFD_CRIU_V2_ABORT	0x106
-/* A DMA-buf of BO @handle of device @gpu_id, as the program calls them, in @fd
- * [tracer, paused by it or restored]. It is closed by exec.
+
+/*
+ * KFD_CRIU_V2_EXPORT_BO - export a BO as a DMA-buf
+ *
+ * The caller must own the pause, or be the tracer of a restored process.
+ * @gpu_id and @handle identify the BO by the ids that the program knows. @fd
+ * returns a descriptor with O_CLOEXEC.
+ *
+ * ENOENT: there is no such BO. EINVAL: the BO is neither in VRAM nor in GTT.
  */
 #define KFD_CRIU_V2_EXPORT_BO	0x107
-/* Where the process is, in @state [tracer]. */
+
+/*
+ * KFD_CRIU_V2_STATE - return the state of the process in @state
+ *
+ * The caller must be the tracer. May be called in any state.
+ */
 #define KFD_CRIU_V2_STATE	0x108
-/* At which @offset BO @handle of device @gpu_id is mapped on this machine: of the
- * device's render node, or of /dev/kfd for doorbells and registers [as EXPORT_BO].
+
+/*
+ * KFD_CRIU_V2_BO_OFFSET - return the mmap offset of a BO on this machine in
+ * @offset
+ *
+ * The caller must own the pause, or be the tracer of a restored process.
+ * @gpu_id and @handle identify the BO as for KFD_CRIU_V2_EXPORT_BO. The offset
+ * is one of the GPU's render node, or of /dev/kfd if the BO is doorbells or
+ * remapped registers.
+ *
+ * ENOENT: there is no such BO.
  */
 #define KFD_CRIU_V2_BO_OFFSET	0x109
 
-/* @state */
-#define KFD_CRIU_STATE_RUNNING		0
-#define KFD_CRIU_STATE_PAUSED		1
-#define KFD_CRIU_STATE_RESTORING	2
-#define KFD_CRIU_STATE_RESTORED		3
-#define KFD_CRIU_STATE_ABORTED		4
+/* Values of struct kfd_criu_v2_args.state */
+#define KFD_CRIU_STATE_RUNNING		0 /* neither paused nor being restored */
+#define KFD_CRIU_STATE_PAUSED		1 /* queues are evicted until UNPAUSE */
+#define KFD_CRIU_STATE_RESTORING	2 /* RESTORE is in progress */
+#define KFD_CRIU_STATE_RESTORED		3 /* queues are evicted until RESUME */
+#define KFD_CRIU_STATE_ABORTED		4 /* restore failed, process can only exit */
 
 /**
- * struct kfd_criu_v2_args - of all operations; what one does not use is 0
- * @flags: none yet
- * @data: where an image or an answer is or goes
- * @data_size: bytes of it
- * @devices: struct kfd_criu_v2_device array
- * @num_devices: its length
- * @gpu_id: of a BO, as the program calls it
- * @handle: of a BO, low 32 bits of the program's handle
- * @pid: process to resume, in the caller's PID namespace; out: of the process, in its
- *	own
- * @op: KFD_CRIU_V2_*; at the place where the released interface has it
- * @state: out: KFD_CRIU_STATE_*
- * @fd: out
- * @reserved: 0
- * @offset: out
- * @memories: struct kfd_criu_v2_memory array
- * @num_memories: its length
- * @reserved2: 0
+ * struct kfd_criu_v2_args - args of all operations
+ * @flags: Must be 0; no flags are defined yet.
+ * @data: Address of the image, or of struct kfd_criu_v2_probe.
+ * @data_size: Bytes of the buffer at @data. Output of CHECKPOINT and PAUSE:
+ *	bytes of the image.
+ * @devices: Address of an array of struct kfd_criu_v2_device (RESTORE).
+ * @num_devices: Number of elements of @devices.
+ * @gpu_id: Id by which the program knows the BO's GPU (EXPORT_BO, BO_OFFSET).
+ * @handle: Lower 32 bits of the handle by which the program knows the BO
+ *	(EXPORT_BO, BO_OFFSET).
+ * @pid: Id of the process to resume, in the caller's PID namespace (RESUME).
+ *	Output of PAUSE: id of the process in its own PID namespace.
+ * @op: KFD_CRIU_V2_*. At the same offset as in struct kfd_ioctl_criu_args.
+ * @state: Output: KFD_CRIU_STATE_* after the operation.
+ * @fd: Output of EXPORT_BO: file descriptor of the DMA-buf.
+ * @reserved: Must be 0.
+ * @offset: Output of BO_OFFSET: mmap offset of the BO.
+ * @memories: Address of an array of struct kfd_criu_v2_memory (RESTORE).
+ * @num_memories: Number of elements of @memories.
+ * @reserved2: Must be 0.
+ *
+ * Members that an operation does not use must be 0, unless they are outputs.
  */
 struct kfd_criu_v2_args {
 	__u64 flags;
@@ -120,13 +228,18 @@ struct kfd_criu_v2_args {
 };
 
 /**
- * struct kfd_criu_v2_device - a device of this machine for one of the image
- * @user_gpu_id: as the program calls it
- * @gpu_id: what sysfs of this machine calls it
- * @drm_fd: a file of its render node; the process keeps a reference. Not looked at for a
- *	device that the image has without KFD_CRIU_DEVICE_ACQUIRED, which need not be here:
- *	if it is, the program calls it what it did
- * @reserved: 0
+ * struct kfd_criu_v2_device - a GPU of this machine that replaces a GPU of the
+ * image
+ * @user_gpu_id: Id by which the program knows the GPU, as in struct
+ *	kfd_criu_record_device.
+ * @gpu_id: Id of the GPU of this machine, as in sysfs.
+ * @drm_fd: Descriptor of the render node of that GPU. The process keeps a
+ *	reference to the file. Ignored for a GPU whose record does not have
+ *	KFD_CRIU_DEVICE_ACQUIRED.
+ * @reserved: Must be 0.
+ *
+ * A GPU whose record does not have KFD_CRIU_DEVICE_ACQUIRED may be left out. If
+ * it is given, the program can use the GPU under its old id.
  */
 struct kfd_criu_v2_device {
 	__u32 user_gpu_id;
@@ -136,11 +249,15 @@ struct kfd_criu_v2_device {
 };
 
 /**
- * struct kfd_criu_v2_memory - memory that BOs of the image are
- * @identity: of these BOs in the image. BOs of an image that have the same one are made
- *	the same memory in any case; this says that it is not a new one
- * @dmabuf_fd: of it, as from KFD_CRIU_V2_EXPORT_BO; of the size of the BOs
- * @reserved: 0
+ * struct kfd_criu_v2_memory - existing memory that BOs of the image are to use
+ * @identity: Identity of these BOs in the image, as in struct
+ *	kfd_criu_record_bo; not 0.
+ * @dmabuf_fd: Descriptor of a DMA-buf of the memory, such as from
+ *	KFD_CRIU_V2_EXPORT_BO. Its size must be that of the BOs.
+ * @reserved: Must be 0.
+ *
+ * BOs of an image with the same identity share their memory in any case.
+ * Without an element for that identity, the first of them allocates the memory.
  */
 struct kfd_criu_v2_memory {
 	__u64 identity;
@@ -149,13 +266,13 @@ struct kfd_criu_v2_memory {
 };
 
 /**
- * struct kfd_criu_v2_probe - what a kernel can do
- * @size: bytes of this that the kernel has filled in
- * @args_size: of struct kfd_criu_v2_args that it knows
- * @ops: bit i: operation KFD_CRIU_V2_PROBE + i
- * @flags: that it knows
- * @record_versions: of each record type, the newest that it reads and writes; 0: it does
- *	not know the type
+ * struct kfd_criu_v2_probe - what the kernel supports
+ * @size: Bytes of this structure that the kernel has filled in.
+ * @args_size: Bytes of struct kfd_criu_v2_args that the kernel knows.
+ * @ops: Bit i is set if operation KFD_CRIU_V2_PROBE + i is supported.
+ * @flags: Flags for struct kfd_criu_v2_args that the kernel knows.
+ * @record_versions: Newest version of each record type that the kernel reads
+ *	and writes, indexed by KFD_CRIU_RECORD_*; 0: the type is unknown.
  */
 struct kfd_criu_v2_probe {
 	__u32 size;
@@ -165,7 +282,9 @@ struct kfd_criu_v2_probe {
 	__u16 record_versions[32];
 };
 
-/* Types of records, in the order in which they come. */
+/*
+ * Types of records. The records of an image are in the order of these numbers.
+ */
 #define KFD_CRIU_RECORD_IMAGE		1
 #define KFD_CRIU_RECORD_DEVICE		2
 #define KFD_CRIU_RECORD_PROCESS		3
@@ -175,19 +294,22 @@ struct kfd_criu_v2_probe {
 #define KFD_CRIU_RECORD_EVENT		7
 #define KFD_CRIU_RECORD_SVM_RANGE	8
 
-/* A reader that does not know the type, or not this version of it, refuses the image
- * (EPROTONOSUPPORT).
+/*
+ * Record flag: a reader that does not know the type or the version of the
+ * record refuses the image with EPROTONOSUPPORT. Without the flag the reader
+ * skips the record.
  */
 #define KFD_CRIU_RECORD_REQUIRED	0x1
 
 /**
- * struct kfd_criu_record - what every record begins with
+ * struct kfd_criu_record - header of every record
  * @type: KFD_CRIU_RECORD_*
- * @version: of its contents, from 1 on
- * @flags: KFD_CRIU_RECORD_REQUIRED
- * @size: bytes with this header; a multiple of 8
+ * @version: Version of the contents, starting at 1.
+ * @flags: KFD_CRIU_RECORD_REQUIRED or 0.
+ * @size: Bytes of the record including this header and padding; a multiple of
+ *	8.
  *
- * All numbers of an image are little-endian, all padding is 0.
+ * All numbers of an image are little-endian, and all padding is 0.
  */
 struct kfd_criu_record {
 	__le32 type;
@@ -199,12 +321,12 @@ struct kfd_criu_record {
 #define KFD_CRIU_IMAGE_MAGIC	0x3243444b55495243ULL	/* "CRIUKDC2" */
 
 /**
- * struct kfd_criu_record_image - first of an image
- * @record: type, version 1
+ * struct kfd_criu_record_image - first record of an image
+ * @record: Header, version 1.
  * @magic: KFD_CRIU_IMAGE_MAGIC
- * @size: bytes of the image
- * @num_records: with this one
- * @reserved: 0
+ * @size: Bytes of the image.
+ * @num_records: Number of records including this one.
+ * @reserved: Must be 0.
  */
 struct kfd_criu_record_image {
 	struct kfd_criu_record record;
@@ -215,10 +337,12 @@ struct kfd_criu_record_image {
 };
 
 /**
- * struct kfd_criu_record_process - the process
- * @record: type, version 1
+ * struct kfd_criu_record_process - state of the process that belongs to no
+ * single GPU
+ * @record: Header, version 1.
  * @flags: KFD_CRIU_PROCESS_*
- * @r_debug: what AMDKFD_IOC_RUNTIME_ENABLE was told
+ * @r_debug: Debugger address that the program passed to
+ *	AMDKFD_IOC_RUNTIME_ENABLE; 0 without KFD_CRIU_PROCESS_RUNTIME.
  */
 struct kfd_criu_record_process {
 	struct kfd_criu_record record;
@@ -227,31 +351,42 @@ struct kfd_criu_record_process {
 };
 
 #define KFD_CRIU_PROCESS_XNACK		0x1
-#define KFD_CRIU_PROCESS_RUNTIME	0x2	/* AMDKFD_IOC_RUNTIME_ENABLE */
-#define KFD_CRIU_PROCESS_TTMP		0x4	/* with trap temporaries */
+#define KFD_CRIU_PROCESS_RUNTIME	0x2	/* it has called AMDKFD_IOC_RUNTIME_ENABLE */
+#define KFD_CRIU_PROCESS_TTMP		0x4	/* and asked for trap temporaries */
 
 /**
- * struct kfd_criu_record_device - a device, and what of it must be the same
- * @record: type, version 1
- * @user_gpu_id: as the program calls it
- * @gfx_target_version: major * 10000 + minor * 100 + stepping
- * @num_xcc: that work on a queue together
- * @xcc_mask: which they are; for people
- * @cwsr_size: bytes of a compute queue's save area
- * @ctl_stack_size: of them, of the control stack
- * @mqd_size: bytes of a compute queue's MQD
- * @sdma_mqd_size: of an SDMA queue's
+ * struct kfd_criu_record_device - a GPU of the process
+ * @record: Header, version 1.
+ * @user_gpu_id: Id by which the program knows the GPU.
+ * @gfx_target_version: major * 10000 + minor * 100 + stepping. Compared at
+ *	restore.
+ * @num_xcc: Number of XCCs that execute a compute queue together. Compared at
+ *	restore.
+ * @xcc_mask: Physical XCCs of the GPU. For information only.
+ * @cwsr_size: Bytes of a compute queue's context save area for one XCC; 0: no
+ *	context save. Compared at restore.
+ * @ctl_stack_size: Bytes of @cwsr_size used by the control stack. Compared at
+ *	restore.
+ * @mqd_size: Bytes of a compute queue's MQD. Compared at restore.
+ * @sdma_mqd_size: Bytes of an SDMA queue's MQD. Compared at restore.
  * @flags: KFD_CRIU_DEVICE_*
- * @mec_firmware: version; for people
- * @sdma_firmware: version; for people
- * @reserved: 0
- * @tba: trap handler of the program, 0: none (AMDKFD_IOC_SET_TRAP_HANDLER)
- * @tma: its memory
- * @scratch: AMDKFD_IOC_SET_SCRATCH_BACKING_VA
- * @default_policy: KFD_IOC_CACHE_POLICY_*, of all memory but an aperture
- * @alternate_policy: of the aperture
- * @aperture_base: address
- * @aperture_size: bytes
+ * @mec_firmware: Version of the MEC firmware. For information only.
+ * @sdma_firmware: Version of the SDMA firmware. For information only.
+ * @reserved: Must be 0.
+ * @tba: Address of the program's trap handler (AMDKFD_IOC_SET_TRAP_HANDLER); 0:
+ *	none.
+ * @tma: Address of the memory that the trap handler uses; 0: none.
+ * @scratch: Address from AMDKFD_IOC_SET_SCRATCH_BACKING_VA; 0: never set.
+ * @default_policy: KFD_IOC_CACHE_POLICY_* of memory outside the alternate
+ *	aperture; 0 without KFD_CRIU_DEVICE_POLICY, as are the next three
+ *	members.
+ * @alternate_policy: KFD_IOC_CACHE_POLICY_* of memory inside the alternate
+ *	aperture.
+ * @aperture_base: Address of the alternate aperture.
+ * @aperture_size: Bytes of the alternate aperture.
+ *
+ * RESTORE fails with ENXIO if a member that is compared differs between the GPU
+ * of the image and the GPU that replaces it.
  */
 struct kfd_criu_record_device {
 	struct kfd_criu_record record;
@@ -276,27 +411,32 @@ struct kfd_criu_record_device {
 	__le64 aperture_size;
 };
 
-#define KFD_CRIU_DEVICE_ACQUIRED	0x1	/* it has a VM */
-#define KFD_CRIU_DEVICE_POLICY		0x2	/* AMDKFD_IOC_SET_MEMORY_POLICY */
+#define KFD_CRIU_DEVICE_ACQUIRED	0x1	/* the process has a VM on it */
+#define KFD_CRIU_DEVICE_POLICY		0x2	/* set by AMDKFD_IOC_SET_MEMORY_POLICY */
 
 /**
- * struct kfd_criu_record_bo - a BO; its contents go through a DMA-buf. The devices it is
- *	mapped to follow, __le32 each, as the program calls them
- * @record: type, version 1
- * @va: in the GPUs' address spaces
- * @size: bytes
- * @user_addr: of user memory
- * @mmap_offset: at which the program maps it
- * @identity: the same for all BOs that are the same memory, also of other processes
- *	that are paused at the same time. A restored process has them so again; of
- *	several, the first one makes the memory, and the others are given it
- *	(struct kfd_criu_v2_memory)
- * @gpu_id: as the program calls it
- * @handle: as the program calls it, low 32 bits
+ * struct kfd_criu_record_bo - a BO without its contents
+ * @record: Header, version 1.
+ * @va: Address in the GPUs' address spaces.
+ * @size: Bytes of memory.
+ * @user_addr: Address of the user memory; 0 unless the BO is a userptr.
+ * @mmap_offset: Offset at which the program has mapped the BO.
+ * @identity: Equal for all BOs that share their memory, in this process and in
+ *	others that are paused at the same time. 0: not known, the BO gets
+ *	memory of its own.
+ * @gpu_id: Id by which the program knows the GPU of the BO.
+ * @handle: Lower 32 bits of the handle by which the program knows the BO.
  * @alloc_flags: KFD_IOC_ALLOC_MEM_FLAGS_*
- * @num_mapped: so many devices follow
+ * @num_mapped: Number of GPUs to which the BO is mapped.
  * @flags: KFD_CRIU_BO_*
- * @reserved: 0
+ * @reserved: Must be 0.
+ *
+ * @num_mapped ids of GPUs (__le32), as the program knows them, follow the
+ *	structure.
+ *
+ * After a restore BOs with the same identity share their memory again. Within a
+ * process the first of them allocates the memory. For BOs of several processes
+ * the memory is passed to the later ones in struct kfd_criu_v2_memory.
  */
 struct kfd_criu_record_bo {
 	struct kfd_criu_record record;
@@ -313,32 +453,36 @@ struct kfd_criu_record_bo {
 	__le32 reserved;
 };
 
-#define KFD_CRIU_BO_IMPORTED	0x1	/* the memory was somebody else's first */
+#define KFD_CRIU_BO_IMPORTED	0x1	/* the memory was allocated for another BO */
 
 /**
- * struct kfd_criu_record_queue - a queue; its MQDs and control stacks follow
- * @record: type, version 1
- * @ring_address: of the ring buffer
- * @ring_size: bytes
- * @read_pointer: address
- * @write_pointer: address
- * @eop_address: end-of-pipe buffer
- * @save_area: address
- * @gpu_id: as the program calls it
- * @queue_id: as the program calls it
+ * struct kfd_criu_record_queue - a queue
+ * @record: Header, version 1.
+ * @ring_address: Address of the ring buffer.
+ * @ring_size: Bytes of the ring buffer.
+ * @read_pointer: Address of the read pointer.
+ * @write_pointer: Address of the write pointer.
+ * @eop_address: Address of the end-of-pipe buffer; 0: none.
+ * @save_area: Address of the context save area; 0: none.
+ * @exception_status: Exceptions that a debugger has not been told yet, as bits.
+ * @gpu_id: Id by which the program knows the GPU.
+ * @queue_id: Id by which the program knows the queue.
  * @type: KFD_IOC_QUEUE_TYPE_*
- * @priority: 0 to 15
- * @percentage: 0 to 100
- * @doorbell_id: place in the process's doorbells
- * @sdma_id: of SDMA queues
+ * @priority: Priority, 0 to 15.
+ * @percentage: Percentage of the time slice, 0 to 100.
+ * @doorbell_id: Index of the doorbell among the doorbells of the process.
+ * @sdma_id: Index of the SDMA queue on the GPU; 0 for compute queues.
  * @flags: KFD_CRIU_QUEUE_*
- * @pm4_target_xcc: of PM4 queues
- * @eop_size: bytes
- * @save_area_size: bytes of one XCC
- * @num_xcc: so many MQDs follow, and so many control stacks behind them
- * @mqd_size: bytes of each
- * @ctl_stack_size: bytes of each; 0 where the stack is part of the save area
- * @exception_status: what the debugger has not been told yet
+ * @pm4_target_xcc: Number of the XCC that executes PM4 packets; 0 if there is
+ *	no choice.
+ * @eop_size: Bytes of the end-of-pipe buffer.
+ * @save_area_size: Bytes of the context save area for one XCC.
+ * @num_xcc: Number of MQDs.
+ * @mqd_size: Bytes of each MQD.
+ * @ctl_stack_size: Bytes of each control stack; 0 where it is part of the save
+ *	area.
+ *
+ * @num_xcc MQDs follow the structure, followed by @num_xcc control stacks.
  */
 struct kfd_criu_record_queue {
 	struct kfd_criu_record record;
@@ -366,12 +510,16 @@ struct kfd_criu_record_queue {
 };
 
 #define KFD_CRIU_QUEUE_GWS		0x1
-#define KFD_CRIU_QUEUE_CU_MASKED	0x2	/* AMDKFD_IOC_SET_CU_MASK */
+#define KFD_CRIU_QUEUE_CU_MASKED	0x2	/* set by AMDKFD_IOC_SET_CU_MASK */
 
 /**
- * struct kfd_criu_record_event_page - where signal events are; also without any event
- * @record: type, version 1
- * @handle: of its BO, with the GPU id, as the program calls it
+ * struct kfd_criu_record_event_page - the page with the slots of signal events
+ * @record: Header, version 1.
+ * @handle: Handle of the page's BO as the program knows it, with the GPU id in
+ *	the upper half.
+ *
+ * The record exists if the program has passed a page to
+ * AMDKFD_IOC_CREATE_EVENT, even if all of its events are destroyed.
  */
 struct kfd_criu_record_event_page {
 	struct kfd_criu_record record;
@@ -380,17 +528,23 @@ struct kfd_criu_record_event_page {
 
 /**
  * struct kfd_criu_record_event - an event
- * @record: type, version 1
- * @event_id: as the program calls it
+ * @record: Header, version 1.
+ * @event_id: Id by which the program knows the event.
  * @type: KFD_IOC_EVENT_*
  * @flags: KFD_CRIU_EVENT_*
- * @gpu_id: of an exception, as the program calls it
- * @age: how often it was signaled, as waiters compare it
- * @address: of a memory exception
- * @failure: struct kfd_memory_exception_failure as it is laid out
- * @error_type: of a memory exception: 0: no RAS, 1: ECC_SRAM, 2: LINK_SYNFLOOD, 3: GPU hang
- * @reset: of a hardware exception: type, cause
- * @memory_lost: of a hardware exception
+ * @gpu_id: GPU of an exception, as the program knows it.
+ * @age: Number that waiters compare to find out whether the event was signaled
+ *	again.
+ * @address: Address of a memory exception.
+ * @failure: Members of struct kfd_memory_exception_failure in their order:
+ *	NotPresent, ReadOnly, NoExecute, imprecise.
+ * @error_type: Memory exception: 0: no RAS error, 1: ECC_SRAM, 2:
+ *	LINK_SYNFLOOD, 3: GPU hang.
+ * @reset: Hardware exception: type and cause of the reset.
+ * @memory_lost: Hardware exception: whether the reset has lost memory.
+ *
+ * Members from @address on and @gpu_id are 0 unless the event has that kind of
+ * exception.
  */
 struct kfd_criu_record_event {
 	struct kfd_criu_record record;
@@ -410,16 +564,20 @@ struct kfd_criu_record_event {
 #define KFD_CRIU_EVENT_SIGNALED		0x2
 
 /**
- * struct kfd_criu_record_svm_range - an SVM range; struct kfd_criu_svm_device follow
- * @record: type, version 1
- * @start: address
- * @size: bytes
+ * struct kfd_criu_record_svm_range - an SVM range
+ * @record: Header, version 1.
+ * @start: Address of the range.
+ * @size: Bytes of the range.
  * @flags: KFD_IOCTL_SVM_FLAG_*
- * @granularity: log2 of pages
- * @preferred_location: GPU id, or KFD_IOCTL_SVM_LOCATION_*
- * @prefetch_location: likewise
- * @num_access: so many devices follow
- * @reserved: 0
+ * @granularity: log2 of the number of pages that migrate together.
+ * @preferred_location: GPU id that the program knows, or
+ *	KFD_IOCTL_SVM_LOCATION_*
+ * @prefetch_location: GPU id that the program knows, or
+ *	KFD_IOCTL_SVM_LOCATION_*
+ * @num_access: Number of GPUs for which the access is given.
+ * @reserved: Must be 0.
+ *
+ * @num_access elements of struct kfd_criu_svm_device follow the structure.
  */
 struct kfd_criu_record_svm_range {
 	struct kfd_criu_record record;
@@ -434,9 +592,10 @@ struct kfd_criu_record_svm_range {
 };
 
 /**
- * struct kfd_criu_svm_device - what a device may do with an SVM range
- * @gpu_id: as the program calls it
- * @access: KFD_IOCTL_SVM_ATTR_ACCESS, _ACCESS_IN_PLACE or _NO_ACCESS
+ * struct kfd_criu_svm_device - access of a GPU to an SVM range
+ * @gpu_id: Id by which the program knows the GPU.
+ * @access: KFD_IOCTL_SVM_ATTR_ACCESS, KFD_IOCTL_SVM_ATTR_ACCESS_IN_PLACE or
+ *	KFD_IOCTL_SVM_ATTR_NO_ACCESS.
  */
 struct kfd_criu_svm_device {
 	__le32 gpu_id;

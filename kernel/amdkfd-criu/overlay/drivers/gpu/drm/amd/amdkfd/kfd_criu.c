@@ -2,8 +2,9 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * AMDKFD_IOC_CRIU_OP: which of the two ABIs is meant. The operation is at the same
- * place in both.
+ * Entry point of AMDKFD_IOC_CRIU_OP: tells the released ABI (version 1) from
+ * the extensible one (version 2) by the operation, which is at the same offset
+ * in the args of both.
  */
 #include <linux/string.h>
 #include <linux/kfd_criu_ioctl.h>
@@ -16,8 +17,9 @@ static bool kfd_criu_is_v2(u32 op)
 	return op >= KFD_CRIU_V2_PROBE;
 }
 
-/* What was half done when a signal came has been undone, and is not begun again by
- * itself.
+/*
+ * An operation interrupted by a signal has been undone. User space decides
+ * whether to repeat it, so the system call must not be restarted automatically.
  */
 static int kfd_criu_restartsys_to_eintr(int r)
 {
@@ -25,11 +27,14 @@ static int kfd_criu_restartsys_to_eintr(int r)
 }
 
 /**
- * kfd_criu_validate - whether args are args
- * @args: at least struct kfd_ioctl_criu_args, @size bytes of it from the caller
- * @size: what the caller takes them for
+ * kfd_criu_validate - check the args of AMDKFD_IOC_CRIU_OP before the operation
+ * starts
+ * @args: at least struct kfd_ioctl_criu_args; the first @size bytes are the
+ *	caller's
+ * @size: size of the args as the caller knows them, in bytes
  *
- * Return: 0; -E2BIG for bytes that only newer kernels know; -EINVAL.
+ * Return: 0; -E2BIG if bytes beyond the structure known here are not 0; -EINVAL
+ * if the args are too short for the operation, or as kfd_criu_v2_check().
  */
 int kfd_criu_validate(void *args, unsigned int size)
 {
@@ -49,12 +54,13 @@ int kfd_criu_validate(void *args, unsigned int size)
 }
 
 /**
- * kfd_criu_ioctl - AMDKFD_IOC_CRIU_OP
- * @filep: of /dev/kfd
- * @p: the file's process; the caller may checkpoint and restore it
- * @data: kfd_criu_validate() has passed it
+ * kfd_criu_ioctl - execute AMDKFD_IOC_CRIU_OP
+ * @filep: open file of /dev/kfd
+ * @p: the file's process; kfd_criu_check_access() has admitted the caller
+ * @data: args that have passed kfd_criu_validate()
  *
- * Return: as kfd_criu_v1_ioctl() or kfd_criu_v2_ioctl().
+ * Return: as kfd_criu_event_drain_interrupts(), kfd_criu_v1_ioctl() or
+ * kfd_criu_v2_ioctl(), but -EINTR instead of -ERESTARTSYS.
  */
 int kfd_criu_ioctl(struct file *filep, struct kfd_process *p, void *data)
 {

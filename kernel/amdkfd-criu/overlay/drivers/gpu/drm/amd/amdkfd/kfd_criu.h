@@ -2,9 +2,10 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * Checkpoint and restore of amdkfd processes: what its files tell each other and
- * the rest of the driver. Objects are described here as the driver sees them;
- * how an image writes them down is the business of kfd_criu_v1_*.c.
+ * Checkpoint and restore of amdkfd processes: what the kfd_criu*.c files
+ * declare for each other and for the rest of the driver. The structures
+ * describe objects as the driver sees them; how an image encodes them is known
+ * only to kfd_criu_v1*.c and kfd_criu_v2*.c.
  */
 #ifndef KFD_CRIU_H_INCLUDED
 #define KFD_CRIU_H_INCLUDED
@@ -23,11 +24,13 @@ struct vm_area_struct;
 #define KFD_CRIU_OPS	(KFD_CRIU_OP_RESUME + 1)
 
 /**
- * struct kfd_criu_process - what a process has asked of the driver as a whole
- * @xnack: its GPUs retry faults
- * @runtime: AMDKFD_IOC_RUNTIME_ENABLE
- * @ttmp: with trap temporaries
- * @r_debug: what it was told with that
+ * struct kfd_criu_process - state of a process that belongs to no single device
+ * @xnack: XNACK is enabled, so its GPUs retry page faults
+ * @runtime: the program has called AMDKFD_IOC_RUNTIME_ENABLE
+ * @ttmp: that call asked for trap temporaries
+ *	(KFD_RUNTIME_ENABLE_MODE_TTMP_SAVE_MASK)
+ * @r_debug: the debugger's r_debug address from that call; 0 if there was no
+ *	call
  */
 struct kfd_criu_process {
 	bool xnack;
@@ -37,14 +40,18 @@ struct kfd_criu_process {
 };
 
 /**
- * struct kfd_criu_device_compat - what of a device must be the same elsewhere; compared as
- *	bytes
+ * struct kfd_criu_device_compat - properties of a device that must be equal at
+ * restore
  * @gfx_target_version: major * 10000 + minor * 100 + stepping
- * @num_xcc: that work on a queue together
- * @cwsr_size: bytes of a compute queue's save area, of one XCC
- * @ctl_stack_size: of them, of the control stack
+ * @num_xcc: number of XCCs that execute a compute queue together
+ * @cwsr_size: bytes of a compute queue's context save area for one XCC; 0: no
+ *	CWSR
+ * @ctl_stack_size: bytes of @cwsr_size used by the control stack
  * @mqd_size: bytes of a compute queue's MQD
- * @sdma_mqd_size: of an SDMA queue's
+ * @sdma_mqd_size: bytes of an SDMA queue's MQD
+ *
+ * kfd_criu_device_compat_check() compares two of them with memcmp(), so there
+ * must be no padding.
  */
 struct kfd_criu_device_compat {
 	u32 gfx_target_version;
@@ -56,11 +63,12 @@ struct kfd_criu_device_compat {
 };
 
 /**
- * struct kfd_criu_settings - what a process has set on a device
- * @tba: its trap handler; 0: none
- * @tma: memory of that
- * @scratch: AMDKFD_IOC_SET_SCRATCH_BACKING_VA
- * @policy: of its memory
+ * struct kfd_criu_settings - what the program has set on one device
+ * @tba: address of the program's trap handler (AMDKFD_IOC_SET_TRAP_HANDLER); 0:
+ *	none
+ * @tma: address of the memory that the trap handler uses; 0: none
+ * @scratch: address from AMDKFD_IOC_SET_SCRATCH_BACKING_VA; 0: never set
+ * @policy: arguments of AMDKFD_IOC_SET_MEMORY_POLICY, valid if @policy.is_set
  */
 struct kfd_criu_settings {
 	u64 tba;
@@ -70,9 +78,10 @@ struct kfd_criu_settings {
 };
 
 /**
- * struct kfd_criu_device - a device of an image and what takes its place
- * @user_gpu_id: as the program knows it
- * @gpu_id: the device of this machine
+ * struct kfd_criu_device - which device of this machine replaces a device of an
+ * image
+ * @user_gpu_id: id by which the program knows the device
+ * @gpu_id: id that the driver gave the device of this machine
  */
 struct kfd_criu_device {
 	u32 user_gpu_id;
@@ -80,17 +89,22 @@ struct kfd_criu_device {
 };
 
 /**
- * struct kfd_criu_bo - a BO
- * @gpu_id: the device, as the program knows it
- * @handle: as the program knows it, on that device
+ * struct kfd_criu_bo - a BO, without its contents
+ * @gpu_id: id by which the program knows the BO's device
+ * @handle: IDR handle of the BO on that device
  * @flags: KFD_IOC_ALLOC_MEM_FLAGS_*
- * @va: in the GPUs' address spaces
- * @size: bytes; a BO that is mapped twice in a row covers twice as much from @va
- * @user_addr: of user memory
- * @mmap_offset: on this machine
- * @identity: of the memory, in an image that tells
- * @imported: the memory is another BO's, of this process or another one
- * @mapped: to which devices of the process, in their order
+ * @imported: the memory was allocated for another BO, of this process or of
+ *	another one
+ * @va: address in the GPUs' address spaces
+ * @size: bytes of memory; an AQL queue BO that is mapped twice covers twice as
+ *	much from @va
+ * @user_addr: address of the user memory; 0 unless the BO is a userptr
+ * @mmap_offset: offset at which this machine maps the BO; restore writes the
+ *	new one
+ * @identity: equal for all BOs that share their memory; 0: not known (version
+ *	1)
+ * @mapped: bit i is set if the BO is mapped to device i of the process
+ *	(kfd_process.pdds)
  */
 struct kfd_criu_bo {
 	u32 gpu_id;
@@ -107,11 +121,12 @@ struct kfd_criu_bo {
 
 /**
  * struct kfd_criu_mqd - the MQDs of a queue, one for each XCC
- * @n_xcc: so many
- * @mqd_size: bytes of each
- * @ctl_stack_size: bytes of each one's control stack; 0 where the stack is part
- *	of the save area
- * @data: all MQDs, and behind them all control stacks; for kvfree()
+ * @n_xcc: number of MQDs
+ * @mqd_size: bytes of each MQD
+ * @ctl_stack_size: bytes of each control stack; 0 where the stack is part of
+ *	the context save area in user memory
+ * @data: all MQDs, followed by all control stacks; NULL until saved, freed with
+ *	kvfree()
  */
 struct kfd_criu_mqd {
 	u32 n_xcc;
@@ -126,14 +141,14 @@ static inline size_t kfd_criu_mqd_bytes(const struct kfd_criu_mqd *mqd)
 }
 
 /**
- * struct kfd_criu_queue - a queue, off the hardware
- * @gpu_id: the device, as the program knows it
- * @queue_id: as the program knows it
- * @doorbell_id: place in the process's doorbells
- * @sdma_id: of SDMA queues
- * @gws: it has the global wave sync
- * @qp: what was asked for when it was created or updated; the rest is 0
- * @mqd: what the hardware knows
+ * struct kfd_criu_queue - a queue that is not on the hardware
+ * @gpu_id: id by which the program knows the queue's device
+ * @queue_id: id by which the program knows the queue
+ * @doorbell_id: index of the queue's doorbell among the process's doorbells
+ * @sdma_id: index of the SDMA queue on the device; 0 for compute queues
+ * @gws: the queue has the device's global wave sync
+ * @qp: the properties set by create and update; everything else in it is 0
+ * @mqd: what the hardware has written while the queue ran
  */
 struct kfd_criu_queue {
 	u32 gpu_id;
@@ -147,13 +162,14 @@ struct kfd_criu_queue {
 
 /**
  * struct kfd_criu_event - an event
- * @id: as the program knows it
+ * @id: id by which the program knows the event
  * @type: KFD_EVENT_TYPE_*
- * @auto_reset: as it was asked for
- * @signaled: nobody has waited for it since
- * @age: as waiters compare it; 0: nobody knows
- * @memory_exception: of KFD_EVENT_TYPE_MEMORY
- * @hw_exception: of KFD_EVENT_TYPE_HW_EXCEPTION
+ * @auto_reset: a waiter that sees the event signaled resets it
+ * @signaled: the event is signaled and no waiter has reset it yet
+ * @age: number that waiters compare to find out whether the event was signaled
+ *	again; 0: not known (version 1)
+ * @memory_exception: details, if @type is KFD_EVENT_TYPE_MEMORY
+ * @hw_exception: details, if @type is KFD_EVENT_TYPE_HW_EXCEPTION
  */
 struct kfd_criu_event {
 	u32 id;
@@ -200,12 +216,13 @@ static inline u32 kfd_criu_svm_access_to_attr(enum kfd_criu_svm_access access)
 /**
  * struct kfd_criu_svm - an SVM range
  * @start: first page
- * @npages: its length
- * @preferred_loc: GPU as the program knows it, or KFD_IOCTL_SVM_LOCATION_*
- * @prefetch_loc: likewise
+ * @npages: number of pages
+ * @preferred_loc: GPU id that the program knows, or KFD_IOCTL_SVM_LOCATION_*
+ * @prefetch_loc: GPU id that the program knows, or KFD_IOCTL_SVM_LOCATION_*
  * @flags: KFD_IOCTL_SVM_FLAG_*
- * @granularity: of migrations, log2 of pages
- * @access: of the process's devices, in their order: enum kfd_criu_svm_access
+ * @granularity: log2 of the number of pages that migrate together
+ * @access: enum kfd_criu_svm_access for each device of the process
+ *	(kfd_process.pdds)
  */
 struct kfd_criu_svm {
 	u64 start;
@@ -217,7 +234,10 @@ struct kfd_criu_svm {
 	u8 access[MAX_GPU_INSTANCE];
 };
 
-/* Whether to go on with what an image asks for, which may be a lot: 0 or -EINTR. */
+/*
+ * Called between the objects of an image, of which user space may ask for a
+ * lot: yields the CPU, and returns -EINTR once the caller has been killed.
+ */
 static inline int kfd_criu_check_killed(void)
 {
 	cond_resched();

@@ -2,12 +2,13 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * BOs at checkpoint and restore: what they are and where they are mapped. What is in
- * them goes through a DMA-buf, or is memory of the process anyway.
+ * BOs at checkpoint and restore: their properties and mappings. User space
+ * reads and writes the contents through a DMA-buf, or has them in its own
+ * memory anyway.
  *
- * Several BOs may be the same memory, of one process or of several. At checkpoint they
- * have the same identity then; at restore the first one makes the memory, and the others
- * import it.
+ * Several BOs of one or several processes may share their memory. At checkpoint
+ * they report the same identity; at restore the first of them allocates the
+ * memory, and the others import it.
  *
  * Locks: the callers hold p->mutex.
  */
@@ -38,8 +39,9 @@
 	 KFD_IOC_ALLOC_MEM_FLAGS_EXT_COHERENT | \
 	 KFD_IOC_ALLOC_MEM_FLAGS_CONTIGUOUS)
 
-/* For idr_for_each(): idr_for_each_entry() looks for each one from the root on, and there
- * may be thousands.
+/*
+ * Callback of idr_for_each(). idr_for_each_entry() would look up each of what
+ * may be thousands of BOs from the root of the tree.
  */
 static int kfd_criu_bo_count_one(int id, void *mem, void *data)
 {
@@ -50,8 +52,10 @@ static int kfd_criu_bo_count_one(int id, void *mem, void *data)
 }
 
 /**
- * kfd_criu_bo_count - how many BOs a process has
+ * kfd_criu_bo_count - count the BOs of a process
  * @p: the process
+ *
+ * Return: the number of BOs on all devices.
  */
 u32 kfd_criu_bo_count(const struct kfd_process *p)
 {
@@ -64,8 +68,11 @@ u32 kfd_criu_bo_count(const struct kfd_process *p)
 }
 
 /**
- * kfd_criu_bo_has_contents - whether a BO's contents go through a DMA-buf
- * @flags: KFD_IOC_ALLOC_MEM_FLAGS_* of it
+ * kfd_criu_bo_has_contents - whether user space must copy the contents through
+ * a DMA-buf
+ * @flags: KFD_IOC_ALLOC_MEM_FLAGS_* of the BO
+ *
+ * Return: true for VRAM and GTT.
  */
 bool kfd_criu_bo_has_contents(u32 flags)
 {
@@ -84,12 +91,14 @@ static u64 kfd_criu_bo_mmap_offset(const struct kfd_process_device *pdd,
 }
 
 /**
- * kfd_criu_bo_identity - which memory a BO is
+ * kfd_criu_bo_identity - identify the memory of a BO
  * @mem: the BO
  *
- * What a device has imported from another one is a BO of its own there.
+ * A device that imports memory of another device has a GEM object of its own,
+ * so the DMA-buf's object is used then.
  *
- * Return: the same for every handle of the memory, until it is freed; no address.
+ * Return: a hash that is equal for all BOs with this memory until the memory is
+ * freed, and does not reveal a kernel address.
  */
 u64 kfd_criu_bo_identity(const struct kgd_mem *mem)
 {
@@ -102,7 +111,10 @@ u64 kfd_criu_bo_identity(const struct kgd_mem *mem)
 	return siphash_1u64((uintptr_t)memory, &key);
 }
 
-/* AMDKFD_IOC_ALLOC_MEMORY_OF_GPU takes any bits, and of several kinds the first of these. */
+/*
+ * AMDKFD_IOC_ALLOC_MEMORY_OF_GPU ignores unknown flags, and if several kinds of
+ * memory are requested it allocates the first of these.
+ */
 static u32 kfd_criu_bo_effective_flags(u32 flags)
 {
 	static const u32 kinds[] = {
@@ -120,8 +132,10 @@ static u32 kfd_criu_bo_effective_flags(u32 flags)
 	return flags & BO_FLAGS;
 }
 
-/* What was asked for the memory, as far as GPUs see it. An import knows only where it is;
- * but the importer may be restored first, and makes it then.
+/*
+ * Flags for allocating the memory again. An imported BO knows only the kind of
+ * its memory; its caching is taken from the GEM object, because at restore the
+ * importer may be the first of the BOs and then allocates the memory.
  */
 static u32 kfd_criu_bo_flags(const struct kgd_mem *mem)
 {
@@ -140,13 +154,14 @@ static u32 kfd_criu_bo_flags(const struct kgd_mem *mem)
 }
 
 /**
- * kfd_criu_bo_describe - everything of a BO but its contents and its identity
+ * kfd_criu_bo_describe - describe a BO without its contents and identity
  * @pdd: the process on the BO's device
- * @handle: of the BO
+ * @handle: handle of the BO
  * @mem: the BO
- * @cb: is filled in
+ * @cb: returns the description
  *
- * Return: 0, or why it has no user address though it should.
+ * Return: 0, or the error of a userptr BO whose user address cannot be
+ * determined.
  */
 int kfd_criu_bo_describe(const struct kfd_process_device *pdd, u32 handle,
 			 struct kgd_mem *mem, struct kfd_criu_bo *cb)
@@ -172,9 +187,9 @@ int kfd_criu_bo_describe(const struct kfd_process_device *pdd, u32 handle,
 }
 
 /**
- * kfd_criu_bo_export - a DMA-buf of a BO
- * @mem: the BO; kfd_criu_bo_has_contents()
- * @file: gets its file, which is the caller's
+ * kfd_criu_bo_export - export a BO as a DMA-buf
+ * @mem: the BO; kfd_criu_bo_has_contents() is true for its flags
+ * @file: returns the DMA-buf's file; the caller owns the reference
  *
  * Return: 0, or as amdgpu_amdkfd_gpuvm_export_dmabuf().
  */
@@ -189,7 +204,7 @@ int kfd_criu_bo_export(struct kgd_mem *mem, struct file **file)
 	return r;
 }
 
-/* As for AMDKFD_IOC_ALLOC_MEMORY_OF_GPU. */
+/* Makes the checks of AMDKFD_IOC_ALLOC_MEMORY_OF_GPU. */
 static int kfd_criu_bo_check(const struct kfd_process_device *pdd,
 			     const struct kfd_criu_bo *cb)
 {
@@ -217,7 +232,10 @@ static int kfd_criu_bo_check(const struct kfd_process_device *pdd,
 	}
 }
 
-/* Where it is, of what is not memory of the BO itself. */
+/*
+ * The address for memory that the BO does not allocate itself; 0 for VRAM and
+ * GTT.
+ */
 static int kfd_criu_bo_alloc_offset(struct kfd_process_device *pdd,
 				    const struct kfd_criu_bo *cb, u64 *offset)
 {
@@ -233,7 +251,10 @@ static int kfd_criu_bo_alloc_offset(struct kfd_process_device *pdd,
 	return *offset ? 0 : -ENOMEM;
 }
 
-/* Under the program's handle. What cannot have it is freed. */
+/*
+ * Stores the BO under the handle that the program knows. If that fails, the BO
+ * is freed.
+ */
 static int kfd_criu_bo_add_handle(struct kfd_process_device *pdd,
 				  const struct kfd_criu_bo *cb,
 				  struct kgd_mem *mem)
@@ -258,7 +279,7 @@ static int kfd_criu_bo_alloc(struct kfd_process_device *pdd,
 	r = kfd_criu_bo_alloc_offset(pdd, cb, &offset);
 	if (r)
 		return r;
-	/* What is mapped twice in a row has half the size that was asked for. */
+	/* The allocation halves the size of an AQL queue BO, to map it twice. */
 	if (cb->flags & KFD_IOC_ALLOC_MEM_FLAGS_AQL_QUEUE_MEM)
 		size *= 2;
 	r = amdgpu_amdkfd_gpuvm_alloc_memory_of_gpu(pdd->dev->adev, cb->va,
@@ -272,11 +293,11 @@ static int kfd_criu_bo_alloc(struct kfd_process_device *pdd,
 }
 
 /**
- * struct memory - that BOs may be
- * @node: of struct kfd_criu_memories
- * @identity: that they have in the image
- * @mem: BO that made it; NULL: the caller gave it
- * @dmabuf: of it; NULL: nobody has asked for one yet
+ * struct kfd_criu_memory - memory that BOs of an image can share
+ * @node: entry in struct kfd_criu_memories
+ * @identity: identity of that memory in the image
+ * @mem: BO that allocated the memory; NULL: the caller supplied it as a DMA-buf
+ * @dmabuf: DMA-buf of the memory; NULL until a second BO needs it
  */
 struct kfd_criu_memory {
 	struct rhash_head node;
@@ -293,17 +314,18 @@ static const struct rhashtable_params kfd_criu_memories_params = {
 };
 
 /*
- * What BOs of an image may be, instead of new memory; by the identity that it has in the
- * image. Not for the stack: the table has a work item.
+ * Memory that exists already, indexed by its identity in the image. A BO with
+ * that identity imports it instead of allocating new memory. Not to be placed
+ * on the stack, because the hash table contains a work item.
  */
 struct kfd_criu_memories {
 	struct rhashtable table;
 };
 
 /**
- * kfd_criu_memories_create - of an image that is going to be restored
+ * kfd_criu_memories_create - create an empty table for the restore of an image
  *
- * Return: none yet, for kfd_criu_memories_destroy(); or ERR_PTR(-ENOMEM).
+ * Return: the table, for kfd_criu_memories_destroy(), or ERR_PTR(-ENOMEM).
  */
 struct kfd_criu_memories *kfd_criu_memories_create(void)
 {
@@ -331,8 +353,9 @@ static void kfd_criu_memory_free(void *memory, void *unused)
 }
 
 /**
- * kfd_criu_memories_destroy - its BOs have been made, or could not be
- * @memories: kfd_criu_memories_create()
+ * kfd_criu_memories_destroy - free the table; the memory stays with the BOs
+ * that use it
+ * @memories: table from kfd_criu_memories_create()
  */
 void kfd_criu_memories_destroy(struct kfd_criu_memories *memories)
 {
@@ -361,12 +384,13 @@ static int kfd_criu_memory_insert(struct kfd_criu_memories *memories,
 }
 
 /**
- * kfd_criu_memories_add - memory that is there already
- * @memories: of the image
- * @identity: of the BOs of the image that are this memory
- * @dmabuf: of it; the caller's reference goes along
+ * kfd_criu_memories_add - add memory that exists before the restore
+ * @memories: the table
+ * @identity: identity in the image of the BOs that are to use the memory
+ * @dmabuf: DMA-buf of the memory; the table takes over the reference, even on
+ *	failure
  *
- * Return: 0; -EEXIST if it has been said already; -ENOMEM.
+ * Return: 0; -EEXIST if the identity is in the table already; -ENOMEM.
  */
 int kfd_criu_memories_add(struct kfd_criu_memories *memories, u64 identity,
 			  struct dma_buf *dmabuf)
@@ -378,7 +402,10 @@ int kfd_criu_memories_add(struct kfd_criu_memories *memories, u64 identity,
 	return r;
 }
 
-/* The domain is that of the memory, everything else was the program's wish. */
+/*
+ * The kind of memory is that of the exporter; all other flags are those that
+ * the program requested for this BO.
+ */
 static int kfd_criu_bo_import(struct kfd_process_device *pdd,
 			      const struct kfd_criu_bo *cb,
 			      struct kfd_criu_memory *m, struct kgd_mem **mem)
@@ -404,7 +431,7 @@ static int kfd_criu_bo_import(struct kfd_process_device *pdd,
 	return kfd_criu_bo_add_handle(pdd, cb, *mem);
 }
 
-/* What is mapped twice in a row cannot be imported. */
+/* An AQL queue BO that is mapped twice cannot be imported. */
 static bool kfd_criu_bo_can_share(const struct kfd_criu_bo *cb)
 {
 	return cb->identity && kfd_criu_bo_has_contents(cb->flags) &&
@@ -450,16 +477,17 @@ static int kfd_criu_bo_map(struct kfd_process *p, const struct kfd_criu_bo *cb,
 }
 
 /**
- * kfd_criu_bo_restore - make a BO again, and map it
- * @p: process being restored; its devices are
- * @cb: from an image; mmap_offset gets the one it has now
- * @memories: what it may be, and what it is remembered in; NULL: it is new memory
- * @bo: gets the BO
+ * kfd_criu_bo_restore - create a BO from its description and map it
+ * @p: process being restored; its devices are bound
+ * @cb: description from an image; mmap_offset returns the new offset
+ * @memories: memory that the BO can import; new memory is added. NULL: never
+ *	share memory
+ * @bo: returns the BO
  *
- * Return: 0; -EINVAL for what AMDKFD_IOC_ALLOC_MEMORY_OF_GPU would refuse, or if the
- * memory has another size; -ENOSPC if the handle is taken; -ENOMEM; as
- * AMDKFD_IOC_IMPORT_DMABUF. On failure there may be a BO that is not mapped everywhere:
- * kfd_criu_bo_destroy_all().
+ * Return: 0; -EINVAL if AMDKFD_IOC_ALLOC_MEMORY_OF_GPU would refuse the BO, or
+ * if shared memory has another size; -ENOSPC if the handle is in use; -ENOMEM;
+ * as AMDKFD_IOC_IMPORT_DMABUF. After a failure the BO may exist without all of
+ * its mappings, see kfd_criu_bo_destroy_all().
  */
 int kfd_criu_bo_restore(struct kfd_process *p, struct kfd_criu_bo *cb,
 			struct kfd_criu_memories *memories,
@@ -482,7 +510,10 @@ int kfd_criu_bo_restore(struct kfd_process *p, struct kfd_criu_bo *cb,
 	return kfd_criu_bo_map(p, cb, mem);
 }
 
-/* Of the BO itself: a copy needs memory, and for want of it nobody would wait. */
+/*
+ * Waits on the BO's own sync object: copying that could fail for lack of
+ * memory.
+ */
 static int kfd_criu_bo_sync_one(int id, void *data, void *unused)
 {
 	struct kgd_mem *mem = data;
@@ -494,10 +525,10 @@ static int kfd_criu_bo_sync_one(int id, void *data, void *unused)
 }
 
 /**
- * kfd_criu_bo_sync_all - wait until all BOs are in the GPUs' page tables
+ * kfd_criu_bo_sync_all - wait until the page tables of all BOs are up to date
  * @p: process being resumed
  *
- * Whatever signal the caller has: there is no second RESUME.
+ * The wait is not interruptible, because RESUME cannot be repeated.
  */
 void kfd_criu_bo_sync_all(struct kfd_process *p)
 {
@@ -508,12 +539,15 @@ void kfd_criu_bo_sync_all(struct kfd_process *p)
 			     NULL);
 }
 
-/* Interrupts look at its slots without a lock. */
+/* The interrupt worker reads the slots under RCU only. */
 static void kfd_criu_free_signal_page(struct kfd_process *p)
 {
 	struct kfd_signal_page *page;
 
-	/* That of the last event that there was acknowledges it in the page. */
+	/*
+	 * Waits for an interrupt worker that still acknowledges the last event
+	 * in this page.
+	 */
 	synchronize_rcu();
 	mutex_lock(&p->event_mutex);
 	page = p->signal_page;
@@ -555,8 +589,8 @@ static void kfd_criu_bo_destroy(struct kfd_process_device *pdd,
 			amdgpu_amdkfd_gpuvm_unmap_memory_from_gpu(p->pdds[i]->dev->adev,
 								  mem,
 								  p->pdds[i]->drm_priv);
-	/* Of one that could not be unmapped nothing was freed: the end of the process will
-	 * try again.
+	/*
+	 * If an unmap failed, nothing was freed; process teardown tries again.
 	 */
 	if (amdgpu_amdkfd_gpuvm_free_memory_of_gpu(pdd->dev->adev, mem,
 						   pdd->drm_priv,
@@ -567,10 +601,11 @@ static void kfd_criu_bo_destroy(struct kfd_process_device *pdd,
 }
 
 /**
- * kfd_criu_bo_destroy_all - give back what was made
+ * kfd_criu_bo_destroy_all - destroy all BOs of a process
  * @p: process whose restore has failed; it has no queues and no events
  *
- * For a worker: locks are waited for interruptibly, so a signal would leave a BO.
+ * Must be called from a worker: some locks are taken interruptibly, so a
+ * pending signal would leak a BO.
  */
 void kfd_criu_bo_destroy_all(struct kfd_process *p)
 {
@@ -586,7 +621,10 @@ void kfd_criu_bo_destroy_all(struct kfd_process *p)
 		idr_for_each_entry(&pdd->alloc_idr, mem, id)
 			kfd_criu_bo_destroy(pdd, mem, id);
 	}
-	/* Or BOs of other users of the VM would never hear of their pages again. */
+	/*
+	 * Other users of the VM may have userptr BOs that rely on MMU
+	 * notifications.
+	 */
 	if (info)
 		WRITE_ONCE(info->block_mmu_notifications, false);
 }

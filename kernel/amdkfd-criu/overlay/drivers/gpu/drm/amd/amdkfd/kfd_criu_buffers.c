@@ -2,9 +2,9 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * Buffers that a restored queue holds on to. They come to life in two
- * steps, because a restored process has its BOs when its queues are made but
- * its SVM ranges only when it is resumed.
+ * Buffers on which a restored queue holds references. They are acquired in two
+ * steps, because a restored process has its BOs when its queues are created,
+ * but its SVM ranges only when it is resumed.
  *
  * Locks: the callers hold p->mutex.
  */
@@ -28,7 +28,10 @@ static void kfd_criu_queue_put_bos(struct queue_properties *qp)
 	kfd_queue_buffer_put(&qp->cwsr_bo);
 }
 
-/* On gfx7 and gfx8 an AQL ring is mapped twice in a row. */
+/*
+ * On gfx7 and gfx8 an AQL ring is mapped twice in a row, so its memory has half
+ * the size.
+ */
 static u64 kfd_criu_ring_mapping_size(const struct queue_properties *qp,
 				      const struct kfd_node_properties *node)
 {
@@ -53,8 +56,9 @@ static int kfd_criu_cwsr_mapping_size(struct kfd_process_device *pdd,
 	return 0;
 }
 
-/* An image need not have a control stack, and so its size: where it is part of the
- * save area, and where no waves are saved, the device tells the size.
+/*
+ * The image has no control stack size where the stack is part of the save area,
+ * or where the device saves no waves. Then the device's size is used.
  */
 static int kfd_criu_queue_check_sizes(struct queue_properties *qp,
 				      const struct kfd_node_properties *node)
@@ -93,7 +97,10 @@ kfd_criu_queue_acquire_compute_bos(struct kfd_process_device *pdd,
 	r = kfd_criu_cwsr_mapping_size(pdd, qp, node, &size);
 	if (r)
 		return r;
-	/* Not a BO: then it must be SVM, kfd_criu_queue_acquire_deferred(). */
+	/*
+	 * If this is not a BO it must be an SVM range, see
+	 * kfd_criu_queue_acquire_deferred().
+	 */
 	kfd_queue_buffer_get(vm, (void *)qp->ctx_save_restore_area_address,
 			     &qp->cwsr_bo, size);
 	return 0;
@@ -110,7 +117,7 @@ static int kfd_criu_queue_acquire_bos(struct kfd_process_device *pdd,
 	if (!r)
 		r = kfd_queue_buffer_get(vm, qp->read_ptr, &qp->rptr_bo,
 					 PAGE_SIZE);
-	/* AMDKFD_IOC_UPDATE_QUEUE may have taken its ring away. */
+	/* AMDKFD_IOC_UPDATE_QUEUE can remove the ring of a queue. */
 	if (!r && qp->queue_address)
 		r = kfd_queue_buffer_get(vm, (void *)qp->queue_address,
 					 &qp->ring_bo,
@@ -120,7 +127,7 @@ static int kfd_criu_queue_acquire_bos(struct kfd_process_device *pdd,
 	return r;
 }
 
-/* The page directory is reserved. */
+/* The caller has reserved the root page directory. */
 static void kfd_criu_queue_release_bos(struct amdgpu_vm *vm,
 				       struct queue_properties *qp)
 {
@@ -133,16 +140,20 @@ static void kfd_criu_queue_release_bos(struct amdgpu_vm *vm,
 }
 
 /**
- * kfd_criu_queue_release_buffers - undo kfd_criu_queue_acquire_buffers()
- * @pdd: as there
- * @qp: as there
+ * kfd_criu_queue_release_buffers - release what
+ * kfd_criu_queue_acquire_buffers() acquired
+ * @pdd: process on the queue's device
+ * @qp: properties of the queue
  */
 void kfd_criu_queue_release_buffers(struct kfd_process_device *pdd,
 				    struct queue_properties *qp)
 {
 	struct amdgpu_vm *vm = drm_priv_to_vm(pdd->drm_priv);
 
-	/* Whatever signal there is: a buffer that a queue holds is never freed. */
+	/*
+	 * Waits without being interruptible, because a buffer with a queue
+	 * reference is never freed.
+	 */
 	if (WARN_ON(amdgpu_bo_reserve(vm->root.bo, true)))
 		return;
 	kfd_criu_queue_release_bos(vm, qp);
@@ -150,16 +161,16 @@ void kfd_criu_queue_release_buffers(struct kfd_process_device *pdd,
 }
 
 /**
- * kfd_criu_queue_acquire_buffers - take the buffers of a queue being restored
- * @pdd: process on the queue's device; its VM has the process's BOs
- * @qp: properties from the image; validated, and completed where the image has
- *	nothing to say
+ * kfd_criu_queue_acquire_buffers - acquire the BOs of a queue being restored
+ * @pdd: process on the queue's device; the process's BOs are mapped in its VM
+ * @qp: validated properties from the image; sizes that the image does not have
+ *	are set
  *
- * First step: everything that is a BO. A context save area that is none is left
+ * This is the first of two steps. A context save area that is not a BO is left
  * to kfd_criu_queue_acquire_deferred().
  *
- * Return: 0; -EINVAL if a buffer is not there or a size does not fit the device.
- * On failure nothing is held.
+ * Return: 0; -EINVAL if a buffer is missing or a size does not fit the device.
+ * On failure no reference is held.
  */
 int kfd_criu_queue_acquire_buffers(struct kfd_process_device *pdd,
 				   struct queue_properties *qp)
@@ -182,12 +193,13 @@ int kfd_criu_queue_acquire_buffers(struct kfd_process_device *pdd,
 }
 
 /**
- * kfd_criu_get_mm - the memory of a process
+ * kfd_criu_get_mm - get the mm of a process
  * @p: the process
  *
- * Return: it, of whichever thread has not ended yet; for mmput_async(), because it must
- * not end under p->mutex. NULL if all have, or have another one since exec: that is not
- * what the driver's notifiers and page tables are about.
+ * Return: the mm, from any thread that has not exited, for mmput_async() (a
+ * plain mmput() could free it under p->mutex). NULL if all threads have exited
+ * or use another mm since exec, which is not the mm that the driver's notifiers
+ * and page tables belong to.
  */
 struct mm_struct *kfd_criu_get_mm(const struct kfd_process *p)
 {
@@ -208,9 +220,10 @@ struct mm_struct *kfd_criu_get_mm(const struct kfd_process *p)
 }
 
 /*
- * Without a scheduler the driver loads queues itself, and takes the write pointer
- * from user memory only if the page is there: of a process that was just restored
- * it is not. What cannot be brought costs no more than a late doorbell.
+ * Without a hardware scheduler the driver loads queues itself, and reads the
+ * write pointer from user memory only if the page is present. After a restore
+ * it is not. If it cannot be faulted in, the queue starts late, at its next
+ * doorbell.
  */
 static void kfd_criu_queue_fault_in_wptrs(struct kfd_process *p)
 {
@@ -234,14 +247,15 @@ static void kfd_criu_queue_fault_in_wptrs(struct kfd_process *p)
 }
 
 /**
- * kfd_criu_queue_acquire_deferred - take what is user memory, not a BO
- * @p: process being resumed; its memory is there and its SVM ranges are registered
+ * kfd_criu_queue_acquire_deferred - acquire queue buffers that are user memory
+ * @p: process being resumed; its memory is in place and its SVM ranges are
+ *	registered
  *
- * Save areas in SVM ranges, and the pages of write pointers. Second step of
- * restoring queues; before it none of them may run.
+ * This is the second of two steps: context save areas in SVM ranges, and the
+ * pages of write pointers. No queue may run before it.
  *
- * Return: 0; -EINVAL if the save area of a queue is neither a BO nor an SVM range
- * that is always mapped to the queue's device.
+ * Return: 0; -EINVAL if the save area of a queue is neither a BO nor an SVM
+ * range that is always mapped to the queue's device.
  */
 int kfd_criu_queue_acquire_deferred(struct kfd_process *p)
 {

@@ -2,11 +2,11 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * Events at checkpoint and restore. The signal page is a BO of the process, or none
- * at all: what is in its slots goes with the memory.
+ * Events at checkpoint and restore. The signal page is a BO of the process, or
+ * belongs to the driver; its slots are restored with the memory of the process.
  *
- * Locks: the callers hold p->mutex; p->event_mutex is taken here, because events
- * come and go without the former.
+ * Locks: the callers hold p->mutex; the functions here take p->event_mutex,
+ * because events are created and destroyed without p->mutex.
  */
 #include <linux/slab.h>
 #include "kfd_criu.h"
@@ -20,7 +20,10 @@ static bool kfd_criu_event_is_signal(u32 type)
 	return type == KFD_EVENT_TYPE_SIGNAL || type == KFD_EVENT_TYPE_DEBUG;
 }
 
-/* For idr_for_each(), as with BOs. Nothing is at id 0, which no event has. */
+/*
+ * Callback of idr_for_each(), which is faster than idr_for_each_entry() (see
+ * kfd_criu_bo.c).
+ */
 static int kfd_criu_event_count_one(int id, void *ev, void *data)
 {
 	u32 *n = data;
@@ -51,7 +54,7 @@ static void kfd_criu_event_describe(const struct kfd_event *ev,
 		ce->hw_exception = ev->hw_exception_data;
 }
 
-/* @data: where to, which moves on */
+/* Callback of idr_for_each(); @data points to the next element to fill in. */
 static int kfd_criu_event_describe_next(int id, void *ev, void *data)
 {
 	struct kfd_criu_event **next = data;
@@ -61,10 +64,12 @@ static int kfd_criu_event_describe_next(int id, void *ev, void *data)
 }
 
 /**
- * kfd_criu_event_count - how many events a process has
+ * kfd_criu_event_count - count the events of a process
  * @p: the process
  *
- * Events may come and go afterwards; see kfd_criu_event_save().
+ * Events may be created and destroyed afterwards; see kfd_criu_event_save().
+ *
+ * Return: the number of events.
  */
 u32 kfd_criu_event_count(struct kfd_process *p)
 {
@@ -76,7 +81,10 @@ u32 kfd_criu_event_count(struct kfd_process *p)
 	return n;
 }
 
-/* What the device's ring of interrupts holds. Before SOC15 they have no time. */
+/*
+ * Waits for the interrupts that are in the IH ring now. Before SOC15 they have
+ * no timestamp to wait for.
+ */
 static long kfd_criu_wait_for_ih_ring(struct amdgpu_device *adev,
 				      struct amdgpu_ih_ring *ih)
 {
@@ -88,7 +96,10 @@ static long kfd_criu_wait_for_ih_ring(struct amdgpu_device *adev,
 						HZ);
 }
 
-/* A ring that is not read any more, for a second, is going to be reset. */
+/*
+ * If the ring is not read for a second the device hangs and is going to be
+ * reset.
+ */
 static int kfd_criu_drain_device_interrupts(struct kfd_node *node)
 {
 	struct amdgpu_device *adev = node->adev;
@@ -99,19 +110,22 @@ static int kfd_criu_drain_device_interrupts(struct kfd_node *node)
 		    0;
 	if (r < 0)
 		return r;
-	/* It has handed them on to this. */
+	/* The interrupt handler has queued the interrupts for this worker. */
 	flush_work(&node->interrupt_work);
 	return 0;
 }
 
 /**
- * kfd_criu_event_drain_interrupts - wait for interrupts on their way
- * @p: the process; its queues are off the hardware, and its mutex is not held: the worker
- *	that hears them may wait for it
+ * kfd_criu_event_drain_interrupts - wait until pending interrupts have signaled
+ * their events
+ * @p: the process; its queues are evicted, and its mutex is not held, because
+ *	the interrupt worker may wait for it
  *
- * Or their events would be lost.
+ * Without this, events signaled by the last instructions before the pause would
+ * be lost.
  *
- * Return: 0; -ERESTARTSYS if a signal came; -ENODEV if a device is going away.
+ * Return: 0; -ERESTARTSYS if a signal is pending; -ENODEV if a device is being
+ * removed.
  */
 int kfd_criu_event_drain_interrupts(struct kfd_process *p)
 {
@@ -119,7 +133,10 @@ int kfd_criu_event_drain_interrupts(struct kfd_process *p)
 	int r = 0;
 
 	for (i = 0; !r && i < p->n_pdds; i++)
-		/* A device that is not used may sleep, and would not answer. */
+		/*
+		 * A device that the process does not use may be runtime
+		 * suspended and would not respond.
+		 */
 		if (READ_ONCE(p->pdds[i]->runtime_inuse))
 			r = kfd_criu_drain_device_interrupts(p->pdds[i]->dev);
 	return r;
@@ -127,11 +144,11 @@ int kfd_criu_event_drain_interrupts(struct kfd_process *p)
 
 /**
  * kfd_criu_event_save - describe all events of a process
- * @p: the process; its queues are off the hardware
- * @events: gets an array, for kvfree()
- * @n: gets its length
+ * @p: the process; its queues are evicted
+ * @events: returns an array, to be freed with kvfree(); NULL on failure
+ * @n: returns the length of the array
  *
- * Of what is on its way kfd_criu_event_drain_interrupts() has heard before.
+ * kfd_criu_event_drain_interrupts() must have been called before.
  *
  * Return: 0; -ENOMEM.
  */
@@ -151,26 +168,30 @@ int kfd_criu_event_save(struct kfd_process *p, struct kfd_criu_event **events,
 	return *events ? 0 : -ENOMEM;
 }
 
-/* Signal events have the low ids, which are slots of the page; others the high. */
+/*
+ * Ids of signal events are slots of the signal page; ids of other events are
+ * above these.
+ */
 static int kfd_criu_event_check(const struct kfd_criu_event *ce)
 {
 	if (ce->id == 0 || ce->id > INT_MAX)
 		return -EINVAL;
-	/* The driver takes an age that turns over for a fault of its own. */
+	/* The driver warns when an age wraps around to 0. */
 	if (ce->age == U64_MAX)
 		return -EINVAL;
 	if (kfd_criu_event_is_signal(ce->type))
 		return ce->id < KFD_SIGNAL_EVENT_LIMIT ? 0 : -EINVAL;
-	/* Of any type, as for AMDKFD_IOC_CREATE_EVENT. */
+	/* AMDKFD_IOC_CREATE_EVENT accepts any other type, so this does too. */
 	return ce->id >= KFD_FIRST_NONSIGNAL_EVENT_ID ? 0 : -EINVAL;
 }
 
 /**
- * kfd_criu_event_restore - make an event again
+ * kfd_criu_event_restore - create an event from its description
  * @p: process being restored; its signal page is set, if it had one
- * @ce: from an image
+ * @ce: description from an image
  *
- * Return: 0; -EINVAL for what is no event; -ENOSPC if the id is taken; -ENOMEM.
+ * Return: 0; -EINVAL if the description is invalid; -ENOSPC if the id is in
+ * use; -ENOMEM.
  */
 int kfd_criu_event_restore(struct kfd_process *p,
 			   const struct kfd_criu_event *ce)
@@ -188,7 +209,7 @@ int kfd_criu_event_restore(struct kfd_process *p,
 	ev->type = ce->type;
 	ev->auto_reset = ce->auto_reset;
 	ev->signaled = ce->signaled;
-	/* 1 is the age of an event that nothing happened to. */
+	/* An event that was never signaled has age 1. */
 	ev->event_age = max(ce->age, 1ULL);
 	if (ce->type == KFD_EVENT_TYPE_MEMORY)
 		ev->memory_exception_data = ce->memory_exception;
@@ -199,7 +220,10 @@ int kfd_criu_event_restore(struct kfd_process *p,
 	mutex_lock(&p->event_mutex);
 	if (kfd_criu_event_is_signal(ce->type)) {
 		r = create_signal_event(NULL, p, ev, &id);
-		/* How much of the driver's page it had mapped is seen when it maps it. */
+		/*
+		 * The driver owns the signal page, and learns the mapped size
+		 * when the program maps it.
+		 */
 		if (!r && !p->signal_handle)
 			p->signal_mapped_size = KFD_SIGNAL_EVENT_LIMIT *
 						sizeof(u64);
@@ -213,7 +237,7 @@ int kfd_criu_event_restore(struct kfd_process *p,
 }
 
 /**
- * kfd_criu_event_destroy_all - undo kfd_criu_event_restore()
+ * kfd_criu_event_destroy_all - destroy all events of a process
  * @p: process whose restore has failed
  */
 void kfd_criu_event_destroy_all(struct kfd_process *p)

@@ -2,8 +2,9 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * What is an image of the extensible ABI, as its records' headers say; and that what is
- * written is one. Images are where the driver has them, in memory of a user.
+ * KUnit tests of images of the extensible ABI: which sequences of record
+ * headers are a valid image, and that the writer produces valid ones. As in
+ * real use, the images are in user memory.
  */
 #include <kunit/test.h>
 #include <linux/mman.h>
@@ -18,7 +19,7 @@
 #define REQUIRED	KFD_CRIU_RECORD_REQUIRED
 #define UNKNOWN		(KFD_CRIU_MAX_RECORD_TYPE + 1)
 
-/* Of version 1, bytes without what may follow: of the ABI, not of the reader. */
+/* Bytes of records of version 1 without payload, as the ABI defines them. */
 static const u32 sizes[KFD_CRIU_MAX_RECORD_TYPE + 1] = {
 	[KFD_CRIU_RECORD_IMAGE] = 40,
 	[KFD_CRIU_RECORD_DEVICE] = 112,
@@ -30,7 +31,10 @@ static const u32 sizes[KFD_CRIU_MAX_RECORD_TYPE + 1] = {
 	[KFD_CRIU_RECORD_SVM_RANGE] = 56,
 };
 
-/* An image in the making, and a page for it that is followed by none. */
+/*
+ * An image under construction, and a page of user memory that is followed by an
+ * unmapped one.
+ */
 struct draft {
 	u8 bytes[ROOM];
 	u64 size;
@@ -54,7 +58,10 @@ static int set_up(struct kunit *test)
 	return 0;
 }
 
-/* Whether this kernel knows it: SVM is a matter of the configuration. */
+/*
+ * Whether this kernel knows the record type, which for SVM depends on the
+ * configuration.
+ */
 static bool is_here(u32 type)
 {
 	return type != KFD_CRIU_RECORD_SVM_RANGE ||
@@ -73,7 +80,7 @@ static void add(struct draft *draft, u32 type, u16 version, u16 flags, u64 size)
 	draft->records++;
 }
 
-/* As this kernel writes it. */
+/* Adds a record as this kernel writes it. */
 static void add_usual(struct draft *draft, u32 type)
 {
 	add(draft, type, 1, REQUIRED, sizes[type]);
@@ -99,7 +106,10 @@ static void finish(struct draft *draft)
 	first(draft)->num_records = cpu_to_le32(draft->records);
 }
 
-/* What is said of its first bytes. Nothing is behind the end of what is looked at. */
+/*
+ * Checks the first @size bytes of the draft, placed so that the next byte is
+ * not mapped.
+ */
 static int verdict(struct kunit *test, struct draft *draft, u64 size)
 {
 	const struct kfd_criu_stream image = {
@@ -118,7 +128,7 @@ static int finished(struct kunit *test, struct draft *draft)
 	return verdict(test, draft, draft->size);
 }
 
-/* One of each that this kernel knows. */
+/* Makes an image with one record of each type that this kernel knows. */
 static void make_usual(struct draft *draft)
 {
 	u32 type;
@@ -150,7 +160,10 @@ static void an_image_that_is_cut_is_none(struct kunit *test)
 	for (size = 0; size < draft->size; size++)
 		KUNIT_EXPECT_EQ_MSG(test, -EINVAL, verdict(test, draft, size),
 				    "%llu bytes", size);
-	/* Also where it says so itself, but inside a record. */
+	/*
+	 * Also when the image record gives the shorter size, if it ends inside
+	 * a record.
+	 */
 	for (size = FIRST; size < draft->size; size++) {
 		first(draft)->size = cpu_to_le64(size);
 		KUNIT_EXPECT_EQ_MSG(test, -EINVAL, verdict(test, draft, size),
@@ -186,7 +199,7 @@ static void an_image_begins_with_its_own_record(struct kunit *test)
 	for (type = 0; type <= UNKNOWN; type++) {
 		if (type == KFD_CRIU_RECORD_IMAGE)
 			continue;
-		/* The same bytes; only who they are is another matter. */
+		/* Only type and flags of the first record change. */
 		make_usual(draft);
 		first(draft)->record.type = cpu_to_le32(type);
 		first(draft)->record.flags = 0;
@@ -222,7 +235,10 @@ static void records_stand_in_the_order_of_their_types(struct kunit *test)
 				continue;
 			begin(draft);
 			add_usual(draft, one);
-			/* It has no place, and takes nobody's. */
+			/*
+			 * An unknown record does not affect the order of the
+			 * others.
+			 */
 			add(draft, UNKNOWN, 1, 0, HEADER);
 			add_usual(draft, two);
 			KUNIT_EXPECT_EQ_MSG(test, good ? 0 : -EINVAL,
@@ -305,7 +321,9 @@ static void a_flag_that_is_not_known_is_refused(struct kunit *test)
 	}
 }
 
-/* What follows a record's fixed part is judged with it, when it is read. */
+/*
+ * The payload is checked when the record is read, which these tests do not do.
+ */
 static void records_are_as_long_as_their_type(struct kunit *test)
 {
 	struct draft *draft = test->priv;
@@ -350,7 +368,7 @@ static void a_record_ends_within_the_image(struct kunit *test)
 		begin(draft);
 		record = (void *)(draft->bytes + draft->size);
 		add_usual(draft, KFD_CRIU_RECORD_PROCESS);
-		/* May wrap around, and then it is too small. */
+		/* The sum may wrap around, and is too small then. */
 		record->size = cpu_to_le64(le64_to_cpu(record->size) + beyond[i]);
 		KUNIT_EXPECT_EQ_MSG(test, -EINVAL, finished(test, draft),
 				    "%#llx bytes more", beyond[i]);
@@ -359,7 +377,7 @@ static void a_record_ends_within_the_image(struct kunit *test)
 				    verdict(test, draft, draft->size),
 				    "%#llx bytes more", beyond[i]);
 	}
-	/* One that ends where the one before it begins: read for ever, if at all. */
+	/* The third record ends where it begins: the reader must not loop. */
 	begin(draft);
 	add(draft, UNKNOWN, 1, 0, HEADER);
 	add(draft, UNKNOWN, 1, 0, -HEADER);
@@ -373,7 +391,10 @@ static void what_cannot_be_read_is_a_fault(struct kunit *test)
 	struct kfd_criu_stream image;
 
 	make_usual(draft);
-	/* Of the second record nothing is there, or all but one byte of its header. */
+	/*
+	 * The header of the second record is not mapped at all, or not to its
+	 * last byte.
+	 */
 	image.size = draft->size;
 	image.pos = 0;
 	image.num_records = 0;
@@ -386,7 +407,7 @@ static void what_cannot_be_read_is_a_fault(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EFAULT, kfd_criu_check_image(&image));
 	image.data = draft->page + ROOM;
 	KUNIT_EXPECT_EQ(test, -EFAULT, kfd_criu_check_image(&image));
-	/* And the kernel's own memory is nobody's image. */
+	/* Kernel memory must not be accepted as an image. */
 	image.data = (u8 __force __user *)draft->bytes;
 	KUNIT_EXPECT_EQ(test, -EFAULT, kfd_criu_check_image(&image));
 }
@@ -419,7 +440,7 @@ static struct kfd_process *make_process(struct kunit *test)
 	return p;
 }
 
-/* With exactly so much room, at the end of the page. */
+/* Writes an image into exactly @room bytes at the end of the page. */
 static int written(struct draft *draft, struct kfd_process *p, u64 room,
 		   struct kfd_criu_stream *s)
 {
@@ -445,7 +466,7 @@ static void what_is_written_is_an_image(struct kunit *test)
 	p->signal_handle = 0x1234567800000009;
 	KUNIT_EXPECT_EQ(test, 0, written(draft, p, 0, &s));
 	KUNIT_EXPECT_EQ(test, expected, s.pos);
-	/* Without all of the room it is as long, and no image. */
+	/* A smaller buffer yields the same length, but no image. */
 	for (room = 0; room <= expected; room += 8) {
 		KUNIT_ASSERT_EQ(test, 0, clear_user(draft->page, ROOM));
 		KUNIT_EXPECT_EQ(test, 0, written(draft, p, room, &s));
@@ -454,7 +475,7 @@ static void what_is_written_is_an_image(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, room == expected ? 0 : -EINVAL,
 				kfd_criu_check_image(&(struct kfd_criu_stream){
 					.data = s.data, .size = room }));
-		/* Nothing looks like one either. */
+		/* The buffer does not begin with an image record. */
 		if (room >= FIRST && room < expected) {
 			KUNIT_ASSERT_EQ(test, 0, copy_from_user(draft->bytes, s.data,
 								FIRST));

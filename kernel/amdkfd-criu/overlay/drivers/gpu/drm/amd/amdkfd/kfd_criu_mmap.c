@@ -2,18 +2,21 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * Which device an mmap offset means. Not how it is mapped.
+ * Finds the device that an mmap offset of /dev/kfd means; mapping it is up to
+ * the caller.
  *
- * CREATE_QUEUE and ALLOC_MEMORY_OF_GPU tell a program its own ids in offsets,
- * CHECKPOINT and RESTORE the driver's. After a restore on other devices one number
- * can be both, of two devices.
+ * CREATE_QUEUE and ALLOC_MEMORY_OF_GPU return offsets with the ids that the
+ * program knows; CHECKPOINT and RESTORE return offsets with the driver's ids.
+ * After a restore on other devices the same number may be the program's id of
+ * one device and the driver's id of another one.
  */
 #include <linux/mm.h>
 #include "kfd_criu.h"
 #include "kfd_priv.h"
 
-/* Until it is resumed a process maps what its image says, with the driver's ids that
- * RESTORE has told. Then the program does, with those that it was told.
+/*
+ * Before RESUME the process maps what RESTORE returned, with the driver's ids.
+ * Afterwards the program maps what its own ioctls returned.
  */
 static bool kfd_criu_mmap_prefers_user_ids(const struct kfd_process *p)
 {
@@ -23,12 +26,13 @@ static bool kfd_criu_mmap_prefers_user_ids(const struct kfd_process *p)
 }
 
 /**
- * kfd_criu_mmap_device - the device that a mapping is for
- * @p: process that maps; its devices do not come and go. No lock is needed
- * @vma: the mapping; its offset gets the driver's id, as CHECKPOINT tells it for the
- *	BO, whatever the program calls the device
+ * kfd_criu_mmap_device - find the device that a mapping is for
+ * @p: process that maps; its list of devices does not change, so no lock is
+ *	needed
+ * @vma: the mapping; its offset gets the driver's id of the device, as in
+ *	CHECKPOINT, so that /proc/PID/maps shows that offset
  *
- * Return: the device, NULL if the offset has no id, or nobody's.
+ * Return: the device; NULL if the offset has no id, or no device has that id.
  */
 struct kfd_node *kfd_criu_mmap_device(struct kfd_process *p,
 				      struct vm_area_struct *vma)

@@ -2,15 +2,16 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * MQDs at checkpoint and restore. A checkpoint copies them whole. A restore makes
- * new ones, as for a new queue, and takes from the image what the hardware wrote
- * while the queue ran, and nothing else: addresses, VMID, doorbell, privileges,
- * priority and the place of the save area are the driver's here as ever.
+ * MQDs at checkpoint and restore. A checkpoint copies them whole. A restore
+ * initialises new MQDs as for a new queue and merges from the image only the
+ * fields that the hardware wrote while the queue ran. Addresses, VMID,
+ * doorbell, privileges, priority and the context save area are always set by
+ * the driver.
  *
- * On gfx9 the control stack lies behind the MQD. With several XCCs each has an MQD
- * and a control stack of its own.
+ * On gfx9 the control stack follows the MQD in kernel memory. On a device with
+ * several XCCs each XCC has its own MQD and control stack.
  *
- * Locks: the caller holds p->mutex; kfd_criu_mqd_restore() is called with the
+ * Locks: the callers hold p->mutex; kfd_criu_mqd_restore() is called with the
  * lock of the device's queue manager.
  */
 #include <linux/slab.h>
@@ -25,19 +26,26 @@
 #include "v11_structs.h"
 #include "v12_structs.h"
 
-/* Dwords @first to @last of an MQD or, where there is a @mask, its bits of @first. */
+/*
+ * Fields that are taken from an image: dwords @first to @last of the MQD, or
+ * the bits of @mask in dword @first if @mask is not 0. @saved_waves fields are
+ * taken only if CWSR has saved waves, which the device restores.
+ */
 struct kfd_criu_mqd_range {
 	u16 first;
 	u16 last;
 	u32 mask;
-	bool saved_waves;	/* that were saved */
+	bool saved_waves;
 };
 
-/* An MQD as the hardware sees it. */
+/* Fields of an MQD that a restore reads. */
 struct kfd_criu_mqd_layout {
 	const struct kfd_criu_mqd_range *ranges;
 	unsigned int num_ranges;
-	/* Dwords; 0: waves are not saved */
+	/*
+	 * Dword offsets of the CWSR stack and wave pointers; 0: this generation
+	 * has no CWSR.
+	 */
 	u16 stack_offset;
 	u16 wave_offset;
 };
@@ -47,34 +55,49 @@ struct kfd_criu_mqd_layout {
 #define BITS(type, member, bits) { .first = DWORD(type, member), .mask = (bits) }
 #define WAVE_BITS(type, member, bits) \
 	{ .first = DWORD(type, member), .mask = (bits), .saved_waves = true }
-/* COMPUTE_PGM_RSRC2: up to gfx9 the driver says whether there is a trap handler. */
+/*
+ * COMPUTE_PGM_RSRC2.TRAP_PRESENT: up to gfx9 the driver sets it if there is a
+ * trap handler.
+ */
 #define NOT_TRAP_PRESENT	((u32)~BIT(6))
-/* CP_HQD_IB_CONTROL: IB_SIZE, PROCESSING_IB; the rest is the driver's. */
+/*
+ * CP_HQD_IB_CONTROL: IB_SIZE and PROCESSING_IB are the CP's, the rest is the
+ * driver's.
+ */
 #define IB_PROGRESS		(GENMASK(19, 0) | BIT(31))
-/* CP_HQD_PERSISTENT_STATE: DISP_ACTIVE; RELAUNCH_WAVES, RESTORE_ACTIVE. */
+/* CP_HQD_PERSISTENT_STATE: DISP_ACTIVE; RELAUNCH_WAVES and RESTORE_ACTIVE. */
 #define DISPATCH_PROGRESS	BIT(31)
 #define RESTORE_PROGRESS	(BIT(29) | BIT(28))
-/* CP_HQD_EOP_CONTROL: PEND_SIG_SEM, SIG_SEM_RESULT, PROCESSING_EOPIB, PROCESSING_EOP. */
+/*
+ * CP_HQD_EOP_CONTROL: PEND_SIG_SEM, SIG_SEM_RESULT, PROCESSING_EOPIB,
+ * PROCESSING_EOP.
+ */
 #define EOP_PROGRESS		(GENMASK(31, 29) | BIT(13) | BIT(8))
 #define EOP_PROGRESS_GFX12	(BIT(13) | BIT(8))
 /* CP_HQD_HQ_STATUS0: TCL2_DIRTY, SAVE_STATUS, CWSR. */
 #define SAVED_STATE		(BIT(8) | BIT(1) | BIT(0))
-/* SDMA: IB_CNTL.IB_ENABLE; the VMID of an IB is in this register, too. */
+/*
+ * SDMA: IB_CNTL.IB_ENABLE. The VMID of the IB in this register is the driver's.
+ */
 #define SDMA_IB_ENABLE		BIT(0)
 
 /*
- * What of a compute queue's MQD is the hardware's:
+ * Fields of a compute queue's MQD that the hardware writes:
  *
- *  - the dispatch registers, which a program writes with SET_SH_REG as it likes, so
- *    they give an image no power; without the VMID and the trap handler's addresses.
- *    The latter are up to gfx8 only: on gfx9 and gfx10 a dispatch's packet and scratch
- *    are where the structs say compute_tba_ and compute_tma_ still, and registers such
- *    as COMPUTE_PGM_RSRC3 are where they have names of others, or none;
- *  - where the CP is in the ring, in an indirect buffer and in packets that take
- *    time, iqtimer_pkt_dw0 included: the timer that sends that packet is off;
- *  - whether a dispatch is under way;
- *  - the EOP ring's pointers;
- *  - how much of control stack and save area is in use; see offsets_fit().
+ *  - the dispatch registers without the VMID and the trap handler's addresses.
+ *    A program sets these registers with SET_SH_REG, so they give an image no
+ *    additional privileges. The trap handler's addresses are there up to gfx8
+ *    only: on gfx9 and gfx10 the structs still call the registers of a
+ *    dispatch's packet and scratch addresses compute_tba_* and compute_tma_*,
+ *    and registers such as COMPUTE_PGM_RSRC3 have the names of other registers,
+ *    or reserved names;
+ *  - the position of the CP in the ring, in an indirect buffer and in packets
+ *    that take time. iqtimer_pkt_dw0 is among these, because the timer that
+ *    sends that packet is off;
+ *  - whether a dispatch is active;
+ *  - the pointers into the EOP ring;
+ *  - how much of the control stack and save area is in use, see
+ *    kfd_criu_mqd_offsets_valid().
  */
 static const struct kfd_criu_mqd_range cik_cp_ranges[] = {
 	RANGE(cik_mqd, compute_dispatch_initiator, compute_pgm_hi),
@@ -124,7 +147,10 @@ static const struct kfd_criu_mqd_range v9_cp_ranges[] = {
 	BITS(v9_mqd, compute_pgm_rsrc2, NOT_TRAP_PRESENT),
 	RANGE(v9_mqd, compute_user_data_0, compute_user_data_15),
 	RANGE(v9_mqd, cp_compute_csinvoc_count_lo, cp_compute_csinvoc_count_hi),
-	/* With several XCCs also which part of a dispatch each of them is at. */
+	/*
+	 * With several XCCs these include the part of a dispatch that each XCC
+	 * executes.
+	 */
 	RANGE(v9_mqd, compute_resource_limits, reserved_64),
 	RANGE(v9_mqd, cp_mqd_readindex_lo, cp_mqd_readindex_hi),
 	RANGE(v9_mqd, gds_cs_ctxsw_cnt0, gds_cs_ctxsw_cnt3),
@@ -248,8 +274,9 @@ static const struct kfd_criu_mqd_range vi_sdma_ranges[] = {
 	RANGE(vi_sdma_mqd, sdmax_rlcx_ib_rptr, sdmax_rlcx_context_status),
 };
 
-/* SDMA 4.4 and 5.2 have two more words of a command that was interrupted, before its
- * register of control.
+/*
+ * SDMA 4.4 and 5.2 have two more midcmd_data registers (state of an interrupted
+ * command), so that midcmd_cntl is where the struct has reserved_43.
  */
 static const struct kfd_criu_mqd_range v9_sdma_ranges[] = {
 	RANGE(v9_sdma_mqd, sdmax_rlcx_rb_rptr, sdmax_rlcx_rb_wptr_hi),
@@ -290,7 +317,7 @@ static const struct kfd_criu_mqd_range v12_sdma_ranges[] = {
 	RANGE(v12_sdma_mqd, sdmax_rlcx_midcmd_data0, sdmax_rlcx_midcmd_data10),
 };
 
-/* By generation, from gfx7 on. */
+/* The tables below are indexed by generation, starting at gfx7. */
 #define FIRST_GENERATION 7
 
 static const struct kfd_criu_mqd_layout cp_layouts[] = {
@@ -344,7 +371,10 @@ static struct mqd_manager *kfd_criu_mqd_get_manager(const struct kfd_node *node,
 				   KFD_MQD_TYPE_CP : KFD_MQD_TYPE_SDMA];
 }
 
-/* Behind its MQD; elsewhere it is in the save area, if there is one. */
+/*
+ * On gfx9 the control stack follows the MQD. Other generations keep it in the
+ * save area.
+ */
 static bool kfd_criu_mqd_has_ctl_stack(const struct kfd_node *node,
 				       const struct queue_properties *qp)
 {
@@ -367,12 +397,12 @@ static void *kfd_criu_mqd_image_ctl_stack(const struct kfd_criu_mqd *mqd,
 }
 
 /**
- * kfd_criu_mqd_describe - what a queue's MQDs look like on its device
+ * kfd_criu_mqd_describe - get number and sizes of a queue's MQDs on its device
  * @node: the device
- * @qp: the queue's properties, validated
- * @mqd: count and sizes; its data is not touched
+ * @qp: properties of the queue, validated
+ * @mqd: returns number and sizes; its data is left alone
  *
- * Return: 0; -EOPNOTSUPP if the device's generation is not known.
+ * Return: 0; -EOPNOTSUPP if the generation of the device is unknown.
  */
 int kfd_criu_mqd_describe(const struct kfd_node *node,
 			  const struct queue_properties *qp,
@@ -390,7 +420,10 @@ int kfd_criu_mqd_describe(const struct kfd_node *node,
 	return 0;
 }
 
-/* It grows down. What has never been used of it is whatever was in that memory before. */
+/*
+ * The control stack grows down. The unused part is cleared in the copy, because
+ * it holds whatever was in that memory before the queue was created.
+ */
 static void kfd_criu_mqd_copy_ctl_stack(void *to, const void *mqd, u32 size)
 {
 	const u32 *words = mqd;
@@ -402,9 +435,10 @@ static void kfd_criu_mqd_copy_ctl_stack(void *to, const void *mqd, u32 size)
 }
 
 /**
- * kfd_criu_mqd_save - copy a queue's MQDs
- * @q: the queue, off the hardware
- * @mqd: what kfd_criu_mqd_describe() said; gets data, for kvfree()
+ * kfd_criu_mqd_save - copy a queue's MQDs and control stacks
+ * @q: the queue, evicted
+ * @mqd: number and sizes from kfd_criu_mqd_describe(); returns data, to be
+ *	freed with kvfree()
  *
  * Return: 0; -EBUSY if the queue is on the hardware; -ENOMEM.
  */
@@ -447,7 +481,10 @@ out:
 	return r;
 }
 
-/* The stack grows down from its size, the waves up from there. */
+/*
+ * In the save area the control stack grows down from ctl_stack_size, the wave
+ * data up.
+ */
 static bool kfd_criu_mqd_offsets_valid(const struct kfd_criu_mqd_layout *layout,
 				       const struct queue_properties *qp,
 				       const u32 *words)
@@ -461,7 +498,7 @@ static bool kfd_criu_mqd_offsets_valid(const struct kfd_criu_mqd_layout *layout,
 	       IS_ALIGNED(waves, sizeof(u32));
 }
 
-/* With several XCCs each says which one of them it is. */
+/* On a device with several XCCs each MQD has the number of its XCC. */
 static bool kfd_criu_mqd_xcc_id_valid(const void *mqd, unsigned int n_xcc)
 {
 	const struct v9_mqd *m = mqd;
@@ -469,7 +506,10 @@ static bool kfd_criu_mqd_xcc_id_valid(const void *mqd, unsigned int n_xcc)
 	return n_xcc == 1 || m->compute_current_logic_xcc_id < n_xcc;
 }
 
-/* A dispatch was under way, or waves are to come back. */
+/*
+ * A dispatch was active when the MQD was saved, or saved waves have to be
+ * restored.
+ */
 static bool kfd_criu_mqd_dispatch_active(const void *mqd)
 {
 	const struct v9_mqd *m = mqd;
@@ -486,7 +526,10 @@ static bool kfd_criu_mqd_saves_waves(const struct kfd_criu_mqd_layout *layout,
 	       qp->ctx_save_restore_area_address;
 }
 
-/* Here nobody would restore them. A device that saves none leaves the offset at 0. */
+/*
+ * The image has saved waves, which this GPU (no CWSR) would never restore. If
+ * there are none, the offset is 0 or ctl_stack_size.
+ */
 static bool
 kfd_criu_mqd_has_stray_waves(const struct kfd_criu_mqd_layout *layout,
 			     const struct queue_properties *qp,
@@ -498,16 +541,18 @@ kfd_criu_mqd_has_stray_waves(const struct kfd_criu_mqd_layout *layout,
 }
 
 /**
- * kfd_criu_mqd_check - whether saved MQDs make sense on a device
- * @node: where the queue is to live
- * @qp: its properties, validated and completed from the device
- * @mqd: from an image
+ * kfd_criu_mqd_check - check that saved MQDs can be used on a device
+ * @node: device on which the queue is to be restored
+ * @qp: properties of the queue, validated and completed from the device
+ * @mqd: MQDs from an image
  *
- * MQDs of one XCC are good for a device with several if no dispatch was under way:
- * that is what kernels wrote that knew of the first XCC only, and nobody knows how far
- * the others were. Waves that were saved are for a device that restores some.
+ * An image with the MQD of one XCC is accepted for a device with several XCCs
+ * if no dispatch was active. Older kernels wrote such images; they do not say
+ * how far the other XCCs had got with a dispatch. Saved waves are accepted only
+ * if the device restores them.
  *
- * Return: 0; -EOPNOTSUPP; -EINVAL if a size or an offset does not fit.
+ * Return: 0; -EOPNOTSUPP if the generation is unknown; -EINVAL if a size or an
+ * offset is wrong.
  */
 int kfd_criu_mqd_check(const struct kfd_node *node,
 		       const struct queue_properties *qp,
@@ -571,7 +616,10 @@ static void kfd_criu_mqd_merge_ranges(const struct kfd_criu_mqd_layout *layout,
 	}
 }
 
-/* Of an image of one XCC each XCC gets the pointers, but stays who it is. */
+/*
+ * Every XCC gets the pointers of the only XCC in the image, but keeps its own
+ * number.
+ */
 static void
 kfd_criu_mqd_merge_first_xcc(const struct kfd_criu_mqd_layout *layout, u32 *to,
 			     const u32 *from)
@@ -612,10 +660,10 @@ static void kfd_criu_mqd_merge_all(struct mqd_manager *mm, struct queue *q,
 }
 
 /**
- * kfd_criu_mqd_restore - make the MQDs of a restored queue
- * @mm: of the queue's device and type
- * @q: with memory for its MQDs; its properties say where everything is
- * @mqd: from an image; kfd_criu_mqd_check() has passed it
+ * kfd_criu_mqd_restore - initialise the MQDs of a restored queue
+ * @mm: MQD manager of the queue's device and type
+ * @q: queue with memory for its MQDs, and with its final properties
+ * @mqd: MQDs from an image that kfd_criu_mqd_check() has passed
  */
 void kfd_criu_mqd_restore(struct mqd_manager *mm, struct queue *q,
 			  const struct kfd_criu_mqd *mqd)
@@ -626,11 +674,12 @@ void kfd_criu_mqd_restore(struct mqd_manager *mm, struct queue *q,
 }
 
 /**
- * kfd_criu_mqd_merge - after an update of a restored queue that has not run yet
- * @q: the queue; kfd_criu_mqd_restore() made its MQDs
- * @mqd: as then
+ * kfd_criu_mqd_merge - merge the image again after a restored queue was updated
+ * @q: queue that has not run since kfd_criu_mqd_restore()
+ * @mqd: the MQDs that were passed to kfd_criu_mqd_restore()
  *
- * An update writes some registers whole, with what the hardware says in them.
+ * An update overwrites whole registers, including the fields that the hardware
+ * wrote.
  */
 void kfd_criu_mqd_merge(struct queue *q, const struct kfd_criu_mqd *mqd)
 {
@@ -644,12 +693,13 @@ void kfd_criu_mqd_merge(struct queue *q, const struct kfd_criu_mqd *mqd)
 }
 
 /**
- * kfd_criu_mqd_target_xcc - which XCC a queue's packets are for
+ * kfd_criu_mqd_target_xcc - find out which XCC executes a queue's PM4 packets
  * @node: the device
- * @qp: the queue's properties
- * @mqd: its MQDs, for images that do not say it otherwise
+ * @qp: properties of the queue
+ * @mqd: saved MQDs; images of version 1 have this number only there
  *
- * Return: as AMDKFD_IOC_CREATE_QUEUE was told; 0 where there is no choice.
+ * Return: the number that was passed to AMDKFD_IOC_CREATE_QUEUE; 0 if there is
+ * no choice.
  */
 u32 kfd_criu_mqd_target_xcc(const struct kfd_node *node,
 			    const struct queue_properties *qp,

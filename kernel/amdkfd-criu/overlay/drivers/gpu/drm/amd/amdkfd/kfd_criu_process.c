@@ -2,10 +2,11 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * The process itself and its devices at checkpoint and restore.
+ * The process and its devices at checkpoint and restore.
  *
- * A device has two ids. gpu_id is the driver's, user_gpu_id what the program calls
- * it: the same until a process is restored on another device.
+ * A device has two ids: gpu_id is the driver's, user_gpu_id the one by which
+ * the program knows the device. They are equal until a process is restored on
+ * another device.
  *
  * Locks: the callers hold p->mutex.
  */
@@ -20,13 +21,13 @@
 #include "amdgpu_amdkfd.h"
 #include "amdgpu_ttm.h"
 
-/* mmap offsets have room for no more (KFD_MMAP_GPU_ID). */
+/* An mmap offset has 16 bits for a GPU id (KFD_MMAP_GPU_ID). */
 #define GPU_ID_MASK	0xffff
 
 /**
- * kfd_criu_process_describe - what the process has asked of the driver as a whole
+ * kfd_criu_process_describe - describe state that belongs to no single device
  * @p: the process
- * @cp: is filled in
+ * @cp: returns the description
  */
 void kfd_criu_process_describe(const struct kfd_process *p,
 			       struct kfd_criu_process *cp)
@@ -39,12 +40,12 @@ void kfd_criu_process_describe(const struct kfd_process *p,
 }
 
 /**
- * kfd_criu_process_restore - ask for it again
- * @p: process being restored; its devices are, and there are no queues yet
- * @cp: from an image
+ * kfd_criu_process_restore - restore state that belongs to no single device
+ * @p: process being restored; its devices are bound, and it has no queues yet
+ * @cp: description from an image
  *
- * Return: 0; -EINVAL for what makes no sense; as kfd_criu_xnack_restore() and
- * AMDKFD_IOC_RUNTIME_ENABLE.
+ * Return: 0; -EINVAL if @cp has settings of a runtime that is not enabled; as
+ * kfd_criu_xnack_restore() and AMDKFD_IOC_RUNTIME_ENABLE.
  */
 int kfd_criu_process_restore(struct kfd_process *p,
 			     const struct kfd_criu_process *cp)
@@ -60,11 +61,12 @@ int kfd_criu_process_restore(struct kfd_process *p,
 }
 
 /**
- * kfd_criu_device_compat_describe - what of a device must be the same elsewhere
+ * kfd_criu_device_compat_describe - get the properties that must be equal at
+ * restore
  * @node: the device
- * @cm: is filled in
+ * @compat: returns the properties
  *
- * Return: 0; -ENODEV if topology does not know it.
+ * Return: 0; -ENODEV if the topology has no such device.
  */
 int kfd_criu_device_compat_describe(const struct kfd_node *node,
 				    struct kfd_criu_device_compat *compat)
@@ -86,11 +88,13 @@ int kfd_criu_device_compat_describe(const struct kfd_node *node,
 }
 
 /**
- * kfd_criu_device_compat_check - whether a device can take the place of another one
- * @gpu_id: the device of this machine
- * @cm: the device of the image
+ * kfd_criu_device_compat_check - check whether a device can replace a device of
+ * an image
+ * @gpu_id: driver's id of a device of this machine
+ * @compat: properties of the device of the image
  *
- * Return: 0; -ENODEV if there is no such device; -ENXIO if it is another kind of one.
+ * Return: 0; -ENODEV if there is no such device; -ENXIO if its properties
+ * differ.
  */
 int kfd_criu_device_compat_check(u32 gpu_id,
 				 const struct kfd_criu_device_compat *compat)
@@ -108,9 +112,9 @@ int kfd_criu_device_compat_check(u32 gpu_id,
 }
 
 /**
- * kfd_criu_settings_describe - what the process has set on a device
+ * kfd_criu_settings_describe - describe what the program has set on a device
  * @pdd: the process on the device
- * @cs: is filled in
+ * @cs: returns the description
  */
 void kfd_criu_settings_describe(const struct kfd_process_device *pdd,
 				struct kfd_criu_settings *cs)
@@ -119,14 +123,20 @@ void kfd_criu_settings_describe(const struct kfd_process_device *pdd,
 	const u64 *tma = qpd->cwsr_kaddr ?
 				 qpd->cwsr_kaddr + KFD_CWSR_TMA_OFFSET : NULL;
 
-	/* See kfd_process_set_trap_handler(). */
+	/*
+	 * With CWSR the program's handler is stored there, see
+	 * kfd_process_set_trap_handler().
+	 */
 	cs->tba = tma ? tma[0] : qpd->tba_addr;
 	cs->tma = tma ? tma[1] : qpd->tma_addr;
 	cs->scratch = qpd->sh_hidden_private_base;
 	cs->policy = pdd->memory_policy;
 }
 
-/* Until all devices of an image are bound, another one may still have the same id. */
+/*
+ * Until all devices of an image are bound, an unbound one may have the same
+ * user_gpu_id.
+ */
 static struct kfd_process_device *kfd_criu_find_bound_pdd(struct kfd_process *p,
 							  u32 user_gpu_id)
 {
@@ -140,12 +150,13 @@ static struct kfd_process_device *kfd_criu_find_bound_pdd(struct kfd_process *p,
 }
 
 /**
- * kfd_criu_settings_restore - set it again
+ * kfd_criu_settings_restore - restore what the program had set on a device
  * @p: process being restored; the device is bound
- * @user_gpu_id: of the device
- * @cs: from an image
+ * @user_gpu_id: id by which the program knows the device
+ * @cs: description from an image
  *
- * Return: 0; -EINVAL if there is no such device, or not such a policy.
+ * Return: 0; -EINVAL if no such device is bound, or the memory policy is
+ * invalid.
  */
 int kfd_criu_settings_restore(struct kfd_process *p, u32 user_gpu_id,
 			      const struct kfd_criu_settings *cs)
@@ -161,11 +172,11 @@ int kfd_criu_settings_restore(struct kfd_process *p, u32 user_gpu_id,
 }
 
 /**
- * kfd_criu_xnack_restore - let the program's GPUs retry faults, or not
+ * kfd_criu_xnack_restore - restore the XNACK mode of a process
  * @p: process being restored; it has no queues and no SVM ranges yet
- * @enabled: whether they did
+ * @enabled: the mode: whether GPUs retry page faults
  *
- * Return: 0; -EPERM if a device of it cannot.
+ * Return: 0; -EPERM if a device of the process does not support XNACK.
  */
 int kfd_criu_xnack_restore(struct kfd_process *p, bool enabled)
 {
@@ -175,7 +186,10 @@ int kfd_criu_xnack_restore(struct kfd_process *p, bool enabled)
 	return 0;
 }
 
-/* The VM of another device's file would be walked by the wrong hardware. */
+/*
+ * With the file of another device, that device's VM would be used for this
+ * one's queues.
+ */
 static int kfd_criu_check_drm_file(const struct kfd_node *node,
 				   struct file *drm_file)
 {
@@ -200,7 +214,10 @@ static int kfd_criu_bind_pdd(struct kfd_process_device *pdd,
 	return r;
 }
 
-/* For the device's sleep, and doorbells: once it has a VM it keeps both. */
+/*
+ * Resumes the device from runtime suspend and allocates doorbells. A process
+ * keeps both as long as it has a VM on the device.
+ */
 static int kfd_criu_activate_pdd(struct kfd_process *p,
 				 struct kfd_process_device *pdd)
 {
@@ -212,7 +229,10 @@ static int kfd_criu_activate_pdd(struct kfd_process *p,
 	return kfd_alloc_process_doorbells(pdd->dev->kfd, pdd);
 }
 
-/* Neither it nor its id is in use; NULL: there is none. */
+/*
+ * Finds a device that is not bound and may get the requested user_gpu_id; NULL:
+ * none.
+ */
 static struct kfd_process_device *
 kfd_criu_find_unbound_pdd(struct kfd_process *p,
 			  const struct kfd_criu_device *cd)
@@ -228,13 +248,15 @@ kfd_criu_find_unbound_pdd(struct kfd_process *p,
 }
 
 /**
- * kfd_criu_device_restore - make a device of this machine a device of an image
+ * kfd_criu_device_restore - bind a device of this machine in place of a device
+ * of an image
  * @p: process being restored
- * @cd: which device takes the place of which
- * @drm_fd: of a file of its render node, in the caller; the process keeps the file
+ * @cd: which device replaces which
+ * @drm_fd: descriptor of the device's render node in the caller; the process
+ *	keeps the file
  *
- * Return: 0; -EINVAL if there is no such device or file, it is that of another
- * device, or one of the ids or the file's VM is taken; -EBUSY; -ENOMEM.
+ * Return: 0; -EINVAL if there is no such device or file, the file is that of
+ * another device, or an id or the file's VM is in use; -EBUSY; -ENOMEM.
  */
 int kfd_criu_device_restore(struct kfd_process *p,
 			    const struct kfd_criu_device *cd, int drm_fd)
@@ -261,14 +283,15 @@ int kfd_criu_device_restore(struct kfd_process *p,
 }
 
 /**
- * kfd_criu_device_set_user_gpu_id - let the program call a device what it did that it does not use
+ * kfd_criu_device_set_user_gpu_id - restore the id of a device that the program
+ * does not use
  * @p: process being restored
- * @cd: which device takes the place of which
+ * @cd: which device replaces which
  *
- * Whichever other device would be called that, and is not in use, is called what this one
- * would be.
+ * If another unbound device has that id, the two devices exchange their ids.
  *
- * Return: 0; -EINVAL if there is no such device, or one of the two is in use.
+ * Return: 0; -EINVAL if there is no such device, or the device or the id is in
+ * use.
  */
 int kfd_criu_device_set_user_gpu_id(struct kfd_process *p,
 				    const struct kfd_criu_device *cd)
@@ -299,8 +322,10 @@ kfd_criu_user_gpu_id_is_taken(struct kfd_process *p,
 	return false;
 }
 
-/* A machine may have more devices than the image. The program does not know of them,
- * and they must not answer when it calls one of its own.
+/*
+ * Gives the devices that are not in the image ids which the program does not
+ * use. Otherwise one of them might answer when the program means a device of
+ * its own.
  */
 static void kfd_criu_assign_spare_ids(struct kfd_process *p)
 {
@@ -319,13 +344,15 @@ static void kfd_criu_assign_spare_ids(struct kfd_process *p)
 }
 
 /**
- * kfd_criu_finish_devices - what is on devices is going to be made
- * @p: process being restored; all devices of the image are
+ * kfd_criu_finish_devices - prepare for objects on devices after all devices
+ * were restored
+ * @p: process being restored
  *
- * User memory moves to its place while a process is restored: until it is resumed
- * nobody need hear of it.
+ * User memory moves to its final place before RESUME. MMU notifications are
+ * blocked until then, because no queue can access that memory yet.
  *
- * Return: 0; -EINVAL if there is no device: then there would be nothing to resume.
+ * Return: 0; -EINVAL if the process has no VM on any device, so that it could
+ * not be resumed.
  */
 int kfd_criu_finish_devices(struct kfd_process *p)
 {

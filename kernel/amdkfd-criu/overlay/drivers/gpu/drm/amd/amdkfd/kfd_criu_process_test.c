@@ -2,10 +2,11 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * Operations on a process whose devices have queue managers of the test's: what fails
- * half way is undone, what is asked for at the wrong place is refused, and RESUME says why
- * nothing runs; and VMs of one process that go at the same time. What needs neither
- * process nor device is in kfd_criu_test.c.
+ * KUnit tests of operations on a process whose devices have fake queue
+ * managers: an operation that fails half way is undone, wrong calls are
+ * refused, and RESUME reports why the queues do not run. One test destroys two
+ * VMs of a process concurrently. Tests that need neither a process nor a device
+ * are in kfd_criu_test.c.
  */
 #include <kunit/test.h>
 #include <linux/idr.h>
@@ -64,7 +65,7 @@ static struct amdkfd_process_info *make_shared(work_func_t worker)
 	return info;
 }
 
-/* Of a process that has no VM. */
+/* Frees what make_shared() has allocated, for a process without VMs. */
 static void free_shared(struct amdkfd_process_info *info)
 {
 	cancel_delayed_work_sync(&info->restore_userptr_work);
@@ -75,12 +76,12 @@ static void free_shared(struct amdkfd_process_info *info)
 
 /* ---- a process without hardware ---- */
 
-/* What a device's queue manager says, and what it was asked. */
+/* Results of the fake device's queue manager, and the balance of its calls. */
 struct fake_dqm {
 	struct device_queue_manager dqm;
 	int evict;
 	int restore;
-	int evicted;	/* as amdkfd counts: evictions that were not taken back */
+	int evicted;	/* evictions minus restores, as amdkfd counts them */
 };
 
 struct fake {
@@ -106,7 +107,7 @@ static int fake_restore(struct device_queue_manager *dqm,
 {
 	struct fake_dqm *fake = container_of(dqm, struct fake_dqm, dqm);
 
-	/* For want of memory it does nothing. */
+	/* After -ENOMEM the queues stay evicted. */
 	if (fake->restore != -ENOMEM)
 		fake->evicted--;
 	return fake->restore;
@@ -122,7 +123,7 @@ static struct fake *make(struct kunit *test)
 	mutex_init(&fake->p.event_mutex);
 	idr_init(&fake->p.event_idr);
 	fake->p.lead_thread = current->group_leader;
-	fake->p.mm = fake;	/* any */
+	fake->p.mm = fake;	/* any value but NULL */
 	fake->p.n_pdds = DEVICES;
 	kfd_criu_session_init(&fake->p);
 	for (i = 0; i < DEVICES; i++) {
@@ -146,7 +147,7 @@ static struct fake *make(struct kunit *test)
 	return fake;
 }
 
-/* Nothing looks at it any more. */
+/* Nothing uses the process any more. */
 static void end(struct fake *fake)
 {
 	kfd_criu_session_fini(&fake->p);
@@ -214,7 +215,7 @@ static void a_pause_that_tells_nothing_is_none(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, pause(fake, cannot_measure));
 	expect(test, fake, KFD_CRIU_RUNNING, 0);
 	KUNIT_EXPECT_EQ(test, 0, pause(fake, measures));
-	/* The one that there is does not end with that. */
+	/* A failed measurement does not end a pause that existed before. */
 	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, pause(fake, cannot_measure));
 	expect(test, fake, KFD_CRIU_PAUSED, 1);
 	KUNIT_EXPECT_EQ(test, 0, unpause(fake));
@@ -229,11 +230,11 @@ static void a_device_that_does_not_stop_undoes_a_pause(struct kunit *test)
 	fake->dqms[1].evict = -ETIME;
 	KUNIT_EXPECT_EQ(test, -ETIME, pause(fake, measures));
 	expect(test, fake, KFD_CRIU_RUNNING, 0);
-	/* One that is being reset has no queues on it. */
+	/* A device that is being reset has no queues on the hardware. */
 	fake->dqms[1].evict = -EIO;
 	KUNIT_EXPECT_EQ(test, -EIO, pause(fake, measures));
 	expect(test, fake, KFD_CRIU_RUNNING, 0);
-	/* Nor has it saved any, though others have. */
+	/* The device that is being reset need not be the last one. */
 	fake->dqms[0].evict = -EIO;
 	fake->dqms[1].evict = 0;
 	KUNIT_EXPECT_EQ(test, -EIO, pause(fake, measures));
@@ -247,13 +248,15 @@ static void a_pause_ends_on_all_devices(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, 0, pause(fake, measures));
 	fake->dqms[0].restore = -ETIME;
-	/* A device that cannot be had is going to be reset: that is no pause. */
+	/*
+	 * The device is going to be reset, and the pause is over nevertheless.
+	 */
 	KUNIT_EXPECT_EQ(test, -ETIME, unpause(fake));
 	expect(test, fake, KFD_CRIU_RUNNING, 0);
 	end(fake);
 }
 
-/* What was read of it after the reset is not what the process had. */
+/* State that was read after the reset may not be the process's state. */
 static void a_pause_over_a_reset_ends_with_a_complaint(struct kunit *test)
 {
 	struct fake *fake = make(test);
@@ -271,10 +274,10 @@ static void a_restore_is_the_processs_own(struct kunit *test)
 {
 	struct fake *fake = make(test);
 
-	/* It brings memory. */
+	/* Gives the test's thread an mm. */
 	KUNIT_ASSERT_NE(test, 0, kunit_vm_mmap(test, NULL, 0, PAGE_SIZE, PROT_READ,
 					       MAP_ANONYMOUS | MAP_PRIVATE, 0));
-	/* Of the program before exec. */
+	/* The process has the mm of the program before exec. */
 	KUNIT_EXPECT_EQ(test, -EPERM, kfd_criu_check_restore(&fake->p));
 	fake->p.mm = current->mm;
 	KUNIT_EXPECT_EQ(test, 0, kfd_criu_check_restore(&fake->p));
@@ -329,7 +332,7 @@ static void settings_are_the_bound_devices(struct kunit *test)
 	const struct kfd_criu_settings cs = { .scratch = 77 };
 	struct fake *fake = make(test);
 
-	/* The first one is not of the image, but has its id still. */
+	/* Device 0 is not in the image but still has the same user_gpu_id. */
 	fake->pdds[1].user_gpu_id = fake->pdds[0].user_gpu_id;
 	KUNIT_EXPECT_EQ(test, -EINVAL,
 			kfd_criu_settings_restore(&fake->p, 1, &cs));
@@ -372,8 +375,9 @@ static void what_makes_no_sense_of_a_process_is_refused(struct kunit *test)
 
 /* ---- RESUME says whether the queues run ---- */
 
-/* For what comes at once, and for what never comes: these tests run whenever the driver is
- * loaded.
+/*
+ * RESUME must succeed long before LONG_MS. Tests in which it cannot succeed wait
+ * for all of SHORT_MS, each time the driver is loaded.
  */
 #define LONG_MS		5000
 #define SHORT_MS	50
@@ -389,7 +393,7 @@ static struct fake *make_restored(struct kunit *test, work_func_t worker)
 	INIT_LIST_HEAD(&fake->p.svms.criu_svm_metadata_list);
 	for (i = 0; i < DEVICES; i++)
 		idr_init(&fake->pdds[i].alloc_idr);
-	/* As RESTORE leaves it. */
+	/* RESTORE leaves MMU notifications blocked. */
 	info->block_mmu_notifications = true;
 	fake->p.kgd_process_info = info;
 	fake->p.criu.state = KFD_CRIU_RESTORED;
@@ -410,7 +414,7 @@ static void a_resume_comes_back_when_the_queues_run(struct kunit *test)
 {
 	struct fake *fake = make_restored(test, bring_pages);
 
-	/* That no VM is on does not matter. */
+	/* A device without a VM of the process is ignored. */
 	fake->pdds[0].qpd.evicted = 1;
 	KUNIT_EXPECT_EQ(test, 0, kfd_criu_resume(&fake->p, LONG_MS));
 	expect(test, fake, KFD_CRIU_RUNNING, 0);
@@ -430,11 +434,11 @@ static void a_resume_says_that_a_device_does_not_run(struct kunit *test)
 {
 	struct fake *fake = make_restored(test, bring_pages);
 
-	fake->pdds[1].drm_priv = fake;	/* any */
+	fake->pdds[1].drm_priv = fake;	/* any value but NULL */
 	fake->pdds[1].qpd.evicted = 1;
 	KUNIT_EXPECT_EQ(test, -ETIME, kfd_criu_resume(&fake->p, SHORT_MS));
 	expect(test, fake, KFD_CRIU_RUNNING, 0);
-	/* There is one RESUME, whatever it said. */
+	/* RESUME cannot be repeated, even after -ETIME. */
 	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_resume(&fake->p, SHORT_MS));
 	end_restored(fake);
 }
@@ -541,7 +545,7 @@ static uint64_t fake_stride(struct mqd_manager *mm, struct queue_properties *q)
 	return 2 * PAGE_SIZE;
 }
 
-/* With two XCCs: MQD and control stack of each, one page each. */
+/* The buffer holds MQD and control stack of two XCCs, one page each. */
 static void mqds_of_all_xccs_are_saved_when_the_queue_is_off(struct kunit *test)
 {
 	struct fake *fake = make(test);
@@ -569,7 +573,7 @@ static void mqds_of_all_xccs_are_saved_when_the_queue_is_off(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, kfd_criu_mqd_save(q, &mqd));
 	KUNIT_EXPECT_MEMEQ(test, mqd.data, "aaaaccccbbbbdddd", 16);
 	kvfree(mqd.data);
-	/* Of a control stack, what is in use. */
+	/* Only the used part of the control stack is copied. */
 	mqd.n_xcc = 1;
 	((struct v9_mqd *)mqds)->cp_hqd_cntl_stack_offset = 3;
 	KUNIT_ASSERT_EQ(test, 0, kfd_criu_mqd_save(q, &mqd));
@@ -580,7 +584,7 @@ static void mqds_of_all_xccs_are_saved_when_the_queue_is_off(struct kunit *test)
 
 /* ---- the end of VMs ---- */
 
-/* Until a thread that was begun waits for a lock. */
+/* Time for a new thread to run until it waits for a lock. */
 #define BLOCKED_MS	50
 
 struct closing {
@@ -609,7 +613,10 @@ static void begin_close(struct kunit *test, struct closing *closing, bool urgent
 	msleep(BLOCKED_MS);
 }
 
-/* The second one runs as soon as the first one lets go of the lock, and overtakes it. */
+/*
+ * The second thread runs as soon as the first one releases the lock, and
+ * overtakes it.
+ */
 static void what_vms_share_goes_with_the_last_one(struct kunit *test)
 {
 	struct closing *closing = kunit_kcalloc(test, 2, sizeof(*closing),
@@ -620,7 +627,10 @@ static void what_vms_share_goes_with_the_last_one(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, closing);
 	KUNIT_ASSERT_NOT_NULL(test, info);
-	/* So that it is still there if it is put twice. */
+	/*
+	 * Two extra references, so that the fence survives even if it is put
+	 * twice.
+	 */
 	fence = dma_fence_get(dma_fence_get(&info->eviction_fence->base));
 	for (i = 0; i < 2; i++) {
 		init_completion(&closing[i].done);

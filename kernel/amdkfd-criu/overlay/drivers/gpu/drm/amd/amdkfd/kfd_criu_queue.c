@@ -2,11 +2,12 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * Queues at checkpoint and restore. A queue that is restored is created again,
- * with the ids it had; what it asks for is checked like a new queue's, because an
- * image deserves no more trust than an ioctl.
+ * Queues at checkpoint and restore. A queue is restored by creating it again
+ * with its old ids. The properties in an image are checked like those of a new
+ * queue, because an image deserves no more trust than an ioctl.
  *
- * Locks: the callers hold p->mutex, so no queue comes or goes.
+ * Locks: the callers hold p->mutex, so no queue is created or destroyed
+ * meanwhile.
  */
 #include <linux/log2.h>
 #include <linux/slab.h>
@@ -14,7 +15,10 @@
 #include "kfd_priv.h"
 #include "kfd_device_queue_manager.h"
 
-/* CP_HQD_PQ_BASE and SDMA's RB_BASE count in units of this. */
+/*
+ * CP_HQD_PQ_BASE and the RB_BASE register of SDMA hold addresses in units of
+ * 256 bytes.
+ */
 #define RING_ALIGNMENT	256
 
 static bool kfd_criu_queue_type_supported(enum kfd_queue_type type)
@@ -24,8 +28,9 @@ static bool kfd_criu_queue_type_supported(enum kfd_queue_type type)
 }
 
 /**
- * kfd_criu_queue_type - what AMDKFD_IOC_CREATE_QUEUE was asked for
- * @qp: of a queue that can be checkpointed
+ * kfd_criu_queue_type - get the type of a queue as AMDKFD_IOC_CREATE_QUEUE
+ * names it
+ * @qp: properties of a queue that can be checkpointed
  *
  * Return: KFD_IOC_QUEUE_TYPE_*
  */
@@ -41,11 +46,12 @@ u32 kfd_criu_queue_type(const struct queue_properties *qp)
 }
 
 /**
- * kfd_criu_queue_set_type - the other way round
- * @qp: gets type and format
+ * kfd_criu_queue_set_type - set type and format of a queue from the ioctl's
+ * type
+ * @qp: returns type and format
  * @type: KFD_IOC_QUEUE_TYPE_*
  *
- * Return: 0; -EINVAL for a type that cannot be checkpointed.
+ * Return: 0; -EINVAL if queues of this type cannot be checkpointed.
  */
 int kfd_criu_queue_set_type(struct queue_properties *qp, u32 type)
 {
@@ -90,13 +96,13 @@ static void kfd_criu_queue_copy_properties(struct queue_properties *to,
 }
 
 /**
- * kfd_criu_queue_describe - everything of a queue but its MQDs' contents
+ * kfd_criu_queue_describe - describe a queue without the contents of its MQDs
  * @pdd: the process on the queue's device
  * @q: the queue
- * @cq: is filled in; has no data
+ * @cq: returns the description; its MQDs have no data yet
  *
- * Return: 0; -EOPNOTSUPP for a queue of a type, or a device of a generation, that
- * cannot be checkpointed.
+ * Return: 0; -EOPNOTSUPP if the type of the queue or the generation of the
+ * device cannot be checkpointed.
  */
 int kfd_criu_queue_describe(const struct kfd_process_device *pdd,
 			    const struct queue *q, struct kfd_criu_queue *cq)
@@ -116,9 +122,10 @@ int kfd_criu_queue_describe(const struct kfd_process_device *pdd,
 /**
  * kfd_criu_queue_save - copy a queue's MQDs
  * @q: the queue
- * @cq: what kfd_criu_queue_describe() said of it; kfd_criu_queue_free() frees it
+ * @cq: description from kfd_criu_queue_describe(); freed by
+ *	kfd_criu_queue_free()
  *
- * Return: 0, or as kfd_criu_mqd_save().
+ * Return: as kfd_criu_mqd_save().
  */
 int kfd_criu_queue_save(const struct queue *q, struct kfd_criu_queue *cq)
 {
@@ -161,7 +168,7 @@ static int kfd_criu_queue_check_properties(const struct queue_properties *qp)
 	return 0;
 }
 
-/* As for AMDKFD_IOC_ALLOC_QUEUE_GWS. */
+/* Makes the checks of AMDKFD_IOC_ALLOC_QUEUE_GWS. */
 static int kfd_criu_queue_check_gws(const struct kfd_process_device *pdd,
 				    const struct kfd_criu_queue *cq)
 {
@@ -176,12 +183,12 @@ static int kfd_criu_queue_check_gws(const struct kfd_process_device *pdd,
 }
 
 /**
- * kfd_criu_queue_check - whether a queue may be made again on a device
+ * kfd_criu_queue_check - check whether a queue can be created on a device
  * @pdd: the process on the device
- * @cq: from an image; its MQDs are not looked at
+ * @cq: description from an image; its MQDs are not looked at
  *
- * Return: 0; -EINVAL or -EFAULT for what AMDKFD_IOC_CREATE_QUEUE would refuse;
- * -ENODEV, -EBUSY if the global wave sync is not to be had.
+ * Return: 0; -EINVAL or -EFAULT if AMDKFD_IOC_CREATE_QUEUE would refuse it;
+ * -ENODEV or -EBUSY if the global wave sync is not available.
  */
 int kfd_criu_queue_check(const struct kfd_process_device *pdd,
 			 const struct kfd_criu_queue *cq)
@@ -206,7 +213,10 @@ static int kfd_criu_queue_create(struct kfd_process *p,
 	if (!r)
 		r = pqm_create_queue(&p->pqm, pdd->dev, NULL, &cq->qp, &queue_id,
 				     cq, NULL);
-	/* It was made as a new one, which debuggers would have to be told of. */
+	/*
+	 * Creation has set EC_QUEUE_NEW, which would make a debugger take the
+	 * queue for a new one.
+	 */
 	if (!r)
 		pqm_get_user_queue(&p->pqm, queue_id)->properties.exception_status =
 			exception_status;
@@ -226,14 +236,15 @@ static int kfd_criu_queue_restore_gws(struct kfd_process *p,
 }
 
 /**
- * kfd_criu_queue_restore - make a queue again
- * @p: process being restored; its queues are evicted, its BOs are there
+ * kfd_criu_queue_restore - create a queue from its description
+ * @p: process being restored; its queues are evicted, and its BOs are restored
  * @pdd: the process on the queue's device
- * @cq: from an image; kfd_criu_queue_check() has passed it
+ * @cq: description that kfd_criu_queue_check() has passed
  *
- * Return: 0; -EINVAL if a buffer is not there or something does not fit the device,
- * -ENOSPC or -EBUSY if an id is taken, -ENOMEM. On failure there may be a queue without the
- * global wave sync: kfd_criu_queue_destroy_all().
+ * Return: 0; -EINVAL if a buffer is missing or something does not fit the
+ * device; -ENOSPC or -EBUSY if an id is in use; -ENOMEM. After a failure the
+ * queue may exist without the global wave sync, see
+ * kfd_criu_queue_destroy_all().
  */
 int kfd_criu_queue_restore(struct kfd_process *p,
 			   struct kfd_process_device *pdd,
@@ -253,9 +264,9 @@ int kfd_criu_queue_restore(struct kfd_process *p,
 }
 
 /**
- * kfd_criu_queue_destroy_all - undo kfd_criu_queue_restore()
- * @p: process whose restore has failed; its queues are off the hardware, and no debugger
- *	holds them
+ * kfd_criu_queue_destroy_all - destroy all queues of a process
+ * @p: process whose restore has failed; its queues are evicted, and not
+ *	suspended by a debugger
  */
 void kfd_criu_queue_destroy_all(struct kfd_process *p)
 {

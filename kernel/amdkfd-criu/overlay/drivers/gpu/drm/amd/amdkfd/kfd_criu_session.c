@@ -2,20 +2,20 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * Who may checkpoint and restore a process, and when. Every change of
- * kfd_process.criu is made here.
+ * Decides who may checkpoint and restore a process, and when. Only this file
+ * changes kfd_process.criu.
  *
  *            pause             begin_restore            end_restore
  *   PAUSED <-------- RUNNING ----------------> RESTORING ---------> RESTORED
  *     |               ^ ^ ^                        |                 |   |
  *     +---------------+ | +------------------------|-----------------+   |
  *       unpause, or     |            resume        |                     |
- *       the owner ends  +--------------------------+                     |
+ *       the owner exits +--------------------------+                     |
  *                         failure before any       | failure     failure |
  *                         device was bound         v                     v
  *                                                ABORTED <---------------+
  *
- * Locks: the callers hold p->mutex, where nothing else is said.
+ * Locks: the callers hold p->mutex unless a function's comment says otherwise.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -34,13 +34,16 @@
 #include "kfd_smi_events.h"
 #include "amdgpu_amdkfd.h"
 
-/* How long a pause outlives its owner at most. */
+/*
+ * A process stays paused for at most this long after the owner of the pause has
+ * gone.
+ */
 #define KFD_CRIU_OWNER_POLL_MS 250
-/* What RESUME waits at most for the queues to run. */
+/* RESUME waits at most this long for the queues to run. */
 #define KFD_CRIU_RESUME_MS	5000
 #define KFD_CRIU_RETRY_MS	2
 
-/* What an operation is told that comes in a state; 0: it is welcome. */
+/* Error for an operation in a state; 0 if the operation is permitted. */
 static const s8 kfd_criu_op_errno[KFD_CRIU_OPS][KFD_CRIU_STATES] = {
 	[KFD_CRIU_OP_PROCESS_INFO] = {
 		[KFD_CRIU_RESTORING] = -EBUSY,
@@ -74,10 +77,11 @@ static const s8 kfd_criu_op_errno[KFD_CRIU_OPS][KFD_CRIU_STATES] = {
 };
 
 /**
- * kfd_criu_session_state - where a process is
+ * kfd_criu_session_state - checkpoint/restore state of a process
  * @p: the process; its mutex need not be held
  *
- * One that has lost its memory is good for nothing but to end, whatever it was at.
+ * Return: the state; KFD_CRIU_ABORTED for a process that has released its mm,
+ * because all it can do is exit.
  */
 enum kfd_criu_state kfd_criu_session_state(const struct kfd_process *p)
 {
@@ -89,7 +93,10 @@ static bool kfd_criu_paused_by_other(const struct kfd_process *p)
 	return p->criu.owner && p->criu.owner != task_tgid(current);
 }
 
-/* On a device that was reset, whatever is there of it. */
+/*
+ * Whether a device was reset while the process had a VM on it, so that the
+ * process has lost state there.
+ */
 static bool kfd_criu_device_was_reset(const struct kfd_process *p)
 {
 	unsigned int i;
@@ -100,8 +107,9 @@ static bool kfd_criu_device_was_reset(const struct kfd_process *p)
 	return false;
 }
 
-/* What an image has no place for: what a debugger has set up, and the work of a queue
- * that hung and was reset, which is lost, whatever its MQD says.
+/*
+ * An image cannot describe what a debugger has set up, nor the work of a queue
+ * that hung and was reset: the MQD of such a queue does not show what it lost.
  */
 static int kfd_criu_check_supported(const struct kfd_process *p)
 {
@@ -116,13 +124,14 @@ static int kfd_criu_check_supported(const struct kfd_process *p)
 }
 
 /**
- * kfd_criu_session_check - whether an operation may be done now
- * @p: the process
+ * kfd_criu_session_check - check whether an operation is permitted now
+ * @p: the process; its mutex is held
  * @op: the operation
  *
- * Return: 0; -EINVAL, -EBUSY or -EIO for the wrong state; -EBUSY if somebody else
- * has paused the process; -EOPNOTSUPP if it has a debugger, -ENOTRECOVERABLE if one
- * of its queues or devices was reset, unless the pause only ends, or it is only resumed.
+ * Return: 0; -EINVAL, -EBUSY or -EIO if the state does not permit @op; -EBUSY
+ * if another thread group has paused the process. Operations other than UNPAUSE
+ * and RESUME also fail with -EOPNOTSUPP if a debugger uses the process, and
+ * with -ENOTRECOVERABLE if one of its queues or devices was reset.
  */
 int kfd_criu_session_check(const struct kfd_process *p, enum kfd_criu_op op)
 {
@@ -142,7 +151,10 @@ static void kfd_criu_set_state(struct kfd_process *p, enum kfd_criu_state state)
 	WRITE_ONCE(p->criu.state, state);
 }
 
-/* Its own, or one that it traces, which was asked for its consent then. */
+/*
+ * Whether @task belongs to the process itself or to its tracer. A tracer has
+ * passed the ptrace access checks when it attached.
+ */
 static bool kfd_criu_is_self_or_tracer(const struct kfd_process *p,
 				       struct task_struct *task)
 {
@@ -154,7 +166,10 @@ static bool kfd_criu_is_self_or_tracer(const struct kfd_process *p,
 	return tracer && same_thread_group(tracer, task);
 }
 
-/* One that does not trace the process any more could not end the pause either. */
+/*
+ * An owner that no longer traces the process could not end the pause, so it
+ * counts as gone.
+ */
 static bool kfd_criu_owner_is_alive(const struct kfd_process *p)
 {
 	struct task_struct *task;
@@ -185,7 +200,10 @@ static int kfd_criu_evict_pdd(struct kfd_process_device *pdd, u32 trigger)
 	return dqm->ops.evict_process_queues(dqm, &pdd->qpd);
 }
 
-/* All of them. An error says that a device does not answer, and is going to be reset. */
+/*
+ * Restores the queues on all devices. After an error the device in question
+ * does not respond, and the driver is about to reset it.
+ */
 static int kfd_criu_unevict_queues(struct kfd_process *p)
 {
 	unsigned int i;
@@ -198,8 +216,10 @@ static int kfd_criu_unevict_queues(struct kfd_process *p)
 	return ret;
 }
 
-/* All of them or none. A device that hangs or is being reset says -EIO, and no queue of
- * it is saved. Also of the one that fails they count as off.
+/*
+ * Evicts the queues from all devices or from none. A device that hangs or is
+ * being reset returns -EIO and has saved none of its queues; the failed
+ * eviction still counts as one, so the loop takes it back too.
  */
 static int kfd_criu_evict_queues(struct kfd_process *p, u32 trigger)
 {
@@ -241,8 +261,8 @@ static void kfd_criu_owner_work_fn(struct work_struct *work)
 }
 
 /**
- * kfd_criu_session_init - of a new process
- * @p: the process; nobody else knows it yet
+ * kfd_criu_session_init - initialise the session of a new process
+ * @p: the process, which no other thread can find yet
  */
 void kfd_criu_session_init(struct kfd_process *p)
 {
@@ -253,11 +273,13 @@ void kfd_criu_session_init(struct kfd_process *p)
 }
 
 /**
- * kfd_criu_session_fini - of a process that nobody knows any more
- * @p: the process; its mutex is not held
+ * kfd_criu_session_fini - release the session of a process that is being freed
+ * @p: the process, which no other thread can find any more; its mutex is not
+ *	held
  *
- * Not when it loses its memory: whoever gives up the last reference to that may be the
- * watch, or hold the mutex.
+ * This cannot be done when the process releases its mm, because the last
+ * reference to the mm may be put by owner_work itself, or by a thread that holds
+ * the mutex.
  */
 void kfd_criu_session_fini(struct kfd_process *p)
 {
@@ -283,10 +305,12 @@ static bool kfd_criu_ioctl_is_locked_out(unsigned int nr)
 }
 
 /**
- * kfd_criu_session_allows - whether objects of a process may be touched now
- * @p: the process; it is in its gate, or its mutex is held
+ * kfd_criu_session_allows - check whether objects of a process may be created
+ * or changed
+ * @p: the process; its ioctl_sem or its mutex is held
  *
- * Return: 0; -EBUSY if it is being restored; -EIO if that failed.
+ * Return: 0; -EBUSY while the process is being restored; -EIO after a failed
+ * restore.
  */
 int kfd_criu_session_allows(const struct kfd_process *p)
 {
@@ -298,13 +322,15 @@ int kfd_criu_session_allows(const struct kfd_process *p)
 }
 
 /**
- * kfd_criu_session_begin_ioctl - whether an ioctl of the program may be done now
+ * kfd_criu_session_begin_ioctl - admit an ioctl of the program, and keep
+ * RESTORE out
  * @p: the process; its mutex is not held
- * @nr: _IOC_NR() of it
+ * @nr: _IOC_NR() of the ioctl
  *
- * No restore begins until kfd_criu_session_end_ioctl() is called.
+ * RESTORE cannot start before kfd_criu_session_end_ioctl() is called.
  *
- * Return: 0; as kfd_criu_session_allows(), and it is not admitted.
+ * Return: 0; as kfd_criu_session_allows(), then kfd_criu_session_end_ioctl()
+ * must not be called.
  */
 int kfd_criu_session_begin_ioctl(struct kfd_process *p, unsigned int nr)
 {
@@ -320,9 +346,10 @@ int kfd_criu_session_begin_ioctl(struct kfd_process *p, unsigned int nr)
 }
 
 /**
- * kfd_criu_session_end_ioctl - an ioctl has been done
+ * kfd_criu_session_end_ioctl - end an ioctl that kfd_criu_session_begin_ioctl()
+ * admitted
  * @p: the process
- * @nr: as kfd_criu_session_begin_ioctl() was told
+ * @nr: _IOC_NR() of the ioctl
  */
 void kfd_criu_session_end_ioctl(struct kfd_process *p, unsigned int nr)
 {
@@ -331,15 +358,17 @@ void kfd_criu_session_end_ioctl(struct kfd_process *p, unsigned int nr)
 }
 
 /**
- * kfd_criu_check_access - whether the caller may checkpoint and restore a process
+ * kfd_criu_check_access - check whether the caller may checkpoint and restore a
+ * process
  * @p: the process; its mutex need not be held
  *
- * Its own, or one that it traces; and with the right to do so in the user namespace that
- * the process is in. CAP_SYS_ADMIN will do, because container engines are older than
- * CAP_CHECKPOINT_RESTORE.
+ * The caller must be the process itself or its tracer, and must have
+ * CAP_CHECKPOINT_RESTORE in the process's user namespace. CAP_SYS_ADMIN is
+ * accepted instead, because container engines that predate
+ * CAP_CHECKPOINT_RESTORE grant that.
  *
- * Return: 0; -EBADF for a process that is not the caller's; -EACCES without the
- * capability.
+ * Return: 0; -EBADF if the caller is neither the process nor its tracer;
+ * -EACCES if it lacks the capability.
  */
 int kfd_criu_check_access(struct kfd_process *p)
 {
@@ -360,7 +389,10 @@ int kfd_criu_check_access(struct kfd_process *p)
 	return capable ? 0 : -EACCES;
 }
 
-/* The caller owns the pause. Paused by it already: nothing happens. */
+/*
+ * Makes the caller the owner of the pause. A second call of the owner changes
+ * nothing.
+ */
 static int kfd_criu_begin_pause(struct kfd_process *p)
 {
 	int r;
@@ -378,16 +410,18 @@ static int kfd_criu_begin_pause(struct kfd_process *p)
 }
 
 /**
- * kfd_criu_pause - take the queues of a process off the hardware
+ * kfd_criu_pause - evict the queues of a process and make the caller own the
+ * pause
  * @p: the process
- * @pid: gets its id in its own PID namespace
- * @measure: fills in @args what its image takes; if it fails, the queues go on
- * @args: for @measure
+ * @pid: returns the process id, as seen in the process's own PID namespace
+ * @measure: stores in @args how large the image will be
+ * @args: passed to @measure
  *
- * The caller owns the pause.
+ * If the pause is new and @measure fails, the queues run again.
  *
- * Return: 0; as kfd_criu_session_check(); -ENODEV if it has no device; why a queue
- * cannot be preempted: then all go on; as @measure.
+ * Return: 0; as kfd_criu_session_check(); -ENODEV if the process has no device;
+ * the error of a device whose queues cannot be evicted, then the queues run
+ * again; as @measure.
  */
 int kfd_criu_pause(struct kfd_process *p, u32 *pid,
 		   int (*measure)(struct kfd_process *p, void *args), void *args)
@@ -411,12 +445,13 @@ int kfd_criu_pause(struct kfd_process *p, u32 *pid,
 }
 
 /**
- * kfd_criu_unpause - let the queues go on
+ * kfd_criu_unpause - let the queues of a paused process run again
  * @p: the process
  *
- * Return: 0; as kfd_criu_session_check(); -ENOTRECOVERABLE if a device was reset meanwhile:
- * what was read of it since is not what the process had; or why queues cannot be mapped.
- * In both cases the pause is over.
+ * Return: 0; as kfd_criu_session_check(); -ENOTRECOVERABLE if a device was
+ * reset during the pause, so that what was read from it may not be the
+ * process's state; the error of a device whose queues cannot be restored. In
+ * the last two cases the pause has ended nevertheless.
  */
 int kfd_criu_unpause(struct kfd_process *p)
 {
@@ -430,11 +465,13 @@ int kfd_criu_unpause(struct kfd_process *p)
 }
 
 /**
- * kfd_criu_check_restore - whether the caller may make objects for a process now
+ * kfd_criu_check_restore - check whether the caller may restore objects into a
+ * process now
  * @p: the process
  *
- * Return: 0; -EPERM if it is another one, or was before exec: files and user memory are
- * the caller's; as kfd_criu_session_check().
+ * Return: 0; -EPERM unless the caller is the process itself and has not called
+ * exec since it opened /dev/kfd, because files and user memory are taken from
+ * the caller; as kfd_criu_session_check().
  */
 int kfd_criu_check_restore(const struct kfd_process *p)
 {
@@ -461,14 +498,16 @@ static bool kfd_criu_has_no_objects(struct kfd_process *p)
 }
 
 /**
- * kfd_criu_begin_restore - objects are going to be made
- * @p: the process; kfd_criu_check_restore() has said yes
+ * kfd_criu_begin_restore - enter the state in which objects are restored
+ * @p: the process; kfd_criu_check_restore() has returned 0
  *
- * Queues that are made do not run until it is resumed. An ioctl of the program that was
- * admitted earlier and waits for the mutex would make its object afterwards.
+ * Queues that are restored stay evicted until RESUME. An ioctl of the program
+ * that was admitted earlier and waits for the mutex would create its object in
+ * the middle of the restore, so there must be none.
  *
- * Return: 0; -EBUSY if there is such an ioctl; -EINVAL if it has objects already; why its
- * queues cannot be stopped.
+ * Return: 0; -EBUSY if an ioctl of the program is in progress; -EINVAL if the
+ * process has objects already; the error of a device whose queues cannot be
+ * evicted.
  */
 int kfd_criu_begin_restore(struct kfd_process *p)
 {
@@ -498,8 +537,10 @@ static void kfd_criu_undo_work_fn(struct work_struct *work)
 	struct kfd_criu_undo_work *undo =
 		container_of(work, struct kfd_criu_undo_work, work);
 
-	/* The driver reads the counter of an SDMA queue that goes from user memory: only
-	 * from the program's, and nobody waits for a page of it.
+	/*
+	 * Destroying an active SDMA queue reads its activity counter from user
+	 * memory. That has to be the program's memory, and must not wait for a
+	 * page fault.
 	 */
 	kthread_use_mm(undo->mm);
 	pagefault_disable();
@@ -510,9 +551,11 @@ static void kfd_criu_undo_work_fn(struct work_struct *work)
 	kfd_criu_bo_destroy_all(undo->p);
 }
 
-/* All that was made. Locks are waited for interruptibly: of a caller that has a signal a
- * queue would stay, and its memory. So, as at the end of every process, a worker does
- * it. A process without memory is at its end, which gives back everything.
+/*
+ * Destroys all objects of the process. Some locks are taken interruptibly, and
+ * with a signal pending a queue or its memory would be leaked. So a worker does
+ * it, as at the exit of every process. Returns false if the process has
+ * released its mm: then the exit path destroys everything.
  */
 static bool kfd_criu_destroy_objects(struct kfd_process *p)
 {
@@ -534,10 +577,16 @@ static void kfd_criu_abort_restore(struct kfd_process *p)
 
 	kfd_criu_svm_drop_staged(p);
 	if (kfd_criu_destroy_objects(p)) {
-		/* Ranges that were registered stay, accounted by their mode. */
+		/*
+		 * SVM ranges that are registered remain, and are accounted in
+		 * their XNACK mode.
+		 */
 		if (!kfd_criu_svm_count(p))
 			p->xnack_enabled = p->criu.saved_xnack;
-		/* Now that there are none the count of evictions must not stay. */
+		/*
+		 * There are no queues left; this undoes the eviction count of
+		 * begin_restore.
+		 */
 		kfd_criu_unevict_queues(p);
 	}
 	kfd_criu_set_state(p, no_device_bound ? KFD_CRIU_RUNNING :
@@ -545,13 +594,14 @@ static void kfd_criu_abort_restore(struct kfd_process *p)
 }
 
 /**
- * kfd_criu_end_restore - objects have been made, or could not be
+ * kfd_criu_end_restore - leave the state in which objects are restored
  * @p: process after kfd_criu_begin_restore()
- * @failed: whether one of them could not
+ * @failed: an object could not be restored
  *
- * After a failure all objects are gone, but SVM ranges that RESUME has registered. The
- * devices stay bound to their render nodes, for there is no way back from that, so the
- * process is good for nothing but to end, unless it failed before any was.
+ * After a failure all objects have been destroyed, except SVM ranges that
+ * RESUME has registered. Devices stay bound to their render nodes, because a
+ * process cannot give up a VM. So the process can only exit, unless the restore
+ * failed before any device was bound.
  */
 void kfd_criu_end_restore(struct kfd_process *p, bool failed)
 {
@@ -562,10 +612,10 @@ void kfd_criu_end_restore(struct kfd_process *p, bool failed)
 }
 
 /**
- * kfd_criu_abort - give up a restore
+ * kfd_criu_abort - undo a restore that was not resumed yet
  * @p: the process
  *
- * Return: 0; -EINVAL if it is not restored, or runs already.
+ * Return: 0; -EINVAL if the process is not in the state RESTORED.
  */
 int kfd_criu_abort(struct kfd_process *p)
 {
@@ -604,7 +654,10 @@ static bool kfd_criu_userptr_pending(struct amdkfd_process_info *info)
 	return waits;
 }
 
-/* Evicted for another reason, or without memory for the run list. */
+/*
+ * Queues are evicted for another reason than the restore, or wait for memory
+ * for the runlist.
+ */
 static bool kfd_criu_pdd_is_evicted(const struct kfd_process_device *pdd)
 {
 	const struct device_queue_manager *dqm = pdd->dev->dqm;
@@ -625,8 +678,9 @@ static bool kfd_criu_queues_are_evicted(const struct kfd_process *p)
 	return false;
 }
 
-/* A worker brings user pages and then lets the queues run; it tries again while pages
- * move.
+/*
+ * restore_userptr_work faults in user pages and then restores the queues. It
+ * schedules itself again as long as pages are invalidated.
  */
 static int kfd_criu_wait_running(struct kfd_process *p, unsigned int limit_ms)
 {
@@ -638,7 +692,10 @@ static int kfd_criu_wait_running(struct kfd_process *p, unsigned int limit_ms)
 		if (!kfd_criu_userptr_pending(info) &&
 		    !kfd_criu_queues_are_evicted(p))
 			return 0;
-		/* Nor does one run that has ended, or was paused by somebody. */
+		/*
+		 * A process that has exited or was paused meanwhile does not
+		 * run either.
+		 */
 		if (time_after(jiffies, end) ||
 		    kfd_criu_session_state(p) != KFD_CRIU_RUNNING ||
 		    fatal_signal_pending(current))
@@ -650,15 +707,14 @@ static int kfd_criu_wait_running(struct kfd_process *p, unsigned int limit_ms)
 /**
  * kfd_criu_resume - let the queues of a restored process run
  * @p: the process; its mutex is not held
- * @limit_ms: how long to wait for them
+ * @limit_ms: how long to wait for the queues, in milliseconds
  *
- * Comes back when they run; or after so long, when pages of the process or memory for its
- * queues cannot be had, and the driver goes on trying.
- *
- * Return: 0; -ETIME in the latter case, or when the process is paused or ends meanwhile;
- * as kfd_criu_session_check(); -ENOTRECOVERABLE if a device was reset since, or why an SVM
- * range or a save area is not there: the restore has failed then, see
- * kfd_criu_end_restore().
+ * Return: 0 once all queues run. -ETIME if they do not run in time because user
+ * pages or memory for the runlist are missing (the driver keeps trying), or
+ * because the process was paused or exits meanwhile. As
+ * kfd_criu_session_check(). -ENOTRECOVERABLE if a device was reset since
+ * RESTORE, or the error of an SVM range or a context save area that cannot be
+ * used: then the restore has failed, see kfd_criu_end_restore().
  */
 int kfd_criu_resume(struct kfd_process *p, unsigned int limit_ms)
 {
@@ -673,12 +729,14 @@ int kfd_criu_resume(struct kfd_process *p, unsigned int limit_ms)
 }
 
 /**
- * kfd_criu_resume_pid - as above, of another process, for five seconds
- * @number: of the process, in the caller's PID namespace
- * @state: gets where that process is afterwards, if the caller may know
+ * kfd_criu_resume_pid - kfd_criu_resume() for a process id, with a limit of
+ * five seconds
+ * @number: process id in the caller's PID namespace
+ * @state: returns the state of that process; unchanged if the caller has no
+ *	access to it
  *
- * Return: as above; -ESRCH if there is no such process, or it does not use amdkfd; as
- * kfd_criu_check_access().
+ * Return: as kfd_criu_resume() and kfd_criu_check_access(); -ESRCH if there is
+ * no such process, or it does not use amdkfd.
  */
 int kfd_criu_resume_pid(u32 number, u32 *state)
 {

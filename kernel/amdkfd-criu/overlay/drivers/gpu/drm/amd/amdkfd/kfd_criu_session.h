@@ -2,8 +2,8 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * Where a process is between running and being restored; part of struct
- * kfd_process. Only kfd_criu_session.c changes it.
+ * Checkpoint/restore state of a process; embedded in struct kfd_process. Only
+ * kfd_criu_session.c changes it.
  */
 #ifndef KFD_CRIU_SESSION_H_INCLUDED
 #define KFD_CRIU_SESSION_H_INCLUDED
@@ -15,15 +15,16 @@ struct kfd_process;
 struct pid;
 
 /**
- * enum kfd_criu_state - what checkpoint and restore have made of a process
- * @KFD_CRIU_RUNNING: nothing; its queues run
- * @KFD_CRIU_PAUSED: its queues are off the hardware until the owner of the pause
- *	ends it, or has ended itself
- * @KFD_CRIU_RESTORING: objects are being made
- * @KFD_CRIU_RESTORED: all objects are there; the queues wait to be resumed
- * @KFD_CRIU_ABORTED: a restore failed; there are no objects, and there can be none
+ * enum kfd_criu_state - checkpoint/restore state of a process
+ * @KFD_CRIU_RUNNING: neither paused nor being restored; its queues run
+ * @KFD_CRIU_PAUSED: its queues are evicted until the owner of the pause ends
+ *	the pause, or exits
+ * @KFD_CRIU_RESTORING: RESTORE is creating its objects
+ * @KFD_CRIU_RESTORED: all objects exist; its queues stay evicted until RESUME
+ * @KFD_CRIU_ABORTED: a restore failed; the process has no objects and cannot
+ *	create any
  *
- * @KFD_CRIU_STATES: how many there are
+ * @KFD_CRIU_STATES: number of states
  */
 enum kfd_criu_state {
 	KFD_CRIU_RUNNING,
@@ -35,12 +36,13 @@ enum kfd_criu_state {
 };
 
 /**
- * struct kfd_criu_session - of one process
- * @state: changed under p->mutex; may be read without, by kfd_criu_session_state()
- * @gate: ioctls of the program read; a restore begins with it to itself
- * @owner: thread group that paused it
- * @watch: looks whether @owner is still there
- * @xnack_was: before it was restored
+ * struct kfd_criu_session - checkpoint/restore state of one process
+ * @state: written under p->mutex; kfd_criu_session_state() reads it without
+ * @ioctl_sem: held for reading by the program's ioctls; RESTORE starts only if
+ *	it can take it for writing
+ * @owner: thread group that paused the process; NULL: not paused
+ * @owner_work: polls whether @owner still exists, while the process is paused
+ * @saved_xnack: kfd_process.xnack_enabled before the restore, for undoing it
  */
 struct kfd_criu_session {
 	enum kfd_criu_state state;

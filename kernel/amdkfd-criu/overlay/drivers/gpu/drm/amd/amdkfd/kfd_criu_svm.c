@@ -2,13 +2,12 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * SVM ranges at checkpoint and restore: where they are and what was asked for them.
- * Their contents are the process's own memory. A restore can only remember them,
- * because that memory is not there yet; they are registered when the process is
- * resumed.
+ * SVM ranges at checkpoint and restore: addresses and attributes. The contents
+ * are memory of the process. RESTORE only stages the ranges, because that
+ * memory is not in place yet; RESUME registers them.
  *
- * Locks: the callers hold p->mutex. svms->lock is taken here, and user memory is
- * not touched under it: faults take it, too.
+ * Locks: the callers hold p->mutex. The functions here take svms->lock, and do
+ * not touch user memory under it, because the page fault handler takes it too.
  */
 #include <linux/overflow.h>
 #include <linux/sched/mm.h>
@@ -18,9 +17,13 @@
 #include "kfd_priv.h"
 #include "kfd_svm.h"
 
-/* Preferred and prefetch location, set and clear flags, granularity. */
+/*
+ * Preferred and prefetch location, flags to set, flags to clear, granularity.
+ */
 #define NUM_COMMON_ATTRS 5
-/* How long the pages of a range may move at most until it is registered. */
+/*
+ * How long to retry while pages of a range are moved during its registration.
+ */
 #define REGISTER_RETRY_MS 5000
 
 struct kfd_criu_svm_staged {
@@ -34,7 +37,10 @@ static u32 kfd_criu_svm_count_locked(struct kfd_process *p)
 	return list_count_nodes(&p->svms.list);
 }
 
-/* One that the process does not use, or that has no SVM, has access to nothing. */
+/*
+ * A device without a VM of the process, or without SVM support, cannot have
+ * access.
+ */
 static bool kfd_criu_svm_supported(const struct kfd_process *p, unsigned int i)
 {
 	return p->pdds[i]->drm_priv && test_bit(i, p->svms.bitmap_supported);
@@ -65,10 +71,12 @@ static void kfd_criu_svm_describe(struct kfd_process *p,
 }
 
 /**
- * kfd_criu_svm_count - how many SVM ranges a process has
+ * kfd_criu_svm_count - count the SVM ranges of a process
  * @p: the process
  *
- * Ranges may come and go afterwards; see kfd_criu_svm_save().
+ * Ranges may be added and removed afterwards; see kfd_criu_svm_save().
+ *
+ * Return: the number of ranges.
  */
 u32 kfd_criu_svm_count(struct kfd_process *p)
 {
@@ -84,10 +92,10 @@ u32 kfd_criu_svm_count(struct kfd_process *p)
 /**
  * kfd_criu_svm_save - describe all SVM ranges of a process
  * @p: the process
- * @ranges: gets an array, for kvfree(); NULL on failure
- * @n: how many there were; nothing is saved if there are now more or less
+ * @ranges: returns an array, to be freed with kvfree(); NULL on failure
+ * @n: number of ranges according to kfd_criu_svm_count()
  *
- * Return: 0; -EAGAIN if the number is another one now; -ENOMEM.
+ * Return: 0; -EAGAIN if the number of ranges is not @n any more; -ENOMEM.
  */
 int kfd_criu_svm_save(struct kfd_process *p, struct kfd_criu_svm **ranges,
 		      u32 n)
@@ -118,16 +126,15 @@ int kfd_criu_svm_save(struct kfd_process *p, struct kfd_criu_svm **ranges,
 }
 
 /**
- * kfd_criu_svm_add_access - what access to a range a device is to have
- * @p: process being restored; its devices are
+ * kfd_criu_svm_add_access - set the access of a device to a range
+ * @p: process being restored; its devices are bound
  * @cs: the range
- * @gpu_id: the device, as the program knows it
- * @access: of it
+ * @gpu_id: id by which the program knows the device
+ * @access: access of the device
  *
- * That a device of which the image knows more than this machine has none goes without
- * saying.
+ * "No access" is accepted for a device that does not exist on this machine.
  *
- * Return: 0; -EINVAL if there is no device that could have it.
+ * Return: 0; -EINVAL if the device cannot have that access.
  */
 int kfd_criu_svm_add_access(struct kfd_process *p, struct kfd_criu_svm *cs,
 			    u32 gpu_id, enum kfd_criu_svm_access access)
@@ -144,9 +151,9 @@ int kfd_criu_svm_add_access(struct kfd_process *p, struct kfd_criu_svm *cs,
 /**
  * kfd_criu_svm_stage - remember a range until the process is resumed
  * @p: process being restored
- * @cs: from an image
+ * @cs: description from an image
  *
- * Return: 0; -EINVAL if there can be no such range; -ENOMEM.
+ * Return: 0; -EINVAL if the range is not within user memory; -ENOMEM.
  */
 int kfd_criu_svm_stage(struct kfd_process *p, const struct kfd_criu_svm *cs)
 {
@@ -164,7 +171,7 @@ int kfd_criu_svm_stage(struct kfd_process *p, const struct kfd_criu_svm *cs)
 }
 
 /**
- * kfd_criu_svm_drop_staged - drop what was staged
+ * kfd_criu_svm_drop_staged - free all staged ranges
  * @p: the process
  */
 void kfd_criu_svm_drop_staged(struct kfd_process *p)
@@ -195,7 +202,9 @@ static u32 kfd_criu_svm_make_attrs(struct kfd_process *p,
 
 	kfd_criu_svm_add_attr(attrs, &n, KFD_IOCTL_SVM_ATTR_PREFERRED_LOC,
 			      cs->preferred_loc);
-	/* It cannot be asked for that nothing was asked for. */
+	/*
+	 * svm_range_set_attr() does not accept an undefined prefetch location.
+	 */
 	if (cs->prefetch_loc != KFD_IOCTL_SVM_LOCATION_UNDEFINED)
 		kfd_criu_svm_add_attr(attrs, &n,
 				      KFD_IOCTL_SVM_ATTR_PREFETCH_LOC,
@@ -214,9 +223,11 @@ static u32 kfd_criu_svm_make_attrs(struct kfd_process *p,
 	return n;
 }
 
-/* Pages that the process shares with another one since a fork are copied when they are
- * asked for. The driver would do so for 2 MiB in each call, and start anew. What cannot
- * be had, it will tell.
+/*
+ * Breaks the copy-on-write sharing of pages with another process since a fork.
+ * Otherwise svm_range_set_attr() would do that for 2 MiB in each call, and fail
+ * with -EAGAIN in between. A page that cannot be faulted in makes
+ * svm_range_set_attr() fail afterwards.
  */
 static void kfd_criu_svm_break_cow(struct mm_struct *mm, u64 start, u64 end)
 {
@@ -237,7 +248,10 @@ static void kfd_criu_svm_break_cow(struct mm_struct *mm, u64 start, u64 end)
 	mmap_read_unlock(mm);
 }
 
-/* -EAGAIN says that pages moved meanwhile, and programs repeat the call. */
+/*
+ * svm_range_set_attr() returns -EAGAIN if pages were moved meanwhile; the
+ * caller has to repeat it.
+ */
 static int kfd_criu_svm_register_range(struct kfd_process *p,
 				       struct mm_struct *mm,
 				       const struct kfd_criu_svm *cs,
@@ -279,14 +293,15 @@ static int kfd_criu_svm_register_staged(struct kfd_process *p,
 }
 
 /**
- * kfd_criu_svm_resume - register the ranges that were staged
- * @p: process being resumed; its memory is there
+ * kfd_criu_svm_resume - register the staged ranges
+ * @p: process being resumed; its memory is in place
  *
- * Nothing is staged afterwards, whatever happens.
+ * No range stays staged, whether this succeeds or not.
  *
- * Return: 0; -ESRCH if the process has no memory any more; -ENOMEM; -EAGAIN if pages
- * of a range moved all the time; or why a range cannot be registered: those before it
- * are.
+ * Return: 0; -ESRCH if the process has released its mm; -ENOMEM; -EAGAIN if
+ * pages of a range were moved again and again; -EINTR if the caller was killed;
+ * the error of a range that cannot be registered, then the ranges before it are
+ * registered.
  */
 int kfd_criu_svm_resume(struct kfd_process *p)
 {

@@ -2,8 +2,9 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * What can be judged without a GPU: what is welcome in which state, which args are
- * args, and which bits of an MQD an image decides. Runs when amdgpu is loaded.
+ * KUnit tests that need neither a GPU nor a device: which operation is
+ * permitted in which state, which args are valid, and which fields of an MQD
+ * are taken from an image. They run when amdgpu is loaded.
  */
 #include <kunit/test.h>
 #include <linux/kfd_criu_ioctl.h>
@@ -27,14 +28,14 @@ static struct kfd_process *process_in(struct kunit *test,
 
 	KUNIT_ASSERT_NOT_NULL(test, p);
 	kfd_criu_session_init(p);
-	p->mm = p;	/* any */
+	p->mm = p;	/* any value but NULL */
 	p->criu.state = state;
 	return p;
 }
 
 static void each_operation_has_its_states(struct kunit *test)
 {
-	/* RUNNING, PAUSED, RESTORING, RESTORED, ABORTED */
+	/* Columns: RUNNING, PAUSED, RESTORING, RESTORED, ABORTED */
 	static const int expected[KFD_CRIU_OPS][KFD_CRIU_STATES] = {
 		[KFD_CRIU_OP_PROCESS_INFO] = { 0, 0, -EBUSY, -EBUSY, -EIO },
 		[KFD_CRIU_OP_CHECKPOINT] = { -EINVAL, 0, -EBUSY, -EBUSY, -EIO },
@@ -144,12 +145,17 @@ static void while_it_is_restored_a_program_may_only_look(struct kunit *test)
 
 /* ---- args ---- */
 
-/* A member of the args, and the operations that use it, as bits. */
+/*
+ * A member of the args, and the operations that may have it set to non-zero, as
+ * bits.
+ */
 #define OP(name)	BIT(KFD_CRIU_V2_##name - KFD_CRIU_V2_PROBE)
 #define MEMBER(name, ops) { #name, { .name = -1 }, ops }
 #define WITH_DATA	(OP(PROBE) | OP(CHECKPOINT) | OP(RESTORE))
 #define WITH_BO		(OP(EXPORT_BO) | OP(BO_OFFSET))
-/* What one of them gives may be left in the args of the next one. */
+/*
+ * Members that the kernel only writes may hold the result of another operation.
+ */
 #define EVERY_OP	((OP(BO_OFFSET) << 1) - 1)
 
 static const struct {
@@ -236,8 +242,9 @@ static void types_of_queues_are_those_of_the_ioctl(struct kunit *test)
 
 /* ---- MQDs ---- */
 
-/* What the driver writes into all of a new MQD here, and what an image has: no bit of
- * one is that of the other.
+/*
+ * The driver's initialisation fills a new MQD with one pattern, and the image
+ * has another one that differs in every bit.
  */
 #define OF_THE_DRIVER	0xa5a5a5a5U
 #define OF_THE_IMAGE	0x5a5a5a5aU
@@ -250,7 +257,10 @@ struct generation {
 	u32 version;	/* gfx_target_version */
 	enum kfd_queue_type type;
 	size_t size;
-	/* What an image must never decide, and what it must; dwords. */
+	/*
+	 * Dwords that an image must never change, and dwords that it must
+	 * restore.
+	 */
 	u16 drivers[12];
 	u16 images[4];
 };
@@ -313,8 +323,9 @@ static void init_mqd(struct mqd_manager *mm, void **mqd,
 	fill(*mqd, mm->mqd_size, OF_THE_DRIVER);
 }
 
-/* A device of a generation, with the save area switched off: where waves were saved is
- * checked elsewhere.
+/*
+ * Creates a device of a generation without CWSR; saved waves have tests of
+ * their own.
  */
 static struct mqd_manager *manager_for(struct kunit *test,
 				       const struct generation *g)
@@ -350,7 +361,9 @@ static const u32 *restored_mqd(struct kunit *test, const struct generation *g,
 		q.properties.ctx_save_restore_area_address = PAGE_SIZE;
 	}
 
-	/* On gfx9 a control stack may follow. */
+	/*
+	 * On gfx9 a control stack may follow the MQD, which is at most a page.
+	 */
 	image.data = kunit_kzalloc(test, g->size, GFP_KERNEL);
 	q.mqd = kunit_kzalloc(test, 2 * PAGE_SIZE, GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, image.data);
@@ -390,7 +403,10 @@ static void an_image_decides_how_far_a_queue_is(struct kunit *test)
 		     ARRAY_SIZE(g->images), OF_THE_IMAGE);
 }
 
-/* Of a register that is both's. */
+/*
+ * A register whose @ever bits are the image's, and @of_waves bits if waves were
+ * saved.
+ */
 #define PARTLY(v, type, member, ever, of_waves) \
 	{ v, sizeof(struct type), WORD(type, member), ever, of_waves }
 #define STATE(v, type) \
@@ -404,7 +420,7 @@ static void an_image_decides_whether_a_dispatch_goes_on(struct kunit *test)
 		size_t size;
 		u16 word;
 		u32 images;
-		u32 of_waves;	/* if some were saved */
+		u32 of_waves;	/* bits taken from the image only if waves were saved */
 	} rows[] = {
 		PARTLY(70001, cik_mqd, cp_hqd_persistent_state, 0x80000000, 0),
 		STATE(80003, vi_mqd),
@@ -442,7 +458,10 @@ static void an_image_decides_whether_a_dispatch_goes_on(struct kunit *test)
 	}
 }
 
-/* The structs call some registers of a dispatch what they were before, or nothing. */
+/*
+ * On gfx9 and gfx10 the structs call some dispatch registers by older names, or
+ * reserved.
+ */
 #define NAMELESS(v, queue, type, member) \
 	{ v, KFD_QUEUE_TYPE_##queue, sizeof(struct type), WORD(type, member) }
 
@@ -454,7 +473,10 @@ static void an_image_decides_registers_without_a_name(struct kunit *test)
 		size_t size;
 		u16 word;
 	} rows[] = {
-		/* The packet's address, the scratch base, COMPUTE_PGM_RSRC3 and others. */
+		/*
+		 * The packet's address, the scratch base, COMPUTE_PGM_RSRC3 and
+		 * others.
+		 */
 		NAMELESS(90010, COMPUTE, v9_mqd, compute_tba_lo),
 		NAMELESS(90010, COMPUTE, v9_mqd, compute_tma_lo),
 		NAMELESS(90010, COMPUTE, v9_mqd, compute_tma_hi),
@@ -465,7 +487,7 @@ static void an_image_decides_registers_without_a_name(struct kunit *test)
 		NAMELESS(100300, COMPUTE, v10_compute_mqd, compute_tma_hi),
 		NAMELESS(100300, COMPUTE, v10_compute_mqd, reserved_41),
 		NAMELESS(100300, COMPUTE, v10_compute_mqd, reserved_47),
-		/* The last of a command that was interrupted. */
+		/* The last dword of an interrupted command (midcmd). */
 		NAMELESS(90402, SDMA, v9_sdma_mqd, reserved_43),
 		NAMELESS(100300, SDMA, v10_sdma_mqd, reserved_43),
 	};
@@ -509,7 +531,7 @@ static void an_image_of_another_size_is_refused(struct kunit *test)
 	{ gfx, v, sizeof(struct type), WORD(type, cp_hqd_cntl_stack_offset), \
 	  WORD(type, cp_hqd_wg_state_offset) }
 
-/* gfx7 saves none. */
+/* gfx7 has no CWSR. */
 static const struct waves {
 	const char *name;
 	u32 version;
@@ -559,8 +581,8 @@ static void waves_are_within_the_save_area(struct kunit *test)
 		u32 waves;
 		int verdict;
 	} rows[] = {
-		{ STACK_SIZE, STACK_SIZE, 0 },	/* none */
-		{ 0, AREA_SIZE, 0 },		/* as many as there can be */
+		{ STACK_SIZE, STACK_SIZE, 0 },	/* no waves */
+		{ 0, AREA_SIZE, 0 },		/* as many waves as fit */
 		{ STACK_SIZE - 8, STACK_SIZE + 64, 0 },
 		{ STACK_SIZE + 4, STACK_SIZE, -EINVAL },
 		{ STACK_SIZE - 2, STACK_SIZE, -EINVAL },
@@ -613,7 +635,7 @@ static u64 stride(struct mqd_manager *mm, struct queue_properties *q)
 	return 2 * PAGE_SIZE;
 }
 
-/* Kernels that knew of the first XCC only wrote its MQD. */
+/* Older kernels wrote the MQD of the first XCC only. */
 static void an_image_of_one_xcc_is_for_all_if_nothing_is_under_way(struct kunit *test)
 {
 	struct mqd_manager *mm = manager_with_waves(test, 90402,
@@ -653,7 +675,9 @@ static void an_image_of_one_xcc_is_for_all_if_nothing_is_under_way(struct kunit 
 	kfd_criu_mqd_restore(mm, &q, &image);
 	KUNIT_EXPECT_EQ(test, OF_THE_IMAGE, first->cp_hqd_pq_rptr);
 	KUNIT_EXPECT_EQ(test, OF_THE_IMAGE, second->cp_hqd_pq_rptr);
-	/* Which of them is which part of a dispatch is the driver's choice each time. */
+	/*
+	 * The driver decides anew which XCC executes which part of a dispatch.
+	 */
 	KUNIT_EXPECT_EQ(test, OF_THE_DRIVER, first->compute_current_logic_xcc_id);
 	KUNIT_EXPECT_EQ(test, 1, second->compute_current_logic_xcc_id);
 }

@@ -2,9 +2,10 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * The released ABI, AMDKFD_IOC_CRIU_OP: five operations, and the process, its
- * devices and its BOs in the private data of version 1; see kfd_criu_v1_queue.c for
- * the rest of it. Devices and BOs have a public part too, in arrays of their own.
+ * The released ABI of AMDKFD_IOC_CRIU_OP: its five operations, and how the
+ * process, its devices and its BOs are stored in the private data of version 1;
+ * see kfd_criu_v1_queue.c for the other objects. Devices and BOs also have a
+ * public part, in arrays that are passed separately.
  *
  *   private data:  process | devices | BOs | queues, events, SVM ranges
  */
@@ -14,10 +15,10 @@
 #include "kfd_criu.h"
 #include "kfd_priv.h"
 
-/* "No file" in a BO's public part. */
+/* In a BO's public part: the BO has no DMA-buf. */
 #define NO_DMABUF_FD	((u32)-1)
 
-/* Where reading or writing of the private data has come to. */
+/* Position in the private data that are being read or written. */
 struct kfd_criu_v1_cursor {
 	u8 __user *data;
 	u64 size;
@@ -26,8 +27,10 @@ struct kfd_criu_v1_cursor {
 
 #define DMABUFS_PER_BLOCK 120
 
-/* DMA-bufs that the caller gets if everything else has gone well. In a list of blocks:
- * how many there are going to be is only the caller's word.
+/*
+ * DMA-bufs whose descriptors are installed if the whole operation succeeds.
+ * They are kept in a list of blocks instead of one array, because their number
+ * is only claimed by the caller.
  */
 struct kfd_criu_v1_dmabuf_block {
 	struct list_head link;
@@ -74,7 +77,10 @@ static int kfd_criu_v1_read(struct kfd_criu_v1_cursor *c, void *record,
 	return 0;
 }
 
-/* The next one, which is nothing yet; NULL without memory. */
+/*
+ * Returns an unused element; NULL if there is no memory. The caller increments
+ * block->n.
+ */
 static struct kfd_criu_v1_dmabuf *
 kfd_criu_v1_next_dmabuf(struct list_head *blocks)
 {
@@ -93,7 +99,7 @@ kfd_criu_v1_next_dmabuf(struct list_head *blocks)
 	return &last->dmabufs[last->n];
 }
 
-/* @fd: what it will have. Memory without contents has none. */
+/* @fd returns the descriptor that will be installed, or NO_DMABUF_FD. */
 static int kfd_criu_v1_add_dmabuf(struct list_head *blocks, struct kgd_mem *mem,
 				  u32 flags, u32 *fd)
 {
@@ -119,7 +125,10 @@ static int kfd_criu_v1_add_dmabuf(struct list_head *blocks, struct kgd_mem *mem,
 	return 0;
 }
 
-/* The last of an operation: what was handed out cannot be taken back. */
+/*
+ * The last step of an operation, because an installed descriptor cannot be
+ * taken back.
+ */
 static void kfd_criu_v1_finish_dmabufs(struct list_head *blocks, bool keep)
 {
 	struct kfd_criu_v1_dmabuf_block *block, *next;
@@ -140,7 +149,10 @@ static void kfd_criu_v1_finish_dmabufs(struct list_head *blocks, bool keep)
 	}
 }
 
-/* What PROCESS_INFO tells, and CHECKPOINT is told. */
+/*
+ * Computes the numbers that PROCESS_INFO returns and that CHECKPOINT must be
+ * called with.
+ */
 static int kfd_criu_v1_measure(struct kfd_process *p, void *data)
 {
 	struct kfd_ioctl_criu_args *args = data;
@@ -198,7 +210,7 @@ static int kfd_criu_v1_write_devices(const struct kfd_process *p, u64 devices,
 	return r;
 }
 
-/* @bucket, @record: all of them zeros */
+/* The caller has cleared @bucket and @record. */
 static void kfd_criu_v1_fill_bo(const struct kfd_process *p,
 				const struct kfd_criu_bo *cb,
 				struct kfd_criu_bo_bucket *bucket,
@@ -217,7 +229,7 @@ static void kfd_criu_v1_fill_bo(const struct kfd_process *p,
 		record->mapped_gpuids[n++] = p->pdds[i]->user_gpu_id;
 }
 
-/* Where BOs go, and what is handed out of them. */
+/* Context of kfd_criu_v1_write_bo() as a callback of idr_for_each(). */
 struct kfd_criu_v1_bo_writer {
 	const struct kfd_process_device *pdd;
 	struct kfd_criu_bo_bucket __user *out;
@@ -233,7 +245,10 @@ static int kfd_criu_v1_write_bo(int handle, void *mem, void *data)
 	struct kfd_criu_bo cb;
 	int r;
 
-	/* First of all: so compilers that clear variables do not do it twice. */
+	/*
+	 * Before anything else, so that CONFIG_INIT_STACK_ALL_ZERO need not
+	 * clear them once more.
+	 */
 	memset(&record, 0, sizeof(record));
 	memset(&bucket, 0, sizeof(bucket));
 	r = kfd_criu_bo_describe(writer->pdd, handle, mem, &cb);
@@ -250,7 +265,10 @@ static int kfd_criu_v1_write_bo(int handle, void *mem, void *data)
 	return kfd_criu_v1_write(writer->c, &record, sizeof(record));
 }
 
-/* Handles come and go under p->mutex only: there are as many as were counted. */
+/*
+ * Handles are created and freed under p->mutex only, so there are as many as
+ * were counted.
+ */
 static int kfd_criu_v1_write_bos(const struct kfd_process *p, u64 bos,
 				 struct kfd_criu_v1_cursor *c,
 				 struct list_head *dmabufs)
@@ -514,7 +532,7 @@ static int kfd_criu_v1_restore(struct kfd_process *p,
 	if ((args->num_bos && !args->bos) || !args->devices ||
 	    !args->priv_data || !args->priv_data_size || !args->num_devices)
 		return -EINVAL;
-	/* Before anything is made. */
+	/* Refused before anything is restored. */
 	if (args->priv_data_size / sizeof(struct kfd_criu_bo_priv_data) <
 	    args->num_bos)
 		return -EINVAL;
@@ -548,15 +566,16 @@ static int kfd_criu_v1_op_locked(struct kfd_process *p,
 }
 
 /**
- * kfd_criu_v1_ioctl - AMDKFD_IOC_CRIU_OP
- * @filep: of /dev/kfd
- * @p: the file's process; the caller may checkpoint and restore it
+ * kfd_criu_v1_ioctl - execute an operation of the released ABI
+ * @filep: open file of /dev/kfd
+ * @p: the file's process; kfd_criu_check_access() has admitted the caller
  * @data: struct kfd_ioctl_criu_args
  *
- * Return: 0; -EINVAL for what makes no sense or comes at the wrong time; -EBUSY if
- * somebody else is at it; -EIO after a failed restore; -ESRCH, -EBADF, -EACCES for
- * RESUME of a process that is not there or not the caller's; -ENODEV, -EFAULT,
- * -ENOMEM, -EPERM, -EOPNOTSUPP, -ENOSPC, -EMFILE.
+ * Return: 0; -EINVAL for invalid args or in the wrong state; -EBUSY if another
+ * thread group has paused the process or it is being restored; -EIO after a
+ * failed restore; for RESUME -ESRCH, -EBADF or -EACCES if the target does not
+ * exist or the caller has no access to it; -ENODEV, -EFAULT, -ENOMEM, -EPERM,
+ * -EOPNOTSUPP, -ENOSPC, -EMFILE.
  */
 int kfd_criu_v1_ioctl(struct file *filep, struct kfd_process *p, void *data)
 {
@@ -567,7 +586,10 @@ int kfd_criu_v1_ioctl(struct file *filep, struct kfd_process *p, void *data)
 		u32 state;
 
 		r = kfd_criu_resume_pid(args->pid, &state);
-		/* The released ABI does not say whether queues run yet. */
+		/*
+		 * RESUME of the released ABI cannot report that the queues do
+		 * not run yet.
+		 */
 		if (r == -ETIME)
 			r = 0;
 	} else {

@@ -46,15 +46,16 @@ static int kfd_criu_v1_parse_event(struct kfd_criu_event *ce,
 }
 
 /**
- * kfd_criu_v1_checkpoint_events - write all events of a process
- * @p: the process; its queues are off the hardware
+ * kfd_criu_v1_checkpoint_events - write the records of all events of a process
+ * @p: the process; its queues are evicted
  * @priv: private data
- * @offset: where in it; moves on
- * @size: of the private data
+ * @offset: position in the private data; advanced
+ * @size: bytes of private data
  *
- * The signal page is said with the first event.
+ * The handle of the signal page is stored in the record of the first event.
  *
- * Return: 0; -EINVAL if events came meanwhile and do not fit; -EFAULT, -ENOMEM.
+ * Return: 0; -EINVAL if events were created meanwhile and do not fit; -EFAULT,
+ * -ENOMEM.
  */
 int kfd_criu_v1_checkpoint_events(struct kfd_process *p, u8 __user *priv,
 				  u64 *offset, u64 size)
@@ -67,7 +68,10 @@ int kfd_criu_v1_checkpoint_events(struct kfd_process *p, u8 __user *priv,
 	r = kfd_criu_event_save(p, &events, &n);
 	if (r)
 		return r;
-	/* Copied as one: records are small, and there may be thousands. */
+	/*
+	 * All records are copied at once, because they are small and there may
+	 * be thousands.
+	 */
 	records = kvmalloc_array(max(n, 1u), sizeof(*records),
 				 GFP_KERNEL_ACCOUNT);
 	if (!records)
@@ -88,13 +92,14 @@ int kfd_criu_v1_checkpoint_events(struct kfd_process *p, u8 __user *priv,
 }
 
 /**
- * kfd_criu_v1_restore_event - make the event that a record describes
- * @p: process being restored; its BOs are there
+ * kfd_criu_v1_restore_event - restore the event that a record describes
+ * @p: process being restored; its BOs are restored
  * @priv: private data
- * @offset: of the record in it; moves on
- * @size: of the private data
+ * @offset: position of the record in the private data; advanced
+ * @size: bytes of private data
  *
- * Return: 0, or as kfd_kmap_event_page() and kfd_criu_event_restore().
+ * Return: 0; -EINVAL if the record is invalid; -EFAULT; as
+ * kfd_kmap_event_page() and kfd_criu_event_restore().
  */
 int kfd_criu_v1_restore_event(struct kfd_process *p, const u8 __user *priv,
 			      u64 *offset, u64 size)

@@ -4,11 +4,11 @@
  *
  * Queues in the private data of the released ABI, version 1.
  *
- * The private data are C structures of this machine in a row, nothing between them
- * (kfd_priv.h, struct kfd_criu_*_priv_data). A queue is its structure, its MQDs,
- * their control stacks. Kernels differ in what they write for a device of several
- * XCCs: one MQD, or one for each XCC with the sizes of all together. The latter is
- * written here, and both are read.
+ * The private data are a sequence of C structures of this machine without gaps
+ * (kfd_priv.h, struct kfd_criu_*_priv_data). A queue is its structure, followed
+ * by its MQDs, followed by their control stacks. For a device with several XCCs
+ * some kernels write one MQD, others one for each XCC, with the sizes of all of
+ * them in the structure. This code writes the latter and reads both.
  *
  * Locks: the callers hold p->mutex.
  */
@@ -23,10 +23,10 @@ static u64 kfd_criu_v1_queue_record_size(const struct kfd_criu_mqd *mqd)
 }
 
 /**
- * kfd_criu_v1_queue_sizes - how many queues there are, and how much they take
+ * kfd_criu_v1_queue_sizes - count the queues and the bytes of their records
  * @p: the process
- * @count: of queues
- * @bytes: of private data
+ * @count: returns the number of queues
+ * @bytes: returns the bytes of private data that the queues take
  *
  * Return: 0; -EOPNOTSUPP if there is a queue that cannot be checkpointed.
  */
@@ -102,7 +102,10 @@ static void kfd_criu_v1_parse_queue(struct kfd_criu_queue *cq,
 	cq->qp.ctx_save_restore_area_address =
 		in->ctx_save_restore_area_address;
 	cq->qp.ctx_save_restore_area_size = in->ctx_save_restore_area_size;
-	/* There is no room for it: a debugger takes the queue for a new one. */
+	/*
+	 * Version 1 does not store the exceptions, so a debugger takes the
+	 * queue for a new one.
+	 */
 	cq->qp.exception_status = KFD_EC_MASK(EC_QUEUE_NEW);
 }
 
@@ -118,7 +121,7 @@ static int kfd_criu_v1_checkpoint_queue(const struct kfd_process_device *pdd,
 	r = kfd_criu_queue_describe(pdd, q, &cq);
 	if (!r)
 		r = kfd_criu_queue_save(q, &cq);
-	/* What the released ABI says of a queue that still runs. */
+	/* The errno of the released ABI for a queue that still runs. */
 	if (r == -EBUSY)
 		r = -EINVAL;
 	if (r)
@@ -136,10 +139,10 @@ static int kfd_criu_v1_checkpoint_queue(const struct kfd_process_device *pdd,
 }
 
 /**
- * kfd_criu_v1_checkpoint_queues - write all queues of a process
- * @p: the process; none of its queues is on the hardware
+ * kfd_criu_v1_checkpoint_queues - write the records of all queues of a process
+ * @p: the process; its queues are evicted
  * @priv: private data
- * @offset: where in it; moves on
+ * @offset: position in the private data; advanced
  *
  * Return: 0; -EINVAL if a queue runs; -EFAULT, -ENOMEM, -EOPNOTSUPP.
  */
@@ -163,9 +166,10 @@ int kfd_criu_v1_checkpoint_queues(struct kfd_process *p, u8 __user *priv,
 	return 0;
 }
 
-/* How many MQDs follow, judged by the device: the image's sizes are only compared. Of a
- * device with several XCCs kernels since 6.17 take as much room for an SDMA queue too,
- * and only the first MQD there is one.
+/*
+ * Determines from the device how many MQDs follow; the sizes in the image must
+ * agree. For a device with several XCCs, kernels since 6.17 use the size of
+ * that many MQDs also for an SDMA queue, but only the first one is an MQD.
  */
 static int
 kfd_criu_v1_parse_mqd_sizes(const struct kfd_node *node,
@@ -203,13 +207,14 @@ static int kfd_criu_v1_read_mqds(struct kfd_criu_mqd *mqd,
 }
 
 /**
- * kfd_criu_v1_restore_queue - make the queue that a record describes
+ * kfd_criu_v1_restore_queue - restore the queue that a record describes
  * @p: process being restored
  * @priv: private data
- * @offset: of the record in it; moves on
- * @size: of the private data
+ * @offset: position of the record in the private data; advanced
+ * @size: bytes of private data
  *
- * Return: 0, or as kfd_criu_queue_check() and kfd_criu_queue_restore().
+ * Return: 0; -EINVAL if the record is invalid; -EFAULT, -ENOMEM; as
+ * kfd_criu_queue_check() and kfd_criu_queue_restore().
  */
 int kfd_criu_v1_restore_queue(struct kfd_process *p, const u8 __user *priv,
 			      u64 *offset, u64 size)

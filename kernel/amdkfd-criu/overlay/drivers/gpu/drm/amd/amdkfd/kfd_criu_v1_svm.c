@@ -13,12 +13,17 @@
 #include "kfd_criu.h"
 #include "kfd_priv.h"
 
-/* Of each range: locations, flags and granularity, then access for each device. */
+/*
+ * Attributes of a range: two locations, flags, granularity; then one for each
+ * device's access.
+ */
 #define NUM_COMMON_ATTRS 4
 
 /**
  * kfd_criu_v1_svm_size - bytes of the record of an SVM range
- * @num_devices: of the process
+ * @num_devices: number of devices of the process
+ *
+ * Return: the bytes of one record.
  */
 u64 kfd_criu_v1_svm_size(u32 num_devices)
 {
@@ -100,14 +105,15 @@ static int kfd_criu_v1_parse_svm(struct kfd_process *p, u32 num_devices,
 }
 
 /**
- * kfd_criu_v1_checkpoint_svm - write all SVM ranges of a process
+ * kfd_criu_v1_checkpoint_svm - write the records of all SVM ranges of a process
  * @p: the process
  * @priv: private data
- * @offset: where in it; moves on
- * @size: of the private data; the ranges come last and fill it
+ * @offset: position in the private data; advanced
+ * @size: bytes of private data; the ranges are last and must fill the rest
  *
- * Return: 0; -EINVAL if the ranges do not fill it: there are more or less of them,
- * or of what came before, than when room was made; -EFAULT, -ENOMEM.
+ * Return: 0; -EINVAL if the ranges do not fill the rest, because the number of
+ * ranges or of the objects before them has changed since PROCESS_INFO; -EFAULT,
+ * -ENOMEM.
  */
 int kfd_criu_v1_checkpoint_svm(struct kfd_process *p, u8 __user *priv,
 			       u64 *offset, u64 size)
@@ -142,14 +148,14 @@ int kfd_criu_v1_checkpoint_svm(struct kfd_process *p, u8 __user *priv,
 }
 
 /**
- * kfd_criu_v1_stage_svm - remember the SVM range that a record describes
+ * kfd_criu_v1_stage_svm - stage the SVM range that a record describes
  * @p: process being restored
- * @num_devices: of the image
+ * @num_devices: number of devices of the image
  * @priv: private data
- * @offset: of the record in it; moves on
- * @size: of the private data
+ * @offset: position of the record in the private data; advanced
+ * @size: bytes of private data
  *
- * Return: 0; -EINVAL for what no range can be; -EFAULT, -ENOMEM.
+ * Return: 0; -EINVAL if the range or an attribute is invalid; -EFAULT, -ENOMEM.
  */
 int kfd_criu_v1_stage_svm(struct kfd_process *p, u32 num_devices,
 			  const u8 __user *priv, u64 *offset, u64 size)

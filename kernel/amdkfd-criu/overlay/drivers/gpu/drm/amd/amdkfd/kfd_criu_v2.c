@@ -2,8 +2,9 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * The operations of the extensible ABI (include/uapi/linux/kfd_criu_ioctl.h). An image
- * is a row of records, each of which says what it is and how long.
+ * Operations of the extensible ABI (include/uapi/linux/kfd_criu_ioctl.h). An
+ * image is a sequence of records, each of which begins with its type and
+ * length.
  */
 #include <linux/dma-buf.h>
 #include <linux/file.h>
@@ -13,13 +14,13 @@
 #include "kfd_criu_v2.h"
 #include "kfd_priv.h"
 
-/* Bits of members of struct kfd_criu_v2_args. */
+/* Members of struct kfd_criu_v2_args that an operation reads or writes. */
 #define USES_DATA	BIT(0)
 #define USES_DEVICES	BIT(1)
 #define USES_BO		BIT(2)
 #define USES_PID	BIT(3)
 #define USES_MEMORIES	BIT(4)
-#define RETURNS_SIZE	BIT(5)	/* and the process's id */
+#define RETURNS_SIZE	BIT(5)	/* and the process id */
 
 static const u8 kfd_criu_v2_op_members[] = {
 	[KFD_CRIU_V2_PROBE - KFD_CRIU_V2_PROBE] = USES_DATA,
@@ -41,7 +42,7 @@ static int kfd_criu_v2_measure(struct kfd_process *p, void *data)
 	struct kfd_criu_stream s = {};
 	int r;
 
-	/* There would be nothing to restore it on. */
+	/* A process without a VM on any GPU could not be restored. */
 	if (!p->kgd_process_info)
 		return -ENODEV;
 	r = kfd_criu_write_image(&s, p);
@@ -190,7 +191,10 @@ static int kfd_criu_v2_export_bo(struct kfd_process *p,
 		put_unused_fd(fd);
 		return r;
 	}
-	/* From here on it is the caller's, who finds its number in the args. */
+	/*
+	 * After this the descriptor belongs to the caller, who finds its number
+	 * in the args.
+	 */
 	fd_install(fd, file);
 	args->fd = fd;
 	return 0;
@@ -240,12 +244,14 @@ static int kfd_criu_v2_op_locked(struct kfd_process *p,
 }
 
 /**
- * kfd_criu_v2_check - whether args are args
- * @args: of any operation from KFD_CRIU_V2_PROBE on
+ * kfd_criu_v2_check - check that args are valid for their operation
+ * @args: args of any operation from KFD_CRIU_V2_PROBE on
  *
- * What an operation only gives may be left from another one.
+ * Members that the kernel only writes may hold anything, so a caller can use
+ * the args of one call for the next one.
  *
- * Return: 0; -EINVAL for an operation, a flag or a member that there is not.
+ * Return: 0; -EINVAL for an unknown operation or flag, or if a member that the
+ * operation does not use is not 0.
  */
 int kfd_criu_v2_check(const struct kfd_criu_v2_args *args)
 {
@@ -267,11 +273,11 @@ int kfd_criu_v2_check(const struct kfd_criu_v2_args *args)
 }
 
 /**
- * kfd_criu_v2_ioctl - the operations of the extensible ABI
- * @p: the process; the caller may checkpoint and restore it
- * @args: kfd_criu_v2_check() has passed them
+ * kfd_criu_v2_ioctl - execute an operation of the extensible ABI
+ * @p: the process; kfd_criu_check_access() has admitted the caller
+ * @args: args that have passed kfd_criu_v2_check()
  *
- * Return: 0 or a negative errno, as the operations say in kfd_criu_ioctl.h.
+ * Return: 0 or a negative errno, see the operations in kfd_criu_ioctl.h.
  */
 int kfd_criu_v2_ioctl(struct kfd_process *p, struct kfd_criu_v2_args *args)
 {

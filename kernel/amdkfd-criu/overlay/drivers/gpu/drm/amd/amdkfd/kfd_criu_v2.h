@@ -2,8 +2,9 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * Images of the extensible ABI, between its operations (kfd_criu_v2.c), who writes one
- * (kfd_criu_v2_write.c) and who reads it (kfd_criu_v2_read.c).
+ * Images of the extensible ABI: interface between the operations
+ * (kfd_criu_v2.c), the writer of images (kfd_criu_v2_write.c) and the reader
+ * (kfd_criu_v2_read.c).
  */
 #ifndef KFD_CRIU_V2_H_INCLUDED
 #define KFD_CRIU_V2_H_INCLUDED
@@ -16,7 +17,10 @@ struct kfd_process;
 
 #define KFD_CRIU_MAX_RECORD_TYPE KFD_CRIU_RECORD_SVM_RANGE
 
-/* Of a type of records; 0: it is not known. */
+/*
+ * Newest version of a record type that this kernel reads and writes; 0: unknown
+ * type.
+ */
 static inline u16 kfd_criu_max_record_version(u32 type)
 {
 	if (type == KFD_CRIU_RECORD_SVM_RANGE)
@@ -25,11 +29,12 @@ static inline u16 kfd_criu_max_record_version(u32 type)
 }
 
 /**
- * struct kfd_criu_stream - an image being written, or read
- * @data: where
- * @room: bytes there are
- * @at: next record; beyond @room it is only counted
- * @records: so many so far
+ * struct kfd_criu_stream - position in an image that is being written or read
+ * @data: start of the image in user memory
+ * @size: bytes of the buffer at @data; 0: the writer only measures the image
+ * @pos: offset of the next record; beyond @size the writer counts bytes without
+ *	storing
+ * @num_records: number of records before @pos
  */
 struct kfd_criu_stream {
 	u8 __user *data;
@@ -39,9 +44,10 @@ struct kfd_criu_stream {
 };
 
 /**
- * struct kfd_criu_restore_ctx - what an image is restored with
- * @args: of the operation
- * @memories: what its BOs may be
+ * struct kfd_criu_restore_ctx - what user space supplies besides the image
+ * @args: args of the RESTORE operation
+ * @memories: memory that BOs of the image are to share (struct
+ *	kfd_criu_v2_memory)
  */
 struct kfd_criu_restore_ctx {
 	const struct kfd_criu_v2_args *args;

@@ -2,12 +2,12 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * The extensible ABI: objects of a row of records.
+ * The extensible ABI: restores objects from a sequence of records.
  *
- * A reader goes over the image twice. First over the headers only, so that what it
- * does not know is refused while nothing has been done; then over everything. User
- * memory may have changed in between, so nothing is believed the second time that was
- * not looked at the second time.
+ * The reader walks over the image twice: first over the headers, so that
+ * unknown records are refused before anything is changed, then over everything.
+ * User memory may change in between, so the second walk relies on nothing that
+ * the first one has checked.
  *
  * Locks: the callers hold p->mutex.
  */
@@ -18,7 +18,7 @@
 #include "kfd_events.h"
 #include "kfd_priv.h"
 
-/* Of version 1: bytes at least. */
+/* Bytes of a record of version 1 without its payload. */
 static const u32 kfd_criu_v2_min_size[KFD_CRIU_MAX_RECORD_TYPE + 1] = {
 	[KFD_CRIU_RECORD_IMAGE] = sizeof(struct kfd_criu_record_image),
 	[KFD_CRIU_RECORD_PROCESS] = sizeof(struct kfd_criu_record_process),
@@ -38,7 +38,7 @@ static bool kfd_criu_v2_record_is_known(const struct kfd_criu_record *record)
 	return version && version <= kfd_criu_max_record_version(type);
 }
 
-/* Of which there is one at most. */
+/* Types of which an image has at most one record. */
 static bool kfd_criu_v2_record_is_unique(u32 type)
 {
 	return type == KFD_CRIU_RECORD_IMAGE || type == KFD_CRIU_RECORD_PROCESS ||
@@ -51,7 +51,10 @@ static bool kfd_criu_v2_order_is_valid(u32 type, u32 last)
 	       (type == last && !kfd_criu_v2_record_is_unique(type));
 }
 
-/* The header of the record at s->at, if all of it is there and it can be read. */
+/*
+ * Reads the header of the record at s->pos and checks that the record lies
+ * within the image.
+ */
 static int kfd_criu_v2_read_header(const struct kfd_criu_stream *s,
 				   struct kfd_criu_record *record)
 {
@@ -85,7 +88,10 @@ static int kfd_criu_v2_check_header(const struct kfd_criu_record *record)
 	return 0;
 }
 
-/* Types come in their order; what is not known may be anywhere. */
+/*
+ * Records of known types must be in the order of their types, unknown ones may
+ * be anywhere.
+ */
 static int kfd_criu_v2_check_records(struct kfd_criu_stream *s)
 {
 	u32 type, last_type = 0;
@@ -115,11 +121,13 @@ static int kfd_criu_v2_check_records(struct kfd_criu_stream *s)
 }
 
 /**
- * kfd_criu_check_image - whether an image can be read at all
- * @image: all of it
+ * kfd_criu_check_image - check that an image can be read, before anything is
+ * changed
+ * @image: the whole image
  *
- * Return: 0; -EPROTONOSUPPORT if a record is required and not known; -EINVAL if it is no
- * image, or records are not in their order; -EFAULT.
+ * Return: 0; -EPROTONOSUPPORT if a record is required but its type or version
+ * is unknown; -EINVAL if this is not an image or its records are not in order;
+ * -EFAULT; -EINTR if the caller was killed.
  */
 int kfd_criu_check_image(const struct kfd_criu_stream *image)
 {
@@ -139,7 +147,10 @@ int kfd_criu_check_image(const struct kfd_criu_stream *image)
 	return 0;
 }
 
-/* What is read of a record: its fixed part is copied, the rest is still there. */
+/*
+ * A record that is being read: its fixed part is copied here, its payload is in
+ * user memory.
+ */
 struct kfd_criu_v2_record {
 	union {
 		struct kfd_criu_record record;
@@ -155,7 +166,10 @@ struct kfd_criu_v2_record {
 	u64 payload_bytes;
 };
 
-/* Behind the fixed part, before the padding. Version 1 has nothing else. */
+/*
+ * Bytes between the fixed part and the padding. In version 1 nothing else may
+ * follow.
+ */
 static u64 kfd_criu_v2_payload_bytes(const struct kfd_criu_v2_record *in)
 {
 	switch (le32_to_cpu(in->record.type)) {
@@ -201,7 +215,10 @@ static int kfd_criu_v2_read_record(struct kfd_criu_stream *s,
 	fixed = kfd_criu_v2_record_is_known(&in->record) ?
 			kfd_criu_v2_min_size[type] :
 			sizeof(in->record);
-	/* The header is the one that was checked. */
+	/*
+	 * The header is not copied again, so it is the one that was just
+	 * checked.
+	 */
 	if (copy_from_user((u8 *)in + sizeof(in->record),
 			   s->data + s->pos + sizeof(in->record),
 			   fixed - sizeof(in->record)))
@@ -231,7 +248,10 @@ static int kfd_criu_v2_restore_process(struct kfd_process *p,
 	return kfd_criu_process_restore(p, &cp);
 }
 
-/* Which device of this machine takes the place of one of the image. */
+/*
+ * Finds the device of this machine that the caller has chosen for a device of
+ * the image.
+ */
 static int kfd_criu_v2_find_device(const struct kfd_criu_v2_args *args,
 				   u32 user_gpu_id,
 				   struct kfd_criu_v2_device *device)
@@ -286,7 +306,10 @@ static int kfd_criu_v2_restore_device(struct kfd_process *p,
 		return -EINVAL;
 	r = kfd_criu_v2_find_device(args, le32_to_cpu(record->user_gpu_id),
 				    &device);
-	/* One that is not used need not be there. */
+	/*
+	 * A device that the program has not acquired need not exist on this
+	 * machine.
+	 */
 	if (r == -ENODEV && !(flags & KFD_CRIU_DEVICE_ACQUIRED))
 		return 0;
 	if (r)
@@ -377,7 +400,10 @@ static void kfd_criu_v2_parse_queue(struct kfd_criu_queue *cq,
 	qp->pm4_target_xcc = le32_to_cpu(record->pm4_target_xcc);
 }
 
-/* The device says how many bytes of MQDs there must be; the image is only compared. */
+/*
+ * The device decides how many bytes of MQDs to read; the sizes in the image
+ * must agree.
+ */
 static int kfd_criu_v2_read_mqds(const struct kfd_node *node,
 				 const struct kfd_criu_v2_record *in,
 				 struct kfd_criu_queue *cq)
@@ -538,12 +564,14 @@ static int kfd_criu_v2_restore_record(struct kfd_process *p,
 }
 
 /**
- * kfd_criu_read_image - make what is in an image
+ * kfd_criu_read_image - restore the objects that an image describes
  * @p: process after kfd_criu_begin_restore()
- * @s: the image, which kfd_criu_check_image() has passed; the caller can change it still
- * @given: what it is restored with
+ * @s: image that kfd_criu_check_image() has passed; user space may change it
+ *	meanwhile
+ * @ctx: what the caller supplies besides the image
  *
- * Return: 0; as kfd_criu_check_image(); why an object cannot be made. Then some have been.
+ * Return: 0; as kfd_criu_check_image(); the error of an object that cannot be
+ * restored, then the objects before it exist.
  */
 int kfd_criu_read_image(struct kfd_process *p, struct kfd_criu_stream *s,
 			const struct kfd_criu_restore_ctx *ctx)
@@ -565,7 +593,10 @@ int kfd_criu_read_image(struct kfd_process *p, struct kfd_criu_stream *s,
 		type = le32_to_cpu(in.record.type);
 		if (!kfd_criu_v2_order_is_valid(type, last_type))
 			return -EINVAL;
-		/* The devices are complete before anything is made on them. */
+		/*
+		 * All devices must be bound before any other object is
+		 * restored.
+		 */
 		if (last_type <= KFD_CRIU_RECORD_DEVICE &&
 		    type > KFD_CRIU_RECORD_DEVICE)
 			r = kfd_criu_finish_devices(p);

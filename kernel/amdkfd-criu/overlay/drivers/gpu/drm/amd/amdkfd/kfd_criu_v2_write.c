@@ -2,7 +2,7 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * The extensible ABI: a process as a row of records.
+ * The extensible ABI: writes a process as a sequence of records.
  *
  * Locks: the callers hold p->mutex.
  */
@@ -15,7 +15,10 @@
 
 #define SVM_TRIES	16
 
-/* Appends a record of two parts. Without room for it, it is only counted. */
+/*
+ * Appends a record and its payload. Beyond the end of the buffer the record is
+ * only counted.
+ */
 static int kfd_criu_v2_write_record(struct kfd_criu_stream *s, u32 type,
 				    struct kfd_criu_record *record,
 				    size_t bytes, const void *payload,
@@ -185,7 +188,7 @@ static int kfd_criu_v2_write_queue(struct kfd_criu_stream *s,
 	int r;
 
 	r = kfd_criu_queue_describe(pdd, q, &cq);
-	/* What is only counted is not looked at. */
+	/* When the image is only measured, the MQDs need not be copied. */
 	if (!r && s->size)
 		r = kfd_criu_queue_save(q, &cq);
 	if (r)
@@ -304,7 +307,10 @@ static int kfd_criu_v2_write_svm_ranges(struct kfd_criu_stream *s,
 	u32 i, n;
 	int r;
 
-	/* A program that is not stopped may add and remove some all the time. */
+	/*
+	 * The threads of a program may still run, and add and remove SVM ranges
+	 * all the time.
+	 */
 	do {
 		n = kfd_criu_svm_count(p);
 		r = kfd_criu_svm_save(p, &ranges, n);
@@ -329,7 +335,10 @@ static int kfd_criu_v2_write_per_device(struct kfd_criu_stream *s,
 		else
 			r = kfd_criu_v2_write_queues(s, p->pdds[i]);
 	}
-	/* Memory comes before what imports it, be it of another device. */
+	/*
+	 * Memory must be restored before a BO that imports it, even if that is
+	 * on another device.
+	 */
 	for (i = 0; !r && type == KFD_CRIU_RECORD_BO && i < p->n_pdds; i++)
 		r = kfd_criu_v2_write_bos(s, p->pdds[i], true);
 	return r;
@@ -353,14 +362,17 @@ static int kfd_criu_v2_write_objects(struct kfd_criu_stream *s,
 }
 
 /**
- * kfd_criu_write_image - of a process
- * @s: where to; without any room it is only measured, and @s->at says how long it is
- * @p: the process; its queues are off the hardware
+ * kfd_criu_write_image - write the image of a process
+ * @s: where to write; if its size is 0 the image is only measured, and @s->pos
+ *	is its length
+ * @p: the process; its queues are evicted
  *
- * The first record is written last: before that nothing looks like an image.
+ * The image record is written last, so that an incomplete image is never taken
+ * for one.
  *
- * Return: 0, also if @s->at is beyond @s->room, and then it is no image; -EFAULT; -ENOMEM;
- * why an object cannot be described.
+ * Return: 0; -EFAULT; -ENOMEM; the error of an object that cannot be described.
+ * If @s->pos is larger than @s->size afterwards the buffer was too small and
+ * does not hold an image.
  */
 int kfd_criu_write_image(struct kfd_criu_stream *s, struct kfd_process *p)
 {

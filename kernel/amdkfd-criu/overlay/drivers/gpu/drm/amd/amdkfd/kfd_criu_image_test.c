@@ -13,7 +13,7 @@
 #include "kfd_criu_v2.h"
 #include "kfd_priv.h"
 
-#define ROOM		PAGE_SIZE
+#define BUFFER_SIZE		PAGE_SIZE
 #define HEADER		sizeof(struct kfd_criu_record)
 #define FIRST		sizeof(struct kfd_criu_record_image)
 #define REQUIRED	KFD_CRIU_RECORD_REQUIRED
@@ -36,22 +36,22 @@ static const u32 sizes[KFD_CRIU_MAX_RECORD_TYPE + 1] = {
  * unmapped one.
  */
 struct draft {
-	u8 bytes[ROOM];
+	u8 bytes[BUFFER_SIZE];
 	u64 size;
 	u32 records;
 	u8 __user *page;
 };
 
-static int set_up(struct kunit *test)
+static int init_test(struct kunit *test)
 {
 	struct draft *draft = kunit_kzalloc(test, sizeof(*draft), GFP_KERNEL);
 	unsigned long at;
 
 	if (!draft)
 		return -ENOMEM;
-	at = kunit_vm_mmap(test, NULL, 0, 2 * ROOM, PROT_READ | PROT_WRITE,
+	at = kunit_vm_mmap(test, NULL, 0, 2 * BUFFER_SIZE, PROT_READ | PROT_WRITE,
 			   MAP_ANONYMOUS | MAP_PRIVATE, 0);
-	if (!at || IS_ERR_VALUE(at) || vm_munmap(at + ROOM, ROOM))
+	if (!at || IS_ERR_VALUE(at) || vm_munmap(at + BUFFER_SIZE, BUFFER_SIZE))
 		return -ENOMEM;
 	draft->page = (u8 __user *)at;
 	test->priv = draft;
@@ -62,7 +62,7 @@ static int set_up(struct kunit *test)
  * Whether this kernel knows the record type, which for SVM depends on the
  * configuration.
  */
-static bool is_here(u32 type)
+static bool is_supported(u32 type)
 {
 	return type != KFD_CRIU_RECORD_SVM_RANGE ||
 	       IS_ENABLED(CONFIG_HSA_AMD_SVM);
@@ -81,74 +81,74 @@ static void add(struct draft *draft, u32 type, u16 version, u16 flags, u64 size)
 }
 
 /* Adds a record as this kernel writes it. */
-static void add_usual(struct draft *draft, u32 type)
+static void add_record(struct draft *draft, u32 type)
 {
 	add(draft, type, 1, REQUIRED, sizes[type]);
 }
 
-static void begin(struct draft *draft)
+static void begin_draft(struct draft *draft)
 {
 	memset(draft->bytes, 0, sizeof(draft->bytes));
 	draft->size = 0;
 	draft->records = 0;
-	add_usual(draft, KFD_CRIU_RECORD_IMAGE);
+	add_record(draft, KFD_CRIU_RECORD_IMAGE);
 }
 
-static struct kfd_criu_record_image *first(struct draft *draft)
+static struct kfd_criu_record_image *image_record(struct draft *draft)
 {
 	return (void *)draft->bytes;
 }
 
-static void finish(struct draft *draft)
+static void finish_draft(struct draft *draft)
 {
-	first(draft)->magic = cpu_to_le64(KFD_CRIU_IMAGE_MAGIC);
-	first(draft)->size = cpu_to_le64(draft->size);
-	first(draft)->num_records = cpu_to_le32(draft->records);
+	image_record(draft)->magic = cpu_to_le64(KFD_CRIU_IMAGE_MAGIC);
+	image_record(draft)->size = cpu_to_le64(draft->size);
+	image_record(draft)->num_records = cpu_to_le32(draft->records);
 }
 
 /*
  * Checks the first @size bytes of the draft, placed so that the next byte is
  * not mapped.
  */
-static int verdict(struct kunit *test, struct draft *draft, u64 size)
+static int check_bytes(struct kunit *test, struct draft *draft, u64 size)
 {
 	const struct kfd_criu_stream image = {
-		.data = draft->page + ROOM - size,
+		.data = draft->page + BUFFER_SIZE - size,
 		.size = size,
 	};
 
-	KUNIT_ASSERT_LE(test, size, ROOM);
+	KUNIT_ASSERT_LE(test, size, BUFFER_SIZE);
 	KUNIT_ASSERT_EQ(test, 0, copy_to_user(image.data, draft->bytes, size));
 	return kfd_criu_check_image(&image);
 }
 
-static int finished(struct kunit *test, struct draft *draft)
+static int finish_and_check(struct kunit *test, struct draft *draft)
 {
-	finish(draft);
-	return verdict(test, draft, draft->size);
+	finish_draft(draft);
+	return check_bytes(test, draft, draft->size);
 }
 
 /* Makes an image with one record of each type that this kernel knows. */
-static void make_usual(struct draft *draft)
+static void make_full_image(struct draft *draft)
 {
 	u32 type;
 
-	begin(draft);
+	begin_draft(draft);
 	for (type = KFD_CRIU_RECORD_DEVICE; type <= KFD_CRIU_MAX_RECORD_TYPE;
 	     type++)
-		if (is_here(type))
-			add_usual(draft, type);
-	finish(draft);
+		if (is_supported(type))
+			add_record(draft, type);
+	finish_draft(draft);
 }
 
 static void an_image_has_records_of_each_type(struct kunit *test)
 {
 	struct draft *draft = test->priv;
 
-	make_usual(draft);
-	KUNIT_EXPECT_EQ(test, 0, finished(test, draft));
-	begin(draft);
-	KUNIT_EXPECT_EQ(test, 0, finished(test, draft));
+	make_full_image(draft);
+	KUNIT_EXPECT_EQ(test, 0, finish_and_check(test, draft));
+	begin_draft(draft);
+	KUNIT_EXPECT_EQ(test, 0, finish_and_check(test, draft));
 }
 
 static void an_image_that_is_cut_is_none(struct kunit *test)
@@ -156,39 +156,39 @@ static void an_image_that_is_cut_is_none(struct kunit *test)
 	struct draft *draft = test->priv;
 	u64 size;
 
-	make_usual(draft);
+	make_full_image(draft);
 	for (size = 0; size < draft->size; size++)
-		KUNIT_EXPECT_EQ_MSG(test, -EINVAL, verdict(test, draft, size),
+		KUNIT_EXPECT_EQ_MSG(test, -EINVAL, check_bytes(test, draft, size),
 				    "%llu bytes", size);
 	/*
 	 * Also when the image record gives the shorter size, if it ends inside
 	 * a record.
 	 */
 	for (size = FIRST; size < draft->size; size++) {
-		first(draft)->size = cpu_to_le64(size);
-		KUNIT_EXPECT_EQ_MSG(test, -EINVAL, verdict(test, draft, size),
+		image_record(draft)->size = cpu_to_le64(size);
+		KUNIT_EXPECT_EQ_MSG(test, -EINVAL, check_bytes(test, draft, size),
 				    "%llu bytes", size);
 	}
 }
 
-static void an_image_says_what_it_is(struct kunit *test)
+static void the_image_record_must_match_the_image(struct kunit *test)
 {
 	struct draft *draft = test->priv;
 
-	make_usual(draft);
-	first(draft)->magic++;
-	KUNIT_EXPECT_EQ(test, -EINVAL, verdict(test, draft, draft->size));
-	finish(draft);
-	first(draft)->size = cpu_to_le64(draft->size + 8);
-	KUNIT_EXPECT_EQ(test, -EINVAL, verdict(test, draft, draft->size));
-	finish(draft);
-	first(draft)->num_records = cpu_to_le32(draft->records - 1);
-	KUNIT_EXPECT_EQ(test, -EINVAL, verdict(test, draft, draft->size));
-	finish(draft);
-	first(draft)->reserved = cpu_to_le32(1);
-	KUNIT_EXPECT_EQ(test, -EINVAL, verdict(test, draft, draft->size));
-	first(draft)->reserved = 0;
-	KUNIT_EXPECT_EQ(test, 0, verdict(test, draft, draft->size));
+	make_full_image(draft);
+	image_record(draft)->magic++;
+	KUNIT_EXPECT_EQ(test, -EINVAL, check_bytes(test, draft, draft->size));
+	finish_draft(draft);
+	image_record(draft)->size = cpu_to_le64(draft->size + 8);
+	KUNIT_EXPECT_EQ(test, -EINVAL, check_bytes(test, draft, draft->size));
+	finish_draft(draft);
+	image_record(draft)->num_records = cpu_to_le32(draft->records - 1);
+	KUNIT_EXPECT_EQ(test, -EINVAL, check_bytes(test, draft, draft->size));
+	finish_draft(draft);
+	image_record(draft)->reserved = cpu_to_le32(1);
+	KUNIT_EXPECT_EQ(test, -EINVAL, check_bytes(test, draft, draft->size));
+	image_record(draft)->reserved = 0;
+	KUNIT_EXPECT_EQ(test, 0, check_bytes(test, draft, draft->size));
 }
 
 static void an_image_begins_with_its_own_record(struct kunit *test)
@@ -200,22 +200,22 @@ static void an_image_begins_with_its_own_record(struct kunit *test)
 		if (type == KFD_CRIU_RECORD_IMAGE)
 			continue;
 		/* Only type and flags of the first record change. */
-		make_usual(draft);
-		first(draft)->record.type = cpu_to_le32(type);
-		first(draft)->record.flags = 0;
+		make_full_image(draft);
+		image_record(draft)->record.type = cpu_to_le32(type);
+		image_record(draft)->record.flags = 0;
 		KUNIT_EXPECT_EQ_MSG(test, -EINVAL,
-				    verdict(test, draft, draft->size),
+				    check_bytes(test, draft, draft->size),
 				    "first of type %u", type);
 	}
-	make_usual(draft);
-	first(draft)->record.version = cpu_to_le16(2);
-	first(draft)->record.flags = 0;
-	KUNIT_EXPECT_EQ(test, -EINVAL, verdict(test, draft, draft->size));
+	make_full_image(draft);
+	image_record(draft)->record.version = cpu_to_le16(2);
+	image_record(draft)->record.flags = 0;
+	KUNIT_EXPECT_EQ(test, -EINVAL, check_bytes(test, draft, draft->size));
 }
 
-static void records_stand_in_the_order_of_their_types(struct kunit *test)
+static void records_are_in_the_order_of_their_types(struct kunit *test)
 {
-	static const u32 more = BIT(KFD_CRIU_RECORD_DEVICE) |
+	static const u32 repeatable = BIT(KFD_CRIU_RECORD_DEVICE) |
 				BIT(KFD_CRIU_RECORD_BO) |
 				BIT(KFD_CRIU_RECORD_QUEUE) |
 				BIT(KFD_CRIU_RECORD_EVENT) |
@@ -229,26 +229,26 @@ static void records_stand_in_the_order_of_their_types(struct kunit *test)
 		     two <= KFD_CRIU_MAX_RECORD_TYPE; two++) {
 			const bool good = one > KFD_CRIU_RECORD_IMAGE &&
 					  (two > one ||
-					   (two == one && more & BIT(one)));
+					   (two == one && repeatable & BIT(one)));
 
-			if (!is_here(one) || !is_here(two))
+			if (!is_supported(one) || !is_supported(two))
 				continue;
-			begin(draft);
-			add_usual(draft, one);
+			begin_draft(draft);
+			add_record(draft, one);
 			/*
 			 * An unknown record does not affect the order of the
 			 * others.
 			 */
 			add(draft, UNKNOWN, 1, 0, HEADER);
-			add_usual(draft, two);
+			add_record(draft, two);
 			KUNIT_EXPECT_EQ_MSG(test, good ? 0 : -EINVAL,
-					    finished(test, draft),
+					    finish_and_check(test, draft),
 					    "type %u behind type %u", two, one);
 		}
 	}
 }
 
-static void what_is_not_known_is_passed_over_or_refused(struct kunit *test)
+static void unknown_records_are_skipped_or_refused(struct kunit *test)
 {
 	static const struct {
 		u32 type;
@@ -273,25 +273,25 @@ static void what_is_not_known_is_passed_over_or_refused(struct kunit *test)
 				u64 at;
 				u32 type;
 
-				begin(draft);
+				begin_draft(draft);
 				for (type = KFD_CRIU_RECORD_DEVICE;
 				     type < place; type++)
-					if (is_here(type))
-						add_usual(draft, type);
+					if (is_supported(type))
+						add_record(draft, type);
 				at = draft->size;
 				add(draft, unknown[i].type, unknown[i].version,
 				    0, size);
 				for (; type <= KFD_CRIU_MAX_RECORD_TYPE; type++)
-					if (is_here(type))
-						add_usual(draft, type);
+					if (is_supported(type))
+						add_record(draft, type);
 				KUNIT_EXPECT_EQ_MSG(test, 0,
-						    finished(test, draft),
+						    finish_and_check(test, draft),
 						    "%u before type %u", i,
 						    place);
 				((struct kfd_criu_record *)(draft->bytes + at))
 					->flags = cpu_to_le16(REQUIRED);
 				KUNIT_EXPECT_EQ_MSG(test, -EPROTONOSUPPORT,
-						    finished(test, draft),
+						    finish_and_check(test, draft),
 						    "%u before type %u", i,
 						    place);
 			}
@@ -299,7 +299,7 @@ static void what_is_not_known_is_passed_over_or_refused(struct kunit *test)
 	}
 }
 
-static void a_flag_that_is_not_known_is_refused(struct kunit *test)
+static void an_unknown_flag_is_refused(struct kunit *test)
 {
 	struct draft *draft = test->priv;
 	unsigned int bit;
@@ -307,16 +307,16 @@ static void a_flag_that_is_not_known_is_refused(struct kunit *test)
 	for (bit = 0; bit < 16; bit++) {
 		const int expected = bit ? -EINVAL : 0;
 
-		begin(draft);
+		begin_draft(draft);
 		add(draft, KFD_CRIU_RECORD_PROCESS, 1, BIT(bit),
 		    sizes[KFD_CRIU_RECORD_PROCESS]);
-		KUNIT_EXPECT_EQ_MSG(test, expected, finished(test, draft),
+		KUNIT_EXPECT_EQ_MSG(test, expected, finish_and_check(test, draft),
 				    "bit %u", bit);
 		if (!bit)
 			continue;
-		begin(draft);
+		begin_draft(draft);
 		add(draft, UNKNOWN, 1, BIT(bit), HEADER);
-		KUNIT_EXPECT_EQ_MSG(test, expected, finished(test, draft),
+		KUNIT_EXPECT_EQ_MSG(test, expected, finish_and_check(test, draft),
 				    "bit %u of an unknown record", bit);
 	}
 }
@@ -332,31 +332,31 @@ static void records_are_as_long_as_their_type(struct kunit *test)
 
 	for (type = KFD_CRIU_RECORD_DEVICE; type <= KFD_CRIU_MAX_RECORD_TYPE;
 	     type++) {
-		if (!is_here(type))
+		if (!is_supported(type))
 			continue;
 		for (size = 0; size <= sizes[type] + 16; size++) {
 			const bool good = size >= sizes[type] && size % 8 == 0;
 
-			begin(draft);
+			begin_draft(draft);
 			add(draft, type, 1, REQUIRED, size);
 			KUNIT_EXPECT_EQ_MSG(test, good ? 0 : -EINVAL,
-					    finished(test, draft),
+					    finish_and_check(test, draft),
 					    "type %u, %llu bytes", type, size);
 		}
 	}
 	for (size = 0; size <= HEADER + 16; size++) {
-		begin(draft);
+		begin_draft(draft);
 		add(draft, UNKNOWN, 1, 0, size);
 		KUNIT_EXPECT_EQ_MSG(test,
 				    size >= HEADER && size % 8 == 0 ? 0 : -EINVAL,
-				    finished(test, draft), "%llu bytes", size);
+				    finish_and_check(test, draft), "%llu bytes", size);
 	}
 }
 
 static void a_record_ends_within_the_image(struct kunit *test)
 {
 	static const u64 beyond[] = {
-		8, ROOM, S64_MAX - 7, (u64)S64_MAX + 1, U64_MAX - 7,
+		8, BUFFER_SIZE, S64_MAX - 7, (u64)S64_MAX + 1, U64_MAX - 7,
 		U64_MAX - FIRST + 1, U64_MAX,
 	};
 	struct draft *draft = test->priv;
@@ -365,24 +365,24 @@ static void a_record_ends_within_the_image(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(beyond); i++) {
 		struct kfd_criu_record *record;
 
-		begin(draft);
+		begin_draft(draft);
 		record = (void *)(draft->bytes + draft->size);
-		add_usual(draft, KFD_CRIU_RECORD_PROCESS);
+		add_record(draft, KFD_CRIU_RECORD_PROCESS);
 		/* The sum may wrap around, and is too small then. */
 		record->size = cpu_to_le64(le64_to_cpu(record->size) + beyond[i]);
-		KUNIT_EXPECT_EQ_MSG(test, -EINVAL, finished(test, draft),
+		KUNIT_EXPECT_EQ_MSG(test, -EINVAL, finish_and_check(test, draft),
 				    "%#llx bytes more", beyond[i]);
-		first(draft)->size = cpu_to_le64(draft->size + beyond[i]);
+		image_record(draft)->size = cpu_to_le64(draft->size + beyond[i]);
 		KUNIT_EXPECT_EQ_MSG(test, -EINVAL,
-				    verdict(test, draft, draft->size),
+				    check_bytes(test, draft, draft->size),
 				    "%#llx bytes more", beyond[i]);
 	}
 	/* The third record ends where it begins: the reader must not loop. */
-	begin(draft);
+	begin_draft(draft);
 	add(draft, UNKNOWN, 1, 0, HEADER);
 	add(draft, UNKNOWN, 1, 0, -HEADER);
 	draft->size += 2 * HEADER;
-	KUNIT_EXPECT_EQ(test, -EINVAL, finished(test, draft));
+	KUNIT_EXPECT_EQ(test, -EINVAL, finish_and_check(test, draft));
 }
 
 static void what_cannot_be_read_is_a_fault(struct kunit *test)
@@ -390,7 +390,7 @@ static void what_cannot_be_read_is_a_fault(struct kunit *test)
 	struct draft *draft = test->priv;
 	struct kfd_criu_stream image;
 
-	make_usual(draft);
+	make_full_image(draft);
 	/*
 	 * The header of the second record is not mapped at all, or not to its
 	 * last byte.
@@ -398,14 +398,14 @@ static void what_cannot_be_read_is_a_fault(struct kunit *test)
 	image.size = draft->size;
 	image.pos = 0;
 	image.num_records = 0;
-	image.data = draft->page + ROOM - FIRST;
+	image.data = draft->page + BUFFER_SIZE - FIRST;
 	KUNIT_ASSERT_EQ(test, 0, copy_to_user(image.data, draft->bytes, FIRST));
 	KUNIT_EXPECT_EQ(test, -EFAULT, kfd_criu_check_image(&image));
-	image.data = draft->page + ROOM - FIRST - HEADER + 1;
+	image.data = draft->page + BUFFER_SIZE - FIRST - HEADER + 1;
 	KUNIT_ASSERT_EQ(test, 0, copy_to_user(image.data, draft->bytes,
 					      FIRST + HEADER - 1));
 	KUNIT_EXPECT_EQ(test, -EFAULT, kfd_criu_check_image(&image));
-	image.data = draft->page + ROOM;
+	image.data = draft->page + BUFFER_SIZE;
 	KUNIT_EXPECT_EQ(test, -EFAULT, kfd_criu_check_image(&image));
 	/* Kernel memory must not be accepted as an image. */
 	image.data = (u8 __force __user *)draft->bytes;
@@ -413,7 +413,7 @@ static void what_cannot_be_read_is_a_fault(struct kunit *test)
 }
 
 #if IS_ENABLED(CONFIG_HSA_AMD_SVM)
-static void nothing_is_deferred(struct work_struct *work)
+static void no_deferred_work(struct work_struct *work)
 {
 }
 
@@ -421,7 +421,7 @@ static void init_svms(struct kfd_process *p)
 {
 	mutex_init(&p->svms.lock);
 	INIT_LIST_HEAD(&p->svms.list);
-	INIT_WORK(&p->svms.deferred_list_work, nothing_is_deferred);
+	INIT_WORK(&p->svms.deferred_list_work, no_deferred_work);
 }
 #else
 static void init_svms(struct kfd_process *p)
@@ -440,12 +440,12 @@ static struct kfd_process *make_process(struct kunit *test)
 	return p;
 }
 
-/* Writes an image into exactly @room bytes at the end of the page. */
-static int written(struct draft *draft, struct kfd_process *p, u64 room,
-		   struct kfd_criu_stream *s)
+/* Writes an image into exactly @size bytes at the end of the page. */
+static int write_into(struct draft *draft, struct kfd_process *p, u64 size,
+		      struct kfd_criu_stream *s)
 {
-	s->data = draft->page + ROOM - room;
-	s->size = room;
+	s->data = draft->page + BUFFER_SIZE - size;
+	s->size = size;
 	s->pos = 0;
 	s->num_records = 0;
 	return kfd_criu_write_image(s, p);
@@ -460,23 +460,23 @@ static void what_is_written_is_an_image(struct kunit *test)
 	struct kfd_criu_record_process process;
 	struct kfd_criu_record_event_page page;
 	struct kfd_criu_stream s;
-	u64 room;
+	u64 size;
 
 	p->xnack_enabled = true;
 	p->signal_handle = 0x1234567800000009;
-	KUNIT_EXPECT_EQ(test, 0, written(draft, p, 0, &s));
+	KUNIT_EXPECT_EQ(test, 0, write_into(draft, p, 0, &s));
 	KUNIT_EXPECT_EQ(test, expected, s.pos);
 	/* A smaller buffer yields the same length, but no image. */
-	for (room = 0; room <= expected; room += 8) {
-		KUNIT_ASSERT_EQ(test, 0, clear_user(draft->page, ROOM));
-		KUNIT_EXPECT_EQ(test, 0, written(draft, p, room, &s));
+	for (size = 0; size <= expected; size += 8) {
+		KUNIT_ASSERT_EQ(test, 0, clear_user(draft->page, BUFFER_SIZE));
+		KUNIT_EXPECT_EQ(test, 0, write_into(draft, p, size, &s));
 		KUNIT_EXPECT_EQ(test, expected, s.pos);
 		KUNIT_EXPECT_EQ(test, 3, s.num_records);
-		KUNIT_EXPECT_EQ(test, room == expected ? 0 : -EINVAL,
+		KUNIT_EXPECT_EQ(test, size == expected ? 0 : -EINVAL,
 				kfd_criu_check_image(&(struct kfd_criu_stream){
-					.data = s.data, .size = room }));
+					.data = s.data, .size = size }));
 		/* The buffer does not begin with an image record. */
-		if (room >= FIRST && room < expected) {
+		if (size >= FIRST && size < expected) {
 			KUNIT_ASSERT_EQ(test, 0, copy_from_user(draft->bytes, s.data,
 								FIRST));
 			KUNIT_EXPECT_TRUE(test, !memchr_inv(draft->bytes, 0, FIRST));
@@ -502,8 +502,8 @@ static void what_cannot_be_written_is_a_fault(struct kunit *test)
 	struct kfd_process *p = make_process(test);
 	struct draft *draft = test->priv;
 	struct kfd_criu_stream s = {
-		.data = draft->page + ROOM - FIRST,
-		.size = ROOM,
+		.data = draft->page + BUFFER_SIZE - FIRST,
+		.size = BUFFER_SIZE,
 	};
 
 	KUNIT_EXPECT_EQ(test, -EFAULT, kfd_criu_write_image(&s, p));
@@ -513,11 +513,11 @@ static void what_cannot_be_written_is_a_fault(struct kunit *test)
 static struct kunit_case cases[] = {
 	KUNIT_CASE(an_image_has_records_of_each_type),
 	KUNIT_CASE(an_image_that_is_cut_is_none),
-	KUNIT_CASE(an_image_says_what_it_is),
+	KUNIT_CASE(the_image_record_must_match_the_image),
 	KUNIT_CASE(an_image_begins_with_its_own_record),
-	KUNIT_CASE(records_stand_in_the_order_of_their_types),
-	KUNIT_CASE(what_is_not_known_is_passed_over_or_refused),
-	KUNIT_CASE(a_flag_that_is_not_known_is_refused),
+	KUNIT_CASE(records_are_in_the_order_of_their_types),
+	KUNIT_CASE(unknown_records_are_skipped_or_refused),
+	KUNIT_CASE(an_unknown_flag_is_refused),
 	KUNIT_CASE(records_are_as_long_as_their_type),
 	KUNIT_CASE(a_record_ends_within_the_image),
 	KUNIT_CASE(what_cannot_be_read_is_a_fault),
@@ -528,7 +528,7 @@ static struct kunit_case cases[] = {
 
 static struct kunit_suite suite = {
 	.name = "kfd_criu_image",
-	.init = set_up,
+	.init = init_test,
 	.test_cases = cases,
 };
 

@@ -27,11 +27,11 @@
 
 /* ---- what the VMs of a process share ---- */
 
-static void bring_no_pages(struct work_struct *work)
+static void restore_no_pages(struct work_struct *work)
 {
 }
 
-static void bring_pages(struct work_struct *work)
+static void restore_pages(struct work_struct *work)
 {
 	struct amdkfd_process_info *info =
 		container_of(to_delayed_work(work), struct amdkfd_process_info,
@@ -42,7 +42,7 @@ static void bring_pages(struct work_struct *work)
 	mutex_unlock(&info->notifier_lock);
 }
 
-static struct amdkfd_process_info *make_shared(work_func_t worker)
+static struct amdkfd_process_info *make_process_info(work_func_t worker)
 {
 	struct amdkfd_process_info *info = kzalloc(sizeof(*info), GFP_KERNEL);
 
@@ -65,8 +65,8 @@ static struct amdkfd_process_info *make_shared(work_func_t worker)
 	return info;
 }
 
-/* Frees what make_shared() has allocated, for a process without VMs. */
-static void free_shared(struct amdkfd_process_info *info)
+/* Frees what make_process_info() has allocated, for a process without VMs. */
+static void free_process_info(struct amdkfd_process_info *info)
 {
 	cancel_delayed_work_sync(&info->restore_userptr_work);
 	dma_fence_put(&info->eviction_fence->base);
@@ -81,7 +81,7 @@ struct fake_dqm {
 	struct device_queue_manager dqm;
 	int evict;
 	int restore;
-	int evicted;	/* evictions minus restores, as amdkfd counts them */
+	int evicted;	/* evictions minus restores, as in amdkfd */
 };
 
 struct fake {
@@ -113,7 +113,7 @@ static int fake_restore(struct device_queue_manager *dqm,
 	return fake->restore;
 }
 
-static struct fake *make(struct kunit *test)
+static struct fake *make_fake(struct kunit *test)
 {
 	struct fake *fake = kunit_kzalloc(test, sizeof(*fake), GFP_KERNEL);
 	unsigned int i;
@@ -148,7 +148,7 @@ static struct fake *make(struct kunit *test)
 }
 
 /* Nothing uses the process any more. */
-static void end(struct fake *fake)
+static void free_fake(struct fake *fake)
 {
 	kfd_criu_session_fini(&fake->p);
 	idr_destroy(&fake->p.event_idr);
@@ -176,18 +176,18 @@ static int unpause(struct fake *fake)
 	return r;
 }
 
-static int measures(struct kfd_process *p, void *args)
+static int measure_ok(struct kfd_process *p, void *args)
 {
 	return 0;
 }
 
-static int cannot_measure(struct kfd_process *p, void *args)
+static int measure_fails(struct kfd_process *p, void *args)
 {
 	return -EOPNOTSUPP;
 }
 
-static void expect(struct kunit *test, const struct fake *fake,
-		   enum kfd_criu_state state, int evicted)
+static void expect_state(struct kunit *test, const struct fake *fake,
+			 enum kfd_criu_state state, int evicted)
 {
 	unsigned int i;
 
@@ -200,79 +200,79 @@ static void expect(struct kunit *test, const struct fake *fake,
 
 static void a_process_without_devices_is_not_paused(struct kunit *test)
 {
-	struct fake *fake = make(test);
+	struct fake *fake = make_fake(test);
 
 	fake->p.n_pdds = 0;
-	KUNIT_EXPECT_EQ(test, -ENODEV, pause(fake, measures));
-	expect(test, fake, KFD_CRIU_RUNNING, 0);
-	end(fake);
+	KUNIT_EXPECT_EQ(test, -ENODEV, pause(fake, measure_ok));
+	expect_state(test, fake, KFD_CRIU_RUNNING, 0);
+	free_fake(fake);
 }
 
-static void a_pause_that_tells_nothing_is_none(struct kunit *test)
+static void a_pause_whose_measurement_fails_is_undone(struct kunit *test)
 {
-	struct fake *fake = make(test);
+	struct fake *fake = make_fake(test);
 
-	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, pause(fake, cannot_measure));
-	expect(test, fake, KFD_CRIU_RUNNING, 0);
-	KUNIT_EXPECT_EQ(test, 0, pause(fake, measures));
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, pause(fake, measure_fails));
+	expect_state(test, fake, KFD_CRIU_RUNNING, 0);
+	KUNIT_EXPECT_EQ(test, 0, pause(fake, measure_ok));
 	/* A failed measurement does not end a pause that existed before. */
-	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, pause(fake, cannot_measure));
-	expect(test, fake, KFD_CRIU_PAUSED, 1);
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, pause(fake, measure_fails));
+	expect_state(test, fake, KFD_CRIU_PAUSED, 1);
 	KUNIT_EXPECT_EQ(test, 0, unpause(fake));
-	expect(test, fake, KFD_CRIU_RUNNING, 0);
-	end(fake);
+	expect_state(test, fake, KFD_CRIU_RUNNING, 0);
+	free_fake(fake);
 }
 
 static void a_device_that_does_not_stop_undoes_a_pause(struct kunit *test)
 {
-	struct fake *fake = make(test);
+	struct fake *fake = make_fake(test);
 
 	fake->dqms[1].evict = -ETIME;
-	KUNIT_EXPECT_EQ(test, -ETIME, pause(fake, measures));
-	expect(test, fake, KFD_CRIU_RUNNING, 0);
+	KUNIT_EXPECT_EQ(test, -ETIME, pause(fake, measure_ok));
+	expect_state(test, fake, KFD_CRIU_RUNNING, 0);
 	/* A device that is being reset has no queues on the hardware. */
 	fake->dqms[1].evict = -EIO;
-	KUNIT_EXPECT_EQ(test, -EIO, pause(fake, measures));
-	expect(test, fake, KFD_CRIU_RUNNING, 0);
+	KUNIT_EXPECT_EQ(test, -EIO, pause(fake, measure_ok));
+	expect_state(test, fake, KFD_CRIU_RUNNING, 0);
 	/* The device that is being reset need not be the last one. */
 	fake->dqms[0].evict = -EIO;
 	fake->dqms[1].evict = 0;
-	KUNIT_EXPECT_EQ(test, -EIO, pause(fake, measures));
-	expect(test, fake, KFD_CRIU_RUNNING, 0);
-	end(fake);
+	KUNIT_EXPECT_EQ(test, -EIO, pause(fake, measure_ok));
+	expect_state(test, fake, KFD_CRIU_RUNNING, 0);
+	free_fake(fake);
 }
 
 static void a_pause_ends_on_all_devices(struct kunit *test)
 {
-	struct fake *fake = make(test);
+	struct fake *fake = make_fake(test);
 
-	KUNIT_ASSERT_EQ(test, 0, pause(fake, measures));
+	KUNIT_ASSERT_EQ(test, 0, pause(fake, measure_ok));
 	fake->dqms[0].restore = -ETIME;
 	/*
 	 * The device is going to be reset, and the pause is over nevertheless.
 	 */
 	KUNIT_EXPECT_EQ(test, -ETIME, unpause(fake));
-	expect(test, fake, KFD_CRIU_RUNNING, 0);
-	end(fake);
+	expect_state(test, fake, KFD_CRIU_RUNNING, 0);
+	free_fake(fake);
 }
 
 /* State that was read after the reset may not be the process's state. */
-static void a_pause_over_a_reset_ends_with_a_complaint(struct kunit *test)
+static void the_end_of_a_pause_reports_a_reset(struct kunit *test)
 {
-	struct fake *fake = make(test);
+	struct fake *fake = make_fake(test);
 
-	KUNIT_ASSERT_EQ(test, 0, pause(fake, measures));
+	KUNIT_ASSERT_EQ(test, 0, pause(fake, measure_ok));
 	fake->pdds[1].is_lost = true;
 	KUNIT_EXPECT_EQ(test, -ENOTRECOVERABLE, unpause(fake));
-	expect(test, fake, KFD_CRIU_RUNNING, 0);
-	end(fake);
+	expect_state(test, fake, KFD_CRIU_RUNNING, 0);
+	free_fake(fake);
 }
 
 /* ---- restores ---- */
 
-static void a_restore_is_the_processs_own(struct kunit *test)
+static void only_the_process_itself_can_restore(struct kunit *test)
 {
-	struct fake *fake = make(test);
+	struct fake *fake = make_fake(test);
 
 	/* Gives the test's thread an mm. */
 	KUNIT_ASSERT_NE(test, 0, kunit_vm_mmap(test, NULL, 0, PAGE_SIZE, PROT_READ,
@@ -284,12 +284,12 @@ static void a_restore_is_the_processs_own(struct kunit *test)
 	fake->p.lead_thread = &init_task;
 	KUNIT_EXPECT_EQ(test, -EPERM, kfd_criu_check_restore(&fake->p));
 	fake->p.lead_thread = current->group_leader;
-	end(fake);
+	free_fake(fake);
 }
 
 static void a_restore_needs_a_process_without_objects(struct kunit *test)
 {
-	struct fake *fake = make(test);
+	struct fake *fake = make_fake(test);
 	struct kfd_event event = {};
 	int id;
 
@@ -305,32 +305,32 @@ static void a_restore_needs_a_process_without_objects(struct kunit *test)
 	fake->p.runtime_info.runtime_state = DEBUG_RUNTIME_STATE_DISABLED;
 	fake->dqms[0].evict = -ETIME;
 	KUNIT_EXPECT_EQ(test, -ETIME, kfd_criu_begin_restore(&fake->p));
-	expect(test, fake, KFD_CRIU_RUNNING, 0);
+	expect_state(test, fake, KFD_CRIU_RUNNING, 0);
 	fake->dqms[0].evict = 0;
 	KUNIT_EXPECT_EQ(test, 0, kfd_criu_begin_restore(&fake->p));
-	expect(test, fake, KFD_CRIU_RESTORING, 1);
-	end(fake);
+	expect_state(test, fake, KFD_CRIU_RESTORING, 1);
+	free_fake(fake);
 }
 
-static void a_restore_waits_for_no_ioctl(struct kunit *test)
+static void a_restore_fails_while_an_ioctl_is_in_progress(struct kunit *test)
 {
-	struct fake *fake = make(test);
+	struct fake *fake = make_fake(test);
 	const unsigned int nr = _IOC_NR(AMDKFD_IOC_CREATE_EVENT);
 
 	KUNIT_ASSERT_EQ(test, 0, kfd_criu_session_begin_ioctl(&fake->p, nr));
 	KUNIT_EXPECT_EQ(test, -EBUSY, kfd_criu_begin_restore(&fake->p));
-	expect(test, fake, KFD_CRIU_RUNNING, 0);
+	expect_state(test, fake, KFD_CRIU_RUNNING, 0);
 	kfd_criu_session_end_ioctl(&fake->p, nr);
 	KUNIT_EXPECT_EQ(test, 0, kfd_criu_begin_restore(&fake->p));
 	KUNIT_EXPECT_EQ(test, -EBUSY,
 			kfd_criu_session_begin_ioctl(&fake->p, nr));
-	end(fake);
+	free_fake(fake);
 }
 
-static void settings_are_the_bound_devices(struct kunit *test)
+static void settings_go_to_the_bound_device(struct kunit *test)
 {
 	const struct kfd_criu_settings cs = { .scratch = 77 };
-	struct fake *fake = make(test);
+	struct fake *fake = make_fake(test);
 
 	/* Device 0 is not in the image but still has the same user_gpu_id. */
 	fake->pdds[1].user_gpu_id = fake->pdds[0].user_gpu_id;
@@ -341,21 +341,21 @@ static void settings_are_the_bound_devices(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, fake->pdds[0].qpd.sh_hidden_private_base);
 	KUNIT_EXPECT_EQ(test, 77, fake->pdds[1].qpd.sh_hidden_private_base);
 	fake->pdds[1].drm_file = NULL;
-	end(fake);
+	free_fake(fake);
 }
 
-static void only_what_is_restored_is_given_up(struct kunit *test)
+static void only_a_restored_process_can_be_aborted(struct kunit *test)
 {
-	struct fake *fake = make(test);
+	struct fake *fake = make_fake(test);
 
 	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_abort(&fake->p));
 	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_finish_devices(&fake->p));
-	end(fake);
+	free_fake(fake);
 }
 
-static void what_makes_no_sense_of_a_process_is_refused(struct kunit *test)
+static void invalid_settings_and_devices_are_refused(struct kunit *test)
 {
-	struct fake *fake = make(test);
+	struct fake *fake = make_fake(test);
 	struct kfd_criu_process cp = { .ttmp = true };
 	struct kfd_criu_settings cs = {};
 	struct kfd_criu_device_compat compat = {};
@@ -370,22 +370,22 @@ static void what_makes_no_sense_of_a_process_is_refused(struct kunit *test)
 			kfd_criu_device_compat_check(~0U, &compat));
 	KUNIT_EXPECT_EQ(test, -EINVAL,
 			kfd_criu_device_restore(&fake->p, &cd, -1));
-	end(fake);
+	free_fake(fake);
 }
 
 /* ---- RESUME says whether the queues run ---- */
 
 /*
- * RESUME must succeed long before LONG_MS. Tests in which it cannot succeed wait
- * for all of SHORT_MS, each time the driver is loaded.
+ * RESUME must succeed long before LONG_MS. Tests in which it cannot succeed
+ * wait for all of SHORT_MS, each time the driver is loaded.
  */
 #define LONG_MS		5000
 #define SHORT_MS	50
 
 static struct fake *make_restored(struct kunit *test, work_func_t worker)
 {
-	struct amdkfd_process_info *info = make_shared(worker);
-	struct fake *fake = make(test);
+	struct amdkfd_process_info *info = make_process_info(worker);
+	struct fake *fake = make_fake(test);
 	unsigned int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, info);
@@ -400,54 +400,54 @@ static struct fake *make_restored(struct kunit *test, work_func_t worker)
 	return fake;
 }
 
-static void end_restored(struct fake *fake)
+static void free_restored(struct fake *fake)
 {
 	unsigned int i;
 
-	free_shared(fake->p.kgd_process_info);
+	free_process_info(fake->p.kgd_process_info);
 	for (i = 0; i < DEVICES; i++)
 		idr_destroy(&fake->pdds[i].alloc_idr);
-	end(fake);
+	free_fake(fake);
 }
 
-static void a_resume_comes_back_when_the_queues_run(struct kunit *test)
+static void a_resume_returns_when_the_queues_run(struct kunit *test)
 {
-	struct fake *fake = make_restored(test, bring_pages);
+	struct fake *fake = make_restored(test, restore_pages);
 
 	/* A device without a VM of the process is ignored. */
 	fake->pdds[0].qpd.evicted = 1;
 	KUNIT_EXPECT_EQ(test, 0, kfd_criu_resume(&fake->p, LONG_MS));
-	expect(test, fake, KFD_CRIU_RUNNING, 0);
-	end_restored(fake);
+	expect_state(test, fake, KFD_CRIU_RUNNING, 0);
+	free_restored(fake);
 }
 
-static void a_resume_says_that_there_are_no_pages(struct kunit *test)
+static void a_resume_reports_missing_user_pages(struct kunit *test)
 {
-	struct fake *fake = make_restored(test, bring_no_pages);
+	struct fake *fake = make_restored(test, restore_no_pages);
 
 	KUNIT_EXPECT_EQ(test, -ETIME, kfd_criu_resume(&fake->p, SHORT_MS));
-	expect(test, fake, KFD_CRIU_RUNNING, 0);
-	end_restored(fake);
+	expect_state(test, fake, KFD_CRIU_RUNNING, 0);
+	free_restored(fake);
 }
 
-static void a_resume_says_that_a_device_does_not_run(struct kunit *test)
+static void a_resume_reports_evicted_queues(struct kunit *test)
 {
-	struct fake *fake = make_restored(test, bring_pages);
+	struct fake *fake = make_restored(test, restore_pages);
 
 	fake->pdds[1].drm_priv = fake;	/* any value but NULL */
 	fake->pdds[1].qpd.evicted = 1;
 	KUNIT_EXPECT_EQ(test, -ETIME, kfd_criu_resume(&fake->p, SHORT_MS));
-	expect(test, fake, KFD_CRIU_RUNNING, 0);
+	expect_state(test, fake, KFD_CRIU_RUNNING, 0);
 	/* RESUME cannot be repeated, even after -ETIME. */
 	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_resume(&fake->p, SHORT_MS));
-	end_restored(fake);
+	free_restored(fake);
 }
 
 /* ---- private data of version 1 that end too early ---- */
 
 static void private_data_are_not_read_or_written_beyond_their_end(struct kunit *test)
 {
-	struct fake *fake = make(test);
+	struct fake *fake = make_fake(test);
 	u64 at;
 
 	at = 1;
@@ -471,13 +471,13 @@ static void private_data_are_not_read_or_written_beyond_their_end(struct kunit *
 	KUNIT_EXPECT_EQ(test, -EINVAL,
 			kfd_criu_v1_checkpoint_svm(&fake->p, NULL, &at, 8));
 	KUNIT_EXPECT_EQ(test, 0, at);
-	end(fake);
+	free_fake(fake);
 }
 
 #if IS_ENABLED(CONFIG_HSA_AMD_SVM)
-static void no_range_is_left_out(struct kunit *test)
+static void a_changed_number_of_svm_ranges_is_noticed(struct kunit *test)
 {
-	struct fake *fake = make(test);
+	struct fake *fake = make_fake(test);
 	struct kfd_criu_svm *ranges;
 	u64 at = 0;
 
@@ -491,15 +491,15 @@ static void no_range_is_left_out(struct kunit *test)
 						   kfd_criu_v1_svm_size(DEVICES)));
 	KUNIT_EXPECT_EQ(test, 0, kfd_criu_svm_save(&fake->p, &ranges, 0));
 	kvfree(ranges);
-	end(fake);
+	free_fake(fake);
 }
 #endif
 
 /* ---- queues ---- */
 
-static void a_queue_of_no_type_is_not_described(struct kunit *test)
+static void a_queue_of_unknown_type_is_refused(struct kunit *test)
 {
-	struct fake *fake = make(test);
+	struct fake *fake = make_fake(test);
 	struct queue *q = kunit_kzalloc(test, sizeof(*q), GFP_KERNEL);
 	struct kfd_criu_queue cq;
 	u64 bytes, at = 0;
@@ -514,12 +514,12 @@ static void a_queue_of_no_type_is_not_described(struct kunit *test)
 			kfd_criu_v1_queue_sizes(&fake->p, &count, &bytes));
 	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
 			kfd_criu_v1_checkpoint_queues(&fake->p, NULL, &at));
-	end(fake);
+	free_fake(fake);
 }
 
-static void the_wave_sync_is_one_queues_of_a_device_that_has_it(struct kunit *test)
+static void one_compute_queue_can_have_the_global_wave_sync(struct kunit *test)
 {
-	struct fake *fake = make(test);
+	struct fake *fake = make_fake(test);
 	struct kfd_process_device *pdd = &fake->pdds[0];
 	struct kfd_criu_queue cq = {
 		.gws = true,
@@ -537,7 +537,7 @@ static void the_wave_sync_is_one_queues_of_a_device_that_has_it(struct kunit *te
 	pdd->qpd.num_gws = 0;
 	cq.qp.type = KFD_QUEUE_TYPE_SDMA;
 	KUNIT_EXPECT_EQ(test, -EBUSY, kfd_criu_queue_check(pdd, &cq));
-	end(fake);
+	free_fake(fake);
 }
 
 static uint64_t fake_stride(struct mqd_manager *mm, struct queue_properties *q)
@@ -546,9 +546,9 @@ static uint64_t fake_stride(struct mqd_manager *mm, struct queue_properties *q)
 }
 
 /* The buffer holds MQD and control stack of two XCCs, one page each. */
-static void mqds_of_all_xccs_are_saved_when_the_queue_is_off(struct kunit *test)
+static void mqds_of_all_xccs_are_saved_when_the_queue_is_evicted(struct kunit *test)
 {
-	struct fake *fake = make(test);
+	struct fake *fake = make_fake(test);
 	struct mqd_manager *mm = kunit_kzalloc(test, sizeof(*mm), GFP_KERNEL);
 	u8 *mqds = kunit_kzalloc(test, 4 * PAGE_SIZE, GFP_KERNEL);
 	struct queue *q = kunit_kzalloc(test, sizeof(*q), GFP_KERNEL);
@@ -579,7 +579,7 @@ static void mqds_of_all_xccs_are_saved_when_the_queue_is_off(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, kfd_criu_mqd_save(q, &mqd));
 	KUNIT_EXPECT_MEMEQ(test, mqd.data, "aaaa\0\0\0b", 8);
 	kvfree(mqd.data);
-	end(fake);
+	free_fake(fake);
 }
 
 /* ---- the end of VMs ---- */
@@ -587,23 +587,23 @@ static void mqds_of_all_xccs_are_saved_when_the_queue_is_off(struct kunit *test)
 /* Time for a new thread to run until it waits for a lock. */
 #define BLOCKED_MS	50
 
-struct closing {
+struct vm_close {
 	struct amdgpu_vm vm;
 	struct completion done;
 };
 
 static int close_vm(void *data)
 {
-	struct closing *closing = data;
+	struct vm_close *close = data;
 
-	amdgpu_amdkfd_gpuvm_destroy_cb(NULL, &closing->vm);
-	complete(&closing->done);
+	amdgpu_amdkfd_gpuvm_destroy_cb(NULL, &close->vm);
+	complete(&close->done);
 	return 0;
 }
 
-static void begin_close(struct kunit *test, struct closing *closing, bool urgent)
+static void start_close(struct kunit *test, struct vm_close *close, bool urgent)
 {
-	struct task_struct *task = kthread_create(close_vm, closing, "closing");
+	struct task_struct *task = kthread_create(close_vm, close, "closing");
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
 	kthread_bind(task, 0);
@@ -619,13 +619,13 @@ static void begin_close(struct kunit *test, struct closing *closing, bool urgent
  */
 static void what_vms_share_goes_with_the_last_one(struct kunit *test)
 {
-	struct closing *closing = kunit_kcalloc(test, 2, sizeof(*closing),
-						GFP_KERNEL);
-	struct amdkfd_process_info *info = make_shared(bring_no_pages);
+	struct vm_close *close = kunit_kcalloc(test, 2, sizeof(*close),
+					       GFP_KERNEL);
+	struct amdkfd_process_info *info = make_process_info(restore_no_pages);
 	struct dma_fence *fence;
 	unsigned int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, closing);
+	KUNIT_ASSERT_NOT_NULL(test, close);
 	KUNIT_ASSERT_NOT_NULL(test, info);
 	/*
 	 * Two extra references, so that the fence survives even if it is put
@@ -633,17 +633,17 @@ static void what_vms_share_goes_with_the_last_one(struct kunit *test)
 	 */
 	fence = dma_fence_get(dma_fence_get(&info->eviction_fence->base));
 	for (i = 0; i < 2; i++) {
-		init_completion(&closing[i].done);
-		closing[i].vm.process_info = info;
-		list_add_tail(&closing[i].vm.vm_list_node, &info->vm_list_head);
+		init_completion(&close[i].done);
+		close[i].vm.process_info = info;
+		list_add_tail(&close[i].vm.vm_list_node, &info->vm_list_head);
 		atomic_inc(&info->n_vms);
 	}
 	mutex_lock(&info->lock);
-	begin_close(test, &closing[0], false);
-	begin_close(test, &closing[1], true);
+	start_close(test, &close[0], false);
+	start_close(test, &close[1], true);
 	mutex_unlock(&info->lock);
 	for (i = 0; i < 2; i++)
-		wait_for_completion(&closing[i].done);
+		wait_for_completion(&close[i].done);
 	KUNIT_EXPECT_EQ(test, 2, kref_read(&fence->refcount));
 	for (i = kref_read(&fence->refcount); i > 0; i--)
 		dma_fence_put(fence);
@@ -651,26 +651,26 @@ static void what_vms_share_goes_with_the_last_one(struct kunit *test)
 
 static struct kunit_case cases[] = {
 	KUNIT_CASE(a_process_without_devices_is_not_paused),
-	KUNIT_CASE(a_pause_that_tells_nothing_is_none),
+	KUNIT_CASE(a_pause_whose_measurement_fails_is_undone),
 	KUNIT_CASE(a_device_that_does_not_stop_undoes_a_pause),
 	KUNIT_CASE(a_pause_ends_on_all_devices),
-	KUNIT_CASE(a_pause_over_a_reset_ends_with_a_complaint),
-	KUNIT_CASE(a_restore_is_the_processs_own),
+	KUNIT_CASE(the_end_of_a_pause_reports_a_reset),
+	KUNIT_CASE(only_the_process_itself_can_restore),
 	KUNIT_CASE(a_restore_needs_a_process_without_objects),
-	KUNIT_CASE(a_restore_waits_for_no_ioctl),
-	KUNIT_CASE(settings_are_the_bound_devices),
-	KUNIT_CASE(only_what_is_restored_is_given_up),
-	KUNIT_CASE(what_makes_no_sense_of_a_process_is_refused),
-	KUNIT_CASE(a_resume_comes_back_when_the_queues_run),
-	KUNIT_CASE(a_resume_says_that_there_are_no_pages),
-	KUNIT_CASE(a_resume_says_that_a_device_does_not_run),
+	KUNIT_CASE(a_restore_fails_while_an_ioctl_is_in_progress),
+	KUNIT_CASE(settings_go_to_the_bound_device),
+	KUNIT_CASE(only_a_restored_process_can_be_aborted),
+	KUNIT_CASE(invalid_settings_and_devices_are_refused),
+	KUNIT_CASE(a_resume_returns_when_the_queues_run),
+	KUNIT_CASE(a_resume_reports_missing_user_pages),
+	KUNIT_CASE(a_resume_reports_evicted_queues),
 	KUNIT_CASE(private_data_are_not_read_or_written_beyond_their_end),
 #if IS_ENABLED(CONFIG_HSA_AMD_SVM)
-	KUNIT_CASE(no_range_is_left_out),
+	KUNIT_CASE(a_changed_number_of_svm_ranges_is_noticed),
 #endif
-	KUNIT_CASE(a_queue_of_no_type_is_not_described),
-	KUNIT_CASE(the_wave_sync_is_one_queues_of_a_device_that_has_it),
-	KUNIT_CASE(mqds_of_all_xccs_are_saved_when_the_queue_is_off),
+	KUNIT_CASE(a_queue_of_unknown_type_is_refused),
+	KUNIT_CASE(one_compute_queue_can_have_the_global_wave_sync),
+	KUNIT_CASE(mqds_of_all_xccs_are_saved_when_the_queue_is_evicted),
 	KUNIT_CASE(what_vms_share_goes_with_the_last_one),
 	{}
 };

@@ -21,8 +21,8 @@
 
 /* ---- states ---- */
 
-static struct kfd_process *process_in(struct kunit *test,
-				      enum kfd_criu_state state)
+static struct kfd_process *make_process_in(struct kunit *test,
+					   enum kfd_criu_state state)
 {
 	struct kfd_process *p = kunit_kzalloc(test, sizeof(*p), GFP_KERNEL);
 
@@ -46,20 +46,24 @@ static void each_operation_has_its_states(struct kunit *test)
 	};
 	int op, state;
 
-	for (op = 0; op < KFD_CRIU_OPS; op++)
-		for (state = 0; state < KFD_CRIU_STATES; state++)
+	for (op = 0; op < KFD_CRIU_OPS; op++) {
+		for (state = 0; state < KFD_CRIU_STATES; state++) {
+			struct kfd_process *p = make_process_in(test, state);
+
 			KUNIT_EXPECT_EQ_MSG(test, expected[op][state],
-					    kfd_criu_session_check(process_in(test, state), op),
+					    kfd_criu_session_check(p, op),
 					    "operation %d in state %d", op,
 					    state);
+		}
+	}
 }
 
-static void without_memory_a_process_is_at_its_end(struct kunit *test)
+static void a_process_without_mm_is_aborted(struct kunit *test)
 {
 	int state;
 
 	for (state = 0; state < KFD_CRIU_STATES; state++) {
-		struct kfd_process *p = process_in(test, state);
+		struct kfd_process *p = make_process_in(test, state);
 
 		KUNIT_EXPECT_EQ(test, state, kfd_criu_session_state(p));
 		p->mm = NULL;
@@ -71,9 +75,9 @@ static void without_memory_a_process_is_at_its_end(struct kunit *test)
 	}
 }
 
-static void a_pause_is_its_owners(struct kunit *test)
+static void a_pause_belongs_to_its_owner(struct kunit *test)
 {
-	struct kfd_process *p = process_in(test, KFD_CRIU_PAUSED);
+	struct kfd_process *p = make_process_in(test, KFD_CRIU_PAUSED);
 
 	p->criu.owner = task_tgid(current);
 	KUNIT_EXPECT_EQ(test, 0, kfd_criu_session_check(p, KFD_CRIU_OP_UNPAUSE));
@@ -84,9 +88,9 @@ static void a_pause_is_its_owners(struct kunit *test)
 			kfd_criu_session_check(p, KFD_CRIU_OP_CHECKPOINT));
 }
 
-static void what_has_no_place_in_an_image_is_refused(struct kunit *test)
+static void what_an_image_cannot_describe_is_refused(struct kunit *test)
 {
-	struct kfd_process *p = process_in(test, KFD_CRIU_PAUSED);
+	struct kfd_process *p = make_process_in(test, KFD_CRIU_PAUSED);
 
 	p->debug_trap_enabled = true;
 	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
@@ -108,9 +112,9 @@ static void what_has_no_place_in_an_image_is_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, kfd_criu_session_check(p, KFD_CRIU_OP_UNPAUSE));
 }
 
-static void while_it_is_restored_a_program_may_only_look(struct kunit *test)
+static void a_program_being_restored_may_only_query(struct kunit *test)
 {
-	static const unsigned int looks[] = {
+	static const unsigned int queries[] = {
 		_IOC_NR(AMDKFD_IOC_GET_VERSION),
 		_IOC_NR(AMDKFD_IOC_GET_CLOCK_COUNTERS),
 		_IOC_NR(AMDKFD_IOC_GET_PROCESS_APERTURES),
@@ -125,16 +129,16 @@ static void while_it_is_restored_a_program_may_only_look(struct kunit *test)
 	int state;
 
 	for (state = 0; state < KFD_CRIU_STATES; state++) {
-		struct kfd_process *p = process_in(test, state);
+		struct kfd_process *p = make_process_in(test, state);
 
 		for (nr = AMDKFD_COMMAND_START; nr < AMDKFD_COMMAND_END; nr++) {
-			int r, verdict = expected[state];
+			int r, err = expected[state];
 
-			for (i = 0; i < ARRAY_SIZE(looks); i++)
-				if (nr == looks[i])
-					verdict = 0;
+			for (i = 0; i < ARRAY_SIZE(queries); i++)
+				if (nr == queries[i])
+					err = 0;
 			r = kfd_criu_session_begin_ioctl(p, nr);
-			KUNIT_EXPECT_EQ_MSG(test, verdict, r,
+			KUNIT_EXPECT_EQ_MSG(test, err, r,
 					    "ioctl %u in state %d", nr, state);
 			if (!r)
 				kfd_criu_session_end_ioctl(p, nr);
@@ -180,7 +184,7 @@ static const struct {
 	MEMBER(reserved2, 0),
 };
 
-static void members_that_an_operation_does_not_use_are_zero(struct kunit *test)
+static void members_that_an_operation_does_not_use_must_be_zero(struct kunit *test)
 {
 	unsigned int i;
 	u32 op;
@@ -222,7 +226,7 @@ static void args_grow_by_zeros(struct kunit *test)
 					  sizeof(struct kfd_ioctl_criu_args)));
 }
 
-static void types_of_queues_are_those_of_the_ioctl(struct kunit *test)
+static void queue_types_are_those_of_the_ioctl(struct kunit *test)
 {
 	static const u32 types[] = {
 		KFD_IOC_QUEUE_TYPE_COMPUTE,
@@ -246,8 +250,8 @@ static void types_of_queues_are_those_of_the_ioctl(struct kunit *test)
  * The driver's initialisation fills a new MQD with one pattern, and the image
  * has another one that differs in every bit.
  */
-#define OF_THE_DRIVER	0xa5a5a5a5U
-#define OF_THE_IMAGE	0x5a5a5a5aU
+#define DRIVER_PATTERN	0xa5a5a5a5U
+#define IMAGE_PATTERN	0x5a5a5a5aU
 
 #define WORD(type, member) (offsetof(struct type, member) / sizeof(u32))
 #define NO_WORD		U16_MAX
@@ -261,34 +265,34 @@ struct generation {
 	 * Dwords that an image must never change, and dwords that it must
 	 * restore.
 	 */
-	u16 drivers[12];
-	u16 images[4];
+	u16 driver_words[12];
+	u16 image_words[4];
 };
 
-#define COMPUTE(gfx, v, type, pointer, also, and) \
+#define COMPUTE(gfx, v, type, wptr, driver1, driver2) \
 	{ gfx " compute", v, KFD_QUEUE_TYPE_COMPUTE, sizeof(struct type), \
-	  .drivers = { WORD(type, compute_vmid), WORD(type, cp_hqd_vmid), \
-		       WORD(type, cp_hqd_active), \
-		       WORD(type, cp_mqd_base_addr_lo), \
-		       WORD(type, cp_hqd_pq_base_lo), \
-		       WORD(type, cp_hqd_pq_base_hi), \
-		       WORD(type, cp_hqd_pq_rptr_report_addr_lo), \
-		       WORD(type, cp_hqd_pq_wptr_poll_addr_lo), \
-		       WORD(type, cp_hqd_pq_doorbell_control), \
-		       WORD(type, cp_hqd_pq_control), \
-		       WORD(type, also), WORD(type, and) }, \
-	  .images = { WORD(type, cp_hqd_pq_rptr), WORD(type, pointer), \
-		      WORD(type, compute_user_data_0), \
-		      WORD(type, compute_pgm_rsrc1) } }
+	  .driver_words = { WORD(type, compute_vmid), WORD(type, cp_hqd_vmid), \
+			    WORD(type, cp_hqd_active), \
+			    WORD(type, cp_mqd_base_addr_lo), \
+			    WORD(type, cp_hqd_pq_base_lo), \
+			    WORD(type, cp_hqd_pq_base_hi), \
+			    WORD(type, cp_hqd_pq_rptr_report_addr_lo), \
+			    WORD(type, cp_hqd_pq_wptr_poll_addr_lo), \
+			    WORD(type, cp_hqd_pq_doorbell_control), \
+			    WORD(type, cp_hqd_pq_control), \
+			    WORD(type, driver1), WORD(type, driver2) }, \
+	  .image_words = { WORD(type, cp_hqd_pq_rptr), WORD(type, wptr), \
+			   WORD(type, compute_user_data_0), \
+			   WORD(type, compute_pgm_rsrc1) } }
 
 #define SDMA(gfx, v, type, rlc, wptr) \
 	{ gfx " SDMA", v, KFD_QUEUE_TYPE_SDMA, sizeof(struct type), \
-	  .drivers = { WORD(type, rlc##_rb_cntl), WORD(type, rlc##_rb_base), \
-		       WORD(type, rlc##_rb_base_hi), \
-		       WORD(type, rlc##_doorbell), NO_WORD, NO_WORD, NO_WORD, \
-		       NO_WORD, NO_WORD, NO_WORD, NO_WORD, NO_WORD }, \
-	  .images = { WORD(type, rlc##_rb_rptr), WORD(type, rlc##_##wptr), \
-		      NO_WORD, NO_WORD } }
+	  .driver_words = { WORD(type, rlc##_rb_cntl), WORD(type, rlc##_rb_base), \
+			    WORD(type, rlc##_rb_base_hi), \
+			    WORD(type, rlc##_doorbell), NO_WORD, NO_WORD, NO_WORD, \
+			    NO_WORD, NO_WORD, NO_WORD, NO_WORD, NO_WORD }, \
+	  .image_words = { WORD(type, rlc##_rb_rptr), WORD(type, rlc##_##wptr), \
+			   NO_WORD, NO_WORD } }
 
 static const struct generation generations[] = {
 	COMPUTE("gfx7", 70001, cik_mqd, cp_hqd_pq_wptr,
@@ -320,7 +324,7 @@ static void init_mqd(struct mqd_manager *mm, void **mqd,
 		     struct kfd_mem_obj *mqd_mem_obj, uint64_t *gart_addr,
 		     struct queue_properties *q)
 {
-	fill(*mqd, mm->mqd_size, OF_THE_DRIVER);
+	fill(*mqd, mm->mqd_size, DRIVER_PATTERN);
 }
 
 /*
@@ -368,7 +372,7 @@ static const u32 *restored_mqd(struct kunit *test, const struct generation *g,
 	q.mqd = kunit_kzalloc(test, 2 * PAGE_SIZE, GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, image.data);
 	KUNIT_ASSERT_NOT_NULL(test, q.mqd);
-	fill(image.data, g->size, OF_THE_IMAGE);
+	fill(image.data, g->size, IMAGE_PATTERN);
 	if (!waves)
 		KUNIT_ASSERT_EQ(test, 0,
 				kfd_criu_mqd_check(mm->dev, &q.properties, &image));
@@ -391,27 +395,27 @@ static void an_image_does_not_decide_where_a_queue_is(struct kunit *test)
 {
 	const struct generation *g = test->param_value;
 
-	expect_words(test, restored_mqd(test, g, false), g->drivers,
-		     ARRAY_SIZE(g->drivers), OF_THE_DRIVER);
+	expect_words(test, restored_mqd(test, g, false), g->driver_words,
+		     ARRAY_SIZE(g->driver_words), DRIVER_PATTERN);
 }
 
 static void an_image_decides_how_far_a_queue_is(struct kunit *test)
 {
 	const struct generation *g = test->param_value;
 
-	expect_words(test, restored_mqd(test, g, false), g->images,
-		     ARRAY_SIZE(g->images), OF_THE_IMAGE);
+	expect_words(test, restored_mqd(test, g, false), g->image_words,
+		     ARRAY_SIZE(g->image_words), IMAGE_PATTERN);
 }
 
 /*
- * A register whose @ever bits are the image's, and @of_waves bits if waves were
+ * A register whose @image_bits are the image's, and @wave_bits if waves were
  * saved.
  */
-#define PARTLY(v, type, member, ever, of_waves) \
-	{ v, sizeof(struct type), WORD(type, member), ever, of_waves }
-#define STATE(v, type) \
-	PARTLY(v, type, cp_hqd_persistent_state, 0x80000000, 0x30000000)
-#define EOP(v, type, bits) PARTLY(v, type, cp_hqd_eop_control, bits, 0)
+#define SHARED_REGISTER(v, type, member, image_bits, wave_bits) \
+	{ v, sizeof(struct type), WORD(type, member), image_bits, wave_bits }
+#define PERSISTENT_STATE(v, type) \
+	SHARED_REGISTER(v, type, cp_hqd_persistent_state, 0x80000000, 0x30000000)
+#define EOP_CONTROL(v, type, bits) SHARED_REGISTER(v, type, cp_hqd_eop_control, bits, 0)
 
 static void an_image_decides_whether_a_dispatch_goes_on(struct kunit *test)
 {
@@ -419,24 +423,24 @@ static void an_image_decides_whether_a_dispatch_goes_on(struct kunit *test)
 		u32 version;
 		size_t size;
 		u16 word;
-		u32 images;
-		u32 of_waves;	/* bits taken from the image only if waves were saved */
+		u32 image_bits;
+		u32 wave_bits;	/* taken from the image if waves were saved */
 	} rows[] = {
-		PARTLY(70001, cik_mqd, cp_hqd_persistent_state, 0x80000000, 0),
-		STATE(80003, vi_mqd),
-		STATE(90006, v9_mqd),
-		STATE(100300, v10_compute_mqd),
-		STATE(110000, v11_compute_mqd),
-		STATE(120001, v12_compute_mqd),
-		EOP(80003, vi_mqd, 0xe0002100),
-		EOP(90006, v9_mqd, 0xe0002100),
-		EOP(100300, v10_compute_mqd, 0xe0002100),
-		EOP(110000, v11_compute_mqd, 0xe0002100),
-		EOP(120001, v12_compute_mqd, 0x2100),
-		PARTLY(110000, v11_compute_mqd, cp_hqd_hq_status0, 0, 0x103),
-		PARTLY(120001, v12_compute_mqd, cp_hqd_hq_status0, 0, 0x103),
-		PARTLY(90006, v9_mqd, compute_pgm_rsrc2, 0xffffffbf, 0),
-		PARTLY(100300, v10_compute_mqd, compute_pgm_rsrc2, 0xffffffff, 0),
+		SHARED_REGISTER(70001, cik_mqd, cp_hqd_persistent_state, 0x80000000, 0),
+		PERSISTENT_STATE(80003, vi_mqd),
+		PERSISTENT_STATE(90006, v9_mqd),
+		PERSISTENT_STATE(100300, v10_compute_mqd),
+		PERSISTENT_STATE(110000, v11_compute_mqd),
+		PERSISTENT_STATE(120001, v12_compute_mqd),
+		EOP_CONTROL(80003, vi_mqd, 0xe0002100),
+		EOP_CONTROL(90006, v9_mqd, 0xe0002100),
+		EOP_CONTROL(100300, v10_compute_mqd, 0xe0002100),
+		EOP_CONTROL(110000, v11_compute_mqd, 0xe0002100),
+		EOP_CONTROL(120001, v12_compute_mqd, 0x2100),
+		SHARED_REGISTER(110000, v11_compute_mqd, cp_hqd_hq_status0, 0, 0x103),
+		SHARED_REGISTER(120001, v12_compute_mqd, cp_hqd_hq_status0, 0, 0x103),
+		SHARED_REGISTER(90006, v9_mqd, compute_pgm_rsrc2, 0xffffffbf, 0),
+		SHARED_REGISTER(100300, v10_compute_mqd, compute_pgm_rsrc2, 0xffffffff, 0),
 	};
 	unsigned int i;
 
@@ -447,12 +451,12 @@ static void an_image_decides_whether_a_dispatch_goes_on(struct kunit *test)
 			.size = rows[i / 2].size,
 		};
 		const bool waves = i % 2;
-		const u32 images = rows[i / 2].images |
-				   (waves ? rows[i / 2].of_waves : 0);
+		const u32 image_bits = rows[i / 2].image_bits |
+				       (waves ? rows[i / 2].wave_bits : 0);
 
 		KUNIT_EXPECT_EQ_MSG(test,
-				    (OF_THE_DRIVER & ~images) |
-				    (OF_THE_IMAGE & images),
+				    (DRIVER_PATTERN & ~image_bits) |
+				    (IMAGE_PATTERN & image_bits),
 				    restored_mqd(test, &g, waves)[rows[i / 2].word],
 				    "row %u, waves: %u", i / 2, waves);
 	}
@@ -462,10 +466,10 @@ static void an_image_decides_whether_a_dispatch_goes_on(struct kunit *test)
  * On gfx9 and gfx10 the structs call some dispatch registers by older names, or
  * reserved.
  */
-#define NAMELESS(v, queue, type, member) \
+#define MISNAMED(v, queue, type, member) \
 	{ v, KFD_QUEUE_TYPE_##queue, sizeof(struct type), WORD(type, member) }
 
-static void an_image_decides_registers_without_a_name(struct kunit *test)
+static void an_image_decides_misnamed_registers(struct kunit *test)
 {
 	static const struct {
 		u32 version;
@@ -477,19 +481,19 @@ static void an_image_decides_registers_without_a_name(struct kunit *test)
 		 * The packet's address, the scratch base, COMPUTE_PGM_RSRC3 and
 		 * others.
 		 */
-		NAMELESS(90010, COMPUTE, v9_mqd, compute_tba_lo),
-		NAMELESS(90010, COMPUTE, v9_mqd, compute_tma_lo),
-		NAMELESS(90010, COMPUTE, v9_mqd, compute_tma_hi),
-		NAMELESS(90010, COMPUTE, v9_mqd, reserved_46),
-		NAMELESS(90010, COMPUTE, v9_mqd, reserved_47),
-		NAMELESS(100300, COMPUTE, v10_compute_mqd, compute_tba_lo),
-		NAMELESS(100300, COMPUTE, v10_compute_mqd, compute_tma_lo),
-		NAMELESS(100300, COMPUTE, v10_compute_mqd, compute_tma_hi),
-		NAMELESS(100300, COMPUTE, v10_compute_mqd, reserved_41),
-		NAMELESS(100300, COMPUTE, v10_compute_mqd, reserved_47),
+		MISNAMED(90010, COMPUTE, v9_mqd, compute_tba_lo),
+		MISNAMED(90010, COMPUTE, v9_mqd, compute_tma_lo),
+		MISNAMED(90010, COMPUTE, v9_mqd, compute_tma_hi),
+		MISNAMED(90010, COMPUTE, v9_mqd, reserved_46),
+		MISNAMED(90010, COMPUTE, v9_mqd, reserved_47),
+		MISNAMED(100300, COMPUTE, v10_compute_mqd, compute_tba_lo),
+		MISNAMED(100300, COMPUTE, v10_compute_mqd, compute_tma_lo),
+		MISNAMED(100300, COMPUTE, v10_compute_mqd, compute_tma_hi),
+		MISNAMED(100300, COMPUTE, v10_compute_mqd, reserved_41),
+		MISNAMED(100300, COMPUTE, v10_compute_mqd, reserved_47),
 		/* The last dword of an interrupted command (midcmd). */
-		NAMELESS(90402, SDMA, v9_sdma_mqd, reserved_43),
-		NAMELESS(100300, SDMA, v10_sdma_mqd, reserved_43),
+		MISNAMED(90402, SDMA, v9_sdma_mqd, reserved_43),
+		MISNAMED(100300, SDMA, v10_sdma_mqd, reserved_43),
 	};
 	unsigned int i;
 
@@ -500,7 +504,7 @@ static void an_image_decides_registers_without_a_name(struct kunit *test)
 			.size = rows[i].size,
 		};
 
-		KUNIT_EXPECT_EQ_MSG(test, OF_THE_IMAGE,
+		KUNIT_EXPECT_EQ_MSG(test, IMAGE_PATTERN,
 				    restored_mqd(test, &g, false)[rows[i].word],
 				    "row %u", i);
 	}
@@ -546,12 +550,12 @@ static const struct waves {
 	WAVES("gfx12", 120001, v12_compute_mqd),
 };
 
-static void waves_name_of(const struct waves *w, char *text)
+static void waves_name(const struct waves *w, char *text)
 {
 	strscpy(text, w->name, KUNIT_PARAM_DESC_SIZE);
 }
 
-KUNIT_ARRAY_PARAM(waves, saved_waves, waves_name_of);
+KUNIT_ARRAY_PARAM(waves, saved_waves, waves_name);
 
 static const struct queue_properties with_waves = {
 	.type = KFD_QUEUE_TYPE_COMPUTE,
@@ -579,7 +583,7 @@ static void waves_are_within_the_save_area(struct kunit *test)
 	static const struct {
 		u32 stack;
 		u32 waves;
-		int verdict;
+		int err;
 	} rows[] = {
 		{ STACK_SIZE, STACK_SIZE, 0 },	/* no waves */
 		{ 0, AREA_SIZE, 0 },		/* as many waves as fit */
@@ -602,7 +606,7 @@ static void waves_are_within_the_save_area(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		((u32 *)image.data)[w->stack] = rows[i].stack;
 		((u32 *)image.data)[w->waves] = rows[i].waves;
-		KUNIT_EXPECT_EQ_MSG(test, rows[i].verdict,
+		KUNIT_EXPECT_EQ_MSG(test, rows[i].err,
 				    kfd_criu_mqd_check(mm->dev, &with_waves, &image),
 				    "row %u", i);
 	}
@@ -636,7 +640,7 @@ static u64 stride(struct mqd_manager *mm, struct queue_properties *q)
 }
 
 /* Older kernels wrote the MQD of the first XCC only. */
-static void an_image_of_one_xcc_is_for_all_if_nothing_is_under_way(struct kunit *test)
+static void an_image_of_one_xcc_is_for_all_if_no_dispatch_is_active(struct kunit *test)
 {
 	struct mqd_manager *mm = manager_with_waves(test, 90402,
 						    sizeof(struct v9_mqd));
@@ -666,23 +670,23 @@ static void an_image_of_one_xcc_is_for_all_if_nothing_is_under_way(struct kunit 
 	KUNIT_EXPECT_EQ(test, -EINVAL,
 			kfd_criu_mqd_check(mm->dev, &with_waves, &image));
 	m->compute_current_logic_xcc_id = 1;
-	m->cp_hqd_pq_rptr = OF_THE_IMAGE;
+	m->cp_hqd_pq_rptr = IMAGE_PATTERN;
 	KUNIT_ASSERT_EQ(test, 0,
 			kfd_criu_mqd_check(mm->dev, &with_waves, &image));
 	first = q.mqd;
 	second = q.mqd + 2 * PAGE_SIZE;
 	second->compute_current_logic_xcc_id = 1;
 	kfd_criu_mqd_restore(mm, &q, &image);
-	KUNIT_EXPECT_EQ(test, OF_THE_IMAGE, first->cp_hqd_pq_rptr);
-	KUNIT_EXPECT_EQ(test, OF_THE_IMAGE, second->cp_hqd_pq_rptr);
+	KUNIT_EXPECT_EQ(test, IMAGE_PATTERN, first->cp_hqd_pq_rptr);
+	KUNIT_EXPECT_EQ(test, IMAGE_PATTERN, second->cp_hqd_pq_rptr);
 	/*
 	 * The driver decides anew which XCC executes which part of a dispatch.
 	 */
-	KUNIT_EXPECT_EQ(test, OF_THE_DRIVER, first->compute_current_logic_xcc_id);
+	KUNIT_EXPECT_EQ(test, DRIVER_PATTERN, first->compute_current_logic_xcc_id);
 	KUNIT_EXPECT_EQ(test, 1, second->compute_current_logic_xcc_id);
 }
 
-static void packets_are_for_the_xcc_that_they_were_for(struct kunit *test)
+static void pm4_packets_keep_their_target_xcc(struct kunit *test)
 {
 	struct mqd_manager *mm = manager_with_waves(test, 90402,
 						    sizeof(struct v9_mqd));
@@ -703,7 +707,7 @@ static void packets_are_for_the_xcc_that_they_were_for(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, kfd_criu_mqd_target_xcc(mm->dev, &qp, &image));
 }
 
-static void no_generation_is_guessed(struct kunit *test)
+static void an_unknown_generation_is_refused(struct kunit *test)
 {
 	struct generation g = generations[0];
 	struct kfd_criu_mqd image = { .mqd_size = g.size, .n_xcc = 1 };
@@ -720,36 +724,36 @@ static void no_generation_is_guessed(struct kunit *test)
 			kfd_criu_mqd_check(mm->dev, &qp, &image));
 }
 
-static void name_of(const struct generation *g, char *text)
+static void generation_name(const struct generation *g, char *text)
 {
 	strscpy(text, g->name, KUNIT_PARAM_DESC_SIZE);
 }
 
-KUNIT_ARRAY_PARAM(generation, generations, name_of);
+KUNIT_ARRAY_PARAM(generation, generations, generation_name);
 
 static struct kunit_case cases[] = {
 	KUNIT_CASE(each_operation_has_its_states),
-	KUNIT_CASE(without_memory_a_process_is_at_its_end),
-	KUNIT_CASE(a_pause_is_its_owners),
-	KUNIT_CASE(what_has_no_place_in_an_image_is_refused),
-	KUNIT_CASE(while_it_is_restored_a_program_may_only_look),
-	KUNIT_CASE(members_that_an_operation_does_not_use_are_zero),
+	KUNIT_CASE(a_process_without_mm_is_aborted),
+	KUNIT_CASE(a_pause_belongs_to_its_owner),
+	KUNIT_CASE(what_an_image_cannot_describe_is_refused),
+	KUNIT_CASE(a_program_being_restored_may_only_query),
+	KUNIT_CASE(members_that_an_operation_does_not_use_must_be_zero),
 	KUNIT_CASE(args_grow_by_zeros),
-	KUNIT_CASE(types_of_queues_are_those_of_the_ioctl),
+	KUNIT_CASE(queue_types_are_those_of_the_ioctl),
 	KUNIT_CASE_PARAM(an_image_does_not_decide_where_a_queue_is,
 			 generation_gen_params),
 	KUNIT_CASE_PARAM(an_image_decides_how_far_a_queue_is,
 			 generation_gen_params),
 	KUNIT_CASE(an_image_decides_whether_a_dispatch_goes_on),
-	KUNIT_CASE(an_image_decides_registers_without_a_name),
+	KUNIT_CASE(an_image_decides_misnamed_registers),
 	KUNIT_CASE_PARAM(an_image_of_another_size_is_refused,
 			 generation_gen_params),
 	KUNIT_CASE_PARAM(waves_are_within_the_save_area, waves_gen_params),
 	KUNIT_CASE_PARAM(waves_are_for_a_device_that_restores_them,
 			 waves_gen_params),
-	KUNIT_CASE(an_image_of_one_xcc_is_for_all_if_nothing_is_under_way),
-	KUNIT_CASE(packets_are_for_the_xcc_that_they_were_for),
-	KUNIT_CASE(no_generation_is_guessed),
+	KUNIT_CASE(an_image_of_one_xcc_is_for_all_if_no_dispatch_is_active),
+	KUNIT_CASE(pm4_packets_keep_their_target_xcc),
+	KUNIT_CASE(an_unknown_generation_is_refused),
 	{}
 };
 

@@ -65,12 +65,17 @@ int kfd_criu_validate(void *args, unsigned int size)
 int kfd_criu_ioctl(struct file *filep, struct kfd_process *p, void *data)
 {
 	const u32 op = ((const struct kfd_ioctl_criu_args *)data)->op;
-	int r = 0;
+	int r;
 
-	if (op == KFD_CRIU_OP_CHECKPOINT || op == KFD_CRIU_V2_CHECKPOINT)
+	if (op == KFD_CRIU_OP_CHECKPOINT || op == KFD_CRIU_V2_CHECKPOINT) {
 		r = kfd_criu_event_drain_interrupts(p);
-	if (!r)
-		r = kfd_criu_is_v2(op) ? kfd_criu_v2_ioctl(p, data) :
-					 kfd_criu_v1_ioctl(filep, p, data);
+		if (r)
+			goto out;
+	}
+	if (kfd_criu_is_v2(op))
+		r = kfd_criu_v2_ioctl(p, data);
+	else
+		r = kfd_criu_v1_ioctl(filep, p, data);
+out:
 	return kfd_criu_restartsys_to_eintr(r);
 }

@@ -199,9 +199,10 @@ int kfd_criu_bo_export(struct kgd_mem *mem, struct file **file)
 	int r;
 
 	r = amdgpu_amdkfd_gpuvm_export_dmabuf(mem, &dmabuf);
-	if (!r)
-		*file = dmabuf->file;
-	return r;
+	if (r)
+		return r;
+	*file = dmabuf->file;
+	return 0;
 }
 
 /* Makes the checks of AMDKFD_IOC_ALLOC_MEMORY_OF_GPU. */
@@ -285,11 +286,14 @@ static int kfd_criu_bo_alloc(struct kfd_process_device *pdd,
 	r = amdgpu_amdkfd_gpuvm_alloc_memory_of_gpu(pdd->dev->adev, cb->va,
 						    size, pdd->drm_priv, mem,
 						    &offset, cb->flags, true);
-	if (!r)
-		r = kfd_criu_bo_add_handle(pdd, cb, *mem);
-	if (!r && cb->flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM)
+	if (r)
+		return r;
+	r = kfd_criu_bo_add_handle(pdd, cb, *mem);
+	if (r)
+		return r;
+	if (cb->flags & KFD_IOC_ALLOC_MEM_FLAGS_VRAM)
 		atomic64_add(cb->size, &pdd->vram_usage);
-	return r;
+	return 0;
 }
 
 /**
@@ -411,14 +415,15 @@ static int kfd_criu_bo_import(struct kfd_process_device *pdd,
 			      struct kfd_criu_memory *m, struct kgd_mem **mem)
 {
 	u64 size;
-	int r = 0;
+	int r;
 
-	if (!m->dmabuf)
+	if (!m->dmabuf) {
 		r = amdgpu_amdkfd_gpuvm_export_dmabuf(m->mem, &m->dmabuf);
-	if (!r)
-		r = amdgpu_amdkfd_gpuvm_import_dmabuf(pdd->dev->adev, m->dmabuf,
-						      cb->va, pdd->drm_priv,
-						      mem, &size, NULL);
+		if (r)
+			return r;
+	}
+	r = amdgpu_amdkfd_gpuvm_import_dmabuf(pdd->dev->adev, m->dmabuf, cb->va,
+					      pdd->drm_priv, mem, &size, NULL);
 	if (r)
 		return r;
 	if (size != cb->size) {
@@ -453,8 +458,9 @@ static int kfd_criu_bo_alloc_or_import(struct kfd_process_device *pdd,
 	if (m)
 		return kfd_criu_bo_import(pdd, cb, m, mem);
 	r = kfd_criu_bo_alloc(pdd, cb, mem);
-	return r ? r :
-		   kfd_criu_memory_insert(memories, cb->identity, *mem, NULL);
+	if (r)
+		return r;
+	return kfd_criu_memory_insert(memories, cb->identity, *mem, NULL);
 }
 
 static int kfd_criu_bo_map(struct kfd_process *p, const struct kfd_criu_bo *cb,
@@ -501,8 +507,9 @@ int kfd_criu_bo_restore(struct kfd_process *p, struct kfd_criu_bo *cb,
 	if (!pdd || !pdd->drm_priv)
 		return -EINVAL;
 	r = kfd_criu_bo_check(pdd, cb);
-	if (!r)
-		r = kfd_criu_bo_alloc_or_import(pdd, cb, memories, &mem);
+	if (r)
+		return r;
+	r = kfd_criu_bo_alloc_or_import(pdd, cb, memories, &mem);
 	if (r)
 		return r;
 	cb->mmap_offset = kfd_criu_bo_mmap_offset(pdd, mem);

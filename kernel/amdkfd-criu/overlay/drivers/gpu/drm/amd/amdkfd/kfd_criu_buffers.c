@@ -114,17 +114,22 @@ static int kfd_criu_queue_acquire_bos(struct kfd_process_device *pdd,
 	int r;
 
 	r = kfd_queue_buffer_get(vm, qp->write_ptr, &qp->wptr_bo, PAGE_SIZE);
-	if (!r)
-		r = kfd_queue_buffer_get(vm, qp->read_ptr, &qp->rptr_bo,
-					 PAGE_SIZE);
+	if (r)
+		return r;
+	r = kfd_queue_buffer_get(vm, qp->read_ptr, &qp->rptr_bo, PAGE_SIZE);
+	if (r)
+		return r;
 	/* AMDKFD_IOC_UPDATE_QUEUE can remove the ring of a queue. */
-	if (!r && qp->queue_address)
+	if (qp->queue_address) {
 		r = kfd_queue_buffer_get(vm, (void *)qp->queue_address,
 					 &qp->ring_bo,
 					 kfd_criu_ring_mapping_size(qp, node));
-	if (!r && qp->type == KFD_QUEUE_TYPE_COMPUTE)
-		r = kfd_criu_queue_acquire_compute_bos(pdd, vm, qp, node);
-	return r;
+		if (r)
+			return r;
+	}
+	if (qp->type == KFD_QUEUE_TYPE_COMPUTE)
+		return kfd_criu_queue_acquire_compute_bos(pdd, vm, qp, node);
+	return 0;
 }
 
 /* The caller has reserved the root page directory. */
@@ -279,10 +284,11 @@ int kfd_criu_queue_acquire_deferred(struct kfd_process *p)
 			return -EINVAL;
 		r = kfd_criu_cwsr_mapping_size(pdd, qp, &topo->node_props,
 					       &size);
-		if (!r)
-			r = kfd_queue_buffer_svm_get(pdd,
-						     qp->ctx_save_restore_area_address,
-						     size);
+		if (r)
+			return r;
+		r = kfd_queue_buffer_svm_get(pdd,
+					     qp->ctx_save_restore_area_address,
+					     size);
 		if (r)
 			return r;
 	}

@@ -103,13 +103,13 @@ static long kfd_criu_wait_for_ih_ring(struct amdgpu_device *adev,
 static int kfd_criu_drain_device_interrupts(struct kfd_node *node)
 {
 	struct amdgpu_device *adev = node->adev;
-	long r;
 
-	r = adev->irq.ih.enabled ?
-		    kfd_criu_wait_for_ih_ring(adev, &adev->irq.ih) :
-		    0;
-	if (r < 0)
-		return r;
+	if (adev->irq.ih.enabled) {
+		long r = kfd_criu_wait_for_ih_ring(adev, &adev->irq.ih);
+
+		if (r < 0)
+			return r;
+	}
 	/* The interrupt handler has queued the interrupts for this worker. */
 	flush_work(&node->interrupt_work);
 	return 0;
@@ -130,16 +130,20 @@ static int kfd_criu_drain_device_interrupts(struct kfd_node *node)
 int kfd_criu_event_drain_interrupts(struct kfd_process *p)
 {
 	unsigned int i;
-	int r = 0;
+	int r;
 
-	for (i = 0; !r && i < p->n_pdds; i++)
+	for (i = 0; i < p->n_pdds; i++) {
 		/*
 		 * A device that the process does not use may be runtime
 		 * suspended and would not respond.
 		 */
-		if (READ_ONCE(p->pdds[i]->runtime_inuse))
-			r = kfd_criu_drain_device_interrupts(p->pdds[i]->dev);
-	return r;
+		if (!READ_ONCE(p->pdds[i]->runtime_inuse))
+			continue;
+		r = kfd_criu_drain_device_interrupts(p->pdds[i]->dev);
+		if (r)
+			return r;
+	}
+	return 0;
 }
 
 /**
@@ -220,19 +224,26 @@ int kfd_criu_event_restore(struct kfd_process *p,
 	mutex_lock(&p->event_mutex);
 	if (kfd_criu_event_is_signal(ce->type)) {
 		r = create_signal_event(NULL, p, ev, &id);
+		if (r)
+			goto err_unlock;
 		/*
 		 * The driver owns the signal page, and learns the mapped size
 		 * when the program maps it.
 		 */
-		if (!r && !p->signal_handle)
+		if (!p->signal_handle)
 			p->signal_mapped_size = KFD_SIGNAL_EVENT_LIMIT *
 						sizeof(u64);
 	} else {
 		r = create_other_event(p, ev, &id);
+		if (r)
+			goto err_unlock;
 	}
 	mutex_unlock(&p->event_mutex);
-	if (r)
-		kfree(ev);
+	return 0;
+
+err_unlock:
+	mutex_unlock(&p->event_mutex);
+	kfree(ev);
 	return r;
 }
 

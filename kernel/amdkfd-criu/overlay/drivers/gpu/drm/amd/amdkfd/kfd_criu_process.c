@@ -55,9 +55,11 @@ int kfd_criu_process_restore(struct kfd_process *p,
 	if (!cp->runtime && (cp->ttmp || cp->r_debug))
 		return -EINVAL;
 	r = kfd_criu_xnack_restore(p, cp->xnack);
-	if (!r && cp->runtime)
-		r = kfd_runtime_enable(p, cp->r_debug, cp->ttmp);
-	return r;
+	if (r)
+		return r;
+	if (cp->runtime)
+		return kfd_runtime_enable(p, cp->r_debug, cp->ttmp);
+	return 0;
 }
 
 /**
@@ -209,9 +211,9 @@ static int kfd_criu_bind_pdd(struct kfd_process_device *pdd,
 	int r;
 
 	r = kfd_criu_check_drm_file(pdd->dev, drm_file);
-	if (!r)
-		r = kfd_process_device_init_vm(pdd, drm_file);
-	return r;
+	if (r)
+		return r;
+	return kfd_process_device_init_vm(pdd, drm_file);
 }
 
 /*

@@ -198,7 +198,9 @@ int kfd_criu_queue_check(const struct kfd_process_device *pdd,
 	if (cq->queue_id >= KFD_MAX_NUM_OF_QUEUES_PER_PROCESS)
 		return -EINVAL;
 	r = kfd_criu_queue_check_properties(&cq->qp);
-	return r ? r : kfd_criu_queue_check_gws(pdd, cq);
+	if (r)
+		return r;
+	return kfd_criu_queue_check_gws(pdd, cq);
 }
 
 static int kfd_criu_queue_create(struct kfd_process *p,
@@ -210,29 +212,32 @@ static int kfd_criu_queue_create(struct kfd_process *p,
 	int r;
 
 	r = kfd_criu_mqd_check(pdd->dev, &cq->qp, &cq->mqd);
-	if (!r)
-		r = pqm_create_queue(&p->pqm, pdd->dev, NULL, &cq->qp, &queue_id,
-				     cq, NULL);
+	if (r)
+		return r;
+	r = pqm_create_queue(&p->pqm, pdd->dev, NULL, &cq->qp, &queue_id, cq,
+			     NULL);
+	if (r)
+		return r;
 	/*
 	 * Creation has set EC_QUEUE_NEW, which would make a debugger take the
 	 * queue for a new one.
 	 */
-	if (!r)
-		pqm_get_user_queue(&p->pqm, queue_id)->properties.exception_status =
-			exception_status;
-	return r;
+	pqm_get_user_queue(&p->pqm, queue_id)->properties.exception_status =
+		exception_status;
+	return 0;
 }
 
 static int kfd_criu_queue_restore_gws(struct kfd_process *p,
 				      struct kfd_process_device *pdd,
 				      const struct kfd_criu_queue *cq)
 {
-	const int r = pqm_set_gws(&p->pqm, cq->queue_id, pdd->dev->gws);
+	int r;
 
-	if (!r)
-		kfd_criu_mqd_merge(pqm_get_user_queue(&p->pqm, cq->queue_id),
-				   &cq->mqd);
-	return r;
+	r = pqm_set_gws(&p->pqm, cq->queue_id, pdd->dev->gws);
+	if (r)
+		return r;
+	kfd_criu_mqd_merge(pqm_get_user_queue(&p->pqm, cq->queue_id), &cq->mqd);
+	return 0;
 }
 
 /**
@@ -260,7 +265,9 @@ int kfd_criu_queue_restore(struct kfd_process *p,
 		kfd_criu_queue_release_buffers(pdd, &cq->qp);
 		return r;
 	}
-	return cq->gws ? kfd_criu_queue_restore_gws(p, pdd, cq) : 0;
+	if (cq->gws)
+		return kfd_criu_queue_restore_gws(p, pdd, cq);
+	return 0;
 }
 
 /**

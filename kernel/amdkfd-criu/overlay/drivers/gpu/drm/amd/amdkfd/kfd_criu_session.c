@@ -218,20 +218,25 @@ static int kfd_criu_unevict_queues(struct kfd_process *p)
 
 /*
  * Evicts the queues from all devices or from none. A device that hangs or is
- * being reset returns -EIO and has saved none of its queues; the failed
- * eviction still counts as one, so the loop takes it back too.
+ * being reset returns -EIO and has saved none of its queues.
  */
 static int kfd_criu_evict_queues(struct kfd_process *p, u32 trigger)
 {
 	unsigned int i;
-	int r = 0;
+	int r;
 
-	for (i = 0; i < p->n_pdds && !r; i++)
+	for (i = 0; i < p->n_pdds; i++) {
 		r = kfd_criu_evict_pdd(p->pdds[i], trigger);
-	if (!r)
-		return 0;
-	for (; i > 0; i--)
-		kfd_criu_unevict_pdd(p->pdds[i - 1]);
+		if (r)
+			goto err_unevict;
+	}
+	return 0;
+
+err_unevict:
+	/* The device counts the failed eviction too, so it is undone as well. */
+	do {
+		kfd_criu_unevict_pdd(p->pdds[i]);
+	} while (i-- > 0);
 	return r;
 }
 
@@ -430,10 +435,11 @@ int kfd_criu_pause(struct kfd_process *p, u32 *pid,
 	int r;
 
 	r = kfd_criu_session_check(p, KFD_CRIU_OP_PROCESS_INFO);
-	if (!r && !p->n_pdds)
-		r = -ENODEV;
-	if (!r)
-		r = kfd_criu_begin_pause(p);
+	if (r)
+		return r;
+	if (!p->n_pdds)
+		return -ENODEV;
+	r = kfd_criu_begin_pause(p);
 	if (r)
 		return r;
 	*pid = task_pid_nr_ns(p->lead_thread,
@@ -515,13 +521,16 @@ int kfd_criu_begin_restore(struct kfd_process *p)
 
 	if (!down_write_trylock(&p->criu.ioctl_sem))
 		return -EBUSY;
-	r = kfd_criu_has_no_objects(p) ? 0 : -EINVAL;
-	if (!r)
-		r = kfd_criu_evict_queues(p, KFD_QUEUE_EVICTION_CRIU_RESTORE);
-	if (!r) {
-		p->criu.saved_xnack = p->xnack_enabled;
-		kfd_criu_set_state(p, KFD_CRIU_RESTORING);
+	if (!kfd_criu_has_no_objects(p)) {
+		r = -EINVAL;
+		goto out_unlock;
 	}
+	r = kfd_criu_evict_queues(p, KFD_QUEUE_EVICTION_CRIU_RESTORE);
+	if (r)
+		goto out_unlock;
+	p->criu.saved_xnack = p->xnack_enabled;
+	kfd_criu_set_state(p, KFD_CRIU_RESTORING);
+out_unlock:
 	up_write(&p->criu.ioctl_sem);
 	return r;
 }
@@ -629,18 +638,25 @@ static int kfd_criu_resume_locked(struct kfd_process *p)
 {
 	int r;
 
-	r = kfd_criu_device_was_reset(p) ? -ENOTRECOVERABLE :
-					   kfd_criu_svm_resume(p);
-	if (!r)
-		r = kfd_criu_queue_acquire_deferred(p);
-	if (!r) {
-		kfd_criu_bo_sync_all(p);
-		r = amdgpu_amdkfd_criu_resume(p->kgd_process_info);
+	if (kfd_criu_device_was_reset(p)) {
+		r = -ENOTRECOVERABLE;
+		goto err_abort;
 	}
+	r = kfd_criu_svm_resume(p);
 	if (r)
-		kfd_criu_abort_restore(p);
-	else
-		kfd_criu_set_state(p, KFD_CRIU_RUNNING);
+		goto err_abort;
+	r = kfd_criu_queue_acquire_deferred(p);
+	if (r)
+		goto err_abort;
+	kfd_criu_bo_sync_all(p);
+	r = amdgpu_amdkfd_criu_resume(p->kgd_process_info);
+	if (r)
+		goto err_abort;
+	kfd_criu_set_state(p, KFD_CRIU_RUNNING);
+	return 0;
+
+err_abort:
+	kfd_criu_abort_restore(p);
 	return r;
 }
 
@@ -725,7 +741,9 @@ int kfd_criu_resume(struct kfd_process *p, unsigned int limit_ms)
 	if (!r)
 		r = kfd_criu_resume_locked(p);
 	mutex_unlock(&p->mutex);
-	return r ? r : kfd_criu_wait_running(p, limit_ms);
+	if (r)
+		return r;
+	return kfd_criu_wait_running(p, limit_ms);
 }
 
 /**
@@ -752,10 +770,11 @@ int kfd_criu_resume_pid(u32 number, u32 *state)
 	if (!target)
 		return -ESRCH;
 	r = kfd_criu_check_access(target);
-	if (!r) {
-		r = kfd_criu_resume(target, KFD_CRIU_RESUME_MS);
-		*state = kfd_criu_session_state(target);
-	}
+	if (r)
+		goto out_unref;
+	r = kfd_criu_resume(target, KFD_CRIU_RESUME_MS);
+	*state = kfd_criu_session_state(target);
+out_unref:
 	kfd_unref_process(target);
 	return r;
 }

@@ -283,9 +283,9 @@ static int kfd_criu_svm_register_staged(struct kfd_process *p,
 	list_for_each_entry(staged, &p->svms.criu_svm_metadata_list, list) {
 		int r = kfd_criu_check_killed();
 
-		if (!r)
-			r = kfd_criu_svm_register_range(p, mm, &staged->range,
-							attrs);
+		if (r)
+			return r;
+		r = kfd_criu_svm_register_range(p, mm, &staged->range, attrs);
 		if (r)
 			return r;
 	}
@@ -305,23 +305,28 @@ static int kfd_criu_svm_register_staged(struct kfd_process *p,
  */
 int kfd_criu_svm_resume(struct kfd_process *p)
 {
-	struct kfd_ioctl_svm_attribute *attrs = NULL;
+	struct kfd_ioctl_svm_attribute *attrs;
 	struct mm_struct *mm;
-	int r = -ENOMEM;
+	int r;
 
 	if (list_empty(&p->svms.criu_svm_metadata_list))
 		return 0;
 	mm = kfd_criu_get_mm(p);
-	if (mm)
-		attrs = kcalloc(NUM_COMMON_ATTRS + p->n_pdds, sizeof(*attrs),
-				GFP_KERNEL);
-	else
+	if (!mm) {
 		r = -ESRCH;
-	if (attrs)
-		r = kfd_criu_svm_register_staged(p, mm, attrs);
+		goto out_drop_staged;
+	}
+	attrs = kcalloc(NUM_COMMON_ATTRS + p->n_pdds, sizeof(*attrs),
+			GFP_KERNEL);
+	if (!attrs) {
+		r = -ENOMEM;
+		goto out_put_mm;
+	}
+	r = kfd_criu_svm_register_staged(p, mm, attrs);
 	kfree(attrs);
-	if (mm)
-		mmput_async(mm);
+out_put_mm:
+	mmput_async(mm);
+out_drop_staged:
 	kfd_criu_svm_drop_staged(p);
 	return r;
 }

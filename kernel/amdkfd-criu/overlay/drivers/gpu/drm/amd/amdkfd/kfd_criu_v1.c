@@ -195,9 +195,9 @@ static int kfd_criu_v1_write_devices(const struct kfd_process *p, u64 devices,
 	struct kfd_criu_device_bucket __user *out = u64_to_user_ptr(devices);
 	const struct kfd_criu_device_priv_data record = {};
 	unsigned int i;
-	int r = 0;
+	int r;
 
-	for (i = 0; !r && i < p->n_pdds; i++) {
+	for (i = 0; i < p->n_pdds; i++) {
 		const struct kfd_criu_device_bucket bucket = {
 			.user_gpu_id = p->pdds[i]->user_gpu_id,
 			.actual_gpu_id = p->pdds[i]->dev->id,
@@ -206,8 +206,10 @@ static int kfd_criu_v1_write_devices(const struct kfd_process *p, u64 devices,
 		if (copy_to_user(&out[i], &bucket, sizeof(bucket)))
 			return -EFAULT;
 		r = kfd_criu_v1_write(c, &record, sizeof(record));
+		if (r)
+			return r;
 	}
-	return r;
+	return 0;
 }
 
 /* The caller has cleared @bucket and @record. */
@@ -279,14 +281,16 @@ static int kfd_criu_v1_write_bos(const struct kfd_process *p, u64 bos,
 		.dmabufs = dmabufs,
 	};
 	unsigned int i;
-	int r = 0;
+	int r;
 
-	for (i = 0; !r && i < p->n_pdds; i++) {
+	for (i = 0; i < p->n_pdds; i++) {
 		writer.pdd = p->pdds[i];
 		r = idr_for_each(&p->pdds[i]->alloc_idr, kfd_criu_v1_write_bo,
 				 &writer);
+		if (r)
+			return r;
 	}
-	return r;
+	return 0;
 }
 
 static int kfd_criu_v1_write_objects(struct kfd_process *p,
@@ -295,11 +299,12 @@ static int kfd_criu_v1_write_objects(struct kfd_process *p,
 	int r;
 
 	r = kfd_criu_v1_checkpoint_queues(p, c->data, &c->pos);
-	if (!r)
-		r = kfd_criu_v1_checkpoint_events(p, c->data, &c->pos, c->size);
-	if (!r)
-		r = kfd_criu_v1_checkpoint_svm(p, c->data, &c->pos, c->size);
-	return r;
+	if (r)
+		return r;
+	r = kfd_criu_v1_checkpoint_events(p, c->data, &c->pos, c->size);
+	if (r)
+		return r;
+	return kfd_criu_v1_checkpoint_svm(p, c->data, &c->pos, c->size);
 }
 
 static int kfd_criu_v1_write_all(struct kfd_process *p,
@@ -310,11 +315,15 @@ static int kfd_criu_v1_write_all(struct kfd_process *p,
 	int r;
 
 	r = kfd_criu_v1_write_process(p, &c);
-	if (!r)
-		r = kfd_criu_v1_write_devices(p, args->devices, &c);
-	if (!r)
-		r = kfd_criu_v1_write_bos(p, args->bos, &c, dmabufs);
-	return r ? r : kfd_criu_v1_write_objects(p, &c);
+	if (r)
+		return r;
+	r = kfd_criu_v1_write_devices(p, args->devices, &c);
+	if (r)
+		return r;
+	r = kfd_criu_v1_write_bos(p, args->bos, &c, dmabufs);
+	if (r)
+		return r;
+	return kfd_criu_v1_write_objects(p, &c);
 }
 
 static bool kfd_criu_v1_same_counts(const struct kfd_ioctl_criu_args *a,
@@ -337,8 +346,9 @@ static int kfd_criu_v1_checkpoint(struct kfd_process *p,
 	if (!p->n_pdds)
 		return -ENODEV;
 	r = kfd_criu_session_check(p, KFD_CRIU_OP_CHECKPOINT);
-	if (!r)
-		r = kfd_criu_v1_measure(p, &now);
+	if (r)
+		return r;
+	r = kfd_criu_v1_measure(p, &now);
 	if (r)
 		return r;
 	if (!kfd_criu_v1_same_counts(&now, args))
@@ -384,16 +394,19 @@ static int kfd_criu_v1_restore_devices(struct kfd_process *p,
 		u64_to_user_ptr(args->devices);
 	struct kfd_criu_device_priv_data record;
 	u32 i;
-	int r = 0;
+	int r;
 
 	if (args->num_devices > p->n_pdds)
 		return -EINVAL;
-	for (i = 0; !r && i < args->num_devices; i++) {
+	for (i = 0; i < args->num_devices; i++) {
 		r = kfd_criu_v1_read(c, &record, sizeof(record));
-		if (!r)
-			r = kfd_criu_v1_restore_device(p, &in[i]);
+		if (r)
+			return r;
+		r = kfd_criu_v1_restore_device(p, &in[i]);
+		if (r)
+			return r;
 	}
-	return r;
+	return 0;
 }
 
 static int kfd_criu_v1_parse_bo(struct kfd_process *p, struct kfd_criu_bo *cb,
@@ -434,17 +447,21 @@ static int kfd_criu_v1_restore_bo(struct kfd_process *p,
 	if (copy_from_user(&bucket, in, sizeof(bucket)))
 		return -EFAULT;
 	r = kfd_criu_v1_read(c, &record, sizeof(record));
-	if (!r)
-		r = kfd_criu_v1_parse_bo(p, &cb, &bucket, &record);
-	if (!r)
-		r = kfd_criu_bo_restore(p, &cb, NULL, &mem);
-	if (!r)
-		r = kfd_criu_v1_add_dmabuf(dmabufs, mem, cb.flags,
-					   &bucket.dmabuf_fd);
 	if (r)
 		return r;
-	return put_user(cb.mmap_offset, &in->restored_offset) ||
-	       put_user(bucket.dmabuf_fd, &in->dmabuf_fd) ? -EFAULT : 0;
+	r = kfd_criu_v1_parse_bo(p, &cb, &bucket, &record);
+	if (r)
+		return r;
+	r = kfd_criu_bo_restore(p, &cb, NULL, &mem);
+	if (r)
+		return r;
+	r = kfd_criu_v1_add_dmabuf(dmabufs, mem, cb.flags, &bucket.dmabuf_fd);
+	if (r)
+		return r;
+	if (put_user(cb.mmap_offset, &in->restored_offset) ||
+	    put_user(bucket.dmabuf_fd, &in->dmabuf_fd))
+		return -EFAULT;
+	return 0;
 }
 
 static int kfd_criu_v1_restore_bos(struct kfd_process *p,
@@ -457,12 +474,17 @@ static int kfd_criu_v1_restore_bos(struct kfd_process *p,
 	int r;
 
 	r = kfd_criu_finish_devices(p);
-	for (i = 0; !r && i < args->num_bos; i++) {
+	if (r)
+		return r;
+	for (i = 0; i < args->num_bos; i++) {
 		r = kfd_criu_check_killed();
-		if (!r)
-			r = kfd_criu_v1_restore_bo(p, &in[i], c, dmabufs);
+		if (r)
+			return r;
+		r = kfd_criu_v1_restore_bo(p, &in[i], c, dmabufs);
+		if (r)
+			return r;
 	}
-	return r;
+	return 0;
 }
 
 static int kfd_criu_v1_restore_object(struct kfd_process *p, u32 num_devices,
@@ -496,15 +518,16 @@ static int kfd_criu_v1_restore_objects(struct kfd_process *p,
 				       struct kfd_criu_v1_cursor *c)
 {
 	u32 i;
-	int r = 0;
+	int r;
 
-	for (i = 0; !r && i < args->num_objects; i++) {
+	for (i = 0; i < args->num_objects; i++) {
 		r = kfd_criu_check_killed();
-		if (!r)
-			r = kfd_criu_v1_restore_object(p, args->num_devices, c);
+		if (r)
+			return r;
+		r = kfd_criu_v1_restore_object(p, args->num_devices, c);
+		if (r)
+			return r;
 	}
-	if (r)
-		return r;
 	return c->pos == c->size ? 0 : -EINVAL;
 }
 
@@ -516,11 +539,15 @@ static int kfd_criu_v1_restore_all(struct kfd_process *p,
 	int r;
 
 	r = kfd_criu_v1_restore_process(p, &c);
-	if (!r)
-		r = kfd_criu_v1_restore_devices(p, args, &c);
-	if (!r)
-		r = kfd_criu_v1_restore_bos(p, args, &c, dmabufs);
-	return r ? r : kfd_criu_v1_restore_objects(p, args, &c);
+	if (r)
+		return r;
+	r = kfd_criu_v1_restore_devices(p, args, &c);
+	if (r)
+		return r;
+	r = kfd_criu_v1_restore_bos(p, args, &c, dmabufs);
+	if (r)
+		return r;
+	return kfd_criu_v1_restore_objects(p, args, &c);
 }
 
 static int kfd_criu_v1_restore(struct kfd_process *p,
@@ -540,10 +567,10 @@ static int kfd_criu_v1_restore(struct kfd_process *p,
 	if (r)
 		return r;
 	r = kfd_criu_begin_restore(p);
-	if (!r) {
-		r = kfd_criu_v1_restore_all(p, args, &dmabufs);
-		kfd_criu_end_restore(p, r);
-	}
+	if (r)
+		return r;
+	r = kfd_criu_v1_restore_all(p, args, &dmabufs);
+	kfd_criu_end_restore(p, r);
 	kfd_criu_v1_finish_dmabufs(&dmabufs, !r);
 	return r;
 }

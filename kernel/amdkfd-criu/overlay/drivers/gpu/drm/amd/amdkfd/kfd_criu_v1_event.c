@@ -74,19 +74,26 @@ int kfd_criu_v1_checkpoint_events(struct kfd_process *p, u8 __user *priv,
 	 */
 	records = kvmalloc_array(max(n, 1u), sizeof(*records),
 				 GFP_KERNEL_ACCOUNT);
-	if (!records)
+	if (!records) {
 		r = -ENOMEM;
-	else if (*offset > size || (size - *offset) / sizeof(*records) < n)
+		goto out_free_events;
+	}
+	if (*offset > size || (size - *offset) / sizeof(*records) < n) {
 		r = -EINVAL;
-	for (i = 0; !r && i < n; i++)
+		goto out_free_records;
+	}
+	for (i = 0; i < n; i++)
 		kfd_criu_v1_fill_event(&records[i], &events[i]);
-	if (!r && n && p->signal_page)
+	if (n && p->signal_page)
 		records[0].user_handle = p->signal_handle;
-	if (!r && copy_to_user(priv + *offset, records, n * sizeof(*records)))
+	if (copy_to_user(priv + *offset, records, n * sizeof(*records))) {
 		r = -EFAULT;
-	if (!r)
-		*offset += n * sizeof(*records);
+		goto out_free_records;
+	}
+	*offset += n * sizeof(*records);
+out_free_records:
 	kvfree(records);
+out_free_events:
 	kvfree(events);
 	return r;
 }
@@ -114,7 +121,12 @@ int kfd_criu_v1_restore_event(struct kfd_process *p, const u8 __user *priv,
 		return -EFAULT;
 	*offset += sizeof(record);
 	r = kfd_criu_v1_parse_event(&ce, &record);
-	if (!r && record.user_handle)
+	if (r)
+		return r;
+	if (record.user_handle) {
 		r = kfd_kmap_event_page(p, record.user_handle);
-	return r ? r : kfd_criu_event_restore(p, &ce);
+		if (r)
+			return r;
+	}
+	return kfd_criu_event_restore(p, &ce);
 }

@@ -119,21 +119,24 @@ static int kfd_criu_v1_checkpoint_queue(const struct kfd_process_device *pdd,
 	int r;
 
 	r = kfd_criu_queue_describe(pdd, q, &cq);
-	if (!r)
-		r = kfd_criu_queue_save(q, &cq);
-	/* The errno of the released ABI for a queue that still runs. */
+	if (r)
+		return r;
+	r = kfd_criu_queue_save(q, &cq);
+	/* The released ABI returns -EINVAL for a queue that still runs. */
 	if (r == -EBUSY)
-		r = -EINVAL;
+		return -EINVAL;
 	if (r)
 		return r;
 	kfd_criu_v1_fill_queue(&record, &cq);
 	size = kfd_criu_v1_queue_record_size(&cq.mqd);
 	if (copy_to_user(priv + *offset, &record, sizeof(record)) ||
 	    copy_to_user(priv + *offset + sizeof(record), cq.mqd.data,
-			 size - sizeof(record)))
+			 size - sizeof(record))) {
 		r = -EFAULT;
-	else
-		*offset += size;
+		goto out_free;
+	}
+	*offset += size;
+out_free:
 	kfd_criu_queue_free(&cq);
 	return r;
 }
@@ -187,8 +190,9 @@ kfd_criu_v1_parse_mqd_sizes(const struct kfd_node *node,
 		mqd->n_xcc = 1;
 	else if (in->mqd_size != NUM_XCC(node->xcc_mask) * mqd->mqd_size)
 		return -EINVAL;
-	return in->ctl_stack_size == mqd->n_xcc * mqd->ctl_stack_size ? 0 :
-									-EINVAL;
+	if (in->ctl_stack_size != mqd->n_xcc * mqd->ctl_stack_size)
+		return -EINVAL;
+	return 0;
 }
 
 static int kfd_criu_v1_read_mqds(struct kfd_criu_mqd *mqd,
@@ -199,11 +203,12 @@ static int kfd_criu_v1_read_mqds(struct kfd_criu_mqd *mqd,
 	mqd->data = kvmalloc(size, GFP_KERNEL_ACCOUNT);
 	if (!mqd->data)
 		return -ENOMEM;
-	if (!copy_from_user(mqd->data, from, size))
-		return 0;
-	kvfree(mqd->data);
-	mqd->data = NULL;
-	return -EFAULT;
+	if (copy_from_user(mqd->data, from, size)) {
+		kvfree(mqd->data);
+		mqd->data = NULL;
+		return -EFAULT;
+	}
+	return 0;
 }
 
 /**
@@ -234,15 +239,16 @@ int kfd_criu_v1_restore_queue(struct kfd_process *p, const u8 __user *priv,
 	if (!pdd)
 		return -EINVAL;
 	r = kfd_criu_queue_check(pdd, &cq);
-	if (!r)
-		r = kfd_criu_v1_parse_mqd_sizes(pdd->dev, &record, &cq);
+	if (r)
+		return r;
+	r = kfd_criu_v1_parse_mqd_sizes(pdd->dev, &record, &cq);
+	if (r)
+		return r;
 	record_bytes =
 		sizeof(record) + (u64)record.mqd_size + record.ctl_stack_size;
-	if (!r && size - *offset < record_bytes)
-		r = -EINVAL;
-	if (!r)
-		r = kfd_criu_v1_read_mqds(&cq.mqd,
-					  priv + *offset + sizeof(record));
+	if (size - *offset < record_bytes)
+		return -EINVAL;
+	r = kfd_criu_v1_read_mqds(&cq.mqd, priv + *offset + sizeof(record));
 	if (r)
 		return r;
 	*offset += record_bytes;

@@ -78,9 +78,9 @@ kfd_criu_v1_parse_svm_attr(struct kfd_process *p,
 		return 0;
 	default:
 		access = kfd_criu_svm_access_from_attr(attr->type);
-		return access < 0 ? access :
-				    kfd_criu_svm_add_access(p, cs, attr->value,
-							    access);
+		if (access < 0)
+			return access;
+		return kfd_criu_svm_add_access(p, cs, attr->value, access);
 	}
 }
 
@@ -134,15 +134,21 @@ int kfd_criu_v1_checkpoint_svm(struct kfd_process *p, u8 __user *priv,
 	if (r)
 		return r == -EAGAIN ? -EINVAL : r;
 	record = kzalloc(bytes, GFP_KERNEL);
-	if (!record)
+	if (!record) {
 		r = -ENOMEM;
-	for (i = 0; !r && i < count; i++) {
+		goto out_free_ranges;
+	}
+	for (i = 0; i < count; i++) {
 		kfd_criu_v1_fill_svm(p, record, &ranges[i]);
-		if (copy_to_user(priv + *offset, record, bytes))
+		if (copy_to_user(priv + *offset, record, bytes)) {
 			r = -EFAULT;
+			goto out_free_record;
+		}
 		*offset += bytes;
 	}
+out_free_record:
 	kfree(record);
+out_free_ranges:
 	kvfree(ranges);
 	return r;
 }
@@ -163,16 +169,23 @@ int kfd_criu_v1_stage_svm(struct kfd_process *p, u32 num_devices,
 	const u64 bytes = kfd_criu_v1_svm_size(num_devices);
 	struct kfd_criu_svm_range_priv_data *record;
 	struct kfd_criu_svm cs;
-	int r = -EFAULT;
+	int r;
 
 	if (*offset > size || size - *offset < bytes)
 		return -EINVAL;
 	record = kmalloc(bytes, GFP_KERNEL);
 	if (!record)
 		return -ENOMEM;
-	if (!copy_from_user(record, priv + *offset, bytes))
-		r = kfd_criu_v1_parse_svm(p, num_devices, &cs, record);
-	kfree(record);
+	if (copy_from_user(record, priv + *offset, bytes)) {
+		r = -EFAULT;
+		goto out_free;
+	}
 	*offset += bytes;
-	return r ? r : kfd_criu_svm_stage(p, &cs);
+	r = kfd_criu_v1_parse_svm(p, num_devices, &cs, record);
+	if (r)
+		goto out_free;
+	r = kfd_criu_svm_stage(p, &cs);
+out_free:
+	kfree(record);
+	return r;
 }

@@ -80,8 +80,9 @@ static int kfd_criu_v2_checkpoint(struct kfd_process *p,
 	int r;
 
 	r = kfd_criu_session_check(p, KFD_CRIU_OP_CHECKPOINT);
-	if (!r)
-		r = kfd_criu_write_image(&s, p);
+	if (r)
+		return r;
+	r = kfd_criu_write_image(&s, p);
 	if (r)
 		return r;
 	args->data_size = s.pos;
@@ -110,19 +111,24 @@ static int kfd_criu_v2_init_ctx(struct kfd_criu_restore_ctx *ctx,
 	const struct kfd_criu_v2_memory __user *from =
 		u64_to_user_ptr(args->memories);
 	u32 i;
-	int r = 0;
+	int r;
 
 	ctx->args = args;
 	ctx->memories = kfd_criu_memories_create();
 	if (IS_ERR(ctx->memories))
 		return PTR_ERR(ctx->memories);
-	for (i = 0; !r && i < args->num_memories; i++) {
+	for (i = 0; i < args->num_memories; i++) {
 		r = kfd_criu_check_killed();
-		if (!r)
-			r = kfd_criu_v2_add_memory(ctx->memories, &from[i]);
+		if (r)
+			goto err_destroy;
+		r = kfd_criu_v2_add_memory(ctx->memories, &from[i]);
+		if (r)
+			goto err_destroy;
 	}
-	if (r)
-		kfd_criu_memories_destroy(ctx->memories);
+	return 0;
+
+err_destroy:
+	kfd_criu_memories_destroy(ctx->memories);
 	return r;
 }
 
@@ -137,17 +143,20 @@ static int kfd_criu_v2_restore(struct kfd_process *p,
 	int r;
 
 	r = kfd_criu_check_restore(p);
-	if (!r)
-		r = kfd_criu_check_image(&s);
-	if (!r)
-		r = kfd_criu_v2_init_ctx(&ctx, args);
+	if (r)
+		return r;
+	r = kfd_criu_check_image(&s);
+	if (r)
+		return r;
+	r = kfd_criu_v2_init_ctx(&ctx, args);
 	if (r)
 		return r;
 	r = kfd_criu_begin_restore(p);
-	if (!r) {
-		r = kfd_criu_read_image(p, &s, &ctx);
-		kfd_criu_end_restore(p, r);
-	}
+	if (r)
+		goto out_destroy;
+	r = kfd_criu_read_image(p, &s, &ctx);
+	kfd_criu_end_restore(p, r);
+out_destroy:
 	kfd_criu_memories_destroy(ctx.memories);
 	return r;
 }
@@ -165,8 +174,9 @@ static int kfd_criu_v2_find_bo(struct kfd_process *p,
 			return r;
 	}
 	*pdd = kfd_process_device_data_by_id(p, args->gpu_id);
-	*mem = *pdd ? kfd_process_device_translate_handle(*pdd, args->handle) :
-		      NULL;
+	if (!*pdd)
+		return -ENOENT;
+	*mem = kfd_process_device_translate_handle(*pdd, args->handle);
 	return *mem ? 0 : -ENOENT;
 }
 
@@ -209,11 +219,13 @@ static int kfd_criu_v2_get_bo_offset(struct kfd_process *p,
 	int r;
 
 	r = kfd_criu_v2_find_bo(p, args, &pdd, &mem);
-	if (!r)
-		r = kfd_criu_bo_describe(pdd, args->handle, mem, &cb);
-	if (!r)
-		args->offset = cb.mmap_offset;
-	return r;
+	if (r)
+		return r;
+	r = kfd_criu_bo_describe(pdd, args->handle, mem, &cb);
+	if (r)
+		return r;
+	args->offset = cb.mmap_offset;
+	return 0;
 }
 
 static int kfd_criu_v2_op_locked(struct kfd_process *p,

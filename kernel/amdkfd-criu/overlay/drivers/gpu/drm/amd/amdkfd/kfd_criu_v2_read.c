@@ -100,20 +100,23 @@ static int kfd_criu_v2_check_records(struct kfd_criu_stream *s)
 
 	while (s->pos < s->size) {
 		r = kfd_criu_check_killed();
-		if (!r)
-			r = kfd_criu_v2_read_header(s, &record);
-		if (!r)
-			r = kfd_criu_v2_check_header(&record);
 		if (r)
 			return r;
-		type = kfd_criu_v2_record_is_known(&record) ?
-			       le32_to_cpu(record.type) :
-			       0;
-		if (type && !kfd_criu_v2_order_is_valid(type, last_type))
-			return -EINVAL;
+		r = kfd_criu_v2_read_header(s, &record);
+		if (r)
+			return r;
+		r = kfd_criu_v2_check_header(&record);
+		if (r)
+			return r;
+		type = 0;
+		if (kfd_criu_v2_record_is_known(&record)) {
+			type = le32_to_cpu(record.type);
+			if (!kfd_criu_v2_order_is_valid(type, last_type))
+				return -EINVAL;
+			last_type = type;
+		}
 		if (!s->num_records && type != KFD_CRIU_RECORD_IMAGE)
 			return -EINVAL;
-		last_type = type ? type : last_type;
 		s->pos += le64_to_cpu(record.size);
 		s->num_records++;
 	}
@@ -195,26 +198,29 @@ static int kfd_criu_v2_check_payload(const struct kfd_criu_v2_record *in)
 	if (bytes > in->payload_bytes || in->payload_bytes - bytes >= 8)
 		return -EINVAL;
 	r = check_zeroed_user(in->payload + bytes, in->payload_bytes - bytes);
-	return r < 0 ? r : r ? 0 : -EINVAL;
+	if (r < 0)
+		return r;
+	return r ? 0 : -EINVAL;
 }
 
 static int kfd_criu_v2_read_record(struct kfd_criu_stream *s,
 				   struct kfd_criu_v2_record *in)
 {
-	u32 type, fixed;
+	u32 fixed = sizeof(in->record);
+	bool known;
 	u64 size;
 	int r;
 
 	r = kfd_criu_v2_read_header(s, &in->record);
-	if (!r)
-		r = kfd_criu_v2_check_header(&in->record);
 	if (r)
 		return r;
-	type = le32_to_cpu(in->record.type);
+	r = kfd_criu_v2_check_header(&in->record);
+	if (r)
+		return r;
 	size = le64_to_cpu(in->record.size);
-	fixed = kfd_criu_v2_record_is_known(&in->record) ?
-			kfd_criu_v2_min_size[type] :
-			sizeof(in->record);
+	known = kfd_criu_v2_record_is_known(&in->record);
+	if (known)
+		fixed = kfd_criu_v2_min_size[le32_to_cpu(in->record.type)];
 	/*
 	 * The header is not copied again, so it is the one that was just
 	 * checked.
@@ -226,9 +232,7 @@ static int kfd_criu_v2_read_record(struct kfd_criu_stream *s,
 	in->payload = s->data + s->pos + fixed;
 	in->payload_bytes = size - fixed;
 	s->pos += size;
-	return kfd_criu_v2_record_is_known(&in->record) ?
-		       kfd_criu_v2_check_payload(in) :
-		       0;
+	return known ? kfd_criu_v2_check_payload(in) : 0;
 }
 
 static int kfd_criu_v2_restore_process(struct kfd_process *p,
@@ -317,13 +321,14 @@ static int kfd_criu_v2_restore_device(struct kfd_process *p,
 	cd.user_gpu_id = device.user_gpu_id;
 	cd.gpu_id = device.gpu_id;
 	r = kfd_criu_device_compat_check(device.gpu_id, &compat);
-	if (!r && !(flags & KFD_CRIU_DEVICE_ACQUIRED))
+	if (r)
+		return r;
+	if (!(flags & KFD_CRIU_DEVICE_ACQUIRED))
 		return kfd_criu_device_set_user_gpu_id(p, &cd);
-	if (!r)
-		r = kfd_criu_device_restore(p, &cd, device.drm_fd);
-	if (!r)
-		r = kfd_criu_settings_restore(p, device.user_gpu_id, &cs);
-	return r;
+	r = kfd_criu_device_restore(p, &cd, device.drm_fd);
+	if (r)
+		return r;
+	return kfd_criu_settings_restore(p, device.user_gpu_id, &cs);
 }
 
 static int kfd_criu_v2_parse_mapped(struct kfd_process *p,
@@ -370,7 +375,9 @@ static int kfd_criu_v2_restore_bo(struct kfd_process *p,
 	if (flags & ~KFD_CRIU_BO_IMPORTED || in->bo.reserved)
 		return -EINVAL;
 	r = kfd_criu_v2_parse_mapped(p, in, &cb);
-	return r ? r : kfd_criu_bo_restore(p, &cb, memories, &mem);
+	if (r)
+		return r;
+	return kfd_criu_bo_restore(p, &cb, memories, &mem);
 }
 
 static void kfd_criu_v2_parse_queue(struct kfd_criu_queue *cq,
@@ -424,10 +431,11 @@ static int kfd_criu_v2_read_mqds(const struct kfd_node *node,
 	mqd->data = kvmalloc(bytes, GFP_KERNEL_ACCOUNT);
 	if (!mqd->data)
 		return -ENOMEM;
-	if (!copy_from_user(mqd->data, in->payload, bytes))
-		return 0;
-	kfd_criu_queue_free(cq);
-	return -EFAULT;
+	if (copy_from_user(mqd->data, in->payload, bytes)) {
+		kfd_criu_queue_free(cq);
+		return -EFAULT;
+	}
+	return 0;
 }
 
 static int kfd_criu_v2_restore_queue(struct kfd_process *p,
@@ -448,8 +456,9 @@ static int kfd_criu_v2_restore_queue(struct kfd_process *p,
 	if (!pdd)
 		return -EINVAL;
 	r = kfd_criu_queue_check(pdd, &cq);
-	if (!r)
-		r = kfd_criu_v2_read_mqds(pdd->dev, in, &cq);
+	if (r)
+		return r;
+	r = kfd_criu_v2_read_mqds(pdd->dev, in, &cq);
 	if (r)
 		return r;
 	r = kfd_criu_queue_restore(p, pdd, &cq);
@@ -507,11 +516,12 @@ static int kfd_criu_v2_parse_access(struct kfd_process *p,
 		return -EFAULT;
 	for (i = 0; i < n; i++) {
 		const u32 attribute = le32_to_cpu(access[i].access);
+		const u32 gpu_id = le32_to_cpu(access[i].gpu_id);
 		int r = kfd_criu_svm_access_from_attr(attribute);
 
-		if (r >= 0)
-			r = kfd_criu_svm_add_access(p, cs,
-						    le32_to_cpu(access[i].gpu_id), r);
+		if (r < 0)
+			return r;
+		r = kfd_criu_svm_add_access(p, cs, gpu_id, r);
 		if (r)
 			return r;
 	}
@@ -536,7 +546,9 @@ static int kfd_criu_v2_stage_svm_range(struct kfd_process *p,
 	    !PAGE_ALIGNED(le64_to_cpu(record->size)) || record->reserved)
 		return -EINVAL;
 	r = kfd_criu_v2_parse_access(p, in, &cs);
-	return r ? r : kfd_criu_svm_stage(p, &cs);
+	if (r)
+		return r;
+	return kfd_criu_svm_stage(p, &cs);
 }
 
 static int kfd_criu_v2_restore_record(struct kfd_process *p,
@@ -577,17 +589,18 @@ int kfd_criu_read_image(struct kfd_process *p, struct kfd_criu_stream *s,
 			const struct kfd_criu_restore_ctx *ctx)
 {
 	u32 last_type = 0;
-	int r = 0;
+	int r;
 
-	while (!r && s->pos < s->size) {
+	while (s->pos < s->size) {
 		struct kfd_criu_v2_record in;
 		u32 type;
 
 		r = kfd_criu_check_killed();
-		if (!r)
-			r = kfd_criu_v2_read_record(s, &in);
 		if (r)
-			break;
+			return r;
+		r = kfd_criu_v2_read_record(s, &in);
+		if (r)
+			return r;
 		if (!kfd_criu_v2_record_is_known(&in.record))
 			continue;
 		type = le32_to_cpu(in.record.type);
@@ -598,13 +611,17 @@ int kfd_criu_read_image(struct kfd_process *p, struct kfd_criu_stream *s,
 		 * restored.
 		 */
 		if (last_type <= KFD_CRIU_RECORD_DEVICE &&
-		    type > KFD_CRIU_RECORD_DEVICE)
+		    type > KFD_CRIU_RECORD_DEVICE) {
 			r = kfd_criu_finish_devices(p);
-		if (!r)
-			r = kfd_criu_v2_restore_record(p, &in, ctx);
+			if (r)
+				return r;
+		}
+		r = kfd_criu_v2_restore_record(p, &in, ctx);
+		if (r)
+			return r;
 		last_type = type;
 	}
-	if (!r && last_type <= KFD_CRIU_RECORD_DEVICE)
-		r = kfd_criu_finish_devices(p);
-	return r;
+	if (last_type <= KFD_CRIU_RECORD_DEVICE)
+		return kfd_criu_finish_devices(p);
+	return 0;
 }

@@ -188,11 +188,14 @@ static int kfd_criu_v2_write_queue(struct kfd_criu_stream *s,
 	int r;
 
 	r = kfd_criu_queue_describe(pdd, q, &cq);
-	/* When the image is only measured, the MQDs need not be copied. */
-	if (!r && s->size)
-		r = kfd_criu_queue_save(q, &cq);
 	if (r)
 		return r;
+	/* When the image is only measured, the MQDs need not be copied. */
+	if (s->size) {
+		r = kfd_criu_queue_save(q, &cq);
+		if (r)
+			return r;
+	}
 	kfd_criu_v2_fill_queue(&record, &cq);
 	r = kfd_criu_v2_write_record(s, KFD_CRIU_RECORD_QUEUE, &record.record,
 				     sizeof(record), cq.mqd.data,
@@ -258,15 +261,21 @@ static int kfd_criu_v2_write_events(struct kfd_criu_stream *s,
 	r = kfd_criu_event_save(p, &events, &n);
 	if (r)
 		return r;
-	page.handle = cpu_to_le64(p->signal_handle);
-	if (p->signal_handle)
+	if (p->signal_handle) {
+		page.handle = cpu_to_le64(p->signal_handle);
 		r = kfd_criu_v2_write_fixed(s, KFD_CRIU_RECORD_EVENT_PAGE,
 					    &page.record, sizeof(page));
-	for (i = 0; !r && i < n; i++) {
+		if (r)
+			goto out_free;
+	}
+	for (i = 0; i < n; i++) {
 		kfd_criu_v2_fill_event(&record, &events[i]);
 		r = kfd_criu_v2_write_fixed(s, KFD_CRIU_RECORD_EVENT,
 					    &record.record, sizeof(record));
+		if (r)
+			goto out_free;
 	}
+out_free:
 	kvfree(events);
 	return r;
 }
@@ -315,8 +324,14 @@ static int kfd_criu_v2_write_svm_ranges(struct kfd_criu_stream *s,
 		n = kfd_criu_svm_count(p);
 		r = kfd_criu_svm_save(p, &ranges, n);
 	} while (r == -EAGAIN && tries++ < SVM_TRIES);
-	for (i = 0; !r && i < n; i++)
+	if (r)
+		return r;
+	for (i = 0; i < n; i++) {
 		r = kfd_criu_v2_write_svm_range(s, p, &ranges[i]);
+		if (r)
+			goto out_free;
+	}
+out_free:
 	kvfree(ranges);
 	return r;
 }
@@ -325,23 +340,30 @@ static int kfd_criu_v2_write_per_device(struct kfd_criu_stream *s,
 					struct kfd_process *p, u32 type)
 {
 	unsigned int i;
-	int r = 0;
+	int r;
 
-	for (i = 0; !r && i < p->n_pdds; i++) {
+	for (i = 0; i < p->n_pdds; i++) {
 		if (type == KFD_CRIU_RECORD_DEVICE)
 			r = kfd_criu_v2_write_device(s, p->pdds[i]);
 		else if (type == KFD_CRIU_RECORD_BO)
 			r = kfd_criu_v2_write_bos(s, p->pdds[i], false);
 		else
 			r = kfd_criu_v2_write_queues(s, p->pdds[i]);
+		if (r)
+			return r;
 	}
+	if (type != KFD_CRIU_RECORD_BO)
+		return 0;
 	/*
 	 * Memory must be restored before a BO that imports it, even if that is
 	 * on another device.
 	 */
-	for (i = 0; !r && type == KFD_CRIU_RECORD_BO && i < p->n_pdds; i++)
+	for (i = 0; i < p->n_pdds; i++) {
 		r = kfd_criu_v2_write_bos(s, p->pdds[i], true);
-	return r;
+		if (r)
+			return r;
+	}
+	return 0;
 }
 
 static int kfd_criu_v2_write_objects(struct kfd_criu_stream *s,
@@ -350,15 +372,21 @@ static int kfd_criu_v2_write_objects(struct kfd_criu_stream *s,
 	int r;
 
 	r = kfd_criu_v2_write_per_device(s, p, KFD_CRIU_RECORD_DEVICE);
-	if (!r)
-		r = kfd_criu_v2_write_process(s, p);
-	if (!r)
-		r = kfd_criu_v2_write_per_device(s, p, KFD_CRIU_RECORD_BO);
-	if (!r)
-		r = kfd_criu_v2_write_per_device(s, p, KFD_CRIU_RECORD_QUEUE);
-	if (!r)
-		r = kfd_criu_v2_write_events(s, p);
-	return r ? r : kfd_criu_v2_write_svm_ranges(s, p);
+	if (r)
+		return r;
+	r = kfd_criu_v2_write_process(s, p);
+	if (r)
+		return r;
+	r = kfd_criu_v2_write_per_device(s, p, KFD_CRIU_RECORD_BO);
+	if (r)
+		return r;
+	r = kfd_criu_v2_write_per_device(s, p, KFD_CRIU_RECORD_QUEUE);
+	if (r)
+		return r;
+	r = kfd_criu_v2_write_events(s, p);
+	if (r)
+		return r;
+	return kfd_criu_v2_write_svm_ranges(s, p);
 }
 
 /**

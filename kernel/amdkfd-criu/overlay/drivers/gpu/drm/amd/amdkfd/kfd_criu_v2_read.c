@@ -295,10 +295,10 @@ static int kfd_criu_v2_restore_device(struct kfd_process *p,
 		.scratch = le64_to_cpu(record->scratch),
 		.policy = {
 			.is_set = flags & KFD_CRIU_DEVICE_POLICY,
-			.usual = le32_to_cpu(record->default_policy),
-			.alternate = le32_to_cpu(record->alternate_policy),
-			.base = le64_to_cpu(record->aperture_base),
-			.size = le64_to_cpu(record->aperture_size),
+			.default_policy = le32_to_cpu(record->default_policy),
+			.alternate_policy = le32_to_cpu(record->alternate_policy),
+			.aperture_base = le64_to_cpu(record->aperture_base),
+			.aperture_size = le64_to_cpu(record->aperture_size),
 		},
 	};
 	struct kfd_criu_v2_device device;

@@ -94,10 +94,10 @@ static int kfd_criu_v2_write_device(struct kfd_criu_stream *s,
 	record.tba = cpu_to_le64(cs.tba);
 	record.tma = cpu_to_le64(cs.tma);
 	record.scratch = cpu_to_le64(cs.scratch);
-	record.default_policy = cpu_to_le32(cs.policy.usual);
-	record.alternate_policy = cpu_to_le32(cs.policy.alternate);
-	record.aperture_base = cpu_to_le64(cs.policy.base);
-	record.aperture_size = cpu_to_le64(cs.policy.size);
+	record.default_policy = cpu_to_le32(cs.policy.default_policy);
+	record.alternate_policy = cpu_to_le32(cs.policy.alternate_policy);
+	record.aperture_base = cpu_to_le64(cs.policy.aperture_base);
+	record.aperture_size = cpu_to_le64(cs.policy.aperture_size);
 	return kfd_criu_v2_write_fixed(s, KFD_CRIU_RECORD_DEVICE,
 				       &record.record, sizeof(record));
 }

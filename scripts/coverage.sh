@@ -56,9 +56,9 @@ machines() {
 	machine "$FIRST_CHIP" "$FIRST_CHIP" "kselftests:$selftests" kunit:kfd_criu kunit:kfd_criu_image kunit:kfd_criu_process \
 		'kfdtest:*Restore*:SvmTest.*:*Event*:DebuggerTest.*:QueueControlTest.*'
 	for chip in "${CHIPS[@]}"; do
-		machine "$chip" "$chip" "kselftests:$selftests:failures,image" 'kfdtest:*Restore*'
+		machine "$chip" "$chip" "kselftests:$selftests:fail_nth,image_fuzz" 'kfdtest:*Restore*'
 	done
-	machine "xnack-$XNACK_CHIP" "$XNACK_CHIP,xnack=1" "kselftests:$selftests:failures,image" \
+	machine "xnack-$XNACK_CHIP" "$XNACK_CHIP,xnack=1" "kselftests:$selftests:fail_nth,image_fuzz" \
 		'kfdtest:*Restore*:XnackTest.*'
 }
 

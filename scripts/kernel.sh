@@ -457,7 +457,7 @@ install_selftests() {
 	rm -rf "$DIR"/{selftests.stamp,selftests} "$DIR/${SELFTESTS_TARBALL:?}"
 	kernel_make kselftest-install TARGETS="$SELFTESTS" INSTALL_PATH="$DIR/selftests" \
 		>"$DIR/selftests.log" 2>&1 || die "the selftests do not build: see $DIR/selftests.log"
-	if grep -n "$SELFTESTS.*warning: \|^[a-z_]*\.[ch]:.*warning: " "$DIR/selftests.log"; then
+	if grep -n "$SELFTESTS.*warning: \|^[a-z0-9_/]*\.[ch]:.*warning: " "$DIR/selftests.log"; then
 		die "warnings in the selftests: see $DIR/selftests.log"
 	fi
 	tar -C "$DIR" -czf "$DIR/$SELFTESTS_TARBALL" selftests

@@ -4,9 +4,9 @@
 #
 # usage: record-images.sh [CHIP...]
 #
-# Makes the recordings of the kselftest `recorded` again: checkpoints by the stock kernel,
-# one for each CHIP (gfx906 gfx942 gfx1030), in out/recordings. They belong into
-# recordings/ beside kernel/amdkfd-criu/overlay/**/recorded.c; its README says of
+# Makes the recordings of the kselftest `old_images` again: checkpoints by the stock kernel,
+# one for each CHIP (gfx906 gfx942 gfx1030), in out/image_files. They belong into
+# image_files/ beside kernel/amdkfd-criu/overlay/**/old_images.c; its README says of
 # which kernels they are.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
@@ -17,7 +17,7 @@ OUT=$(out_dir)
 readonly HERE OUT LIMIT_S=120
 
 main() {
-	local chip folder=$OUT/recordings
+	local chip folder=$OUT/image_files
 	local -a chips=("$@")
 	case ${1-} in
 	-h | --help) print_header "${BASH_SOURCE[0]}" && exit 0 ;;
@@ -29,7 +29,7 @@ main() {
 	mkdir -p -- "$folder"
 	for chip in "${chips[@]}"; do
 		setpriv --pdeathsig TERM "$HERE/vm.sh" run --kernel stock --gpu "$chip,vram=256M" --name record-images --timeout "$LIMIT_S" \
-			--share "$folder" -- "$OUT/kernel/criu/selftests/drivers/gpu/kfd_criu/record" "$folder"
+			--share "$folder" -- "$OUT/kernel/criu/selftests/drivers/gpu/kfd_criu/dump_image" "$folder"
 		log "written: $folder/$chip.txt"
 	done
 }

@@ -45,21 +45,21 @@ readonly CHIPS=(gfx906 gfx701 gfx803 gfx900 gfx908 gfx90a gfx942 gfx1010 gfx1030
 # restores and defects in full: scripts/report.sh.
 readonly FULL_CHIPS=${FULL_CHIPS:-gfx906}
 # What no chip changes.
-readonly ALIKE_KSELFTESTS=args,image,abi,access,crowd,pause,races,resets,room,shared
-readonly ONCE_KSELFTESTS=failures,refusals,$ALIKE_KSELFTESTS
+readonly ALIKE_KSELFTESTS=args_fuzz,image_fuzz,abi,access,concurrent,pause,race,reset,short_buffers,shared_bo
+readonly ONCE_KSELFTESTS=fail_nth,refuse,$ALIKE_KSELFTESTS
 readonly ONCE_KFDTESTS='*RestoreSlow*:*Restore*/bo_*:*Restore*/event_pending*:*Restore*/event_state*:*Restore*/svm_*:*Restore*/queue_late*'\
 ':*Defect*hole_*:*Defect*h5_*:*Defect*h6_*:*Defect*h7_*:*Defect*h8_*:ThunkTest.every_workload*:*WorkloadTest.is_not_content*'
 # Chips that differ from one of the others in numbers: that they are there, and work.
 readonly SIBLING_CHIPS=' gfx900 gfx908 gfx1010 '
-readonly SIBLING_KSELFTESTS=$ONCE_KSELFTESTS,devices,objects,recorded,v2
+readonly SIBLING_KSELFTESTS=$ONCE_KSELFTESTS,devices,objects,old_images,v2
 # Where programs map no VRAM and SDMA writes page tables: what is refused there, that the
 # rest goes on, and that what fails leaves nothing.
 readonly SMALL_BAR=gfx906,vram=512M,vis=64M
-readonly SMALL_BAR_KSELFTESTS=$ALIKE_KSELFTESTS,kills,devices,recorded,states,v2
+readonly SMALL_BAR_KSELFTESTS=$ALIKE_KSELFTESTS,sigkill,devices,old_images,states,v2
 readonly SIBLING_KFDTESTS='*Topology*:*QueueKindTest*:*/BoTest.*:*/EvictionTest.*:Aql*:*/RestoreTest*/queue_counter*:*/RestoreTest*/sdma*'
 readonly SIBLING_DRMTESTS='*InfoTest*:*CsTest*'
 # What is a matter of who schedules: no firmware, HWS, MES.
-readonly SCHEDULER_CHIPS=' gfx701 gfx906 gfx1100 ' SCHEDULER_KFDTESTS='ProcessesTest.*' SCHEDULER_KSELFTESTS=kills
+readonly SCHEDULER_CHIPS=' gfx701 gfx906 gfx1100 ' SCHEDULER_KFDTESTS='ProcessesTest.*' SCHEDULER_KSELFTESTS=sigkill
 readonly ONCE_DRMTESTS='*SyncTest*:*ContextTest*:*ShareTest*'
 # One of each of the driver's ways to load a queue by hand; gfx701 always does.
 readonly NO_HWS_CHIPS=(gfx803 gfx906 gfx1030)
@@ -78,7 +78,7 @@ readonly HIP_CHIPS=(gfx906 gfx90a) HIP_VRAM=512M
 # One of each scheduler, page-table format and number of XCCs.
 readonly DEBUG_CHIPS=(gfx906 gfx701 gfx942 gfx1100) DEBUG_LIMIT_S=36000
 # On the first of them only; that what fails leaves nothing is shown on each.
-readonly DEBUG_ONCE=refusals,$ALIKE_KSELFTESTS
+readonly DEBUG_ONCE=refuse,$ALIKE_KSELFTESTS
 # 1: each failure; N: each N-th.
 readonly DEBUG_CHANCE_STEP=${DEBUG_CHANCE_STEP:-1}
 # Images of each ABI; and twenty times as many args.
@@ -347,7 +347,7 @@ start_chip() {
 			fi
 		fi
 		# What resets GPUs has machines of its own, below.
-		cases+=("kselftests:$OUT/kernel/$kernel/selftests:$skipped_programs,resets" kunit:kfd_criu
+		cases+=("kselftests:$OUT/kernel/$kernel/selftests:$skipped_programs,reset" kunit:kfd_criu
 			kunit:kfd_criu_image kunit:kfd_criu_process)
 	fi
 	for ((i = 0; i < GPU_COUNT; i++)); do
@@ -391,11 +391,11 @@ start_variants() {
 		start_guest "$kernel-faults-$chip" --kernel "$kernel" --gpu "$chip,vram=$GPU_VRAM" \
 			--param "lockup_timeout=$HANG_LIMIT_MS" --param "queue_preemption_timeout_ms=$PREEMPTION_LIMIT_MS" \
 			--env "KFDTEST_CHIP=$chip" -- 'kfdtest:InjectionTest.*' 'drmtest:*InjectionTest*' \
-			"kselftests:$OUT/kernel/$kernel/selftests:only=resets"
+			"kselftests:$OUT/kernel/$kernel/selftests:only=reset"
 	done
 	# And where there is no scheduler, amdgpu runs a job of amdkfd's in a process's VMID.
 	start_guest "$kernel-resets-gfx701" --kernel "$kernel" --gpu "gfx701,vram=$GPU_VRAM" --env KFDTEST_CHIP=gfx701 -- \
-		"kselftests:$OUT/kernel/$kernel/selftests:only=resets"
+		"kselftests:$OUT/kernel/$kernel/selftests:only=reset"
 	for chip in "${XNACK_CHIPS[@]}"; do
 		start_guest "$kernel-xnack-$chip" --kernel "$kernel" --gpu "$chip,xnack=1,vram=$GPU_VRAM" \
 			--gpu "$chip,xnack=1,vram=$GPU_VRAM" --env "KFDTEST_CHIP=$chip" -- 'kfdtest:SvmTest.*:XnackTest.*'
@@ -534,7 +534,7 @@ tier_debug() {
 	prepare "release builds" "$HERE/build.sh" release || true
 	prepare "kernel criu-debug is built" "$HERE/kernel.sh" build criu --debug || return 0
 	prepare "kselftests build" "$HERE/kernel.sh" selftests criu --debug || return 0
-	start_guest criu-debug-small-bar "${common[@]}" --gpu "$SMALL_BAR" -- "kselftests:$selftests:only=failures"
+	start_guest criu-debug-small-bar "${common[@]}" --gpu "$SMALL_BAR" -- "kselftests:$selftests:only=fail_nth"
 	for chip in "${DEBUG_CHIPS[@]}"; do
 		start_guest "criu-debug-$chip" "${common[@]}" --gpu "$chip,vram=$GPU_VRAM" --gpu "$chip,vram=$GPU_VRAM" \
 			--env "KFDTEST_CHIP=$chip" -- "kselftests:$selftests:$without" \

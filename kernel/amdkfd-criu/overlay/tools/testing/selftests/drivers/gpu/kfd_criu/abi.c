@@ -14,7 +14,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 #include "../../../kselftest_harness.h"
-#include "kfd.h"
+#include "lib/bo.h"
+#include "lib/criu_op.h"
+#include "lib/fixture.h"
+#include "lib/image_v1.h"
+#include "lib/kfd.h"
 
 TEST(args_and_number_are_as_released)
 {
@@ -26,8 +30,8 @@ TEST(args_and_number_are_as_released)
 
 FIXTURE(process) {
 	struct kfd kfd;
-	struct kfd_objects has;
-	struct kfd_image image;
+	struct fixture fixture;
+	struct kfd_v1_image image;
 };
 
 FIXTURE_SETUP(process)
@@ -35,15 +39,14 @@ FIXTURE_SETUP(process)
 	memset(&self->image, 0, sizeof(self->image));
 	if (kfd_open(&self->kfd) == -ENODEV)
 		SKIP(return, "no AMD GPU");
-	ASSERT_EQ(0, kfd_acquire_vms(&self->kfd));
-	ASSERT_EQ(0, kfd_objects_create(&self->kfd, &self->has));
-	ASSERT_EQ(0, kfd_image_prepare(self->kfd.fd, &self->image));
+	ASSERT_EQ(0, fixture_create(&self->kfd, &self->fixture, FIXTURE_BOS));
+	ASSERT_EQ(0, kfd_v1_image_prepare(self->kfd.fd, &self->image));
 }
 
 FIXTURE_TEARDOWN(process)
 {
-	kfd_image_close_files(&self->image);
-	kfd_image_free(&self->image);
+	kfd_v1_image_close_files(&self->image);
+	kfd_v1_image_free(&self->image);
 	kfd_close(&self->kfd);
 }
 
@@ -52,15 +55,15 @@ TEST_F(process, counts_are_exact)
 	const struct kfd_ioctl_criu_args *args = &self->image.args;
 
 	EXPECT_EQ(self->kfd.num_gpus, args->num_devices);
-	EXPECT_EQ(KFD_OBJECTS_BOS, args->num_bos);
+	EXPECT_EQ(FIXTURE_BOS_COUNT, args->num_bos);
 	EXPECT_EQ(1, args->num_objects);
 	EXPECT_EQ(getpid(), args->pid);
-	EXPECT_EQ(KFD_V1_PROCESS + self->kfd.num_gpus * KFD_V1_DEVICE +
-			  KFD_OBJECTS_BOS * KFD_V1_BO + KFD_V1_EVENT,
+	EXPECT_EQ(V1_PROCESS_SIZE + self->kfd.num_gpus * V1_DEVICE_SIZE +
+			  FIXTURE_BOS_COUNT * V1_BO_SIZE + V1_EVENT_SIZE,
 		  args->priv_data_size);
 }
 
-static const struct kfd_criu_bo_bucket *bucket_of(const struct kfd_image *image,
+static const struct kfd_criu_bo_bucket *bucket_of(const struct kfd_v1_image *image,
 						  const struct kfd_bo *bo)
 {
 	unsigned int i;
@@ -76,22 +79,22 @@ TEST_F(process, public_parts_say_what_there_is)
 	const struct kfd_criu_bo_bucket *bo;
 	unsigned int i;
 
-	ASSERT_EQ(0, kfd_image_checkpoint(self->kfd.fd, &self->image));
+	ASSERT_EQ(0, kfd_v1_image_checkpoint(self->kfd.fd, &self->image));
 	for (i = 0; i < self->kfd.num_gpus; i++) {
 		EXPECT_NE(0, self->image.devices[i].user_gpu_id);
 		EXPECT_EQ(self->image.devices[i].user_gpu_id,
 			  self->image.devices[i].actual_gpu_id);
 	}
-	bo = bucket_of(&self->image, &self->has.gtt);
+	bo = bucket_of(&self->image, &self->fixture.gtt);
 	ASSERT_NE(NULL, bo);
-	EXPECT_EQ(self->has.gtt.size, bo->size);
+	EXPECT_EQ(self->fixture.gtt.size, bo->size);
 	EXPECT_EQ(self->kfd.gpus[0].id, bo->gpu_id);
 	EXPECT_EQ(KFD_BO_GTT, bo->alloc_flags);
-	bo = bucket_of(&self->image, &self->has.vram);
+	bo = bucket_of(&self->image, &self->fixture.vram[0]);
 	ASSERT_NE(NULL, bo);
-	EXPECT_EQ(self->has.vram.size, bo->size);
+	EXPECT_EQ(self->fixture.vram[0].size, bo->size);
 	EXPECT_EQ(KFD_BO_VRAM, bo->alloc_flags);
-	bo = bucket_of(&self->image, &self->has.user);
+	bo = bucket_of(&self->image, &self->fixture.user);
 	ASSERT_NE(NULL, bo);
 	EXPECT_EQ((__u32)-1, bo->dmabuf_fd);
 	EXPECT_EQ(1, *(__u32 *)self->image.priv);
@@ -102,9 +105,9 @@ TEST_F(process, files_are_dma_bufs_that_exec_closes)
 	const struct kfd_criu_bo_bucket *bo;
 	char *bytes;
 
-	memcpy(self->has.gtt.cpu, "contents", sizeof("contents"));
-	ASSERT_EQ(0, kfd_image_checkpoint(self->kfd.fd, &self->image));
-	bo = bucket_of(&self->image, &self->has.gtt);
+	memcpy(self->fixture.gtt.cpu, "contents", sizeof("contents"));
+	ASSERT_EQ(0, kfd_v1_image_checkpoint(self->kfd.fd, &self->image));
+	bo = bucket_of(&self->image, &self->fixture.gtt);
 	ASSERT_NE(NULL, bo);
 	bytes = mmap(NULL, bo->size, PROT_READ, MAP_SHARED, bo->dmabuf_fd, 0);
 	ASSERT_NE(MAP_FAILED, bytes);
@@ -114,18 +117,18 @@ TEST_F(process, files_are_dma_bufs_that_exec_closes)
 
 TEST_F(process, unknown_operations_are_refused)
 {
-	EXPECT_EQ(-EINVAL, kfd_criu_op(self->kfd.fd, KFD_CRIU_OP_RESUME + 1));
-	EXPECT_EQ(-EINVAL, kfd_criu_op(self->kfd.fd, ~0U));
+	EXPECT_EQ(-EINVAL, kfd_v1_op(self->kfd.fd, KFD_CRIU_OP_RESUME + 1));
+	EXPECT_EQ(-EINVAL, kfd_v1_op(self->kfd.fd, ~0U));
 }
 
 /* A checkpoint that is not what PROCESS_INFO said. */
-static int wrong_checkpoint(const struct kfd_image *image, int fd,
+static int wrong_checkpoint(const struct kfd_v1_image *image, int fd,
 			    void (*spoil)(struct kfd_ioctl_criu_args *args))
 {
-	struct kfd_image wrong = *image;
+	struct kfd_v1_image wrong = *image;
 
 	spoil(&wrong.args);
-	return kfd_image_checkpoint(fd, &wrong);
+	return kfd_v1_image_checkpoint(fd, &wrong);
 }
 
 #define SPOILER(name, change) \
@@ -159,7 +162,7 @@ TEST_F(process, what_process_info_did_not_say_is_refused)
 						    spoilers[i]))
 			TH_LOG("change %u", i);
 	EXPECT_EQ(files, count_files());
-	EXPECT_EQ(0, kfd_image_checkpoint(self->kfd.fd, &self->image));
+	EXPECT_EQ(0, kfd_v1_image_checkpoint(self->kfd.fd, &self->image));
 }
 
 static __u64 hole(void)
@@ -187,7 +190,7 @@ TEST_F(process, memory_that_is_not_there_costs_nothing)
 						    spoilers[i]))
 			TH_LOG("change %u", i);
 	EXPECT_EQ(files, count_files());
-	EXPECT_EQ(0, kfd_image_checkpoint(self->kfd.fd, &self->image));
+	EXPECT_EQ(0, kfd_v1_image_checkpoint(self->kfd.fd, &self->image));
 }
 
 /* The caller has room for one file, not for two: nothing may be left of the first. */
@@ -203,16 +206,16 @@ TEST_F(process, files_are_all_or_none)
 	limit.rlim_cur = lowest + 1;
 	limit.rlim_max = was.rlim_max;
 	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
-	EXPECT_EQ(-EMFILE, kfd_image_checkpoint(self->kfd.fd, &self->image));
+	EXPECT_EQ(-EMFILE, kfd_v1_image_checkpoint(self->kfd.fd, &self->image));
 	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &was));
 	EXPECT_EQ(files, count_files());
-	EXPECT_EQ(0, kfd_image_checkpoint(self->kfd.fd, &self->image));
+	EXPECT_EQ(0, kfd_v1_image_checkpoint(self->kfd.fd, &self->image));
 }
 
 /* H5 of the incumbent: it asks VMs that are not there. */
 TEST(a_gpu_that_is_not_used_does_no_harm)
 {
-	struct kfd_image image;
+	struct kfd_v1_image image;
 	struct kfd_bo bo;
 	struct kfd kfd;
 
@@ -220,9 +223,9 @@ TEST(a_gpu_that_is_not_used_does_no_harm)
 		SKIP(return, "fewer than two AMD GPUs");
 	ASSERT_EQ(0, kfd_acquire_vm(&kfd, 0));
 	ASSERT_EQ(0, kfd_bo_create(&kfd, 0, KFD_BO_GTT, KFD_PAGE, &bo));
-	EXPECT_EQ(0, kfd_image_take(kfd.fd, &image));
-	kfd_image_close_files(&image);
-	kfd_image_free(&image);
+	EXPECT_EQ(0, kfd_v1_image_dump(kfd.fd, &image));
+	kfd_v1_image_close_files(&image);
+	kfd_v1_image_free(&image);
 	kfd_close(&kfd);
 }
 
@@ -289,4 +292,4 @@ TEST(a_file_is_of_no_use_after_exec)
 	EXPECT_EQ(EBADF, kfd_in_child(exec_with_file, NULL));
 }
 
-TEST_HARNESS_MAIN
+KFD_TEST_MAIN

@@ -16,9 +16,10 @@
 #include <sys/wait.h>
 #include <linux/capability.h>
 #include "../../../kselftest_harness.h"
-#include "kfd.h"
-#include "records.h"
-#include "svm.h"
+#include "lib/criu_op.h"
+#include "lib/image_v2.h"
+#include "lib/kfd.h"
+#include "lib/svm.h"
 
 #define CHILD_LIMIT_S	60
 
@@ -97,7 +98,7 @@ static int ask_all(const struct kfd *kfd, int answer)
 	for (op = KFD_CRIU_OP_PROCESS_INFO; op <= KFD_CRIU_OP_RESUME; op++) {
 		struct kfd_ioctl_criu_args args = { .op = op, .pid = getpid() };
 
-		r = kfd_criu(kfd->fd, &args);
+		r = kfd_v1(kfd->fd, &args);
 		if (r != answer)
 			return r ?: -ENOTUNIQ;
 	}
@@ -138,8 +139,8 @@ static int ask_as_tracer(struct kfd *kfd, pid_t parent)
 
 	if (r)
 		return r;
-	r = kfd_criu_op(kfd->fd, KFD_CRIU_OP_PROCESS_INFO);
-	return r ? r : kfd_criu_op(kfd->fd, KFD_CRIU_OP_UNPAUSE);
+	r = kfd_v1_op(kfd->fd, KFD_CRIU_OP_PROCESS_INFO);
+	return r ? r : kfd_v1_op(kfd->fd, KFD_CRIU_OP_UNPAUSE);
 }
 
 TEST_F(access, a_tracer_may)
@@ -170,7 +171,7 @@ static int ask_all_as_tracer(struct kfd *kfd, pid_t parent)
 
 	for (i = 0; !r && i < sizeof(expected) / sizeof(*expected); i++) {
 		if (expected[i].op == KFD_CRIU_V2_CHECKPOINT)
-			r = kfd_v2_image_take(kfd->fd, &image);
+			r = kfd_v2_image_dump(kfd->fd, &image);
 		else
 			r = ask(kfd, expected[i].op);
 		if (r != expected[i].answer)
@@ -206,7 +207,7 @@ static int resume_a_stranger(struct kfd *kfd, pid_t parent)
 	int r = kfd_open(&own);
 
 	(void)kfd;
-	return r ? -255 : kfd_criu_resume(own.fd, parent);
+	return r ? -255 : kfd_v1_resume(own.fd, parent);
 }
 
 /* H6 of the incumbent: RESUME takes any process. */
@@ -262,13 +263,13 @@ TEST_F(access, a_tracer_is_told_the_state_of_whom_it_resumes)
 	__u32 state = ~0U;
 	void *memory;
 
-	if (!svm_is_there(&self->kfd))
+	if (!svm_is_supported(&self->kfd))
 		SKIP(return, "no SVM before gfx9");
 	memory = svm_memory(KFD_PAGE);
 	ASSERT_NE(NULL, memory);
 	ASSERT_EQ(0, svm_set_access(&self->kfd, memory, KFD_PAGE, 0,
 				    KFD_IOCTL_SVM_ATTR_ACCESS));
-	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &image));
+	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &image));
 	EXPECT_EQ(0, resume_child(&self->kfd, &image, &state));
 	EXPECT_EQ(KFD_CRIU_STATE_RUNNING, state);
 	range = (void *)v2_nth(&image, KFD_CRIU_RECORD_SVM_RANGE, 0);
@@ -282,7 +283,7 @@ TEST_F(access, a_tracer_is_told_the_state_of_whom_it_resumes)
 
 TEST_F(access, nobody_is_resumed_who_is_not_there)
 {
-	EXPECT_EQ(-ESRCH, kfd_criu_resume(self->kfd.fd, 0x3fffffff));
+	EXPECT_EQ(-ESRCH, kfd_v1_resume(self->kfd.fd, 0x3fffffff));
 }
 
 /* As root of a container that has no rights outside. */
@@ -295,10 +296,10 @@ TEST(the_capability_is_that_of_the_process_s_namespace)
 	if (kfd_open(&kfd) == -ENODEV)
 		SKIP(return, "no AMD GPU");
 	ASSERT_EQ(0, kfd_acquire_vms(&kfd));
-	EXPECT_EQ(0, kfd_criu_op(kfd.fd, KFD_CRIU_OP_PROCESS_INFO));
-	EXPECT_EQ(0, kfd_criu_op(kfd.fd, KFD_CRIU_OP_UNPAUSE));
+	EXPECT_EQ(0, kfd_v1_op(kfd.fd, KFD_CRIU_OP_PROCESS_INFO));
+	EXPECT_EQ(0, kfd_v1_op(kfd.fd, KFD_CRIU_OP_UNPAUSE));
 	ASSERT_EQ(0, drop_capabilities());
-	EXPECT_EQ(-EACCES, kfd_criu_op(kfd.fd, KFD_CRIU_OP_PROCESS_INFO));
+	EXPECT_EQ(-EACCES, kfd_v1_op(kfd.fd, KFD_CRIU_OP_PROCESS_INFO));
 }
 
 static int ask_from_a_container(struct kfd *kfd, pid_t parent)
@@ -315,4 +316,4 @@ TEST_F(access, rights_in_a_namespace_within_are_not_enough)
 	EXPECT_EQ(0, ask_child(ask_from_a_container, &self->kfd));
 }
 
-TEST_HARNESS_MAIN
+KFD_TEST_MAIN

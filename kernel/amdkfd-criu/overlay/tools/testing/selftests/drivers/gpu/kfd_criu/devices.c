@@ -12,10 +12,12 @@
 #include <string.h>
 #include <unistd.h>
 #include "../../../kselftest_harness.h"
-#include "kfd.h"
-#include "records.h"
-#include "svm.h"
-#include "work.h"
+#include "lib/criu_op.h"
+#include "lib/image_v1.h"
+#include "lib/image_v2.h"
+#include "lib/kfd.h"
+#include "lib/queue.h"
+#include "lib/svm.h"
 
 #define TWO		2
 #define WAIT_LIMIT_MS	10000
@@ -149,7 +151,7 @@ static int finds_settings(struct kfd *kfd, void *data)
 
 	if (restore(kfd, move))
 		return 10;
-	if (kfd_v2_image_take(kfd->fd, &again))
+	if (kfd_v2_image_dump(kfd->fd, &again))
 		return 11;
 	for (i = 0; (was = (void *)v2_nth(&move->image, KFD_CRIU_RECORD_DEVICE, i)); i++) {
 		is = device_of(&again, is_acquired(was) ? was->user_gpu_id : 0);
@@ -165,7 +167,7 @@ TEST_F(devices, settings_go_where_their_gpu_goes)
 	const struct kfd_criu_record_device *device;
 
 	ASSERT_EQ(0, make_settings(&self->kfd, 0));
-	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &move->image));
+	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &move->image));
 	device = device_of(&move->image, self->kfd.gpus[0].id);
 	ASSERT_NE(NULL, device);
 	EXPECT_EQ(KFD_CRIU_DEVICE_ACQUIRED | KFD_CRIU_DEVICE_POLICY, device->flags);
@@ -184,7 +186,7 @@ TEST_F(devices, settings_are_not_mixed_up_when_gpus_change_places)
 	ASSERT_EQ(0, kfd_acquire_vm(&self->kfd, 1));
 	ASSERT_EQ(0, make_settings(&self->kfd, 0));
 	ASSERT_EQ(0, make_settings(&self->kfd, 1));
-	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &move->image));
+	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &move->image));
 	move->num_places = TWO;
 	move->places[0] = 1;
 	EXPECT_EQ(0, kfd_in_child(finds_settings, move));
@@ -256,10 +258,10 @@ TEST_F(devices, an_svm_range_knows_of_no_gpu_that_is_not_used)
 {
 	const struct kfd_v2_image *image = &self->move.image;
 
-	if (!svm_is_there(&self->kfd))
+	if (!svm_is_supported(&self->kfd))
 		SKIP(return, "the driver offers no SVM on this GPU");
 	ASSERT_NE(NULL, make_range(&self->kfd));
-	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &self->move.image));
+	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &self->move.image));
 	ASSERT_NE(NULL, range_of(image));
 	EXPECT_EQ(1, range_of(image)->num_access);
 	ASSERT_NE(NULL, access_of(image, self->kfd.gpus[0].id));
@@ -277,7 +279,7 @@ static bool is_reached(struct kfd *kfd, const struct move *move, __u32 *memory)
 	kfd->gpus[gpu].id = kfd->gpus[0].id;
 	if (kfd_queue_create(kfd, gpu, &queue))
 		return false;
-	work_sdma_write(&queue, (unsigned long)memory, WRITTEN);
+	kfd_sdma_write(&queue, (unsigned long)memory, WRITTEN);
 	for (i = 0; i < WAIT_LIMIT_MS * 10; i++) {
 		if (__atomic_load_n(memory, __ATOMIC_ACQUIRE) == WRITTEN)
 			return true;
@@ -302,10 +304,10 @@ TEST_F(devices, an_svm_range_goes_where_its_gpu_goes)
 {
 	struct move *move = &self->move;
 
-	if (!svm_is_there(&self->kfd))
+	if (!svm_is_supported(&self->kfd))
 		SKIP(return, "the driver offers no SVM on this GPU");
 	ASSERT_NE(NULL, make_range(&self->kfd));
-	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &move->image));
+	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &move->image));
 	ASSERT_NE(NULL, range_of(&move->image));
 	move->num_places = 1;
 	EXPECT_EQ(0, kfd_in_child(reaches_range, move));
@@ -324,7 +326,7 @@ TEST_F(devices, an_svm_range_is_for_gpus_that_are_used)
 {
 	void *memory;
 
-	if (!svm_is_there(&self->kfd))
+	if (!svm_is_supported(&self->kfd))
 		SKIP(return, "the driver offers no SVM on this GPU");
 	memory = make_range(&self->kfd);
 	ASSERT_NE(NULL, memory);
@@ -347,10 +349,10 @@ TEST_F(devices, an_image_gives_an_svm_range_to_no_other_gpu)
 	struct move *move = &self->move;
 	const __u32 other = self->kfd.gpus[1].id;
 
-	if (!svm_is_there(&self->kfd))
+	if (!svm_is_supported(&self->kfd))
 		SKIP(return, "the driver offers no SVM on this GPU");
 	ASSERT_NE(NULL, make_range(&self->kfd));
-	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &move->image));
+	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &move->image));
 	ASSERT_NE(NULL, range_of(&move->image));
 	ASSERT_NE(NULL, device_of(&move->image, other));
 	move->num_places = 1;
@@ -365,12 +367,12 @@ TEST_F(devices, an_image_gives_an_svm_range_to_no_other_gpu)
 }
 
 /* Leaves the first device only, and lets the range be the second one's. */
-static void give_away(struct kfd_image *image)
+static void give_away(struct kfd_v1_image *image)
 {
-	const __u64 devices = (image->args.num_devices - 1) * KFD_V1_DEVICE;
+	const __u64 devices = (image->args.num_devices - 1) * V1_DEVICE_SIZE;
 	const __u64 attributes = (image->args.num_devices - 1) *
 				 sizeof(struct kfd_ioctl_svm_attribute);
-	unsigned char *second = image->priv + KFD_V1_PROCESS + KFD_V1_DEVICE;
+	unsigned char *second = image->priv + V1_PROCESS_SIZE + V1_DEVICE_SIZE;
 	struct kfd_ioctl_svm_attribute *access;
 
 	image->args.priv_data_size -= devices;
@@ -385,23 +387,23 @@ static void give_away(struct kfd_image *image)
 
 static int is_refused_v1(struct kfd *kfd, void *data)
 {
-	const int r = kfd_image_restore(kfd, data);
+	const int r = kfd_v1_image_restore(kfd, data);
 
-	return -(r ? r : kfd_criu_resume(kfd->fd, getpid()));
+	return -(r ? r : kfd_v1_resume(kfd->fd, getpid()));
 }
 
 TEST_F(devices, an_image_of_the_released_abi_gives_it_to_no_other_gpu_either)
 {
-	struct kfd_image image;
+	struct kfd_v1_image image;
 
-	if (!svm_is_there(&self->kfd))
+	if (!svm_is_supported(&self->kfd))
 		SKIP(return, "the driver offers no SVM on this GPU");
 	ASSERT_NE(NULL, make_range(&self->kfd));
-	ASSERT_EQ(0, kfd_image_take(self->kfd.fd, &image));
+	ASSERT_EQ(0, kfd_v1_image_dump(self->kfd.fd, &image));
 	ASSERT_EQ(V1_SVM, v1_word(&image, v1_objects(&image)));
 	give_away(&image);
 	EXPECT_EQ(EINVAL, kfd_in_child(is_refused_v1, &image));
-	kfd_image_free(&image);
+	kfd_v1_image_free(&image);
 }
 
 /* ---- no place ---- */
@@ -477,4 +479,4 @@ TEST_F_TIMEOUT(places, that_are_not_there_cost_nothing, LIMIT_S)
 	EXPECT_GT(before + TRIES * (long long)KFD_PAGE, gtt_used(gpu));
 }
 
-TEST_HARNESS_MAIN
+KFD_TEST_MAIN

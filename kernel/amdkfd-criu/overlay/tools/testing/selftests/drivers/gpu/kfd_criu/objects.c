@@ -15,9 +15,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "../../../kselftest_harness.h"
-#include "kinds.h"
-#include "records.h"
-#include "work.h"
+#include "lib/bo.h"
+#include "lib/criu_op.h"
+#include "lib/event.h"
+#include "lib/fixture.h"
+#include "lib/image_v1.h"
+#include "lib/image_v2.h"
+#include "lib/kfd.h"
+#include "lib/queue.h"
 
 #define LIMIT_S		600
 #define WAIT_LIMIT_MS	10000
@@ -28,21 +33,22 @@
 
 FIXTURE(objects) {
 	struct kfd kfd;
-	struct kinds kinds;
+	struct fixture fixture;
 };
 
 FIXTURE_SETUP(objects)
 {
-	memset(&self->kinds, 0, sizeof(self->kinds));
-	if (kfd_open(&self->kfd) == -ENODEV)
+	int r = fixture_open_checkpointed(&self->kfd, &self->fixture,
+					  FIXTURE_FULL);
+
+	if (r == -ENODEV)
 		SKIP(return, "no AMD GPU");
-	ASSERT_EQ(0, kinds_make(&self->kfd, &self->kinds));
-	ASSERT_EQ(0, kinds_take(&self->kfd, &self->kinds));
+	ASSERT_EQ(0, r);
 }
 
 FIXTURE_TEARDOWN(objects)
 {
-	kinds_free(&self->kinds);
+	fixture_free(&self->fixture);
 	kfd_close(&self->kfd);
 }
 
@@ -61,7 +67,7 @@ static int tell(const char *what, const void *was, const void *is, size_t bytes)
 }
 
 /* Where a queue of version 1 is, or the end. */
-static __u64 find_queue(const struct kfd_image *image, __u32 id)
+static __u64 find_queue(const struct kfd_v1_image *image, __u32 id)
 {
 	__u64 at;
 
@@ -74,7 +80,7 @@ static __u64 find_queue(const struct kfd_image *image, __u32 id)
 }
 
 /* Queues come in any order, and their MQDs may change: they ran. */
-static int compare_v1(const struct kfd_image *was, const struct kfd_image *is)
+static int compare_v1(const struct kfd_v1_image *was, const struct kfd_v1_image *is)
 {
 	__u64 size, at = v1_objects(was);
 
@@ -89,7 +95,7 @@ static int compare_v1(const struct kfd_image *was, const struct kfd_image *is)
 		size = v1_object_size(was, at);
 		if (v1_word(was, at) == V1_QUEUE) {
 			there = find_queue(is, v1_word(was, at + V1_QUEUE_ID));
-			size = KFD_V1_QUEUE;
+			size = V1_QUEUE_SIZE;
 		}
 		if (there >= is->args.priv_data_size)
 			return 3;
@@ -167,13 +173,13 @@ static int compare_v2(const struct kfd_v2_image *was,
 	return 0;
 }
 
-static int goes_on(struct kfd *kfd, struct kinds *kinds)
+static int goes_on(struct kfd *kfd, struct fixture *fixture)
 {
 	const char *wrong;
 
-	if (kfd_criu_op(kfd->fd, KFD_CRIU_OP_UNPAUSE))
+	if (kfd_v1_op(kfd->fd, KFD_CRIU_OP_UNPAUSE))
 		return 20;
-	wrong = kinds_go_on(kfd, kinds);
+	wrong = fixture_check(kfd, fixture);
 	if (wrong)
 		printf("# %s\n", wrong);
 	return wrong ? 21 : 0;
@@ -205,60 +211,60 @@ static int resume_beside_child(const struct kfd *kfd,
 
 static int resume_by_v1(const struct kfd *kfd)
 {
-	return kfd_criu_resume(kfd->fd, getpid());
+	return kfd_v1_resume(kfd->fd, getpid());
 }
 
 static int comes_back_by_v1(struct kfd *kfd, void *data)
 {
-	struct kinds *kinds = data;
-	struct kfd_image again;
-	int r = kfd_image_restore(kfd, &kinds->v1);
+	struct fixture *fixture = data;
+	struct kfd_v1_image again;
+	int r = kfd_v1_image_restore(kfd, &fixture->v1);
 
 	if (r) {
 		printf("# restore: %s\n", strerror(-r));
 		return 10;
 	}
-	kfd_image_close_files(&kinds->v1);
-	if (kinds_find(kfd, kinds) || resume_beside_child(kfd, resume_by_v1))
+	kfd_v1_image_close_files(&fixture->v1);
+	if (fixture_remap(kfd, fixture) || resume_beside_child(kfd, resume_by_v1))
 		return 11;
-	if (kfd_image_take(kfd->fd, &again))
+	if (kfd_v1_image_dump(kfd->fd, &again))
 		return 12;
-	kfd_image_close_files(&again);
-	r = compare_v1(&kinds->v1, &again);
-	return r ? r : goes_on(kfd, kinds);
+	kfd_v1_image_close_files(&again);
+	r = compare_v1(&fixture->v1, &again);
+	return r ? r : goes_on(kfd, fixture);
 }
 
 static int comes_back_by_v2(struct kfd *kfd, void *data)
 {
-	struct kinds *kinds = data;
+	struct fixture *fixture = data;
 	struct kfd_v2_image again;
-	int r = kfd_v2_image_restore(kfd, &kinds->v2);
+	int r = kfd_v2_image_restore(kfd, &fixture->v2);
 
 	if (r) {
 		printf("# restore: %s\n", strerror(-r));
 		return 10;
 	}
-	if (kinds_find(kfd, kinds) || resume_beside_child(kfd, kfd_v2_resume))
+	if (fixture_remap(kfd, fixture) || resume_beside_child(kfd, kfd_v2_resume))
 		return 11;
-	if (kfd_v2_image_take(kfd->fd, &again))
+	if (kfd_v2_image_dump(kfd->fd, &again))
 		return 12;
-	r = compare_v2(&kinds->v2, &again);
-	return r ? r : goes_on(kfd, kinds);
+	r = compare_v2(&fixture->v2, &again);
+	return r ? r : goes_on(kfd, fixture);
 }
 
 TEST_F_TIMEOUT(objects, of_every_kind_come_back_by_the_released_abi, LIMIT_S)
 {
-	EXPECT_EQ(0, kfd_in_child(comes_back_by_v1, &self->kinds));
+	EXPECT_EQ(0, kfd_in_child(comes_back_by_v1, &self->fixture));
 }
 
 TEST_F_TIMEOUT(objects, of_every_kind_come_back_by_the_extensible_abi, LIMIT_S)
 {
-	EXPECT_EQ(0, kfd_in_child(comes_back_by_v2, &self->kinds));
+	EXPECT_EQ(0, kfd_in_child(comes_back_by_v2, &self->fixture));
 }
 
 TEST_F_TIMEOUT(objects, are_described_as_they_are, LIMIT_S)
 {
-	const struct kfd_v2_image *image = &self->kinds.v2;
+	const struct kfd_v2_image *image = &self->fixture.v2;
 	const struct kfd_criu_record_process *process =
 		(void *)v2_nth(image, KFD_CRIU_RECORD_PROCESS, 0);
 	const struct kfd_criu_record_device *device =
@@ -274,21 +280,21 @@ TEST_F_TIMEOUT(objects, are_described_as_they_are, LIMIT_S)
 	EXPECT_NE(0, device->tba);
 	EXPECT_NE(0, device->scratch);
 	for (i = 0; (queue = (void *)v2_nth(image, KFD_CRIU_RECORD_QUEUE, i)); i++) {
-		const struct kinds *kinds = &self->kinds;
+		const struct fixture *fixture = &self->fixture;
 		__u32 flags = 0;
 
-		if (queue->queue_id == kinds->pm4.id)
+		if (queue->queue_id == fixture->pm4.id)
 			flags = KFD_CRIU_QUEUE_CU_MASKED;
-		if (queue->queue_id == kinds->aql.id && kinds->gws)
+		if (queue->queue_id == fixture->aql.id && fixture->gws)
 			flags = KFD_CRIU_QUEUE_GWS;
 		EXPECT_EQ(flags, queue->flags)
 			TH_LOG("queue %u", queue->queue_id);
-		EXPECT_EQ(queue->queue_id == kinds->idle.id ? 0 : 100,
+		EXPECT_EQ(queue->queue_id == fixture->stopped.id ? 0 : 100,
 			  queue->percentage);
 		/* No debugger has heard of it yet. */
 		EXPECT_NE(0, queue->exception_status);
 	}
-	EXPECT_EQ(kinds_queue(&self->kinds, KINDS_QUEUES - 1)->ring.size ? 5 : 4, i);
+	EXPECT_EQ(fixture_queue(&self->fixture, FIXTURE_QUEUES - 1)->ring.size ? 5 : 4, i);
 }
 
 /* ---- a queue that AMDKFD_IOC_UPDATE_QUEUE took the ring from ---- */
@@ -297,7 +303,7 @@ struct stopped {
 	__u32 type;
 	struct kfd_bo area;
 	struct kfd_queue queue;
-	struct kfd_image v1;
+	struct kfd_v1_image v1;
 	struct kfd_v2_image v2;
 	void *ring, *memory;	/* what was in the queue's BOs */
 };
@@ -335,7 +341,7 @@ FIXTURE_VARIANT_ADD(stopped, compute_with_a_size) {
 
 static int make_queue(struct kfd *kfd, struct stopped *stopped)
 {
-	const struct work_compute wish = {
+	const struct kfd_compute_queue_options wish = {
 		.type = stopped->type,
 		.percentage = KFD_MAX_QUEUE_PERCENTAGE,
 		.area = &stopped->area,
@@ -344,8 +350,8 @@ static int make_queue(struct kfd *kfd, struct stopped *stopped)
 
 	if (stopped->type == KFD_IOC_QUEUE_TYPE_SDMA)
 		return kfd_queue_create(kfd, 0, &stopped->queue);
-	r = work_save_area_create(kfd, 0, &stopped->area);
-	return r ? r : work_compute_create(kfd, 0, &wish, &stopped->queue);
+	r = kfd_cwsr_area_create(kfd, 0, &stopped->area);
+	return r ? r : kfd_compute_queue_create(kfd, 0, &wish, &stopped->queue);
 }
 
 static bool runs(const struct kfd *kfd, struct stopped *stopped)
@@ -357,7 +363,7 @@ static bool runs(const struct kfd *kfd, struct stopped *stopped)
 	if (stopped->type == KFD_IOC_QUEUE_TYPE_SDMA)
 		return kfd_queue_runs(kfd, queue);
 	__atomic_store_n(done, 0, __ATOMIC_RELEASE);
-	work_pm4_write(queue, queue->memory.va + DONE, 1);
+	kfd_pm4_write(queue, queue->memory.va + DONE, 1);
 	for (i = 0; i < WAIT_LIMIT_MS * 10; i++) {
 		if (__atomic_load_n(done, __ATOMIC_ACQUIRE))
 			return true;
@@ -399,9 +405,9 @@ FIXTURE_SETUP(stopped)
 	ASSERT_TRUE(runs(&self->kfd, stopped));
 	ASSERT_EQ(0, update(&self->kfd, stopped, 0, variant->ring_size,
 			    variant->percentage));
-	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &stopped->v2));
-	ASSERT_EQ(0, kfd_image_take(self->kfd.fd, &stopped->v1));
-	kfd_image_close_files(&stopped->v1);
+	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &stopped->v2));
+	ASSERT_EQ(0, kfd_v1_image_dump(self->kfd.fd, &stopped->v1));
+	kfd_v1_image_close_files(&stopped->v1);
 	stopped->ring = copy(&stopped->queue.ring);
 	stopped->memory = copy(&stopped->queue.memory);
 	ASSERT_NE(NULL, stopped->ring);
@@ -415,7 +421,7 @@ FIXTURE_TEARDOWN(stopped)
 	free(self->stopped.ring);
 	free(self->stopped.memory);
 	free(self->stopped.v2.data);
-	kfd_image_free(&self->stopped.v1);
+	kfd_v1_image_free(&self->stopped.v1);
 	kfd_close(&self->kfd);
 }
 
@@ -424,7 +430,7 @@ static int starts_again(struct kfd *kfd, struct stopped *stopped)
 {
 	struct kfd_queue *queue = &stopped->queue;
 
-	if (kfd_queue_find(kfd, queue))
+	if (kfd_queue_remap(kfd, queue))
 		return 101;
 	memcpy(queue->ring.cpu, stopped->ring, queue->ring.size);
 	memcpy(queue->memory.cpu, stopped->memory, queue->memory.size);
@@ -439,9 +445,9 @@ static int starts_again(struct kfd *kfd, struct stopped *stopped)
 static int starts_by_v1(struct kfd *kfd, void *data)
 {
 	struct stopped *stopped = data;
-	const int r = kfd_image_restore(kfd, &stopped->v1);
+	const int r = kfd_v1_image_restore(kfd, &stopped->v1);
 
-	kfd_image_close_files(&stopped->v1);
+	kfd_v1_image_close_files(&stopped->v1);
 	return r ? -r : starts_again(kfd, stopped);
 }
 
@@ -466,7 +472,7 @@ TEST_F(stopped, comes_back_and_starts_by_the_extensible_abi)
 /* ---- more events than the kernel makes without being asked for a larger page ---- */
 
 struct many_events {
-	struct kfd_image v1;
+	struct kfd_v1_image v1;
 	struct kfd_v2_image v2;
 	__u32 last;
 };
@@ -509,21 +515,21 @@ static int has_many(const struct kfd *kfd, const struct many_events *events)
 
 	if (kfd_v2_resume(kfd))
 		return 101;
-	if (kfd_v2_image_take(kfd->fd, &again))
+	if (kfd_v2_image_dump(kfd->fd, &again))
 		return 102;
 	if (!v2_nth(&again, KFD_CRIU_RECORD_EVENT, MANY_EVENTS - 1) ||
 	    v2_nth(&again, KFD_CRIU_RECORD_EVENT, MANY_EVENTS))
 		return 103;
 	if (kfd_call(kfd->fd, AMDKFD_IOC_SET_EVENT, &set))
 		return 104;
-	return work_wait(kfd, events->last, WAIT_LIMIT_MS) ==
+	return kfd_event_wait(kfd, events->last, WAIT_LIMIT_MS) ==
 	       KFD_IOC_WAIT_RESULT_COMPLETE ? 0 : 105;
 }
 
 static int has_many_by_v1(struct kfd *kfd, void *data)
 {
 	struct many_events *events = data;
-	const int r = kfd_image_restore(kfd, &events->v1);
+	const int r = kfd_v1_image_restore(kfd, &events->v1);
 
 	return r ? -r : has_many(kfd, events);
 }
@@ -546,13 +552,13 @@ TEST(all_events_of_a_page_that_the_program_made_larger_come_back)
 	ASSERT_EQ(0, kfd_acquire_vms(&kfd));
 	ASSERT_EQ(0, make_many(&kfd, &events));
 	ASSERT_LE(MANY_EVENTS, events.last);
-	ASSERT_EQ(0, kfd_v2_image_take(kfd.fd, &events.v2));
-	ASSERT_EQ(0, kfd_image_take(kfd.fd, &events.v1));
+	ASSERT_EQ(0, kfd_v2_image_dump(kfd.fd, &events.v2));
+	ASSERT_EQ(0, kfd_v1_image_dump(kfd.fd, &events.v1));
 	EXPECT_EQ(0, kfd_in_child(has_many_by_v1, &events));
 	EXPECT_EQ(0, kfd_in_child(has_many_by_v2, &events));
-	kfd_image_free(&events.v1);
+	kfd_v1_image_free(&events.v1);
 	free(events.v2.data);
 	kfd_close(&kfd);
 }
 
-TEST_HARNESS_MAIN
+KFD_TEST_MAIN

@@ -11,7 +11,11 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include "../../../kselftest_harness.h"
-#include "work.h"
+#include "lib/bo.h"
+#include "lib/criu_op.h"
+#include "lib/image_v1.h"
+#include "lib/kfd.h"
+#include "lib/queue.h"
 
 #define LIMIT_MS	10000
 /* So long nothing happens while it is paused. */
@@ -36,7 +40,7 @@ static void pause_until_killed(struct kfd *kfd, pid_t program, int *told)
 {
 	if (ptrace(PTRACE_SEIZE, program, 0, 0))
 		_exit(1);
-	__atomic_store_n(told, kfd_criu_op(kfd->fd, KFD_CRIU_OP_PROCESS_INFO) ?: 1,
+	__atomic_store_n(told, kfd_v1_op(kfd->fd, KFD_CRIU_OP_PROCESS_INFO) ?: 1,
 			 __ATOMIC_RELEASE);
 	for (;;)
 		sleep(1000);
@@ -52,21 +56,21 @@ static int make_queues(struct kfd *kfd, const struct kfd_bo *bo,
 		       struct kfd_bo *area, struct kfd_queue *sdma,
 		       struct kfd_queue *pm4)
 {
-	const struct work_compute wish = {
+	const struct kfd_compute_queue_options wish = {
 		.type = KFD_IOC_QUEUE_TYPE_COMPUTE,
 		.percentage = KFD_MAX_QUEUE_PERCENTAGE,
 		.area = area,
 	};
 	int r = kfd_queue_create(kfd, 0, sdma);
 
-	r = r ? r : work_save_area_create(kfd, 0, area);
-	r = r ? r : work_compute_create(kfd, 0, &wish, pm4);
+	r = r ? r : kfd_cwsr_area_create(kfd, 0, area);
+	r = r ? r : kfd_compute_queue_create(kfd, 0, &wish, pm4);
 	if (r)
 		return r;
-	work_sdma_wait(sdma, word_va(bo, GATE), 1);
-	work_sdma_write(sdma, word_va(bo, SDMA_BEHIND), 1);
-	work_pm4_wait(pm4, word_va(bo, GATE), 1);
-	work_pm4_write(pm4, word_va(bo, PM4_BEHIND), 1);
+	kfd_sdma_wait(sdma, word_va(bo, GATE), 1);
+	kfd_sdma_write(sdma, word_va(bo, SDMA_BEHIND), 1);
+	kfd_pm4_wait(pm4, word_va(bo, GATE), 1);
+	kfd_pm4_write(pm4, word_va(bo, PM4_BEHIND), 1);
 	return 0;
 }
 
@@ -109,14 +113,14 @@ FIXTURE_TEARDOWN(pause)
 
 TEST_F(pause, nobody_else_has_a_say)
 {
-	struct kfd_image none = { 0 };
+	struct kfd_v1_image none = { 0 };
 
 	none.args.devices = 1;
 	none.args.bos = 1;
 	none.args.priv_data = 1;
-	EXPECT_EQ(-EBUSY, kfd_criu_op(self->kfd.fd, KFD_CRIU_OP_PROCESS_INFO));
-	EXPECT_EQ(-EBUSY, kfd_image_checkpoint(self->kfd.fd, &none));
-	EXPECT_EQ(-EBUSY, kfd_criu_op(self->kfd.fd, KFD_CRIU_OP_UNPAUSE));
+	EXPECT_EQ(-EBUSY, kfd_v1_op(self->kfd.fd, KFD_CRIU_OP_PROCESS_INFO));
+	EXPECT_EQ(-EBUSY, kfd_v1_image_checkpoint(self->kfd.fd, &none));
+	EXPECT_EQ(-EBUSY, kfd_v1_op(self->kfd.fd, KFD_CRIU_OP_UNPAUSE));
 }
 
 static int end_owner(pid_t *tracer)
@@ -135,12 +139,12 @@ TEST_F(pause, ends_with_its_owner)
 	ASSERT_EQ(0, end_owner(&self->tracer));
 	for (i = 0; i < LIMIT_MS / 50 && r == -EBUSY; i++) {
 		usleep(50 * 1000);
-		r = kfd_criu_op(self->kfd.fd, KFD_CRIU_OP_UNPAUSE);
+		r = kfd_v1_op(self->kfd.fd, KFD_CRIU_OP_UNPAUSE);
 	}
 	/* It runs already. */
 	EXPECT_EQ(-EINVAL, r);
-	EXPECT_EQ(0, kfd_criu_op(self->kfd.fd, KFD_CRIU_OP_PROCESS_INFO));
-	EXPECT_EQ(0, kfd_criu_op(self->kfd.fd, KFD_CRIU_OP_UNPAUSE));
+	EXPECT_EQ(0, kfd_v1_op(self->kfd.fd, KFD_CRIU_OP_PROCESS_INFO));
+	EXPECT_EQ(0, kfd_v1_op(self->kfd.fd, KFD_CRIU_OP_UNPAUSE));
 }
 
 /* Nobody rings a doorbell or asks for anything then. */
@@ -153,9 +157,9 @@ TEST_F(pause, of_queues_with_work_ends_with_its_owner_and_they_do_it)
 	EXPECT_EQ(0, __atomic_load_n(&words[SDMA_BEHIND], __ATOMIC_ACQUIRE));
 	EXPECT_EQ(0, __atomic_load_n(&words[PM4_BEHIND], __ATOMIC_ACQUIRE));
 	ASSERT_EQ(0, end_owner(&self->tracer));
-	EXPECT_TRUE(work_becomes(&words[SDMA_BEHIND], 1));
-	EXPECT_TRUE(work_becomes(&words[PM4_BEHIND], 1));
+	EXPECT_TRUE(wait_for_word(&words[SDMA_BEHIND], 1));
+	EXPECT_TRUE(wait_for_word(&words[PM4_BEHIND], 1));
 	EXPECT_EQ(KFD_CRIU_STATE_RUNNING, kfd_v2_state(&self->kfd));
 }
 
-TEST_HARNESS_MAIN
+KFD_TEST_MAIN

@@ -12,9 +12,14 @@
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include "../../../kselftest_harness.h"
-#include "kfd.h"
-#include "records.h"
-#include "svm.h"
+#include "lib/bo.h"
+#include "lib/criu_op.h"
+#include "lib/event.h"
+#include "lib/fixture.h"
+#include "lib/image_v1.h"
+#include "lib/image_v2.h"
+#include "lib/kfd.h"
+#include "lib/svm.h"
 
 #define DEBUGFS		"/sys/kernel/debug"
 #define RANGE_SIZE	(64UL << 20)
@@ -23,8 +28,8 @@
 
 FIXTURE(states) {
 	struct kfd kfd;
-	struct kfd_objects has;
-	struct kfd_image image;
+	struct fixture fixture;
+	struct kfd_v1_image image;
 };
 
 FIXTURE_SETUP(states)
@@ -32,45 +37,44 @@ FIXTURE_SETUP(states)
 	memset(&self->image, 0, sizeof(self->image));
 	if (kfd_open(&self->kfd) == -ENODEV)
 		SKIP(return, "no AMD GPU");
-	ASSERT_EQ(0, kfd_acquire_vms(&self->kfd));
-	ASSERT_EQ(0, kfd_objects_create(&self->kfd, &self->has));
+	ASSERT_EQ(0, fixture_create(&self->kfd, &self->fixture, FIXTURE_BOS));
 }
 
 FIXTURE_TEARDOWN(states)
 {
-	kfd_image_close_files(&self->image);
-	kfd_image_free(&self->image);
+	kfd_v1_image_close_files(&self->image);
+	kfd_v1_image_free(&self->image);
 	kfd_close(&self->kfd);
 }
 
 TEST_F(states, a_running_process_is_paused_first)
 {
-	struct kfd_image none = { 0 };
+	struct kfd_v1_image none = { 0 };
 
 	none.args.devices = 1;
 	none.args.bos = 1;
 	none.args.priv_data = 1;
-	EXPECT_EQ(-EINVAL, kfd_image_checkpoint(self->kfd.fd, &none));
-	EXPECT_EQ(-EINVAL, kfd_criu_op(self->kfd.fd, KFD_CRIU_OP_UNPAUSE));
-	EXPECT_EQ(-EINVAL, kfd_criu_resume(self->kfd.fd, getpid()));
+	EXPECT_EQ(-EINVAL, kfd_v1_image_checkpoint(self->kfd.fd, &none));
+	EXPECT_EQ(-EINVAL, kfd_v1_op(self->kfd.fd, KFD_CRIU_OP_UNPAUSE));
+	EXPECT_EQ(-EINVAL, kfd_v1_resume(self->kfd.fd, getpid()));
 }
 
 TEST_F(states, a_pause_is_one_pause)
 {
-	ASSERT_EQ(0, kfd_image_take(self->kfd.fd, &self->image));
-	EXPECT_EQ(0, kfd_criu_op(self->kfd.fd, KFD_CRIU_OP_PROCESS_INFO));
-	EXPECT_EQ(0, kfd_criu_op(self->kfd.fd, KFD_CRIU_OP_UNPAUSE));
-	EXPECT_EQ(-EINVAL, kfd_criu_op(self->kfd.fd, KFD_CRIU_OP_UNPAUSE));
-	EXPECT_EQ(-EINVAL, kfd_image_checkpoint(self->kfd.fd, &self->image));
+	ASSERT_EQ(0, kfd_v1_image_dump(self->kfd.fd, &self->image));
+	EXPECT_EQ(0, kfd_v1_op(self->kfd.fd, KFD_CRIU_OP_PROCESS_INFO));
+	EXPECT_EQ(0, kfd_v1_op(self->kfd.fd, KFD_CRIU_OP_UNPAUSE));
+	EXPECT_EQ(-EINVAL, kfd_v1_op(self->kfd.fd, KFD_CRIU_OP_UNPAUSE));
+	EXPECT_EQ(-EINVAL, kfd_v1_image_checkpoint(self->kfd.fd, &self->image));
 }
 
 TEST_F(states, a_process_that_has_objects_is_not_restored)
 {
-	ASSERT_EQ(0, kfd_image_take(self->kfd.fd, &self->image));
-	EXPECT_EQ(-EBUSY, kfd_image_restore(&self->kfd, &self->image));
-	EXPECT_EQ(0, kfd_criu_op(self->kfd.fd, KFD_CRIU_OP_UNPAUSE));
-	EXPECT_EQ(-EINVAL, kfd_image_restore(&self->kfd, &self->image));
-	EXPECT_EQ(0, kfd_criu_op(self->kfd.fd, KFD_CRIU_OP_PROCESS_INFO));
+	ASSERT_EQ(0, kfd_v1_image_dump(self->kfd.fd, &self->image));
+	EXPECT_EQ(-EBUSY, kfd_v1_image_restore(&self->kfd, &self->image));
+	EXPECT_EQ(0, kfd_v1_op(self->kfd.fd, KFD_CRIU_OP_UNPAUSE));
+	EXPECT_EQ(-EINVAL, kfd_v1_image_restore(&self->kfd, &self->image));
+	EXPECT_EQ(0, kfd_v1_op(self->kfd.fd, KFD_CRIU_OP_PROCESS_INFO));
 }
 
 /* A process may debug itself; events go into a pipe. */
@@ -100,33 +104,33 @@ TEST_F(states, a_debugger_has_to_leave_first)
 		SKIP(return, "amdkfd does not debug programs on this GPU");
 	ASSERT_EQ(0, r);
 	EXPECT_EQ(-EOPNOTSUPP,
-		  kfd_criu_op(self->kfd.fd, KFD_CRIU_OP_PROCESS_INFO));
+		  kfd_v1_op(self->kfd.fd, KFD_CRIU_OP_PROCESS_INFO));
 	EXPECT_EQ(KFD_CRIU_STATE_RUNNING, kfd_v2_state(&self->kfd));
 	ASSERT_EQ(0, debug(&self->kfd, KFD_IOC_DBG_TRAP_DISABLE, -1));
-	EXPECT_EQ(0, kfd_criu_op(self->kfd.fd, KFD_CRIU_OP_PROCESS_INFO));
-	EXPECT_EQ(0, kfd_criu_op(self->kfd.fd, KFD_CRIU_OP_UNPAUSE));
+	EXPECT_EQ(0, kfd_v1_op(self->kfd.fd, KFD_CRIU_OP_PROCESS_INFO));
+	EXPECT_EQ(0, kfd_v1_op(self->kfd.fd, KFD_CRIU_OP_UNPAUSE));
 }
 
 static int restores_in_order(struct kfd *kfd, void *data)
 {
-	struct kfd_image *image = data;
+	struct kfd_v1_image *image = data;
 	struct kfd_bo bo;
 
-	if (kfd_image_restore(kfd, image))
+	if (kfd_v1_image_restore(kfd, image))
 		return 1;
 	if (kfd_bo_create(kfd, 0, KFD_BO_GTT, KFD_PAGE, &bo) != -EBUSY)
 		return 2;
 	if (kfd_event_create(kfd) != -EBUSY)
 		return 3;
-	if (kfd_criu_op(kfd->fd, KFD_CRIU_OP_PROCESS_INFO) != -EBUSY)
+	if (kfd_v1_op(kfd->fd, KFD_CRIU_OP_PROCESS_INFO) != -EBUSY)
 		return 4;
-	if (kfd_image_restore(kfd, image) != -EBUSY)
+	if (kfd_v1_image_restore(kfd, image) != -EBUSY)
 		return 5;
 	if (kfd_available(kfd, 0) < 0)
 		return 6;
-	if (kfd_criu_resume(kfd->fd, getpid()))
+	if (kfd_v1_resume(kfd->fd, getpid()))
 		return 7;
-	if (kfd_criu_resume(kfd->fd, getpid()) != -EINVAL)
+	if (kfd_v1_resume(kfd->fd, getpid()) != -EINVAL)
 		return 8;
 	kfd->next_va += 1 << 30;
 	if (kfd_bo_create(kfd, 0, KFD_BO_GTT, KFD_PAGE, &bo))
@@ -136,19 +140,19 @@ static int restores_in_order(struct kfd *kfd, void *data)
 
 TEST_F(states, nobody_interferes_with_a_restore)
 {
-	ASSERT_EQ(0, kfd_image_take(self->kfd.fd, &self->image));
+	ASSERT_EQ(0, kfd_v1_image_dump(self->kfd.fd, &self->image));
 	EXPECT_EQ(0, kfd_in_child(restores_in_order, &self->image));
 }
 
 static int comes_back_the_same(struct kfd *kfd, void *data)
 {
-	struct kfd_image *image = data;
-	struct kfd_image again;
+	struct kfd_v1_image *image = data;
+	struct kfd_v1_image again;
 	unsigned int i;
 
-	if (kfd_image_restore(kfd, image) || kfd_criu_resume(kfd->fd, getpid()))
+	if (kfd_v1_image_restore(kfd, image) || kfd_v1_resume(kfd->fd, getpid()))
 		return 1;
-	if (kfd_image_take(kfd->fd, &again))
+	if (kfd_v1_image_dump(kfd->fd, &again))
 		return 2;
 	if (again.args.priv_data_size != image->args.priv_data_size ||
 	    memcmp(again.priv, image->priv, image->args.priv_data_size))
@@ -163,17 +167,17 @@ static int comes_back_the_same(struct kfd *kfd, void *data)
 
 TEST_F(states, a_restored_process_is_checkpointed_as_the_first_one)
 {
-	ASSERT_EQ(0, kfd_image_take(self->kfd.fd, &self->image));
+	ASSERT_EQ(0, kfd_v1_image_dump(self->kfd.fd, &self->image));
 	EXPECT_EQ(0, kfd_in_child(comes_back_the_same, &self->image));
 }
 
 static int fails_before_anything(struct kfd *kfd, void *data)
 {
-	struct kfd_image *image = data;
+	struct kfd_v1_image *image = data;
 	struct kfd_bo bo;
 
 	*(__u32 *)image->priv = 2; /* a version that there never was */
-	if (kfd_image_restore(kfd, image) != -EINVAL)
+	if (kfd_v1_image_restore(kfd, image) != -EINVAL)
 		return 1;
 	if (kfd_acquire_vms(kfd))
 		return 2;
@@ -182,19 +186,19 @@ static int fails_before_anything(struct kfd *kfd, void *data)
 
 TEST_F(states, a_restore_that_does_nothing_changes_nothing)
 {
-	ASSERT_EQ(0, kfd_image_take(self->kfd.fd, &self->image));
+	ASSERT_EQ(0, kfd_v1_image_dump(self->kfd.fd, &self->image));
 	EXPECT_EQ(0, kfd_in_child(fails_before_anything, &self->image));
 }
 
 static int fails_at_the_end(struct kfd *kfd, void *data)
 {
-	struct kfd_image *image = data;
+	struct kfd_v1_image *image = data;
 	const long long before = kfd_available(kfd, 0);
 	const int files = count_files();
 	struct kfd_bo bo;
 
 	image->args.priv_data_size++;
-	if (kfd_image_restore(kfd, image) != -EINVAL)
+	if (kfd_v1_image_restore(kfd, image) != -EINVAL)
 		return 1;
 	if (count_files() != files)
 		return 2;
@@ -205,31 +209,31 @@ static int fails_at_the_end(struct kfd *kfd, void *data)
 	if (kfd_event_create(kfd) != -EIO)
 		return 5;
 	image->args.priv_data_size--;
-	if (kfd_image_restore(kfd, image) != -EIO)
+	if (kfd_v1_image_restore(kfd, image) != -EIO)
 		return 6;
-	if (kfd_criu_resume(kfd->fd, getpid()) != -EIO)
+	if (kfd_v1_resume(kfd->fd, getpid()) != -EIO)
 		return 7;
-	return kfd_criu_op(kfd->fd, KFD_CRIU_OP_PROCESS_INFO) == -EIO ? 0 : 8;
+	return kfd_v1_op(kfd->fd, KFD_CRIU_OP_PROCESS_INFO) == -EIO ? 0 : 8;
 }
 
 TEST_F(states, a_restore_that_fails_leaves_nothing)
 {
-	ASSERT_EQ(0, kfd_image_take(self->kfd.fd, &self->image));
+	ASSERT_EQ(0, kfd_v1_image_dump(self->kfd.fd, &self->image));
 	EXPECT_EQ(0, kfd_in_child(fails_at_the_end, &self->image));
 	/* The one that was checkpointed goes on. */
-	EXPECT_EQ(0, kfd_criu_op(self->kfd.fd, KFD_CRIU_OP_UNPAUSE));
+	EXPECT_EQ(0, kfd_v1_op(self->kfd.fd, KFD_CRIU_OP_UNPAUSE));
 }
 
 static int dies_before_resume(struct kfd *kfd, void *data)
 {
-	return kfd_image_restore(kfd, data);
+	return kfd_v1_image_restore(kfd, data);
 }
 
 TEST_F(states, a_restored_process_may_die_before_it_is_resumed)
 {
 	long long before;
 
-	ASSERT_EQ(0, kfd_image_take(self->kfd.fd, &self->image));
+	ASSERT_EQ(0, kfd_v1_image_dump(self->kfd.fd, &self->image));
 	before = kfd_available(&self->kfd, 0);
 	EXPECT_EQ(0, kfd_in_child(dies_before_resume, &self->image));
 	EXPECT_TRUE(kfd_available_becomes(&self->kfd, 0, before));
@@ -318,14 +322,14 @@ TEST_F(states, a_resume_that_fails_gives_back_what_it_took_in_any_xnack_mode)
 	long long before, available;
 	int i;
 
-	if (!svm_is_there(&self->kfd))
+	if (!svm_is_supported(&self->kfd))
 		SKIP(return, "the driver offers no SVM on this GPU");
 	if (switch_xnack(&self->kfd))
 		SKIP(return, "the GPUs cannot switch XNACK");
 	if (promised() < 0)
 		SKIP(return, "no mem_limit of amdkfd in debugfs");
 	ASSERT_EQ(0, make_ranges(&self->kfd));
-	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &image));
+	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &image));
 	last = last_range(&image);
 	ASSERT_NE(NULL, last);
 	last->start += SVM_AWAY;
@@ -342,35 +346,35 @@ TEST_F(states, a_resume_that_fails_gives_back_what_it_took_in_any_xnack_mode)
 
 static int wants_another_gpus_file(struct kfd *kfd, void *data)
 {
-	struct kfd_image *image = data;
+	struct kfd_v1_image *image = data;
 	const int file = kfd->gpus[0].drm;
 
 	kfd->gpus[0].drm = kfd->gpus[1].drm;
 	kfd->gpus[1].drm = file;
-	return kfd_image_restore(kfd, image) == -EINVAL ? 0 : 1;
+	return kfd_v1_image_restore(kfd, image) == -EINVAL ? 0 : 1;
 }
 
 TEST_F(states, a_gpu_is_bound_to_its_own_file)
 {
 	if (self->kfd.num_gpus < 2)
 		SKIP(return, "fewer than two AMD GPUs");
-	ASSERT_EQ(0, kfd_image_take(self->kfd.fd, &self->image));
+	ASSERT_EQ(0, kfd_v1_image_dump(self->kfd.fd, &self->image));
 	EXPECT_EQ(0, kfd_in_child(wants_another_gpus_file, &self->image));
 }
 
 static int calls_two_gpus_the_same(struct kfd *kfd, void *data)
 {
-	struct kfd_image *image = data;
+	struct kfd_v1_image *image = data;
 
 	image->devices[1].user_gpu_id = image->devices[0].user_gpu_id;
-	return kfd_image_restore(kfd, image) == -EINVAL ? 0 : 1;
+	return kfd_v1_image_restore(kfd, image) == -EINVAL ? 0 : 1;
 }
 
 TEST_F(states, a_gpu_has_a_name_of_its_own)
 {
 	if (self->kfd.num_gpus < 2)
 		SKIP(return, "fewer than two AMD GPUs");
-	ASSERT_EQ(0, kfd_image_take(self->kfd.fd, &self->image));
+	ASSERT_EQ(0, kfd_v1_image_dump(self->kfd.fd, &self->image));
 	EXPECT_EQ(0, kfd_in_child(calls_two_gpus_the_same, &self->image));
 }
 
@@ -411,14 +415,14 @@ static bool knows_gpu_as(const struct kfd *kfd, __u32 id)
  */
 static int keeps_its_gpu_ids(struct kfd *kfd, void *data)
 {
-	struct kfd_image *image = data;
+	struct kfd_v1_image *image = data;
 	const unsigned int n = image->args.num_devices;
 	unsigned int i;
 
 	for (i = 0; i < n; i++)
 		image->devices[i].actual_gpu_id =
 			image->devices[(i + 1) % n].user_gpu_id;
-	if (kfd_image_restore(kfd, image) || kfd_criu_resume(kfd->fd, getpid()))
+	if (kfd_v1_image_restore(kfd, image) || kfd_v1_resume(kfd->fd, getpid()))
 		return 1;
 	if (export_size(kfd, image->handle) != 2 * (int)KFD_PAGE)
 		return 2;
@@ -432,9 +436,9 @@ TEST_F(states, a_program_on_other_gpus_calls_them_what_it_did)
 {
 	if (self->kfd.num_gpus < 2)
 		SKIP(return, "fewer than two AMD GPUs");
-	ASSERT_EQ(0, kfd_image_take(self->kfd.fd, &self->image));
-	self->image.handle = self->has.gtt.handle;
+	ASSERT_EQ(0, kfd_v1_image_dump(self->kfd.fd, &self->image));
+	self->image.handle = self->fixture.gtt.handle;
 	EXPECT_EQ(0, kfd_in_child(keeps_its_gpu_ids, &self->image));
 }
 
-TEST_HARNESS_MAIN
+KFD_TEST_MAIN

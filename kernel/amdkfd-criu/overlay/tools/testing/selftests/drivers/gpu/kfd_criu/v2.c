@@ -11,7 +11,10 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include "../../../kselftest_harness.h"
-#include "kfd.h"
+#include "lib/criu_op.h"
+#include "lib/fixture.h"
+#include "lib/image_v2.h"
+#include "lib/kfd.h"
 
 #define CALL(size)	_IOC(_IOC_READ | _IOC_WRITE, AMDKFD_IOCTL_BASE, 0x22, size)
 #define UNKNOWN_TYPE	1000
@@ -75,7 +78,7 @@ static void append_unknown(struct kfd_v2_image *image, __u16 flags)
 
 FIXTURE(v2) {
 	struct kfd kfd;
-	struct kfd_objects has;
+	struct fixture fixture;
 	struct kfd_v2_image image;
 };
 
@@ -84,8 +87,7 @@ FIXTURE_SETUP(v2)
 	memset(&self->image, 0, sizeof(self->image));
 	if (kfd_open(&self->kfd) == -ENODEV)
 		SKIP(return, "no AMD GPU");
-	ASSERT_EQ(0, kfd_acquire_vms(&self->kfd));
-	ASSERT_EQ(0, kfd_objects_create(&self->kfd, &self->has));
+	ASSERT_EQ(0, fixture_create(&self->kfd, &self->fixture, FIXTURE_BOS));
 }
 
 FIXTURE_TEARDOWN(v2)
@@ -182,7 +184,7 @@ TEST_F(v2, records_come_in_order_and_fill_the_image)
 	__u32 newest = 0, records = 0;
 	__u64 at;
 
-	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &self->image));
+	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &self->image));
 	for (at = 0; at < self->image.size; records++) {
 		const struct kfd_criu_record *record =
 			record_at(&self->image, at);
@@ -204,7 +206,7 @@ TEST_F(v2, records_come_in_order_and_fill_the_image)
 	EXPECT_EQ(1, count[KFD_CRIU_RECORD_IMAGE]);
 	EXPECT_EQ(1, count[KFD_CRIU_RECORD_PROCESS]);
 	EXPECT_EQ(self->kfd.num_gpus, count[KFD_CRIU_RECORD_DEVICE]);
-	EXPECT_EQ(KFD_OBJECTS_BOS, count[KFD_CRIU_RECORD_BO]);
+	EXPECT_EQ(FIXTURE_BOS_COUNT, count[KFD_CRIU_RECORD_BO]);
 	EXPECT_EQ(1, count[KFD_CRIU_RECORD_EVENT]);
 }
 
@@ -212,7 +214,7 @@ TEST_F(v2, an_image_that_does_not_fit_is_not_written)
 {
 	struct kfd_criu_v2_args args = { .op = KFD_CRIU_V2_CHECKPOINT };
 
-	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &self->image));
+	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &self->image));
 	memset(self->image.data, 0, self->image.size);
 	args.data = (unsigned long)self->image.data;
 	args.data_size = self->image.size - 8;
@@ -237,7 +239,7 @@ static int comes_back(struct kfd *kfd, void *data)
 		return 3;
 	if (kfd_v2_state(kfd) != KFD_CRIU_STATE_RUNNING)
 		return 4;
-	if (kfd_v2_image_take(kfd->fd, &again))
+	if (kfd_v2_image_dump(kfd->fd, &again))
 		return 5;
 	if (again.size != image->size)
 		return 6;
@@ -266,7 +268,7 @@ static int is_accepted(struct kfd *kfd, void *data)
 
 TEST_F(v2, a_restored_process_is_checkpointed_as_the_first_one)
 {
-	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &self->image));
+	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &self->image));
 	EXPECT_EQ(0, kfd_in_child(comes_back, &self->image));
 }
 
@@ -282,7 +284,7 @@ TEST_F(v2, a_memory_policy_is_carried_over)
 	struct kfd_criu_record_device *device;
 
 	ASSERT_EQ(0, ioctl(self->kfd.fd, AMDKFD_IOC_SET_MEMORY_POLICY, &args));
-	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &self->image));
+	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &self->image));
 	device = device_of(&self->image, &self->kfd.gpus[0]);
 	ASSERT_NE(NULL, device);
 	EXPECT_EQ(KFD_CRIU_DEVICE_ACQUIRED | KFD_CRIU_DEVICE_POLICY,
@@ -297,7 +299,7 @@ TEST_F(v2, a_memory_policy_is_carried_over)
 
 TEST_F(v2, what_may_be_left_out_is_left_out)
 {
-	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &self->image));
+	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &self->image));
 	append_unknown(&self->image, 0);
 	EXPECT_EQ(0, kfd_in_child(is_accepted, &self->image));
 }
@@ -308,7 +310,7 @@ static int is_without_event(struct kfd *kfd, void *data)
 
 	if (kfd_v2_image_restore(kfd, data) || kfd_v2_resume(kfd))
 		return 1;
-	if (kfd_v2_image_take(kfd->fd, &again))
+	if (kfd_v2_image_dump(kfd->fd, &again))
 		return 2;
 	return first_of(&again, KFD_CRIU_RECORD_EVENT) ? 3 : 0;
 }
@@ -331,7 +333,7 @@ TEST_F(v2, a_version_that_is_not_known_may_be_left_out)
 {
 	struct kfd_criu_record *record;
 
-	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &self->image));
+	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &self->image));
 	record = first_of(&self->image, KFD_CRIU_RECORD_EVENT);
 	ASSERT_NE(NULL, record);
 	record->version = 2;
@@ -354,7 +356,7 @@ TEST_F(v2, what_is_required_and_unknown_is_refused)
 {
 	struct kfd_criu_record *record;
 
-	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &self->image));
+	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &self->image));
 	record = first_of(&self->image, KFD_CRIU_RECORD_EVENT);
 	ASSERT_NE(NULL, record);
 	record->version = 2;
@@ -370,7 +372,7 @@ TEST_F_TIMEOUT(v2, every_length_but_the_right_one_is_refused, 600)
 {
 	__u64 whole;
 
-	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &self->image));
+	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &self->image));
 	whole = self->image.size;
 	for (self->image.size = 0; self->image.size < whole;
 	     self->image.size += 72)
@@ -385,7 +387,7 @@ TEST_F(v2, another_kind_of_gpu_is_refused)
 {
 	struct kfd_criu_record_device *device;
 
-	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &self->image));
+	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &self->image));
 	device = (void *)first_of(&self->image, KFD_CRIU_RECORD_DEVICE);
 	ASSERT_NE(NULL, device);
 	device->gfx_target_version++;
@@ -415,7 +417,7 @@ static int is_restored_and_resumed(struct kfd *kfd, void *data)
 
 TEST_F(v2, gpus_are_needed_but_no_objects)
 {
-	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &self->image));
+	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &self->image));
 	cut_before(&self->image, KFD_CRIU_RECORD_PROCESS);
 	EXPECT_EQ(0, kfd_in_child(is_restored_and_resumed, &self->image));
 	cut_before(&self->image, KFD_CRIU_RECORD_DEVICE);
@@ -427,20 +429,20 @@ TEST_F(v2, a_bo_is_exported_when_it_is_wanted)
 	char *bytes;
 	int fd;
 
-	memcpy(self->has.gtt.cpu, "contents", sizeof("contents"));
+	memcpy(self->fixture.gtt.cpu, "contents", sizeof("contents"));
 	EXPECT_EQ(-EINVAL,
-		  kfd_v2_export(&self->kfd, self->has.gtt.handle, &fd));
-	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &self->image));
-	ASSERT_EQ(0, kfd_v2_export(&self->kfd, self->has.gtt.handle, &fd));
+		  kfd_v2_export(&self->kfd, self->fixture.gtt.handle, &fd));
+	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &self->image));
+	ASSERT_EQ(0, kfd_v2_export(&self->kfd, self->fixture.gtt.handle, &fd));
 	EXPECT_EQ(FD_CLOEXEC, fcntl(fd, F_GETFD));
-	bytes = mmap(NULL, self->has.gtt.size, PROT_READ, MAP_SHARED, fd, 0);
+	bytes = mmap(NULL, self->fixture.gtt.size, PROT_READ, MAP_SHARED, fd, 0);
 	ASSERT_NE(MAP_FAILED, bytes);
 	EXPECT_STREQ("contents", bytes);
 	close(fd);
 	EXPECT_EQ(-ENOENT,
-		  kfd_v2_export(&self->kfd, self->has.gtt.handle + 77, &fd));
+		  kfd_v2_export(&self->kfd, self->fixture.gtt.handle + 77, &fd));
 	EXPECT_EQ(-EINVAL,
-		  kfd_v2_export(&self->kfd, self->has.user.handle, &fd));
+		  kfd_v2_export(&self->kfd, self->fixture.user.handle, &fd));
 }
 
 static int gives_back(struct kfd *kfd, void *data)
@@ -460,9 +462,9 @@ static int gives_back(struct kfd *kfd, void *data)
 
 TEST_F(v2, a_restore_can_be_given_up)
 {
-	ASSERT_EQ(0, kfd_v2_image_take(self->kfd.fd, &self->image));
+	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &self->image));
 	EXPECT_EQ(-EINVAL, kfd_v2_op(self->kfd.fd, KFD_CRIU_V2_ABORT));
 	EXPECT_EQ(0, kfd_in_child(gives_back, &self->image));
 }
 
-TEST_HARNESS_MAIN
+KFD_TEST_MAIN

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Copyright (c) 2026 The amdkfd-criu authors
+ *
+ * Two threads that call for operations of both ABIs at the same time, on the process that
+ * they are of. KFD_CRIU_SEED=N begins with other rows and delays.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/mman.h>
+#include "../../../kselftest_harness.h"
+#include "lib/criu_op.h"
+#include "lib/fixture.h"
+#include "lib/image_v1.h"
+#include "lib/image_v2.h"
+#include "lib/kfd.h"
+#include "lib/leak_check.h"
+#include "lib/queue.h"
+#include "lib/rand.h"
+
+#define LIMIT_S		600
+#define CALLS		400
+#define MEETINGS	40
+#define DELAY_US	1000
+
+FIXTURE(concurrent) {
+	struct kfd kfd;
+	struct fixture fixture;
+	struct leak_baseline before;
+};
+
+FIXTURE_SETUP(concurrent)
+{
+	int r = fixture_open_checkpointed(&self->kfd, &self->fixture,
+					  FIXTURE_IDLE_QUEUE);
+
+	if (r == -ENODEV)
+		SKIP(return, "no AMD GPU");
+	ASSERT_EQ(0, r);
+	ASSERT_EQ(0, kfd_v2_op(self->kfd.fd, KFD_CRIU_V2_UNPAUSE));
+	leak_baseline_take(&self->kfd, &self->before);
+}
+
+FIXTURE_TEARDOWN(concurrent)
+{
+	fixture_free(&self->fixture);
+	kfd_close(&self->kfd);
+}
+
+struct caller {
+	struct kfd *kfd;
+	struct fixture *fixture;
+	struct kfd_v1_image v1;
+	struct kfd_v2_image v2;
+	pthread_t thread;
+	pthread_barrier_t *start;
+	unsigned int seed;
+	bool is_v2;
+	/* Of operations that succeeded. */
+	unsigned int pauses, checkpoints, unpauses, restores, resumes, aborts;
+	int wrong;	/* an answer that is none, or 0 */
+};
+
+static void note(struct caller *caller, int r, unsigned int *succeeded,
+		 int one, int other)
+{
+	if (!r)
+		(*succeeded)++;
+	else if (r != one && r != other && !caller->wrong)
+		caller->wrong = r;
+}
+
+static int call_together(struct caller *callers, void *(*body)(void *caller))
+{
+	pthread_barrier_t start;
+	unsigned int i;
+	int r = 0;
+
+	pthread_barrier_init(&start, NULL, 2);
+	for (i = 0; i < 2; i++) {
+		callers[i].start = &start;
+		callers[i].is_v2 = i;
+		r |= pthread_create(&callers[i].thread, NULL, body, &callers[i]);
+	}
+	for (i = 0; !r && i < 2; i++)
+		pthread_join(callers[i].thread, NULL);
+	for (i = 0; !r && i < 2; i++)
+		if (callers[i].wrong)
+			printf("# thread %u: %s\n", i, strerror(-callers[i].wrong));
+	fflush(stdout);
+	return r ? -r : callers[0].wrong ?: callers[1].wrong;
+}
+
+static int checkpoint_v1(struct caller *caller)
+{
+	const int r = kfd_v1_image_checkpoint(caller->kfd->fd, &caller->v1);
+
+	if (!r)
+		kfd_v1_image_close_files(&caller->v1);
+	return r;
+}
+
+/* The process may pause itself twice, but there is one pause. */
+static void *pause_and_unpause(void *data)
+{
+	struct caller *caller = data;
+	const int fd = caller->kfd->fd;
+	unsigned int i;
+
+	pthread_barrier_wait(caller->start);
+	for (i = 0; i < CALLS; i++) {
+		switch (rand_r(&caller->seed) % 6) {
+		case 0:
+			note(caller, kfd_v1_op(fd, KFD_CRIU_OP_PROCESS_INFO),
+			     &caller->pauses, 0, 0);
+			break;
+		case 1:
+			note(caller, kfd_v2_op(fd, KFD_CRIU_V2_PAUSE),
+			     &caller->pauses, 0, 0);
+			break;
+		case 2:
+			note(caller, checkpoint_v1(caller), &caller->checkpoints,
+			     -EINVAL, 0);
+			break;
+		case 3:
+			note(caller, kfd_v2_image_checkpoint(fd, &caller->v2),
+			     &caller->checkpoints, -EINVAL, 0);
+			break;
+		case 4:
+			note(caller, kfd_v1_op(fd, KFD_CRIU_OP_UNPAUSE),
+			     &caller->unpauses, -EINVAL, 0);
+			break;
+		default:
+			note(caller, kfd_v2_op(fd, KFD_CRIU_V2_UNPAUSE),
+			     &caller->unpauses, -EINVAL, 0);
+		}
+	}
+	return NULL;
+}
+
+static int pauses_together(struct kfd *kfd, void *data)
+{
+	struct caller callers[2] = {};
+	struct fixture fixture;
+	unsigned int i;
+	int files;
+
+	(void)data;
+	if (fixture_create(kfd, &fixture, FIXTURE_IDLE_QUEUE))
+		return 1;
+	for (i = 0; i < 2; i++) {
+		callers[i].kfd = kfd;
+		callers[i].seed = rand_first_seed() + i;
+		if (kfd_v1_image_prepare(kfd->fd, &callers[i].v1) ||
+		    kfd_v2_image_prepare(kfd->fd, &callers[i].v2))
+			return 2;
+	}
+	files = count_files();
+	if (call_together(callers, pause_and_unpause))
+		return 3;
+	if (callers[0].unpauses + callers[1].unpauses >
+	    callers[0].pauses + callers[1].pauses + 1)
+		return 4;
+	if (!callers[0].checkpoints || !callers[1].checkpoints)
+		return 5;
+	if (count_files() != files)
+		return 6;
+	kfd_v2_op(kfd->fd, KFD_CRIU_V2_UNPAUSE);
+	if (kfd_v2_state(kfd) != KFD_CRIU_STATE_RUNNING)
+		return 7;
+	return kfd_queue_runs(kfd, &fixture.sdma) ? 0 : 8;
+}
+
+TEST_F_TIMEOUT(concurrent, of_threads_that_checkpoint_a_process_comes_one_after_the_other, LIMIT_S)
+{
+	EXPECT_EQ(0, kfd_in_child(pauses_together, NULL));
+}
+
+static int restore(struct caller *caller)
+{
+	int r;
+
+	if (caller->is_v2)
+		return kfd_v2_image_restore(caller->kfd, &caller->v2);
+	r = kfd_v1_image_restore(caller->kfd, &caller->v1);
+	if (!r)
+		kfd_v1_image_close_files(&caller->v1);
+	return r;
+}
+
+static int resume(const struct caller *caller)
+{
+	return caller->is_v2 ? kfd_v2_resume(caller->kfd) :
+			       kfd_v1_resume(caller->kfd->fd, getpid());
+}
+
+/* Whoever is late finds it restored, running or aborted. */
+static void *restore_and_end(void *data)
+{
+	struct caller *caller = data;
+	int r;
+
+	pthread_barrier_wait(caller->start);
+	usleep(rand_r(&caller->seed) % DELAY_US);
+	r = restore(caller);
+	note(caller, r == -EIO ? -EBUSY : r, &caller->restores, -EBUSY, -EINVAL);
+	if (rand_r(&caller->seed) % 2)
+		note(caller, resume(caller), &caller->resumes, -EINVAL, -EIO);
+	else
+		note(caller, kfd_v2_op(caller->kfd->fd, KFD_CRIU_V2_ABORT),
+		     &caller->aborts, -EINVAL, 0);
+	return NULL;
+}
+
+/* How often each of two ends was reached; both see it. */
+struct meeting {
+	struct fixture *fixture;
+	struct leak_baseline before;
+	unsigned int *ends;
+	unsigned long seed;
+};
+
+static int looks_restored(const struct kfd *kfd, struct fixture *fixture)
+{
+	if (kfd_v2_state(kfd) != KFD_CRIU_STATE_RUNNING)
+		return 10;
+	return fixture_check_idle_queue(kfd, fixture) ? 11 : 0;
+}
+
+static int meets_itself(struct kfd *kfd, void *data)
+{
+	const struct meeting *meeting = data;
+	struct leak_baseline before = meeting->before;
+	struct caller callers[2] = {};
+	unsigned int i, restores = 0, resumes = 0, aborts = 0;
+
+	before.files = count_files();
+	for (i = 0; i < 2; i++) {
+		callers[i].kfd = kfd;
+		callers[i].v1 = meeting->fixture->v1;
+		callers[i].v2 = meeting->fixture->v2;
+		callers[i].seed = meeting->seed + 1000 * i;
+	}
+	if (call_together(callers, restore_and_end))
+		return 1;
+	for (i = 0; i < 2; i++) {
+		restores += callers[i].restores;
+		resumes += callers[i].resumes;
+		aborts += callers[i].aborts;
+	}
+	if (restores != 1)
+		return 2;
+	if (resumes + aborts != 1)
+		return 3;
+	meeting->ends[resumes]++;
+	return resumes ? looks_restored(kfd, meeting->fixture) :
+			 leak_check(kfd, &before);
+}
+
+TEST_F_TIMEOUT(concurrent, of_threads_that_restore_a_process_one_does_and_one_ends_it, LIMIT_S)
+{
+	struct meeting meeting = {
+		.fixture = &self->fixture,
+		.before = self->before,
+		.seed = rand_first_seed(),
+	};
+	unsigned int i;
+
+	meeting.ends = shared_memory(KFD_PAGE);
+	ASSERT_NE(MAP_FAILED, meeting.ends);
+	for (i = 0; i < MEETINGS; i++, meeting.seed++) {
+		ASSERT_EQ(0, kfd_in_child(meets_itself, &meeting))
+			TH_LOG("KFD_CRIU_SEED=%lu", meeting.seed);
+	}
+	TH_LOG("%u aborted, %u resumed", meeting.ends[0], meeting.ends[1]);
+	EXPECT_LT(0, meeting.ends[0]);
+	EXPECT_LT(0, meeting.ends[1]);
+	munmap(meeting.ends, KFD_PAGE);
+}
+
+KFD_TEST_MAIN

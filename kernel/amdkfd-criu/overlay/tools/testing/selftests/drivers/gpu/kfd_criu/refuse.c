@@ -1,0 +1,555 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Copyright (c) 2026 The amdkfd-criu authors
+ *
+ * An image in which one member of one record is wrong is refused with the errno that is
+ * documented, and no object is left: refusals_v1.c, refusals_v2.c. And what is asked for
+ * beside an image.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include "../../../kselftest_harness.h"
+#include "lib/bo.h"
+#include "lib/criu_op.h"
+#include "lib/fixture.h"
+#include "lib/image_v1.h"
+#include "lib/image_v2.h"
+#include "lib/kfd.h"
+#include "lib/leak_check.h"
+#include "lib/queue.h"
+#include "lib/refusal.h"
+
+#define LIMIT_S		600
+
+FIXTURE(refuse) {
+	struct kfd kfd;
+	struct fixture fixture;
+};
+
+FIXTURE_SETUP(refuse)
+{
+	int r = fixture_open_checkpointed(&self->kfd, &self->fixture,
+					  FIXTURE_FULL);
+
+	if (r == -ENODEV)
+		SKIP(return, "no AMD GPU");
+	ASSERT_EQ(0, r);
+}
+
+FIXTURE_TEARDOWN(refuse)
+{
+	fixture_free(&self->fixture);
+	kfd_close(&self->kfd);
+}
+
+/* ---- the tables ---- */
+
+static bool applies(const struct kfd *kfd, const struct fixture *fixture,
+		    enum refusal_need need)
+{
+	switch (need) {
+	case SAVES_WAVES:
+		return fixture->cwsr_area.size;
+	case OWN_DOORBELLS:
+		return kfd->gpus[0].gfx_version >= GFX9;
+	case SVM:
+		return fixture->svm;
+	case REGISTERS:
+		return fixture->registers.size;
+	case TWO_GPUS:
+		return kfd->num_gpus > 1;
+	case SMALL_BAR:
+		return !kfd->gpus[0].visible;
+	default:
+		return true;
+	}
+}
+
+static __u64 get(const void *at, unsigned int bytes)
+{
+	__u64 value = 0;
+
+	memcpy(&value, at, bytes);
+	return value;
+}
+
+static bool matches(const struct refusal *row, const void *record)
+{
+	return !((get(record + row->match_at, 4) ^ row->match) & row->match_mask);
+}
+
+static void change(const struct refusal *row, void *record, const void *next)
+{
+	__u64 value = row->value;
+
+	if (row->change == ADD)
+		value += get(record + row->at, row->bytes);
+	else if (row->change == SAME)
+		value = get(next + row->at, row->bytes);
+	memcpy(record + row->at, &value, row->bytes);
+}
+
+/* The n-th record of version 1 that a row is about, or NULL. */
+static void *find_v1(const struct kfd_v1_image *image, const struct refusal *row,
+		     unsigned int n)
+{
+	static const __u32 types[] = {
+		[V1_IN_QUEUE] = V1_QUEUE,
+		[V1_IN_EVENT] = V1_EVENT,
+		[V1_IN_SVM] = V1_SVM,
+	};
+	unsigned int i;
+	__u64 at;
+
+	if (row->record == V1_IN_PROCESS)
+		return image->priv;
+	if (row->record == V1_IN_DEVICE)
+		return n < image->args.num_devices ? &image->devices[n] : NULL;
+	if (row->record == V1_IN_BO || row->record == V1_IN_BO_PRIVATE) {
+		for (i = 0; i < image->args.num_bos; i++)
+			if (matches(row, &image->bos[i]) && n-- == 0)
+				return row->record == V1_IN_BO ?
+					       (void *)&image->bos[i] :
+					       image->priv + v1_bos(image) +
+						       i * V1_BO_SIZE;
+		return NULL;
+	}
+	for (at = v1_objects(image); at < image->args.priv_data_size;
+	     at += v1_object_size(image, at))
+		if (v1_word(image, at) == types[row->record] &&
+		    matches(row, image->priv + at) && n-- == 0)
+			return image->priv + at;
+	return NULL;
+}
+
+static void *find_v2(const struct kfd_v2_image *image,
+		     const struct refusal *row, unsigned int n)
+{
+	struct kfd_criu_record *record;
+	unsigned int i;
+
+	for (i = 0; (record = v2_nth(image, row->record, i)); i++)
+		if (matches(row, record) && n-- == 0)
+			return record;
+	return NULL;
+}
+
+struct trial {
+	const struct refusal *row;
+	struct fixture *fixture;
+	int (*restore)(struct kfd *kfd, struct trial *trial);
+};
+
+/* In a child, whose image is its own. */
+static int restore_v1(struct kfd *kfd, struct trial *trial)
+{
+	struct kfd_v1_image *image = &trial->fixture->v1;
+	const struct refusal *row = trial->row;
+	void *record = find_v1(image, row, 0);
+	int r;
+
+	if (!record)
+		return -ENOKEY;
+	change(row, record, find_v1(image, row, 1));
+	r = kfd_v1_image_restore(kfd, image);
+	if (!r)
+		kfd_v1_image_close_files(image);
+	return r;
+}
+
+static int restore_v2(struct kfd *kfd, struct trial *trial)
+{
+	struct kfd_v2_image *image = &trial->fixture->v2;
+	void *record = find_v2(image, trial->row, 0);
+
+	if (!record)
+		return -ENOKEY;
+	change(trial->row, record, find_v2(image, trial->row, 1));
+	return kfd_v2_image_restore(kfd, image);
+}
+
+/* Names may be those of an image that is wrong afterwards, and two GPUs have one: memory
+ * is that of the first one.
+ */
+static void look(const struct kfd *kfd, struct leak_baseline *before)
+{
+	unsigned int i;
+
+	leak_baseline_take(kfd, before);
+	for (i = 1; i < kfd->num_gpus; i++)
+		before->available[i] = 0;
+}
+
+static int is_refused(struct kfd *kfd, void *data)
+{
+	struct trial *trial = data;
+	struct leak_baseline before;
+	int r, wrong;
+
+	look(kfd, &before);
+	r = trial->restore(kfd, trial);
+	if (!r && trial->row->time == AT_RESUME)
+		r = kfd_v1_resume(kfd->fd, getpid());
+	if (!r)
+		return 0;
+	wrong = leak_check(kfd, &before);
+	return wrong ? wrong : -r;
+}
+
+static void try_all(struct __test_metadata *_metadata, const struct kfd *kfd,
+		    struct trial *trial, const struct refusal *rows,
+		    unsigned int n)
+{
+	unsigned int i, tried = 0;
+
+	for (i = 0; i < n; i++) {
+		if (!applies(kfd, trial->fixture, rows[i].need))
+			continue;
+		trial->row = &rows[i];
+		EXPECT_EQ(rows[i].error, kfd_in_child(is_refused, trial))
+			TH_LOG("row %u: %s, record %u", i, rows[i].what,
+			       rows[i].record);
+		tried++;
+	}
+	TH_LOG("%u of %u rows", tried, n);
+}
+
+TEST_F_TIMEOUT(refuse, by_the_released_abi_are_those_of_the_table, LIMIT_S)
+{
+	struct trial trial = { .fixture = &self->fixture, .restore = restore_v1 };
+
+	try_all(_metadata, &self->kfd, &trial, v1_refusals, num_v1_refusals);
+}
+
+TEST_F_TIMEOUT(refuse, by_the_extensible_abi_are_those_of_the_table, LIMIT_S)
+{
+	struct trial trial = { .fixture = &self->fixture, .restore = restore_v2 };
+
+	try_all(_metadata, &self->kfd, &trial, v2_refusals, num_v2_refusals);
+}
+
+/* ---- beside the image ---- */
+
+/* What is wrong with the args of RESTORE; nothing of the image is looked at. */
+static int refuses_args(struct kfd *kfd, void *data)
+{
+	struct fixture *fixture = data;
+	struct kfd_v1_image wrong[6];
+	unsigned int i;
+
+	for (i = 0; i < 6; i++)
+		wrong[i] = fixture->v1;
+	wrong[0].args.bos = 0;
+	wrong[1].args.devices = 0;
+	wrong[2].args.priv_data = 0;
+	wrong[3].args.priv_data_size = 0;
+	wrong[4].args.num_bos = ~0U;
+	wrong[5].args.num_devices = KFD_MAX_GPUS + 1;
+	for (i = 0; i < 6; i++) {
+		struct leak_baseline before;
+
+		look(kfd, &before);
+		wrong[i].args.op = KFD_CRIU_OP_RESTORE;
+		if (kfd_v1(kfd->fd, &wrong[i].args) != -EINVAL ||
+		    leak_check(kfd, &before))
+			return i + 1;
+	}
+	return 0;
+}
+
+static int is_restored_v1(struct kfd *kfd, void *data)
+{
+	struct leak_baseline before;
+	int r;
+
+	look(kfd, &before);
+	r = kfd_v1_image_restore(kfd, data);
+	return leak_check(kfd, &before) ?: -r;
+}
+
+static int is_restored_v2(struct kfd *kfd, void *data)
+{
+	struct leak_baseline before;
+	int r;
+
+	look(kfd, &before);
+	r = kfd_v2_image_restore(kfd, data);
+	return r ? leak_check(kfd, &before) ?: -r : 0;
+}
+
+TEST_F_TIMEOUT(refuse, of_args_that_make_no_sense, LIMIT_S)
+{
+	struct kfd_v1_image *image = &self->fixture.v1;
+
+	EXPECT_EQ(0, kfd_in_child(refuses_args, &self->fixture));
+	image->args.num_objects++;
+	EXPECT_EQ(EINVAL, kfd_in_child(is_restored_v1, image));
+	image->args.num_objects -= 2;
+	EXPECT_EQ(EINVAL, kfd_in_child(is_restored_v1, image));
+	image->args.num_objects++;
+	image->args.num_devices = 0;
+	EXPECT_EQ(EINVAL, kfd_in_child(is_restored_v1, image));
+}
+
+/* Which device takes the place of which. */
+struct choice {
+	struct fixture *fixture;
+	const struct kfd *of_another;	/* process */
+	unsigned int wrong;
+};
+
+static int chooses(struct kfd *kfd, void *data)
+{
+	const struct choice *choice = data;
+	struct kfd_criu_v2_device devices[KFD_MAX_GPUS] = {};
+	struct kfd_criu_v2_args args = {
+		.op = KFD_CRIU_V2_RESTORE,
+		.data = (unsigned long)choice->fixture->v2.data,
+		.data_size = choice->fixture->v2.size,
+		.devices = (unsigned long)devices,
+		.num_devices = kfd->num_gpus,
+	};
+	struct leak_baseline before;
+	unsigned int i;
+	int r;
+
+	for (i = 0; i < kfd->num_gpus; i++) {
+		devices[i].user_gpu_id = kfd->gpus[i].id;
+		devices[i].gpu_id = kfd->gpus[i].id;
+		devices[i].drm_fd = kfd->gpus[i].drm;
+	}
+	switch (choice->wrong) {
+	case 0:
+		devices[0].reserved = 1;
+		break;
+	case 1:
+		devices[0].gpu_id = ~0U;
+		break;
+	case 2:
+		devices[0].drm_fd = -1;
+		break;
+	case 3:
+		devices[0].drm_fd = kfd->fd;
+		break;
+	case 4:
+		devices[0].drm_fd = choice->of_another->gpus[0].drm;
+		break;
+	case 5:
+		args.num_devices = 0;
+		break;
+	default:
+		args.devices = 8;
+	}
+	look(kfd, &before);
+	r = kfd_v2(kfd->fd, &args);
+	return leak_check(kfd, &before) ?: -r;
+}
+
+TEST_F_TIMEOUT(refuse, of_devices_that_are_not_there, LIMIT_S)
+{
+	static const int errors[] = {
+		EINVAL, ENODEV, EINVAL, EINVAL, EINVAL, ENODEV, EFAULT,
+	};
+	struct choice choice = { &self->fixture, &self->kfd, 0 };
+
+	for (; choice.wrong < sizeof(errors) / sizeof(*errors); choice.wrong++) {
+		EXPECT_EQ(errors[choice.wrong], kfd_in_child(chooses, &choice))
+			TH_LOG("choice %u", choice.wrong);
+	}
+}
+
+/* A queue of SDMA has no global wave sync, whatever the GPU fixture. */
+static int wants_wave_sync(struct kfd *kfd, struct fixture *fixture, __u32 type)
+{
+	struct kfd_criu_record_queue *queue;
+	unsigned int i;
+
+	for (i = 0; (queue = (void *)v2_nth(&fixture->v2, KFD_CRIU_RECORD_QUEUE, i)); i++)
+		queue->flags = queue->type == type ? KFD_CRIU_QUEUE_GWS : 0;
+	return is_restored_v2(kfd, &fixture->v2);
+}
+
+static int wants_it_for_sdma(struct kfd *kfd, void *data)
+{
+	return wants_wave_sync(kfd, data, KFD_IOC_QUEUE_TYPE_SDMA);
+}
+
+/* There are two of these. */
+static int wants_it_twice(struct kfd *kfd, void *data)
+{
+	return wants_wave_sync(kfd, data, KFD_IOC_QUEUE_TYPE_COMPUTE);
+}
+
+TEST_F_TIMEOUT(refuse, of_a_wave_sync_that_is_not_to_be_had, LIMIT_S)
+{
+	const int error = self->fixture.gws ? EBUSY : ENODEV;
+
+	EXPECT_EQ(error, kfd_in_child(wants_it_for_sdma, &self->fixture));
+	EXPECT_EQ(error, kfd_in_child(wants_it_twice, &self->fixture));
+}
+
+/* Only GPUs that can be told to retry faults do. */
+TEST_F_TIMEOUT(refuse, of_retried_faults_where_there_are_none, LIMIT_S)
+{
+	struct kfd_ioctl_set_xnack_mode_args args = { .xnack_enabled = 1 };
+	struct kfd_criu_record_process *process =
+		(void *)v2_nth(&self->fixture.v2, KFD_CRIU_RECORD_PROCESS, 0);
+	const bool can = !ioctl(self->kfd.fd, AMDKFD_IOC_SET_XNACK_MODE, &args);
+
+	process->flags |= KFD_CRIU_PROCESS_XNACK;
+	EXPECT_EQ(can ? 0 : EPERM,
+		  kfd_in_child(is_restored_v2, &self->fixture.v2));
+}
+
+/* ---- one GPU of two ---- */
+
+FIXTURE(one_gpu) {
+	struct kfd kfd;
+	struct kfd_bo bo;
+	struct kfd_queue queue;
+	struct kfd_v2_image image;
+	struct kfd_criu_record_device *other;
+};
+
+FIXTURE_SETUP(one_gpu)
+{
+	memset(&self->image, 0, sizeof(self->image));
+	if (kfd_open(&self->kfd) == -ENODEV)
+		SKIP(return, "no AMD GPU");
+	if (self->kfd.num_gpus < 2)
+		SKIP(return, "fewer than two AMD GPUs");
+	ASSERT_EQ(0, kfd_acquire_vm(&self->kfd, 0));
+	ASSERT_EQ(0, kfd_bo_create(&self->kfd, 0, KFD_BO_GTT, KFD_PAGE,
+				   &self->bo));
+	ASSERT_EQ(0, kfd_queue_create(&self->kfd, 0, &self->queue));
+	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &self->image));
+	ASSERT_EQ(0, kfd_queue_destroy(&self->kfd, &self->queue));
+	self->other = (void *)v2_nth(&self->image, KFD_CRIU_RECORD_DEVICE, 1);
+	ASSERT_NE(NULL, self->other);
+	ASSERT_EQ(0, self->other->flags);
+}
+
+FIXTURE_TEARDOWN(one_gpu)
+{
+	free(self->image.data);
+	kfd_close(&self->kfd);
+}
+
+TEST_F(one_gpu, is_enough_for_what_is_on_it)
+{
+	struct kfd_criu_record_queue *queue =
+		(void *)v2_nth(&self->image, KFD_CRIU_RECORD_QUEUE, 0);
+	struct kfd_criu_record_bo *bo =
+		(void *)v2_nth(&self->image, KFD_CRIU_RECORD_BO, 0);
+	const __u32 first = self->kfd.gpus[0].id;
+	const __u32 second = self->kfd.gpus[1].id;
+	__u32 *mapped = (void *)(bo + 1);
+
+	EXPECT_EQ(0, kfd_in_child(is_restored_v2, &self->image));
+	bo->gpu_id = second;
+	EXPECT_EQ(EINVAL, kfd_in_child(is_restored_v2, &self->image));
+	bo->gpu_id = first;
+	*mapped = second;
+	EXPECT_EQ(EINVAL, kfd_in_child(is_restored_v2, &self->image));
+	*mapped = first;
+	queue->gpu_id = second;
+	EXPECT_EQ(EINVAL, kfd_in_child(is_restored_v2, &self->image));
+}
+
+/* GPU 0 is called what GPU 1 was, and GPU 1 is not in the image. */
+static int takes_the_name(struct kfd *kfd, void *data)
+{
+	const struct kfd_v2_image *image = data;
+	struct kfd_process_device_apertures apertures[KFD_MAX_GPUS] = {};
+	struct kfd_ioctl_get_process_apertures_new_args known = {
+		.kfd_process_device_apertures_ptr = (unsigned long)apertures,
+		.num_of_nodes = kfd->num_gpus,
+	};
+	struct kfd_criu_v2_device device = {
+		.user_gpu_id = kfd->gpus[1].id,
+		.gpu_id = kfd->gpus[0].id,
+		.drm_fd = kfd->gpus[0].drm,
+	};
+
+	if (kfd_v2_image_restore_on(kfd, image, &device, 1) || kfd_v2_resume(kfd))
+		return 1;
+	if (ioctl(kfd->fd, AMDKFD_IOC_GET_PROCESS_APERTURES_NEW, &known))
+		return 2;
+	/* Each has a name, and no two have the same. */
+	if (!apertures[0].gpu_id || !apertures[1].gpu_id ||
+	    apertures[0].gpu_id == apertures[1].gpu_id)
+		return 3;
+	return apertures[0].gpu_id == kfd->gpus[1].id ||
+	       apertures[1].gpu_id == kfd->gpus[1].id ? 0 : 4;
+}
+
+TEST_F(one_gpu, may_have_the_name_of_another)
+{
+	struct kfd_criu_record_image *first = (void *)self->image.data;
+	struct kfd_criu_record_device *device =
+		(void *)v2_nth(&self->image, KFD_CRIU_RECORD_DEVICE, 0);
+
+	device->user_gpu_id = self->kfd.gpus[1].id;
+	self->other->user_gpu_id = self->kfd.gpus[0].id;
+	self->image.size = (unsigned char *)(self->other + 1) - self->image.data;
+	first->size = self->image.size;
+	first->num_records = 3;
+	EXPECT_EQ(0, kfd_in_child(takes_the_name, &self->image));
+}
+
+static int bo_offset(const struct kfd *kfd, __u32 gpu_id, __u32 handle)
+{
+	struct kfd_criu_v2_args args = {
+		.op = KFD_CRIU_V2_BO_OFFSET,
+		.gpu_id = gpu_id,
+		.handle = handle,
+	};
+
+	return kfd_v2(kfd->fd, &args);
+}
+
+TEST_F(one_gpu, has_the_bos_that_are_asked_for)
+{
+	const __u32 first = self->kfd.gpus[0].id;
+	struct kfd_criu_v2_args probe = {
+		.op = KFD_CRIU_V2_PROBE,
+		.data = 8,
+		.data_size = sizeof(struct kfd_criu_v2_probe),
+	};
+	int fd;
+
+	EXPECT_EQ(0, bo_offset(&self->kfd, first, self->bo.handle));
+	EXPECT_EQ(-ENOENT, bo_offset(&self->kfd, first, ~0U));
+	EXPECT_EQ(-ENOENT, bo_offset(&self->kfd, ~0U, self->bo.handle));
+	EXPECT_EQ(-ENOENT, kfd_v2_export(&self->kfd, ~0ULL, &fd));
+	EXPECT_EQ(-EFAULT, kfd_v2(self->kfd.fd, &probe));
+	ASSERT_EQ(0, kfd_v1_op(self->kfd.fd, KFD_CRIU_OP_UNPAUSE));
+	EXPECT_EQ(-EINVAL, bo_offset(&self->kfd, first, self->bo.handle));
+	/* It is there, and has nothing to do with GPUs. */
+	EXPECT_EQ(-ESRCH, kfd_v1_resume(self->kfd.fd, 1));
+}
+
+/* What the hardware has once is not had twice. */
+TEST(refusals_of_a_place_that_is_taken)
+{
+	struct kfd_v2_image image;
+	struct kfd_queue queue;
+	struct kfd kfd;
+
+	if (kfd_open(&kfd) == -ENODEV)
+		SKIP(return, "no AMD GPU");
+	ASSERT_EQ(0, kfd_acquire_vms(&kfd));
+	ASSERT_EQ(0, kfd_queue_create(&kfd, 0, &queue));
+	ASSERT_EQ(0, kfd_v2_image_dump(kfd.fd, &image));
+	EXPECT_EQ(EBUSY, kfd_in_child(is_restored_v2, &image));
+	ASSERT_EQ(0, kfd_queue_destroy(&kfd, &queue));
+	EXPECT_EQ(0, kfd_in_child(is_restored_v2, &image));
+	free(image.data);
+	kfd_close(&kfd);
+}
+
+KFD_TEST_MAIN

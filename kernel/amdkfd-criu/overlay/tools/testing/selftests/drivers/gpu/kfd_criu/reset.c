@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Copyright (c) 2026 The amdkfd-criu authors
+ *
+ * A GPU that is reset before, between and after the operations. What a process had on it
+ * is lost, so nothing of it is checkpointed or resumed; the next process has the GPU.
+ * It may show somebody's screen, so it is reset only where KFD_CRIU_RESET=1 says so.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "../../../kselftest_harness.h"
+#include "lib/criu_op.h"
+#include "lib/fixture.h"
+#include "lib/image_v1.h"
+#include "lib/image_v2.h"
+#include "lib/kfd.h"
+#include "lib/queue.h"
+
+#define LIMIT_S		120
+
+/* Whoever reads this file resets the GPU, and is answered when that is over. Its folder
+ * has the name of the device.
+ */
+static int open_reset(const struct kfd_gpu *gpu)
+{
+	char device[PATH_MAX], path[PATH_MAX];
+	ssize_t length;
+
+	snprintf(path, sizeof(path), "/sys/class/drm/renderD%u/device",
+		 gpu->render_minor);
+	length = readlink(path, device, sizeof(device) - 1);
+	if (length < 0)
+		return -1;
+	device[length] = '\0';
+	snprintf(path, sizeof(path),
+		 "/sys/kernel/debug/dri/%s/amdgpu_gpu_recover",
+		 basename(device));
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+static bool may_reset(void)
+{
+	const char *answer = getenv("KFD_CRIU_RESET");
+
+	return answer && !strcmp(answer, "1");
+}
+
+static int reset_gpu(const struct kfd_gpu *gpu)
+{
+	const int fd = open_reset(gpu);
+	char answer[64];
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	r = read(fd, answer, sizeof(answer)) < 0 ? -errno : 0;
+	close(fd);
+	return r;
+}
+
+FIXTURE(reset) {
+	struct kfd kfd;
+	struct fixture fixture;
+	struct kfd_v1_image v1;
+	struct kfd_v2_image image;
+};
+
+FIXTURE_SETUP(reset)
+{
+	int fd;
+
+	memset(&self->v1, 0, sizeof(self->v1));
+	memset(&self->image, 0, sizeof(self->image));
+	if (kfd_open(&self->kfd) == -ENODEV)
+		SKIP(return, "no AMD GPU");
+	if (!may_reset())
+		SKIP(return, "KFD_CRIU_RESET=1 would reset the GPU");
+	fd = open_reset(&self->kfd.gpus[0]);
+	if (fd < 0)
+		SKIP(return, "no amdgpu_gpu_recover in debugfs");
+	close(fd);
+	ASSERT_EQ(0, fixture_create(&self->kfd, &self->fixture, FIXTURE_BOS));
+}
+
+FIXTURE_TEARDOWN(reset)
+{
+	kfd_v1_image_close_files(&self->v1);
+	kfd_v1_image_free(&self->v1);
+	free(self->image.data);
+	kfd_close(&self->kfd);
+}
+
+TEST_F_TIMEOUT(reset, what_is_lost_is_not_checkpointed, LIMIT_S)
+{
+	ASSERT_EQ(0, reset_gpu(&self->kfd.gpus[0]));
+	EXPECT_EQ(-ENOTRECOVERABLE,
+		  kfd_v1_op(self->kfd.fd, KFD_CRIU_OP_PROCESS_INFO));
+	EXPECT_EQ(-ENOTRECOVERABLE,
+		  kfd_v2_op(self->kfd.fd, KFD_CRIU_V2_PAUSE));
+	EXPECT_EQ(KFD_CRIU_STATE_RUNNING, kfd_v2_state(&self->kfd));
+}
+
+TEST_F_TIMEOUT(reset, a_pause_that_has_lost_its_gpu_only_ends, LIMIT_S)
+{
+	ASSERT_EQ(0, kfd_v1_image_prepare(self->kfd.fd, &self->v1));
+	ASSERT_EQ(0, kfd_v2_image_prepare(self->kfd.fd, &self->image));
+	ASSERT_EQ(0, reset_gpu(&self->kfd.gpus[0]));
+	EXPECT_EQ(-ENOTRECOVERABLE,
+		  kfd_v1_image_checkpoint(self->kfd.fd, &self->v1));
+	EXPECT_EQ(-ENOTRECOVERABLE,
+		  kfd_v2_image_checkpoint(self->kfd.fd, &self->image));
+	EXPECT_EQ(KFD_CRIU_STATE_PAUSED, kfd_v2_state(&self->kfd));
+	/* What was read of it since is not what it had. */
+	EXPECT_EQ(-ENOTRECOVERABLE,
+		  kfd_v2_op(self->kfd.fd, KFD_CRIU_V2_UNPAUSE));
+	EXPECT_EQ(KFD_CRIU_STATE_RUNNING, kfd_v2_state(&self->kfd));
+}
+
+static int loses_what_it_restored(struct kfd *kfd, void *data)
+{
+	const long long before = kfd_available(kfd, 0);
+
+	if (kfd_v2_image_restore(kfd, data))
+		return 1;
+	if (reset_gpu(&kfd->gpus[0]))
+		return 2;
+	if (kfd_v2_resume(kfd) != -ENOTRECOVERABLE)
+		return 3;
+	if (kfd_v2_state(kfd) != KFD_CRIU_STATE_ABORTED)
+		return 4;
+	return kfd_available_becomes(kfd, 0, before) ? 0 : 5;
+}
+
+static int comes_back(struct kfd *kfd, void *data)
+{
+	if (kfd_v2_image_restore(kfd, data))
+		return 1;
+	return kfd_v2_resume(kfd) ? 2 : 0;
+}
+
+TEST_F_TIMEOUT(reset, what_was_restored_and_is_lost_is_not_resumed, LIMIT_S)
+{
+	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &self->image));
+	EXPECT_EQ(0, kfd_in_child(loses_what_it_restored, &self->image));
+	/* The image is as good as it was, and so is the GPU. */
+	EXPECT_EQ(0, kfd_in_child(comes_back, &self->image));
+}
+
+static int has_a_queue(struct kfd *kfd, void *data)
+{
+	struct kfd_queue queue;
+
+	(void)data;
+	if (kfd_acquire_vms(kfd) || kfd_queue_create(kfd, 0, &queue))
+		return 1;
+	return kfd_queue_runs(kfd, &queue) ? 0 : 2;
+}
+
+TEST_F_TIMEOUT(reset, the_next_process_has_the_gpu, LIMIT_S)
+{
+	ASSERT_EQ(0, reset_gpu(&self->kfd.gpus[0]));
+	EXPECT_EQ(0, kfd_in_child(has_a_queue, NULL));
+}
+
+KFD_TEST_MAIN

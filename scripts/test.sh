@@ -529,7 +529,7 @@ tier_e2e() {
 tier_debug() {
 	local chip without=''
 	local -a common=(--kernel criu-debug --timeout "$DEBUG_LIMIT_S" --env "KSELFTEST_LIMIT_S=$DEBUG_LIMIT_S"
-		--env "KFD_CRIU_MUTATIONS=$DEBUG_MUTATIONS" --env "KFD_CRIU_CHANCE_STEP=$DEBUG_CHANCE_STEP")
+		--env "KFD_CRIU_MUTATIONS=$DEBUG_MUTATIONS" --env "KFD_CRIU_FAIL_STEP=$DEBUG_CHANCE_STEP")
 	local selftests=$OUT/kernel/criu-debug/selftests
 	prepare "release builds" "$HERE/build.sh" release || true
 	prepare "kernel criu-debug is built" "$HERE/kernel.sh" build criu --debug || return 0

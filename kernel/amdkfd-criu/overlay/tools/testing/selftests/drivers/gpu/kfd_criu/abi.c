@@ -2,8 +2,9 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * AMDKFD_IOC_CRIU_OP as released with Linux 5.18: sizes, numbers, counts, errnos. The
- * test checkpoints its own process.
+ * AMDKFD_IOC_CRIU_OP as released with Linux 5.18: sizes, numbers, counts and errnos, with
+ * a checkpoint of the test's own process. Also event pages and inherited files of /dev/kfd,
+ * which were fixed together with it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +21,7 @@
 #include "lib/image_v1.h"
 #include "lib/kfd.h"
 
-TEST(args_and_number_are_as_released)
+TEST(struct_sizes_and_ioctl_number_are_as_released)
 {
 	EXPECT_EQ(56, sizeof(struct kfd_ioctl_criu_args));
 	EXPECT_EQ(0xc0384b22, AMDKFD_IOC_CRIU_OP);
@@ -63,7 +64,7 @@ TEST_F(process, counts_are_exact)
 		  args->priv_data_size);
 }
 
-static const struct kfd_criu_bo_bucket *bucket_of(const struct kfd_v1_image *image,
+static const struct kfd_criu_bo_bucket *find_bo(const struct kfd_v1_image *image,
 						  const struct kfd_bo *bo)
 {
 	unsigned int i;
@@ -74,7 +75,7 @@ static const struct kfd_criu_bo_bucket *bucket_of(const struct kfd_v1_image *ima
 	return NULL;
 }
 
-TEST_F(process, public_parts_say_what_there_is)
+TEST_F(process, buckets_describe_the_devices_and_bos)
 {
 	const struct kfd_criu_bo_bucket *bo;
 	unsigned int i;
@@ -85,29 +86,29 @@ TEST_F(process, public_parts_say_what_there_is)
 		EXPECT_EQ(self->image.devices[i].user_gpu_id,
 			  self->image.devices[i].actual_gpu_id);
 	}
-	bo = bucket_of(&self->image, &self->fixture.gtt);
+	bo = find_bo(&self->image, &self->fixture.gtt);
 	ASSERT_NE(NULL, bo);
 	EXPECT_EQ(self->fixture.gtt.size, bo->size);
 	EXPECT_EQ(self->kfd.gpus[0].id, bo->gpu_id);
 	EXPECT_EQ(KFD_BO_GTT, bo->alloc_flags);
-	bo = bucket_of(&self->image, &self->fixture.vram[0]);
+	bo = find_bo(&self->image, &self->fixture.vram[0]);
 	ASSERT_NE(NULL, bo);
 	EXPECT_EQ(self->fixture.vram[0].size, bo->size);
 	EXPECT_EQ(KFD_BO_VRAM, bo->alloc_flags);
-	bo = bucket_of(&self->image, &self->fixture.user);
+	bo = find_bo(&self->image, &self->fixture.user);
 	ASSERT_NE(NULL, bo);
 	EXPECT_EQ((__u32)-1, bo->dmabuf_fd);
 	EXPECT_EQ(1, *(__u32 *)self->image.priv);
 }
 
-TEST_F(process, files_are_dma_bufs_that_exec_closes)
+TEST_F(process, bo_files_are_dma_bufs_that_exec_closes)
 {
 	const struct kfd_criu_bo_bucket *bo;
 	char *bytes;
 
 	memcpy(self->fixture.gtt.cpu, "contents", sizeof("contents"));
 	ASSERT_EQ(0, kfd_v1_image_checkpoint(self->kfd.fd, &self->image));
-	bo = bucket_of(&self->image, &self->fixture.gtt);
+	bo = find_bo(&self->image, &self->fixture.gtt);
 	ASSERT_NE(NULL, bo);
 	bytes = mmap(NULL, bo->size, PROT_READ, MAP_SHARED, bo->dmabuf_fd, 0);
 	ASSERT_NE(MAP_FAILED, bytes);
@@ -121,8 +122,8 @@ TEST_F(process, unknown_operations_are_refused)
 	EXPECT_EQ(-EINVAL, kfd_v1_op(self->kfd.fd, ~0U));
 }
 
-/* A checkpoint that is not what PROCESS_INFO said. */
-static int wrong_checkpoint(const struct kfd_v1_image *image, int fd,
+/* Calls CHECKPOINT with arguments that are not those that PROCESS_INFO returned. */
+static int checkpoint_with_wrong_args(const struct kfd_v1_image *image, int fd,
 			    void (*spoil)(struct kfd_ioctl_criu_args *args))
 {
 	struct kfd_v1_image wrong = *image;
@@ -144,28 +145,30 @@ SPOILER(more_devices, args->num_devices++)
 SPOILER(fewer_bos, args->num_bos--)
 SPOILER(more_bos, args->num_bos = ~0U)
 SPOILER(more_objects, args->num_objects++)
-SPOILER(less_room, args->priv_data_size--)
-SPOILER(more_room, args->priv_data_size = ~0ULL)
+SPOILER(smaller_buffer, args->priv_data_size--)
+SPOILER(larger_buffer, args->priv_data_size = ~0ULL)
 
-TEST_F(process, what_process_info_did_not_say_is_refused)
+TEST_F(process, counts_that_process_info_did_not_return_are_refused)
 {
 	static void (*const spoilers[])(struct kfd_ioctl_criu_args *args) = {
 		no_devices_pointer, no_bos_pointer, no_priv_pointer,
 		more_devices,	    fewer_bos,	    more_bos,
-		more_objects,	    less_room,	    more_room,
+		more_objects,	    smaller_buffer, larger_buffer,
 	};
 	const int files = count_files();
 	unsigned int i;
 
 	for (i = 0; i < sizeof(spoilers) / sizeof(*spoilers); i++)
-		EXPECT_EQ(-EINVAL, wrong_checkpoint(&self->image, self->kfd.fd,
-						    spoilers[i]))
+		EXPECT_EQ(-EINVAL, checkpoint_with_wrong_args(&self->image,
+							      self->kfd.fd,
+							      spoilers[i]))
 			TH_LOG("change %u", i);
 	EXPECT_EQ(files, count_files());
 	EXPECT_EQ(0, kfd_v1_image_checkpoint(self->kfd.fd, &self->image));
 }
 
-static __u64 hole(void)
+/* An address range that is reserved but not accessible. */
+static __u64 unmapped_address(void)
 {
 	void *pages = mmap(NULL, 1 << 20, PROT_NONE,
 			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -173,11 +176,11 @@ static __u64 hole(void)
 	return (unsigned long)pages;
 }
 
-SPOILER(devices_nowhere, args->devices = hole())
-SPOILER(bos_nowhere, args->bos = hole())
-SPOILER(priv_nowhere, args->priv_data = hole())
+SPOILER(devices_nowhere, args->devices = unmapped_address())
+SPOILER(bos_nowhere, args->bos = unmapped_address())
+SPOILER(priv_nowhere, args->priv_data = unmapped_address())
 
-TEST_F(process, memory_that_is_not_there_costs_nothing)
+TEST_F(process, unmapped_buffers_fail_and_leak_no_file)
 {
 	static void (*const spoilers[])(struct kfd_ioctl_criu_args *args) = {
 		devices_nowhere, bos_nowhere, priv_nowhere,
@@ -186,15 +189,16 @@ TEST_F(process, memory_that_is_not_there_costs_nothing)
 	unsigned int i;
 
 	for (i = 0; i < sizeof(spoilers) / sizeof(*spoilers); i++)
-		EXPECT_EQ(-EFAULT, wrong_checkpoint(&self->image, self->kfd.fd,
-						    spoilers[i]))
+		EXPECT_EQ(-EFAULT, checkpoint_with_wrong_args(&self->image,
+							      self->kfd.fd,
+							      spoilers[i]))
 			TH_LOG("change %u", i);
 	EXPECT_EQ(files, count_files());
 	EXPECT_EQ(0, kfd_v1_image_checkpoint(self->kfd.fd, &self->image));
 }
 
-/* The caller has room for one file, not for two: nothing may be left of the first. */
-TEST_F(process, files_are_all_or_none)
+/* The caller may open one more file, but not two: the driver has to close the first. */
+TEST_F(process, a_checkpoint_opens_all_bo_files_or_none)
 {
 	const int lowest = dup(self->kfd.fd);
 	struct rlimit limit, was;
@@ -212,8 +216,8 @@ TEST_F(process, files_are_all_or_none)
 	EXPECT_EQ(0, kfd_v1_image_checkpoint(self->kfd.fd, &self->image));
 }
 
-/* H5 of the incumbent: it asks VMs that are not there. */
-TEST(a_gpu_that_is_not_used_does_no_harm)
+/* The driver once followed a NULL pointer for a GPU whose VM the process had not acquired. */
+TEST(a_gpu_whose_vm_is_not_acquired_is_checkpointed)
 {
 	struct kfd_v1_image image;
 	struct kfd_bo bo;
@@ -229,15 +233,15 @@ TEST(a_gpu_that_is_not_used_does_no_harm)
 	kfd_close(&kfd);
 }
 
-/* ---- what was mended beside it ---- */
+/* ---- event pages and inherited files ---- */
 
 /* KFD_MMAP_TYPE_EVENTS of the driver. */
 #define EVENTS_OFFSET	((off_t)(2ULL << 62))
-/* In the environment of a program that inherits a file. */
+/* Environment variable with the number of the file that the program inherits. */
 #define INHERITED	"KFD_CRIU_INHERITED_FILE"
 
-/* A page of the program's own: through /dev/kfd it would be other memory. */
-TEST(an_event_page_that_is_a_bo_is_not_mapped_as_the_drivers)
+/* The event page is a BO of the process: /dev/kfd would map other memory in its place. */
+TEST(an_event_page_in_a_bo_is_not_mapped_through_dev_kfd)
 {
 	struct kfd_ioctl_create_event_args args = {
 		.event_type = KFD_IOC_EVENT_SIGNAL,
@@ -258,8 +262,9 @@ TEST(an_event_page_that_is_a_bo_is_not_mapped_as_the_drivers)
 	kfd_close(&kfd);
 }
 
-/* What this program is when it was started with a file: its status is the errno. Before
- * anything else that is done at the start.
+/*
+ * If this program was started with an inherited file, it only uses the file, and the errno
+ * is its exit status. Runs before main(), which would run the tests.
  */
 __attribute__((constructor(101))) static void use_inherited_file(void)
 {
@@ -281,8 +286,8 @@ static int exec_with_file(struct kfd *kfd, void *data)
 	return 1;
 }
 
-/* The driver's process is about the memory of the program before. */
-TEST(a_file_is_of_no_use_after_exec)
+/* The file belongs to the memory that the process had before exec. */
+TEST(an_inherited_file_is_refused_after_exec)
 {
 	struct kfd kfd;
 

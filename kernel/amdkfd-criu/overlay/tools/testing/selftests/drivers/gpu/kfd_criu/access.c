@@ -2,8 +2,8 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * Who may: the process itself and its tracer, with CAP_CHECKPOINT_RESTORE in the user
- * namespace that the process is in.
+ * Who may use AMDKFD_IOC_CRIU_OP: the process itself and its tracer, with
+ * CAP_CHECKPOINT_RESTORE in the user namespace of the process.
  */
 #include <errno.h>
 #include <sched.h>
@@ -33,10 +33,11 @@ static int drop_capabilities(void)
 	return syscall(SYS_capset, &header, none) ? -errno : 0;
 }
 
-/* What a child of the process is answered, as a positive errno; 255: something else
- * went wrong.
+/*
+ * Calls body in a child of the process. Returns the errno that body returned, as a positive
+ * number, or 255 if the child did not exit.
  */
-static int ask_child(int (*body)(struct kfd *kfd, pid_t parent),
+static int run_in_child(int (*body)(struct kfd *kfd, pid_t parent),
 		     struct kfd *kfd)
 {
 	const pid_t parent = getpid();
@@ -66,18 +67,18 @@ FIXTURE_TEARDOWN(access)
 	kfd_close(&self->kfd);
 }
 
-/* Args that an operation takes: what it is refused for is not them. */
-static int ask(const struct kfd *kfd, __u32 op)
+/* Calls an operation with valid arguments, so that they are not why it is refused. */
+static int call_op(const struct kfd *kfd, __u32 op)
 {
-	static struct kfd_criu_v2_probe room;
+	static struct kfd_criu_v2_probe buffer;
 	struct kfd_criu_v2_args args = { .op = op };
 
 	switch (op) {
 	case KFD_CRIU_V2_PROBE:
 	case KFD_CRIU_V2_CHECKPOINT:
 	case KFD_CRIU_V2_RESTORE:
-		args.data = (unsigned long)&room;
-		args.data_size = sizeof(room);
+		args.data = (unsigned long)&buffer;
+		args.data_size = sizeof(buffer);
 		break;
 	case KFD_CRIU_V2_EXPORT_BO:
 	case KFD_CRIU_V2_BO_OFFSET:
@@ -89,8 +90,11 @@ static int ask(const struct kfd *kfd, __u32 op)
 	return kfd_v2(kfd->fd, &args);
 }
 
-/* 0 if all operations are answered the same, else that of the first one that is not. */
-static int ask_all(const struct kfd *kfd, int answer)
+/*
+ * Calls all operations of both ABIs. Returns 0 if each returned the expected errno, else
+ * what the first other one returned.
+ */
+static int call_all(const struct kfd *kfd, int expected)
 {
 	__u32 op;
 	int r;
@@ -99,12 +103,12 @@ static int ask_all(const struct kfd *kfd, int answer)
 		struct kfd_ioctl_criu_args args = { .op = op, .pid = getpid() };
 
 		r = kfd_v1(kfd->fd, &args);
-		if (r != answer)
+		if (r != expected)
 			return r ?: -ENOTUNIQ;
 	}
 	for (op = KFD_CRIU_V2_PROBE; op <= KFD_CRIU_V2_BO_OFFSET; op++) {
-		r = ask(kfd, op);
-		if (r != answer)
+		r = call_op(kfd, op);
+		if (r != expected)
 			return r ?: -ENOTUNIQ;
 	}
 	return 0;
@@ -113,18 +117,18 @@ static int ask_all(const struct kfd *kfd, int answer)
 TEST_F(access, without_the_capability_every_operation_is_refused)
 {
 	ASSERT_EQ(0, drop_capabilities());
-	EXPECT_EQ(0, ask_all(&self->kfd, -EACCES));
+	EXPECT_EQ(0, call_all(&self->kfd, -EACCES));
 }
 
-static int ask_as_stranger(struct kfd *kfd, pid_t parent)
+static int call_as_other_process(struct kfd *kfd, pid_t parent)
 {
 	(void)parent;
-	return ask_all(kfd, -EBADF);
+	return call_all(kfd, -EBADF);
 }
 
-TEST_F(access, an_inherited_file_is_not_a_right_to_anything)
+TEST_F(access, an_inherited_file_gives_no_access)
 {
-	EXPECT_EQ(0, ask_child(ask_as_stranger, &self->kfd));
+	EXPECT_EQ(0, run_in_child(call_as_other_process, &self->kfd));
 	EXPECT_EQ(KFD_CRIU_STATE_RUNNING, kfd_v2_state(&self->kfd));
 }
 
@@ -133,7 +137,7 @@ static int trace(pid_t parent)
 	return ptrace(PTRACE_SEIZE, parent, 0, 0) ? -errno : 0;
 }
 
-static int ask_as_tracer(struct kfd *kfd, pid_t parent)
+static int call_as_tracer(struct kfd *kfd, pid_t parent)
 {
 	int r = trace(parent);
 
@@ -143,17 +147,17 @@ static int ask_as_tracer(struct kfd *kfd, pid_t parent)
 	return r ? r : kfd_v1_op(kfd->fd, KFD_CRIU_OP_UNPAUSE);
 }
 
-TEST_F(access, a_tracer_may)
+TEST_F(access, a_tracer_may_pause_and_unpause)
 {
-	EXPECT_EQ(0, ask_child(ask_as_tracer, &self->kfd));
+	EXPECT_EQ(0, run_in_child(call_as_tracer, &self->kfd));
 }
 
-/* As the operations say whose they are; there is neither an image nor a BO. */
-static int ask_all_as_tracer(struct kfd *kfd, pid_t parent)
+/* What a tracer may do; it has neither an image nor a BO of the process. */
+static int call_all_as_tracer(struct kfd *kfd, pid_t parent)
 {
 	static const struct {
 		__u32 op;
-		int answer;
+		int result;
 	} expected[] = {
 		{ KFD_CRIU_V2_PROBE, 0 },
 		{ KFD_CRIU_V2_STATE, 0 },
@@ -173,35 +177,35 @@ static int ask_all_as_tracer(struct kfd *kfd, pid_t parent)
 		if (expected[i].op == KFD_CRIU_V2_CHECKPOINT)
 			r = kfd_v2_image_dump(kfd->fd, &image);
 		else
-			r = ask(kfd, expected[i].op);
-		if (r != expected[i].answer)
+			r = call_op(kfd, expected[i].op);
+		if (r != expected[i].result)
 			return -(int)(100 + i);
 		r = 0;
 	}
 	return r;
 }
 
-TEST_F(access, a_tracer_may_all_but_restore)
+TEST_F(access, a_tracer_may_do_all_but_restore)
 {
-	EXPECT_EQ(0, ask_child(ask_all_as_tracer, &self->kfd));
+	EXPECT_EQ(0, run_in_child(call_all_as_tracer, &self->kfd));
 	EXPECT_EQ(KFD_CRIU_STATE_RUNNING, kfd_v2_state(&self->kfd));
 }
 
-static int ask_as_weak_tracer(struct kfd *kfd, pid_t parent)
+static int call_as_tracer_without_capability(struct kfd *kfd, pid_t parent)
 {
 	int r = trace(parent);
 
 	if (!r)
 		r = drop_capabilities();
-	return r ? r : ask_all(kfd, -EACCES);
+	return r ? r : call_all(kfd, -EACCES);
 }
 
 TEST_F(access, a_tracer_needs_the_capability_too)
 {
-	EXPECT_EQ(0, ask_child(ask_as_weak_tracer, &self->kfd));
+	EXPECT_EQ(0, run_in_child(call_as_tracer_without_capability, &self->kfd));
 }
 
-static int resume_a_stranger(struct kfd *kfd, pid_t parent)
+static int resume_untraced_process(struct kfd *kfd, pid_t parent)
 {
 	struct kfd own;
 	int r = kfd_open(&own);
@@ -210,13 +214,15 @@ static int resume_a_stranger(struct kfd *kfd, pid_t parent)
 	return r ? -255 : kfd_v1_resume(own.fd, parent);
 }
 
-/* H6 of the incumbent: RESUME takes any process. */
-TEST_F(access, a_stranger_is_not_resumed)
+/* RESUME once accepted the id of any process. */
+TEST_F(access, a_process_that_is_not_traced_is_not_resumed)
 {
-	EXPECT_EQ(EBADF, ask_child(resume_a_stranger, &self->kfd));
+	EXPECT_EQ(EBADF, run_in_child(resume_untraced_process, &self->kfd));
 }
 
-/* A child that is restored, and stops where it can be resumed: its id, or -1. */
+/* Starts a child that is restored and then stops, to be resumed by its tracer. Returns its
+ * process id, or -1.
+ */
 static pid_t restore_child(const struct kfd_v2_image *image)
 {
 	int status;
@@ -237,7 +243,7 @@ static pid_t restore_child(const struct kfd_v2_image *image)
 	return pid;
 }
 
-/* What RESUME of such a child answers, and which state it tells. */
+/* Resumes such a child. Returns what RESUME returned, and stores the state it reported. */
 static int resume_child(const struct kfd *kfd, const struct kfd_v2_image *image,
 			__u32 *state)
 {
@@ -255,8 +261,8 @@ static int resume_child(const struct kfd *kfd, const struct kfd_v2_image *image,
 	return r;
 }
 
-/* Its own is another one: it is paused. */
-TEST_F(access, a_tracer_is_told_the_state_of_whom_it_resumes)
+/* The state is not that of the caller, which is paused. */
+TEST_F(access, resume_returns_the_state_of_the_process_that_it_resumes)
 {
 	struct kfd_criu_record_svm_range *range;
 	struct kfd_v2_image image;
@@ -281,13 +287,13 @@ TEST_F(access, a_tracer_is_told_the_state_of_whom_it_resumes)
 	free(image.data);
 }
 
-TEST_F(access, nobody_is_resumed_who_is_not_there)
+TEST_F(access, resume_of_a_process_id_that_is_not_used_fails)
 {
 	EXPECT_EQ(-ESRCH, kfd_v1_resume(self->kfd.fd, 0x3fffffff));
 }
 
-/* As root of a container that has no rights outside. */
-TEST(the_capability_is_that_of_the_process_s_namespace)
+/* The caller is root of a container and has no rights outside of it. */
+TEST(the_capability_counts_in_the_namespace_of_the_process)
 {
 	struct kfd kfd;
 
@@ -302,18 +308,18 @@ TEST(the_capability_is_that_of_the_process_s_namespace)
 	EXPECT_EQ(-EACCES, kfd_v1_op(kfd.fd, KFD_CRIU_OP_PROCESS_INFO));
 }
 
-static int ask_from_a_container(struct kfd *kfd, pid_t parent)
+static int call_from_child_namespace(struct kfd *kfd, pid_t parent)
 {
 	int r = trace(parent);
 
 	if (!r && unshare(CLONE_NEWUSER))
 		r = -errno;
-	return r ? r : ask_all(kfd, -EACCES);
+	return r ? r : call_all(kfd, -EACCES);
 }
 
-TEST_F(access, rights_in_a_namespace_within_are_not_enough)
+TEST_F(access, the_capability_in_a_child_namespace_is_not_enough)
 {
-	EXPECT_EQ(0, ask_child(ask_from_a_container, &self->kfd));
+	EXPECT_EQ(0, run_in_child(call_from_child_namespace, &self->kfd));
 }
 
 KFD_TEST_MAIN

@@ -2,10 +2,12 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * Arguments that nobody ever meant, of both ABIs, to a process that has GPU memory and an
- * event, or to one that has nothing, and images at hand that it can be restored from:
- * each call is refused, and then nothing has happened, or does what its operation does.
- * Twenty for each image of the program `image`, with the same environment.
+ * Fuzzes the ioctl arguments of both ABIs. The calling process either has GPU memory and
+ * an event, or it has no object and holds images that it can be restored from. A call must
+ * either fail and change nothing, or do what its operation does.
+ *
+ * KFD_CRIU_MUTATIONS=N makes 20 * N calls, as image_fuzz tries N images of each ABI;
+ * KFD_CRIU_SEED=N begins with another seed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,9 +25,12 @@
 
 #define LIMIT_S			36000
 #define CALLS_FOR_AN_IMAGE	20
-#define MOST_IN_ONE		200
+#define CALLS_IN_A_PROCESS		200
 #define MOST_CHANGES		4
-/* Nothing else is mapped within 4 GiB, which is as far as half an address can be wrong. */
+/*
+ * Buffers of the calls. Nothing else is mapped within 4 GiB of them, so that an address of
+ * which one half was changed reaches no other memory of the process.
+ */
 #define ARENA			((unsigned char *)0x500000000UL)
 #define PART			0x40000
 #define CONTENT			"content"
@@ -38,34 +43,34 @@ union args {
 };
 
 enum outcome {
-	AS_IT_SHOULD_BE,
+	PASSED,
 	NO_PROCESS,
-	NOT_AN_ANSWER,
-	ANOTHER_STATE,
-	NOT_THE_SAME,
+	UNEXPECTED_ERRNO,
+	WRONG_STATE,
+	WRONG_CONTENTS,
 };
 
-struct walk {
+struct caller {
 	struct kfd *kfd;
-	/* What it can be restored from; NULL: it has objects from the beginning. */
+	/* What the process can be restored from; NULL: it has objects from the beginning. */
 	const struct fixture *sample;
 	struct fixture fixture;
-	/* Of PROCESS_INFO, or of the sample, with places of the arena. */
+	/* Arguments of PROCESS_INFO or of the sample, with buffers of the arena. */
 	struct kfd_ioctl_criu_args v1;
 	__u64 v2_size;
-	__u64 handle;	/* of a BO */
+	__u64 handle;	/* of an existing BO */
 	int first_free_fd;
 };
 
 struct trials {
 	const struct fixture *sample;
 	unsigned long seed, n;
-	/* In memory that is shared. */
+	/* In memory that the children share with the test. */
 	struct {
 		unsigned long done, refused;
-		/* Times that a state was reached. */
+		/* How often each state was reached. */
 		unsigned long restored, resumed, aborted;
-		/* The last call. */
+		/* The last call: its arguments, the state before and after it. */
 		__u32 size, op;
 		int before, after, result;
 	} *seen;
@@ -76,21 +81,24 @@ static void *part(unsigned int i)
 	return ARENA + i * PART;
 }
 
-/* From here on files of its own have the numbers from first_free_fd on. */
-static bool close_all_but(struct walk *walk)
+/*
+ * Closes all files but those of the GPUs, so that files which calls open have numbers from
+ * first_free_fd on.
+ */
+static bool close_all_but(struct caller *caller)
 {
-	int last = walk->kfd->fd, fd;
+	int last = caller->kfd->fd, fd;
 	unsigned int i;
 
-	for (i = 0; i < walk->kfd->num_gpus; i++)
-		if (walk->kfd->gpus[i].drm > last)
-			last = walk->kfd->gpus[i].drm;
+	for (i = 0; i < caller->kfd->num_gpus; i++)
+		if (caller->kfd->gpus[i].drm > last)
+			last = caller->kfd->gpus[i].drm;
 	syscall(__NR_close_range, last + 1, ~0U, 0);
 	do
 		fd = open("/dev/null", O_RDONLY);
 	while (fd >= 0 && fd < last);
 	close(fd);
-	walk->first_free_fd = fd;
+	caller->first_free_fd = fd;
 	return fd > last;
 }
 
@@ -100,33 +108,33 @@ static bool map_arena(void)
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == ARENA;
 }
 
-static bool begin_with_objects(struct walk *walk)
+static bool prepare_objects(struct caller *caller)
 {
-	struct kfd *kfd = walk->kfd;
+	struct kfd *kfd = caller->kfd;
 	int r;
 
-	if (fixture_create(kfd, &walk->fixture, FIXTURE_BOS) ||
-	    kfd_event_create(kfd) < 0 || !close_all_but(walk))
+	if (fixture_create(kfd, &caller->fixture, FIXTURE_BOS) ||
+	    kfd_event_create(kfd) < 0 || !close_all_but(caller))
 		return false;
-	memcpy(walk->fixture.gtt.cpu, CONTENT, sizeof(CONTENT));
-	walk->handle = walk->fixture.gtt.handle;
-	walk->v2_size = PART;
-	walk->v1.op = KFD_CRIU_OP_PROCESS_INFO;
-	r = kfd_v1(kfd->fd, &walk->v1);
+	memcpy(caller->fixture.gtt.cpu, CONTENT, sizeof(CONTENT));
+	caller->handle = caller->fixture.gtt.handle;
+	caller->v2_size = PART;
+	caller->v1.op = KFD_CRIU_OP_PROCESS_INFO;
+	r = kfd_v1(kfd->fd, &caller->v1);
 	return !r && !kfd_v1_op(kfd->fd, KFD_CRIU_OP_UNPAUSE);
 }
 
-/* Devices of both ABIs are the same, but for the name of what is 0. */
-static void bring_images(const struct walk *walk)
+/* Both ABIs have the same C structure of a device, except for the name of its last member. */
+static void copy_images(const struct caller *caller)
 {
-	const struct fixture *sample = walk->sample;
+	const struct fixture *sample = caller->sample;
 	struct kfd_criu_device_bucket *devices = part(0);
 	unsigned int i;
 
-	for (i = 0; i < walk->kfd->num_gpus; i++) {
-		devices[i].user_gpu_id = walk->kfd->gpus[i].id;
-		devices[i].actual_gpu_id = walk->kfd->gpus[i].id;
-		devices[i].drm_fd = walk->kfd->gpus[i].drm;
+	for (i = 0; i < caller->kfd->num_gpus; i++) {
+		devices[i].user_gpu_id = caller->kfd->gpus[i].id;
+		devices[i].actual_gpu_id = caller->kfd->gpus[i].id;
+		devices[i].drm_fd = caller->kfd->gpus[i].drm;
 		devices[i].pad = 0;
 	}
 	memcpy(part(1), sample->v1.bos,
@@ -135,38 +143,39 @@ static void bring_images(const struct walk *walk)
 	memcpy(part(3), sample->v2.data, sample->v2.size);
 }
 
-static bool begin_empty(struct walk *walk)
+static bool prepare_images(struct caller *caller)
 {
-	const struct fixture *sample = walk->sample;
+	const struct fixture *sample = caller->sample;
 
-	walk->v1 = sample->v1.args;
-	walk->v2_size = sample->v2.size;
-	walk->handle = sample->gtt.handle;
+	caller->v1 = sample->v1.args;
+	caller->v2_size = sample->v2.size;
+	caller->handle = sample->gtt.handle;
 	return sample->v1.args.priv_data_size <= PART &&
-	       sample->v2.size <= PART && close_all_but(walk);
+	       sample->v2.size <= PART && close_all_but(caller);
 }
 
-static bool begin(struct walk *walk, struct kfd *kfd, const struct fixture *sample)
+static bool prepare(struct caller *caller, struct kfd *kfd, const struct fixture *sample)
 {
-	memset(walk, 0, sizeof(*walk));
-	walk->kfd = kfd;
-	walk->sample = sample;
-	if (!(sample ? begin_empty(walk) : begin_with_objects(walk)))
+	memset(caller, 0, sizeof(*caller));
+	caller->kfd = kfd;
+	caller->sample = sample;
+	if (!(sample ? prepare_images(caller) : prepare_objects(caller)))
 		return false;
-	walk->v1.devices = (unsigned long)part(0);
-	walk->v1.bos = (unsigned long)part(1);
-	walk->v1.priv_data = (unsigned long)part(2);
+	caller->v1.devices = (unsigned long)part(0);
+	caller->v1.bos = (unsigned long)part(1);
+	caller->v1.priv_data = (unsigned long)part(2);
 	return map_arena();
 }
 
-static void mean_v1(const struct walk *walk, struct kfd_ioctl_criu_args *args)
+/* Valid arguments of a random operation. */
+static void valid_v1(const struct caller *caller, struct kfd_ioctl_criu_args *args)
 {
-	*args = walk->v1;
+	*args = caller->v1;
 	args->op = rand_next() % (KFD_CRIU_OP_RESUME + 1);
 	args->pid = getpid();
 }
 
-static void mean_v2(const struct walk *walk, struct kfd_criu_v2_args *args)
+static void valid_v2(const struct caller *caller, struct kfd_criu_v2_args *args)
 {
 	const __u32 ops = KFD_CRIU_V2_BO_OFFSET - KFD_CRIU_V2_PROBE + 1;
 
@@ -181,23 +190,23 @@ static void mean_v2(const struct walk *walk, struct kfd_criu_v2_args *args)
 		args->data = (unsigned long)part(3);
 		break;
 	case KFD_CRIU_V2_RESTORE:
-		args->data_size = walk->v2_size;
+		args->data_size = caller->v2_size;
 		args->data = (unsigned long)part(3);
 		args->devices = (unsigned long)part(0);
-		args->num_devices = walk->kfd->num_gpus;
+		args->num_devices = caller->kfd->num_gpus;
 		break;
 	case KFD_CRIU_V2_EXPORT_BO:
 	case KFD_CRIU_V2_BO_OFFSET:
-		args->gpu_id = walk->kfd->gpus[0].id;
-		args->handle = walk->handle;
+		args->gpu_id = caller->kfd->gpus[0].id;
+		args->handle = caller->handle;
 		break;
 	case KFD_CRIU_V2_RESUME:
 		args->pid = getpid();
 	}
 }
 
-/* Bytes of them. */
-static __u32 some_args(const struct walk *walk, union args *args)
+/* Stores random arguments and returns their size. */
+static __u32 random_args(const struct caller *caller, union args *args)
 {
 	const bool is_v2 = rand_next() % 2;
 	unsigned int changes = rand_next() % (MOST_CHANGES + 1);
@@ -205,19 +214,19 @@ static __u32 some_args(const struct walk *walk, union args *args)
 
 	memset(args, 0, sizeof(*args));
 	if (is_v2)
-		mean_v2(walk, &args->v2);
+		valid_v2(caller, &args->v2);
 	else
-		mean_v1(walk, &args->v1);
+		valid_v1(caller, &args->v1);
 	if (rand_next() % 8 == 0)
 		size = rand_next() % (sizeof(*args) + 1);
 	while (changes--)
 		rand_change_one_word(args, size);
-	/* As the kernel takes what is missing. */
+	/* The driver takes members behind the size as 0. */
 	memset(args->bytes + size, 0, sizeof(*args) - size);
 	return size;
 }
 
-static bool is_answer(int r)
+static bool is_expected_errno(int r)
 {
 	switch (-r) {
 	case 0:
@@ -248,7 +257,7 @@ static bool is_answer(int r)
 	}
 }
 
-/* Of an operation that succeeded. */
+/* The state after an operation that succeeded. */
 static int state_after(__u32 op, int before)
 {
 	switch (op) {
@@ -270,7 +279,10 @@ static int state_after(__u32 op, int before)
 	}
 }
 
-/* One that failed changes nothing, or has been aborted, if it was to bring a process. */
+/*
+ * An operation that failed keeps the state, except that RESTORE and RESUME may abort the
+ * process.
+ */
 static bool is_state_after_failure(__u32 op, int before, int after)
 {
 	const bool restores = op == KFD_CRIU_OP_RESTORE || op == KFD_CRIU_V2_RESTORE;
@@ -306,71 +318,71 @@ static void count_states(struct trials *trials)
 				 after == KFD_CRIU_STATE_RUNNING;
 }
 
-static enum outcome call(struct walk *walk, struct trials *trials)
+static enum outcome call(struct caller *caller, struct trials *trials)
 {
 	union args args;
-	const __u32 size = some_args(walk, &args);
+	const __u32 size = random_args(caller, &args);
 	int r;
 
-	if (walk->sample)
-		bring_images(walk);
+	if (caller->sample)
+		copy_images(caller);
 	trials->seen->size = size;
-	/* Both ABIs have it at the same place. */
+	/* Both ABIs have the operation at the same offset. */
 	trials->seen->op = args.v2.op;
-	trials->seen->before = kfd_v2_state(walk->kfd);
-	r = kfd_call(walk->kfd->fd,
+	trials->seen->before = kfd_v2_state(caller->kfd);
+	r = kfd_call(caller->kfd->fd,
 		     _IOC(_IOC_READ | _IOC_WRITE, AMDKFD_IOCTL_BASE,
 			  _IOC_NR(AMDKFD_IOC_CRIU_OP), size), &args);
-	syscall(__NR_close_range, walk->first_free_fd, ~0U, 0);
+	syscall(__NR_close_range, caller->first_free_fd, ~0U, 0);
 	trials->seen->result = r;
 	trials->seen->refused += r < 0;
-	trials->seen->after = kfd_v2_state(walk->kfd);
+	trials->seen->after = kfd_v2_state(caller->kfd);
 	count_states(trials);
-	if (!is_answer(r))
-		return NOT_AN_ANSWER;
-	return is_state(trials) ? AS_IT_SHOULD_BE : ANOTHER_STATE;
+	if (!is_expected_errno(r))
+		return UNEXPECTED_ERRNO;
+	return is_state(trials) ? PASSED : WRONG_STATE;
 }
 
-/* Whatever it went through, it is a process that goes on, or one that ends. */
-static enum outcome end(const struct walk *walk, const struct trials *trials)
+/* After all its calls the process must be aborted, or be able to continue. */
+static enum outcome end(const struct caller *caller, const struct trials *trials)
 {
-	struct kfd *kfd = walk->kfd;
+	struct kfd *kfd = caller->kfd;
 
 	if (trials->seen->after == KFD_CRIU_STATE_ABORTED)
-		return AS_IT_SHOULD_BE;
+		return PASSED;
 	if (trials->seen->after == KFD_CRIU_STATE_PAUSED &&
 	    kfd_v1_op(kfd->fd, KFD_CRIU_OP_UNPAUSE))
-		return NOT_THE_SAME;
+		return WRONG_CONTENTS;
 	if (trials->seen->after == KFD_CRIU_STATE_RESTORED &&
 	    kfd_v1_resume(kfd->fd, getpid()))
-		return NOT_THE_SAME;
+		return WRONG_CONTENTS;
 	if (kfd_event_create(kfd) < 0)
-		return NOT_THE_SAME;
-	return walk->sample || !strcmp(walk->fixture.gtt.cpu, CONTENT) ?
-		       AS_IT_SHOULD_BE : NOT_THE_SAME;
+		return WRONG_CONTENTS;
+	return caller->sample || !strcmp(caller->fixture.gtt.cpu, CONTENT) ?
+		       PASSED : WRONG_CONTENTS;
 }
 
-static int call_often(struct kfd *kfd, void *data)
+static int make_calls(struct kfd *kfd, void *data)
 {
 	struct trials *trials = data;
-	enum outcome outcome = AS_IT_SHOULD_BE;
-	struct walk walk;
+	enum outcome outcome = PASSED;
+	struct caller caller;
 	unsigned int i;
 
 	rand_seed(trials->seed + trials->seen->done);
-	if (!begin(&walk, kfd, rand_next() % 2 ? trials->sample : NULL))
+	if (!prepare(&caller, kfd, rand_next() % 2 ? trials->sample : NULL))
 		return NO_PROCESS;
-	for (i = 0; i < MOST_IN_ONE && trials->seen->done + i < trials->n; i++) {
-		outcome = call(&walk, trials);
+	for (i = 0; i < CALLS_IN_A_PROCESS && trials->seen->done + i < trials->n; i++) {
+		outcome = call(&caller, trials);
 		if (outcome)
 			return outcome;
-		/* From there it goes nowhere. */
+		/* No operation leaves this state. */
 		if (trials->seen->after == KFD_CRIU_STATE_ABORTED) {
 			i++;
 			break;
 		}
 	}
-	outcome = end(&walk, trials);
+	outcome = end(&caller, trials);
 	if (!outcome)
 		trials->seen->done += i;
 	return outcome;
@@ -398,7 +410,7 @@ FIXTURE_TEARDOWN(args_fuzz)
 	kfd_close(&self->kfd);
 }
 
-TEST_F_TIMEOUT(args_fuzz, changed_at_random_they_are_refused_or_others, LIMIT_S)
+TEST_F_TIMEOUT(args_fuzz, random_arguments_are_refused_or_obeyed, LIMIT_S)
 {
 	struct trials trials = {
 		.sample = &self->sample,
@@ -406,12 +418,12 @@ TEST_F_TIMEOUT(args_fuzz, changed_at_random_they_are_refused_or_others, LIMIT_S)
 		.n = CALLS_FOR_AN_IMAGE * rand_mutations(),
 		.seen = shared_memory(sizeof(*trials.seen)),
 	};
-	int r = AS_IT_SHOULD_BE;
+	int r = PASSED;
 
 	ASSERT_NE(MAP_FAILED, trials.seen);
 	while (!r && trials.seen->done < trials.n)
-		r = kfd_in_child(call_often, &trials);
-	ASSERT_EQ(AS_IT_SHOULD_BE, r)
+		r = kfd_in_child(make_calls, &trials);
+	ASSERT_EQ(PASSED, r)
 		TH_LOG("KFD_CRIU_SEED=%lu: operation %#x, %u bytes: %d, state %d, then %d",
 		       trials.seed + trials.seen->done, trials.seen->op,
 		       trials.seen->size, trials.seen->result,
@@ -421,7 +433,7 @@ TEST_F_TIMEOUT(args_fuzz, changed_at_random_they_are_refused_or_others, LIMIT_S)
 	EXPECT_LT(trials.seen->refused, trials.n);
 	TH_LOG("%lu times restored, %lu resumed, %lu aborted",
 	       trials.seen->restored, trials.seen->resumed, trials.seen->aborted);
-	/* Else it never came further than to what RESTORE looks at first. */
+	/* Otherwise no image got past the first checks of RESTORE. */
 	EXPECT_LT(0, trials.seen->restored);
 	EXPECT_LT(0, trials.seen->resumed);
 	EXPECT_LT(0, trials.seen->aborted);

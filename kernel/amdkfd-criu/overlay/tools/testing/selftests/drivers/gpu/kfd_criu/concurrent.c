@@ -2,8 +2,8 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * Two threads that call for operations of both ABIs at the same time, on the process that
- * they are of. KFD_CRIU_SEED=N begins with other rows and delays.
+ * Two threads of a process call operations of both ABIs on the process at the same time.
+ * KFD_CRIU_SEED=N begins with another sequence of operations and delays.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -24,7 +24,7 @@
 
 #define LIMIT_S		600
 #define CALLS		400
-#define MEETINGS	40
+#define ROUNDS	40
 #define DELAY_US	1000
 
 FIXTURE(concurrent) {
@@ -60,13 +60,14 @@ struct caller {
 	pthread_barrier_t *start;
 	unsigned int seed;
 	bool is_v2;
-	/* Of operations that succeeded. */
+	/* How often each operation succeeded. */
 	unsigned int pauses, checkpoints, unpauses, restores, resumes, aborts;
-	int wrong;	/* an answer that is none, or 0 */
+	int wrong;	/* the first errno that is not expected, or 0 */
 };
 
-static void note(struct caller *caller, int r, unsigned int *succeeded,
-		 int one, int other)
+/* Counts an operation that succeeded; else its errno must be one of two. */
+static void count(struct caller *caller, int r, unsigned int *succeeded,
+		  int one, int other)
 {
 	if (!r)
 		(*succeeded)++;
@@ -74,7 +75,7 @@ static void note(struct caller *caller, int r, unsigned int *succeeded,
 		caller->wrong = r;
 }
 
-static int call_together(struct caller *callers, void *(*body)(void *caller))
+static int run_threads(struct caller *callers, void *(*body)(void *caller))
 {
 	pthread_barrier_t start;
 	unsigned int i;
@@ -104,7 +105,7 @@ static int checkpoint_v1(struct caller *caller)
 	return r;
 }
 
-/* The process may pause itself twice, but there is one pause. */
+/* A process may pause itself while it is paused; one UNPAUSE ends that. */
 static void *pause_and_unpause(void *data)
 {
 	struct caller *caller = data;
@@ -115,34 +116,34 @@ static void *pause_and_unpause(void *data)
 	for (i = 0; i < CALLS; i++) {
 		switch (rand_r(&caller->seed) % 6) {
 		case 0:
-			note(caller, kfd_v1_op(fd, KFD_CRIU_OP_PROCESS_INFO),
-			     &caller->pauses, 0, 0);
+			count(caller, kfd_v1_op(fd, KFD_CRIU_OP_PROCESS_INFO),
+			      &caller->pauses, 0, 0);
 			break;
 		case 1:
-			note(caller, kfd_v2_op(fd, KFD_CRIU_V2_PAUSE),
-			     &caller->pauses, 0, 0);
+			count(caller, kfd_v2_op(fd, KFD_CRIU_V2_PAUSE),
+			      &caller->pauses, 0, 0);
 			break;
 		case 2:
-			note(caller, checkpoint_v1(caller), &caller->checkpoints,
-			     -EINVAL, 0);
+			count(caller, checkpoint_v1(caller), &caller->checkpoints,
+			      -EINVAL, 0);
 			break;
 		case 3:
-			note(caller, kfd_v2_image_checkpoint(fd, &caller->v2),
-			     &caller->checkpoints, -EINVAL, 0);
+			count(caller, kfd_v2_image_checkpoint(fd, &caller->v2),
+			      &caller->checkpoints, -EINVAL, 0);
 			break;
 		case 4:
-			note(caller, kfd_v1_op(fd, KFD_CRIU_OP_UNPAUSE),
-			     &caller->unpauses, -EINVAL, 0);
+			count(caller, kfd_v1_op(fd, KFD_CRIU_OP_UNPAUSE),
+			      &caller->unpauses, -EINVAL, 0);
 			break;
 		default:
-			note(caller, kfd_v2_op(fd, KFD_CRIU_V2_UNPAUSE),
-			     &caller->unpauses, -EINVAL, 0);
+			count(caller, kfd_v2_op(fd, KFD_CRIU_V2_UNPAUSE),
+			      &caller->unpauses, -EINVAL, 0);
 		}
 	}
 	return NULL;
 }
 
-static int pauses_together(struct kfd *kfd, void *data)
+static int checkpoints_by_two_threads(struct kfd *kfd, void *data)
 {
 	struct caller callers[2] = {};
 	struct fixture fixture;
@@ -160,7 +161,7 @@ static int pauses_together(struct kfd *kfd, void *data)
 			return 2;
 	}
 	files = count_files();
-	if (call_together(callers, pause_and_unpause))
+	if (run_threads(callers, pause_and_unpause))
 		return 3;
 	if (callers[0].unpauses + callers[1].unpauses >
 	    callers[0].pauses + callers[1].pauses + 1)
@@ -175,9 +176,9 @@ static int pauses_together(struct kfd *kfd, void *data)
 	return kfd_queue_runs(kfd, &fixture.sdma) ? 0 : 8;
 }
 
-TEST_F_TIMEOUT(concurrent, of_threads_that_checkpoint_a_process_comes_one_after_the_other, LIMIT_S)
+TEST_F_TIMEOUT(concurrent, checkpoints_by_two_threads_do_not_mix, LIMIT_S)
 {
-	EXPECT_EQ(0, kfd_in_child(pauses_together, NULL));
+	EXPECT_EQ(0, kfd_in_child(checkpoints_by_two_threads, NULL));
 }
 
 static int restore(struct caller *caller)
@@ -198,7 +199,7 @@ static int resume(const struct caller *caller)
 			       kfd_v1_resume(caller->kfd->fd, getpid());
 }
 
-/* Whoever is late finds it restored, running or aborted. */
+/* The slower thread finds the process restored, running or aborted. */
 static void *restore_and_end(void *data)
 {
 	struct caller *caller = data;
@@ -207,45 +208,45 @@ static void *restore_and_end(void *data)
 	pthread_barrier_wait(caller->start);
 	usleep(rand_r(&caller->seed) % DELAY_US);
 	r = restore(caller);
-	note(caller, r == -EIO ? -EBUSY : r, &caller->restores, -EBUSY, -EINVAL);
+	count(caller, r == -EIO ? -EBUSY : r, &caller->restores, -EBUSY, -EINVAL);
 	if (rand_r(&caller->seed) % 2)
-		note(caller, resume(caller), &caller->resumes, -EINVAL, -EIO);
+		count(caller, resume(caller), &caller->resumes, -EINVAL, -EIO);
 	else
-		note(caller, kfd_v2_op(caller->kfd->fd, KFD_CRIU_V2_ABORT),
+		count(caller, kfd_v2_op(caller->kfd->fd, KFD_CRIU_V2_ABORT),
 		     &caller->aborts, -EINVAL, 0);
 	return NULL;
 }
 
-/* How often each of two ends was reached; both see it. */
-struct meeting {
+/* What the test shares with its child: how often the process was aborted, and resumed. */
+struct round {
 	struct fixture *fixture;
 	struct leak_baseline before;
 	unsigned int *ends;
 	unsigned long seed;
 };
 
-static int looks_restored(const struct kfd *kfd, struct fixture *fixture)
+static int check_restored(const struct kfd *kfd, struct fixture *fixture)
 {
 	if (kfd_v2_state(kfd) != KFD_CRIU_STATE_RUNNING)
 		return 10;
 	return fixture_check_idle_queue(kfd, fixture) ? 11 : 0;
 }
 
-static int meets_itself(struct kfd *kfd, void *data)
+static int restores_by_two_threads(struct kfd *kfd, void *data)
 {
-	const struct meeting *meeting = data;
-	struct leak_baseline before = meeting->before;
+	const struct round *round = data;
+	struct leak_baseline before = round->before;
 	struct caller callers[2] = {};
 	unsigned int i, restores = 0, resumes = 0, aborts = 0;
 
 	before.files = count_files();
 	for (i = 0; i < 2; i++) {
 		callers[i].kfd = kfd;
-		callers[i].v1 = meeting->fixture->v1;
-		callers[i].v2 = meeting->fixture->v2;
-		callers[i].seed = meeting->seed + 1000 * i;
+		callers[i].v1 = round->fixture->v1;
+		callers[i].v2 = round->fixture->v2;
+		callers[i].seed = round->seed + 1000 * i;
 	}
-	if (call_together(callers, restore_and_end))
+	if (run_threads(callers, restore_and_end))
 		return 1;
 	for (i = 0; i < 2; i++) {
 		restores += callers[i].restores;
@@ -256,30 +257,30 @@ static int meets_itself(struct kfd *kfd, void *data)
 		return 2;
 	if (resumes + aborts != 1)
 		return 3;
-	meeting->ends[resumes]++;
-	return resumes ? looks_restored(kfd, meeting->fixture) :
+	round->ends[resumes]++;
+	return resumes ? check_restored(kfd, round->fixture) :
 			 leak_check(kfd, &before);
 }
 
-TEST_F_TIMEOUT(concurrent, of_threads_that_restore_a_process_one_does_and_one_ends_it, LIMIT_S)
+TEST_F_TIMEOUT(concurrent, one_of_two_threads_restores_and_one_ends_the_restore, LIMIT_S)
 {
-	struct meeting meeting = {
+	struct round round = {
 		.fixture = &self->fixture,
 		.before = self->before,
 		.seed = rand_first_seed(),
 	};
 	unsigned int i;
 
-	meeting.ends = shared_memory(KFD_PAGE);
-	ASSERT_NE(MAP_FAILED, meeting.ends);
-	for (i = 0; i < MEETINGS; i++, meeting.seed++) {
-		ASSERT_EQ(0, kfd_in_child(meets_itself, &meeting))
-			TH_LOG("KFD_CRIU_SEED=%lu", meeting.seed);
+	round.ends = shared_memory(KFD_PAGE);
+	ASSERT_NE(MAP_FAILED, round.ends);
+	for (i = 0; i < ROUNDS; i++, round.seed++) {
+		ASSERT_EQ(0, kfd_in_child(restores_by_two_threads, &round))
+			TH_LOG("KFD_CRIU_SEED=%lu", round.seed);
 	}
-	TH_LOG("%u aborted, %u resumed", meeting.ends[0], meeting.ends[1]);
-	EXPECT_LT(0, meeting.ends[0]);
-	EXPECT_LT(0, meeting.ends[1]);
-	munmap(meeting.ends, KFD_PAGE);
+	TH_LOG("%u aborted, %u resumed", round.ends[0], round.ends[1]);
+	EXPECT_LT(0, round.ends[0]);
+	EXPECT_LT(0, round.ends[1]);
+	munmap(round.ends, KFD_PAGE);
 }
 
 KFD_TEST_MAIN

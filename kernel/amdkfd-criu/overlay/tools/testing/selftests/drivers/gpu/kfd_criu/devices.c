@@ -2,9 +2,10 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * A program that comes to other GPUs than it was on, or that uses only some of those that
- * the machine has: what it set on a GPU goes there and nowhere else, and its SVM ranges
- * know of no other GPU. And a program that finds no place on one.
+ * A process that is restored on other GPUs, or that uses only some GPUs of the machine: its
+ * settings of a GPU are restored on the GPU that takes its place and on no other, and its
+ * SVM ranges name no GPU that it does not use. Also a process for whose queues the hardware
+ * has no slots left.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -24,13 +25,13 @@
 #define WRITTEN		0x5eed0002U
 #define RANGE_SIZE	(2 * KFD_PAGE)
 
-/* What a program sets, as every generation of hardware can have it: of each GPU its own. */
+/* Settings that every generation of hardware accepts, different for each GPU. */
 static const struct settings {
 	__u64 handler;
 	__u64 scratch;
 	__u64 aperture;
-	__u32 usual;
-	__u32 alternate;
+	__u32 default_policy;
+	__u32 alternate_policy;
 } settings[TWO] = {
 	{ 0x200000000ULL, 0x30000000, 0x100000000ULL,
 	  KFD_IOC_CACHE_POLICY_NONCOHERENT, KFD_IOC_CACHE_POLICY_COHERENT },
@@ -44,8 +45,8 @@ static int make_settings(const struct kfd *kfd, unsigned int gpu)
 {
 	struct kfd_ioctl_set_memory_policy_args policy = {
 		.gpu_id = kfd->gpus[gpu].id,
-		.default_policy = settings[gpu].usual,
-		.alternate_policy = settings[gpu].alternate,
+		.default_policy = settings[gpu].default_policy,
+		.alternate_policy = settings[gpu].alternate_policy,
 		.alternate_aperture_base = settings[gpu].aperture,
 		.alternate_aperture_size = APERTURE_SIZE,
 	};
@@ -66,11 +67,11 @@ static int make_settings(const struct kfd *kfd, unsigned int gpu)
 
 FIXTURE(devices) {
 	struct kfd kfd;
-	/* The image, and which GPU takes the place of the first and the second one. */
+	/* The image, and the GPU on which each GPU of the image is restored. */
 	struct move {
 		struct kfd_v2_image image;
-		unsigned int num_places;
-		unsigned int places[TWO];
+		unsigned int num_targets;
+		unsigned int targets[TWO];
 	} move;
 };
 
@@ -98,14 +99,14 @@ static int restore(const struct kfd *kfd, const struct move *move)
 	unsigned int i;
 	int r;
 
-	for (i = 0; i < move->num_places; i++) {
-		const struct kfd_gpu *gpu = &kfd->gpus[move->places[i]];
+	for (i = 0; i < move->num_targets; i++) {
+		const struct kfd_gpu *gpu = &kfd->gpus[move->targets[i]];
 
 		devices[i].user_gpu_id = kfd->gpus[i].id;
 		devices[i].gpu_id = gpu->id;
 		devices[i].drm_fd = gpu->drm;
 	}
-	r = kfd_v2_image_restore_on(kfd, &move->image, devices, move->num_places);
+	r = kfd_v2_image_restore_on(kfd, &move->image, devices, move->num_targets);
 	return r ? r : kfd_v2_resume(kfd);
 }
 
@@ -116,7 +117,7 @@ static bool is_acquired(const struct kfd_criu_record_device *device)
 	return device->flags & KFD_CRIU_DEVICE_ACQUIRED;
 }
 
-/* The device that the program calls so; 0: the one that it does not use. */
+/* The device with that user_gpu_id; for 0 the device that the process does not use. */
 static struct kfd_criu_record_device *device_of(const struct kfd_v2_image *image,
 						__u32 user_gpu_id)
 {
@@ -130,7 +131,7 @@ static struct kfd_criu_record_device *device_of(const struct kfd_v2_image *image
 	return device;
 }
 
-static bool is_set_as(const struct kfd_criu_record_device *a,
+static bool has_same_settings(const struct kfd_criu_record_device *a,
 		      const struct kfd_criu_record_device *b)
 {
 	return a->flags == b->flags && a->tba == b->tba && a->tma == b->tma &&
@@ -141,8 +142,8 @@ static bool is_set_as(const struct kfd_criu_record_device *a,
 	       a->aperture_size == b->aperture_size;
 }
 
-/* 0, or which device of the image is not as it was. */
-static int finds_settings(struct kfd *kfd, void *data)
+/* Returns 0, or the number of the first device whose settings changed, counted from 1. */
+static int check_settings(struct kfd *kfd, void *data)
 {
 	const struct move *move = data;
 	const struct kfd_criu_record_device *was, *is;
@@ -155,13 +156,13 @@ static int finds_settings(struct kfd *kfd, void *data)
 		return 11;
 	for (i = 0; (was = (void *)v2_nth(&move->image, KFD_CRIU_RECORD_DEVICE, i)); i++) {
 		is = device_of(&again, is_acquired(was) ? was->user_gpu_id : 0);
-		if (!is || !is_set_as(was, is))
+		if (!is || !has_same_settings(was, is))
 			return i + 1;
 	}
 	return 0;
 }
 
-TEST_F(devices, settings_go_where_their_gpu_goes)
+TEST_F(devices, settings_are_restored_on_the_gpu_that_takes_the_place)
 {
 	struct move *move = &self->move;
 	const struct kfd_criu_record_device *device;
@@ -173,13 +174,13 @@ TEST_F(devices, settings_go_where_their_gpu_goes)
 	EXPECT_EQ(KFD_CRIU_DEVICE_ACQUIRED | KFD_CRIU_DEVICE_POLICY, device->flags);
 	EXPECT_EQ(settings[0].handler, device->tba);
 	EXPECT_EQ(settings[0].scratch, device->scratch);
-	move->num_places = 1;
-	EXPECT_EQ(0, kfd_in_child(finds_settings, move));
-	move->places[0] = 1;
-	EXPECT_EQ(0, kfd_in_child(finds_settings, move));
+	move->num_targets = 1;
+	EXPECT_EQ(0, kfd_in_child(check_settings, move));
+	move->targets[0] = 1;
+	EXPECT_EQ(0, kfd_in_child(check_settings, move));
 }
 
-TEST_F(devices, settings_are_not_mixed_up_when_gpus_change_places)
+TEST_F(devices, settings_are_not_mixed_up_when_gpus_are_swapped)
 {
 	struct move *move = &self->move;
 
@@ -187,9 +188,9 @@ TEST_F(devices, settings_are_not_mixed_up_when_gpus_change_places)
 	ASSERT_EQ(0, make_settings(&self->kfd, 0));
 	ASSERT_EQ(0, make_settings(&self->kfd, 1));
 	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &move->image));
-	move->num_places = TWO;
-	move->places[0] = 1;
-	EXPECT_EQ(0, kfd_in_child(finds_settings, move));
+	move->num_targets = TWO;
+	move->targets[0] = 1;
+	EXPECT_EQ(0, kfd_in_child(check_settings, move));
 }
 
 /* ---- SVM ranges ---- */
@@ -199,7 +200,9 @@ static struct kfd_criu_record_svm_range *range_of(const struct kfd_v2_image *ima
 	return (void *)v2_nth(image, KFD_CRIU_RECORD_SVM_RANGE, 0);
 }
 
-/* What a device may do with the range, which is the last record: NULL if it says nothing. */
+/* The entry of the range for a device; NULL if the range has none. The range is the last
+ * record of the image.
+ */
 static struct kfd_criu_svm_device *access_of(const struct kfd_v2_image *image,
 					     __u32 gpu_id)
 {
@@ -213,7 +216,7 @@ static struct kfd_criu_svm_device *access_of(const struct kfd_v2_image *image,
 	return NULL;
 }
 
-static void let_access(struct kfd_v2_image *image, __u32 gpu_id, __u32 access)
+static void set_access(struct kfd_v2_image *image, __u32 gpu_id, __u32 access)
 {
 	struct kfd_criu_record_image *first = (void *)image->data;
 	struct kfd_criu_record_svm_range *range = range_of(image);
@@ -242,7 +245,7 @@ static void drop_device(struct kfd_v2_image *image, __u32 user_gpu_id)
 	first->num_records--;
 }
 
-/* A range that GPU 0 uses, and no other GPU of the machine: its memory, or NULL. */
+/* Creates a range that only GPU 0 has access to. Returns its memory, or NULL. */
 static __u32 *make_range(const struct kfd *kfd)
 {
 	__u32 *memory = svm_memory(RANGE_SIZE);
@@ -254,7 +257,7 @@ static __u32 *make_range(const struct kfd *kfd)
 			      KFD_IOCTL_SVM_ATTR_ACCESS) ? NULL : memory;
 }
 
-TEST_F(devices, an_svm_range_knows_of_no_gpu_that_is_not_used)
+TEST_F(devices, an_svm_range_names_no_gpu_that_is_not_used)
 {
 	const struct kfd_v2_image *image = &self->move.image;
 
@@ -269,10 +272,10 @@ TEST_F(devices, an_svm_range_knows_of_no_gpu_that_is_not_used)
 		  access_of(image, self->kfd.gpus[0].id)->access);
 }
 
-/* The GPU that took the place writes into it, with a queue that the program makes. */
+/* Lets the GPU on which the process was restored write to the range, by a new queue. */
 static bool is_reached(struct kfd *kfd, const struct move *move, __u32 *memory)
 {
-	const unsigned int gpu = move->places[0];
+	const unsigned int gpu = move->targets[0];
 	struct kfd_queue queue;
 	int i;
 
@@ -288,7 +291,7 @@ static bool is_reached(struct kfd *kfd, const struct move *move, __u32 *memory)
 	return false;
 }
 
-static int reaches_range(struct kfd *kfd, void *data)
+static int check_range(struct kfd *kfd, void *data)
 {
 	const struct move *move = data;
 	const int r = restore(kfd, move);
@@ -300,7 +303,7 @@ static int reaches_range(struct kfd *kfd, void *data)
 		       0 : 255;
 }
 
-TEST_F(devices, an_svm_range_goes_where_its_gpu_goes)
+TEST_F(devices, an_svm_range_is_reached_by_the_gpu_that_takes_the_place)
 {
 	struct move *move = &self->move;
 
@@ -309,20 +312,20 @@ TEST_F(devices, an_svm_range_goes_where_its_gpu_goes)
 	ASSERT_NE(NULL, make_range(&self->kfd));
 	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &move->image));
 	ASSERT_NE(NULL, range_of(&move->image));
-	move->num_places = 1;
-	EXPECT_EQ(0, kfd_in_child(reaches_range, move));
-	move->places[0] = 1;
-	EXPECT_EQ(0, kfd_in_child(reaches_range, move));
-	/* As images say that were written before ranges knew only GPUs that are used. */
-	let_access(&move->image, self->kfd.gpus[1].id,
+	move->num_targets = 1;
+	EXPECT_EQ(0, kfd_in_child(check_range, move));
+	move->targets[0] = 1;
+	EXPECT_EQ(0, kfd_in_child(check_range, move));
+	/* Older kernels wrote images whose ranges name GPUs that the process does not use. */
+	set_access(&move->image, self->kfd.gpus[1].id,
 		   KFD_IOCTL_SVM_ATTR_NO_ACCESS);
-	EXPECT_EQ(0, kfd_in_child(reaches_range, move));
-	move->places[0] = 0;
-	EXPECT_EQ(0, kfd_in_child(reaches_range, move));
+	EXPECT_EQ(0, kfd_in_child(check_range, move));
+	move->targets[0] = 0;
+	EXPECT_EQ(0, kfd_in_child(check_range, move));
 }
 
-/* The kernel has no page tables there that it could write anything to. */
-TEST_F(devices, an_svm_range_is_for_gpus_that_are_used)
+/* The driver has no page tables of the process on a GPU that the process does not use. */
+TEST_F(devices, an_svm_range_is_refused_to_a_gpu_that_is_not_used)
 {
 	void *memory;
 
@@ -343,8 +346,8 @@ static int is_refused(struct kfd *kfd, void *data)
 	return -restore(kfd, data);
 }
 
-/* GPU 1 of the machine is not used, and at last no device of the image at all. */
-TEST_F(devices, an_image_gives_an_svm_range_to_no_other_gpu)
+/* The process does not use GPU 1; for the last two images GPU 1 is no device of them. */
+TEST_F(devices, an_image_cannot_give_an_svm_range_to_another_gpu)
 {
 	struct move *move = &self->move;
 	const __u32 other = self->kfd.gpus[1].id;
@@ -355,19 +358,19 @@ TEST_F(devices, an_image_gives_an_svm_range_to_no_other_gpu)
 	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &move->image));
 	ASSERT_NE(NULL, range_of(&move->image));
 	ASSERT_NE(NULL, device_of(&move->image, other));
-	move->num_places = 1;
-	let_access(&move->image, other, KFD_IOCTL_SVM_ATTR_ACCESS);
+	move->num_targets = 1;
+	set_access(&move->image, other, KFD_IOCTL_SVM_ATTR_ACCESS);
 	EXPECT_EQ(EINVAL, kfd_in_child(is_refused, move));
-	let_access(&move->image, other, KFD_IOCTL_SVM_ATTR_ACCESS_IN_PLACE);
+	set_access(&move->image, other, KFD_IOCTL_SVM_ATTR_ACCESS_IN_PLACE);
 	EXPECT_EQ(EINVAL, kfd_in_child(is_refused, move));
 	drop_device(&move->image, other);
 	EXPECT_EQ(EINVAL, kfd_in_child(is_refused, move));
-	let_access(&move->image, other, KFD_IOCTL_SVM_ATTR_ACCESS);
+	set_access(&move->image, other, KFD_IOCTL_SVM_ATTR_ACCESS);
 	EXPECT_EQ(EINVAL, kfd_in_child(is_refused, move));
 }
 
-/* Leaves the first device only, and lets the range be the second one's. */
-static void give_away(struct kfd_v1_image *image)
+/* Removes all devices but the first, and lets the range name the second one. */
+static void name_second_gpu(struct kfd_v1_image *image)
 {
 	const __u64 devices = (image->args.num_devices - 1) * V1_DEVICE_SIZE;
 	const __u64 attributes = (image->args.num_devices - 1) *
@@ -392,7 +395,7 @@ static int is_refused_v1(struct kfd *kfd, void *data)
 	return -(r ? r : kfd_v1_resume(kfd->fd, getpid()));
 }
 
-TEST_F(devices, an_image_of_the_released_abi_gives_it_to_no_other_gpu_either)
+TEST_F(devices, an_image_of_the_released_abi_cannot_give_it_either)
 {
 	struct kfd_v1_image image;
 
@@ -401,17 +404,17 @@ TEST_F(devices, an_image_of_the_released_abi_gives_it_to_no_other_gpu_either)
 	ASSERT_NE(NULL, make_range(&self->kfd));
 	ASSERT_EQ(0, kfd_v1_image_dump(self->kfd.fd, &image));
 	ASSERT_EQ(V1_SVM, v1_word(&image, v1_objects(&image)));
-	give_away(&image);
+	name_second_gpu(&image);
 	EXPECT_EQ(EINVAL, kfd_in_child(is_refused_v1, &image));
 	kfd_v1_image_free(&image);
 }
 
-/* ---- no place ---- */
+/* ---- no slot for a queue ---- */
 
 #define TRIES		64
 #define LIMIT_S		300
 
-/* Bytes of system memory that the driver has made for a GPU, for all processes. */
+/* Bytes of system memory that the driver allocated for a GPU, for all processes. */
 static long long gtt_used(const struct kfd_gpu *gpu)
 {
 	char path[96];
@@ -429,7 +432,8 @@ static long long gtt_used(const struct kfd_gpu *gpu)
 	return bytes;
 }
 
-static int asks_in_vain(struct kfd *kfd, void *data)
+/* Takes all slots for queues, then tries so often to create one more. */
+static int create_too_many_queues(struct kfd *kfd, void *data)
 {
 	const unsigned int *tries = data;
 	struct kfd_queue queue;
@@ -446,34 +450,34 @@ static int asks_in_vain(struct kfd *kfd, void *data)
 	return 0;
 }
 
-FIXTURE(places) {
+FIXTURE(queue_slots) {
 	struct kfd kfd;
 };
 
-FIXTURE_SETUP(places)
+FIXTURE_SETUP(queue_slots)
 {
 	if (kfd_open(&self->kfd) == -ENODEV)
 		SKIP(return, "no AMD GPU");
 }
 
-FIXTURE_TEARDOWN(places)
+FIXTURE_TEARDOWN(queue_slots)
 {
 	kfd_close(&self->kfd);
 }
 
-TEST_F_TIMEOUT(places, that_are_not_there_cost_nothing, LIMIT_S)
+TEST_F_TIMEOUT(queue_slots, creating_too_many_leaks_no_memory, LIMIT_S)
 {
 	const struct kfd_gpu *gpu = &self->kfd.gpus[0];
 	unsigned int tries = 1;
 	long long before;
 	int i;
 
-	EXPECT_EQ(0, kfd_in_child(asks_in_vain, &tries));
+	EXPECT_EQ(0, kfd_in_child(create_too_many_queues, &tries));
 	before = gtt_used(gpu);
 	ASSERT_LT(0, before);
 	tries = TRIES;
-	EXPECT_EQ(0, kfd_in_child(asks_in_vain, &tries));
-	/* What was the child's is given back by a worker. */
+	EXPECT_EQ(0, kfd_in_child(create_too_many_queues, &tries));
+	/* A worker of the driver frees what the child had. */
 	for (i = 0; i < 1000 && gtt_used(gpu) >= before + TRIES * (long long)KFD_PAGE; i++)
 		usleep(10 * 1000);
 	EXPECT_GT(before + TRIES * (long long)KFD_PAGE, gtt_used(gpu));

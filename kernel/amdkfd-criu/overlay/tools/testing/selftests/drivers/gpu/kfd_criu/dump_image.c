@@ -2,8 +2,8 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * Makes a recording for `recorded` on a machine with one GPU and a kernel whose images
- * are of interest: record FOLDER writes FOLDER/CHIP.txt.
+ * A tool, no test: `dump_image FOLDER` writes FOLDER/CHIP.txt, an image that the running
+ * kernel makes, for the test old_images. The machine must have exactly one GPU.
  */
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static int fail(const char *what, int r)
 	return 1;
 }
 
-static int record(struct kfd *kfd, const char *path)
+static int dump(struct kfd *kfd, const char *path)
 {
 	struct image_file file;
 	struct fixture fixture;
@@ -25,13 +25,13 @@ static int record(struct kfd *kfd, const char *path)
 
 	r = fixture_create(kfd, &fixture, FIXTURE_PORTABLE);
 	if (r)
-		return fail("starting the program", r);
+		return fail("creating the objects", r);
 	r = fixture_start_work(kfd, &fixture);
 	if (r)
-		return fail("running it", r);
+		return fail("running the queues", r);
 	r = image_file_dump(kfd, &fixture, &file);
 	if (r)
-		return fail("its checkpoint", r);
+		return fail("checkpoint", r);
 	r = image_file_write(path, &file);
 	return r ? fail(path, r) : 0;
 }
@@ -57,5 +57,5 @@ int main(int argc, char **argv)
 	}
 	image_file_chip(kfd.gpus[0].gfx_version, chip, sizeof(chip));
 	snprintf(path, sizeof(path), "%s/%s.txt", argv[1], chip);
-	return record(&kfd, path);
+	return dump(&kfd, path);
 }

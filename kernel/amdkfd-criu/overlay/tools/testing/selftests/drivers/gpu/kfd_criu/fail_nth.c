@@ -2,12 +2,14 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * What fails half way leaves nothing: of each operation of both ABIs the first allocation
- * or copy fails, then the second one, and so on to the last, in a process with an object
- * of every kind. Needs a kernel with CONFIG_FAULT_INJECTION_DEBUG_FS and CONFIG_FAILSLAB;
- * without leaks is what kmemleak says afterwards. KFD_CRIU_CHANCE=N begins with the N-th,
- * and the kernel's log says where each was; KFD_CRIU_CHANCE_STEP=N takes each N-th of those
- * that are tried in a process of their own, of which there are most.
+ * Injects a fault into the first allocation or user copy of each operation of both ABIs,
+ * then into the second, and so on to the last, in a process with an object of every kind.
+ * An operation that fails must leave nothing behind; leaks of kernel memory show in kmemleak
+ * afterwards. Needs CONFIG_FAULT_INJECTION_DEBUG_FS and CONFIG_FAILSLAB.
+ *
+ * KFD_CRIU_FAIL_NTH=N begins with the N-th fault, and the kernel logs where each one is
+ * injected; KFD_CRIU_FAIL_STEP=N injects only every N-th fault into operations that need a
+ * child process for each fault, which are most of them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,9 +27,9 @@
 #include "lib/leak_check.h"
 
 #define DEBUGFS		"/sys/kernel/debug"
-/* More than any of them has: then something begins anew for ever. */
-#define MOST		100000
-/* The runner's limit is the one that counts: a debug kernel may take hours. */
+/* No operation has so many places to fail, unless it repeats something for ever. */
+#define MAX_FAULTS	100000
+/* On a debug kernel a test may take hours; the kselftest runner has its own limit. */
 #define LIMIT_S		36000
 
 static int put(const char *path, const char *text)
@@ -43,24 +45,24 @@ static int put(const char *path, const char *text)
 	return r;
 }
 
-/* 1, or what the caller wants. */
+/* The number in an environment variable, or 1. */
 static unsigned int number_of(const char *name)
 {
 	const char *text = getenv(name);
 	const unsigned long n = text ? strtoul(text, NULL, 0) : 1;
 
-	return n && n < MOST ? n : 1;
+	return n && n < MAX_FAULTS ? n : 1;
 }
 
-static unsigned int first_chance(void)
+static unsigned int first_fault(void)
 {
-	return number_of("KFD_CRIU_CHANCE");
+	return number_of("KFD_CRIU_FAIL_NTH");
 }
 
-/* Allocations that may wait fail too, and those of pages that programs see. */
+/* Lets allocations fail that may sleep, and those of pages for user memory. */
 static int prepare_kernel(void)
 {
-	const char *verbose = getenv("KFD_CRIU_CHANCE") ? "2" : "0";
+	const char *verbose = getenv("KFD_CRIU_FAIL_NTH") ? "2" : "0";
 	const char *const settings[][2] = {
 		{ DEBUGFS "/failslab/ignore-gfp-wait", "N" },
 		{ DEBUGFS "/failslab/verbose", verbose },
@@ -80,12 +82,15 @@ static int prepare_kernel(void)
 	return r;
 }
 
-struct subject;
+struct target;
 
-/* The operation, with its n-th chance to fail taken. *reached: there was one. */
-static int with_failure(unsigned int n, bool *reached,
-			int (*operation)(struct kfd *kfd, struct subject *subject),
-			struct kfd *kfd, struct subject *subject)
+/*
+ * Runs the operation and injects the n-th fault. Stores in *reached whether the operation
+ * has so many places to fail.
+ */
+static int with_fault(unsigned int n, bool *reached,
+			int (*operation)(struct kfd *kfd, struct target *target),
+			struct kfd *kfd, struct target *target)
 {
 	const int fd = open("/proc/thread-self/fail-nth", O_RDWR);
 	char text[16];
@@ -98,8 +103,8 @@ static int with_failure(unsigned int n, bool *reached,
 		close(fd);
 		return -ENOTTY;
 	}
-	r = operation(kfd, subject);
-	/* Looking has a chance to fail too: then the operation had none. */
+	r = operation(kfd, target);
+	/* If this read is where the fault is injected, the operation did not reach it. */
 	memset(text, 0, sizeof(text));
 	*reached = pread(fd, text, sizeof(text) - 1, 0) > 0 && !atoi(text);
 	if (pwrite(fd, "0", 1, 0) < 0)
@@ -108,19 +113,19 @@ static int with_failure(unsigned int n, bool *reached,
 	return r;
 }
 
-/* What a child of a sweep is told and tells; both see it. */
+/* What the test and its child tell each other, in shared memory. */
 struct attempt {
-	struct leak_baseline before;	/* the first attempt */
+	struct leak_baseline before;	/* taken before the first attempt */
 	unsigned int n;
 	bool reached;
 	int result;
 	int state;
-	/* What does not go on. */
+	/* What does not continue after the restore. */
 	char wrong[64];
 };
 
-/* Of the process that is swept, or checkpointed and restored. */
-struct subject {
+/* The process into whose operations faults are injected. */
+struct target {
 	struct fixture fixture;
 	struct kfd_v1_image v1;
 	struct kfd_v2_image v2;
@@ -129,111 +134,112 @@ struct subject {
 
 FIXTURE(fail_nth) {
 	struct kfd kfd;
-	struct subject subject;
+	struct target target;
 };
 
 FIXTURE_SETUP(fail_nth)
 {
-	struct subject *subject = &self->subject;
+	struct target *target = &self->target;
 
-	memset(subject, 0, sizeof(*subject));
-	subject->attempt = MAP_FAILED;
+	memset(target, 0, sizeof(*target));
+	target->attempt = MAP_FAILED;
 	if (kfd_open(&self->kfd) == -ENODEV)
 		SKIP(return, "no AMD GPU");
 	if (prepare_kernel())
-		SKIP(return, "the kernel does not inject failures");
-	ASSERT_EQ(0, fixture_create(&self->kfd, &subject->fixture, FIXTURE_FULL));
-	subject->attempt = mmap(NULL, sizeof(*subject->attempt),
+		SKIP(return, "the kernel does not inject faults");
+	ASSERT_EQ(0, fixture_create(&self->kfd, &target->fixture, FIXTURE_FULL));
+	target->attempt = mmap(NULL, sizeof(*target->attempt),
 				PROT_READ | PROT_WRITE,
 				MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	ASSERT_NE(MAP_FAILED, subject->attempt);
+	ASSERT_NE(MAP_FAILED, target->attempt);
 }
 
 FIXTURE_TEARDOWN(fail_nth)
 {
-	struct subject *subject = &self->subject;
+	struct target *target = &self->target;
 
-	if (subject->attempt != MAP_FAILED)
-		munmap(subject->attempt, sizeof(*subject->attempt));
-	kfd_v1_image_close_files(&subject->v1);
-	kfd_v1_image_free(&subject->v1);
-	free(subject->v2.data);
-	fixture_free(&subject->fixture);
+	if (target->attempt != MAP_FAILED)
+		munmap(target->attempt, sizeof(*target->attempt));
+	kfd_v1_image_close_files(&target->v1);
+	kfd_v1_image_free(&target->v1);
+	free(target->v2.data);
+	fixture_free(&target->fixture);
 	kfd_close(&self->kfd);
 }
 
-/* What a failure that was injected may be called. */
-static bool is_named(int r)
+/* Whether an operation may return this errno after a fault. */
+static bool is_expected_errno(int r)
 {
 	return r == 0 || r == -ENOMEM || r == -EFAULT || r == -ENOSPC ||
 	       r == -EMFILE;
 }
 
-/* ---- operations; each leaves the state as it was if it fails ---- */
+/* ---- operations that keep the state if they fail ---- */
 
-static int process_info(struct kfd *kfd, struct subject *subject)
+static int process_info(struct kfd *kfd, struct target *target)
 {
 	return kfd_v1_op(kfd->fd, KFD_CRIU_OP_PROCESS_INFO);
 }
 
-static int pause_v2(struct kfd *kfd, struct subject *subject)
+static int pause_v2(struct kfd *kfd, struct target *target)
 {
 	return kfd_v2_op(kfd->fd, KFD_CRIU_V2_PAUSE);
 }
 
-static int unpause(struct kfd *kfd, struct subject *subject)
+static int unpause(struct kfd *kfd, struct target *target)
 {
 	return kfd_v1_op(kfd->fd, KFD_CRIU_OP_UNPAUSE);
 }
 
-static int unpause_v2(struct kfd *kfd, struct subject *subject)
+static int unpause_v2(struct kfd *kfd, struct target *target)
 {
 	return kfd_v2_op(kfd->fd, KFD_CRIU_V2_UNPAUSE);
 }
 
-static int checkpoint(struct kfd *kfd, struct subject *subject)
+static int checkpoint(struct kfd *kfd, struct target *target)
 {
-	return kfd_v1_image_checkpoint(kfd->fd, &subject->v1);
+	return kfd_v1_image_checkpoint(kfd->fd, &target->v1);
 }
 
-static int checkpoint_v2(struct kfd *kfd, struct subject *subject)
+static int checkpoint_v2(struct kfd *kfd, struct target *target)
 {
-	return kfd_v2_image_checkpoint(kfd->fd, &subject->v2);
+	return kfd_v2_image_checkpoint(kfd->fd, &target->v2);
 }
 
-/* Where the copy of the args to their caller fails, there is a file that nobody knows
- * of, as after every ioctl that makes one.
+/*
+ * When the copy of the arguments to the caller fails, a file is open whose number the caller
+ * does not get, as with every ioctl that opens a file. It is the next free number.
  */
-static int export(struct kfd *kfd, struct subject *subject)
+static int export(struct kfd *kfd, struct target *target)
 {
 	const int next = dup(kfd->fd);
 	int fd, r;
 
 	close(next);
-	r = kfd_v2_export(kfd, subject->fixture.gtt.handle, &fd);
+	r = kfd_v2_export(kfd, target->fixture.gtt.handle, &fd);
 	close(next);
 	return r;
 }
 
-static int bo_offset(struct kfd *kfd, struct subject *subject)
+static int bo_offset(struct kfd *kfd, struct target *target)
 {
 	struct kfd_criu_v2_args args = {
 		.op = KFD_CRIU_V2_BO_OFFSET,
-		.gpu_id = subject->fixture.gtt.handle >> 32,
-		.handle = subject->fixture.gtt.handle,
+		.gpu_id = target->fixture.gtt.handle >> 32,
+		.handle = target->fixture.gtt.handle,
 	};
 
 	return kfd_v2(kfd->fd, &args);
 }
 
-static int state_of(struct kfd *kfd, struct subject *subject)
+static int state_of(struct kfd *kfd, struct target *target)
 {
 	const int state = kfd_v2_state(kfd);
 
 	return state < 0 ? state : 0;
 }
 
-static int probe(struct kfd *kfd, struct subject *subject)
+static int probe(struct kfd *kfd, struct target *target)
 {
 	struct kfd_criu_v2_probe answer;
 	struct kfd_criu_v2_args args = {
@@ -248,172 +254,172 @@ static int probe(struct kfd *kfd, struct subject *subject)
 /* ---- in this process ---- */
 
 struct operation {
-	int (*run)(struct kfd *kfd, struct subject *subject);
-	/* Takes back what it did when it succeeded; NULL: nothing is left of it. */
-	int (*undo)(struct kfd *kfd, struct subject *subject);
-	/* What there may be to take back even when it failed. */
-	void (*clean)(struct subject *subject);
+	int (*run)(struct kfd *kfd, struct target *target);
+	/* Undoes an operation that succeeded; NULL: there is nothing to undo. */
+	int (*undo)(struct kfd *kfd, struct target *target);
+	/* Undoes what may remain even when the operation failed; NULL: nothing. */
+	void (*clean)(struct target *target);
 };
 
-/* The last thing that can fail is to tell the caller: then it is done all the same. */
+/* The last step, the copy of the arguments, can fail although the operation succeeded. */
 static bool is_done(int r, int before, int now)
 {
 	return !r || (r == -EFAULT && now != before);
 }
 
-/* What is wrong after it came back with r; NULL: nothing. */
-static const char *wrong_after(const struct operation *operation,
-			       struct kfd *kfd, struct subject *subject, int r,
+/* Returns what is wrong after the operation returned r; NULL: nothing. */
+static const char *check_after(const struct operation *operation,
+			       struct kfd *kfd, struct target *target, int r,
 			       int state, int files)
 {
-	if (!is_named(r))
-		return "is no answer";
+	if (!is_expected_errno(r))
+		return "is not an expected errno";
 	if (is_done(r, state, kfd_v2_state(kfd)) && operation->undo &&
-	    operation->undo(kfd, subject))
-		return "is not undone";
+	    operation->undo(kfd, target))
+		return "cannot be undone";
 	if (operation->clean)
-		operation->clean(subject);
+		operation->clean(target);
 	if (kfd_v2_state(kfd) != state)
 		return "changed the state";
 	if (count_files() != files)
 		return "left a file";
-	return state == KFD_CRIU_STATE_RUNNING ? fixture_run_queues(kfd, &subject->fixture) :
+	return state == KFD_CRIU_STATE_RUNNING ? fixture_run_queues(kfd, &target->fixture) :
 						 NULL;
 }
 
-/* All chances of an operation in this process; their number, or -1. */
+/* Injects every fault into an operation of this process. Returns how many, or -1. */
 static int sweep(struct __test_metadata *_metadata,
 		 const struct operation *operation, struct kfd *kfd,
-		 struct subject *subject)
+		 struct target *target)
 {
 	const int state = kfd_v2_state(kfd), files = count_files();
 	const char *wrong;
 	bool reached;
-	int n = first_chance() - 1, r;
+	int n = first_fault() - 1, r;
 
 	do {
-		r = with_failure(++n, &reached, operation->run, kfd, subject);
-		wrong = wrong_after(operation, kfd, subject, r, state, files);
+		r = with_fault(++n, &reached, operation->run, kfd, target);
+		wrong = check_after(operation, kfd, target, r, state, files);
 		if (wrong)
-			TH_LOG("chance %d: %d %s", n, r, wrong);
-	} while (!wrong && reached && n < MOST);
-	TH_LOG("%d chances to fail", n - 1);
-	return wrong || n == MOST ? -1 : n - 1;
+			TH_LOG("fault %d: %d %s", n, r, wrong);
+	} while (!wrong && reached && n < MAX_FAULTS);
+	TH_LOG("%d faults", n - 1);
+	return wrong || n == MAX_FAULTS ? -1 : n - 1;
 }
 
-TEST_F_TIMEOUT(fail_nth, of_a_pause_leave_it_running, LIMIT_S)
+TEST_F_TIMEOUT(fail_nth, a_pause_that_fails_leaves_the_process_running, LIMIT_S)
 {
 	const struct operation v1 = { process_info, unpause };
 	const struct operation v2 = { pause_v2, unpause_v2 };
 
-	EXPECT_LT(0, sweep(_metadata, &v1, &self->kfd, &self->subject));
-	EXPECT_LT(0, sweep(_metadata, &v2, &self->kfd, &self->subject));
+	EXPECT_LT(0, sweep(_metadata, &v1, &self->kfd, &self->target));
+	EXPECT_LT(0, sweep(_metadata, &v2, &self->kfd, &self->target));
 }
 
-/* A run list that there was no memory for may come a little later. */
-static int run_and_pause(struct kfd *kfd, struct subject *subject)
+/* If there is no memory for a run list, the driver tries again a little later. */
+static int run_and_pause(struct kfd *kfd, struct target *target)
 {
-	return fixture_run_queues(kfd, &subject->fixture) ? -ETIME :
-						 process_info(kfd, subject);
+	return fixture_run_queues(kfd, &target->fixture) ? -ETIME :
+						 process_info(kfd, target);
 }
 
-TEST_F_TIMEOUT(fail_nth, of_the_end_of_a_pause_leave_it_paused_or_it_runs, LIMIT_S)
+TEST_F_TIMEOUT(fail_nth, an_unpause_that_fails_leaves_it_paused_or_running, LIMIT_S)
 {
 	const struct operation v1 = { unpause, run_and_pause };
 	const struct operation v2 = { unpause_v2, run_and_pause };
 
 	ASSERT_EQ(0, process_info(&self->kfd, NULL));
-	EXPECT_LT(0, sweep(_metadata, &v1, &self->kfd, &self->subject));
-	EXPECT_LT(0, sweep(_metadata, &v2, &self->kfd, &self->subject));
+	EXPECT_LT(0, sweep(_metadata, &v1, &self->kfd, &self->target));
+	EXPECT_LT(0, sweep(_metadata, &v2, &self->kfd, &self->target));
 	EXPECT_EQ(0, unpause(&self->kfd, NULL));
-	EXPECT_EQ(NULL, fixture_run_queues(&self->kfd, &self->subject.fixture));
+	EXPECT_EQ(NULL, fixture_run_queues(&self->kfd, &self->target.fixture));
 }
 
-/* They are in the buckets, though the args may not have come back. */
-static void close_files(struct subject *subject)
+/* The driver writes the files into the BOs' buckets even if it cannot write the arguments. */
+static void close_files(struct target *target)
 {
-	kfd_v1_image_close_files(&subject->v1);
+	kfd_v1_image_close_files(&target->v1);
 }
 
-TEST_F_TIMEOUT(fail_nth, of_a_checkpoint_leave_no_file, LIMIT_S)
+TEST_F_TIMEOUT(fail_nth, a_checkpoint_that_fails_leaves_no_file, LIMIT_S)
 {
 	const struct operation v1 = { checkpoint, .clean = close_files };
 	const struct operation v2 = { checkpoint_v2 };
-	struct subject *subject = &self->subject;
+	struct target *target = &self->target;
 
-	ASSERT_EQ(0, kfd_v1_image_prepare(self->kfd.fd, &subject->v1));
-	EXPECT_LT(0, sweep(_metadata, &v1, &self->kfd, subject));
-	ASSERT_EQ(0, kfd_v2_image_prepare(self->kfd.fd, &subject->v2));
-	EXPECT_LT(0, sweep(_metadata, &v2, &self->kfd, subject));
+	ASSERT_EQ(0, kfd_v1_image_prepare(self->kfd.fd, &target->v1));
+	EXPECT_LT(0, sweep(_metadata, &v1, &self->kfd, target));
+	ASSERT_EQ(0, kfd_v2_image_prepare(self->kfd.fd, &target->v2));
+	EXPECT_LT(0, sweep(_metadata, &v2, &self->kfd, target));
 	EXPECT_EQ(0, unpause(&self->kfd, NULL));
-	EXPECT_EQ(NULL, fixture_run_queues(&self->kfd, &subject->fixture));
+	EXPECT_EQ(NULL, fixture_run_queues(&self->kfd, &target->fixture));
 }
 
-TEST_F_TIMEOUT(fail_nth, of_questions_change_nothing, LIMIT_S)
+TEST_F_TIMEOUT(fail_nth, a_query_that_fails_changes_nothing, LIMIT_S)
 {
-	static const struct operation questions[] = {
+	static const struct operation operations[] = {
 		{ export }, { bo_offset }, { state_of }, { probe },
 	};
 	unsigned int i;
 
 	ASSERT_EQ(0, process_info(&self->kfd, NULL));
-	for (i = 0; i < sizeof(questions) / sizeof(*questions); i++) {
-		EXPECT_LT(0, sweep(_metadata, &questions[i], &self->kfd,
-				   &self->subject))
-			TH_LOG("question %u", i);
+	for (i = 0; i < sizeof(operations) / sizeof(*operations); i++) {
+		EXPECT_LT(0, sweep(_metadata, &operations[i], &self->kfd,
+				   &self->target))
+			TH_LOG("operation %u", i);
 	}
 	EXPECT_EQ(0, unpause(&self->kfd, NULL));
-	EXPECT_EQ(NULL, fixture_run_queues(&self->kfd, &self->subject.fixture));
+	EXPECT_EQ(NULL, fixture_run_queues(&self->kfd, &self->target.fixture));
 }
 
 /* ---- in children that are restored ---- */
 
-static int restore(struct kfd *kfd, struct subject *subject)
+static int restore(struct kfd *kfd, struct target *target)
 {
-	return kfd_v1_image_restore(kfd, &subject->fixture.v1);
+	return kfd_v1_image_restore(kfd, &target->fixture.v1);
 }
 
-static int restore_v2(struct kfd *kfd, struct subject *subject)
+static int restore_v2(struct kfd *kfd, struct target *target)
 {
-	return kfd_v2_image_restore(kfd, &subject->fixture.v2);
+	return kfd_v2_image_restore(kfd, &target->fixture.v2);
 }
 
-static int resume(struct kfd *kfd, struct subject *subject)
+static int resume(struct kfd *kfd, struct target *target)
 {
 	return kfd_v1_resume(kfd->fd, getpid());
 }
 
-static int resume_v2(struct kfd *kfd, struct subject *subject)
+static int resume_v2(struct kfd *kfd, struct target *target)
 {
 	return kfd_v2_resume(kfd);
 }
 
-static int abort_v2(struct kfd *kfd, struct subject *subject)
+static int abort_v2(struct kfd *kfd, struct target *target)
 {
 	return kfd_v2_op(kfd->fd, KFD_CRIU_V2_ABORT);
 }
 
-static int try_to_fail(struct kfd *kfd, struct subject *subject,
-		       int (*operation)(struct kfd *kfd, struct subject *subject))
+static int run_with_fault(struct kfd *kfd, struct target *target,
+		       int (*operation)(struct kfd *kfd, struct target *target))
 {
-	struct attempt *attempt = subject->attempt;
+	struct attempt *attempt = target->attempt;
 
-	attempt->result = with_failure(attempt->n, &attempt->reached, operation,
-				       kfd, subject);
+	attempt->result = with_fault(attempt->n, &attempt->reached, operation,
+				       kfd, target);
 	attempt->state = kfd_v2_state(kfd);
 	return attempt->result;
 }
 
-/* A restore that fails: the process has nothing then. */
-static int restore_fails(struct kfd *kfd, struct subject *subject,
-			 int (*operation)(struct kfd *kfd, struct subject *subject))
+/* RESTORE with a fault: when it fails, the process must have no object. */
+static int restore_fails(struct kfd *kfd, struct target *target,
+			 int (*operation)(struct kfd *kfd, struct target *target))
 {
-	struct leak_baseline before = subject->attempt->before;
+	struct leak_baseline before = target->attempt->before;
 	int r;
 
 	before.files = count_files();
-	r = try_to_fail(kfd, subject, operation);
-	if (subject->attempt->state == KFD_CRIU_STATE_RESTORED)
+	r = run_with_fault(kfd, target, operation);
+	if (target->attempt->state == KFD_CRIU_STATE_RESTORED)
 		return is_done(r, 0, KFD_CRIU_STATE_RESTORED) ? 0 : 1;
 	return r ? leak_check(kfd, &before) : 2;
 }
@@ -428,39 +434,39 @@ static int v2_restore_fails(struct kfd *kfd, void *data)
 	return restore_fails(kfd, data, restore_v2);
 }
 
-/* 0 if the restored process runs, with all that it had. */
-static int goes_on(struct kfd *kfd, struct subject *subject)
+/* Returns 0 if the restored process runs with all its objects. */
+static int check_target(struct kfd *kfd, struct target *target)
 {
 	const char *wrong;
 
 	if (kfd_v2_state(kfd) != KFD_CRIU_STATE_RUNNING)
 		return 10;
-	wrong = fixture_check(kfd, &subject->fixture);
+	wrong = fixture_check(kfd, &target->fixture);
 	if (wrong)
-		snprintf(subject->attempt->wrong, sizeof(subject->attempt->wrong),
+		snprintf(target->attempt->wrong, sizeof(target->attempt->wrong),
 			 "%s", wrong);
 	return wrong ? 11 : 0;
 }
 
-/* RESUME can be tried again, or there is nothing left. */
-static int resume_fails(struct kfd *kfd, struct subject *subject,
-			int (*operation)(struct kfd *kfd, struct subject *subject))
+/* RESUME with a fault: when it fails, it works the second time, or nothing is left. */
+static int resume_fails(struct kfd *kfd, struct target *target,
+			int (*operation)(struct kfd *kfd, struct target *target))
 {
-	struct leak_baseline before = subject->attempt->before;
-	int r = restore_v2(kfd, subject);
+	struct leak_baseline before = target->attempt->before;
+	int r = restore_v2(kfd, target);
 
 	before.files = 0;
-	if (r || fixture_remap(kfd, &subject->fixture))
+	if (r || fixture_remap(kfd, &target->fixture))
 		return 3;
-	r = try_to_fail(kfd, subject, operation);
-	switch (subject->attempt->state) {
+	r = run_with_fault(kfd, target, operation);
+	switch (target->attempt->state) {
 	case KFD_CRIU_STATE_RUNNING:
 		return is_done(r, KFD_CRIU_STATE_RESTORED, KFD_CRIU_STATE_RUNNING) ?
-			       goes_on(kfd, subject) : 4;
+			       check_target(kfd, target) : 4;
 	case KFD_CRIU_STATE_RESTORED:
-		return operation(kfd, subject) ? 5 : goes_on(kfd, subject);
+		return operation(kfd, target) ? 5 : check_target(kfd, target);
 	default:
-		fixture_unmap(&subject->fixture);
+		fixture_unmap(&target->fixture);
 		return r ? leak_check(kfd, &before) : 6;
 	}
 }
@@ -477,43 +483,45 @@ static int v2_resume_fails(struct kfd *kfd, void *data)
 
 static int abort_fails(struct kfd *kfd, void *data)
 {
-	struct subject *subject = data;
-	struct leak_baseline before = subject->attempt->before;
+	struct target *target = data;
+	struct leak_baseline before = target->attempt->before;
 	int r;
 
 	before.files = count_files();
-	if (restore_v2(kfd, subject))
+	if (restore_v2(kfd, target))
 		return 3;
-	r = try_to_fail(kfd, subject, abort_v2);
-	if (r && subject->attempt->state == KFD_CRIU_STATE_RESTORED &&
-	    abort_v2(kfd, subject))
+	r = run_with_fault(kfd, target, abort_v2);
+	if (r && target->attempt->state == KFD_CRIU_STATE_RESTORED &&
+	    abort_v2(kfd, target))
 		return 5;
 	return leak_check(kfd, &before);
 }
 
-/* All chances, each in a child, or some; how many, or -1. */
+/* Injects every fault, or every KFD_CRIU_FAIL_STEP-th, each in a child. Returns how many,
+ * or -1.
+ */
 static int sweep_children(struct __test_metadata *_metadata,
-			  const struct kfd *kfd, struct subject *subject,
+			  const struct kfd *kfd, struct target *target,
 			  int (*body)(struct kfd *kfd, void *data))
 {
-	struct attempt *attempt = subject->attempt;
-	const unsigned int step = number_of("KFD_CRIU_CHANCE_STEP");
+	struct attempt *attempt = target->attempt;
+	const unsigned int step = number_of("KFD_CRIU_FAIL_STEP");
 	unsigned int n;
 	int tried = 0, r;
 
 	memset(attempt, 0, sizeof(*attempt));
 	leak_baseline_take(kfd, &attempt->before);
-	for (n = first_chance(); n < MOST; n += step) {
+	for (n = first_fault(); n < MAX_FAULTS; n += step) {
 		attempt->n = n;
-		r = kfd_in_child(body, subject);
-		if (r || !is_named(attempt->result)) {
-			TH_LOG("chance %u: %d, state %d, child says %d %s", n,
+		r = kfd_in_child(body, target);
+		if (r || !is_expected_errno(attempt->result)) {
+			TH_LOG("fault %u: %d, state %d, the child returned %d %s", n,
 			       attempt->result, attempt->state, r,
 			       attempt->wrong);
 			return -1;
 		}
 		if (!attempt->reached) {
-			TH_LOG("failed %d times, last before chance %u", tried,
+			TH_LOG("%d faults, the last one before the %u-th", tried,
 			       n);
 			return tried;
 		}
@@ -522,33 +530,33 @@ static int sweep_children(struct __test_metadata *_metadata,
 	return -1;
 }
 
-TEST_F_TIMEOUT(fail_nth, of_a_restore_leave_nothing, LIMIT_S)
+TEST_F_TIMEOUT(fail_nth, a_restore_that_fails_leaves_nothing, LIMIT_S)
 {
-	ASSERT_EQ(0, fixture_checkpoint(&self->kfd, &self->subject.fixture));
-	EXPECT_LT(0, sweep_children(_metadata, &self->kfd, &self->subject,
+	ASSERT_EQ(0, fixture_checkpoint(&self->kfd, &self->target.fixture));
+	EXPECT_LT(0, sweep_children(_metadata, &self->kfd, &self->target,
 				    v1_restore_fails));
 }
 
-TEST_F_TIMEOUT(fail_nth, of_an_extensible_restore_leave_nothing, LIMIT_S)
+TEST_F_TIMEOUT(fail_nth, an_extensible_restore_that_fails_leaves_nothing, LIMIT_S)
 {
-	ASSERT_EQ(0, fixture_checkpoint(&self->kfd, &self->subject.fixture));
-	EXPECT_LT(0, sweep_children(_metadata, &self->kfd, &self->subject,
+	ASSERT_EQ(0, fixture_checkpoint(&self->kfd, &self->target.fixture));
+	EXPECT_LT(0, sweep_children(_metadata, &self->kfd, &self->target,
 				    v2_restore_fails));
 }
 
-TEST_F_TIMEOUT(fail_nth, of_a_resume_leave_it_restored_or_nothing, LIMIT_S)
+TEST_F_TIMEOUT(fail_nth, a_resume_that_fails_leaves_it_restored_or_nothing, LIMIT_S)
 {
-	ASSERT_EQ(0, fixture_checkpoint(&self->kfd, &self->subject.fixture));
-	EXPECT_LT(0, sweep_children(_metadata, &self->kfd, &self->subject,
+	ASSERT_EQ(0, fixture_checkpoint(&self->kfd, &self->target.fixture));
+	EXPECT_LT(0, sweep_children(_metadata, &self->kfd, &self->target,
 				    v1_resume_fails));
-	EXPECT_LT(0, sweep_children(_metadata, &self->kfd, &self->subject,
+	EXPECT_LT(0, sweep_children(_metadata, &self->kfd, &self->target,
 				    v2_resume_fails));
 }
 
-TEST_F_TIMEOUT(fail_nth, of_an_abort_leave_it_restored_or_nothing, LIMIT_S)
+TEST_F_TIMEOUT(fail_nth, an_abort_that_fails_leaves_it_restored_or_nothing, LIMIT_S)
 {
-	ASSERT_EQ(0, fixture_checkpoint(&self->kfd, &self->subject.fixture));
-	EXPECT_LT(0, sweep_children(_metadata, &self->kfd, &self->subject,
+	ASSERT_EQ(0, fixture_checkpoint(&self->kfd, &self->target.fixture));
+	EXPECT_LT(0, sweep_children(_metadata, &self->kfd, &self->target,
 				    abort_fails));
 }
 

@@ -2,10 +2,12 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * Images that nobody ever wrote, of both ABIs, of a process with an object of every kind.
- * Each is restored in a process that has nothing: it may be refused, and leaves nothing,
- * or be another valid one; nothing else may happen, and the kernel's log says so.
- * KFD_CRIU_MUTATIONS=N tries N of each ABI, KFD_CRIU_SEED=N begins elsewhere.
+ * Fuzzes the images of both ABIs: images of a process with an object of every kind, of
+ * every length and changed at random. Each is restored in a process that has no object. The
+ * driver must refuse it and leave nothing, or accept it because it is another valid image;
+ * the kernel's log must stay empty.
+ *
+ * KFD_CRIU_MUTATIONS=N tries N images of each ABI; KFD_CRIU_SEED=N begins with another seed.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,13 +25,13 @@
 
 #define LIMIT_S			36000
 #define CHANGES			3
-/* In one process, while it stays as it was. */
-#define MOST_IN_ONE		500
+/* Restores that one process tries as long as all of them are refused without a change. */
+#define RESTORES_IN_A_PROCESS	500
 #define LENGTHS_FOR_AN_IMAGE	2
-/* So near to the border of two records every length is tried. */
+/* Every length is tried that differs so little from the end of a record. */
 #define NEAR			3
 
-/* A checkpoint, by both ABIs. */
+/* A checkpoint, as an image of each ABI. */
 struct sample {
 	struct kfd_v1_image v1;
 	struct kfd_v2_image v2;
@@ -37,8 +39,8 @@ struct sample {
 
 /* ---- changes ---- */
 
-/* Where one of the queues, events and ranges is. */
-static __u64 some_object(const struct kfd_v1_image *image)
+/* The offset of a random queue, event or range. */
+static __u64 random_object(const struct kfd_v1_image *image)
 {
 	unsigned int n = rand_next() % image->args.num_objects;
 	__u64 at = v1_objects(image);
@@ -64,8 +66,8 @@ static void change_v1_data(struct kfd_v1_image *image, const struct kfd_v1_image
 		rand_change_one_word(image->priv, image->args.priv_data_size);
 		break;
 	default:
-		at = some_object(was);
-		/* Not in an MQD: most of the image is. */
+		at = random_object(was);
+		/* MQDs are most of the image, so changes there are left out. */
 		rand_change_one_word(image->priv + at,
 			      v1_word(was, at) == V1_QUEUE ? V1_QUEUE_SIZE :
 			      v1_object_size(was, at));
@@ -101,8 +103,8 @@ static void change_v1(struct sample *sample, const struct sample *taken)
 	}
 }
 
-/* Where one of the records is. */
-static __u64 some_record(const struct kfd_v2_image *image)
+/* The offset of a random record. */
+static __u64 random_record(const struct kfd_v2_image *image)
 {
 	const struct kfd_criu_record_image *first = (void *)image->data;
 	unsigned int n = rand_next() % first->num_records;
@@ -116,10 +118,10 @@ static __u64 some_record(const struct kfd_v2_image *image)
 static void change_record(struct kfd_v2_image *image,
 			  const struct kfd_v2_image *was)
 {
-	const __u64 at = some_record(was);
+	const __u64 at = random_record(was);
 	const struct kfd_criu_record *record = v2_record(was, at);
 
-	/* Seldom in an MQD: most of the image is. */
+	/* MQDs are most of the image, so changes there are rare. */
 	rand_change_one_word(image->data + at, rand_next() % 4 ?
 					v2_fixed_size(record->type) : record->size);
 }
@@ -128,7 +130,7 @@ static void drop_record(struct kfd_v2_image *image,
 			const struct kfd_v2_image *was)
 {
 	struct kfd_criu_record_image *first = (void *)image->data;
-	const __u64 at = some_record(was);
+	const __u64 at = random_record(was);
 	const __u64 size = v2_record(was, at)->size;
 
 	if (!at || image->size != was->size)
@@ -178,7 +180,7 @@ static int cut_v1(struct kfd *kfd, struct sample *sample, __u64 length)
 	return restore_v1(kfd, sample);
 }
 
-/* Of which it says that it is so long, or as long as it was. */
+/* Tries the shorter image with its old size in the first record, then with its new size. */
 static int cut_v2(struct kfd *kfd, struct sample *sample, __u64 length)
 {
 	struct kfd_criu_record_image *first = (void *)sample->v2.data;
@@ -195,7 +197,7 @@ static int cut_v2(struct kfd *kfd, struct sample *sample, __u64 length)
 	return r;
 }
 
-static __u64 next_border_v1(const struct sample *sample, __u64 at)
+static __u64 next_end_v1(const struct sample *sample, __u64 at)
 {
 	const struct kfd_v1_image *image = &sample->v1;
 
@@ -208,7 +210,7 @@ static __u64 next_border_v1(const struct sample *sample, __u64 at)
 	return at + v1_object_size(image, at);
 }
 
-static __u64 next_border_v2(const struct sample *sample, __u64 at)
+static __u64 next_end_v2(const struct sample *sample, __u64 at)
 {
 	return at + v2_record(&sample->v2, at)->size;
 }
@@ -217,10 +219,10 @@ static const struct abi {
 	void (*change)(struct sample *sample, const struct sample *taken);
 	int (*restore)(struct kfd *kfd, struct sample *sample);
 	int (*cut)(struct kfd *kfd, struct sample *sample, __u64 length);
-	__u64 (*next_border)(const struct sample *sample, __u64 at);
-} v1 = { change_v1, restore_v1, cut_v1, next_border_v1 };
+	__u64 (*next_end)(const struct sample *sample, __u64 at);
+} v1 = { change_v1, restore_v1, cut_v1, next_end_v1 };
 
-static const struct abi v2 = { change_v2, restore_v2, cut_v2, next_border_v2 };
+static const struct abi v2 = { change_v2, restore_v2, cut_v2, next_end_v2 };
 
 static void copy_sample(struct sample *to, const struct sample *from)
 {
@@ -261,22 +263,22 @@ FIXTURE_TEARDOWN(image_fuzz)
 	kfd_close(&self->kfd);
 }
 
-/* ---- what children go on with, and what they tell ---- */
+/* ---- what the test and its children share ---- */
 
 struct trials {
 	const struct abi *abi;
 	struct fixture *fixture;
 	const struct sample *taken;
 	struct sample changed;
-	struct leak_baseline before;	/* the first one */
+	struct leak_baseline before;	/* taken before the first restore */
 	unsigned long seed;
-	/* In memory that is shared. */
+	/* In memory that the children share with the test. */
 	struct {
 		unsigned long done, accepted, tried;
 		int result;
 	} *count;
 	unsigned long n;
-	unsigned char *wanted;	/* of each length */
+	unsigned char *wanted;	/* for each length: whether it is tried */
 };
 
 static void trials_begin(struct trials *trials, const struct kfd *kfd,
@@ -310,8 +312,8 @@ static void trials_end(struct trials *trials)
 	munmap(trials->count, sizeof(*trials->count));
 }
 
-/* Whether what came back is an answer. */
-static bool is_answer(int r)
+/* Whether RESTORE or RESUME may return this errno. */
+static bool is_expected_errno(int r)
 {
 	switch (-r) {
 	case 0:
@@ -344,7 +346,7 @@ static int cut_one(struct kfd *kfd, struct trials *trials)
 	return trials->count->result;
 }
 
-/* Some in one process; a new one is needed once a restore has come half way. */
+/* Tries some lengths, until a restore got so far that the process is aborted. */
 static int cut_some(struct kfd *kfd, void *data)
 {
 	struct trials *trials = data;
@@ -352,7 +354,7 @@ static int cut_some(struct kfd *kfd, void *data)
 	int i, state = KFD_CRIU_STATE_RUNNING;
 
 	before.files = count_files();
-	for (i = 0; i < MOST_IN_ONE && state == KFD_CRIU_STATE_RUNNING; i++) {
+	for (i = 0; i < RESTORES_IN_A_PROCESS && state == KFD_CRIU_STATE_RUNNING; i++) {
 		while (!trials->wanted[trials->count->done])
 			trials->count->done++;
 		if (trials->count->done >= trials->n)
@@ -365,7 +367,7 @@ static int cut_some(struct kfd *kfd, void *data)
 	return leak_check(kfd, &before);
 }
 
-/* Every one around the borders of records, and every `step` bytes. */
+/* Selects every length near the end of a record, and one every `step` bytes. */
 static void want_lengths(struct trials *trials, unsigned long size,
 			 unsigned long step)
 {
@@ -375,7 +377,7 @@ static void want_lengths(struct trials *trials, unsigned long size,
 	trials->wanted = calloc(size + 1, 1);
 	for (at = trials->seed * 4 % step; at < size; at += step)
 		trials->wanted[at] = 1;
-	for (at = 0; at < size; at = trials->abi->next_border(trials->taken, at))
+	for (at = 0; at < size; at = trials->abi->next_end(trials->taken, at))
 		for (i = at > NEAR ? at - NEAR : 0; i <= at + NEAR && i < size; i++)
 			trials->wanted[i] = 1;
 	for (i = size - NEAR; i <= size; i++)
@@ -397,7 +399,7 @@ static void cut_all(struct __test_metadata *_metadata, struct trials *trials,
 	TH_LOG("%lu lengths", trials->count->tried);
 }
 
-/* As it is, in a child. */
+/* Restores and resumes the unchanged image, in a child. */
 static int restore_and_resume(struct kfd *kfd, void *data)
 {
 	struct trials *trials = data;
@@ -410,10 +412,12 @@ static int restore_and_resume(struct kfd *kfd, void *data)
 	return -(r ? r : kfd_v1_resume(kfd->fd, getpid()));
 }
 
-/* Each takes a process that restores all that is before it, and most are within an MQD:
- * all of them only with enough mutations, otherwise others with another seed.
+/*
+ * Each length needs a process that restores all objects before it, and most lengths are
+ * within an MQD. So all lengths are tried only with enough mutations, else those that
+ * belong to the seed.
  */
-TEST_F_TIMEOUT(image_fuzz, every_length_but_the_right_one_is_refused, LIMIT_S)
+TEST_F_TIMEOUT(image_fuzz, an_image_of_another_length_is_refused, LIMIT_S)
 {
 	const __u64 size = self->taken.v1.args.priv_data_size;
 	struct trials trials;
@@ -425,7 +429,7 @@ TEST_F_TIMEOUT(image_fuzz, every_length_but_the_right_one_is_refused, LIMIT_S)
 	trials_end(&trials);
 }
 
-TEST_F_TIMEOUT(image_fuzz, every_length_but_the_right_one_of_records_is_refused, LIMIT_S)
+TEST_F_TIMEOUT(image_fuzz, an_extensible_image_of_another_length_is_refused, LIMIT_S)
 {
 	struct trials trials;
 
@@ -435,7 +439,7 @@ TEST_F_TIMEOUT(image_fuzz, every_length_but_the_right_one_of_records_is_refused,
 	trials_end(&trials);
 }
 
-/* Fewer records are an image of their own: another one, or what they need is missing. */
+/* The first records alone are valid, unless an object is missing that they refer to. */
 static int restores_first_records(struct kfd *kfd, void *data)
 {
 	struct trials *trials = data;
@@ -448,17 +452,17 @@ static int restores_first_records(struct kfd *kfd, void *data)
 	before.files = count_files();
 	copy_sample(&trials->changed, trials->taken);
 	for (i = 0, image->size = 0; i < trials->n; i++)
-		image->size = next_border_v2(trials->taken, image->size);
+		image->size = next_end_v2(trials->taken, image->size);
 	first->size = image->size;
 	first->num_records = trials->n;
 	r = restore_v2(kfd, &trials->changed);
-	if (!is_answer(r))
+	if (!is_expected_errno(r))
 		return 1;
 	trials->count->accepted += !r;
 	return r ? leak_check(kfd, &before) : 0;
 }
 
-TEST_F_TIMEOUT(image_fuzz, the_first_of_its_records_are_refused_or_another_one, LIMIT_S)
+TEST_F_TIMEOUT(image_fuzz, the_first_records_alone_are_refused_or_restored, LIMIT_S)
 {
 	const struct kfd_criu_record_image *first = (void *)self->taken.v2.data;
 	struct trials trials;
@@ -474,7 +478,7 @@ TEST_F_TIMEOUT(image_fuzz, the_first_of_its_records_are_refused_or_another_one, 
 	trials_end(&trials);
 }
 
-/* The caller's word is no reason to make room. */
+/* Counts in the arguments must not make the driver allocate memory for them. */
 static int restores_too_many(struct kfd *kfd, void *data)
 {
 	struct trials *trials = data;
@@ -490,7 +494,7 @@ static int restores_too_many(struct kfd *kfd, void *data)
 	return r ? leak_check(kfd, &before) : 1;
 }
 
-TEST_F(image_fuzz, counts_that_no_memory_holds_are_refused)
+TEST_F(image_fuzz, counts_larger_than_memory_are_refused)
 {
 	struct trials trials;
 
@@ -514,10 +518,10 @@ static int try_one(struct kfd *kfd, struct trials *trials)
 	r = trials->abi->restore(kfd, &trials->changed);
 	if (r)
 		return r;
-	/* What it finds queues are to go on with; the rest is zeros. */
+	/* Queues continue with the contents of their rings; other BOs stay zero. */
 	fixture_remap(kfd, trials->fixture);
 	r = kfd_v1_resume(kfd->fd, getpid());
-	/* A queue whose pointers are nonsense need not run in time. */
+	/* A queue whose pointers were changed may not get off the hardware in time. */
 	if (r == -ETIME)
 		r = 0;
 	trials->count->accepted += !r;
@@ -526,7 +530,7 @@ static int try_one(struct kfd *kfd, struct trials *trials)
 	return r;
 }
 
-/* As cut_some(). */
+/* Tries some images, until a restore got so far that the process cannot try another. */
 static int try_some(struct kfd *kfd, void *data)
 {
 	struct trials *trials = data;
@@ -535,10 +539,10 @@ static int try_some(struct kfd *kfd, void *data)
 	int r, left;
 
 	before.files = count_files();
-	for (i = 0; i < MOST_IN_ONE && trials->count->done < trials->n; i++) {
+	for (i = 0; i < RESTORES_IN_A_PROCESS && trials->count->done < trials->n; i++) {
 		r = try_one(kfd, trials);
 		trials->count->result = r;
-		if (!is_answer(r))
+		if (!is_expected_errno(r))
 			return 1;
 		left = r ? leak_check(kfd, &before) : 0;
 		if (left)
@@ -564,11 +568,11 @@ static void try_all(struct __test_metadata *_metadata, struct kfd *kfd,
 		       trials->seed + trials->count->done, trials->count->result);
 	TH_LOG("%lu of %lu images accepted", trials->count->accepted, trials->n);
 	EXPECT_LT(trials->count->accepted, trials->n);
-	/* The one that was checkpointed goes on. */
+	/* The process that was checkpointed continues. */
 	EXPECT_EQ(0, kfd_v1_op(kfd->fd, KFD_CRIU_OP_UNPAUSE));
 }
 
-TEST_F_TIMEOUT(image_fuzz, changed_at_random_it_is_refused_or_another_one, LIMIT_S)
+TEST_F_TIMEOUT(image_fuzz, an_image_changed_at_random_is_refused_or_restored, LIMIT_S)
 {
 	struct trials trials;
 
@@ -577,7 +581,7 @@ TEST_F_TIMEOUT(image_fuzz, changed_at_random_it_is_refused_or_another_one, LIMIT
 	trials_end(&trials);
 }
 
-TEST_F_TIMEOUT(image_fuzz, changed_at_random_records_are_refused_or_others, LIMIT_S)
+TEST_F_TIMEOUT(image_fuzz, an_extensible_image_changed_at_random_is_refused_or_restored, LIMIT_S)
 {
 	struct trials trials;
 

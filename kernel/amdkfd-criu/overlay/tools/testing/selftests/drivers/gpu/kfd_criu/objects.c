@@ -2,8 +2,8 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * A process with an object of every kind is restored by both ABIs, goes on, and is
- * checkpointed as the first one was.
+ * A process with an object of every kind is restored by both ABIs. It must continue, and its
+ * next checkpoint must be equal to the first one.
  */
 #include <errno.h>
 #include <signal.h>
@@ -26,9 +26,9 @@
 
 #define LIMIT_S		600
 #define WAIT_LIMIT_MS	10000
-/* In a queue's memory, behind its pointers. */
+/* Offset in a queue's memory, behind its pointers. */
 #define DONE		256
-/* 255 are what the oldest programs expect to have. */
+/* Old programs map an event page of 255 slots; this test needs a larger one. */
 #define MANY_EVENTS	300
 
 FIXTURE(objects) {
@@ -52,10 +52,10 @@ FIXTURE_TEARDOWN(objects)
 	kfd_close(&self->kfd);
 }
 
-/* ---- a whole turn ---- */
+/* ---- checkpoint, restore, checkpoint ---- */
 
-/* The first byte that is not as it was. */
-static int tell(const char *what, const void *was, const void *is, size_t bytes)
+/* Prints the first byte that differs. */
+static int print_difference(const char *what, const void *was, const void *is, size_t bytes)
 {
 	const unsigned char *a = was, *b = is;
 	size_t i;
@@ -66,7 +66,7 @@ static int tell(const char *what, const void *was, const void *is, size_t bytes)
 	return 1;
 }
 
-/* Where a queue of version 1 is, or the end. */
+/* The offset of the queue in an image of version 1, or the size of the image. */
 static __u64 find_queue(const struct kfd_v1_image *image, __u32 id)
 {
 	__u64 at;
@@ -79,7 +79,7 @@ static __u64 find_queue(const struct kfd_v1_image *image, __u32 id)
 	return at;
 }
 
-/* Queues come in any order, and their MQDs may change: they ran. */
+/* Queues may be in another order, and their MQDs differ because the queues ran. */
 static int compare_v1(const struct kfd_v1_image *was, const struct kfd_v1_image *is)
 {
 	__u64 size, at = v1_objects(was);
@@ -88,7 +88,7 @@ static int compare_v1(const struct kfd_v1_image *was, const struct kfd_v1_image 
 	    was->args.num_objects != is->args.num_objects)
 		return 2;
 	if (memcmp(was->priv, is->priv, at))
-		return tell("BOs", was->priv, is->priv, at);
+		return print_difference("BOs", was->priv, is->priv, at);
 	for (; at < was->args.priv_data_size; at += v1_object_size(was, at)) {
 		__u64 there = at;
 
@@ -100,7 +100,7 @@ static int compare_v1(const struct kfd_v1_image *was, const struct kfd_v1_image 
 		if (there >= is->args.priv_data_size)
 			return 3;
 		if (memcmp(was->priv + at, is->priv + there, size))
-			return tell("an object", was->priv + at,
+			return print_difference("an object", was->priv + at,
 				    is->priv + there, size);
 	}
 	return 0;
@@ -124,8 +124,8 @@ static bool is_same_memory(const struct kfd_v2_image *image)
 	return false;
 }
 
-/* The record that takes the place of another one's n-th of its type. */
-static struct kfd_criu_record *successor(const struct kfd_v2_image *image,
+/* The record of the second image for the n-th record of its type in the first image. */
+static struct kfd_criu_record *counterpart(const struct kfd_v2_image *image,
 					 const struct kfd_criu_record *record,
 					 unsigned int n)
 {
@@ -154,11 +154,11 @@ static int compare_v2(const struct kfd_v2_image *was,
 		a = v2_record(was, at);
 		n = a->type == type ? n + 1 : 0;
 		type = a->type;
-		b = successor(is, a, n);
+		b = counterpart(is, a, n);
 		if (!b)
 			return 3;
 		if (type == KFD_CRIU_RECORD_BO) {
-			/* Where it is mapped and what it is are of this machine. */
+			/* mmap offsets and identities are new after each restore. */
 			((struct kfd_criu_record_bo *)a)->mmap_offset =
 				((struct kfd_criu_record_bo *)b)->mmap_offset;
 			((struct kfd_criu_record_bo *)a)->identity =
@@ -167,13 +167,13 @@ static int compare_v2(const struct kfd_v2_image *was,
 		if (memcmp(a, b, type == KFD_CRIU_RECORD_QUEUE ?
 				 v2_fixed_size(type) : a->size)) {
 			printf("# record of type %u\n", type);
-			return tell("record", a, b, a->size);
+			return print_difference("record", a, b, a->size);
 		}
 	}
 	return 0;
 }
 
-static int goes_on(struct kfd *kfd, struct fixture *fixture)
+static int check_objects(struct kfd *kfd, struct fixture *fixture)
 {
 	const char *wrong;
 
@@ -185,10 +185,11 @@ static int goes_on(struct kfd *kfd, struct fixture *fixture)
 	return wrong ? 21 : 0;
 }
 
-/* Resumes while all pages are shared with a child, as they are when a tree of processes
- * is restored: whoever wants to write gets a copy of its own first.
+/*
+ * Resumes while a child shares all pages with the process, as when CRIU restores a tree of
+ * processes: the first write to a page makes a copy of it.
  */
-static int resume_beside_child(const struct kfd *kfd,
+static int resume_with_child(const struct kfd *kfd,
 			       int (*resume)(const struct kfd *kfd))
 {
 	pid_t pid = fork();
@@ -209,12 +210,12 @@ static int resume_beside_child(const struct kfd *kfd,
 	return r;
 }
 
-static int resume_by_v1(const struct kfd *kfd)
+static int resume_v1(const struct kfd *kfd)
 {
 	return kfd_v1_resume(kfd->fd, getpid());
 }
 
-static int comes_back_by_v1(struct kfd *kfd, void *data)
+static int is_restored_by_v1(struct kfd *kfd, void *data)
 {
 	struct fixture *fixture = data;
 	struct kfd_v1_image again;
@@ -225,16 +226,16 @@ static int comes_back_by_v1(struct kfd *kfd, void *data)
 		return 10;
 	}
 	kfd_v1_image_close_files(&fixture->v1);
-	if (fixture_remap(kfd, fixture) || resume_beside_child(kfd, resume_by_v1))
+	if (fixture_remap(kfd, fixture) || resume_with_child(kfd, resume_v1))
 		return 11;
 	if (kfd_v1_image_dump(kfd->fd, &again))
 		return 12;
 	kfd_v1_image_close_files(&again);
 	r = compare_v1(&fixture->v1, &again);
-	return r ? r : goes_on(kfd, fixture);
+	return r ? r : check_objects(kfd, fixture);
 }
 
-static int comes_back_by_v2(struct kfd *kfd, void *data)
+static int is_restored_by_v2(struct kfd *kfd, void *data)
 {
 	struct fixture *fixture = data;
 	struct kfd_v2_image again;
@@ -244,25 +245,25 @@ static int comes_back_by_v2(struct kfd *kfd, void *data)
 		printf("# restore: %s\n", strerror(-r));
 		return 10;
 	}
-	if (fixture_remap(kfd, fixture) || resume_beside_child(kfd, kfd_v2_resume))
+	if (fixture_remap(kfd, fixture) || resume_with_child(kfd, kfd_v2_resume))
 		return 11;
 	if (kfd_v2_image_dump(kfd->fd, &again))
 		return 12;
 	r = compare_v2(&fixture->v2, &again);
-	return r ? r : goes_on(kfd, fixture);
+	return r ? r : check_objects(kfd, fixture);
 }
 
-TEST_F_TIMEOUT(objects, of_every_kind_come_back_by_the_released_abi, LIMIT_S)
+TEST_F_TIMEOUT(objects, of_every_kind_are_restored_by_the_released_abi, LIMIT_S)
 {
-	EXPECT_EQ(0, kfd_in_child(comes_back_by_v1, &self->fixture));
+	EXPECT_EQ(0, kfd_in_child(is_restored_by_v1, &self->fixture));
 }
 
-TEST_F_TIMEOUT(objects, of_every_kind_come_back_by_the_extensible_abi, LIMIT_S)
+TEST_F_TIMEOUT(objects, of_every_kind_are_restored_by_the_extensible_abi, LIMIT_S)
 {
-	EXPECT_EQ(0, kfd_in_child(comes_back_by_v2, &self->fixture));
+	EXPECT_EQ(0, kfd_in_child(is_restored_by_v2, &self->fixture));
 }
 
-TEST_F_TIMEOUT(objects, are_described_as_they_are, LIMIT_S)
+TEST_F_TIMEOUT(objects, are_described_in_their_records, LIMIT_S)
 {
 	const struct kfd_v2_image *image = &self->fixture.v2;
 	const struct kfd_criu_record_process *process =
@@ -291,13 +292,13 @@ TEST_F_TIMEOUT(objects, are_described_as_they_are, LIMIT_S)
 			TH_LOG("queue %u", queue->queue_id);
 		EXPECT_EQ(queue->queue_id == fixture->stopped.id ? 0 : 100,
 			  queue->percentage);
-		/* No debugger has heard of it yet. */
+		/* The new queue's exception stays pending until a debugger reads it. */
 		EXPECT_NE(0, queue->exception_status);
 	}
 	EXPECT_EQ(fixture_queue(&self->fixture, FIXTURE_QUEUES - 1)->ring.size ? 5 : 4, i);
 }
 
-/* ---- a queue that AMDKFD_IOC_UPDATE_QUEUE took the ring from ---- */
+/* ---- a queue whose ring AMDKFD_IOC_UPDATE_QUEUE removed ---- */
 
 struct stopped {
 	__u32 type;
@@ -305,35 +306,35 @@ struct stopped {
 	struct kfd_queue queue;
 	struct kfd_v1_image v1;
 	struct kfd_v2_image v2;
-	void *ring, *memory;	/* what was in the queue's BOs */
+	void *ring, *memory;	/* contents of the queue's BOs */
 };
 
-FIXTURE(stopped) {
+FIXTURE(stopped_queue) {
 	struct kfd kfd;
 	struct stopped stopped;
 };
 
-FIXTURE_VARIANT(stopped) {
+FIXTURE_VARIANT(stopped_queue) {
 	__u32 type;
 	__u32 percentage;
 	__u32 ring_size;
 };
 
-FIXTURE_VARIANT_ADD(stopped, sdma) {
+FIXTURE_VARIANT_ADD(stopped_queue, sdma) {
 	.type = KFD_IOC_QUEUE_TYPE_SDMA,
 };
 
-FIXTURE_VARIANT_ADD(stopped, sdma_with_a_size) {
+FIXTURE_VARIANT_ADD(stopped_queue, sdma_with_a_size) {
 	.type = KFD_IOC_QUEUE_TYPE_SDMA,
 	.percentage = KFD_MAX_QUEUE_PERCENTAGE,
 	.ring_size = KFD_PAGE,
 };
 
-FIXTURE_VARIANT_ADD(stopped, compute) {
+FIXTURE_VARIANT_ADD(stopped_queue, compute) {
 	.type = KFD_IOC_QUEUE_TYPE_COMPUTE,
 };
 
-FIXTURE_VARIANT_ADD(stopped, compute_with_a_size) {
+FIXTURE_VARIANT_ADD(stopped_queue, compute_with_a_size) {
 	.type = KFD_IOC_QUEUE_TYPE_COMPUTE,
 	.percentage = KFD_MAX_QUEUE_PERCENTAGE,
 	.ring_size = KFD_PAGE,
@@ -392,7 +393,7 @@ static void *copy(const struct kfd_bo *bo)
 	return bytes ? memcpy(bytes, bo->cpu, bo->size) : NULL;
 }
 
-FIXTURE_SETUP(stopped)
+FIXTURE_SETUP(stopped_queue)
 {
 	struct stopped *stopped = &self->stopped;
 
@@ -412,11 +413,11 @@ FIXTURE_SETUP(stopped)
 	stopped->memory = copy(&stopped->queue.memory);
 	ASSERT_NE(NULL, stopped->ring);
 	ASSERT_NE(NULL, stopped->memory);
-	/* Its place is free then. */
+	/* The slot is then free for the restored queue. */
 	ASSERT_EQ(0, kfd_queue_destroy(&self->kfd, &stopped->queue));
 }
 
-FIXTURE_TEARDOWN(stopped)
+FIXTURE_TEARDOWN(stopped_queue)
 {
 	free(self->stopped.ring);
 	free(self->stopped.memory);
@@ -426,7 +427,7 @@ FIXTURE_TEARDOWN(stopped)
 }
 
 /* In a process that was restored. */
-static int starts_again(struct kfd *kfd, struct stopped *stopped)
+static int start_queue(struct kfd *kfd, struct stopped *stopped)
 {
 	struct kfd_queue *queue = &stopped->queue;
 
@@ -448,7 +449,7 @@ static int starts_by_v1(struct kfd *kfd, void *data)
 	const int r = kfd_v1_image_restore(kfd, &stopped->v1);
 
 	kfd_v1_image_close_files(&stopped->v1);
-	return r ? -r : starts_again(kfd, stopped);
+	return r ? -r : start_queue(kfd, stopped);
 }
 
 static int starts_by_v2(struct kfd *kfd, void *data)
@@ -456,20 +457,20 @@ static int starts_by_v2(struct kfd *kfd, void *data)
 	struct stopped *stopped = data;
 	const int r = kfd_v2_image_restore(kfd, &stopped->v2);
 
-	return r ? -r : starts_again(kfd, stopped);
+	return r ? -r : start_queue(kfd, stopped);
 }
 
-TEST_F(stopped, comes_back_and_starts_by_the_released_abi)
+TEST_F(stopped_queue, is_restored_and_started_by_the_released_abi)
 {
 	EXPECT_EQ(0, kfd_in_child(starts_by_v1, &self->stopped));
 }
 
-TEST_F(stopped, comes_back_and_starts_by_the_extensible_abi)
+TEST_F(stopped_queue, is_restored_and_started_by_the_extensible_abi)
 {
 	EXPECT_EQ(0, kfd_in_child(starts_by_v2, &self->stopped));
 }
 
-/* ---- more events than the kernel makes without being asked for a larger page ---- */
+/* ---- more events than fit into the event page of an old process ---- */
 
 struct many_events {
 	struct kfd_v1_image v1;
@@ -489,8 +490,8 @@ static int add_event(const struct kfd *kfd, __u64 *page, __u32 *id)
 	return r;
 }
 
-/* The page is the kernel's own: it is as large as the program maps it. */
-static int make_many(const struct kfd *kfd, struct many_events *events)
+/* The driver's own event page has as many slots as the process has mapped. */
+static int create_many(const struct kfd *kfd, struct many_events *events)
 {
 	unsigned int i;
 	__u64 page;
@@ -507,8 +508,8 @@ static int make_many(const struct kfd *kfd, struct many_events *events)
 	return r;
 }
 
-/* All are there, and the last one can be set. */
-static int has_many(const struct kfd *kfd, const struct many_events *events)
+/* Checks that all events exist and that the last one can be set. */
+static int check_many(const struct kfd *kfd, const struct many_events *events)
 {
 	struct kfd_ioctl_set_event_args set = { .event_id = events->last };
 	struct kfd_v2_image again;
@@ -526,23 +527,23 @@ static int has_many(const struct kfd *kfd, const struct many_events *events)
 	       KFD_IOC_WAIT_RESULT_COMPLETE ? 0 : 105;
 }
 
-static int has_many_by_v1(struct kfd *kfd, void *data)
+static int check_many_by_v1(struct kfd *kfd, void *data)
 {
 	struct many_events *events = data;
 	const int r = kfd_v1_image_restore(kfd, &events->v1);
 
-	return r ? -r : has_many(kfd, events);
+	return r ? -r : check_many(kfd, events);
 }
 
-static int has_many_by_v2(struct kfd *kfd, void *data)
+static int check_many_by_v2(struct kfd *kfd, void *data)
 {
 	struct many_events *events = data;
 	const int r = kfd_v2_image_restore(kfd, &events->v2);
 
-	return r ? -r : has_many(kfd, events);
+	return r ? -r : check_many(kfd, events);
 }
 
-TEST(all_events_of_a_page_that_the_program_made_larger_come_back)
+TEST(all_events_of_an_enlarged_event_page_are_restored)
 {
 	struct many_events events;
 	struct kfd kfd;
@@ -550,12 +551,12 @@ TEST(all_events_of_a_page_that_the_program_made_larger_come_back)
 	if (kfd_open(&kfd) == -ENODEV)
 		SKIP(return, "no AMD GPU");
 	ASSERT_EQ(0, kfd_acquire_vms(&kfd));
-	ASSERT_EQ(0, make_many(&kfd, &events));
+	ASSERT_EQ(0, create_many(&kfd, &events));
 	ASSERT_LE(MANY_EVENTS, events.last);
 	ASSERT_EQ(0, kfd_v2_image_dump(kfd.fd, &events.v2));
 	ASSERT_EQ(0, kfd_v1_image_dump(kfd.fd, &events.v1));
-	EXPECT_EQ(0, kfd_in_child(has_many_by_v1, &events));
-	EXPECT_EQ(0, kfd_in_child(has_many_by_v2, &events));
+	EXPECT_EQ(0, kfd_in_child(check_many_by_v1, &events));
+	EXPECT_EQ(0, kfd_in_child(check_many_by_v2, &events));
 	kfd_v1_image_free(&events.v1);
 	free(events.v2.data);
 	kfd_close(&kfd);

@@ -2,8 +2,8 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * Images that kernels without these patches wrote, see recordings/README, or write: the
- * program in them goes on here.
+ * Images that kernels without these patches wrote (see image_files/README), and images as
+ * later kernels write them: the process in them must be restored and continue.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 #include "lib/queue.h"
 #include "lib/svm.h"
 
-/* So long nothing happens behind a closed gate. */
+/* Queues must not pass a closed gate for so long. */
 #define GATE_HOLDS_MS	50
 
 static __u32 word_at(const unsigned char *record, unsigned int offset)
@@ -29,7 +29,7 @@ static __u32 word_at(const unsigned char *record, unsigned int offset)
 	return word;
 }
 
-/* The queue's record: V1_TYPE_COMPUTE or V1_TYPE_SDMA; NULL: there is none. */
+/* The private data of the queue of type V1_TYPE_COMPUTE or V1_TYPE_SDMA, or NULL. */
 static unsigned char *queue_record(const struct kfd_v1_image *image, __u32 type)
 {
 	unsigned char *record = image->priv + V1_PROCESS_SIZE +
@@ -37,7 +37,7 @@ static unsigned char *queue_record(const struct kfd_v1_image *image, __u32 type)
 				image->args.num_bos * V1_BO_SIZE;
 	unsigned int i;
 
-	/* Queues come first, and the program has two. */
+	/* The driver writes queues first, and the fixture has two. */
 	for (i = 0; i < 2; i++) {
 		if (word_at(record, V1_TYPE) == type)
 			return record;
@@ -57,7 +57,7 @@ static __u64 bo_size(const struct kfd_v1_image *image, __u64 va)
 	return 0;
 }
 
-/* Waves of all compute units and XCCs have to fit, not more and not fewer. */
+/* The driver wants an area of exactly the size that the GPU's compute units and XCCs need. */
 static bool saves_as_many_waves(const struct kfd_v1_image *image,
 				const struct kfd_gpu *gpu)
 {
@@ -65,7 +65,7 @@ static bool saves_as_many_waves(const struct kfd_v1_image *image,
 	__u64 area, stack;
 
 	memcpy(&area, record + V1_SAVE_AREA, sizeof(area));
-	/* Not of every generation it is in an image. */
+	/* Not every generation has a control stack in its images. */
 	stack = word_at(record, V1_CTL_STACK_SIZE);
 	return word_at(record, V1_SAVE_AREA_SIZE) ==
 		       kfd_gpu_property(gpu, "cwsr_size") &&
@@ -92,18 +92,18 @@ FIXTURE_SETUP(old_images)
 	self->num_xcc = kfd_gpu_property(&kfd.gpus[0], "num_xcc") ?: 1;
 	kfd_close(&kfd);
 	if (!kfd.gpus[0].visible)
-		SKIP(return, "recorded where programs map VRAM");
+		SKIP(return, "images are from a GPU whose VRAM processes can map");
 	if (!svm_is_supported(&kfd))
-		SKIP(return, "recorded with SVM, which the driver does not offer");
+		SKIP(return, "images have SVM ranges, which the driver does not offer");
 	snprintf(path, sizeof(path), "image_files/%s.txt", chip);
 	r = image_file_read(path, &self->file);
 	if (r == -ENOENT)
-		SKIP(return, "no image of this chip was recorded");
+		SKIP(return, "no image file of this chip");
 	ASSERT_EQ(0, r);
 	ASSERT_EQ(1, image->args.num_devices);
 	ASSERT_NE(NULL, queue_record(image, V1_TYPE_COMPUTE));
 	if (!saves_as_many_waves(image, &kfd.gpus[0]))
-		SKIP(return, "recorded on a GPU with other compute units or XCCs");
+		SKIP(return, "the image is from a GPU with other compute units or XCCs");
 	image->devices[0].actual_gpu_id = kfd.gpus[0].id;
 }
 
@@ -112,7 +112,7 @@ FIXTURE_TEARDOWN(old_images)
 	image_file_free(&self->file);
 }
 
-static int restores(struct kfd *kfd, struct image_file *file,
+static int restore_and_check(struct kfd *kfd, struct image_file *file,
 		    struct fixture *fixture)
 {
 	const char *wrong;
@@ -126,26 +126,26 @@ static int restores(struct kfd *kfd, struct image_file *file,
 	usleep(GATE_HOLDS_MS * 1000);
 	wrong = fixture_check(kfd, fixture);
 	if (!wrong && !kfd_queue_runs(kfd, &fixture->sdma))
-		wrong = "the SDMA queue ends";
+		wrong = "the SDMA queue does not run";
 	if (wrong)
 		printf("# %s\n", wrong);
 	return wrong ? 2 : 0;
 }
 
-static int goes_on(struct kfd *kfd, void *data)
+static int is_restored(struct kfd *kfd, void *data)
 {
 	struct fixture fixture;
 
-	return restores(kfd, data, &fixture);
+	return restore_and_check(kfd, data, &fixture);
 }
 
-TEST_F(old_images, its_program_goes_on)
+TEST_F(old_images, an_image_of_the_stock_kernel_is_restored)
 {
-	EXPECT_EQ(0, kfd_in_child(goes_on, &self->file));
+	EXPECT_EQ(0, kfd_in_child(is_restored, &self->file));
 }
 
-/* Checkpointed again, and what it used of the GPU given back. */
-static int take_again(const struct kfd *kfd, struct fixture *fixture,
+/* Checkpoints the process again and destroys its queues. */
+static int dump_again(const struct kfd *kfd, struct fixture *fixture,
 		      struct image_file *again)
 {
 	if (fixture_start_work(kfd, fixture) || image_file_dump(kfd, fixture, again))
@@ -153,7 +153,7 @@ static int take_again(const struct kfd *kfd, struct fixture *fixture,
 	return fixture_destroy_queues(kfd, fixture) ? 4 : 0;
 }
 
-/* Bytes of MQDs and control stacks of the compute queue; 0: there is none. */
+/* Bytes of the MQDs and control stacks of the compute queue; 0: there is no such queue. */
 static __u32 compute_bytes(const struct kfd_v1_image *image)
 {
 	const unsigned char *record = queue_record(image, V1_TYPE_COMPUTE);
@@ -163,37 +163,37 @@ static __u32 compute_bytes(const struct kfd_v1_image *image)
 			0;
 }
 
-struct turn {
+struct source {
 	struct image_file *first;
 	unsigned int num_xcc;
 };
 
-static int goes_on_twice(struct kfd *kfd, void *data)
+static int is_restored_twice(struct kfd *kfd, void *data)
 {
-	const struct turn *turn = data;
+	const struct source *source = data;
 	struct image_file again;
 	struct fixture fixture;
 	int r;
 
-	r = restores(kfd, turn->first, &fixture);
-	r = r ? r : take_again(kfd, &fixture, &again);
+	r = restore_and_check(kfd, source->first, &fixture);
+	r = r ? r : dump_again(kfd, &fixture, &again);
 	if (r)
 		return r;
-	/* Of each XCC, where the kernel of the recording wrote the first one's. */
+	/* This kernel writes the MQD of each XCC, the old one wrote the first XCC's only. */
 	if (compute_bytes(&again.image) !=
-	    turn->num_xcc * compute_bytes(&turn->first->image))
+	    source->num_xcc * compute_bytes(&source->first->image))
 		return 5;
-	return kfd_in_child(goes_on, &again) ? 6 : 0;
+	return kfd_in_child(is_restored, &again) ? 6 : 0;
 }
 
-TEST_F(old_images, its_program_goes_on_from_an_image_with_all_xccs)
+TEST_F(old_images, its_process_is_restored_from_a_new_image_with_all_xccs)
 {
-	struct turn turn = { &self->file, self->num_xcc };
+	struct source source = { &self->file, self->num_xcc };
 
-	EXPECT_EQ(0, kfd_in_child(goes_on_twice, &turn));
+	EXPECT_EQ(0, kfd_in_child(is_restored_twice, &source));
 }
 
-/* ---- as other kernels would write it ---- */
+/* ---- images as later kernels write them ---- */
 
 #define GARBAGE	0xa5
 
@@ -214,7 +214,7 @@ FIXTURE_SETUP(rewritten)
 	if (r == -EOPNOTSUPP)
 		SKIP(return, "the driver offers no SVM on this GPU");
 	ASSERT_EQ(0, r);
-	ASSERT_EQ(0, take_again(&self->kfd, &self->fixture, &self->file));
+	ASSERT_EQ(0, dump_again(&self->kfd, &self->fixture, &self->file));
 }
 
 FIXTURE_TEARDOWN(rewritten)
@@ -223,37 +223,40 @@ FIXTURE_TEARDOWN(rewritten)
 	kfd_close(&self->kfd);
 }
 
-/* An SDMA queue has one MQD on any GPU: behind it there is only room. */
-static int give_room_for_every_xcc(struct kfd_v1_image *image, __u32 num_xcc)
+/*
+ * Gives the SDMA queue the space of an MQD for each XCC. An SDMA queue has only one MQD on
+ * any GPU; the rest of the space is not used.
+ */
+static int add_mqd_space(struct kfd_v1_image *image, __u32 num_xcc)
 {
 	const __u64 size = image->args.priv_data_size;
 	const __u32 mqd = word_at(queue_record(image, V1_TYPE_SDMA),
 				  V1_MQD_SIZE);
 	const __u32 mqds = num_xcc * mqd;
-	unsigned char *record, *room;
+	unsigned char *record, *space;
 
 	image->priv = realloc(image->priv, size + mqds - mqd);
 	if (!image->priv)
 		return -ENOMEM;
 	record = queue_record(image, V1_TYPE_SDMA);
-	room = record + V1_QUEUE_SIZE + mqd;
-	memmove(room + mqds - mqd, room, image->priv + size - room);
-	memset(room, GARBAGE, mqds - mqd);
+	space = record + V1_QUEUE_SIZE + mqd;
+	memmove(space + mqds - mqd, space, image->priv + size - space);
+	memset(space, GARBAGE, mqds - mqd);
 	memcpy(record + V1_MQD_SIZE, &mqds, sizeof(mqds));
 	image->args.priv_data = (unsigned long)image->priv;
 	image->args.priv_data_size = size + mqds - mqd;
 	return 0;
 }
 
-/* As Linux does from 6.17 on; with one XCC that is the image as it was. */
-TEST_F(rewritten, a_program_goes_on_from_an_image_with_an_sdma_mqd_for_every_xcc)
+/* Linux writes such images from 6.17 on; with one XCC there is no difference. */
+TEST_F(rewritten, an_image_with_an_sdma_mqd_for_every_xcc_is_restored)
 {
 	struct kfd_v1_image *image = &self->file.image;
 	const __u32 num_xcc = kfd_gpu_property(&self->kfd.gpus[0], "num_xcc") ?: 1;
 
 	ASSERT_NE(NULL, queue_record(image, V1_TYPE_SDMA));
-	ASSERT_EQ(0, give_room_for_every_xcc(image, num_xcc));
-	EXPECT_EQ(0, kfd_in_child(goes_on, &self->file));
+	ASSERT_EQ(0, add_mqd_space(image, num_xcc));
+	EXPECT_EQ(0, kfd_in_child(is_restored, &self->file));
 }
 
 KFD_TEST_MAIN

@@ -2,7 +2,7 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * A pause belongs to who asked for it, and ends with it.
+ * A pause belongs to the process that asked for it and ends when that process exits.
  */
 #include <errno.h>
 #include <signal.h>
@@ -18,7 +18,7 @@
 #include "lib/queue.h"
 
 #define LIMIT_MS	10000
-/* So long nothing happens while it is paused. */
+/* Queues must not execute anything for so long while the process is paused. */
 #define PAUSE_HOLDS_MS	50
 
 /* Words of the BO. */
@@ -32,15 +32,15 @@ FIXTURE(pause) {
 	struct kfd kfd;
 	struct kfd_bo bo, area;
 	struct kfd_queue sdma, pm4;
-	int *told;	/* by the tracer, once it has paused us */
+	int *paused;	/* what PROCESS_INFO returned to the tracer, or 1 for success */
 	pid_t tracer;
 };
 
-static void pause_until_killed(struct kfd *kfd, pid_t program, int *told)
+static void pause_until_killed(struct kfd *kfd, pid_t program, int *paused)
 {
 	if (ptrace(PTRACE_SEIZE, program, 0, 0))
 		_exit(1);
-	__atomic_store_n(told, kfd_v1_op(kfd->fd, KFD_CRIU_OP_PROCESS_INFO) ?: 1,
+	__atomic_store_n(paused, kfd_v1_op(kfd->fd, KFD_CRIU_OP_PROCESS_INFO) ?: 1,
 			 __ATOMIC_RELEASE);
 	for (;;)
 		sleep(1000);
@@ -51,7 +51,7 @@ static __u64 word_va(const struct kfd_bo *bo, unsigned int i)
 	return bo->va + i * sizeof(__u32);
 }
 
-/* Both queues stand before the gate, with something behind it. */
+/* Creates two queues that wait at a closed gate, each with a packet behind it. */
 static int make_queues(struct kfd *kfd, const struct kfd_bo *bo,
 		       struct kfd_bo *area, struct kfd_queue *sdma,
 		       struct kfd_queue *pm4)
@@ -87,19 +87,19 @@ FIXTURE_SETUP(pause)
 				   &self->bo));
 	ASSERT_EQ(0, make_queues(&self->kfd, &self->bo, &self->area,
 				 &self->sdma, &self->pm4));
-	self->told = mmap(NULL, KFD_PAGE, PROT_READ | PROT_WRITE,
+	self->paused = mmap(NULL, KFD_PAGE, PROT_READ | PROT_WRITE,
 			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	ASSERT_NE(MAP_FAILED, self->told);
+	ASSERT_NE(MAP_FAILED, self->paused);
 	self->tracer = fork();
 	ASSERT_LE(0, self->tracer);
 	if (!self->tracer)
-		pause_until_killed(&self->kfd, program, self->told);
+		pause_until_killed(&self->kfd, program, self->paused);
 	for (i = 0; i < LIMIT_MS; i++) {
-		if (__atomic_load_n(self->told, __ATOMIC_ACQUIRE))
+		if (__atomic_load_n(self->paused, __ATOMIC_ACQUIRE))
 			break;
 		usleep(1000);
 	}
-	ASSERT_EQ(1, *self->told);
+	ASSERT_EQ(1, *self->paused);
 }
 
 FIXTURE_TEARDOWN(pause)
@@ -111,7 +111,7 @@ FIXTURE_TEARDOWN(pause)
 	kfd_close(&self->kfd);
 }
 
-TEST_F(pause, nobody_else_has_a_say)
+TEST_F(pause, belongs_to_the_process_that_asked_for_it)
 {
 	struct kfd_v1_image none = { 0 };
 
@@ -123,7 +123,7 @@ TEST_F(pause, nobody_else_has_a_say)
 	EXPECT_EQ(-EBUSY, kfd_v1_op(self->kfd.fd, KFD_CRIU_OP_UNPAUSE));
 }
 
-static int end_owner(pid_t *tracer)
+static int kill_owner(pid_t *tracer)
 {
 	const pid_t pid = *tracer;
 
@@ -132,23 +132,23 @@ static int end_owner(pid_t *tracer)
 	return waitpid(pid, NULL, 0) == pid ? 0 : -ECHILD;
 }
 
-TEST_F(pause, ends_with_its_owner)
+TEST_F(pause, ends_when_its_owner_exits)
 {
 	int i, r = -EBUSY;
 
-	ASSERT_EQ(0, end_owner(&self->tracer));
+	ASSERT_EQ(0, kill_owner(&self->tracer));
 	for (i = 0; i < LIMIT_MS / 50 && r == -EBUSY; i++) {
 		usleep(50 * 1000);
 		r = kfd_v1_op(self->kfd.fd, KFD_CRIU_OP_UNPAUSE);
 	}
-	/* It runs already. */
+	/* The driver has ended the pause already. */
 	EXPECT_EQ(-EINVAL, r);
 	EXPECT_EQ(0, kfd_v1_op(self->kfd.fd, KFD_CRIU_OP_PROCESS_INFO));
 	EXPECT_EQ(0, kfd_v1_op(self->kfd.fd, KFD_CRIU_OP_UNPAUSE));
 }
 
-/* Nobody rings a doorbell or asks for anything then. */
-TEST_F(pause, of_queues_with_work_ends_with_its_owner_and_they_do_it)
+/* The queues must continue although nobody rings their doorbells after the pause. */
+TEST_F(pause, lets_queues_with_work_continue_when_its_owner_exits)
 {
 	__u32 *words = self->bo.cpu;
 
@@ -156,7 +156,7 @@ TEST_F(pause, of_queues_with_work_ends_with_its_owner_and_they_do_it)
 	usleep(PAUSE_HOLDS_MS * 1000);
 	EXPECT_EQ(0, __atomic_load_n(&words[SDMA_BEHIND], __ATOMIC_ACQUIRE));
 	EXPECT_EQ(0, __atomic_load_n(&words[PM4_BEHIND], __ATOMIC_ACQUIRE));
-	ASSERT_EQ(0, end_owner(&self->tracer));
+	ASSERT_EQ(0, kill_owner(&self->tracer));
 	EXPECT_TRUE(wait_for_word(&words[SDMA_BEHIND], 1));
 	EXPECT_TRUE(wait_for_word(&words[PM4_BEHIND], 1));
 	EXPECT_EQ(KFD_CRIU_STATE_RUNNING, kfd_v2_state(&self->kfd));

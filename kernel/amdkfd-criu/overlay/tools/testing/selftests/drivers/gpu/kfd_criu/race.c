@@ -2,8 +2,8 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * What comes in the middle of a restore or a resume: an ioctl that is under way, pages
- * that go away, a signal that kills, a debugger.
+ * Events in the middle of RESTORE or RESUME: another ioctl that has begun before, pages
+ * that are unmapped, SIGKILL, a debugger that attaches.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -27,7 +27,7 @@
 
 #define LIMIT_S		600
 #define BLOCK_LIMIT_MS	10000
-/* How long a thread waits for the same thing until it is believed that it does. */
+/* A thread that has waited for so long is taken for blocked. */
 #define BLOCKED_MS	100
 
 FIXTURE(race) {
@@ -49,12 +49,12 @@ FIXTURE_TEARDOWN(race)
 	kfd_close(&self->kfd);
 }
 
-static void tell(__u32 *word)
+static void set_flag(__u32 *word)
 {
 	__atomic_store_n(word, 1, __ATOMIC_RELEASE);
 }
 
-/* A child's status, as of waitpid(), once it ends; -ETIME: it did not. */
+/* Returns the status of a child, as waitpid() stores it, or -ETIME if it does not exit. */
 static int ends_within(pid_t pid, unsigned int limit_s)
 {
 	unsigned int i;
@@ -68,7 +68,7 @@ static int ends_within(pid_t pid, unsigned int limit_s)
 	return -ETIME;
 }
 
-/* ---- what another thread does ---- */
+/* ---- a call in another thread ---- */
 
 struct call {
 	int (*body)(struct kfd *kfd, void *data);
@@ -85,7 +85,7 @@ static void *run(void *data)
 	struct call *call = data;
 
 	call->id = syscall(SYS_gettid);
-	tell(&call->begun);
+	set_flag(&call->begun);
 	call->result = call->body(call->kfd, call->data);
 	return NULL;
 }
@@ -101,7 +101,7 @@ static int call_end(struct call *call)
 	return pthread_join(call->thread, NULL) ? -ESRCH : call->result;
 }
 
-/* It waits in the kernel, and no signal would wake it, as whoever waits for a mutex. */
+/* Whether the thread sleeps uninterruptibly in the kernel, as for a mutex. */
 static bool is_blocked(const struct call *call)
 {
 	char path[64], state = 0;
@@ -128,7 +128,7 @@ static bool call_blocks(const struct call *call)
 	return blocked == BLOCKED_MS;
 }
 
-/* ---- an ioctl under way ---- */
+/* ---- an ioctl that has begun before ---- */
 
 static int restores(struct kfd *kfd, void *data)
 {
@@ -141,7 +141,7 @@ static int acquires_vm(struct kfd *kfd, void *data)
 	return kfd_acquire_vm(kfd, 0);
 }
 
-/* One BO of user memory: of a process that has bound the GPU. */
+/* Allocates a BO of user memory, which needs a process that has acquired the GPU's VM. */
 static int allocates(struct kfd *kfd, void *data)
 {
 	struct kfd_ioctl_alloc_memory_of_gpu_args args = {
@@ -155,66 +155,66 @@ static int allocates(struct kfd *kfd, void *data)
 	return kfd_call(kfd->fd, AMDKFD_IOC_ALLOC_MEMORY_OF_GPU, &args);
 }
 
-struct meeting {
+struct collision {
 	const struct kfd_v2_image *image;
 	int (*other)(struct kfd *kfd, void *data);
-	int answer;	/* to the other one, if there was no restore */
-	int (*then)(struct kfd *kfd, void *data);
+	int expected;	/* what the other call returns if RESTORE fails */
+	int (*then)(struct kfd *kfd, void *data); /* must work afterwards */
 	void *page;
 };
 
-/* Both are under way, the restore was first and has changed nothing yet. */
-static int meet(const struct meeting *meeting, struct call *restore,
+/* Starts RESTORE, which reads its image and waits, then the other call; lets both go on. */
+static int collide(const struct collision *collision, struct call *restore,
 		struct call *other, struct blocking_image *late)
 {
-	if (blocking_image_create(late, meeting->image->size))
+	if (blocking_image_create(late, collision->image->size))
 		return 1;
 	restore->data = &late->image;
 	if (!call_start(restore) || !blocking_image_is_read(late))
 		return 2;
 	if (!call_start(other) || !call_blocks(other))
 		return 3;
-	return blocking_image_fill(late, meeting->image) ? 4 : 0;
+	return blocking_image_fill(late, collision->image) ? 4 : 0;
 }
 
-static int meets_a_restore(struct kfd *kfd, void *data)
+static int collides_with_restore(struct kfd *kfd, void *data)
 {
-	const struct meeting *meeting = data;
+	const struct collision *collision = data;
 	struct call restore = { .body = restores, .kfd = kfd };
 	struct call other = {
-		.body = meeting->other,
+		.body = collision->other,
 		.kfd = kfd,
-		.data = meeting->page,
+		.data = collision->page,
 	};
 	struct blocking_image late;
-	int r, answer;
+	int r, result;
 
-	r = meet(meeting, &restore, &other, &late);
+	r = collide(collision, &restore, &other, &late);
 	if (r)
 		return r;
 	r = call_end(&restore);
-	answer = call_end(&other);
-	printf("# restore: %d, the other one: %d\n", r, answer);
+	result = call_end(&other);
+	printf("# restore: %d, the other call: %d\n", r, result);
 	fflush(stdout);
-	if (!r && !answer)
+	if (!r && !result)
 		return 5;
 	if (r != -EBUSY)
 		return 6;
-	if (answer != meeting->answer)
+	if (result != collision->expected)
 		return 7;
 	if (kfd_v2_state(kfd) != KFD_CRIU_STATE_RUNNING)
 		return 8;
-	return meeting->then(kfd, data) ? 9 : 0;
+	return collision->then(kfd, data) ? 9 : 0;
 }
 
-static int has_nothing(struct kfd *kfd, void *data)
+static int can_restore(struct kfd *kfd, void *data)
 {
-	const struct meeting *meeting = data;
+	const struct collision *collision = data;
 
-	return kfd_v2_image_restore(kfd, meeting->image);
+	return kfd_v2_image_restore(kfd, collision->image);
 }
 
-static int works(struct kfd *kfd, void *data)
+static int can_allocate(struct kfd *kfd, void *data)
 {
 	struct kfd_bo bo;
 	int r = kfd_acquire_vms(kfd);
@@ -225,7 +225,7 @@ static int works(struct kfd *kfd, void *data)
 
 static void expect_no_restore(struct __test_metadata *_metadata,
 			      struct kfd *kfd, struct kfd_v2_image *image,
-			      struct meeting *meeting)
+			      struct collision *collision)
 {
 	struct fixture fixture;
 
@@ -233,44 +233,47 @@ static void expect_no_restore(struct __test_metadata *_metadata,
 		SKIP(return, "no userfaultfd");
 	ASSERT_EQ(0, fixture_create(kfd, &fixture, FIXTURE_BOS));
 	ASSERT_EQ(0, kfd_v2_image_dump(kfd->fd, image));
-	meeting->image = image;
-	meeting->page = shared_memory(KFD_PAGE);
-	ASSERT_NE(MAP_FAILED, meeting->page);
-	EXPECT_EQ(0, kfd_in_child(meets_a_restore, meeting));
-	munmap(meeting->page, KFD_PAGE);
+	collision->image = image;
+	collision->page = shared_memory(KFD_PAGE);
+	ASSERT_NE(MAP_FAILED, collision->page);
+	EXPECT_EQ(0, kfd_in_child(collides_with_restore, collision));
+	munmap(collision->page, KFD_PAGE);
 }
 
-/* It has been let in, and waits for the process's mutex, which the restore holds. */
-TEST_F(race, an_ioctl_under_way_does_not_slip_into_a_restore)
+/* The ioctl has passed the check of the state and waits for the process's mutex. */
+TEST_F(race, an_ioctl_that_has_begun_does_not_run_inside_a_restore)
 {
-	struct meeting meeting = {
+	struct collision collision = {
 		.other = acquires_vm,
-		.then = works,
+		.then = can_allocate,
 	};
 
-	expect_no_restore(_metadata, &self->kfd, &self->image, &meeting);
+	expect_no_restore(_metadata, &self->kfd, &self->image, &collision);
 }
 
-/* The restore would bind the GPU for it, and the BO never hear of its pages. */
-TEST_F(race, a_bo_under_way_does_not_slip_into_a_restore)
+/*
+ * RESTORE would acquire the VM that the allocation needs, and the BO would get no MMU
+ * notifier for its pages.
+ */
+TEST_F(race, an_allocation_that_has_begun_does_not_run_inside_a_restore)
 {
-	struct meeting meeting = {
+	struct collision collision = {
 		.other = allocates,
-		.answer = -ENODEV,
-		.then = has_nothing,
+		.expected = -ENODEV,
+		.then = can_restore,
 	};
 
-	expect_no_restore(_metadata, &self->kfd, &self->image, &meeting);
+	expect_no_restore(_metadata, &self->kfd, &self->image, &collision);
 }
 
-/* ---- pages that go away ---- */
+/* ---- pages that are unmapped ---- */
 
-/* So many that it takes the kernel a while to take them away. */
+/* So many that the kernel needs some time to unmap them. */
 #define PAGES_BYTES	(192UL << 20)
-#define ZAP_ROUNDS	8
+#define UNMAP_ROUNDS	8
 #define FRESH		0x5eed0003U
 
-/* A BO of user memory that is the last of many pages. */
+/* Many pages, the last of which is a BO of user memory. */
 struct pages {
 	unsigned char *memory;
 	struct kfd_v2_image image;
@@ -279,7 +282,7 @@ struct pages {
 	unsigned int round;
 };
 
-static int drops_pages(struct kfd *kfd, void *data)
+static int unmap_pages(struct kfd *kfd, void *data)
 {
 	const struct pages *pages = data;
 
@@ -295,38 +298,41 @@ static __u64 now_us(void)
 	return now.tv_sec * 1000000ULL + now.tv_nsec / 1000;
 }
 
-/* How long it takes: nobody follows the pages yet. */
-static __u64 measure_drop_us(struct pages *pages)
+/* How long madvise() takes for all pages, before the driver has a notifier for them. */
+static __u64 measure_unmap_us(struct pages *pages)
 {
 	__u64 begin;
 
 	memset(pages->memory, 1, PAGES_BYTES);
 	begin = now_us();
-	drops_pages(NULL, pages);
+	unmap_pages(NULL, pages);
 	return now_us() - begin;
 }
 
-/* Rounds go from its beginning to its end; in the last one it is over. */
-static int resume_while_pages_go(struct kfd *kfd, struct pages *pages)
+/*
+ * Resumes while madvise() unmaps the pages. The rounds spread over the time that madvise()
+ * takes; in the last round it is over before.
+ */
+static int resume_while_unmapping(struct kfd *kfd, struct pages *pages)
 {
-	struct call drop = { .body = drops_pages, .data = pages };
-	const __u64 whole_us = measure_drop_us(pages);
+	struct call unmap = { .body = unmap_pages, .data = pages };
+	const __u64 whole_us = measure_unmap_us(pages);
 	__u64 begin;
 	int r;
 
 	memset(pages->memory, 1, PAGES_BYTES);
-	if (pages->round == ZAP_ROUNDS)
-		return drops_pages(kfd, pages) ?: kfd_v2_resume(kfd);
-	if (!call_start(&drop))
+	if (pages->round == UNMAP_ROUNDS)
+		return unmap_pages(kfd, pages) ?: kfd_v2_resume(kfd);
+	if (!call_start(&unmap))
 		return -EAGAIN;
 	begin = now_us();
-	while (now_us() - begin < whole_us * pages->round / ZAP_ROUNDS)
+	while (now_us() - begin < whole_us * pages->round / UNMAP_ROUNDS)
 		sched_yield();
 	r = kfd_v2_resume(kfd);
-	return call_end(&drop) ?: r;
+	return call_end(&unmap) ?: r;
 }
 
-static int follows_its_pages(struct kfd *kfd, void *data)
+static int uses_new_pages(struct kfd *kfd, void *data)
 {
 	struct pages *pages = data;
 
@@ -335,16 +341,16 @@ static int follows_its_pages(struct kfd *kfd, void *data)
 	if (kfd_bo_remap(kfd, 0, &pages->done) ||
 	    kfd_queue_remap(kfd, &pages->queue))
 		return 2;
-	if (resume_while_pages_go(kfd, pages))
+	if (resume_while_unmapping(kfd, pages))
 		return 3;
 	__atomic_store_n((__u32 *)pages->user.cpu, FRESH, __ATOMIC_RELEASE);
-	/* The GPU only reads: the page may be somebody else's by now. */
+	/* The GPU only reads: if the test fails, the old page may belong to others. */
 	kfd_sdma_wait(&pages->queue, pages->user.va, FRESH);
 	kfd_sdma_write(&pages->queue, pages->done.va, 1);
 	return wait_for_word(pages->done.cpu, 1) ? 0 : 4;
 }
 
-static int make_pages(struct kfd *kfd, struct pages *pages)
+static int create_pages(struct kfd *kfd, struct pages *pages)
 {
 	int r;
 
@@ -353,33 +359,33 @@ static int make_pages(struct kfd *kfd, struct pages *pages)
 			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (pages->memory == MAP_FAILED)
 		return -errno;
-	/* Huge ones are gone too soon; a kernel that has none does not know the word. */
+	/* Huge pages are unmapped too quickly. Fails if the kernel does not have them. */
 	madvise(pages->memory, PAGES_BYTES, MADV_NOHUGEPAGE);
 	r = kfd_bo_wrap(kfd, 0, pages->memory + PAGES_BYTES - KFD_PAGE,
 			KFD_PAGE, &pages->user);
 	r = r ? r : kfd_bo_create(kfd, 0, KFD_BO_GTT, KFD_PAGE, &pages->done);
 	r = r ? r : kfd_queue_create(kfd, 0, &pages->queue);
 	r = r ? r : kfd_v2_image_dump(kfd->fd, &pages->image);
-	/* Its place of the GPU is for the children. */
+	/* The children restore the queue in its slot. */
 	return r ? r : kfd_queue_destroy(kfd, &pages->queue);
 }
 
-TEST_F_TIMEOUT(race, pages_that_go_away_while_it_is_resumed_are_not_the_gpus, LIMIT_S)
+TEST_F_TIMEOUT(race, pages_that_are_unmapped_during_a_resume_are_not_used_by_the_gpu, LIMIT_S)
 {
 	struct pages pages;
 
-	ASSERT_EQ(0, make_pages(&self->kfd, &pages));
+	ASSERT_EQ(0, create_pages(&self->kfd, &pages));
 	self->image = pages.image;
-	for (pages.round = 0; pages.round <= ZAP_ROUNDS; pages.round++) {
-		ASSERT_EQ(0, kfd_in_child(follows_its_pages, &pages))
+	for (pages.round = 0; pages.round <= UNMAP_ROUNDS; pages.round++) {
+		ASSERT_EQ(0, kfd_in_child(uses_new_pages, &pages))
 			TH_LOG("round %u", pages.round);
 	}
 }
 
 /* ---- a debugger ---- */
 
-/* A process and who traces it; both see it, and the test. */
-struct scene {
+/* What a process, its tracer and the test tell each other, in shared memory. */
+struct shared {
 	struct kfd_v2_image image;
 	int result;
 	__u32 restored;
@@ -389,28 +395,28 @@ struct scene {
 
 static int restores_and_waits(struct kfd *kfd, void *data)
 {
-	struct scene *scene = data;
+	struct shared *shared = data;
 
-	scene->result = kfd_v2_image_restore(kfd, &scene->image);
-	tell(&scene->restored);
+	shared->result = kfd_v2_image_restore(kfd, &shared->image);
+	set_flag(&shared->restored);
 	return pause();
 }
 
-/* A process that is restored and traced by this one, or a negative errno. */
-static int trace_restored(struct scene *scene)
+/* Starts a process that is restored, and traces it. Returns its id, or a negative errno. */
+static int trace_restored(struct shared *shared)
 {
-	const pid_t pid = kfd_start_child(restores_and_waits, scene);
+	const pid_t pid = kfd_start_child(restores_and_waits, shared);
 
 	if (pid < 0)
 		return -errno;
-	if (!wait_for_word(&scene->restored, 1))
+	if (!wait_for_word(&shared->restored, 1))
 		return -ETIME;
-	if (scene->result)
-		return scene->result;
+	if (shared->result)
+		return shared->result;
 	return ptrace(PTRACE_SEIZE, pid, 0, 0) ? -errno : pid;
 }
 
-/* A process may debug itself and whom it traces; events go into a pipe. */
+/* A process may debug itself and processes that it traces; events go into a pipe. */
 static int debug(const struct kfd *kfd, pid_t pid, __u32 op, int events)
 {
 	struct kfd_runtime_info info;
@@ -427,23 +433,23 @@ static int debug(const struct kfd *kfd, pid_t pid, __u32 op, int events)
 	return kfd_call(kfd->fd, AMDKFD_IOC_DBG_TRAP, &args);
 }
 
-TEST_F(race, nobody_debugs_what_is_being_restored)
+TEST_F(race, a_process_that_is_being_restored_cannot_be_debugged)
 {
-	struct scene *scene = shared_memory(sizeof(*scene));
+	struct shared *shared = shared_memory(sizeof(*shared));
 	const struct kfd *kfd = &self->kfd;
 	struct fixture fixture;
 	int ends[2];
 	pid_t pid;
 
-	ASSERT_NE(MAP_FAILED, scene);
+	ASSERT_NE(MAP_FAILED, shared);
 	ASSERT_EQ(0, pipe(ends));
 	if (debug(kfd, getpid(), KFD_IOC_DBG_TRAP_ENABLE, ends[1]))
 		SKIP(return, "amdkfd does not debug programs on this GPU");
 	ASSERT_EQ(0, debug(kfd, getpid(), KFD_IOC_DBG_TRAP_DISABLE, -1));
 	ASSERT_EQ(0, fixture_create(&self->kfd, &fixture, FIXTURE_BOS));
 	ASSERT_EQ(0, kfd_v2_image_dump(kfd->fd, &self->image));
-	scene->image = self->image;
-	pid = trace_restored(scene);
+	shared->image = self->image;
+	pid = trace_restored(shared);
 	ASSERT_LT(0, pid);
 	EXPECT_EQ(-EBUSY, debug(kfd, pid, KFD_IOC_DBG_TRAP_ENABLE, ends[1]));
 	EXPECT_EQ(0, kfd_v1_resume(kfd->fd, pid));
@@ -459,30 +465,30 @@ TEST_F(race, nobody_debugs_what_is_being_restored)
 
 static int restores_without_end(struct kfd *kfd, void *data)
 {
-	struct scene *scene = data;
+	struct shared *shared = data;
 
-	if (endless_image_create(&scene->image))
+	if (endless_image_create(&shared->image))
 		return 1;
-	tell(&scene->begun);
-	return kfd_v2_image_restore(kfd, &scene->image) ? 2 : 3;
+	set_flag(&shared->begun);
+	return kfd_v2_image_restore(kfd, &shared->image) ? 2 : 3;
 }
 
 TEST_F_TIMEOUT(race, a_restore_of_an_endless_image_can_be_killed, LIMIT_S)
 {
-	struct scene *scene = shared_memory(sizeof(*scene));
+	struct shared *shared = shared_memory(sizeof(*shared));
 	int status;
 	pid_t pid;
 
-	ASSERT_NE(MAP_FAILED, scene);
-	pid = kfd_start_child(restores_without_end, scene);
+	ASSERT_NE(MAP_FAILED, shared);
+	pid = kfd_start_child(restores_without_end, shared);
 	ASSERT_LT(0, pid);
-	ASSERT_TRUE(wait_for_word(&scene->begun, 1));
-	/* So that it is deep in it: nothing tells how far. */
+	ASSERT_TRUE(wait_for_word(&shared->begun, 1));
+	/* Nothing shows how far RESTORE is; after a second it is in the middle. */
 	sleep(1);
 	kill(pid, SIGKILL);
 	status = ends_within(pid, KILL_LIMIT_S);
 	ASSERT_NE(-ETIME, status);
-	/* It was still at it. */
+	/* The restore had not ended before the signal. */
 	EXPECT_TRUE(WIFSIGNALED(status))
 		TH_LOG("status %x", status);
 }
@@ -493,7 +499,7 @@ TEST_F_TIMEOUT(race, a_restore_of_an_endless_image_can_be_killed, LIMIT_S)
 #define SVM_RANGE_SIZE	(16 * KFD_PAGE)
 #define END_LIMIT_S	60
 
-/* Ranges in a row, which GPU 0 has access to, behind what is in an image. */
+/* Appends adjacent ranges that GPU 0 has access to. */
 static int append_ranges(struct kfd_v2_image *image, __u64 start, __u32 gpu_id)
 {
 	const size_t bytes = sizeof(struct kfd_criu_record_svm_range) +
@@ -535,29 +541,29 @@ static int append_ranges(struct kfd_v2_image *image, __u64 start, __u32 gpu_id)
 	return 0;
 }
 
-/* What it is answered is not said: it came too late or not. */
-static int resumes_who_is_killed(struct kfd *kfd, void *data)
+/* RESUME may return anything, because the signal may come before or after it. */
+static int resumes_killed_process(struct kfd *kfd, void *data)
 {
-	struct scene *scene = data;
-	const int pid = trace_restored(scene);
+	struct shared *shared = data;
+	const int pid = trace_restored(shared);
 	int status;
 
 	if (pid < 0)
 		return 1;
-	scene->target = pid;
-	tell(&scene->begun);
-	scene->result = kfd_v1_resume(kfd->fd, pid);
+	shared->target = pid;
+	set_flag(&shared->begun);
+	shared->result = kfd_v1_resume(kfd->fd, pid);
 	status = ends_within(pid, END_LIMIT_S);
 	if (status == -ETIME)
 		return 2;
 	return WIFSIGNALED(status) ? 0 : 3;
 }
 
-/* Last of all: nothing ends a tracer that waits for itself. */
-TEST_F_TIMEOUT(race, it_goes_when_it_is_killed_while_it_is_resumed, LIMIT_S)
+/* The last test, because a tracer that never returns from RESUME cannot be ended. */
+TEST_F_TIMEOUT(race, a_process_can_be_killed_while_it_is_resumed, LIMIT_S)
 {
 	static const unsigned int delays_us[] = { 0, 500, 2000, 10000, 50000 };
-	struct scene *scene = shared_memory(sizeof(*scene));
+	struct shared *shared = shared_memory(sizeof(*shared));
 	unsigned int i;
 	void *memory;
 
@@ -566,23 +572,23 @@ TEST_F_TIMEOUT(race, it_goes_when_it_is_killed_while_it_is_resumed, LIMIT_S)
 	memory = mmap(NULL, SVM_RANGES * SVM_RANGE_SIZE, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, memory);
-	ASSERT_NE(MAP_FAILED, scene);
+	ASSERT_NE(MAP_FAILED, shared);
 	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &self->image));
 	ASSERT_EQ(0, append_ranges(&self->image, (unsigned long)memory,
 				   self->kfd.gpus[0].id));
 	for (i = 0; i < sizeof(delays_us) / sizeof(*delays_us); i++) {
 		pid_t tracer;
 
-		memset(scene, 0, sizeof(*scene));
-		scene->image = self->image;
-		tracer = kfd_start_child(resumes_who_is_killed, scene);
+		memset(shared, 0, sizeof(*shared));
+		shared->image = self->image;
+		tracer = kfd_start_child(resumes_killed_process, shared);
 		ASSERT_LT(0, tracer);
-		ASSERT_TRUE(wait_for_word(&scene->begun, 1));
+		ASSERT_TRUE(wait_for_word(&shared->begun, 1));
 		usleep(delays_us[i]);
-		kill(scene->target, SIGKILL);
+		kill(shared->target, SIGKILL);
 		ASSERT_EQ(0, ends_within(tracer, END_LIMIT_S))
 			TH_LOG("%u us", delays_us[i]);
-		TH_LOG("%u us: %d", delays_us[i], scene->result);
+		TH_LOG("%u us: %d", delays_us[i], shared->result);
 	}
 }
 

@@ -2,9 +2,9 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * An image in which one member of one record is wrong is refused with the errno that is
- * documented, and no object is left: refusals_v1.c, refusals_v2.c. And what is asked for
- * beside an image.
+ * An image in which one member of one record is wrong is refused with the documented errno
+ * and leaves no object: the tables are lib/refusal_v1.c and lib/refusal_v2.c. Also wrong
+ * arguments, devices that do not exist, and hardware that is already in use.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -93,7 +93,7 @@ static void change(const struct refusal *row, void *record, const void *next)
 	memcpy(record + row->at, &value, row->bytes);
 }
 
-/* The n-th record of version 1 that a row is about, or NULL. */
+/* The n-th part of an image of version 1 that the row selects, or NULL. */
 static void *find_v1(const struct kfd_v1_image *image, const struct refusal *row,
 		     unsigned int n)
 {
@@ -144,7 +144,7 @@ struct trial {
 	int (*restore)(struct kfd *kfd, struct trial *trial);
 };
 
-/* In a child, whose image is its own. */
+/* Called in a child, which has its own copy of the image. */
 static int restore_v1(struct kfd *kfd, struct trial *trial)
 {
 	struct kfd_v1_image *image = &trial->fixture->v1;
@@ -172,10 +172,11 @@ static int restore_v2(struct kfd *kfd, struct trial *trial)
 	return kfd_v2_image_restore(kfd, image);
 }
 
-/* Names may be those of an image that is wrong afterwards, and two GPUs have one: memory
- * is that of the first one.
+/*
+ * A refused image may have changed the ids by which the process knows its GPUs, even so that
+ * two have the same. So only the memory of the first GPU is compared.
  */
-static void look(const struct kfd *kfd, struct leak_baseline *before)
+static void take_baseline(const struct kfd *kfd, struct leak_baseline *before)
 {
 	unsigned int i;
 
@@ -190,7 +191,7 @@ static int is_refused(struct kfd *kfd, void *data)
 	struct leak_baseline before;
 	int r, wrong;
 
-	look(kfd, &before);
+	take_baseline(kfd, &before);
 	r = trial->restore(kfd, trial);
 	if (!r && trial->row->time == AT_RESUME)
 		r = kfd_v1_resume(kfd->fd, getpid());
@@ -218,23 +219,23 @@ static void try_all(struct __test_metadata *_metadata, const struct kfd *kfd,
 	TH_LOG("%u of %u rows", tried, n);
 }
 
-TEST_F_TIMEOUT(refuse, by_the_released_abi_are_those_of_the_table, LIMIT_S)
+TEST_F_TIMEOUT(refuse, wrong_members_of_released_images, LIMIT_S)
 {
 	struct trial trial = { .fixture = &self->fixture, .restore = restore_v1 };
 
 	try_all(_metadata, &self->kfd, &trial, v1_refusals, num_v1_refusals);
 }
 
-TEST_F_TIMEOUT(refuse, by_the_extensible_abi_are_those_of_the_table, LIMIT_S)
+TEST_F_TIMEOUT(refuse, wrong_members_of_extensible_images, LIMIT_S)
 {
 	struct trial trial = { .fixture = &self->fixture, .restore = restore_v2 };
 
 	try_all(_metadata, &self->kfd, &trial, v2_refusals, num_v2_refusals);
 }
 
-/* ---- beside the image ---- */
+/* ---- arguments ---- */
 
-/* What is wrong with the args of RESTORE; nothing of the image is looked at. */
+/* Each wrong argument is refused before the driver reads the image. */
 static int refuses_args(struct kfd *kfd, void *data)
 {
 	struct fixture *fixture = data;
@@ -252,7 +253,7 @@ static int refuses_args(struct kfd *kfd, void *data)
 	for (i = 0; i < 6; i++) {
 		struct leak_baseline before;
 
-		look(kfd, &before);
+		take_baseline(kfd, &before);
 		wrong[i].args.op = KFD_CRIU_OP_RESTORE;
 		if (kfd_v1(kfd->fd, &wrong[i].args) != -EINVAL ||
 		    leak_check(kfd, &before))
@@ -266,7 +267,7 @@ static int is_restored_v1(struct kfd *kfd, void *data)
 	struct leak_baseline before;
 	int r;
 
-	look(kfd, &before);
+	take_baseline(kfd, &before);
 	r = kfd_v1_image_restore(kfd, data);
 	return leak_check(kfd, &before) ?: -r;
 }
@@ -276,12 +277,12 @@ static int is_restored_v2(struct kfd *kfd, void *data)
 	struct leak_baseline before;
 	int r;
 
-	look(kfd, &before);
+	take_baseline(kfd, &before);
 	r = kfd_v2_image_restore(kfd, data);
 	return r ? leak_check(kfd, &before) ?: -r : 0;
 }
 
-TEST_F_TIMEOUT(refuse, of_args_that_make_no_sense, LIMIT_S)
+TEST_F_TIMEOUT(refuse, wrong_arguments_of_a_restore, LIMIT_S)
 {
 	struct kfd_v1_image *image = &self->fixture.v1;
 
@@ -295,14 +296,14 @@ TEST_F_TIMEOUT(refuse, of_args_that_make_no_sense, LIMIT_S)
 	EXPECT_EQ(EINVAL, kfd_in_child(is_restored_v1, image));
 }
 
-/* Which device takes the place of which. */
+/* Which of the device arguments is wrong. */
 struct choice {
 	struct fixture *fixture;
-	const struct kfd *of_another;	/* process */
+	const struct kfd *parent;	/* render nodes of another process */
 	unsigned int wrong;
 };
 
-static int chooses(struct kfd *kfd, void *data)
+static int restores_on_wrong_device(struct kfd *kfd, void *data)
 {
 	const struct choice *choice = data;
 	struct kfd_criu_v2_device devices[KFD_MAX_GPUS] = {};
@@ -336,7 +337,7 @@ static int chooses(struct kfd *kfd, void *data)
 		devices[0].drm_fd = kfd->fd;
 		break;
 	case 4:
-		devices[0].drm_fd = choice->of_another->gpus[0].drm;
+		devices[0].drm_fd = choice->parent->gpus[0].drm;
 		break;
 	case 5:
 		args.num_devices = 0;
@@ -344,12 +345,12 @@ static int chooses(struct kfd *kfd, void *data)
 	default:
 		args.devices = 8;
 	}
-	look(kfd, &before);
+	take_baseline(kfd, &before);
 	r = kfd_v2(kfd->fd, &args);
 	return leak_check(kfd, &before) ?: -r;
 }
 
-TEST_F_TIMEOUT(refuse, of_devices_that_are_not_there, LIMIT_S)
+TEST_F_TIMEOUT(refuse, devices_that_do_not_exist, LIMIT_S)
 {
 	static const int errors[] = {
 		EINVAL, ENODEV, EINVAL, EINVAL, EINVAL, ENODEV, EFAULT,
@@ -357,13 +358,13 @@ TEST_F_TIMEOUT(refuse, of_devices_that_are_not_there, LIMIT_S)
 	struct choice choice = { &self->fixture, &self->kfd, 0 };
 
 	for (; choice.wrong < sizeof(errors) / sizeof(*errors); choice.wrong++) {
-		EXPECT_EQ(errors[choice.wrong], kfd_in_child(chooses, &choice))
+		EXPECT_EQ(errors[choice.wrong], kfd_in_child(restores_on_wrong_device, &choice))
 			TH_LOG("choice %u", choice.wrong);
 	}
 }
 
-/* A queue of SDMA has no global wave sync, whatever the GPU fixture. */
-static int wants_wave_sync(struct kfd *kfd, struct fixture *fixture, __u32 type)
+/* An SDMA queue cannot have global wave sync. */
+static int restore_with_wave_sync(struct kfd *kfd, struct fixture *fixture, __u32 type)
 {
 	struct kfd_criu_record_queue *queue;
 	unsigned int i;
@@ -373,27 +374,27 @@ static int wants_wave_sync(struct kfd *kfd, struct fixture *fixture, __u32 type)
 	return is_restored_v2(kfd, &fixture->v2);
 }
 
-static int wants_it_for_sdma(struct kfd *kfd, void *data)
+static int has_wave_sync_for_sdma(struct kfd *kfd, void *data)
 {
-	return wants_wave_sync(kfd, data, KFD_IOC_QUEUE_TYPE_SDMA);
+	return restore_with_wave_sync(kfd, data, KFD_IOC_QUEUE_TYPE_SDMA);
 }
 
-/* There are two of these. */
-static int wants_it_twice(struct kfd *kfd, void *data)
+/* The fixture has two queues of this type, but a process has global wave sync once. */
+static int has_wave_sync_twice(struct kfd *kfd, void *data)
 {
-	return wants_wave_sync(kfd, data, KFD_IOC_QUEUE_TYPE_COMPUTE);
+	return restore_with_wave_sync(kfd, data, KFD_IOC_QUEUE_TYPE_COMPUTE);
 }
 
-TEST_F_TIMEOUT(refuse, of_a_wave_sync_that_is_not_to_be_had, LIMIT_S)
+TEST_F_TIMEOUT(refuse, wave_sync_that_the_gpu_cannot_give, LIMIT_S)
 {
 	const int error = self->fixture.gws ? EBUSY : ENODEV;
 
-	EXPECT_EQ(error, kfd_in_child(wants_it_for_sdma, &self->fixture));
-	EXPECT_EQ(error, kfd_in_child(wants_it_twice, &self->fixture));
+	EXPECT_EQ(error, kfd_in_child(has_wave_sync_for_sdma, &self->fixture));
+	EXPECT_EQ(error, kfd_in_child(has_wave_sync_twice, &self->fixture));
 }
 
-/* Only GPUs that can be told to retry faults do. */
-TEST_F_TIMEOUT(refuse, of_retried_faults_where_there_are_none, LIMIT_S)
+/* XNACK is accepted only where AMDKFD_IOC_SET_XNACK_MODE can enable it. */
+TEST_F_TIMEOUT(refuse, retried_faults_on_gpus_without_xnack, LIMIT_S)
 {
 	struct kfd_ioctl_set_xnack_mode_args args = { .xnack_enabled = 1 };
 	struct kfd_criu_record_process *process =
@@ -439,7 +440,7 @@ FIXTURE_TEARDOWN(one_gpu)
 	kfd_close(&self->kfd);
 }
 
-TEST_F(one_gpu, is_enough_for_what_is_on_it)
+TEST_F(one_gpu, is_restored_without_the_other)
 {
 	struct kfd_criu_record_queue *queue =
 		(void *)v2_nth(&self->image, KFD_CRIU_RECORD_QUEUE, 0);
@@ -460,8 +461,11 @@ TEST_F(one_gpu, is_enough_for_what_is_on_it)
 	EXPECT_EQ(EINVAL, kfd_in_child(is_restored_v2, &self->image));
 }
 
-/* GPU 0 is called what GPU 1 was, and GPU 1 is not in the image. */
-static int takes_the_name(struct kfd *kfd, void *data)
+/*
+ * The image has one device, with the id of the machine's GPU 1, and it is restored on GPU 0.
+ * The process then knows GPU 0 by the id of GPU 1, and needs another id for GPU 1.
+ */
+static int gets_id_of_other_gpu(struct kfd *kfd, void *data)
 {
 	const struct kfd_v2_image *image = data;
 	struct kfd_process_device_apertures apertures[KFD_MAX_GPUS] = {};
@@ -479,7 +483,7 @@ static int takes_the_name(struct kfd *kfd, void *data)
 		return 1;
 	if (ioctl(kfd->fd, AMDKFD_IOC_GET_PROCESS_APERTURES_NEW, &known))
 		return 2;
-	/* Each has a name, and no two have the same. */
+	/* Each GPU must have an id, and no two GPUs the same. */
 	if (!apertures[0].gpu_id || !apertures[1].gpu_id ||
 	    apertures[0].gpu_id == apertures[1].gpu_id)
 		return 3;
@@ -487,7 +491,7 @@ static int takes_the_name(struct kfd *kfd, void *data)
 	       apertures[1].gpu_id == kfd->gpus[1].id ? 0 : 4;
 }
 
-TEST_F(one_gpu, may_have_the_name_of_another)
+TEST_F(one_gpu, may_get_the_id_of_the_other_gpu)
 {
 	struct kfd_criu_record_image *first = (void *)self->image.data;
 	struct kfd_criu_record_device *device =
@@ -498,7 +502,7 @@ TEST_F(one_gpu, may_have_the_name_of_another)
 	self->image.size = (unsigned char *)(self->other + 1) - self->image.data;
 	first->size = self->image.size;
 	first->num_records = 3;
-	EXPECT_EQ(0, kfd_in_child(takes_the_name, &self->image));
+	EXPECT_EQ(0, kfd_in_child(gets_id_of_other_gpu, &self->image));
 }
 
 static int bo_offset(const struct kfd *kfd, __u32 gpu_id, __u32 handle)
@@ -512,7 +516,7 @@ static int bo_offset(const struct kfd *kfd, __u32 gpu_id, __u32 handle)
 	return kfd_v2(kfd->fd, &args);
 }
 
-TEST_F(one_gpu, has_the_bos_that_are_asked_for)
+TEST_F(one_gpu, returns_offsets_of_its_own_bos_only)
 {
 	const __u32 first = self->kfd.gpus[0].id;
 	struct kfd_criu_v2_args probe = {
@@ -529,12 +533,12 @@ TEST_F(one_gpu, has_the_bos_that_are_asked_for)
 	EXPECT_EQ(-EFAULT, kfd_v2(self->kfd.fd, &probe));
 	ASSERT_EQ(0, kfd_v1_op(self->kfd.fd, KFD_CRIU_OP_UNPAUSE));
 	EXPECT_EQ(-EINVAL, bo_offset(&self->kfd, first, self->bo.handle));
-	/* It is there, and has nothing to do with GPUs. */
+	/* Process 1 exists, but does not use GPUs. */
 	EXPECT_EQ(-ESRCH, kfd_v1_resume(self->kfd.fd, 1));
 }
 
-/* What the hardware has once is not had twice. */
-TEST(refusals_of_a_place_that_is_taken)
+/* The slot of a queue cannot be given to a second queue. */
+TEST(a_queue_slot_that_is_taken_is_refused)
 {
 	struct kfd_v2_image image;
 	struct kfd_queue queue;

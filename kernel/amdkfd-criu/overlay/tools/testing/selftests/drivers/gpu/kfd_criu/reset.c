@@ -2,9 +2,9 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * A GPU that is reset before, between and after the operations. What a process had on it
- * is lost, so nothing of it is checkpointed or resumed; the next process has the GPU.
- * It may show somebody's screen, so it is reset only where KFD_CRIU_RESET=1 says so.
+ * A GPU that is reset before, between and after the operations. The state of a process on
+ * the GPU is lost, so it can be neither checkpointed nor resumed; the next process can use
+ * the GPU. A reset disturbs a display on the GPU, so tests skip without KFD_CRIU_RESET=1.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,8 +24,9 @@
 
 #define LIMIT_S		120
 
-/* Whoever reads this file resets the GPU, and is answered when that is over. Its folder
- * has the name of the device.
+/*
+ * Opens the file in debugfs that resets the GPU when it is read; read() returns when the
+ * reset is over. The file's folder is named after the PCI device.
  */
 static int open_reset(const struct kfd_gpu *gpu)
 {
@@ -96,7 +97,7 @@ FIXTURE_TEARDOWN(reset)
 	kfd_close(&self->kfd);
 }
 
-TEST_F_TIMEOUT(reset, what_is_lost_is_not_checkpointed, LIMIT_S)
+TEST_F_TIMEOUT(reset, a_process_that_lost_its_gpu_is_not_checkpointed, LIMIT_S)
 {
 	ASSERT_EQ(0, reset_gpu(&self->kfd.gpus[0]));
 	EXPECT_EQ(-ENOTRECOVERABLE,
@@ -106,7 +107,7 @@ TEST_F_TIMEOUT(reset, what_is_lost_is_not_checkpointed, LIMIT_S)
 	EXPECT_EQ(KFD_CRIU_STATE_RUNNING, kfd_v2_state(&self->kfd));
 }
 
-TEST_F_TIMEOUT(reset, a_pause_that_has_lost_its_gpu_only_ends, LIMIT_S)
+TEST_F_TIMEOUT(reset, a_paused_process_that_lost_its_gpu_can_only_be_unpaused, LIMIT_S)
 {
 	ASSERT_EQ(0, kfd_v1_image_prepare(self->kfd.fd, &self->v1));
 	ASSERT_EQ(0, kfd_v2_image_prepare(self->kfd.fd, &self->image));
@@ -116,13 +117,13 @@ TEST_F_TIMEOUT(reset, a_pause_that_has_lost_its_gpu_only_ends, LIMIT_S)
 	EXPECT_EQ(-ENOTRECOVERABLE,
 		  kfd_v2_image_checkpoint(self->kfd.fd, &self->image));
 	EXPECT_EQ(KFD_CRIU_STATE_PAUSED, kfd_v2_state(&self->kfd));
-	/* What was read of it since is not what it had. */
+	/* UNPAUSE reports the loss: contents that were read since the reset are wrong. */
 	EXPECT_EQ(-ENOTRECOVERABLE,
 		  kfd_v2_op(self->kfd.fd, KFD_CRIU_V2_UNPAUSE));
 	EXPECT_EQ(KFD_CRIU_STATE_RUNNING, kfd_v2_state(&self->kfd));
 }
 
-static int loses_what_it_restored(struct kfd *kfd, void *data)
+static int is_reset_before_resume(struct kfd *kfd, void *data)
 {
 	const long long before = kfd_available(kfd, 0);
 
@@ -137,22 +138,22 @@ static int loses_what_it_restored(struct kfd *kfd, void *data)
 	return kfd_available_becomes(kfd, 0, before) ? 0 : 5;
 }
 
-static int comes_back(struct kfd *kfd, void *data)
+static int is_restored(struct kfd *kfd, void *data)
 {
 	if (kfd_v2_image_restore(kfd, data))
 		return 1;
 	return kfd_v2_resume(kfd) ? 2 : 0;
 }
 
-TEST_F_TIMEOUT(reset, what_was_restored_and_is_lost_is_not_resumed, LIMIT_S)
+TEST_F_TIMEOUT(reset, a_restored_process_that_lost_its_gpu_is_not_resumed, LIMIT_S)
 {
 	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &self->image));
-	EXPECT_EQ(0, kfd_in_child(loses_what_it_restored, &self->image));
-	/* The image is as good as it was, and so is the GPU. */
-	EXPECT_EQ(0, kfd_in_child(comes_back, &self->image));
+	EXPECT_EQ(0, kfd_in_child(is_reset_before_resume, &self->image));
+	/* The image can still be restored, on the GPU after its reset. */
+	EXPECT_EQ(0, kfd_in_child(is_restored, &self->image));
 }
 
-static int has_a_queue(struct kfd *kfd, void *data)
+static int can_use_queue(struct kfd *kfd, void *data)
 {
 	struct kfd_queue queue;
 
@@ -162,10 +163,10 @@ static int has_a_queue(struct kfd *kfd, void *data)
 	return kfd_queue_runs(kfd, &queue) ? 0 : 2;
 }
 
-TEST_F_TIMEOUT(reset, the_next_process_has_the_gpu, LIMIT_S)
+TEST_F_TIMEOUT(reset, the_next_process_can_use_the_gpu, LIMIT_S)
 {
 	ASSERT_EQ(0, reset_gpu(&self->kfd.gpus[0]));
-	EXPECT_EQ(0, kfd_in_child(has_a_queue, NULL));
+	EXPECT_EQ(0, kfd_in_child(can_use_queue, NULL));
 }
 
 KFD_TEST_MAIN

@@ -2,7 +2,8 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * BOs that are the same memory: of one process, of two devices, of two processes.
+ * BOs that share memory: of one process, of two devices, of two processes. After a restore
+ * they must share memory again.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,39 +19,39 @@
 #define SIZE	(2 * KFD_PAGE)
 #define MANY	64
 
-struct turn {
+struct sharing {
 	struct kfd_v2_image image;
-	struct kfd_bo first, second;	/* as they were */
+	struct kfd_bo first, second;	/* before the checkpoint */
 	struct kfd_criu_v2_memory memory;
 	unsigned int num_memories;
 };
 
 FIXTURE(shared_bo) {
 	struct kfd kfd;
-	struct turn turn;
-	int fd;		/* DMA-buf of the first one */
+	struct sharing sharing;
+	int fd;		/* DMA-buf of the first BO */
 };
 
 FIXTURE_SETUP(shared_bo)
 {
-	memset(&self->turn, 0, sizeof(self->turn));
+	memset(&self->sharing, 0, sizeof(self->sharing));
 	if (kfd_open(&self->kfd) == -ENODEV)
 		SKIP(return, "no AMD GPU");
 	ASSERT_EQ(0, kfd_acquire_vms(&self->kfd));
 	ASSERT_EQ(0, kfd_bo_create(&self->kfd, 0, KFD_BO_GTT, SIZE,
-				   &self->turn.first));
-	ASSERT_EQ(0, kfd_bo_export(&self->kfd, self->turn.first.handle,
+				   &self->sharing.first));
+	ASSERT_EQ(0, kfd_bo_export(&self->kfd, self->sharing.first.handle,
 				   &self->fd));
 }
 
 FIXTURE_TEARDOWN(shared_bo)
 {
 	close(self->fd);
-	free(self->turn.image.data);
+	free(self->sharing.image.data);
 	kfd_close(&self->kfd);
 }
 
-static struct kfd_criu_record_bo *bo_of(const struct kfd_v2_image *image,
+static struct kfd_criu_record_bo *find_bo(const struct kfd_v2_image *image,
 					__u64 handle)
 {
 	const struct kfd_criu_record *record;
@@ -67,7 +68,7 @@ static struct kfd_criu_record_bo *bo_of(const struct kfd_v2_image *image,
 	return NULL;
 }
 
-/* What is in a BO of a restored process, or NULL. */
+/* Maps a BO of a restored process. Returns NULL on failure. */
 static char *contents(const struct kfd *kfd, __u64 handle)
 {
 	void *bytes;
@@ -80,23 +81,26 @@ static char *contents(const struct kfd *kfd, __u64 handle)
 	return bytes == MAP_FAILED ? NULL : bytes;
 }
 
-static int restore(const struct kfd *kfd, const struct turn *turn)
+static int restore(const struct kfd *kfd, const struct sharing *sharing)
 {
-	return kfd_v2_image_restore_with(kfd, &turn->image, &turn->memory,
-					 turn->num_memories);
+	return kfd_v2_image_restore_with(kfd, &sharing->image, &sharing->memory,
+					 sharing->num_memories);
 }
 
-/* Bit 0: the two are the same memory; bit 1: the first one has what was given. */
-static int looks(struct kfd *kfd, void *data)
+/*
+ * Returns bit 0 if the two BOs share memory, and bit 1 if the first BO has the contents of
+ * the memory that the caller gave to RESTORE.
+ */
+static int restore_and_compare(struct kfd *kfd, void *data)
 {
-	const struct turn *turn = data;
+	const struct sharing *sharing = data;
 	char *one, *two;
 	int seen;
 
-	if (restore(kfd, turn))
+	if (restore(kfd, sharing))
 		return 100;
-	one = contents(kfd, turn->first.handle);
-	two = contents(kfd, turn->second.handle);
+	one = contents(kfd, sharing->first.handle);
+	two = contents(kfd, sharing->second.handle);
 	if (!one || !two)
 		return 101;
 	seen = strcmp(one, "given") ? 0 : 2;
@@ -107,83 +111,82 @@ static int looks(struct kfd *kfd, void *data)
 	return kfd_v2_resume(kfd) ? 102 : seen;
 }
 
-TEST_F(shared_bo, two_handles_are_one_memory_again)
+TEST_F(shared_bo, two_handles_of_one_memory_share_it_again)
 {
-	struct turn *turn = &self->turn;
+	struct sharing *sharing = &self->sharing;
 	const struct kfd_criu_record_bo *one, *two;
 
 	ASSERT_EQ(0, kfd_bo_import(&self->kfd, 0, self->fd, SIZE,
-				   &turn->second));
-	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &turn->image));
-	one = bo_of(&turn->image, turn->first.handle);
-	two = bo_of(&turn->image, turn->second.handle);
+				   &sharing->second));
+	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &sharing->image));
+	one = find_bo(&sharing->image, sharing->first.handle);
+	two = find_bo(&sharing->image, sharing->second.handle);
 	ASSERT_NE(NULL, one);
 	ASSERT_NE(NULL, two);
 	EXPECT_EQ(0, one->flags);
 	EXPECT_EQ(KFD_CRIU_BO_IMPORTED, two->flags);
 	EXPECT_EQ(one->identity, two->identity);
-	/* Whichever is restored first makes what the program asked for. */
+	/* The BO that is restored first allocates the memory, with the flags of both. */
 	EXPECT_EQ(one->alloc_flags, two->alloc_flags);
-	EXPECT_EQ(1, kfd_in_child(looks, turn));
+	EXPECT_EQ(1, kfd_in_child(restore_and_compare, sharing));
 }
 
-TEST_F(shared_bo, another_device_has_the_same_memory_again)
+TEST_F(shared_bo, two_devices_share_memory_again)
 {
-	struct turn *turn = &self->turn;
+	struct sharing *sharing = &self->sharing;
 
 	if (self->kfd.num_gpus < 2)
 		SKIP(return, "one GPU");
 	ASSERT_EQ(0, kfd_bo_import(&self->kfd, 1, self->fd, SIZE,
-				   &turn->second));
-	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &turn->image));
-	ASSERT_NE(NULL, bo_of(&turn->image, turn->first.handle));
-	EXPECT_EQ(bo_of(&turn->image, turn->first.handle)->identity,
-		  bo_of(&turn->image, turn->second.handle)->identity);
-	EXPECT_EQ(1, kfd_in_child(looks, turn));
+				   &sharing->second));
+	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &sharing->image));
+	ASSERT_NE(NULL, find_bo(&sharing->image, sharing->first.handle));
+	EXPECT_EQ(find_bo(&sharing->image, sharing->first.handle)->identity,
+		  find_bo(&sharing->image, sharing->second.handle)->identity);
+	EXPECT_EQ(1, kfd_in_child(restore_and_compare, sharing));
 }
 
-TEST_F(shared_bo, without_an_identity_each_has_its_own)
+TEST_F(shared_bo, bos_without_an_identity_do_not_share_memory)
 {
-	struct turn *turn = &self->turn;
+	struct sharing *sharing = &self->sharing;
 
 	ASSERT_EQ(0, kfd_bo_import(&self->kfd, 0, self->fd, SIZE,
-				   &turn->second));
-	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &turn->image));
-	ASSERT_NE(NULL, bo_of(&turn->image, turn->first.handle));
-	ASSERT_NE(NULL, bo_of(&turn->image, turn->second.handle));
-	bo_of(&turn->image, turn->second.handle)->identity = 0;
-	EXPECT_EQ(0, kfd_in_child(looks, turn));
-	/* Nor is none one that they have in common. */
-	bo_of(&turn->image, turn->first.handle)->identity = 0;
-	EXPECT_EQ(0, kfd_in_child(looks, turn));
+				   &sharing->second));
+	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &sharing->image));
+	ASSERT_NE(NULL, find_bo(&sharing->image, sharing->first.handle));
+	ASSERT_NE(NULL, find_bo(&sharing->image, sharing->second.handle));
+	find_bo(&sharing->image, sharing->second.handle)->identity = 0;
+	EXPECT_EQ(0, kfd_in_child(restore_and_compare, sharing));
+	/* Identity 0 means that the memory is not shared, even if both BOs have it. */
+	find_bo(&sharing->image, sharing->first.handle)->identity = 0;
+	EXPECT_EQ(0, kfd_in_child(restore_and_compare, sharing));
 }
 
-/* As a checkpointer restores two processes: one of them has the memory already. */
-TEST_F(shared_bo, memory_of_another_process_is_used)
+/* As when CRIU restores two processes: the first one has created the memory already. */
+TEST_F(shared_bo, memory_of_another_process_is_shared)
 {
-	struct turn *turn = &self->turn;
+	struct sharing *sharing = &self->sharing;
 
 	ASSERT_EQ(0, kfd_bo_import(&self->kfd, 0, self->fd, SIZE,
-				   &turn->second));
-	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &turn->image));
-	ASSERT_NE(NULL, bo_of(&turn->image, turn->first.handle));
-	memcpy(turn->first.cpu, "given", sizeof("given"));
-	turn->memory.identity =
-		bo_of(&turn->image, turn->first.handle)->identity;
-	turn->memory.dmabuf_fd = self->fd;
-	turn->num_memories = 1;
-	EXPECT_EQ(3, kfd_in_child(looks, turn));
-	EXPECT_STREQ("here", turn->first.cpu);
+				   &sharing->second));
+	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &sharing->image));
+	ASSERT_NE(NULL, find_bo(&sharing->image, sharing->first.handle));
+	memcpy(sharing->first.cpu, "given", sizeof("given"));
+	sharing->memory.identity =
+		find_bo(&sharing->image, sharing->first.handle)->identity;
+	sharing->memory.dmabuf_fd = self->fd;
+	sharing->num_memories = 1;
+	EXPECT_EQ(3, kfd_in_child(restore_and_compare, sharing));
+	EXPECT_STREQ("here", sharing->first.cpu);
 }
 
-/* Two BOs of another process: the memory of this one's first one, and its own. */
+/* The identities of two BOs of a child: an import of the test's first BO, and its own. */
 struct other {
 	int fd;
-	/* In memory that is shared. */
-	__u64 *identities;
+	__u64 *identities;	/* in memory that the child shares with the test */
 };
 
-static int tells_identities(struct kfd *kfd, void *data)
+static int store_identities(struct kfd *kfd, void *data)
 {
 	const struct other *other = data;
 	struct kfd_bo import, own;
@@ -194,30 +197,29 @@ static int tells_identities(struct kfd *kfd, void *data)
 	    kfd_bo_import(kfd, 0, other->fd, SIZE, &import) ||
 	    kfd_v2_image_dump(kfd->fd, &image))
 		return 1;
-	if (!bo_of(&image, import.handle) || !bo_of(&image, own.handle))
+	if (!find_bo(&image, import.handle) || !find_bo(&image, own.handle))
 		return 2;
-	if (bo_of(&image, import.handle)->flags != KFD_CRIU_BO_IMPORTED)
+	if (find_bo(&image, import.handle)->flags != KFD_CRIU_BO_IMPORTED)
 		return 3;
-	other->identities[0] = bo_of(&image, import.handle)->identity;
-	other->identities[1] = bo_of(&image, own.handle)->identity;
+	other->identities[0] = find_bo(&image, import.handle)->identity;
+	other->identities[1] = find_bo(&image, own.handle)->identity;
 	return kfd_v2_op(kfd->fd, KFD_CRIU_V2_UNPAUSE) ? 4 : 0;
 }
 
-/* So a checkpointer finds out which memory two processes share. */
-TEST_F(shared_bo, memory_of_two_paused_processes_has_one_identity)
+/* CRIU compares identities to find out which memory two processes share. */
+TEST_F(shared_bo, memory_of_two_processes_has_one_identity)
 {
-	struct turn *turn = &self->turn;
+	struct sharing *sharing = &self->sharing;
 	struct other other = { .fd = self->fd };
 	__u64 mine;
 
-	other.identities = mmap(NULL, KFD_PAGE, PROT_READ | PROT_WRITE,
-				MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	other.identities = shared_memory(KFD_PAGE);
 	ASSERT_NE(MAP_FAILED, other.identities);
-	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &turn->image));
-	ASSERT_NE(NULL, bo_of(&turn->image, turn->first.handle));
-	mine = bo_of(&turn->image, turn->first.handle)->identity;
-	/* This one is still paused. */
-	ASSERT_EQ(0, kfd_in_child(tells_identities, &other));
+	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &sharing->image));
+	ASSERT_NE(NULL, find_bo(&sharing->image, sharing->first.handle));
+	mine = find_bo(&sharing->image, sharing->first.handle)->identity;
+	/* The test is still paused, so its identities are still valid. */
+	ASSERT_EQ(0, kfd_in_child(store_identities, &other));
 	EXPECT_NE(0, mine);
 	EXPECT_EQ(mine, other.identities[0]);
 	EXPECT_NE(mine, other.identities[1]);
@@ -225,74 +227,74 @@ TEST_F(shared_bo, memory_of_two_paused_processes_has_one_identity)
 	munmap(other.identities, KFD_PAGE);
 }
 
-static int refusal(struct kfd *kfd, void *data)
+static int try_restore(struct kfd *kfd, void *data)
 {
 	return -restore(kfd, data);
 }
 
-TEST_F(shared_bo, what_is_given_must_fit)
+TEST_F(shared_bo, memory_that_does_not_fit_is_refused)
 {
-	struct turn *turn = &self->turn;
+	struct sharing *sharing = &self->sharing;
 	struct kfd_criu_record_bo *bo;
 
-	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &turn->image));
-	bo = bo_of(&turn->image, turn->first.handle);
+	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &sharing->image));
+	bo = find_bo(&sharing->image, sharing->first.handle);
 	ASSERT_NE(NULL, bo);
-	turn->num_memories = 1;
-	turn->memory.dmabuf_fd = self->fd;
-	EXPECT_EQ(EINVAL, kfd_in_child(refusal, turn));
-	turn->memory.identity = bo->identity;
-	turn->memory.reserved = 1;
-	EXPECT_EQ(EINVAL, kfd_in_child(refusal, turn));
-	turn->memory.reserved = 0;
-	turn->memory.dmabuf_fd = -1;
-	EXPECT_EQ(EBADF, kfd_in_child(refusal, turn));
-	turn->memory.dmabuf_fd = self->kfd.fd;
-	EXPECT_EQ(EINVAL, kfd_in_child(refusal, turn));
-	turn->memory.dmabuf_fd = self->fd;
+	sharing->num_memories = 1;
+	sharing->memory.dmabuf_fd = self->fd;
+	EXPECT_EQ(EINVAL, kfd_in_child(try_restore, sharing));
+	sharing->memory.identity = bo->identity;
+	sharing->memory.reserved = 1;
+	EXPECT_EQ(EINVAL, kfd_in_child(try_restore, sharing));
+	sharing->memory.reserved = 0;
+	sharing->memory.dmabuf_fd = -1;
+	EXPECT_EQ(EBADF, kfd_in_child(try_restore, sharing));
+	sharing->memory.dmabuf_fd = self->kfd.fd;
+	EXPECT_EQ(EINVAL, kfd_in_child(try_restore, sharing));
+	sharing->memory.dmabuf_fd = self->fd;
 	bo->size += KFD_PAGE;
-	EXPECT_EQ(EINVAL, kfd_in_child(refusal, turn));
+	EXPECT_EQ(EINVAL, kfd_in_child(try_restore, sharing));
 	bo->size -= KFD_PAGE;
 	bo->flags = 2;
-	EXPECT_EQ(EINVAL, kfd_in_child(refusal, turn));
+	EXPECT_EQ(EINVAL, kfd_in_child(try_restore, sharing));
 	bo->flags = 0;
-	EXPECT_EQ(0, kfd_in_child(refusal, turn));
+	EXPECT_EQ(0, kfd_in_child(try_restore, sharing));
 }
 
-static int refusal_of_two(struct kfd *kfd, void *data)
+static int restore_with_two_memories(struct kfd *kfd, void *data)
 {
-	const struct turn *turn = data;
-	const struct kfd_criu_v2_memory twice[] = { turn->memory, turn->memory };
+	const struct sharing *sharing = data;
+	const struct kfd_criu_v2_memory twice[] = { sharing->memory, sharing->memory };
 
-	return -kfd_v2_image_restore_with(kfd, &turn->image, twice, 2);
+	return -kfd_v2_image_restore_with(kfd, &sharing->image, twice, 2);
 }
 
-TEST_F(shared_bo, nothing_is_given_twice)
+TEST_F(shared_bo, one_memory_given_twice_is_refused)
 {
-	struct turn *turn = &self->turn;
+	struct sharing *sharing = &self->sharing;
 
-	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &turn->image));
-	ASSERT_NE(NULL, bo_of(&turn->image, turn->first.handle));
-	turn->memory.identity =
-		bo_of(&turn->image, turn->first.handle)->identity;
-	turn->memory.dmabuf_fd = self->fd;
-	EXPECT_EQ(EEXIST, kfd_in_child(refusal_of_two, turn));
+	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &sharing->image));
+	ASSERT_NE(NULL, find_bo(&sharing->image, sharing->first.handle));
+	sharing->memory.identity =
+		find_bo(&sharing->image, sharing->first.handle)->identity;
+	sharing->memory.dmabuf_fd = self->fd;
+	EXPECT_EQ(EEXIST, kfd_in_child(restore_with_two_memories, sharing));
 }
 
-/* An import used to take the handle of whoever came next with it when it went. */
-TEST_F(shared_bo, an_import_that_goes_leaves_the_others_their_handles)
+/* The driver once freed the handle of another BO when it freed an import. */
+TEST_F(shared_bo, freeing_an_import_frees_no_other_handle)
 {
 	struct kfd_bo others[MANY];
 	unsigned int i;
 	int fd;
 
 	ASSERT_EQ(0, kfd_bo_import(&self->kfd, 0, self->fd, SIZE,
-				   &self->turn.second));
-	ASSERT_EQ(0, kfd_bo_free(&self->kfd, 0, &self->turn.second));
+				   &self->sharing.second));
+	ASSERT_EQ(0, kfd_bo_free(&self->kfd, 0, &self->sharing.second));
 	for (i = 0; i < MANY; i++)
 		ASSERT_EQ(0, kfd_bo_create(&self->kfd, 0, KFD_BO_VRAM, KFD_PAGE,
 					   &others[i]));
-	ASSERT_EQ(0, kfd_bo_free(&self->kfd, 0, &self->turn.first));
+	ASSERT_EQ(0, kfd_bo_free(&self->kfd, 0, &self->sharing.first));
 	for (i = 0; i < MANY; i++) {
 		EXPECT_EQ(0, kfd_bo_export(&self->kfd, others[i].handle, &fd))
 			TH_LOG("BO %u", i);

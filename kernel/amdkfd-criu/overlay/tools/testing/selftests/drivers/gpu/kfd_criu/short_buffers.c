@@ -2,8 +2,8 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * Memory of the caller that ends anywhere within an image of an object of every kind,
- * and files for which there is no room: refused, and nothing is left.
+ * Buffers of the caller that end in the middle of an image of an object of every kind, and
+ * a caller that may open no more files: the operation is refused and leaves nothing.
  */
 #include <errno.h>
 #include <string.h>
@@ -39,35 +39,36 @@ FIXTURE_TEARDOWN(short_buffers)
 	kfd_close(&self->kfd);
 }
 
-struct brink {
+/* Pages that are accessible, and after them pages that are not. */
+struct guarded {
 	unsigned char *pages;
-	size_t size;	/* before the end */
+	size_t size;	/* bytes of the accessible pages */
 };
 
-static int brink_make(struct brink *brink, size_t size)
+static int guarded_create(struct guarded *buffer, size_t size)
 {
-	brink->size = (size + KFD_PAGE - 1) / KFD_PAGE * KFD_PAGE;
-	brink->pages = mmap(NULL, brink->size + 16 * KFD_PAGE,
+	buffer->size = (size + KFD_PAGE - 1) / KFD_PAGE * KFD_PAGE;
+	buffer->pages = mmap(NULL, buffer->size + 16 * KFD_PAGE,
 			    PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 			    -1, 0);
-	if (brink->pages == MAP_FAILED)
+	if (buffer->pages == MAP_FAILED)
 		return -errno;
-	return mprotect(brink->pages + brink->size, 16 * KFD_PAGE, PROT_NONE) ?
+	return mprotect(buffer->pages + buffer->size, 16 * KFD_PAGE, PROT_NONE) ?
 		       -errno : 0;
 }
 
-/* Where to begin so that so many bytes are there. */
-static unsigned char *brink_after(const struct brink *brink, size_t bytes)
+/* The address behind which so many bytes are accessible. */
+static unsigned char *guarded_before(const struct guarded *buffer, size_t bytes)
 {
-	return brink->pages + brink->size - bytes;
+	return buffer->pages + buffer->size - bytes;
 }
 
-static void brink_free(const struct brink *brink)
+static void guarded_free(const struct guarded *buffer)
 {
-	munmap(brink->pages, brink->size + 16 * KFD_PAGE);
+	munmap(buffer->pages, buffer->size + 16 * KFD_PAGE);
 }
 
-static int restores_v2(struct kfd *kfd, void *data)
+static int restore_v2(struct kfd *kfd, void *data)
 {
 	const int r = kfd_v2_image_restore(kfd, data);
 	const int state = kfd_v2_state(kfd);
@@ -78,12 +79,12 @@ static int restores_v2(struct kfd *kfd, void *data)
 	return -r;
 }
 
-/* An image that ends with its k-th record, of which so many bytes are there. */
-static int restore_cut(const struct brink *brink, const struct kfd_v2_image *image,
+/* Restores the image up to its n-th record, of which so many bytes are accessible. */
+static int restore_cut(const struct guarded *buffer, const struct kfd_v2_image *image,
 		       __u64 at, unsigned int records, __u64 there)
 {
 	struct kfd_v2_image cut = {
-		.data = brink_after(brink, at + there),
+		.data = guarded_before(buffer, at + there),
 		.size = at + v2_record(image, at)->size,
 	};
 	struct kfd_criu_record_image *first = (void *)cut.data;
@@ -93,17 +94,17 @@ static int restore_cut(const struct brink *brink, const struct kfd_v2_image *ima
 		first->size = cut.size;
 		first->num_records = records;
 	}
-	return kfd_in_child(restores_v2, &cut);
+	return kfd_in_child(restore_v2, &cut);
 }
 
-TEST_F_TIMEOUT(short_buffers, an_image_that_is_not_all_there_is_refused, LIMIT_S)
+TEST_F_TIMEOUT(short_buffers, an_extensible_image_that_ends_too_early_is_refused, LIMIT_S)
 {
 	const struct kfd_v2_image *image = &self->fixture.v2;
 	unsigned int records = 1;
-	struct brink brink;
+	struct guarded buffer;
 	__u64 at;
 
-	ASSERT_EQ(0, brink_make(&brink, image->size));
+	ASSERT_EQ(0, guarded_create(&buffer, image->size));
 	for (at = 0; at < image->size; at += v2_record(image, at)->size) {
 		const struct kfd_criu_record *record = v2_record(image, at);
 		const __u64 fixed = v2_fixed_size(record->type);
@@ -111,7 +112,7 @@ TEST_F_TIMEOUT(short_buffers, an_image_that_is_not_all_there_is_refused, LIMIT_S
 		unsigned int i;
 
 		for (i = 0; i < (record->size > fixed ? 3 : 2); i++) {
-			EXPECT_EQ(EFAULT, restore_cut(&brink, image, at,
+			EXPECT_EQ(EFAULT, restore_cut(&buffer, image, at,
 						      records, there[i]))
 				TH_LOG("record %u of type %u, %llu bytes",
 				       records, record->type,
@@ -119,10 +120,10 @@ TEST_F_TIMEOUT(short_buffers, an_image_that_is_not_all_there_is_refused, LIMIT_S
 		}
 		records++;
 	}
-	brink_free(&brink);
+	guarded_free(&buffer);
 }
 
-static int restores_v1(struct kfd *kfd, void *data)
+static int restore_v1(struct kfd *kfd, void *data)
 {
 	const int files = count_files();
 	const int r = kfd_v1_image_restore(kfd, data);
@@ -134,83 +135,83 @@ static int restores_v1(struct kfd *kfd, void *data)
 	return -r;
 }
 
-static int restore_v1_cut(const struct brink *brink,
+static int restore_v1_cut(const struct guarded *buffer,
 			  const struct kfd_v1_image *image, __u64 there)
 {
 	struct kfd_v1_image cut = *image;
 
-	cut.args.priv_data = (unsigned long)brink_after(brink, there);
-	memcpy(brink_after(brink, there), image->priv, there);
-	return kfd_in_child(restores_v1, &cut);
+	cut.args.priv_data = (unsigned long)guarded_before(buffer, there);
+	memcpy(guarded_before(buffer, there), image->priv, there);
+	return kfd_in_child(restore_v1, &cut);
 }
 
-TEST_F_TIMEOUT(short_buffers, private_data_that_are_not_all_there_are_refused, LIMIT_S)
+TEST_F_TIMEOUT(short_buffers, private_data_that_end_too_early_are_refused, LIMIT_S)
 {
 	const struct kfd_v1_image *image = &self->fixture.v1;
-	struct brink brink;
+	struct guarded buffer;
 	__u64 at;
 
-	ASSERT_EQ(0, brink_make(&brink, image->args.priv_data_size));
-	EXPECT_EQ(EFAULT, restore_v1_cut(&brink, image, 0));
-	EXPECT_EQ(EFAULT, restore_v1_cut(&brink, image, V1_PROCESS_SIZE));
+	ASSERT_EQ(0, guarded_create(&buffer, image->args.priv_data_size));
+	EXPECT_EQ(EFAULT, restore_v1_cut(&buffer, image, 0));
+	EXPECT_EQ(EFAULT, restore_v1_cut(&buffer, image, V1_PROCESS_SIZE));
 	for (at = v1_bos(image); at < v1_objects(image); at += 3 * V1_BO_SIZE)
-		EXPECT_EQ(EFAULT, restore_v1_cut(&brink, image, at));
+		EXPECT_EQ(EFAULT, restore_v1_cut(&buffer, image, at));
 	for (at = v1_objects(image); at < image->args.priv_data_size;
 	     at += v1_object_size(image, at)) {
-		EXPECT_EQ(EFAULT, restore_v1_cut(&brink, image, at));
-		EXPECT_EQ(EFAULT, restore_v1_cut(&brink, image, at + 4));
+		EXPECT_EQ(EFAULT, restore_v1_cut(&buffer, image, at));
+		EXPECT_EQ(EFAULT, restore_v1_cut(&buffer, image, at + 4));
 		if (v1_word(image, at) == V1_QUEUE) {
-			EXPECT_EQ(EFAULT, restore_v1_cut(&brink, image,
+			EXPECT_EQ(EFAULT, restore_v1_cut(&buffer, image,
 							 at + V1_QUEUE_SIZE));
 		}
 	}
-	brink_free(&brink);
+	guarded_free(&buffer);
 }
 
-TEST_F_TIMEOUT(short_buffers, arrays_that_are_not_all_there_are_refused, LIMIT_S)
+TEST_F_TIMEOUT(short_buffers, arrays_that_end_too_early_are_refused, LIMIT_S)
 {
 	struct kfd_v1_image image = self->fixture.v1;
 	const size_t devices = image.args.num_devices * sizeof(*image.devices);
 	const size_t bos = image.args.num_bos * sizeof(*image.bos);
-	struct brink brink;
+	struct guarded buffer;
 	__u64 was;
 
-	ASSERT_EQ(0, brink_make(&brink, devices + bos));
+	ASSERT_EQ(0, guarded_create(&buffer, devices + bos));
 	was = image.args.bos;
-	image.args.bos = (unsigned long)brink_after(&brink, sizeof(*image.bos));
+	image.args.bos = (unsigned long)guarded_before(&buffer, sizeof(*image.bos));
 	memcpy((void *)(unsigned long)image.args.bos, image.bos,
 	       sizeof(*image.bos));
-	EXPECT_EQ(EFAULT, kfd_in_child(restores_v1, &image));
-	/* What a BO has become is told in its place. */
-	image.args.bos = (unsigned long)brink.pages;
-	memcpy(brink.pages, image.bos, bos);
-	ASSERT_EQ(0, mprotect(brink.pages, KFD_PAGE, PROT_READ));
-	EXPECT_EQ(EFAULT, kfd_in_child(restores_v1, &image));
+	EXPECT_EQ(EFAULT, kfd_in_child(restore_v1, &image));
+	/* The driver writes to the bucket of each BO. */
+	image.args.bos = (unsigned long)buffer.pages;
+	memcpy(buffer.pages, image.bos, bos);
+	ASSERT_EQ(0, mprotect(buffer.pages, KFD_PAGE, PROT_READ));
+	EXPECT_EQ(EFAULT, kfd_in_child(restore_v1, &image));
 	image.args.bos = was;
-	image.args.devices = (unsigned long)brink_after(&brink, 0);
-	EXPECT_EQ(EFAULT, kfd_in_child(restores_v1, &image));
-	brink_free(&brink);
+	image.args.devices = (unsigned long)guarded_before(&buffer, 0);
+	EXPECT_EQ(EFAULT, kfd_in_child(restore_v1, &image));
+	guarded_free(&buffer);
 }
 
-/* ---- room that ends ---- */
+/* ---- buffers for a checkpoint ---- */
 
-static void expect_no_room_v1(struct __test_metadata *_metadata,
+static void expect_fault_v1(struct __test_metadata *_metadata,
 			      const struct kfd *kfd, struct kfd_v1_image *image,
-			      const struct brink *brink, __u64 there)
+			      const struct guarded *buffer, __u64 there)
 {
-	image->args.priv_data = (unsigned long)brink_after(brink, there);
+	image->args.priv_data = (unsigned long)guarded_before(buffer, there);
 	EXPECT_EQ(-EFAULT, kfd_v1_image_checkpoint(kfd->fd, image))
 		TH_LOG("%llu bytes", (unsigned long long)there);
 	EXPECT_EQ(KFD_CRIU_STATE_PAUSED, kfd_v2_state(kfd));
 }
 
-/* As the fixture, but its queues are still there. */
-TEST(an_image_may_end_anywhere)
+/* Has no fixture, because the fixture destroys the queues after its checkpoint. */
+TEST(a_checkpoint_into_a_buffer_that_ends_too_early_is_refused)
 {
 	struct kfd_v1_image first, second;
 	struct kfd_v2_image image;
 	struct fixture fixture;
-	struct brink brink;
+	struct guarded buffer;
 	struct kfd kfd;
 	int files;
 	__u64 at;
@@ -221,7 +222,7 @@ TEST(an_image_may_end_anywhere)
 	ASSERT_EQ(0, kfd_v2_image_dump(kfd.fd, &image));
 	ASSERT_EQ(0, kfd_v1_image_dump(kfd.fd, &first));
 	kfd_v1_image_close_files(&first);
-	ASSERT_EQ(0, brink_make(&brink, first.args.priv_data_size + image.size));
+	ASSERT_EQ(0, guarded_create(&buffer, first.args.priv_data_size + image.size));
 	for (at = 0; at < image.size; at += v2_record(&image, at)->size) {
 		const struct kfd_criu_record *record = v2_record(&image, at);
 		const __u64 fixed = v2_fixed_size(record->type);
@@ -229,12 +230,12 @@ TEST(an_image_may_end_anywhere)
 		unsigned int i;
 
 		for (i = 0; i < (record->size > fixed ? 3 : 1); i++) {
-			const struct kfd_v2_image room = {
-				.data = brink_after(&brink, at + there[i]),
+			const struct kfd_v2_image cut = {
+				.data = guarded_before(&buffer, at + there[i]),
 				.size = image.size,
 			};
 
-			EXPECT_EQ(-EFAULT, kfd_v2_image_checkpoint(kfd.fd, &room))
+			EXPECT_EQ(-EFAULT, kfd_v2_image_checkpoint(kfd.fd, &cut))
 				TH_LOG("record of type %u, %llu bytes",
 				       record->type,
 				       (unsigned long long)there[i]);
@@ -242,23 +243,23 @@ TEST(an_image_may_end_anywhere)
 	}
 	second = first;
 	files = count_files();
-	expect_no_room_v1(_metadata, &kfd, &second, &brink, 0);
-	expect_no_room_v1(_metadata, &kfd, &second, &brink, V1_PROCESS_SIZE);
-	expect_no_room_v1(_metadata, &kfd, &second, &brink, v1_bos(&first));
+	expect_fault_v1(_metadata, &kfd, &second, &buffer, 0);
+	expect_fault_v1(_metadata, &kfd, &second, &buffer, V1_PROCESS_SIZE);
+	expect_fault_v1(_metadata, &kfd, &second, &buffer, v1_bos(&first));
 	for (at = v1_objects(&first); at < first.args.priv_data_size;
 	     at += v1_object_size(&first, at)) {
-		expect_no_room_v1(_metadata, &kfd, &second, &brink, at);
-		expect_no_room_v1(_metadata, &kfd, &second, &brink,
+		expect_fault_v1(_metadata, &kfd, &second, &buffer, at);
+		expect_fault_v1(_metadata, &kfd, &second, &buffer,
 				  at + v1_object_size(&first, at) - 4);
 	}
 	EXPECT_EQ(files, count_files());
-	brink_free(&brink);
+	guarded_free(&buffer);
 	kfd_close(&kfd);
 }
 
 /* ---- files ---- */
 
-static int has_no_room_for_files(struct kfd *kfd, void *data)
+static int exports_beyond_the_limit(struct kfd *kfd, void *data)
 {
 	struct fixture *fixture = data;
 	struct rlimit limit;
@@ -277,9 +278,9 @@ static int has_no_room_for_files(struct kfd *kfd, void *data)
 	return count_files() == files ? 0 : 4;
 }
 
-TEST_F_TIMEOUT(short_buffers, files_are_not_made_without_room_for_them, LIMIT_S)
+TEST_F_TIMEOUT(short_buffers, no_file_is_opened_beyond_the_limit_of_the_process, LIMIT_S)
 {
-	EXPECT_EQ(0, kfd_in_child(has_no_room_for_files, &self->fixture));
+	EXPECT_EQ(0, kfd_in_child(exports_beyond_the_limit, &self->fixture));
 }
 
 KFD_TEST_MAIN

@@ -2,8 +2,8 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * A tracer that is killed in the middle of each operation, and a program that is killed
- * while it is paused and checkpointed: what lives goes on, the GPUs are free for others.
+ * SIGKILL for a tracer in the middle of each operation, and for a process that its tracer
+ * pauses and checkpoints: the survivor continues, and other processes can use the GPUs.
  * KFD_CRIU_SEED=N begins with other delays.
  */
 #include <errno.h>
@@ -29,8 +29,8 @@
 #define LIMIT_S		600
 #define END_LIMIT_S	20
 #define OP_LIMIT_US	10000000
-#define KILLS		5	/* of each operation */
-#define DELAY_BITS	8	/* of microseconds */
+#define KILLS		5	/* in each step */
+#define DELAY_BITS	8	/* delays in microseconds have fewer bits */
 
 FIXTURE(sigkill) {
 	struct kfd kfd;
@@ -56,8 +56,9 @@ FIXTURE_TEARDOWN(sigkill)
 	kfd_close(&self->kfd);
 }
 
-/* Whoever holds a program's memory when it is killed may end it later than the program.
- * Until then it has its queues, and others cannot have those.
+/*
+ * Waits until the memory of a killed process is freed. The driver frees it, and the slots of
+ * its queues, when the last user of its address space is gone, which may be its tracer.
  */
 static void expect_nothing_held(struct __test_metadata *_metadata,
 				const struct kfd *kfd,
@@ -80,7 +81,7 @@ static int can_create_fixture(struct kfd *kfd, void *data)
 	       !kfd_queue_runs(kfd, &fixture.sdma);
 }
 
-/* Whoever was killed has left the GPUs to others. */
+/* Checks that another process gets everything on the GPUs that the killed process had. */
 static void expect_free_gpus(struct __test_metadata *_metadata,
 			     const struct kfd *kfd,
 			     const struct leak_baseline *before)
@@ -105,53 +106,53 @@ static void wait_us(__u64 us)
 		sched_yield();
 }
 
-/* Short ones as often as long ones. */
-static __u64 some_delay_us(void)
+/* A random delay; short delays are as frequent as long ones. */
+static __u64 random_delay_us(void)
 {
 	return rand_next() % (1 << rand_next() % DELAY_BITS);
 }
 
 /* ---- a tracer that is killed ---- */
 
-/* What it is at; 0: nothing yet. */
-enum act {
-	PAUSES_V1 = 1,
-	CHECKPOINTS_V1,
-	UNPAUSES_V1,
-	PAUSES_V2,
-	CHECKPOINTS_V2,
-	EXPORTS,
-	UNPAUSES_V2,
-	ACTS,
+/* The operation in which the tracer is; 0: it has not begun. */
+enum step {
+	PAUSE_V1 = 1,
+	CHECKPOINT_V1,
+	UNPAUSE_V1,
+	PAUSE_V2,
+	CHECKPOINT_V2,
+	EXPORT,
+	UNPAUSE_V2,
+	STEPS,
 };
 
-/* A program and who traces it; both see it, and the test. */
-struct scene {
+/* What the process, its tracer and the test tell each other, in shared memory. */
+struct shared {
 	struct fixture *fixture;
 	struct leak_baseline before;
-	__u32 act;	/* enum act, or of a restored program 1 */
-	__u32 wanted;
-	unsigned int hits;
+	__u32 step;	/* where the tracer is: enum step, or RESUME (1) or ABORT (2) */
+	__u32 wanted;	/* the step in which it is killed */
+	unsigned int hits; /* how often it was killed in that step */
 };
 
-static int act(struct kfd *kfd, struct fixture *fixture, enum act what)
+static int do_step(struct kfd *kfd, struct fixture *fixture, enum step step)
 {
 	int fd, r;
 
-	switch (what) {
-	case PAUSES_V1:
+	switch (step) {
+	case PAUSE_V1:
 		return kfd_v1_op(kfd->fd, KFD_CRIU_OP_PROCESS_INFO);
-	case CHECKPOINTS_V1:
+	case CHECKPOINT_V1:
 		r = kfd_v1_image_checkpoint(kfd->fd, &fixture->v1);
 		kfd_v1_image_close_files(&fixture->v1);
 		return r;
-	case UNPAUSES_V1:
+	case UNPAUSE_V1:
 		return kfd_v1_op(kfd->fd, KFD_CRIU_OP_UNPAUSE);
-	case PAUSES_V2:
+	case PAUSE_V2:
 		return kfd_v2_op(kfd->fd, KFD_CRIU_V2_PAUSE);
-	case CHECKPOINTS_V2:
+	case CHECKPOINT_V2:
 		return kfd_v2_image_checkpoint(kfd->fd, &fixture->v2);
-	case EXPORTS:
+	case EXPORT:
 		r = kfd_v2_export(kfd, fixture->vram[0].handle, &fd);
 		if (!r)
 			close(fd);
@@ -161,11 +162,11 @@ static int act(struct kfd *kfd, struct fixture *fixture, enum act what)
 	}
 }
 
-/* Again and again, until it is killed or whom it traces is. */
-static void trace_and_act(struct kfd *kfd, struct fixture *fixture,
-			  struct scene *scene)
+/* Goes through all steps again and again, until the tracer or the traced process is killed. */
+static void trace_and_checkpoint(struct kfd *kfd, struct fixture *fixture,
+			  struct shared *shared)
 {
-	__u32 what;
+	__u32 step;
 
 	alarm(END_LIMIT_S);
 	if (ptrace(PTRACE_SEIZE, getppid(), 0, 0) ||
@@ -173,29 +174,29 @@ static void trace_and_act(struct kfd *kfd, struct fixture *fixture,
 	    kfd_v2_image_prepare(kfd->fd, &fixture->v2) ||
 	    kfd_v2_op(kfd->fd, KFD_CRIU_V2_UNPAUSE))
 		_exit(1);
-	for (what = PAUSES_V1;; what = what % (ACTS - 1) + 1) {
-		__atomic_store_n(&scene->act, what, __ATOMIC_RELEASE);
-		if (act(kfd, fixture, what))
+	for (step = PAUSE_V1;; step = step % (STEPS - 1) + 1) {
+		__atomic_store_n(&shared->step, step, __ATOMIC_RELEASE);
+		if (do_step(kfd, fixture, step))
 			_exit(2);
 	}
 }
 
-static bool is_at(const struct scene *scene)
+static bool is_in_step(const struct shared *shared)
 {
-	return __atomic_load_n(&scene->act, __ATOMIC_ACQUIRE) == scene->wanted;
+	return __atomic_load_n(&shared->step, __ATOMIC_ACQUIRE) == shared->wanted;
 }
 
-/* Kills who is at what is wanted, or a little later. */
-static bool kill_in_the_middle(struct scene *scene, pid_t pid)
+/* Kills the process when the tracer is in the wanted step, or a little later. */
+static bool kill_in_the_middle(struct shared *shared, pid_t pid)
 {
 	const __u64 begin = now_us();
 
-	while (!is_at(scene))
+	while (!is_in_step(shared))
 		if (now_us() - begin > OP_LIMIT_US)
 			return false;
-	wait_us(some_delay_us());
+	wait_us(random_delay_us());
 	kill(pid, SIGKILL);
-	scene->hits += is_at(scene);
+	shared->hits += is_in_step(shared);
 	return true;
 }
 
@@ -211,16 +212,16 @@ static bool becomes_running(const struct kfd *kfd)
 	return true;
 }
 
-static int loses_a_tracer(struct kfd *kfd, struct fixture *fixture,
-			  struct scene *scene)
+static int kill_a_tracer(struct kfd *kfd, struct fixture *fixture,
+			  struct shared *shared)
 {
 	pid_t pid;
 
-	scene->act = 0;
+	shared->step = 0;
 	pid = fork();
 	if (pid == 0)
-		trace_and_act(kfd, fixture, scene);
-	if (pid < 0 || !kill_in_the_middle(scene, pid))
+		trace_and_checkpoint(kfd, fixture, shared);
+	if (pid < 0 || !kill_in_the_middle(shared, pid))
 		return 1;
 	if (waitpid(pid, NULL, 0) != pid)
 		return 2;
@@ -229,117 +230,117 @@ static int loses_a_tracer(struct kfd *kfd, struct fixture *fixture,
 	return kfd_queue_runs(kfd, &fixture->sdma) ? 0 : 4;
 }
 
-static int outlives_tracers(struct kfd *kfd, void *data)
+static int survives_tracers(struct kfd *kfd, void *data)
 {
-	struct scene *scene = data;
+	struct shared *shared = data;
 	struct fixture fixture;
 	unsigned int i;
 	int r = 0;
 
-	rand_seed(rand_first_seed() + scene->wanted);
+	rand_seed(rand_first_seed() + shared->wanted);
 	if (fixture_create(kfd, &fixture, FIXTURE_IDLE_QUEUE))
 		return 5;
 	for (i = 0; !r && i < KILLS; i++)
-		r = loses_a_tracer(kfd, &fixture, scene);
+		r = kill_a_tracer(kfd, &fixture, shared);
 	return r;
 }
 
-static struct scene *scene_make(struct fixture *fixture,
+static struct shared *shared_create(struct fixture *fixture,
 				const struct leak_baseline *before)
 {
-	struct scene *scene = mmap(NULL, sizeof(*scene), PROT_READ | PROT_WRITE,
+	struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
 				   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-	if (scene == MAP_FAILED)
+	if (shared == MAP_FAILED)
 		return NULL;
-	scene->fixture = fixture;
-	scene->before = *before;
-	return scene;
+	shared->fixture = fixture;
+	shared->before = *before;
+	return shared;
 }
 
-TEST_F_TIMEOUT(sigkill, of_a_tracer_let_the_program_go_on, LIMIT_S)
+TEST_F_TIMEOUT(sigkill, a_process_continues_when_its_tracer_is_killed, LIMIT_S)
 {
-	struct scene *scene = scene_make(&self->fixture, &self->before);
+	struct shared *shared = shared_create(&self->fixture, &self->before);
 
-	ASSERT_NE(NULL, scene);
-	for (scene->wanted = 1; scene->wanted < ACTS; scene->wanted++) {
-		EXPECT_EQ(0, kfd_in_child(outlives_tracers, scene))
-			TH_LOG("act %u", scene->wanted);
+	ASSERT_NE(NULL, shared);
+	for (shared->wanted = 1; shared->wanted < STEPS; shared->wanted++) {
+		EXPECT_EQ(0, kfd_in_child(survives_tracers, shared))
+			TH_LOG("step %u", shared->wanted);
 	}
-	TH_LOG("%u of %u in the middle", scene->hits, (ACTS - 1) * KILLS);
-	EXPECT_LT(0, scene->hits);
+	TH_LOG("%u of %u killed in the step", shared->hits, (STEPS - 1) * KILLS);
+	EXPECT_LT(0, shared->hits);
 	expect_free_gpus(_metadata, &self->kfd, &self->before);
 }
 
-/* RESUME and ABORT of a program that is restored. */
-static void trace_and_end(struct kfd *kfd, struct scene *scene)
+/* Calls RESUME or ABORT for the restored process that it traces. */
+static void trace_and_end(struct kfd *kfd, struct shared *shared)
 {
 	const pid_t pid = getppid();
 
 	alarm(END_LIMIT_S);
 	if (ptrace(PTRACE_SEIZE, pid, 0, 0))
 		_exit(1);
-	__atomic_store_n(&scene->act, scene->wanted, __ATOMIC_RELEASE);
-	if (scene->wanted == 1)
+	__atomic_store_n(&shared->step, shared->wanted, __ATOMIC_RELEASE);
+	if (shared->wanted == 1)
 		kfd_v1_resume(kfd->fd, pid);
 	else
 		kfd_v2_op(kfd->fd, KFD_CRIU_V2_ABORT);
-	__atomic_store_n(&scene->act, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&shared->step, 0, __ATOMIC_RELEASE);
 	pause();
 }
 
-static int is_ended_by_a_tracer(struct kfd *kfd, void *data)
+static int is_resumed_by_killed_tracer(struct kfd *kfd, void *data)
 {
-	struct scene *scene = data;
-	struct leak_baseline before = scene->before;
+	struct shared *shared = data;
+	struct leak_baseline before = shared->before;
 	pid_t pid;
 
 	before.files = 0;
-	if (kfd_v2_image_restore(kfd, &scene->fixture->v2))
+	if (kfd_v2_image_restore(kfd, &shared->fixture->v2))
 		return 1;
 	pid = fork();
 	if (pid == 0)
-		trace_and_end(kfd, scene);
-	while (!is_at(scene) && kfd_v2_state(kfd) == KFD_CRIU_STATE_RESTORED)
+		trace_and_end(kfd, shared);
+	while (!is_in_step(shared) && kfd_v2_state(kfd) == KFD_CRIU_STATE_RESTORED)
 		;
-	wait_us(some_delay_us());
+	wait_us(random_delay_us());
 	kill(pid, SIGKILL);
-	scene->hits += is_at(scene);
+	shared->hits += is_in_step(shared);
 	if (waitpid(pid, NULL, 0) != pid)
 		return 2;
-	/* It may have been too early. */
+	/* The tracer may have been killed before the operation began. */
 	if (kfd_v2_state(kfd) == KFD_CRIU_STATE_RESTORED && kfd_v2_resume(kfd))
 		return 3;
 	return kfd_v2_state(kfd) == KFD_CRIU_STATE_ABORTED ?
 		       leak_check(kfd, &before) :
-		       -fixture_check_idle_queue(kfd, scene->fixture);
+		       -fixture_check_idle_queue(kfd, shared->fixture);
 }
 
-TEST_F_TIMEOUT(sigkill, of_a_tracer_let_a_restored_program_go_on_or_have_nothing, LIMIT_S)
+TEST_F_TIMEOUT(sigkill, a_restored_process_continues_or_has_nothing_when_its_tracer_is_killed, LIMIT_S)
 {
-	struct scene *scene = scene_make(&self->fixture, &self->before);
+	struct shared *shared = shared_create(&self->fixture, &self->before);
 	unsigned int i;
 
-	ASSERT_NE(NULL, scene);
+	ASSERT_NE(NULL, shared);
 	rand_seed(rand_first_seed());
 	for (i = 0; i < 4 * KILLS; i++) {
-		scene->act = 0;
-		scene->wanted = 1 + i % 2;
-		/* Of the parent: a child would begin anew each time. */
+		shared->step = 0;
+		shared->wanted = 1 + i % 2;
+		/* Advances the sequence here: each child would begin with the same number. */
 		rand_next();
-		EXPECT_EQ(0, kfd_in_child(is_ended_by_a_tracer, scene))
+		EXPECT_EQ(0, kfd_in_child(is_resumed_by_killed_tracer, shared))
 			TH_LOG("round %u", i);
 		expect_nothing_held(_metadata, &self->kfd, &self->before);
 	}
-	TH_LOG("%u of %u in the middle", scene->hits, i);
+	TH_LOG("%u of %u killed in the step", shared->hits, i);
 	expect_free_gpus(_metadata, &self->kfd, &self->before);
 }
 
-/* ---- a program that is killed ---- */
+/* ---- a process that is killed ---- */
 
-static int is_checkpointed(struct kfd *kfd, void *data)
+static int is_checkpointed_for_ever(struct kfd *kfd, void *data)
 {
-	struct scene *scene = data;
+	struct shared *shared = data;
 	struct fixture fixture;
 	pid_t pid;
 
@@ -347,12 +348,15 @@ static int is_checkpointed(struct kfd *kfd, void *data)
 		return 1;
 	pid = fork();
 	if (pid == 0)
-		trace_and_act(kfd, &fixture, scene);
+		trace_and_checkpoint(kfd, &fixture, shared);
 	pause();
 	return 2;
 }
 
-/* Its parent hears of it when its tracer has ended, which an operation tells. */
+/*
+ * Its parent can wait for a killed process only when its tracer has exited, which happens
+ * when an operation fails.
+ */
 static bool is_killed_within(pid_t pid, unsigned int limit_s)
 {
 	unsigned int i;
@@ -366,26 +370,26 @@ static bool is_killed_within(pid_t pid, unsigned int limit_s)
 	return false;
 }
 
-TEST_F_TIMEOUT(sigkill, of_a_program_that_is_checkpointed_leave_nothing, LIMIT_S)
+TEST_F_TIMEOUT(sigkill, a_process_that_is_killed_while_it_is_checkpointed_leaves_nothing, LIMIT_S)
 {
-	struct scene *scene = scene_make(&self->fixture, &self->before);
+	struct shared *shared = shared_create(&self->fixture, &self->before);
 	unsigned int i;
 	pid_t pid;
 
-	ASSERT_NE(NULL, scene);
+	ASSERT_NE(NULL, shared);
 	rand_seed(rand_first_seed());
-	for (i = 0; i < KILLS * (ACTS - 1); i++) {
-		scene->act = 0;
-		scene->wanted = 1 + i % (ACTS - 1);
-		pid = kfd_start_child(is_checkpointed, scene);
+	for (i = 0; i < KILLS * (STEPS - 1); i++) {
+		shared->step = 0;
+		shared->wanted = 1 + i % (STEPS - 1);
+		pid = kfd_start_child(is_checkpointed_for_ever, shared);
 		ASSERT_LT(0, pid);
-		ASSERT_TRUE(kill_in_the_middle(scene, pid))
-			TH_LOG("act %u", scene->wanted);
+		ASSERT_TRUE(kill_in_the_middle(shared, pid))
+			TH_LOG("step %u", shared->wanted);
 		ASSERT_TRUE(is_killed_within(pid, END_LIMIT_S))
-			TH_LOG("act %u", scene->wanted);
+			TH_LOG("step %u", shared->wanted);
 	}
-	TH_LOG("%u of %u in the middle", scene->hits, i);
-	EXPECT_LT(0, scene->hits);
+	TH_LOG("%u of %u killed in the step", shared->hits, i);
+	EXPECT_LT(0, shared->hits);
 	expect_free_gpus(_metadata, &self->kfd, &self->before);
 }
 

@@ -2,7 +2,8 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * What may be done when, and what is left when a restore fails.
+ * Which operation is permitted in which state, what a failed restore leaves, and GPU ids of
+ * a process that is restored on other GPUs.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -47,7 +48,7 @@ FIXTURE_TEARDOWN(states)
 	kfd_close(&self->kfd);
 }
 
-TEST_F(states, a_running_process_is_paused_first)
+TEST_F(states, a_running_process_must_be_paused_first)
 {
 	struct kfd_v1_image none = { 0 };
 
@@ -59,7 +60,7 @@ TEST_F(states, a_running_process_is_paused_first)
 	EXPECT_EQ(-EINVAL, kfd_v1_resume(self->kfd.fd, getpid()));
 }
 
-TEST_F(states, a_pause_is_one_pause)
+TEST_F(states, pausing_twice_needs_one_unpause)
 {
 	ASSERT_EQ(0, kfd_v1_image_dump(self->kfd.fd, &self->image));
 	EXPECT_EQ(0, kfd_v1_op(self->kfd.fd, KFD_CRIU_OP_PROCESS_INFO));
@@ -94,7 +95,7 @@ static int debug(const struct kfd *kfd, __u32 op, int event_file)
 	return ioctl(kfd->fd, AMDKFD_IOC_DBG_TRAP, &args) ? -errno : 0;
 }
 
-TEST_F(states, a_debugger_has_to_leave_first)
+TEST_F(states, a_process_that_is_debugged_is_not_checkpointed)
 {
 	int ends[2], r;
 
@@ -138,13 +139,13 @@ static int restores_in_order(struct kfd *kfd, void *data)
 	return kfd_event_create(kfd) > 0 ? 0 : 10;
 }
 
-TEST_F(states, nobody_interferes_with_a_restore)
+TEST_F(states, other_calls_are_refused_until_the_resume)
 {
 	ASSERT_EQ(0, kfd_v1_image_dump(self->kfd.fd, &self->image));
 	EXPECT_EQ(0, kfd_in_child(restores_in_order, &self->image));
 }
 
-static int comes_back_the_same(struct kfd *kfd, void *data)
+static int is_checkpointed_the_same(struct kfd *kfd, void *data)
 {
 	struct kfd_v1_image *image = data;
 	struct kfd_v1_image again;
@@ -168,7 +169,7 @@ static int comes_back_the_same(struct kfd *kfd, void *data)
 TEST_F(states, a_restored_process_is_checkpointed_as_the_first_one)
 {
 	ASSERT_EQ(0, kfd_v1_image_dump(self->kfd.fd, &self->image));
-	EXPECT_EQ(0, kfd_in_child(comes_back_the_same, &self->image));
+	EXPECT_EQ(0, kfd_in_child(is_checkpointed_the_same, &self->image));
 }
 
 static int fails_before_anything(struct kfd *kfd, void *data)
@@ -176,7 +177,7 @@ static int fails_before_anything(struct kfd *kfd, void *data)
 	struct kfd_v1_image *image = data;
 	struct kfd_bo bo;
 
-	*(__u32 *)image->priv = 2; /* a version that there never was */
+	*(__u32 *)image->priv = 2; /* no kernel has this version */
 	if (kfd_v1_image_restore(kfd, image) != -EINVAL)
 		return 1;
 	if (kfd_acquire_vms(kfd))
@@ -184,7 +185,7 @@ static int fails_before_anything(struct kfd *kfd, void *data)
 	return kfd_bo_create(kfd, 0, KFD_BO_GTT, KFD_PAGE, &bo) ? 3 : 0;
 }
 
-TEST_F(states, a_restore_that_does_nothing_changes_nothing)
+TEST_F(states, a_restore_that_is_refused_at_once_changes_nothing)
 {
 	ASSERT_EQ(0, kfd_v1_image_dump(self->kfd.fd, &self->image));
 	EXPECT_EQ(0, kfd_in_child(fails_before_anything, &self->image));
@@ -220,7 +221,7 @@ TEST_F(states, a_restore_that_fails_leaves_nothing)
 {
 	ASSERT_EQ(0, kfd_v1_image_dump(self->kfd.fd, &self->image));
 	EXPECT_EQ(0, kfd_in_child(fails_at_the_end, &self->image));
-	/* The one that was checkpointed goes on. */
+	/* The process that was checkpointed continues. */
 	EXPECT_EQ(0, kfd_v1_op(self->kfd.fd, KFD_CRIU_OP_UNPAUSE));
 }
 
@@ -239,8 +240,8 @@ TEST_F(states, a_restored_process_may_die_before_it_is_resumed)
 	EXPECT_TRUE(kfd_available_becomes(&self->kfd, 0, before));
 }
 
-/* MiB of the machine's memory that amdkfd has promised to processes; -1: not told. */
-static long long promised(void)
+/* MiB of system memory that amdkfd has reserved for processes; -1: it is not known. */
+static long long reserved(void)
 {
 	long long mib = -1;
 	FILE *file;
@@ -256,19 +257,20 @@ static long long promised(void)
 	return mib;
 }
 
-/* So much or less, but no less than nothing, within ten seconds: workers give it back, of
- * other processes too.
+/*
+ * Waits up to ten seconds until no more is reserved: workers of the driver give it back, that
+ * of other processes too.
  */
-static bool promised_becomes(long long mib)
+static bool reserved_becomes(long long mib)
 {
 	int i;
 
-	for (i = 0; i < 1000 && promised() > mib; i++)
+	for (i = 0; i < 1000 && reserved() > mib; i++)
 		usleep(10 * 1000);
-	return promised() >= 0 && promised() <= mib;
+	return reserved() >= 0 && reserved() <= mib;
 }
 
-/* To the mode that processes do not begin with. */
+/* Switches XNACK to the mode that is not the default of processes. */
 static int switch_xnack(const struct kfd *kfd)
 {
 	struct kfd_ioctl_set_xnack_mode_args args = { .xnack_enabled = -1 };
@@ -278,7 +280,10 @@ static int switch_xnack(const struct kfd *kfd)
 	return r ? r : kfd_call(kfd->fd, AMDKFD_IOC_SET_XNACK_MODE, &args);
 }
 
-/* A large one and a page. No GPU uses them: their size counts, and that only without XNACK. */
+/*
+ * Creates a large range and one of a page. No GPU has access to them, so the driver reserves
+ * memory for their size, and only without XNACK.
+ */
 static int make_ranges(const struct kfd *kfd)
 {
 	const struct kfd_ioctl_svm_attribute attribute = {
@@ -294,7 +299,7 @@ static int make_ranges(const struct kfd *kfd)
 	return r ? r : svm_set(kfd, memory + RANGE_SIZE, KFD_PAGE, &attribute, 1);
 }
 
-/* A large one may come in pieces. */
+/* The last of the ranges; the driver may have split the large one. */
 static struct kfd_criu_record_svm_range *last_range(const struct kfd_v2_image *image)
 {
 	struct kfd_criu_record *next, *last = NULL;
@@ -314,8 +319,8 @@ static int fails_to_resume(struct kfd *kfd, void *data)
 	return kfd_v2_state(kfd) == KFD_CRIU_STATE_ABORTED ? 0 : 3;
 }
 
-/* All its ranges are registered but the last one, which lies on nothing. */
-TEST_F(states, a_resume_that_fails_gives_back_what_it_took_in_any_xnack_mode)
+/* The driver registers all ranges but the last one, which has no memory under it. */
+TEST_F(states, a_resume_that_fails_returns_its_memory_in_any_xnack_mode)
 {
 	struct kfd_criu_record_svm_range *last;
 	struct kfd_v2_image image;
@@ -326,25 +331,25 @@ TEST_F(states, a_resume_that_fails_gives_back_what_it_took_in_any_xnack_mode)
 		SKIP(return, "the driver offers no SVM on this GPU");
 	if (switch_xnack(&self->kfd))
 		SKIP(return, "the GPUs cannot switch XNACK");
-	if (promised() < 0)
+	if (reserved() < 0)
 		SKIP(return, "no mem_limit of amdkfd in debugfs");
 	ASSERT_EQ(0, make_ranges(&self->kfd));
 	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &image));
 	last = last_range(&image);
 	ASSERT_NE(NULL, last);
 	last->start += SVM_AWAY;
-	before = promised();
+	before = reserved();
 	available = kfd_available(&self->kfd, 0);
-	/* The last one may be looked at too early, those before it are not. */
+	/* Memory of the last child may still be reserved, that of the others is not. */
 	for (i = 0; i < CHILDREN; i++)
 		EXPECT_EQ(0, kfd_in_child(fails_to_resume, &image));
-	EXPECT_TRUE(promised_becomes(before))
-		TH_LOG("%lld MiB were %lld", promised(), before);
+	EXPECT_TRUE(reserved_becomes(before))
+		TH_LOG("%lld MiB were %lld", reserved(), before);
 	EXPECT_TRUE(kfd_available_becomes(&self->kfd, 0, available));
 	free(image.data);
 }
 
-static int wants_another_gpus_file(struct kfd *kfd, void *data)
+static int restores_with_swapped_render_nodes(struct kfd *kfd, void *data)
 {
 	struct kfd_v1_image *image = data;
 	const int file = kfd->gpus[0].drm;
@@ -354,15 +359,15 @@ static int wants_another_gpus_file(struct kfd *kfd, void *data)
 	return kfd_v1_image_restore(kfd, image) == -EINVAL ? 0 : 1;
 }
 
-TEST_F(states, a_gpu_is_bound_to_its_own_file)
+TEST_F(states, a_gpu_is_acquired_with_its_own_render_node_only)
 {
 	if (self->kfd.num_gpus < 2)
 		SKIP(return, "fewer than two AMD GPUs");
 	ASSERT_EQ(0, kfd_v1_image_dump(self->kfd.fd, &self->image));
-	EXPECT_EQ(0, kfd_in_child(wants_another_gpus_file, &self->image));
+	EXPECT_EQ(0, kfd_in_child(restores_with_swapped_render_nodes, &self->image));
 }
 
-static int calls_two_gpus_the_same(struct kfd *kfd, void *data)
+static int restores_with_one_id_twice(struct kfd *kfd, void *data)
 {
 	struct kfd_v1_image *image = data;
 
@@ -370,12 +375,12 @@ static int calls_two_gpus_the_same(struct kfd *kfd, void *data)
 	return kfd_v1_image_restore(kfd, image) == -EINVAL ? 0 : 1;
 }
 
-TEST_F(states, a_gpu_has_a_name_of_its_own)
+TEST_F(states, two_gpus_with_the_same_id_are_refused)
 {
 	if (self->kfd.num_gpus < 2)
 		SKIP(return, "fewer than two AMD GPUs");
 	ASSERT_EQ(0, kfd_v1_image_dump(self->kfd.fd, &self->image));
-	EXPECT_EQ(0, kfd_in_child(calls_two_gpus_the_same, &self->image));
+	EXPECT_EQ(0, kfd_in_child(restores_with_one_id_twice, &self->image));
 }
 
 static int export_size(struct kfd *kfd, __u64 handle)
@@ -410,8 +415,9 @@ static bool knows_gpu_as(const struct kfd *kfd, __u32 id)
 	return false;
 }
 
-/* GPU 0 takes the place of GPU 1 and so on. The program's handles begin with the ids
- * that it knows (amdkfd, MAKE_HANDLE()).
+/*
+ * Restores on GPU 1 what was on GPU 0, and so on. Handles contain the GPU ids that the
+ * process knows (MAKE_HANDLE() of amdkfd), so these must not change.
  */
 static int keeps_its_gpu_ids(struct kfd *kfd, void *data)
 {
@@ -432,7 +438,7 @@ static int keeps_its_gpu_ids(struct kfd *kfd, void *data)
 	return 0;
 }
 
-TEST_F(states, a_program_on_other_gpus_calls_them_what_it_did)
+TEST_F(states, a_process_on_other_gpus_keeps_its_gpu_ids)
 {
 	if (self->kfd.num_gpus < 2)
 		SKIP(return, "fewer than two AMD GPUs");

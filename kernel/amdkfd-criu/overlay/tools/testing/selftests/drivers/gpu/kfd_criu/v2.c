@@ -2,7 +2,8 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * The extensible ABI: what is refused, what may grow, and a whole turn.
+ * The extensible ABI: what it refuses, how its structures may grow, and a checkpoint that
+ * is restored.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +19,7 @@
 
 #define CALL(size)	_IOC(_IOC_READ | _IOC_WRITE, AMDKFD_IOCTL_BASE, 0x22, size)
 #define UNKNOWN_TYPE	1000
-/* As every generation of hardware can have it. */
+/* Values that every generation of hardware accepts. */
 #define APERTURE_BASE	0x100000000ULL
 #define APERTURE_SIZE	0x10000ULL
 
@@ -59,7 +60,7 @@ static struct kfd_criu_record_device *device_of(const struct kfd_v2_image *image
 	return NULL;
 }
 
-/* A record that nobody knows, at the end. */
+/* Appends a record of a type that no kernel knows. */
 static void append_unknown(struct kfd_v2_image *image, __u16 flags)
 {
 	struct kfd_criu_record_image *first = (void *)image->data;
@@ -96,7 +97,7 @@ FIXTURE_TEARDOWN(v2)
 	kfd_close(&self->kfd);
 }
 
-TEST_F(v2, a_kernel_says_what_it_can)
+TEST_F(v2, probe_returns_operations_and_record_versions)
 {
 	struct kfd_criu_v2_probe probe = {};
 	struct kfd_criu_v2_args args = {
@@ -115,7 +116,7 @@ TEST_F(v2, a_kernel_says_what_it_can)
 	EXPECT_EQ(-EINVAL, kfd_v2(self->kfd.fd, &args));
 }
 
-TEST_F(v2, args_may_grow_but_not_unseen)
+TEST_F(v2, larger_arguments_are_accepted_if_the_rest_is_zero)
 {
 	struct {
 		struct kfd_criu_v2_args args;
@@ -131,7 +132,7 @@ TEST_F(v2, args_may_grow_but_not_unseen)
 				      sizeof(struct kfd_ioctl_criu_args)));
 }
 
-TEST_F(v2, what_an_operation_does_not_use_is_zero)
+TEST_F(v2, arguments_that_an_operation_does_not_use_must_be_zero)
 {
 	const struct kfd_criu_v2_args wrong[] = {
 		{ .op = KFD_CRIU_V2_STATE, .flags = 1 },
@@ -156,11 +157,11 @@ TEST_F(v2, what_an_operation_does_not_use_is_zero)
 	}
 }
 
-TEST_F(v2, what_an_operation_gives_may_be_left_in_its_args)
+TEST_F(v2, results_of_the_last_call_may_remain_in_the_arguments)
 {
 	struct kfd_criu_v2_args args = { .op = KFD_CRIU_V2_PAUSE };
 
-	/* As after a call that was interrupted, and is made again. */
+	/* ioctl() is called with these values when an interrupted call is repeated. */
 	args.state = ~0U;
 	args.fd = -1;
 	args.offset = ~0ULL;
@@ -177,7 +178,7 @@ TEST_F(v2, what_an_operation_gives_may_be_left_in_its_args)
 	EXPECT_EQ(KFD_CRIU_STATE_RUNNING, args.state);
 }
 
-TEST_F(v2, records_come_in_order_and_fill_the_image)
+TEST_F(v2, records_are_in_order_and_fill_the_image)
 {
 	unsigned int count[KFD_CRIU_RECORD_SVM_RANGE + 1] = {};
 	const struct kfd_criu_record_image *first;
@@ -220,12 +221,12 @@ TEST_F(v2, an_image_that_does_not_fit_is_not_written)
 	args.data_size = self->image.size - 8;
 	EXPECT_EQ(-E2BIG, kfd_v2(self->kfd.fd, &args));
 	EXPECT_EQ(self->image.size, args.data_size);
-	/* Nothing that looks like an image. */
+	/* The buffer must not look like an image. */
 	EXPECT_EQ(0, *(__u64 *)(self->image.data +
 				offsetof(struct kfd_criu_record_image, magic)));
 }
 
-static int comes_back(struct kfd *kfd, void *data)
+static int is_restored_the_same(struct kfd *kfd, void *data)
 {
 	struct kfd_v2_image *image = data;
 	struct kfd_v2_image again;
@@ -247,7 +248,7 @@ static int comes_back(struct kfd *kfd, void *data)
 		struct kfd_criu_record *was = record_at(image, at);
 		struct kfd_criu_record *is = record_at(&again, at2);
 
-		/* Where it is mapped and what it is have changed. */
+		/* mmap offsets and identities are new after each restore. */
 		if (was->type == KFD_CRIU_RECORD_BO) {
 			struct kfd_criu_record_bo *bo = (void *)was;
 
@@ -269,10 +270,10 @@ static int is_accepted(struct kfd *kfd, void *data)
 TEST_F(v2, a_restored_process_is_checkpointed_as_the_first_one)
 {
 	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &self->image));
-	EXPECT_EQ(0, kfd_in_child(comes_back, &self->image));
+	EXPECT_EQ(0, kfd_in_child(is_restored_the_same, &self->image));
 }
 
-TEST_F(v2, a_memory_policy_is_carried_over)
+TEST_F(v2, a_memory_policy_is_restored)
 {
 	struct kfd_ioctl_set_memory_policy_args args = {
 		.gpu_id = self->kfd.gpus[0].id,
@@ -292,12 +293,12 @@ TEST_F(v2, a_memory_policy_is_carried_over)
 	EXPECT_EQ(KFD_IOC_CACHE_POLICY_NONCOHERENT, device->default_policy);
 	EXPECT_EQ(APERTURE_BASE, device->aperture_base);
 	EXPECT_EQ(APERTURE_SIZE, device->aperture_size);
-	EXPECT_EQ(0, kfd_in_child(comes_back, &self->image));
+	EXPECT_EQ(0, kfd_in_child(is_restored_the_same, &self->image));
 	device->alternate_policy = 2;
 	EXPECT_EQ(EINVAL, kfd_in_child(is_accepted, &self->image));
 }
 
-TEST_F(v2, what_may_be_left_out_is_left_out)
+TEST_F(v2, an_unknown_record_that_is_not_required_is_ignored)
 {
 	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &self->image));
 	append_unknown(&self->image, 0);
@@ -315,7 +316,7 @@ static int is_without_event(struct kfd *kfd, void *data)
 	return first_of(&again, KFD_CRIU_RECORD_EVENT) ? 3 : 0;
 }
 
-/* Leaves nothing but its header. */
+/* Removes everything but the record's header. */
 static void empty(struct kfd_v2_image *image, struct kfd_criu_record *record)
 {
 	struct kfd_criu_record_image *first = (void *)image->data;
@@ -328,8 +329,8 @@ static void empty(struct kfd_v2_image *image, struct kfd_criu_record *record)
 	first->size = image->size;
 }
 
-/* What it says, and how long that is, is for those to know who know the version. */
-TEST_F(v2, a_version_that_is_not_known_may_be_left_out)
+/* A kernel that does not know the version knows neither its members nor its size. */
+TEST_F(v2, an_unknown_version_that_is_not_required_is_ignored)
 {
 	struct kfd_criu_record *record;
 
@@ -352,7 +353,7 @@ static int is_refused_untouched(struct kfd *kfd, void *data)
 	return -r;
 }
 
-TEST_F(v2, what_is_required_and_unknown_is_refused)
+TEST_F(v2, an_unknown_record_that_is_required_is_refused)
 {
 	struct kfd_criu_record *record;
 
@@ -368,7 +369,7 @@ TEST_F(v2, what_is_required_and_unknown_is_refused)
 		  kfd_in_child(is_refused_untouched, &self->image));
 }
 
-TEST_F_TIMEOUT(v2, every_length_but_the_right_one_is_refused, 600)
+TEST_F_TIMEOUT(v2, an_image_of_another_length_is_refused, 600)
 {
 	__u64 whole;
 
@@ -383,7 +384,7 @@ TEST_F_TIMEOUT(v2, every_length_but_the_right_one_is_refused, 600)
 			       (unsigned long long)whole);
 }
 
-TEST_F(v2, another_kind_of_gpu_is_refused)
+TEST_F(v2, another_gfx_version_is_refused)
 {
 	struct kfd_criu_record_device *device;
 
@@ -394,7 +395,7 @@ TEST_F(v2, another_kind_of_gpu_is_refused)
 	EXPECT_EQ(ENXIO, kfd_in_child(is_refused_untouched, &self->image));
 }
 
-/* Leaves only what comes before a type. */
+/* Removes all records from the first one of the type on. */
 static void cut_before(struct kfd_v2_image *image, __u32 type)
 {
 	struct kfd_criu_record_image *first = (void *)image->data;
@@ -415,7 +416,7 @@ static int is_restored_and_resumed(struct kfd *kfd, void *data)
 	return -(r ? r : kfd_v2_resume(kfd));
 }
 
-TEST_F(v2, gpus_are_needed_but_no_objects)
+TEST_F(v2, an_image_needs_devices_but_no_objects)
 {
 	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &self->image));
 	cut_before(&self->image, KFD_CRIU_RECORD_PROCESS);
@@ -424,7 +425,7 @@ TEST_F(v2, gpus_are_needed_but_no_objects)
 	EXPECT_EQ(EINVAL, kfd_in_child(is_refused_untouched, &self->image));
 }
 
-TEST_F(v2, a_bo_is_exported_when_it_is_wanted)
+TEST_F(v2, a_bo_is_exported_only_while_the_process_is_paused)
 {
 	char *bytes;
 	int fd;
@@ -445,7 +446,7 @@ TEST_F(v2, a_bo_is_exported_when_it_is_wanted)
 		  kfd_v2_export(&self->kfd, self->fixture.user.handle, &fd));
 }
 
-static int gives_back(struct kfd *kfd, void *data)
+static int aborts_restore(struct kfd *kfd, void *data)
 {
 	const long long before = kfd_available(kfd, 0);
 
@@ -460,11 +461,11 @@ static int gives_back(struct kfd *kfd, void *data)
 	return kfd_v2_op(kfd->fd, KFD_CRIU_V2_ABORT) == -EINVAL ? 0 : 5;
 }
 
-TEST_F(v2, a_restore_can_be_given_up)
+TEST_F(v2, a_restore_can_be_aborted)
 {
 	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &self->image));
 	EXPECT_EQ(-EINVAL, kfd_v2_op(self->kfd.fd, KFD_CRIU_V2_ABORT));
-	EXPECT_EQ(0, kfd_in_child(gives_back, &self->image));
+	EXPECT_EQ(0, kfd_in_child(aborts_restore, &self->image));
 }
 
 KFD_TEST_MAIN

@@ -5,6 +5,8 @@
  * AMDKFD_IOC_CRIU_OP as released with Linux 5.18: sizes, numbers, counts and errnos, with
  * a checkpoint of the test's own process. Also event pages and inherited files of /dev/kfd,
  * which were fixed together with it.
+ *
+ * Runs: once
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -4,6 +4,8 @@
  *
  * Who may use AMDKFD_IOC_CRIU_OP: the process itself and its tracer, with
  * CAP_CHECKPOINT_RESTORE in the user namespace of the process.
+ *
+ * Runs: once
  */
 #include <errno.h>
 #include <sched.h>

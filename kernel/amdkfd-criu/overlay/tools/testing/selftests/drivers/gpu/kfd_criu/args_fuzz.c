@@ -8,6 +8,8 @@
  *
  * KFD_CRIU_MUTATIONS=N makes 20 * N calls, as image_fuzz tries N images of each ABI;
  * KFD_CRIU_SEED=N begins with another seed.
+ *
+ * Runs: once
  */
 #include <errno.h>
 #include <fcntl.h>

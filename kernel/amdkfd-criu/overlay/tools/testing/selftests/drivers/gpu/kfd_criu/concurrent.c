@@ -4,6 +4,8 @@
  *
  * Two threads of a process call operations of both ABIs on the process at the same time.
  * KFD_CRIU_SEED=N begins with another sequence of operations and delays.
+ *
+ * Runs: once
  */
 #include <errno.h>
 #include <pthread.h>

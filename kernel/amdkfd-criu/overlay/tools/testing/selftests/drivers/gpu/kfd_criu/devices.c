@@ -6,6 +6,8 @@
  * settings of a GPU are restored on the GPU that takes its place and on no other, and its
  * SVM ranges name no GPU that it does not use. Also a process for whose queues the hardware
  * has no slots left.
+ *
+ * Runs: per-chip
  */
 #include <errno.h>
 #include <stdio.h>

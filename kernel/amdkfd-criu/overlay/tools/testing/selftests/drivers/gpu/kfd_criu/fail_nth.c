@@ -10,6 +10,8 @@
  * KFD_CRIU_FAIL_NTH=N begins with the N-th fault, and the kernel logs where each one is
  * injected; KFD_CRIU_FAIL_STEP=N injects only every N-th fault into operations that need a
  * child process for each fault, which are most of them.
+ *
+ * Runs: once, small-bar, debug-per-chip
  */
 #include <errno.h>
 #include <fcntl.h>

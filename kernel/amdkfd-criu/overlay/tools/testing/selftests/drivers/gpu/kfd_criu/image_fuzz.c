@@ -8,6 +8,8 @@
  * the kernel's log must stay empty.
  *
  * KFD_CRIU_MUTATIONS=N tries N images of each ABI; KFD_CRIU_SEED=N begins with another seed.
+ *
+ * Runs: once
  */
 #include <errno.h>
 #include <stdlib.h>

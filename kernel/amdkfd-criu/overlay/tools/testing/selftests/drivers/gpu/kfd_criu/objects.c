@@ -4,6 +4,8 @@
  *
  * A process with an object of every kind is restored by both ABIs. It must continue, and its
  * next checkpoint must be equal to the first one.
+ *
+ * Runs: per-chip, small-bar
  */
 #include <errno.h>
 #include <signal.h>

@@ -4,6 +4,8 @@
  *
  * Images that kernels without these patches wrote (see image_files/README), and images as
  * later kernels write them: the process in them must be restored and continue.
+ *
+ * Runs: per-chip
  */
 #include <errno.h>
 #include <stdio.h>

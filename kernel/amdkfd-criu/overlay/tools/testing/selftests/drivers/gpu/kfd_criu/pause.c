@@ -3,6 +3,8 @@
  * Copyright (c) 2026 The amdkfd-criu authors
  *
  * A pause belongs to the process that asked for it and ends when that process exits.
+ *
+ * Runs: once
  */
 #include <errno.h>
 #include <signal.h>

@@ -4,6 +4,8 @@
  *
  * Events in the middle of RESTORE or RESUME: another ioctl that has begun before, pages
  * that are unmapped, SIGKILL, a debugger that attaches.
+ *
+ * Runs: once
  */
 #include <errno.h>
 #include <pthread.h>

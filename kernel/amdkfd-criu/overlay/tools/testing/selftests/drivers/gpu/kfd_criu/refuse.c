@@ -5,6 +5,8 @@
  * An image in which one member of one record is wrong is refused with the documented errno
  * and leaves no object: the tables are lib/refusal_v1.c and lib/refusal_v2.c. Also wrong
  * arguments, devices that do not exist, and hardware that is already in use.
+ *
+ * Runs: once, small-bar
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -5,6 +5,8 @@
  * A GPU that is reset before, between and after the operations. The state of a process on
  * the GPU is lost, so it can be neither checkpointed nor resumed; the next process can use
  * the GPU. A reset disturbs a display on the GPU, so tests skip without KFD_CRIU_RESET=1.
+ *
+ * Runs: per-scheduler, alone
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -4,6 +4,8 @@
  *
  * BOs that share memory: of one process, of two devices, of two processes. After a restore
  * they must share memory again.
+ *
+ * Runs: once
  */
 #include <errno.h>
 #include <stdlib.h>

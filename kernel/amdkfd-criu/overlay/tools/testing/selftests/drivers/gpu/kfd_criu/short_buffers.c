@@ -4,6 +4,8 @@
  *
  * Buffers of the caller that end in the middle of an image of an object of every kind, and
  * a caller that may open no more files: the operation is refused and leaves nothing.
+ *
+ * Runs: once
  */
 #include <errno.h>
 #include <string.h>

@@ -5,6 +5,8 @@
  * SIGKILL for a tracer in the middle of each operation, and for a process that its tracer
  * pauses and checkpoints: the survivor continues, and other processes can use the GPUs.
  * KFD_CRIU_SEED=N begins with other delays.
+ *
+ * Runs: per-scheduler
  */
 #include <errno.h>
 #include <sched.h>

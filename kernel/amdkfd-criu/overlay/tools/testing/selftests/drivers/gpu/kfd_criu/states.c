@@ -4,6 +4,8 @@
  *
  * Which operation is permitted in which state, what a failed restore leaves, and GPU ids of
  * a process that is restored on other GPUs.
+ *
+ * Runs: per-chip, siblings
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -4,6 +4,8 @@
  *
  * The extensible ABI: what it refuses, how its structures may grow, and a checkpoint that
  * is restored.
+ *
+ * Runs: per-chip
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -67,7 +67,7 @@ TEST_F(process, counts_are_exact)
 }
 
 static const struct kfd_criu_bo_bucket *find_bo(const struct kfd_v1_image *image,
-						  const struct kfd_bo *bo)
+						const struct kfd_bo *bo)
 {
 	unsigned int i;
 
@@ -126,7 +126,7 @@ TEST_F(process, unknown_operations_are_refused)
 
 /* Calls CHECKPOINT with arguments that are not those that PROCESS_INFO returned. */
 static int checkpoint_with_wrong_args(const struct kfd_v1_image *image, int fd,
-			    void (*spoil)(struct kfd_ioctl_criu_args *args))
+				      void (*spoil)(struct kfd_ioctl_criu_args *args))
 {
 	struct kfd_v1_image wrong = *image;
 

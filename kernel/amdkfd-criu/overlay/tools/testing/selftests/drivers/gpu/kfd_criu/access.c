@@ -40,7 +40,7 @@ static int drop_capabilities(void)
  * number, or 255 if the child did not exit.
  */
 static int run_in_child(int (*body)(struct kfd *kfd, pid_t parent),
-		     struct kfd *kfd)
+			struct kfd *kfd)
 {
 	const pid_t parent = getpid();
 	int status;

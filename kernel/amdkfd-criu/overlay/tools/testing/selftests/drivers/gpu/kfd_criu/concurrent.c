@@ -215,7 +215,7 @@ static void *restore_and_end(void *data)
 		count(caller, resume(caller), &caller->resumes, -EINVAL, -EIO);
 	else
 		count(caller, kfd_v2_op(caller->kfd->fd, KFD_CRIU_V2_ABORT),
-		     &caller->aborts, -EINVAL, 0);
+		      &caller->aborts, -EINVAL, 0);
 	return NULL;
 }
 

@@ -23,7 +23,6 @@
 #include "lib/svm.h"
 
 #define TWO		2
-#define WAIT_LIMIT_MS	10000
 #define WRITTEN		0x5eed0002U
 #define RANGE_SIZE	(2 * KFD_PAGE)
 
@@ -134,7 +133,7 @@ static struct kfd_criu_record_device *device_of(const struct kfd_v2_image *image
 }
 
 static bool has_same_settings(const struct kfd_criu_record_device *a,
-		      const struct kfd_criu_record_device *b)
+			      const struct kfd_criu_record_device *b)
 {
 	return a->flags == b->flags && a->tba == b->tba && a->tma == b->tma &&
 	       a->scratch == b->scratch &&
@@ -279,18 +278,12 @@ static bool is_reached(struct kfd *kfd, const struct move *move, __u32 *memory)
 {
 	const unsigned int gpu = move->targets[0];
 	struct kfd_queue queue;
-	int i;
 
 	kfd->gpus[gpu].id = kfd->gpus[0].id;
 	if (kfd_queue_create(kfd, gpu, &queue))
 		return false;
 	kfd_sdma_write(&queue, (unsigned long)memory, WRITTEN);
-	for (i = 0; i < WAIT_LIMIT_MS * 10; i++) {
-		if (__atomic_load_n(memory, __ATOMIC_ACQUIRE) == WRITTEN)
-			return true;
-		usleep(100);
-	}
-	return false;
+	return wait_for_word(memory, WRITTEN);
 }
 
 static int check_range(struct kfd *kfd, void *data)

@@ -91,7 +91,7 @@ struct target;
  * has so many places to fail.
  */
 static int with_fault(unsigned int n, bool *reached,
-			int (*operation)(struct kfd *kfd, struct target *target),
+		      int (*operation)(struct kfd *kfd, struct target *target),
 			struct kfd *kfd, struct target *target)
 {
 	const int fd = open("/proc/thread-self/fail-nth", O_RDWR);
@@ -150,9 +150,7 @@ FIXTURE_SETUP(fail_nth)
 	if (prepare_kernel())
 		SKIP(return, "the kernel does not inject faults");
 	ASSERT_EQ(0, fixture_create(&self->kfd, &target->fixture, FIXTURE_FULL));
-	target->attempt = mmap(NULL, sizeof(*target->attempt),
-				PROT_READ | PROT_WRITE,
-				MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	target->attempt = shared_memory(sizeof(*target->attempt));
 	ASSERT_NE(MAP_FAILED, target->attempt);
 }
 
@@ -225,13 +223,10 @@ static int export(struct kfd *kfd, struct target *target)
 
 static int bo_offset(struct kfd *kfd, struct target *target)
 {
-	struct kfd_criu_v2_args args = {
-		.op = KFD_CRIU_V2_BO_OFFSET,
-		.gpu_id = target->fixture.gtt.handle >> 32,
-		.handle = target->fixture.gtt.handle,
-	};
+	const __u64 handle = target->fixture.gtt.handle;
+	__u64 offset;
 
-	return kfd_v2(kfd->fd, &args);
+	return kfd_v2_bo_offset(kfd, handle >> 32, handle, &offset);
 }
 
 static int state_of(struct kfd *kfd, struct target *target)
@@ -402,12 +397,12 @@ static int abort_v2(struct kfd *kfd, struct target *target)
 }
 
 static int run_with_fault(struct kfd *kfd, struct target *target,
-		       int (*operation)(struct kfd *kfd, struct target *target))
+			  int (*operation)(struct kfd *kfd, struct target *target))
 {
 	struct attempt *attempt = target->attempt;
 
 	attempt->result = with_fault(attempt->n, &attempt->reached, operation,
-				       kfd, target);
+				     kfd, target);
 	attempt->state = kfd_v2_state(kfd);
 	return attempt->result;
 }

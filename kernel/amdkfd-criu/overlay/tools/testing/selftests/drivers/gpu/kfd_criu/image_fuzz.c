@@ -62,7 +62,7 @@ static void change_v1_data(struct kfd_v1_image *image, const struct kfd_v1_image
 		break;
 	case 1:
 		rand_change_one_word(image->priv + v1_bos(was),
-			      v1_objects(was) - v1_bos(was));
+				     v1_objects(was) - v1_bos(was));
 		break;
 	case 2:
 		rand_change_one_word(image->priv, image->args.priv_data_size);
@@ -71,7 +71,7 @@ static void change_v1_data(struct kfd_v1_image *image, const struct kfd_v1_image
 		at = random_object(was);
 		/* MQDs are most of the image, so changes there are left out. */
 		rand_change_one_word(image->priv + at,
-			      v1_word(was, at) == V1_QUEUE ? V1_QUEUE_SIZE :
+				     v1_word(was, at) == V1_QUEUE ? V1_QUEUE_SIZE :
 			      v1_object_size(was, at));
 	}
 }
@@ -94,7 +94,7 @@ static void change_v1(struct sample *sample, const struct sample *taken)
 		break;
 	case 3:
 		rand_change_one_word(image->devices,
-			      was->num_devices * sizeof(*image->devices));
+				     was->num_devices * sizeof(*image->devices));
 		break;
 	case 4:
 	case 5:
@@ -294,9 +294,7 @@ static void trials_begin(struct trials *trials, const struct kfd *kfd,
 	trials->fixture = fixture;
 	trials->taken = taken;
 	trials->seed = rand_first_seed();
-	trials->count = mmap(NULL, sizeof(*trials->count),
-			     PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-			     -1, 0);
+	trials->count = shared_memory(sizeof(*trials->count));
 	changed->v1.devices = calloc(taken->v1.args.num_devices + 1,
 				     sizeof(*taken->v1.devices));
 	changed->v1.bos = calloc(taken->v1.args.num_bos + 1,

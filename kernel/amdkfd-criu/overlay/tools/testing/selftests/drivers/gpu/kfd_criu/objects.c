@@ -128,7 +128,7 @@ static bool is_same_memory(const struct kfd_v2_image *image)
 
 /* The record of the second image for the n-th record of its type in the first image. */
 static struct kfd_criu_record *counterpart(const struct kfd_v2_image *image,
-					 const struct kfd_criu_record *record,
+					   const struct kfd_criu_record *record,
 					 unsigned int n)
 {
 	const struct kfd_criu_record_queue *was = (void *)record, *is;
@@ -192,7 +192,7 @@ static int check_objects(struct kfd *kfd, struct fixture *fixture)
  * processes: the first write to a page makes a copy of it.
  */
 static int resume_with_child(const struct kfd *kfd,
-			       int (*resume)(const struct kfd *kfd))
+			     int (*resume)(const struct kfd *kfd))
 {
 	pid_t pid = fork();
 	int r;
@@ -361,18 +361,12 @@ static bool runs(const struct kfd *kfd, struct stopped *stopped)
 {
 	struct kfd_queue *queue = &stopped->queue;
 	__u32 *done = queue->memory.cpu + DONE;
-	int i;
 
 	if (stopped->type == KFD_IOC_QUEUE_TYPE_SDMA)
 		return kfd_queue_runs(kfd, queue);
 	__atomic_store_n(done, 0, __ATOMIC_RELEASE);
 	kfd_pm4_write(queue, queue->memory.va + DONE, 1);
-	for (i = 0; i < WAIT_LIMIT_MS * 10; i++) {
-		if (__atomic_load_n(done, __ATOMIC_ACQUIRE))
-			return true;
-		usleep(100);
-	}
-	return false;
+	return wait_for_word(done, 1);
 }
 
 static int update(const struct kfd *kfd, const struct stopped *stopped,

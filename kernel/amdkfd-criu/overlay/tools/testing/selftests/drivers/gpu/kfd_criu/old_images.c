@@ -115,7 +115,7 @@ FIXTURE_TEARDOWN(old_images)
 }
 
 static int restore_and_check(struct kfd *kfd, struct image_file *file,
-		    struct fixture *fixture)
+			     struct fixture *fixture)
 {
 	const char *wrong;
 	int r;

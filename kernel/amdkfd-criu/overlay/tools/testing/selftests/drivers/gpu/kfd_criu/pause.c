@@ -89,8 +89,7 @@ FIXTURE_SETUP(pause)
 				   &self->bo));
 	ASSERT_EQ(0, make_queues(&self->kfd, &self->bo, &self->area,
 				 &self->sdma, &self->pm4));
-	self->paused = mmap(NULL, KFD_PAGE, PROT_READ | PROT_WRITE,
-			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	self->paused = shared_memory(KFD_PAGE);
 	ASSERT_NE(MAP_FAILED, self->paused);
 	self->tracer = fork();
 	ASSERT_LE(0, self->tracer);

@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -167,7 +166,7 @@ struct collision {
 
 /* Starts RESTORE, which reads its image and waits, then the other call; lets both go on. */
 static int collide(const struct collision *collision, struct call *restore,
-		struct call *other, struct blocking_image *late)
+		   struct call *other, struct blocking_image *late)
 {
 	if (blocking_image_create(late, collision->image->size))
 		return 1;
@@ -290,14 +289,6 @@ static int unmap_pages(struct kfd *kfd, void *data)
 
 	(void)kfd;
 	return madvise(pages->memory, PAGES_BYTES, MADV_DONTNEED) ? -errno : 0;
-}
-
-static __u64 now_us(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000ULL + now.tv_nsec / 1000;
 }
 
 /* How long madvise() takes for all pages, before the driver has a notifier for them. */

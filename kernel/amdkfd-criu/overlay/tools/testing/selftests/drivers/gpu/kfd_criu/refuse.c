@@ -507,17 +507,6 @@ TEST_F(one_gpu, may_get_the_id_of_the_other_gpu)
 	EXPECT_EQ(0, kfd_in_child(gets_id_of_other_gpu, &self->image));
 }
 
-static int bo_offset(const struct kfd *kfd, __u32 gpu_id, __u32 handle)
-{
-	struct kfd_criu_v2_args args = {
-		.op = KFD_CRIU_V2_BO_OFFSET,
-		.gpu_id = gpu_id,
-		.handle = handle,
-	};
-
-	return kfd_v2(kfd->fd, &args);
-}
-
 TEST_F(one_gpu, returns_offsets_of_its_own_bos_only)
 {
 	const __u32 first = self->kfd.gpus[0].id;
@@ -526,15 +515,16 @@ TEST_F(one_gpu, returns_offsets_of_its_own_bos_only)
 		.data = 8,
 		.data_size = sizeof(struct kfd_criu_v2_probe),
 	};
+	__u64 offset;
 	int fd;
 
-	EXPECT_EQ(0, bo_offset(&self->kfd, first, self->bo.handle));
-	EXPECT_EQ(-ENOENT, bo_offset(&self->kfd, first, ~0U));
-	EXPECT_EQ(-ENOENT, bo_offset(&self->kfd, ~0U, self->bo.handle));
+	EXPECT_EQ(0, kfd_v2_bo_offset(&self->kfd, first, self->bo.handle, &offset));
+	EXPECT_EQ(-ENOENT, kfd_v2_bo_offset(&self->kfd, first, ~0U, &offset));
+	EXPECT_EQ(-ENOENT, kfd_v2_bo_offset(&self->kfd, ~0U, self->bo.handle, &offset));
 	EXPECT_EQ(-ENOENT, kfd_v2_export(&self->kfd, ~0ULL, &fd));
 	EXPECT_EQ(-EFAULT, kfd_v2(self->kfd.fd, &probe));
 	ASSERT_EQ(0, kfd_v1_op(self->kfd.fd, KFD_CRIU_OP_UNPAUSE));
-	EXPECT_EQ(-EINVAL, bo_offset(&self->kfd, first, self->bo.handle));
+	EXPECT_EQ(-EINVAL, kfd_v2_bo_offset(&self->kfd, first, self->bo.handle, &offset));
 	/* Process 1 exists, but does not use GPUs. */
 	EXPECT_EQ(-ESRCH, kfd_v1_resume(self->kfd.fd, 1));
 }

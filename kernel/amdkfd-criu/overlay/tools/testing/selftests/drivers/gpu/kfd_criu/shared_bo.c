@@ -54,20 +54,15 @@ FIXTURE_TEARDOWN(shared_bo)
 }
 
 static struct kfd_criu_record_bo *find_bo(const struct kfd_v2_image *image,
-					__u64 handle)
+					  __u64 handle)
 {
-	const struct kfd_criu_record *record;
 	struct kfd_criu_record_bo *bo;
-	__u64 at;
+	unsigned int i;
 
-	for (at = 0; at < image->size; at += record->size) {
-		record = (void *)(image->data + at);
-		bo = (void *)(image->data + at);
-		if (record->type == KFD_CRIU_RECORD_BO &&
-		    bo->gpu_id == handle >> 32 && bo->handle == (__u32)handle)
-			return bo;
-	}
-	return NULL;
+	for (i = 0; (bo = (void *)v2_nth(image, KFD_CRIU_RECORD_BO, i)); i++)
+		if (bo->gpu_id == handle >> 32 && bo->handle == (__u32)handle)
+			break;
+	return bo;
 }
 
 /* Maps a BO of a restored process. Returns NULL on failure. */

@@ -51,7 +51,7 @@ static int guarded_create(struct guarded *buffer, size_t size)
 {
 	buffer->size = (size + KFD_PAGE - 1) / KFD_PAGE * KFD_PAGE;
 	buffer->pages = mmap(NULL, buffer->size + 16 * KFD_PAGE,
-			    PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			     PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 			    -1, 0);
 	if (buffer->pages == MAP_FAILED)
 		return -errno;
@@ -198,7 +198,7 @@ TEST_F_TIMEOUT(short_buffers, arrays_that_end_too_early_are_refused, LIMIT_S)
 /* ---- buffers for a checkpoint ---- */
 
 static void expect_fault_v1(struct __test_metadata *_metadata,
-			      const struct kfd *kfd, struct kfd_v1_image *image,
+			    const struct kfd *kfd, struct kfd_v1_image *image,
 			      const struct guarded *buffer, __u64 there)
 {
 	image->args.priv_data = (unsigned long)guarded_before(buffer, there);
@@ -252,7 +252,7 @@ TEST(a_checkpoint_into_a_buffer_that_ends_too_early_is_refused)
 	     at += v1_object_size(&first, at)) {
 		expect_fault_v1(_metadata, &kfd, &second, &buffer, at);
 		expect_fault_v1(_metadata, &kfd, &second, &buffer,
-				  at + v1_object_size(&first, at) - 4);
+				at + v1_object_size(&first, at) - 4);
 	}
 	EXPECT_EQ(files, count_files());
 	guarded_free(&buffer);

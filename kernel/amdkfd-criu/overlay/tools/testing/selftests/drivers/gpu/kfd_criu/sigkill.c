@@ -13,7 +13,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
@@ -92,14 +91,6 @@ static void expect_free_gpus(struct __test_metadata *_metadata,
 	EXPECT_EQ(0, kfd_in_child(can_create_fixture, NULL));
 }
 
-static __u64 now_us(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000ULL + now.tv_nsec / 1000;
-}
-
 static void wait_us(__u64 us)
 {
 	const __u64 begin = now_us();
@@ -166,7 +157,7 @@ static int do_step(struct kfd *kfd, struct fixture *fixture, enum step step)
 
 /* Goes through all steps again and again, until the tracer or the traced process is killed. */
 static void trace_and_checkpoint(struct kfd *kfd, struct fixture *fixture,
-			  struct shared *shared)
+				 struct shared *shared)
 {
 	__u32 step;
 
@@ -215,7 +206,7 @@ static bool becomes_running(const struct kfd *kfd)
 }
 
 static int kill_a_tracer(struct kfd *kfd, struct fixture *fixture,
-			  struct shared *shared)
+			 struct shared *shared)
 {
 	pid_t pid;
 
@@ -248,10 +239,9 @@ static int survives_tracers(struct kfd *kfd, void *data)
 }
 
 static struct shared *shared_create(struct fixture *fixture,
-				const struct leak_baseline *before)
+				    const struct leak_baseline *before)
 {
-	struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
-				   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct shared *shared = shared_memory(sizeof(*shared));
 
 	if (shared == MAP_FAILED)
 		return NULL;
@@ -318,7 +308,7 @@ static int is_resumed_by_killed_tracer(struct kfd *kfd, void *data)
 		       -fixture_check_idle_queue(kfd, shared->fixture);
 }
 
-TEST_F_TIMEOUT(sigkill, a_restored_process_continues_or_has_nothing_when_its_tracer_is_killed, LIMIT_S)
+TEST_F_TIMEOUT(sigkill, a_restored_process_survives_its_tracer_or_is_aborted, LIMIT_S)
 {
 	struct shared *shared = shared_create(&self->fixture, &self->before);
 	unsigned int i;

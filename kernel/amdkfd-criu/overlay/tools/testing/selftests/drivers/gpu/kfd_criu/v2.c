@@ -30,43 +30,23 @@ static int call_sized(int fd, void *args, size_t size)
 	return ioctl(fd, CALL(size), args) ? -errno : 0;
 }
 
-static struct kfd_criu_record *record_at(const struct kfd_v2_image *image,
-					 __u64 at)
-{
-	return (struct kfd_criu_record *)(image->data + at);
-}
-
-static struct kfd_criu_record *first_of(const struct kfd_v2_image *image,
-					__u32 type)
-{
-	__u64 at;
-
-	for (at = 0; at < image->size; at += record_at(image, at)->size)
-		if (record_at(image, at)->type == type)
-			return record_at(image, at);
-	return NULL;
-}
-
 static struct kfd_criu_record_device *device_of(const struct kfd_v2_image *image,
 						const struct kfd_gpu *gpu)
 {
 	struct kfd_criu_record_device *device;
-	__u64 at;
+	unsigned int i;
 
-	for (at = 0; at < image->size; at += record_at(image, at)->size) {
-		device = (void *)record_at(image, at);
-		if (device->record.type == KFD_CRIU_RECORD_DEVICE &&
-		    device->user_gpu_id == gpu->id)
-			return device;
-	}
-	return NULL;
+	for (i = 0; (device = (void *)v2_nth(image, KFD_CRIU_RECORD_DEVICE, i)); i++)
+		if (device->user_gpu_id == gpu->id)
+			break;
+	return device;
 }
 
 /* Appends a record of a type that no kernel knows. */
 static void append_unknown(struct kfd_v2_image *image, __u16 flags)
 {
 	struct kfd_criu_record_image *first = (void *)image->data;
-	struct kfd_criu_record *last = record_at(image, image->size);
+	struct kfd_criu_record *last = v2_record(image, image->size);
 
 	*last = (struct kfd_criu_record){
 		.type = UNKNOWN_TYPE,
@@ -190,7 +170,7 @@ TEST_F(v2, records_are_in_order_and_fill_the_image)
 	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &self->image));
 	for (at = 0; at < self->image.size; records++) {
 		const struct kfd_criu_record *record =
-			record_at(&self->image, at);
+			v2_record(&self->image, at);
 
 		ASSERT_GE(record->type, newest);
 		ASSERT_LE(record->type, KFD_CRIU_RECORD_SVM_RANGE);
@@ -246,9 +226,9 @@ static int is_restored_the_same(struct kfd *kfd, void *data)
 		return 5;
 	if (again.size != image->size)
 		return 6;
-	for (at = 0; at < image->size; at += record_at(image, at)->size) {
-		struct kfd_criu_record *was = record_at(image, at);
-		struct kfd_criu_record *is = record_at(&again, at2);
+	for (at = 0; at < image->size; at += v2_record(image, at)->size) {
+		struct kfd_criu_record *was = v2_record(image, at);
+		struct kfd_criu_record *is = v2_record(&again, at2);
 
 		/* mmap offsets and identities are new after each restore. */
 		if (was->type == KFD_CRIU_RECORD_BO) {
@@ -315,7 +295,7 @@ static int is_without_event(struct kfd *kfd, void *data)
 		return 1;
 	if (kfd_v2_image_dump(kfd->fd, &again))
 		return 2;
-	return first_of(&again, KFD_CRIU_RECORD_EVENT) ? 3 : 0;
+	return v2_nth(&again, KFD_CRIU_RECORD_EVENT, 0) ? 3 : 0;
 }
 
 /* Removes everything but the record's header. */
@@ -337,7 +317,7 @@ TEST_F(v2, an_unknown_version_that_is_not_required_is_ignored)
 	struct kfd_criu_record *record;
 
 	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &self->image));
-	record = first_of(&self->image, KFD_CRIU_RECORD_EVENT);
+	record = v2_nth(&self->image, KFD_CRIU_RECORD_EVENT, 0);
 	ASSERT_NE(NULL, record);
 	record->version = 2;
 	record->flags = 0;
@@ -360,7 +340,7 @@ TEST_F(v2, an_unknown_record_that_is_required_is_refused)
 	struct kfd_criu_record *record;
 
 	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &self->image));
-	record = first_of(&self->image, KFD_CRIU_RECORD_EVENT);
+	record = v2_nth(&self->image, KFD_CRIU_RECORD_EVENT, 0);
 	ASSERT_NE(NULL, record);
 	record->version = 2;
 	EXPECT_EQ(EPROTONOSUPPORT,
@@ -391,7 +371,7 @@ TEST_F(v2, another_gfx_version_is_refused)
 	struct kfd_criu_record_device *device;
 
 	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &self->image));
-	device = (void *)first_of(&self->image, KFD_CRIU_RECORD_DEVICE);
+	device = (void *)v2_nth(&self->image, KFD_CRIU_RECORD_DEVICE, 0);
 	ASSERT_NE(NULL, device);
 	device->gfx_target_version++;
 	EXPECT_EQ(ENXIO, kfd_in_child(is_refused_untouched, &self->image));
@@ -404,8 +384,8 @@ static void cut_before(struct kfd_v2_image *image, __u32 type)
 	__u64 at;
 
 	first->num_records = 0;
-	for (at = 0; at < image->size && record_at(image, at)->type < type;
-	     at += record_at(image, at)->size)
+	for (at = 0; at < image->size && v2_record(image, at)->type < type;
+	     at += v2_record(image, at)->size)
 		first->num_records++;
 	image->size = at;
 	first->size = at;

@@ -94,6 +94,8 @@ pid_t kfd_start_child(int (*body)(struct kfd *kfd, void *data), void *data);
 int count_files(void);
 /* Anonymous memory that child processes share with the test; MAP_FAILED without. */
 void *shared_memory(size_t size);
+/* Microseconds of a clock that only goes forward. */
+__u64 now_us(void);
 /* Waits up to ten seconds until the word has the value; false when the time is over. */
 bool wait_for_word(const __u32 *word, __u32 value);
 

@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 #include <sys/mman.h>
 #include "queue.h"
 
@@ -18,7 +17,6 @@
 #define FENCE			64
 #define AQL_READ_INDEX		128
 #define AQL_READ_INDEX_AT	136
-#define FENCE_LIMIT_MS		10000
 
 #define AQL_PACKET		64
 #define AQL_INVALID		1
@@ -158,16 +156,10 @@ int kfd_queue_remap(const struct kfd *kfd, struct kfd_queue *queue)
 bool kfd_queue_runs(const struct kfd *kfd, struct kfd_queue *queue)
 {
 	__u32 *fence = queue->memory.cpu + FENCE;
-	int i;
 
 	__atomic_store_n(fence, 0, __ATOMIC_RELEASE);
 	kfd_sdma_write(queue, queue->memory.va + FENCE, 1);
-	for (i = 0; i < FENCE_LIMIT_MS * 10; i++) {
-		if (__atomic_load_n(fence, __ATOMIC_ACQUIRE))
-			return true;
-		usleep(100);
-	}
-	return false;
+	return wait_for_word(fence, 1);
 }
 
 /* ---- compute queues ---- */

@@ -48,7 +48,7 @@ int blocking_image_create(struct blocking_image *blocking, size_t size)
 	blocking->mapped = (size + KFD_PAGE - 1) / KFD_PAGE * KFD_PAGE;
 	blocking->image.size = size;
 	blocking->image.data = mmap(NULL, blocking->mapped, PROT_READ | PROT_WRITE,
-				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	blocking->faults = userfaultfd();
 	if (blocking->image.data == MAP_FAILED || blocking->faults < 0)
 		return -ENOMEM;
@@ -65,7 +65,7 @@ bool blocking_image_is_read(const struct blocking_image *blocking)
 }
 
 int blocking_image_fill(const struct blocking_image *blocking,
-		     const struct kfd_v2_image *image)
+			const struct kfd_v2_image *image)
 {
 	struct uffdio_copy copy = {
 		.dst = (unsigned long)blocking->image.data,

@@ -24,7 +24,7 @@ int blocking_image_create(struct blocking_image *blocking, size_t size);
 bool blocking_image_is_read(const struct blocking_image *blocking);
 /* Fills the image with another one, so that its reader continues. */
 int blocking_image_fill(const struct blocking_image *blocking,
-		     const struct kfd_v2_image *image);
+			const struct kfd_v2_image *image);
 
 /* An image of almost 64 GiB and 2^32 records, which the driver reads and ignores. */
 int endless_image_create(struct kfd_v2_image *image);

@@ -269,7 +269,7 @@ TEST_F(race, an_allocation_that_has_begun_does_not_run_inside_a_restore)
 
 /* ---- pages that are unmapped ---- */
 
-/* So many that the kernel needs some time to unmap them. */
+/* Large enough that the kernel needs some time to unmap it. */
 #define PAGES_BYTES	(192UL << 20)
 #define UNMAP_ROUNDS	8
 #define FRESH		0x5eed0003U

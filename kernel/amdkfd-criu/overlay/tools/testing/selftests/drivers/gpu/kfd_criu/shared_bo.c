@@ -159,7 +159,7 @@ TEST_F(shared_bo, bos_without_an_identity_do_not_share_memory)
 	EXPECT_EQ(0, kfd_in_child(restore_and_compare, sharing));
 }
 
-/* As when CRIU restores two processes: the first one has created the memory already. */
+/* CRIU restores two processes like this: the first one has created the memory already. */
 TEST_F(shared_bo, memory_of_another_process_is_shared)
 {
 	struct sharing *sharing = &self->sharing;

@@ -2,7 +2,7 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * Between a process with FIXTURE_PORTABLE and its image in memory.
+ * Checkpoints a process with FIXTURE_PORTABLE into an image in memory, and restores it.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -164,7 +164,7 @@ bool kfd_queue_runs(const struct kfd *kfd, struct kfd_queue *queue)
 
 /* ---- compute queues ---- */
 
-/* As kfd_queue.c of amdkfd computes it: for all XCCs, with what a debugger reads of waves. */
+/* The size that kfd_queue.c of amdkfd computes: for all XCCs, with a debugger's data. */
 __u64 kfd_cwsr_area_size(const struct kfd_gpu *gpu)
 {
 	const __u64 xccs = kfd_gpu_property(gpu, "num_xcc") ?: 1;

@@ -1,41 +1,41 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The amdkfd-criu authors
-"""What checkpoint and restore can do on the stock kernel and on ours, as text and as a page.
+"""Shows what checkpoint and restore can do on the stock kernel and on ours, as text and as a page.
 
-usage: report.py next KERNEL [RUN.out...]   the filter of the tests that KERNEL has not been asked
-                                            yet, after these runs; nothing when there are none
-       report.py write [--all] DIR CHIP...  DIR/report.txt and DIR/report.html of DIR/runs; --all: these
-                                            are all chips, so every defect has to be in the report
+usage: report.py [CHIP...]            run the tests (group "report" of tests/plan.toml) and write
+                                      out/report/report.txt and report.html; of all chips
+                                      without a CHIP
+       report.py --write [CHIP...]    write them again from the results of the last run
 
-A run is one virtual machine: runs/KERNEL-CHIP.N.out is what it printed (kfdtest, then what vm.sh
-says of its end), runs/KERNEL-CHIP.N.log its kernel's log. A test during which the kernel died
-is in one run only; the next run has the tests behind it. Cells:
+Cells:
   pass         the test passed
   FAIL         it failed, or a kernel warning came with it
-  kernel died  the guest's kernel did not survive it
+  kernel died  the guest's kernel did not survive it; the tests behind it ran in another machine
   n/a          not applicable: the chip does not have what the test is about
-  not run      the runs ended early
-`write` ends with status 1, and the report says why, when
+  not run      the machines ended early
+The status is 1, and the report says why, when
   - a cell of ours is neither "pass" nor "n/a", or there is none;
   - the stock kernel did not show one of H1 to H8 on a chip that it applies to and that both kernels
     were asked on; a race (RACES) has to show on one of the chips;
-  - one of H1 to H8 is in no run (--all).
+  - a report of all chips lacks one of H1 to H8.
 """
 from __future__ import annotations
 
 import html
+import json
 import re
+import subprocess
 import sys
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Iterable, NamedTuple
 
-import ktap
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+from harness import paths, plan  # noqa: E402  # pylint: disable=wrong-import-position
 
 STOCK, OURS = "stock", "criu"
-# The extensible ABI is ours only.
-FILTERS = {STOCK: ["*/Restore*Test.*_released", "*/DefectTest.*"], OURS: ["*/Restore*Test.*", "*/DefectTest.*"]}
+KERNELS = (STOCK, OURS)
 PASS, FAIL, DIED, NOT_APPLICABLE, NOT_RUN = "pass", "FAIL", "kernel died", "n/a", "not run"
 UNKNOWN = "unknown"
 RESTORE = re.compile(r"/Restore(?P<same>Slow)?Test\.\w+/(?P<workload>\w+)_(?P<abi>released|extensible)$")
@@ -45,10 +45,9 @@ NUMBERED = re.compile(r"h\d_")
 RACES = ("h8_",)
 SCENARIOS = Path(__file__).resolve().parents[1] / "userspace/kfdtest-criu/tests/defect_scenarios.cc"
 SCENARIO = re.compile(r'\{"(h\d_\w+)"')
-RUN_FILE = re.compile(r"^(?P<kernel>\w+)-(?P<chip>gfx\w+)\.(?P<number>\d+)\.out$")
-BEGUN = re.compile(r"^\[ RUN      \] (\S+)$")
-RAN = re.compile(r"^\[==========\] \d+ tests? from \d+ test suites? ran\.")
-GUEST_DIED = re.compile(r"^vm\.sh: error: the guest (died|did not)")
+CASE_ID = re.compile(r"^tests/plan\.toml::report-(?P<kernel>\w+)-(?P<chip>gfx\w+)::kfdtest::(?P<test>.+)$")
+# What harness/places.py says of a machine that ended during a case, and of one that could not go on.
+ENDED, NEVER_RAN = re.compile(r"^the machine \S+ ended: ", re.M), re.compile(r"^the machine .*(has ended before|does not boot)", re.M)
 TELLING = re.compile(r"BUG: |WARNING: |Oops|RIP: 0010:|Kernel panic|list_(add|del) corruption|refcount_t: ")
 NOTES, TELLING_LINES = 6, 3
 
@@ -94,33 +93,24 @@ class Runs(NamedTuple):
 
 # ---- reading ------------------------------------------------------------------
 
-def telling_lines(log: Iterable[str]) -> list[str]:
-    """The first ones, without the time; a line that comes again says nothing."""
-    found = [re.sub(r"^\[[\s\d.]+\] ", "", text) for text in log if TELLING.search(text)]
+def telling_lines(text: str) -> list[str]:
+    """The first lines of a kernel's complaint, without the time; a line that comes again says nothing."""
+    found = [re.sub(r"^\[[\s\d.]+\] ", "", line) for line in text.splitlines() if TELLING.search(line)]
     return list(dict.fromkeys(found))[:TELLING_LINES]
 
 
-def read_run(lines: list[str], log: list[str]) -> dict[str, Result]:
-    died = any(GUEST_DIED.match(text) for text in lines)
-    results: dict[str, Result] = {}
-    name = ""
-    for case in ktap.from_gtest(lines):
-        verdict, text, *reason = case.split("\t")
-        if verdict == "note":
-            if name:
-                results[name].notes.append(text)
-            continue
-        name = text
-        if verdict == "ok":
-            results[name] = Result(PASS, [])
-        elif verdict == "skip":
-            results[name] = Result(NOT_APPLICABLE, reason)
-        elif died and reason == ["did not end"]:
-            results[name] = Result(DIED, telling_lines(log))
-            name = ""  # its notes are what vm.sh shows of the end
-        else:
-            results[name] = Result(FAIL, [*filter(None, reason)])
-    return {name: Result(result.verdict, shorten(result.notes)) for name, result in results.items()}
+def read_row(row: dict) -> Result:
+    """The result of a line of results.jsonl."""
+    text = row["text"]
+    if row["outcome"] == "passed":
+        return Result(PASS, [])
+    if row["outcome"] == "skipped":
+        return Result(NOT_APPLICABLE, shorten(text.splitlines()))
+    if NEVER_RAN.search(text):
+        return Result(NOT_RUN, shorten(text.splitlines()))
+    if ENDED.search(text):
+        return Result(DIED, telling_lines(text))
+    return Result(FAIL, shorten(text.splitlines()))
 
 
 def shorten(notes: list[str]) -> list[str]:
@@ -129,52 +119,25 @@ def shorten(notes: list[str]) -> list[str]:
     return [text.strip() for text in notes if not frame.search(text)][:NOTES]
 
 
-def is_complete(lines: list[str]) -> bool:
-    return any(RAN.match(text) for text in lines)
-
-
-def begun(lines: Iterable[str]) -> list[str]:
-    return [match[1] for match in map(BEGUN.match, lines) if match]
-
-
-def next_filter(kernel: str, runs: list[list[str]]) -> str:
-    if runs and (is_complete(runs[-1]) or not begun(runs[-1])):
-        return ""
-    done = [name for run in runs for name in begun(run)]
-    return ":".join(FILTERS[kernel]) + ("-" + ":".join(done) if done else "")
+def read_results(rows: Iterable[dict], logs: Path) -> dict[tuple[str, str], Runs]:
+    """All results of a run of the group "report"; `logs` has what each machine's programs printed."""
+    results: dict[tuple[str, str], dict[str, Result]] = {}
+    for row in rows:
+        if match := CASE_ID.match(row["id"]):
+            results.setdefault((match["kernel"], match["chip"]), {})[match["test"]] = read_row(row)
+    return {key: Runs(found, all(result.verdict != NOT_RUN for result in found.values()),
+                      read_lines(logs / f"report-{key[0]}-{key[1]}.log"), version_of(key[0]))
+            for key, found in results.items()}
 
 
 def read_lines(path: Path) -> list[str]:
-    if not path.exists():
-        return []
-    return [text.rstrip("\r") for text in path.read_text(errors="replace").split("\n")]
+    return path.read_text(errors="replace").splitlines() if path.exists() else []
 
 
-def version_in(log: Iterable[str]) -> str:
-    for text in log:
-        if match := re.search(r"Linux version (\S+)", text):
-            return match[1]
-    return UNKNOWN
-
-
-def read_folder(folder: Path) -> dict[tuple[str, str], Runs]:
-    files: dict[tuple[str, str], list[tuple[int, Path]]] = {}
-    for path in folder.iterdir():
-        if match := RUN_FILE.match(path.name):
-            files.setdefault((match["kernel"], match["chip"]), []).append((int(match["number"]), path))
-    all_runs = {}
-    for key, numbered in files.items():
-        results: dict[str, Result] = {}
-        text: list[str] = []
-        complete, version = False, UNKNOWN
-        for _, path in sorted(numbered):
-            lines, log = read_lines(path), read_lines(path.with_suffix(".log"))
-            results.update(read_run(lines, log))
-            complete = is_complete(lines)
-            version = version_in(log) if version == UNKNOWN else version
-            text += lines
-        all_runs[key] = Runs(results, complete, text, version)
-    return all_runs
+def version_of(kernel: str) -> str:
+    """The release of a kernel that was built here."""
+    file = paths.kernel(kernel) / "release"
+    return file.read_text().strip() if file.exists() else UNKNOWN
 
 
 # ---- tables -------------------------------------------------------------------
@@ -301,8 +264,7 @@ def complaints(all_tables: list[Table], all_runs: dict[tuple[str, str], Runs], c
 
 
 def command(row: Row, chip: str) -> str:
-    return (f"scripts/vm.sh run --kernel {row.kernel} --gpu {chip},vram=256M --gpu {chip},vram=256M --timeout 300 -- "
-            f"scripts/guest/gpu-tests.sh $PWD/out/cmake/release/userspace 'kfdtest:{row.test}'")
+    return f"scripts/test.py --groups report 'tests/plan.toml::report-{row.kernel}-{chip}::kfdtest::{row.test}'"
 
 
 class Failure(NamedTuple):
@@ -342,7 +304,7 @@ def text_table(table: Table, all_runs: dict[tuple[str, str], Runs], chips: list[
 
 def head_lines(all_runs: dict[tuple[str, str], Runs], chips: list[str], now: str, wrong: list[str]) -> list[str]:
     versions = {kernel: sorted({runs.version for (name, _), runs in all_runs.items() if name == kernel} - {UNKNOWN})
-                for kernel in FILTERS}
+                for kernel in KERNELS}
     return [f"Written {now}. Chips: {', '.join(chips)}.",
             f"Kernels: stock is Linux {', '.join(versions[STOCK]) or UNKNOWN} with the virtual GPU; ours is "
             f"Linux {', '.join(versions[OURS]) or UNKNOWN} with the virtual GPU and the series fixes and amdkfd-criu.",
@@ -446,33 +408,51 @@ def write_page(path: Path, all_tables: list[Table], all_runs: dict[tuple[str, st
         lines += page_table(table, all_runs, chips)
     lines += ["<h2>What is not green</h2>", *map(page_failure, failures(all_tables, all_runs, chips))]
     lines += ["<h2>One cell again</h2><p>All of it: <code>make report</code>, some chips: "
-              "<code>scripts/report.sh CHIP...</code>. One test, its name being in the log:</p>",
+              "<code>scripts/report.py CHIP...</code>. One test, its name being in the log:</p>",
               f"<pre>{html.escape(command(Row('KERNEL', '', 'TEST'), 'CHIP'))}</pre>", "<h2>Logs</h2>"]
     lines += [page_log(kernel, chip, runs) for (kernel, chip), runs in sorted(all_runs.items()) if chip in chips]
     path.write_text("\n".join([*lines, "</main></body></html>"]) + "\n")
 
 
-def write(folder: Path, chips: list[str], known: list[str] | None) -> int:
-    all_runs = read_folder(folder / "runs")
+def write(folder: Path, results: Path, logs: Path, chips: list[str], known: list[str] | None) -> int:
+    """Writes the report of these results. The status: 1 if something is wrong."""
+    all_runs = read_results(map(json.loads, read_lines(results)), logs)
     all_tables = tables(all_runs)
     wrong = complaints(all_tables, all_runs, chips, known)
     now = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+    folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / "report.txt", all_tables, all_runs, chips, now, wrong)
     write_page(folder / "report.html", all_tables, all_runs, chips, now, wrong)
     return 1 if wrong else 0
 
 
+def run(chips: list[str]) -> None:
+    """Runs the tests and keeps their results. Failed tests are what the report is about, not an error."""
+    ids = [f"tests/plan.toml::report-{kernel}-{chip}" for kernel in KERNELS for chip in chips]
+    subprocess.run([paths.SCRIPTS / "test.py", "--groups", "report", *ids], check=False)
+
+
 def main(arguments: list[str]) -> int:
-    match arguments:
-        case ["next", ("stock" | "criu") as kernel, *files]:
-            print(next_filter(kernel, [read_lines(Path(file)) for file in files]))
-            return 0
-        case ["write", "--all", folder, chip, *chips]:
-            return write(Path(folder), [chip, *chips], known_defects())
-        case ["write", folder, chip, *chips] if not folder.startswith("-"):
-            return write(Path(folder), [chip, *chips], None)
-    print(__doc__)
-    return 0 if arguments in (["-h"], ["--help"]) else 64
+    if arguments in (["-h"], ["--help"]):
+        print(__doc__.strip())
+        return 0
+    only_write = arguments[:1] == ["--write"]
+    asked = arguments[1:] if only_write else arguments
+    subprocess.run([paths.SCRIPTS / "build.sh", "release", "vasicd"], check=True, stdout=subprocess.DEVNULL)
+    known_chips = list(plan.chips())
+    for chip in asked:
+        if chip not in known_chips:
+            print(f"report.py: error: no chip '{chip}'; there are {' '.join(known_chips)}", file=sys.stderr)
+            return 64
+    folder, chips = paths.OUT / "report", asked or known_chips
+    if not only_write:
+        run(chips)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "results.jsonl").write_text((paths.TEST / "results.jsonl").read_text())
+    status = write(folder, folder / "results.jsonl", paths.TEST / "logs", chips, None if asked else known_defects())
+    print((folder / "report.txt").read_text(), end="")
+    print(f"report.py: {folder / 'report.html'}", file=sys.stderr)
+    return status
 
 
 if __name__ == "__main__":

@@ -20,10 +20,13 @@ from . import paths, times
 
 sys.path.insert(0, str(paths.SCRIPTS))
 from vm.jobs import JobMachine, MachineDied  # noqa: E402  # pylint: disable=wrong-import-position
+from vm.kernel_log import PANIC, SPLAT  # noqa: E402  # pylint: disable=wrong-import-position
 
 TIMED_OUT = 124
 # Machines that a plan's `reboots` may use up.
 MAX_BOOTS = 12
+# Lines of a dead machine's kernel that are shown.
+SHOWN_COMPLAINTS = 8
 # Seconds between the polite signal and the final one.
 GRACE_S = 5
 
@@ -129,12 +132,14 @@ class Guest:
                 with times.step("boot", self.name):
                     self.machine.start()
             except MachineDied as error:
-                self._lose(error)
-                raise PlaceLost(f"the machine {self.name} does not boot: {error}") from error
+                raise PlaceLost(f"the machine {self.name} does not boot: {self._lose(error)}") from error
         return self.machine
 
-    def _lose(self, error: MachineDied) -> None:
+    def _lose(self, error: MachineDied) -> str:
+        """Remembers why the machine ended; the reason with what its kernel said."""
         self.said = str(error)
+        complaints = [line for line in error.text.splitlines() if SPLAT.search(line) or PANIC.search(line)]
+        return "\n".join([self.said, *complaints[:SHOWN_COMPLAINTS]])
 
     def start(self, argv: tuple[str, ...], env: dict[str, str], limit_s: int, cwd: str | None = None) -> Output:
         """Starts the program in the machine, in the folder cwd or the project's."""
@@ -150,8 +155,7 @@ class Guest:
                 output.status = machine.run(list(argv), limit_s, env={**self.env, **env}, on_line=on_line,
                                             cwd=cwd or str(paths.ROOT))
             except MachineDied as error:
-                self._lose(error)
-                output.lost = f"the machine {self.name} ended: {error}"
+                output.lost = f"the machine {self.name} ended: {self._lose(error)}"
             log.close()
             output.lines.put(None)
 

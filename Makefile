@@ -64,7 +64,7 @@ report: setup
 
 # It builds a kernel of its own.
 coverage: setup
-	@scripts/coverage.sh
+	@scripts/coverage.py
 
 soak: build kernel
 	@scripts/soak.sh

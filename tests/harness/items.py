@@ -8,6 +8,7 @@ machine to itself.
 """
 from __future__ import annotations
 
+import shutil
 import time
 import zlib
 from typing import Iterator
@@ -18,6 +19,10 @@ from . import paths, streams, times
 from .batch import Batch
 from .places import Guest, Host
 from .plan import Machine, Plan, Program, Run
+
+
+# Seconds to copy what a kernel counted.
+GCOV_LIMIT_S = 120
 
 
 class CaseFailed(Exception):
@@ -128,6 +133,7 @@ class Stage:
         self.groups: dict[str, list[CaseItem]] = {}
         self.group = ""
         self.place: Host | Guest | None = None
+        self.collects = ""
         self.batches: dict[str, Batch] = {}
         self.begin = self.booted = 0.0
 
@@ -150,7 +156,7 @@ class Stage:
 
     def _begin_group(self, item: CaseItem) -> None:
         machine = item.machine
-        self.group, self.batches = item.group, {}
+        self.group, self.batches, self.collects = item.group, {}, machine.collects
         self.begin = self.booted = time.monotonic()
         log = paths.TEST / "logs" / f"{item.group.replace('/', '-')}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -167,9 +173,21 @@ class Stage:
             return ""
         place, group = self.place, self.group
         self.place, self.group = None, ""
+        if self.collects == "gcov":
+            self._collect_gcov(place, group)
         complaint = place.close()
         times.record("run", group, time.monotonic() - self.begin)
         return complaint
+
+    @staticmethod
+    def _collect_gcov(place: Guest, group: str) -> None:
+        """Keeps what the machine's kernel counted, for scripts/coverage.py."""
+        counted = place.path_of("gcov")
+        for _ in place.start((str(paths.SCRIPTS / "guest/collect_gcov.sh"), str(counted)), {}, GCOV_LIMIT_S):
+            pass
+        kept = paths.OUT / "coverage" / group
+        shutil.rmtree(kept, ignore_errors=True)
+        shutil.copytree(counted, kept)
 
 
 STAGE = Stage()

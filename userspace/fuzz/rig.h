@@ -13,7 +13,7 @@
 #include "fuzz/input.h"
 #include "packets/words.h"
 #include "vasicd/blocks/engines.h"
-#include "vasicd/blocks/fake_context.h"
+#include "vasicd/blocks/fakes/fake_context.h"
 
 namespace fuzz {
 

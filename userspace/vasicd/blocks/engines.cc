@@ -13,14 +13,14 @@
 #include <vector>
 
 #include "vasic/vasic_abi.h"
-#include "vasicd/blocks/cp_ring.h"
-#include "vasicd/blocks/engines_queue.h"
-#include "vasicd/blocks/hqd.h"
-#include "vasicd/blocks/hws.h"
-#include "vasicd/blocks/mes.h"
-#include "vasicd/blocks/queue_loader.h"
-#include "vasicd/blocks/scheduler.h"
-#include "vasicd/blocks/sdma_queue.h"
+#include "vasicd/blocks/cp/cp_ring.h"
+#include "vasicd/blocks/queue/engines_queue.h"
+#include "vasicd/blocks/queue/hqd.h"
+#include "vasicd/blocks/sched/hws.h"
+#include "vasicd/blocks/sched/mes.h"
+#include "vasicd/blocks/sched/queue_loader.h"
+#include "vasicd/blocks/sched/scheduler.h"
+#include "vasicd/blocks/sdma/sdma_queue.h"
 
 namespace vasicd {
 namespace {

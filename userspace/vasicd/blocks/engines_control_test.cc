@@ -4,7 +4,7 @@
 // Engines under control: paused, stepped packet by packet, with faults, behind a slow link.
 #include <gtest/gtest.h>
 
-#include "vasicd/blocks/fake_rig.h"
+#include "vasicd/blocks/fakes/fake_rig.h"
 
 namespace vasicd {
 namespace {

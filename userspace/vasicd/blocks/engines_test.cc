@@ -8,7 +8,7 @@
 
 #include <random>
 
-#include "vasicd/blocks/fake_rig.h"
+#include "vasicd/blocks/fakes/fake_rig.h"
 
 namespace vasicd {
 namespace {

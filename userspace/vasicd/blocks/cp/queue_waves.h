@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// The dispatch that a compute queue has in flight, and how it comes to and goes from the hardware together with its
+// queue. One at a time: a queue's next packet waits for it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "vasicd/blocks/context.h"
+#include "vasicd/blocks/queue/engines_queue.h"
+#include "vasicd/blocks/queue/hqd.h"
+#include "vasicd/waves/dispatch.h"
+#include "vasicd/waves/save_area.h"
+
+namespace vasicd {
+
+class QueueWaves {
+ public:
+  // `mqd` is where the queue's descriptor lies; `save` is what it says of saved waves.
+  QueueWaves(EngineContext context, std::string name, unsigned vmid, GpuAddr mqd, const WaveSave& save);
+
+  // Nothing: this chip's waves are not executed.
+  [[nodiscard]] std::optional<gcn::Isa> isa() const { return isa_; }
+  // A dispatch is in flight.
+  [[nodiscard]] bool busy() const { return dispatch_ != nullptr; }
+  // Precondition: busy().
+  [[nodiscard]] std::uint64_t start_ticks() const { return dispatch_->start_ticks(); }
+
+  // Takes up what the descriptor says was saved, if anything. Called once, before the queue's first step.
+  QueueResult<void> resume();
+  QueueResult<void> begin(const Launch& launch);
+  // kDone: the dispatch has ended. After an error there is none.
+  QueueResult<PacketStatus> step(Budget& budget);
+  // Where the waves are now, for the descriptor. Without room for them the dispatch is executed to its end, if it has
+  // one.
+  QueueResult<WaveSave> save();
+
+ private:
+  [[nodiscard]] SavePlace place() const;
+  QueueError error_of(const WaveStop& stop);
+  QueueResult<void> drain();
+
+  EngineContext context_;
+  std::string name_;
+  unsigned vmid_;
+  GpuAddr stack_;
+  WaveSave save_;
+  std::optional<gcn::Isa> isa_;
+  std::unique_ptr<Dispatch> dispatch_;
+};
+
+// The error of a dispatch that is not begun.
+[[nodiscard]] QueueError launch_error(const LaunchError& error);
+
+}  // namespace vasicd

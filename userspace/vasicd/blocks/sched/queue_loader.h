@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// Puts a user queue on a hardware slot, whoever asks for it: the driver by hand, or a scheduler.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "vasicd/blocks/context.h"
+#include "vasicd/blocks/engines.h"
+#include "vasicd/blocks/queue/engines_queue.h"
+#include "vasicd/blocks/queue/mqd.h"
+
+namespace vasicd {
+
+struct UserQueue {
+  HqdSlot slot;           // exists on the chip, but for the SDMA engine
+  unsigned vmid = 0;      // 0: as the MQD says
+  GpuAddr wptr_addr = 0;  // 0: as the MQD says
+};
+base::Result<std::unique_ptr<PacketQueue>> load_user_queue(EngineContext context, const UserQueue& queue,
+                                                           const Mqd& mqd);
+base::Result<Mqd> user_mqd_at(const EngineContext& context, QueueKind kind, GpuAddr mqd);
+base::Result<std::uint32_t> doorbell_of(const EngineContext& context, QueueKind kind, const Mqd& mqd);
+// Whether the MQD could be loaded.
+base::Status check_user_queue(const EngineContext& context, QueueKind kind, GpuAddr mqd);
+
+// Its name in the trace: "cp.p0.q1", "sdma1.q2".
+std::string slot_name(const HqdSlot& slot);
+
+}  // namespace vasicd

@@ -14,8 +14,9 @@
 
 #include "vasic/vasic_abi.h"
 #include "vasicd/blocks/cp/cp_ring.h"
-#include "vasicd/blocks/queue/engines_queue.h"
 #include "vasicd/blocks/queue/hqd.h"
+#include "vasicd/blocks/queue/packet_queue.h"
+#include "vasicd/blocks/queue/packet_step.h"
 #include "vasicd/blocks/sched/hws.h"
 #include "vasicd/blocks/sched/mes.h"
 #include "vasicd/blocks/sched/queue_loader.h"

@@ -14,69 +14,12 @@
 #include "base/result.h"
 #include "packets/words.h"
 #include "vasicd/blocks/context.h"
+#include "vasicd/blocks/queue/queue_types.h"
+#include "vasicd/blocks/sched/mes_queue.h"
 
 struct vasic_info;
 
 namespace vasicd {
-
-enum class RingKind : std::uint8_t { kSdma, kCompute };  // vasic_ring_kind
-
-struct KernelRing {  // VASIC_CMD_RING_LOAD
-  RingKind kind = RingKind::kSdma;
-  unsigned instance = 0;
-  GpuAddr base = 0;  // VMID 0
-  std::uint64_t size = 0;
-  GpuAddr rptr_addr = 0;
-  GpuAddr wptr_addr = 0;
-  std::uint32_t doorbell = 0;
-};
-
-enum class QueueKind : std::uint8_t { kCompute, kHiq, kSdma };
-enum class UnloadMode : std::uint8_t { kDrain, kSave, kReset };
-
-struct HqdSlot {
-  QueueKind kind = QueueKind::kCompute;
-  unsigned pipe = 0;  // SDMA: engine
-  unsigned slot = 0;
-  unsigned xcc = 0;
-};
-
-struct MesQueue {  // VASIC_CMD_MES_ADD_QUEUE
-  std::uint32_t pasid = 0;
-  std::uint64_t page_directory = 0;   // as amdgpu_gmc_pd_addr() makes it
-  std::uint64_t process_context = 0;  // what makes it the same process
-  std::uint64_t gang_context = 0;     // what makes it the same gang
-  GpuAddr mqd = 0;                    // VMID 0
-  GpuAddr wptr_addr = 0;              // in the process
-  std::uint32_t doorbell = 0;         // dword index; names the queue
-  QueueKind kind = QueueKind::kCompute;
-  bool exclusive = false;             // one such queue runs at a time
-  std::uint32_t process_quantum = 0;  // 100 ns
-  std::uint32_t gang_quantum = 0;     // 100 ns
-  std::uint32_t priority = 0;
-};
-
-struct HqdState {
-  bool occupied = false;
-  GpuAddr pq_base = 0;
-};
-
-// A mapped queue as it looks from outside.
-struct QueueStatus {
-  enum class State : std::uint8_t {
-    kIdle,     // nothing to execute
-    kBusy,     // packets left
-    kWaiting,  // at a packet that waits
-    kStopped,  // after an error
-    kHung,     // Controls::hang
-  };
-  std::string name;
-  const char* packets = "";  // "sdma", "pm4", "aql"
-  unsigned vmid = 0;         // 0: the kernel's
-  std::uint64_t rptr = 0;    // SDMA: bytes, PM4: dwords, AQL: packets; so is wptr
-  std::uint64_t wptr = 0;
-  State state = State::kIdle;
-};
 
 class Engines {
  public:

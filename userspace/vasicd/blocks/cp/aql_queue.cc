@@ -9,6 +9,7 @@
 
 #include "packets/ih.h"
 #include "vasicd/blocks/cp/cp_queue.h"
+#include "vasicd/blocks/queue/trace_line.h"
 
 namespace vasicd {
 

@@ -9,6 +9,7 @@
 #include <cinttypes>
 
 #include "packets/ih.h"
+#include "vasicd/blocks/queue/trace_line.h"
 
 namespace vasicd {
 

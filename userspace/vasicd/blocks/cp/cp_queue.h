@@ -16,8 +16,11 @@
 #include "vasicd/blocks/context.h"
 #include "vasicd/blocks/cp/pm4_exec.h"
 #include "vasicd/blocks/cp/queue_waves.h"
-#include "vasicd/blocks/queue/engines_queue.h"
 #include "vasicd/blocks/queue/hqd.h"
+#include "vasicd/blocks/queue/packet_queue.h"
+#include "vasicd/blocks/queue/packet_step.h"
+#include "vasicd/blocks/queue/queue_error.h"
+#include "vasicd/blocks/queue/word_source.h"
 
 namespace vasicd {
 

@@ -11,6 +11,7 @@
 
 #include "packets/ih.h"
 #include "vasicd/blocks/queue/hqd.h"
+#include "vasicd/blocks/queue/trace_line.h"
 
 namespace vasicd {
 

@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <cinttypes>
 
+#include "vasicd/blocks/queue/gpu_ops.h"
+#include "vasicd/blocks/queue/trace_line.h"
+
 namespace vasicd {
 
 namespace pm4 = packets::pm4;

@@ -13,7 +13,9 @@
 
 #include "packets/pm4.h"
 #include "vasicd/blocks/context.h"
-#include "vasicd/blocks/queue/engines_queue.h"
+#include "vasicd/blocks/queue/packet_step.h"
+#include "vasicd/blocks/queue/queue_error.h"
+#include "vasicd/blocks/queue/word_source.h"
 #include "vasicd/waves/launch.h"
 
 namespace vasicd {

@@ -6,6 +6,8 @@
 
 #include <cinttypes>
 
+#include "vasicd/blocks/queue/trace_line.h"
+
 namespace vasicd {
 
 namespace {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "packets/ih.h"
+#include "vasicd/blocks/queue/trace_line.h"
 #include "vasicd/blocks/sched/hws_run_list.h"
 
 namespace vasicd {

@@ -15,8 +15,9 @@
 
 #include "packets/pm4_hws.h"
 #include "vasicd/blocks/context.h"
-#include "vasicd/blocks/queue/engines_queue.h"
 #include "vasicd/blocks/queue/hqd.h"
+#include "vasicd/blocks/queue/queue_types.h"
+#include "vasicd/blocks/queue/word_source.h"
 #include "vasicd/blocks/sched/scheduler.h"
 
 namespace vasicd {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <unordered_set>
 
-#include "vasicd/blocks/queue/engines_queue.h"
+#include "vasicd/blocks/queue/queue_types.h"
 
 namespace vasicd {
 namespace {

@@ -9,6 +9,8 @@
 #include <cinttypes>
 
 #include "vasic/vasic_abi.h"
+#include "vasicd/blocks/queue/queue_types.h"
+#include "vasicd/blocks/queue/trace_line.h"
 #include "vasicd/blocks/sched/queue_loader.h"
 
 namespace vasicd {

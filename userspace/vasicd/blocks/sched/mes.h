@@ -10,7 +10,7 @@
 #include <string>
 
 #include "vasicd/blocks/context.h"
-#include "vasicd/blocks/engines.h"
+#include "vasicd/blocks/sched/mes_queue.h"
 #include "vasicd/blocks/sched/scheduler.h"
 
 namespace vasicd {

@@ -8,9 +8,9 @@
 #include <string>
 
 #include "vasicd/blocks/context.h"
-#include "vasicd/blocks/engines.h"
-#include "vasicd/blocks/queue/engines_queue.h"
 #include "vasicd/blocks/queue/mqd.h"
+#include "vasicd/blocks/queue/packet_queue.h"
+#include "vasicd/blocks/queue/queue_types.h"
 
 namespace vasicd {
 

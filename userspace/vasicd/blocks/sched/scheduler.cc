@@ -12,6 +12,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "vasicd/blocks/queue/trace_line.h"
 #include "vasicd/blocks/sched/queue_loader.h"
 
 namespace vasicd {

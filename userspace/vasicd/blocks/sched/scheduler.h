@@ -17,8 +17,8 @@
 
 #include "vasic/vasic_abi.h"
 #include "vasicd/blocks/context.h"
-#include "vasicd/blocks/engines.h"
-#include "vasicd/blocks/queue/engines_queue.h"
+#include "vasicd/blocks/queue/packet_queue.h"
+#include "vasicd/blocks/queue/queue_types.h"
 
 namespace vasicd {
 

@@ -6,6 +6,8 @@
 #include <bit>
 #include <cinttypes>
 
+#include "vasicd/blocks/queue/queue_types.h"
+#include "vasicd/blocks/queue/trace_line.h"
 #include "vasicd/blocks/sched/queue_loader.h"
 #include "vasicd/blocks/sched/scheduler.h"
 

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "vasic/vasic_abi.h"
+#include "vasicd/blocks/queue/gpu_ops.h"
+#include "vasicd/blocks/queue/trace_line.h"
 #include "vasicd/blocks/sdma/sdma_queue.h"
 
 namespace vasicd {

@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cinttypes>
 
+#include "vasicd/blocks/queue/trace_line.h"
+
 namespace vasicd {
 
 namespace sdma = packets::sdma;

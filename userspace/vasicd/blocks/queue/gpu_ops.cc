@@ -1,95 +1,21 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// The loop of every queue; fetching, comparing, atomics, copies and fills: the arithmetic of engines_queue.h.
-#include "vasicd/blocks/queue/engines_queue.h"
+// Comparing, atomics, copies and fills.
+#include "vasicd/blocks/queue/gpu_ops.h"
 
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cinttypes>
-#include <cstdarg>
-#include <cstdio>
 #include <cstring>
+#include <optional>
+#include <span>
+#include <type_traits>
 
 #include "packets/atomic.h"
 #include "vasicd/blocks/queue/copy_run.h"
 
 namespace vasicd {
-
-bool PacketQueue::step(Budget& budget) {
-  if (hung()) return false;
-  take_doorbell();
-  waiting_ = false;
-  bool advanced = false;
-  while (!halted_ && budget.left()) {
-    auto status = execute_next(budget);
-    if (!status.ok() && waits_for_page(status.error())) {
-      waiting_ = true;
-      break;
-    }
-    if (!status.ok()) {
-      fail(status.error());
-    } else if (*status == PacketStatus::kWait || *status == PacketStatus::kLink) {
-      waiting_ = *status == PacketStatus::kWait;
-      break;
-    }
-    advanced = true;
-    --budget.packets;
-  }
-  report_rptr();
-  return advanced;
-}
-
-bool PacketQueue::waits_for_page(const QueueError& error) {
-  if (error.kind != QueueError::Kind::kMemory || !error.fault.retry) return false;
-  context_.interrupts.raise_fault(error.fault, fault_client());
-  return true;
-}
-
-void PacketQueue::unload(UnloadMode mode) {
-  if (!halted_) take_doorbell();  // not for the next queue that has this bell
-  if (mode == UnloadMode::kReset) {
-    context_.controls.cure(name_);
-  } else {
-    Budget budget = Budget::whole_packet();
-    if (in_progress() && !halted_) step(budget);
-    if (!save().ok()) trace_line(context_.trace, name_, "MQD is not writable");
-  }
-  const Pointers at = pointers();
-  trace_line(context_.trace, name_, "unload rptr=0x%" PRIx64 " wptr=0x%" PRIx64, at.rptr, at.wptr);
-}
-
-QueueStatus PacketQueue::status() const {
-  using State = QueueStatus::State;
-  State state = waiting_ ? State::kWaiting : State::kBusy;
-  if (empty()) state = State::kIdle;
-  if (halted_) state = State::kStopped;
-  if (hung()) state = State::kHung;
-  const Pointers at = pointers();
-  return {.name = name_, .packets = packets(), .vmid = ring_vmid(), .rptr = at.rptr, .wptr = at.wptr, .state = state};
-}
-
-QueueResult<void> PacketQueue::injected_fault(unsigned vmid, GpuAddr packet) {
-  const auto at = context_.controls.take_fault(name_, packet);
-  if (!at) return {};
-  return memory_error({.vmid = vmid, .va = *at, .access = Access::kRead, .kind = FaultKind::kNotPresent});
-}
-
-MemoryResult<void> fetch_words(Memory& memory, const WordSource& source, std::uint64_t pos,
-                               std::span<std::uint32_t> out) {
-  while (!out.empty()) {
-    std::size_t n = out.size();
-    if (source.mask != WordSource::kLinear) {
-      const std::uint64_t to_end = source.ring_dwords() - (pos & source.mask);
-      n = static_cast<std::size_t>(std::min<std::uint64_t>(n, to_end));
-    }
-    TRY(memory.read(source.vmid, source.address(pos), std::as_writable_bytes(out.first(n))));
-    out = out.subspan(n);
-    pos += n;
-  }
-  return {};
-}
 
 bool compare_holds(packets::Compare function, std::uint32_t value, std::uint32_t reference) {
   using packets::Compare;
@@ -255,16 +181,6 @@ MemoryResult<std::uint64_t> fill_some(Memory& memory, unsigned vmid, GpuAddr dst
   TRY(fill_bytes(memory, vmid, dst, pattern, phase, n));
   budget.spend_bytes(n);
   return n;
-}
-
-void trace_line(Trace& trace, const std::string& name, const char* format, ...) {
-  if (!trace.enabled()) return;
-  char text[256];
-  std::va_list args;
-  va_start(args, format);
-  std::vsnprintf(text, sizeof(text), format, args);
-  va_end(args);
-  trace.line(name + ": " + text);
 }
 
 }  // namespace vasicd

@@ -5,7 +5,7 @@
 // doorbells, page tables, rings and MQDs, between polls. Whatever it does, each command is answered once and a reset
 // brings the device back.
 #include <algorithm>
-#include <array>
+#include <iterator>
 #include <memory>
 #include <string>
 
@@ -39,7 +39,7 @@ class Guest {
       gpu_.trace().lines.clear();
       gpu_.line().signals = 0;
     }
-    const vasic_reply reset = gpu_.command(VASIC_CMD_RESET, {VASIC_ABI_VERSION});
+    const vasic_reply reset = gpu_.command(VASIC_CMD_RESET, {.reset = {.abi_version = VASIC_ABI_VERSION}});
     check(reset.status == VASIC_OK, "RESET is answered OK");
     check(gpu_.host_words().state == VASIC_HOST_READY, "a reset device is ready");
     check(gpu_.device().attention() == vasicd::Attention::kKicks, "nothing is mapped after a reset");
@@ -72,11 +72,10 @@ class Guest {
 
   void command() {
     const std::uint32_t opcode = in_.flag() ? in_.below(kLastOpcode + 2) : in_.u32();
-    std::array<std::uint64_t, 14> a{};
-    const unsigned count = in_.below(a.size() + 1);
-    for (unsigned i = 0; i < count; ++i) a[i] = number();
-    const vasic_reply reply =
-        gpu_.command(opcode, {a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13]});
+    vasic_cmd cmd{};
+    const unsigned count = in_.below(std::size(cmd.arg) + 1);
+    for (unsigned i = 0; i < count; ++i) cmd.arg[i] = number();
+    const vasic_reply reply = gpu_.command(opcode, cmd);
     check(reply.status <= VASIC_ESTATE, "a reply has a status of the ABI");
   }
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// The device's round and its commands. Every command argument is hostile; what reaches the engines is in range.
+// The device's round and its commands. Every command argument is hostile; arguments that reach the engines are in
+// range.
 #include "vasicd/device.h"
 
 #include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <optional>
-#include <tuple>
 
 #include "vasicd/trace.h"
 
@@ -117,23 +117,20 @@ InterruptClass class_of(InterruptKind kind) {
   }
 }
 
-// The HQD slot that a command names, if the chip has it.
-std::optional<HqdSlot> hqd_slot(const vasic_info& info, const vasic_command& command) {
-  const std::uint64_t kind = command.arg[0];
-  const std::uint64_t pipe = command.arg[2];
-  const std::uint64_t slot = command.arg[3];
-  const std::uint64_t xcc = command.arg[4];
-  const std::uint64_t pipes =
-      kind == VASIC_QUEUE_SDMA ? info.sdma_count : std::uint64_t{info.mec_count} * info.pipes_per_mec;
-  const std::uint64_t slots = kind == VASIC_QUEUE_SDMA ? kSdmaSlots : info.queues_per_pipe;
-  if (kind > VASIC_QUEUE_SDMA || pipe >= pipes || slot >= slots || xcc >= info.xcc_count) return std::nullopt;
-  return HqdSlot{.kind = static_cast<QueueKind>(kind),
-                 .pipe = static_cast<unsigned>(pipe),
-                 .slot = static_cast<unsigned>(slot),
-                 .xcc = static_cast<unsigned>(xcc)};
+// The slot that a command names, if the chip has it.
+std::optional<HqdSlot> hqd_slot(const vasic_info& info, const vasic_hqd& hqd) {
+  const bool sdma = hqd.kind == VASIC_QUEUE_SDMA;
+  const std::uint64_t pipes = sdma ? info.sdma_count : std::uint64_t{info.mec_count} * info.pipes_per_mec;
+  const std::uint64_t slots = sdma ? kSdmaSlots : info.queues_per_pipe;
+  if (hqd.kind > VASIC_QUEUE_SDMA || hqd.pipe >= pipes || hqd.slot >= slots || hqd.xcc >= info.xcc_count)
+    return std::nullopt;
+  return HqdSlot{.kind = static_cast<QueueKind>(hqd.kind),
+                 .pipe = static_cast<unsigned>(hqd.pipe),
+                 .slot = static_cast<unsigned>(hqd.slot),
+                 .xcc = static_cast<unsigned>(hqd.xcc)};
 }
 
-// What is too large for unsigned is too large anyway. 0: a driver that does not say.
+// Clamped, so that a value that does not fit into unsigned is refused as too large. 0: the driver does not say.
 unsigned table_bits(std::uint64_t bits) {
   return bits == 0 ? PageWalker::kMinTableBits : static_cast<unsigned>(std::min(bits, kTooManyTableBits));
 }
@@ -194,7 +191,7 @@ void Device::hang(const char* reason) {
 
 void Device::remove(Removal removal) {
   removed_ = true;
-  // What the guest shares stays mapped: it sees words that do not change any more.
+  // The shared memory stays mapped: the guest sees words that do not change any more.
   if (removal == Removal::kAnnounced) set_state(VASIC_HOST_GONE);
   state_ = VASIC_HOST_GONE;
   tracef(slot_.trace, "device: removed announced=%u", removal == Removal::kAnnounced ? 1u : 0u);
@@ -226,7 +223,7 @@ bool Device::flush_interrupts() {
     case Ih::Flush::kBadReadPointer:
       break;
   }
-  // A guest that cannot be told anything any more is lost; RESET brings it back.
+  // No interrupt can be delivered any more, so the device is lost until a RESET.
   hang("ih-rptr");
   return false;
 }
@@ -283,9 +280,10 @@ bool Device::run_command() {
   last_seq_ = command->seq;
   ++counters_.commands;
   const Outcome outcome = execute(*command);
+  const auto& arg = command->cmd.arg;
   tracef(slot_.trace, "cmd: %s %s%s%s args=0x%llx,0x%llx,0x%llx,0x%llx,0x%llx,0x%llx", name(command->opcode),
-         name(outcome.status), outcome.why.empty() ? "" : " why=", outcome.why.c_str(), command->arg[0],
-         command->arg[1], command->arg[2], command->arg[3], command->arg[4], command->arg[5]);
+         name(outcome.status), outcome.why.empty() ? "" : " why=", outcome.why.c_str(), arg[0], arg[1], arg[2], arg[3],
+         arg[4], arg[5]);
   vasic_reply reply{};
   reply.seq = command->seq;
   reply.status = outcome.status;
@@ -296,57 +294,58 @@ bool Device::run_command() {
 }
 
 Device::Outcome Device::execute(const vasic_command& command) {
+  const vasic_cmd& cmd = command.cmd;
   if (command.opcode == VASIC_CMD_NOP) return {VASIC_OK, "", {gpu_clock()}};
-  if (command.opcode == VASIC_CMD_RESET) return command_reset(command);
+  if (command.opcode == VASIC_CMD_RESET) return command_reset(cmd.reset);
   if (state_ != VASIC_HOST_READY) return {VASIC_ESTATE, "hung"};
   switch (command.opcode) {
     case VASIC_CMD_MC_SETUP:
-      return command_mc_setup(command);
+      return command_mc_setup(cmd.mc_setup);
     case VASIC_CMD_IH_SETUP:
-      return command_ih_setup(command);
+      return command_ih_setup(cmd.ih_setup);
     case VASIC_CMD_RING_LOAD:
-      return command_ring_load(command);
+      return command_ring_load(cmd.ring_load);
     case VASIC_CMD_RING_UNLOAD:
-      return command_ring_unload(command);
+      return command_ring_unload(cmd.ring_unload);
     case VASIC_CMD_HQD_LOAD:
     case VASIC_CMD_HQD_UNLOAD:
     case VASIC_CMD_HQD_QUERY:
     case VASIC_CMD_HQD_PREPARE:
-      return command_hqd(command);
+      return command_hqd(command.opcode, cmd);
     case VASIC_CMD_REG_WRITE:
-      return command_reg_write(command);
+      return command_reg_write(cmd.reg_write);
     case VASIC_CMD_MES_ADD_QUEUE:
     case VASIC_CMD_MES_REMOVE_QUEUE:
     case VASIC_CMD_MES_SUSPEND:
     case VASIC_CMD_MES_RESUME:
     case VASIC_CMD_MES_RESET_QUEUE:
-      return command_mes(command);
+      return command_mes(command.opcode, cmd);
     default:
       return {VASIC_ENOSYS, "opcode"};
   }
 }
 
-Device::Outcome Device::command_reset(const vasic_command& command) {
-  if (command.arg[0] != VASIC_ABI_VERSION) return {VASIC_EINVAL, "abi-version", {VASIC_ABI_VERSION}};
+Device::Outcome Device::command_reset(const vasic_cmd_reset& cmd) {
+  if (cmd.abi_version != VASIC_ABI_VERSION) return {VASIC_EINVAL, "abi-version", {VASIC_ABI_VERSION}};
   reset();
   return {};
 }
 
-Device::Outcome Device::command_mc_setup(const vasic_command& command) {
-  const McLayout layout{.vram_base = command.arg[0],
-                        .gart_base = command.arg[1],
-                        .gart_size = command.arg[2],
-                        .gart_table = command.arg[3],
-                        .table_bits = table_bits(command.arg[5]),
-                        .va_pages = command.arg[6]};
+Device::Outcome Device::command_mc_setup(const vasic_cmd_mc_setup& cmd) {
+  const McLayout layout{.vram_base = cmd.vram_base,
+                        .gart_base = cmd.gart_base,
+                        .gart_size = cmd.gart_size,
+                        .gart_table = cmd.gart_table,
+                        .table_bits = table_bits(cmd.table_bits),
+                        .va_pages = cmd.va_pages};
   if (layout.gart_size > slot_.info.gart_size) return {VASIC_EINVAL, "gart-size"};
-  if (!slot_.bus.attach(slot_.gpu, command.arg[4])) return {VASIC_EINVAL, "bar-address"};
+  if (!slot_.bus.attach(slot_.gpu, cmd.bar_address)) return {VASIC_EINVAL, "bar-address"};
   if (!memory_.set_mc(layout)) return {VASIC_EINVAL, "layout"};
   return {};
 }
 
-Device::Outcome Device::command_ih_setup(const vasic_command& command) {
-  if (!ih_.setup(command.arg[0], command.arg[1], command.arg[2])) return {VASIC_EINVAL, "ring"};
+Device::Outcome Device::command_ih_setup(const vasic_cmd_ih_setup& cmd) {
+  if (!ih_.setup(cmd.ring, cmd.size, cmd.wptr_addr)) return {VASIC_EINVAL, "ring"};
   return {};
 }
 
@@ -357,130 +356,149 @@ std::optional<RingKind> Device::ring_kind(std::uint64_t kind, std::uint64_t inst
   return instance < count ? std::optional(static_cast<RingKind>(kind)) : std::nullopt;
 }
 
-Device::Outcome Device::command_ring_load(const vasic_command& command) {
-  if (!memory_.mc_ready()) return {VASIC_ESTATE, "no-mc-setup"};
-  const auto [instance, base, size, rptr, doorbell, wptr] =
-      std::tuple(command.arg[0], command.arg[1], command.arg[2], command.arg[3], command.arg[4], command.arg[5]);
-  const auto kind = ring_kind(command.arg[6], instance);
-  if (!kind) return {VASIC_EINVAL, "instance"};
-  if (size < kMinKernelRing || size > kMaxKernelRing || !std::has_single_bit(size)) return {VASIC_EINVAL, "size"};
-  if (base % kRingAlign != 0) return {VASIC_EINVAL, "base"};
-  if (rptr % kPointerAlign != 0 || wptr % kPointerAlign != 0) return {VASIC_EINVAL, "pointer"};
-  const auto index = static_cast<std::uint32_t>(doorbell);
-  if (index != doorbell || !slot_.region.in_range(index)) return {VASIC_EINVAL, "doorbell"};
-  const auto loaded = engines_->load_ring({.kind = *kind,
-                                           .instance = static_cast<unsigned>(instance),
-                                           .base = base,
-                                           .size = size,
-                                           .rptr_addr = rptr,
-                                           .wptr_addr = wptr,
-                                           .doorbell = index});
-  if (!loaded.ok()) return {status_of(loaded.error()), loaded.error().message()};
-  return {};
+// The index of a doorbell, if it is one.
+std::optional<std::uint32_t> Device::doorbell(std::uint64_t index) const {
+  const auto dword = static_cast<std::uint32_t>(index);
+  return dword == index && slot_.region.in_range(dword) ? std::optional(dword) : std::nullopt;
 }
 
-Device::Outcome Device::command_ring_unload(const vasic_command& command) {
-  if (!memory_.mc_ready()) return {VASIC_ESTATE, "no-mc-setup"};
-  const auto kind = ring_kind(command.arg[1], command.arg[0]);
-  if (!kind) return {VASIC_EINVAL, "instance"};
-  if (command.arg[2] > VASIC_UNLOAD_RESET) return {VASIC_EINVAL, "mode"};
-  const auto unloaded =
-      engines_->unload_ring(*kind, static_cast<unsigned>(command.arg[0]), static_cast<UnloadMode>(command.arg[2]));
-  if (!unloaded.ok()) return {status_of(unloaded.error()), unloaded.error().message()};
-  return {};
-}
-
-Device::Outcome Device::command_hqd(const vasic_command& command) {
-  if (!memory_.mc_ready()) return {VASIC_ESTATE, "no-mc-setup"};
-  const auto slot = hqd_slot(slot_.info, command);
-  if (!slot) return {VASIC_EINVAL, "slot"};
-  if (command.opcode == VASIC_CMD_HQD_QUERY) {
-    const auto state = engines_->query_hqd(*slot);
-    if (!state.ok()) return {status_of(state.error()), state.error().message()};
-    return {VASIC_OK, "", {state->occupied ? 1u : 0u, state->pq_base}};
-  }
-  if (command.arg[6] > VASIC_HQD_BY_VALUE) return {VASIC_EINVAL, "flags"};
-  const auto done = command.opcode == VASIC_CMD_HQD_LOAD      ? load_hqd(*slot, command)
-                    : command.opcode == VASIC_CMD_HQD_PREPARE ? prepare_hqd(*slot, command)
-                                                              : unload_hqd(*slot, command);
+Device::Outcome Device::outcome_of(const base::Status& done) {
   if (!done.ok()) return {status_of(done.error()), done.error().message()};
   return {};
 }
 
-base::Status Device::prepare_hqd(const HqdSlot& slot, const vasic_command& command) {
-  if (command.arg[6] == VASIC_HQD_BY_VALUE) return engines_->prepare_hqd_value(slot, slot_.region.mqd());
-  if (command.arg[1] % kMqdAlign != 0) return base::Error(EINVAL, "mqd");
-  return engines_->prepare_hqd(slot, command.arg[1]);
+Device::Outcome Device::command_ring_load(const vasic_cmd_ring_load& cmd) {
+  if (!memory_.mc_ready()) return {VASIC_ESTATE, "no-mc-setup"};
+  const auto kind = ring_kind(cmd.kind, cmd.instance);
+  if (!kind) return {VASIC_EINVAL, "instance"};
+  if (cmd.size < kMinKernelRing || cmd.size > kMaxKernelRing || !std::has_single_bit(cmd.size))
+    return {VASIC_EINVAL, "size"};
+  if (cmd.base % kRingAlign != 0) return {VASIC_EINVAL, "base"};
+  if (cmd.rptr_addr % kPointerAlign != 0 || cmd.wptr_addr % kPointerAlign != 0) return {VASIC_EINVAL, "pointer"};
+  const auto index = doorbell(cmd.doorbell);
+  if (!index) return {VASIC_EINVAL, "doorbell"};
+  return outcome_of(engines_->load_ring({.kind = *kind,
+                                         .instance = static_cast<unsigned>(cmd.instance),
+                                         .base = cmd.base,
+                                         .size = cmd.size,
+                                         .rptr_addr = cmd.rptr_addr,
+                                         .wptr_addr = cmd.wptr_addr,
+                                         .doorbell = *index}));
 }
 
-base::Status Device::load_hqd(const HqdSlot& slot, const vasic_command& command) {
-  if (command.arg[5] >= VASIC_MAX_VMID) return base::Error(EINVAL, "vmid");
-  if (command.arg[6] == VASIC_HQD_BY_VALUE) return engines_->load_hqd_value(slot, slot_.region.mqd());
-  if (command.arg[1] % kMqdAlign != 0) return base::Error(EINVAL, "mqd");
-  return engines_->load_hqd(slot, command.arg[1], static_cast<unsigned>(command.arg[5]));
+Device::Outcome Device::command_ring_unload(const vasic_cmd_ring_unload& cmd) {
+  if (!memory_.mc_ready()) return {VASIC_ESTATE, "no-mc-setup"};
+  const auto kind = ring_kind(cmd.kind, cmd.instance);
+  if (!kind) return {VASIC_EINVAL, "instance"};
+  if (cmd.mode > VASIC_UNLOAD_RESET) return {VASIC_EINVAL, "mode"};
+  return outcome_of(
+      engines_->unload_ring(*kind, static_cast<unsigned>(cmd.instance), static_cast<UnloadMode>(cmd.mode)));
 }
 
-base::Status Device::unload_hqd(const HqdSlot& slot, const vasic_command& command) {
-  if (command.arg[5] > static_cast<std::uint64_t>(UnloadMode::kReset)) return base::Error(EINVAL, "mode");
-  const auto mode = static_cast<UnloadMode>(command.arg[5]);
-  if (command.arg[6] != VASIC_HQD_BY_VALUE) return engines_->unload_hqd(slot, mode);
+Device::Outcome Device::command_hqd(std::uint32_t opcode, const vasic_cmd& cmd) {
+  if (!memory_.mc_ready()) return {VASIC_ESTATE, "no-mc-setup"};
+  // The arguments of each of these commands begin with the slot.
+  const auto slot = hqd_slot(slot_.info, cmd.hqd_query.hqd);
+  if (!slot) return {VASIC_EINVAL, "slot"};
+  switch (opcode) {
+    case VASIC_CMD_HQD_QUERY:
+      return query_hqd(*slot);
+    case VASIC_CMD_HQD_LOAD:
+      return outcome_of(load_hqd(*slot, cmd.hqd_load));
+    case VASIC_CMD_HQD_PREPARE:
+      return outcome_of(prepare_hqd(*slot, cmd.hqd_prepare));
+    default:
+      return outcome_of(unload_hqd(*slot, cmd.hqd_unload));
+  }
+}
+
+Device::Outcome Device::query_hqd(const HqdSlot& slot) {
+  const auto state = engines_->query_hqd(slot);
+  if (!state.ok()) return {status_of(state.error()), state.error().message()};
+  return {VASIC_OK, "", {state->occupied ? 1u : 0u, state->pq_base}};
+}
+
+base::Status Device::prepare_hqd(const HqdSlot& slot, const vasic_cmd_hqd_prepare& cmd) {
+  if (cmd.flags > VASIC_HQD_BY_VALUE) return base::Error(EINVAL, "flags");
+  if (cmd.flags == VASIC_HQD_BY_VALUE) return engines_->prepare_hqd_value(slot, slot_.region.mqd());
+  if (cmd.hqd.mqd % kMqdAlign != 0) return base::Error(EINVAL, "mqd");
+  return engines_->prepare_hqd(slot, cmd.hqd.mqd);
+}
+
+base::Status Device::load_hqd(const HqdSlot& slot, const vasic_cmd_hqd_load& cmd) {
+  if (cmd.flags > VASIC_HQD_BY_VALUE) return base::Error(EINVAL, "flags");
+  if (cmd.vmid >= VASIC_MAX_VMID) return base::Error(EINVAL, "vmid");
+  if (cmd.flags == VASIC_HQD_BY_VALUE) return engines_->load_hqd_value(slot, slot_.region.mqd());
+  if (cmd.hqd.mqd % kMqdAlign != 0) return base::Error(EINVAL, "mqd");
+  return engines_->load_hqd(slot, cmd.hqd.mqd, static_cast<unsigned>(cmd.vmid));
+}
+
+base::Status Device::unload_hqd(const HqdSlot& slot, const vasic_cmd_hqd_unload& cmd) {
+  if (cmd.flags > VASIC_HQD_BY_VALUE) return base::Error(EINVAL, "flags");
+  if (cmd.mode > VASIC_UNLOAD_RESET) return base::Error(EINVAL, "mode");
+  const auto mode = static_cast<UnloadMode>(cmd.mode);
+  if (cmd.flags != VASIC_HQD_BY_VALUE) return engines_->unload_hqd(slot, mode);
   ASSIGN_OR_RETURN(const packets::Words mqd, engines_->unload_hqd_value(slot, mode));
   slot_.region.put_mqd(mqd);
   return {};
 }
 
-base::Status Device::mes_add_queue(const vasic_command& command) {
-  const auto doorbell = static_cast<std::uint32_t>(command.arg[7]);
-  const auto pasid = static_cast<std::uint32_t>(command.arg[0]);
-  if (doorbell != command.arg[7] || !slot_.region.in_range(doorbell)) return base::Error(EINVAL, "doorbell");
-  if (pasid != command.arg[0] || pasid > kMaxPasid) return base::Error(EINVAL, "pasid");
-  if (command.arg[4] % kMqdAlign != 0) return base::Error(EINVAL, "mqd");
-  if (command.arg[8] != VASIC_QUEUE_COMPUTE && command.arg[8] != VASIC_QUEUE_SDMA) return base::Error(EINVAL, "kind");
-  if ((command.arg[9] & ~std::uint64_t{kMesFlags}) != 0) return base::Error(EINVAL, "flags");
-  if (command.arg[11] >= kMesPriorities) return base::Error(EINVAL, "priority");
-  const std::uint64_t gws_end = std::uint64_t{packets::hi32(command.arg[12])} + packets::lo32(command.arg[12]);
-  if (gws_end > slot_.info.gws_size) return base::Error(EINVAL, "gws");
-  return engines_->mes_add_queue({.pasid = pasid,
-                                  .page_directory = command.arg[1],
-                                  .process_context = command.arg[2],
-                                  .gang_context = command.arg[3],
-                                  .mqd = command.arg[4],
-                                  .wptr_addr = command.arg[5],
-                                  .doorbell = doorbell,
-                                  .kind = static_cast<QueueKind>(command.arg[8]),
-                                  .exclusive = (command.arg[9] & VASIC_MES_EXCLUSIVE) != 0,
-                                  .process_quantum = packets::hi32(command.arg[10]),
-                                  .gang_quantum = packets::lo32(command.arg[10]),
-                                  .priority = packets::lo32(command.arg[11])});
-}
-
-Device::Outcome Device::command_mes(const vasic_command& command) {
+Device::Outcome Device::command_mes(std::uint32_t opcode, const vasic_cmd& cmd) {
   if (!memory_.mc_ready()) return {VASIC_ESTATE, "no-mc-setup"};
-  const auto doorbell = static_cast<std::uint32_t>(command.arg[0]);
-  base::Status done;
-  switch (command.opcode) {
+  switch (opcode) {
     case VASIC_CMD_MES_ADD_QUEUE:
-      done = mes_add_queue(command);
-      break;
+      return outcome_of(mes_add_queue(cmd.mes_add_queue));
+    case VASIC_CMD_MES_REMOVE_QUEUE:
+      return outcome_of(mes_remove_queue(cmd.mes_remove_queue));
     case VASIC_CMD_MES_SUSPEND:
-      done = engines_->mes_suspend(command.arg[0]);
-      break;
+      return outcome_of(engines_->mes_suspend(cmd.mes_gang.gang_context));
     case VASIC_CMD_MES_RESUME:
-      done = engines_->mes_resume(command.arg[0]);
-      break;
+      return outcome_of(engines_->mes_resume(cmd.mes_gang.gang_context));
     default:
-      if (doorbell != command.arg[0] || !slot_.region.in_range(doorbell)) return {VASIC_EINVAL, "doorbell"};
-      done = command.opcode == VASIC_CMD_MES_RESET_QUEUE ? engines_->mes_reset_queue(doorbell)
-                                                         : engines_->mes_remove_queue(doorbell, command.arg[1]);
+      return outcome_of(mes_reset_queue(cmd.mes_reset_queue));
   }
-  if (!done.ok()) return {status_of(done.error()), done.error().message()};
-  return {};
 }
 
-Device::Outcome Device::command_reg_write(const vasic_command& command) {
-  const auto index = static_cast<std::uint32_t>(command.arg[0]);
-  const auto value = static_cast<std::uint32_t>(command.arg[1]);
-  if (index != command.arg[0] || value != command.arg[1]) return {VASIC_EINVAL, "width"};
+base::Status Device::mes_add_queue(const vasic_cmd_mes_add_queue& cmd) {
+  const auto index = doorbell(cmd.doorbell);
+  if (!index) return base::Error(EINVAL, "doorbell");
+  if (cmd.pasid > kMaxPasid) return base::Error(EINVAL, "pasid");
+  if (cmd.mqd % kMqdAlign != 0) return base::Error(EINVAL, "mqd");
+  if (cmd.kind != VASIC_QUEUE_COMPUTE && cmd.kind != VASIC_QUEUE_SDMA) return base::Error(EINVAL, "kind");
+  if ((cmd.flags & ~std::uint64_t{kMesFlags}) != 0) return base::Error(EINVAL, "flags");
+  if (cmd.priority >= kMesPriorities) return base::Error(EINVAL, "priority");
+  const std::uint64_t gws_end = std::uint64_t{packets::hi32(cmd.gws)} + packets::lo32(cmd.gws);
+  if (gws_end > slot_.info.gws_size) return base::Error(EINVAL, "gws");
+  return engines_->mes_add_queue({.pasid = static_cast<std::uint32_t>(cmd.pasid),
+                                  .page_directory = cmd.page_directory,
+                                  .process_context = cmd.process_context,
+                                  .gang_context = cmd.gang_context,
+                                  .mqd = cmd.mqd,
+                                  .wptr_addr = cmd.wptr_addr,
+                                  .doorbell = *index,
+                                  .kind = static_cast<QueueKind>(cmd.kind),
+                                  .exclusive = (cmd.flags & VASIC_MES_EXCLUSIVE) != 0,
+                                  .process_quantum = packets::hi32(cmd.quanta),
+                                  .gang_quantum = packets::lo32(cmd.quanta),
+                                  .priority = static_cast<std::uint32_t>(cmd.priority)});
+}
+
+base::Status Device::mes_remove_queue(const vasic_cmd_mes_remove_queue& cmd) {
+  const auto index = doorbell(cmd.doorbell);
+  if (!index) return base::Error(EINVAL, "doorbell");
+  return engines_->mes_remove_queue(*index, cmd.gang_context);
+}
+
+base::Status Device::mes_reset_queue(const vasic_cmd_mes_reset_queue& cmd) {
+  const auto index = doorbell(cmd.doorbell);
+  if (!index) return base::Error(EINVAL, "doorbell");
+  return engines_->mes_reset_queue(*index);
+}
+
+Device::Outcome Device::command_reg_write(const vasic_cmd_reg_write& cmd) {
+  const auto index = static_cast<std::uint32_t>(cmd.index);
+  const auto value = static_cast<std::uint32_t>(cmd.value);
+  if (index != cmd.index || value != cmd.value) return {VASIC_EINVAL, "width"};
   if (!gmc_.write(index, value)) return {VASIC_EINVAL, "index"};
   return {};
 }

@@ -123,20 +123,25 @@ class Device {
     std::string why;  // one word or an engine's message, for the trace
     std::uint64_t value[2] = {};
   };
+  static Outcome outcome_of(const base::Status& done);
   Outcome execute(const vasic_command& command);
-  Outcome command_reset(const vasic_command& command);
-  Outcome command_mc_setup(const vasic_command& command);
-  Outcome command_ih_setup(const vasic_command& command);
+  Outcome command_reset(const vasic_cmd_reset& cmd);
+  Outcome command_mc_setup(const vasic_cmd_mc_setup& cmd);
+  Outcome command_ih_setup(const vasic_cmd_ih_setup& cmd);
   [[nodiscard]] std::optional<RingKind> ring_kind(std::uint64_t kind, std::uint64_t instance) const;
-  Outcome command_ring_load(const vasic_command& command);
-  Outcome command_ring_unload(const vasic_command& command);
-  Outcome command_hqd(const vasic_command& command);
-  base::Status prepare_hqd(const HqdSlot& slot, const vasic_command& command);
-  base::Status load_hqd(const HqdSlot& slot, const vasic_command& command);
-  base::Status unload_hqd(const HqdSlot& slot, const vasic_command& command);
-  Outcome command_mes(const vasic_command& command);
-  base::Status mes_add_queue(const vasic_command& command);
-  Outcome command_reg_write(const vasic_command& command);
+  [[nodiscard]] std::optional<std::uint32_t> doorbell(std::uint64_t index) const;
+  Outcome command_ring_load(const vasic_cmd_ring_load& cmd);
+  Outcome command_ring_unload(const vasic_cmd_ring_unload& cmd);
+  Outcome command_hqd(std::uint32_t opcode, const vasic_cmd& cmd);
+  Outcome query_hqd(const HqdSlot& slot);
+  base::Status prepare_hqd(const HqdSlot& slot, const vasic_cmd_hqd_prepare& cmd);
+  base::Status load_hqd(const HqdSlot& slot, const vasic_cmd_hqd_load& cmd);
+  base::Status unload_hqd(const HqdSlot& slot, const vasic_cmd_hqd_unload& cmd);
+  Outcome command_mes(std::uint32_t opcode, const vasic_cmd& cmd);
+  base::Status mes_add_queue(const vasic_cmd_mes_add_queue& cmd);
+  base::Status mes_remove_queue(const vasic_cmd_mes_remove_queue& cmd);
+  base::Status mes_reset_queue(const vasic_cmd_mes_reset_queue& cmd);
+  Outcome command_reg_write(const vasic_cmd_reg_write& cmd);
 
   DeviceSlot slot_;
   Controls controls_;

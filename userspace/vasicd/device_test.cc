@@ -19,21 +19,45 @@ constexpr std::uint64_t kRw = pte::kValid | pte::kReadable | pte::kWriteable;
 constexpr GpuAddr kVa = 0x7f00'0000'0000;
 constexpr std::uint64_t kHuge = ~std::uint64_t{0};
 
-using Args = std::initializer_list<std::uint64_t>;
-
 struct DeviceTest : testing::Test {
   FakeEngines::Script script;
   Loopback guest{FakeEngines::factory(script)};
 
-  std::uint32_t status(std::uint32_t opcode, Args args = {}) { return guest.command(opcode, args).status; }
+  std::uint32_t status(std::uint32_t opcode, const vasic_cmd& cmd = {}) { return guest.command(opcode, cmd).status; }
+  std::uint32_t reset(std::uint64_t abi_version) {
+    return status(VASIC_CMD_RESET, {.reset = {.abi_version = abi_version}});
+  }
+  std::uint32_t mc_setup(const vasic_cmd_mc_setup& setup) { return status(VASIC_CMD_MC_SETUP, {.mc_setup = setup}); }
+  std::uint32_t ih_setup(const vasic_cmd_ih_setup& setup) { return status(VASIC_CMD_IH_SETUP, {.ih_setup = setup}); }
+  std::uint32_t ring_unload(std::uint64_t instance) {
+    return status(VASIC_CMD_RING_UNLOAD, {.ring_unload = {.instance = instance, .kind = VASIC_RING_SDMA, .mode = 0}});
+  }
   bool called(const std::string& call) const { return std::ranges::count(script.calls, call) != 0; }
 };
 
 struct StartedDeviceTest : DeviceTest {
   void SetUp() override { ASSERT_TRUE(guest.start()); }
-  std::uint32_t ring_load(std::uint64_t instance, std::uint64_t base, std::uint64_t size, std::uint64_t rptr,
-                          std::uint64_t doorbell, std::uint64_t wptr) {
-    return status(VASIC_CMD_RING_LOAD, {instance, base, size, rptr, doorbell, wptr});
+  std::uint32_t ring_load(const vasic_cmd_ring_load& ring) { return status(VASIC_CMD_RING_LOAD, {.ring_load = ring}); }
+  std::uint32_t hqd_load(const vasic_hqd& hqd, std::uint64_t vmid, std::uint64_t flags = 0) {
+    return status(VASIC_CMD_HQD_LOAD, {.hqd_load = {.hqd = hqd, .vmid = vmid, .flags = flags}});
+  }
+  std::uint32_t hqd_unload(const vasic_hqd& hqd, std::uint64_t mode, std::uint64_t flags = 0) {
+    return status(VASIC_CMD_HQD_UNLOAD, {.hqd_unload = {.hqd = hqd, .mode = mode, .flags = flags}});
+  }
+  std::uint32_t hqd_prepare(const vasic_hqd& hqd, std::uint64_t flags = 0) {
+    return status(VASIC_CMD_HQD_PREPARE, {.hqd_prepare = {.hqd = hqd, .reserved = 0, .flags = flags}});
+  }
+  vasic_reply hqd_query(const vasic_hqd& hqd) {
+    return guest.command(VASIC_CMD_HQD_QUERY, {.hqd_query = {.hqd = hqd}});
+  }
+  std::uint32_t mes_add_queue(const vasic_cmd_mes_add_queue& queue) {
+    return status(VASIC_CMD_MES_ADD_QUEUE, {.mes_add_queue = queue});
+  }
+  std::uint32_t mes_remove_queue(std::uint64_t doorbell, std::uint64_t gang) {
+    return status(VASIC_CMD_MES_REMOVE_QUEUE, {.mes_remove_queue = {.doorbell = doorbell, .gang_context = gang}});
+  }
+  std::uint32_t mes_reset_queue(std::uint64_t doorbell) {
+    return status(VASIC_CMD_MES_RESET_QUEUE, {.mes_reset_queue = {.doorbell = doorbell}});
   }
 };
 
@@ -64,7 +88,7 @@ TEST_F(DeviceTest, the_heartbeat_counts_polls) {
 }
 
 TEST_F(DeviceTest, reset_with_another_abi_version_is_refused_and_names_ours) {
-  const auto reply = guest.command(VASIC_CMD_RESET, {VASIC_ABI_VERSION + 1});
+  const auto reply = guest.command(VASIC_CMD_RESET, {.reset = {.abi_version = VASIC_ABI_VERSION + 1}});
   EXPECT_EQ(reply.status, VASIC_EINVAL);
   EXPECT_EQ(reply.value[0], VASIC_ABI_VERSION);
   EXPECT_FALSE(called("reset"));
@@ -78,97 +102,124 @@ TEST_F(DeviceTest, rings_and_queues_need_the_memory_layout_first) {
 }
 
 TEST_F(DeviceTest, hostile_layouts_are_refused) {
-  const auto bar = guest.vm().bar_address(0);
-  const auto size = Loopback::kGartSize;
-  EXPECT_EQ(status(VASIC_CMD_MC_SETUP), VASIC_EINVAL);
-  EXPECT_EQ(status(VASIC_CMD_MC_SETUP, {kHuge, kHuge, kHuge, kHuge, kHuge}), VASIC_EINVAL);
-  EXPECT_EQ(status(VASIC_CMD_MC_SETUP, {Loopback::kVramBase, Loopback::kVramBase, size, 0, bar}), VASIC_EINVAL);
-  EXPECT_EQ(status(VASIC_CMD_MC_SETUP, {Loopback::kVramBase, 0, size, guest.vram().size(), bar}), VASIC_EINVAL);
-  EXPECT_EQ(status(VASIC_CMD_MC_SETUP, {Loopback::kVramBase, 0, std::uint64_t{1} << 30, 0, bar}), VASIC_EINVAL);
-  EXPECT_EQ(status(VASIC_CMD_MC_SETUP, {Loopback::kVramBase, 0, size, 0, bar + 8}), VASIC_EINVAL);
+  vasic_cmd_mc_setup good{};
+  good.vram_base = Loopback::kVramBase;
+  good.gart_size = Loopback::kGartSize;
+  good.bar_address = guest.vm().bar_address(0);
+  const auto with = [&](auto vasic_cmd_mc_setup::*field, std::uint64_t value) {
+    vasic_cmd_mc_setup setup = good;
+    setup.*field = value;
+    return mc_setup(setup);
+  };
+  EXPECT_EQ(mc_setup({}), VASIC_EINVAL);
+  EXPECT_EQ(mc_setup({kHuge, kHuge, kHuge, kHuge, kHuge, 0, 0}), VASIC_EINVAL);
+  EXPECT_EQ(with(&vasic_cmd_mc_setup::gart_base, Loopback::kVramBase), VASIC_EINVAL);
+  EXPECT_EQ(with(&vasic_cmd_mc_setup::gart_table, guest.vram().size()), VASIC_EINVAL);
+  EXPECT_EQ(with(&vasic_cmd_mc_setup::gart_size, std::uint64_t{1} << 30), VASIC_EINVAL);
+  EXPECT_EQ(with(&vasic_cmd_mc_setup::bar_address, good.bar_address + 8), VASIC_EINVAL);
   for (const std::uint64_t bits : {std::uint64_t{8}, std::uint64_t{10}, std::uint64_t{1} << 32, kHuge})
-    EXPECT_EQ(status(VASIC_CMD_MC_SETUP, {Loopback::kVramBase, 0, size, 0, bar, bits}), VASIC_EINVAL) << bits;
-  EXPECT_EQ(status(VASIC_CMD_MC_SETUP, {Loopback::kVramBase, 0, size, 0, bar, 9, kHuge}), VASIC_EINVAL);
+    EXPECT_EQ(with(&vasic_cmd_mc_setup::table_bits, bits), VASIC_EINVAL) << bits;
+  good.table_bits = 9;
+  EXPECT_EQ(with(&vasic_cmd_mc_setup::va_pages, kHuge), VASIC_EINVAL);
+  good.table_bits = 0;
   EXPECT_EQ(status(VASIC_CMD_RING_UNLOAD), VASIC_ESTATE) << "still no layout";
-  EXPECT_EQ(status(VASIC_CMD_MC_SETUP, {Loopback::kVramBase, 0, size, 0, bar}), VASIC_OK);
+  EXPECT_EQ(mc_setup(good), VASIC_OK);
 }
 
 TEST_F(DeviceTest, hostile_ih_rings_are_refused) {
-  EXPECT_EQ(status(VASIC_CMD_IH_SETUP, {kHuge, kHuge, kHuge}), VASIC_EINVAL);
-  EXPECT_EQ(status(VASIC_CMD_IH_SETUP, {0x1000, 0x1001, 0x3000}), VASIC_EINVAL);
-  EXPECT_EQ(status(VASIC_CMD_IH_SETUP, {kHuge, 0, kHuge}), VASIC_OK) << "size 0 is off, whatever the addresses";
+  EXPECT_EQ(ih_setup({.ring = kHuge, .size = kHuge, .wptr_addr = kHuge}), VASIC_EINVAL);
+  EXPECT_EQ(ih_setup({.ring = 0x1000, .size = 0x1001, .wptr_addr = 0x3000}), VASIC_EINVAL);
+  EXPECT_EQ(ih_setup({.ring = kHuge, .size = 0, .wptr_addr = kHuge}), VASIC_OK)
+      << "size 0 is off, whatever the addresses";
 }
 
 TEST_F(StartedDeviceTest, a_kernel_ring_reaches_the_engines_as_told) {
-  ASSERT_EQ(ring_load(1, 0x10000000, 4096, 0x10001000, 0x200, 0x10001020), VASIC_OK);
+  ASSERT_EQ(ring_load({.instance = 1,
+                       .base = 0x10000000,
+                       .size = 4096,
+                       .rptr_addr = 0x10001000,
+                       .doorbell = 0x200,
+                       .wptr_addr = 0x10001020,
+                       .kind = VASIC_RING_SDMA}),
+            VASIC_OK);
   EXPECT_EQ(script.ring.instance, 1u);
   EXPECT_EQ(script.ring.base, 0x10000000u);
   EXPECT_EQ(script.ring.size, 4096u);
   EXPECT_EQ(script.ring.rptr_addr, 0x10001000u);
   EXPECT_EQ(script.ring.wptr_addr, 0x10001020u);
   EXPECT_EQ(script.ring.doorbell, 0x200u);
-  EXPECT_EQ(status(VASIC_CMD_RING_UNLOAD, {1}), VASIC_OK);
+  EXPECT_EQ(ring_unload(1), VASIC_OK);
   EXPECT_TRUE(called("unload_ring sdma1"));
 }
 
 TEST_F(StartedDeviceTest, hostile_ring_arguments_do_not_reach_the_engines) {
   const std::uint64_t end = VASIC_DOORBELL_SIZE / 4;
-  EXPECT_EQ(ring_load(2, 0, 4096, 0, 0, 0), VASIC_EINVAL) << "instance";
-  EXPECT_EQ(ring_load(std::uint64_t{1} << 32, 0, 4096, 0, 0, 0), VASIC_EINVAL) << "instance";
-  EXPECT_EQ(ring_load(0, 1, 4096, 0, 0, 0), VASIC_EINVAL) << "base";
+  const auto with = [&](auto vasic_cmd_ring_load::*field, std::uint64_t value) {
+    vasic_cmd_ring_load ring{};
+    ring.size = 4096;
+    ring.*field = value;
+    return ring_load(ring);
+  };
+  for (const std::uint64_t instance : {std::uint64_t{2}, std::uint64_t{1} << 32})
+    EXPECT_EQ(with(&vasic_cmd_ring_load::instance, instance), VASIC_EINVAL) << "instance " << instance;
+  EXPECT_EQ(with(&vasic_cmd_ring_load::base, 1), VASIC_EINVAL) << "base";
   for (const std::uint64_t size :
        {std::uint64_t{0}, std::uint64_t{4095}, std::uint64_t{128}, std::uint64_t{1} << 40, kHuge})
-    EXPECT_EQ(ring_load(0, 0, size, 0, 0, 0), VASIC_EINVAL) << "size " << size;
-  EXPECT_EQ(ring_load(0, 0, 4096, 4, 0, 0), VASIC_EINVAL) << "read pointer";
-  EXPECT_EQ(ring_load(0, 0, 4096, 0, 0, 4), VASIC_EINVAL) << "write pointer";
+    EXPECT_EQ(with(&vasic_cmd_ring_load::size, size), VASIC_EINVAL) << "size " << size;
+  EXPECT_EQ(with(&vasic_cmd_ring_load::rptr_addr, 4), VASIC_EINVAL) << "read pointer";
+  EXPECT_EQ(with(&vasic_cmd_ring_load::wptr_addr, 4), VASIC_EINVAL) << "write pointer";
   for (const std::uint64_t doorbell : {std::uint64_t{1}, end, std::uint64_t{1} << 32, kHuge})
-    EXPECT_EQ(ring_load(0, 0, 4096, 0, doorbell, 0), VASIC_EINVAL) << "doorbell " << doorbell;
-  EXPECT_EQ(status(VASIC_CMD_RING_UNLOAD, {2}), VASIC_EINVAL);
-  EXPECT_EQ(status(VASIC_CMD_RING_UNLOAD, {kHuge}), VASIC_EINVAL);
+    EXPECT_EQ(with(&vasic_cmd_ring_load::doorbell, doorbell), VASIC_EINVAL) << "doorbell " << doorbell;
+  EXPECT_EQ(ring_unload(2), VASIC_EINVAL);
+  EXPECT_EQ(ring_unload(kHuge), VASIC_EINVAL);
   EXPECT_TRUE(script.calls.empty());
 }
 
 TEST_F(StartedDeviceTest, an_hqd_reaches_the_engines_as_told) {
-  ASSERT_EQ(status(VASIC_CMD_HQD_LOAD, {VASIC_QUEUE_HIQ, 0x8000001000, 7, 3, 0, 9}), VASIC_OK);
+  ASSERT_EQ(hqd_load({.kind = VASIC_QUEUE_HIQ, .mqd = 0x8000001000, .pipe = 7, .slot = 3, .xcc = 0}, 9), VASIC_OK);
   EXPECT_EQ(script.slot.kind, QueueKind::kHiq);
   EXPECT_EQ(script.slot.pipe, 7u);
   EXPECT_EQ(script.slot.slot, 3u);
   EXPECT_EQ(script.mqd, 0x8000001000u);
   EXPECT_EQ(script.vmid, 9u);
-  ASSERT_EQ(status(VASIC_CMD_HQD_PREPARE, {VASIC_QUEUE_COMPUTE, 0x8000002000, 5, 1}), VASIC_OK);
+  ASSERT_EQ(hqd_prepare({.kind = VASIC_QUEUE_COMPUTE, .mqd = 0x8000002000, .pipe = 5, .slot = 1, .xcc = 0}), VASIC_OK);
   EXPECT_EQ(script.calls.back(), "prepare_hqd");
   EXPECT_EQ(script.mqd, 0x8000002000u);
-  ASSERT_EQ(status(VASIC_CMD_HQD_UNLOAD, {VASIC_QUEUE_SDMA, 0, 1, 2, 0, 2}), VASIC_OK);
+  ASSERT_EQ(hqd_unload({.kind = VASIC_QUEUE_SDMA, .mqd = 0, .pipe = 1, .slot = 2, .xcc = 0}, VASIC_UNLOAD_RESET),
+            VASIC_OK);
   EXPECT_EQ(script.slot.kind, QueueKind::kSdma);
   EXPECT_EQ(script.mode, UnloadMode::kReset);
 }
 
 TEST_F(StartedDeviceTest, an_hqd_query_returns_what_the_engines_know) {
   script.hqd = {.occupied = true, .pq_base = 0x7f0000001000};
-  const auto reply = guest.command(VASIC_CMD_HQD_QUERY, {VASIC_QUEUE_COMPUTE, 0, 1, 1, 0});
+  const auto reply = hqd_query({.kind = VASIC_QUEUE_COMPUTE, .mqd = 0, .pipe = 1, .slot = 1, .xcc = 0});
   EXPECT_EQ(reply.status, VASIC_OK);
   EXPECT_EQ(reply.value[0], 1u);
   EXPECT_EQ(reply.value[1], 0x7f0000001000u);
 }
 
 TEST_F(StartedDeviceTest, hostile_hqd_arguments_do_not_reach_the_engines) {
-  const Args bad_slots[] = {{3, 0, 0, 0, 0, 0},
-                            {kHuge, 0, 0, 0, 0, 0},
-                            {VASIC_QUEUE_COMPUTE, 0, 8, 0, 0, 0},
-                            {VASIC_QUEUE_SDMA, 0, 2, 0, 0, 0},
-                            {VASIC_QUEUE_COMPUTE, 0, 0, 8, 0, 0},
-                            {VASIC_QUEUE_COMPUTE, 0, 0, 0, 1, 0},
-                            {VASIC_QUEUE_COMPUTE, 0, std::uint64_t{1} << 32, 0, 0, 0},
-                            {VASIC_QUEUE_COMPUTE, 0, 0, std::uint64_t{1} << 32, 0, 0}};
-  for (const auto& args : bad_slots) {
-    EXPECT_EQ(status(VASIC_CMD_HQD_LOAD, args), VASIC_EINVAL);
-    EXPECT_EQ(status(VASIC_CMD_HQD_UNLOAD, args), VASIC_EINVAL);
-    EXPECT_EQ(status(VASIC_CMD_HQD_QUERY, args), VASIC_EINVAL);
-    EXPECT_EQ(status(VASIC_CMD_HQD_PREPARE, args), VASIC_EINVAL);
+  constexpr std::uint64_t kWide = std::uint64_t{1} << 32;
+  const vasic_hqd bad_slots[] = {{.kind = 3, .mqd = 0, .pipe = 0, .slot = 0, .xcc = 0},
+                                 {.kind = kHuge, .mqd = 0, .pipe = 0, .slot = 0, .xcc = 0},
+                                 {.kind = VASIC_QUEUE_COMPUTE, .mqd = 0, .pipe = 8, .slot = 0, .xcc = 0},
+                                 {.kind = VASIC_QUEUE_SDMA, .mqd = 0, .pipe = 2, .slot = 0, .xcc = 0},
+                                 {.kind = VASIC_QUEUE_COMPUTE, .mqd = 0, .pipe = 0, .slot = 8, .xcc = 0},
+                                 {.kind = VASIC_QUEUE_COMPUTE, .mqd = 0, .pipe = 0, .slot = 0, .xcc = 1},
+                                 {.kind = VASIC_QUEUE_COMPUTE, .mqd = 0, .pipe = kWide, .slot = 0, .xcc = 0},
+                                 {.kind = VASIC_QUEUE_COMPUTE, .mqd = 0, .pipe = 0, .slot = kWide, .xcc = 0}};
+  for (const auto& hqd : bad_slots) {
+    EXPECT_EQ(hqd_load(hqd, 0), VASIC_EINVAL);
+    EXPECT_EQ(hqd_unload(hqd, VASIC_UNLOAD_DRAIN), VASIC_EINVAL);
+    EXPECT_EQ(hqd_query(hqd).status, VASIC_EINVAL);
+    EXPECT_EQ(hqd_prepare(hqd), VASIC_EINVAL);
   }
-  EXPECT_EQ(status(VASIC_CMD_HQD_LOAD, {VASIC_QUEUE_COMPUTE, 2, 0, 0, 0, 0}), VASIC_EINVAL) << "MQD alignment";
-  EXPECT_EQ(status(VASIC_CMD_HQD_LOAD, {VASIC_QUEUE_COMPUTE, 0, 0, 0, 0, 16}), VASIC_EINVAL) << "VMID";
-  EXPECT_EQ(status(VASIC_CMD_HQD_UNLOAD, {VASIC_QUEUE_COMPUTE, 0, 0, 0, 0, 3}), VASIC_EINVAL) << "mode";
+  const vasic_hqd good{.kind = VASIC_QUEUE_COMPUTE, .mqd = 0, .pipe = 0, .slot = 0, .xcc = 0};
+  const vasic_hqd misaligned{.kind = VASIC_QUEUE_COMPUTE, .mqd = 2, .pipe = 0, .slot = 0, .xcc = 0};
+  EXPECT_EQ(hqd_load(misaligned, 0), VASIC_EINVAL) << "MQD alignment";
+  EXPECT_EQ(hqd_load(good, VASIC_MAX_VMID), VASIC_EINVAL) << "VMID";
+  EXPECT_EQ(hqd_unload(good, VASIC_UNLOAD_RESET + 1), VASIC_EINVAL) << "mode";
   EXPECT_TRUE(script.calls.empty());
 }
 
@@ -178,22 +229,22 @@ TEST_F(StartedDeviceTest, errors_of_the_engines_become_statuses) {
       {ETIMEDOUT, VASIC_ETIME}, {EINVAL, VASIC_EINVAL}, {EOPNOTSUPP, VASIC_ENOSYS}, {EIO, VASIC_EINVAL}};
   for (const auto& [code, answer] : expected) {
     script.next = base::Error(code, "scripted");
-    EXPECT_EQ(status(VASIC_CMD_HQD_UNLOAD, {VASIC_QUEUE_COMPUTE}), answer) << code;
+    EXPECT_EQ(status(VASIC_CMD_HQD_UNLOAD), answer) << code;
   }
 }
 
 TEST_F(StartedDeviceTest, register_writes_are_checked_for_width_and_index) {
-  EXPECT_EQ(status(VASIC_CMD_REG_WRITE, {VASIC_REG_VM_PASID(8), 5}), VASIC_OK);
-  EXPECT_EQ(status(VASIC_CMD_REG_WRITE, {0, 5}), VASIC_EINVAL);
-  EXPECT_EQ(status(VASIC_CMD_REG_WRITE, {kHuge, 5}), VASIC_EINVAL);
-  EXPECT_EQ(status(VASIC_CMD_REG_WRITE, {VASIC_REG_VM_PASID(8), kHuge}), VASIC_EINVAL);
+  EXPECT_EQ(guest.write_register(VASIC_REG_VM_PASID(8), 5), VASIC_OK);
+  EXPECT_EQ(guest.write_register(0, 5), VASIC_EINVAL);
+  EXPECT_EQ(guest.write_register(kHuge, 5), VASIC_EINVAL);
+  EXPECT_EQ(guest.write_register(VASIC_REG_VM_PASID(8), kHuge), VASIC_EINVAL);
 }
 
 TEST_F(StartedDeviceTest, reset_forgets_everything_but_vram) {
   guest.vram_word(0x100000) = 42;
-  ASSERT_EQ(status(VASIC_CMD_RESET, {VASIC_ABI_VERSION}), VASIC_OK);
+  ASSERT_EQ(reset(VASIC_ABI_VERSION), VASIC_OK);
   EXPECT_TRUE(called("reset"));
-  EXPECT_EQ(status(VASIC_CMD_RING_UNLOAD, {0}), VASIC_ESTATE);
+  EXPECT_EQ(ring_unload(0), VASIC_ESTATE);
   EXPECT_EQ(guest.vram_word(0x100000), 42u);
   EXPECT_TRUE(guest.vm().bus().resolve(guest.vm().bar_address(0) + VASIC_OFF_VRAM, 8).empty());
   EXPECT_TRUE(guest.start()) << "and it can be started again";
@@ -275,32 +326,43 @@ TEST_F(StartedDeviceTest, a_hostile_ih_read_pointer_hangs_the_device_until_reset
   EXPECT_EQ(guest.host_words().state, static_cast<std::uint32_t>(VASIC_HOST_HUNG));
   EXPECT_FALSE(guest.device().poll()) << "engines do not run any more";
   EXPECT_EQ(status(VASIC_CMD_NOP), VASIC_OK);
-  EXPECT_EQ(status(VASIC_CMD_REG_WRITE, {VASIC_REG_VM_PASID(8), 5}), VASIC_ESTATE);
-  EXPECT_EQ(status(VASIC_CMD_RESET, {VASIC_ABI_VERSION}), VASIC_OK);
+  EXPECT_EQ(guest.write_register(VASIC_REG_VM_PASID(8), 5), VASIC_ESTATE);
+  EXPECT_EQ(reset(VASIC_ABI_VERSION), VASIC_OK);
   EXPECT_EQ(guest.host_words().state, static_cast<std::uint32_t>(VASIC_HOST_READY));
 }
 
 TEST_F(StartedDeviceTest, a_descriptor_without_an_address_goes_by_value) {
+  constexpr vasic_hqd kSlot{.kind = VASIC_QUEUE_SDMA, .mqd = 0, .pipe = 1, .slot = 1, .xcc = 0};
   auto* const shared = reinterpret_cast<std::uint32_t*>(guest.region().bytes().data() + VASIC_OFF_MQD);
   shared[0] = 0x11;
   shared[127] = 0x22;
-  EXPECT_EQ(status(VASIC_CMD_HQD_PREPARE, {VASIC_QUEUE_SDMA, 0, 1, 1, 0, 0, VASIC_HQD_BY_VALUE}), VASIC_OK);
+  EXPECT_EQ(hqd_prepare(kSlot, VASIC_HQD_BY_VALUE), VASIC_OK);
   EXPECT_EQ(script.mqd_words.at(127), 0x22u);
   script.mqd_words.clear();
-  EXPECT_EQ(status(VASIC_CMD_HQD_LOAD, {VASIC_QUEUE_SDMA, 0, 1, 1, 0, 0, VASIC_HQD_BY_VALUE}), VASIC_OK);
+  EXPECT_EQ(hqd_load(kSlot, 0, VASIC_HQD_BY_VALUE), VASIC_OK);
   EXPECT_EQ(script.mqd_words.at(0), 0x11u);
   EXPECT_EQ(script.mqd_words.at(127), 0x22u);
   script.mqd_words = {0x33, 0x44};
-  EXPECT_EQ(status(VASIC_CMD_HQD_UNLOAD, {VASIC_QUEUE_SDMA, 0, 1, 1, 0, VASIC_UNLOAD_SAVE, VASIC_HQD_BY_VALUE}),
-            VASIC_OK);
+  EXPECT_EQ(hqd_unload(kSlot, VASIC_UNLOAD_SAVE, VASIC_HQD_BY_VALUE), VASIC_OK);
   EXPECT_EQ(shared[1], 0x44u);
   EXPECT_EQ(shared[127], 0x22u);
-  EXPECT_EQ(status(VASIC_CMD_HQD_LOAD, {VASIC_QUEUE_SDMA, 0, 1, 1, 0, 0, 2}), VASIC_EINVAL);
+  EXPECT_EQ(hqd_load(kSlot, 0, VASIC_HQD_BY_VALUE + 1), VASIC_EINVAL);
 }
 
 TEST_F(StartedDeviceTest, requests_to_the_mes_reach_it) {
-  EXPECT_EQ(status(VASIC_CMD_MES_ADD_QUEUE, {0x8001, 0x2001, 3, 4, 0x5000, 6, 7, 0x800, VASIC_QUEUE_SDMA,
-                                             VASIC_MES_EXCLUSIVE, 9ull << 32 | 10, 4, 64}),
+  EXPECT_EQ(mes_add_queue({.pasid = 0x8001,
+                           .page_directory = 0x2001,
+                           .process_context = 3,
+                           .gang_context = 4,
+                           .mqd = 0x5000,
+                           .wptr_addr = 6,
+                           .wptr_mc_addr = 7,
+                           .doorbell = 0x800,
+                           .kind = VASIC_QUEUE_SDMA,
+                           .flags = VASIC_MES_EXCLUSIVE,
+                           .quanta = 9ull << 32 | 10,
+                           .priority = 4,
+                           .gws = 64}),
             VASIC_OK);
   EXPECT_EQ(script.mes_queue.pasid, 0x8001u);
   EXPECT_EQ(script.mes_queue.page_directory, 0x2001u);
@@ -314,30 +376,39 @@ TEST_F(StartedDeviceTest, requests_to_the_mes_reach_it) {
   EXPECT_EQ(script.mes_queue.process_quantum, 9u);
   EXPECT_EQ(script.mes_queue.gang_quantum, 10u);
   EXPECT_EQ(script.mes_queue.priority, 4u);
-  EXPECT_EQ(status(VASIC_CMD_MES_REMOVE_QUEUE, {0x800, 4}), VASIC_OK);
+  EXPECT_EQ(mes_remove_queue(0x800, 4), VASIC_OK);
   EXPECT_TRUE(called("mes_remove_queue 2048 of 4"));
-  EXPECT_EQ(status(VASIC_CMD_MES_SUSPEND, {0}), VASIC_OK);
+  EXPECT_EQ(status(VASIC_CMD_MES_SUSPEND, {.mes_gang = {.gang_context = 0}}), VASIC_OK);
   EXPECT_TRUE(called("mes_suspend 0"));
-  EXPECT_EQ(status(VASIC_CMD_MES_RESUME, {4}), VASIC_OK);
+  EXPECT_EQ(status(VASIC_CMD_MES_RESUME, {.mes_gang = {.gang_context = 4}}), VASIC_OK);
   EXPECT_TRUE(called("mes_resume 4"));
   script.next = base::Error(ETIME, "hangs");
-  EXPECT_EQ(status(VASIC_CMD_MES_RESET_QUEUE, {0x800}), VASIC_ETIME);
+  EXPECT_EQ(mes_reset_queue(0x800), VASIC_ETIME);
 }
 
 TEST_F(StartedDeviceTest, requests_to_the_mes_are_checked) {
-  EXPECT_EQ(status(VASIC_CMD_MES_ADD_QUEUE, {0x10000, 0, 3, 4, 0x5000, 6, 7, 0x800}), VASIC_EINVAL);
-  EXPECT_EQ(status(VASIC_CMD_MES_ADD_QUEUE, {1, 0, 3, 4, 0x5000, 6, 7, 1ull << 32}), VASIC_EINVAL);
-  EXPECT_EQ(status(VASIC_CMD_MES_ADD_QUEUE, {1, 0, 3, 4, 0x5001, 6, 7, 0x800}), VASIC_EINVAL);
-  EXPECT_EQ(status(VASIC_CMD_MES_ADD_QUEUE, {1, 0, 3, 4, 0x5000, 6, 7, 0x800, 3}), VASIC_EINVAL);
-  EXPECT_EQ(status(VASIC_CMD_MES_ADD_QUEUE, {1, 0, 3, 4, 0x5000, 6, 7, 0x800, VASIC_QUEUE_HIQ}), VASIC_EINVAL);
-  EXPECT_EQ(status(VASIC_CMD_MES_ADD_QUEUE, {1, 0, 3, 4, 0x5000, 6, 7, 0x800, 0, 8}), VASIC_EINVAL) << "flags";
-  EXPECT_EQ(status(VASIC_CMD_MES_ADD_QUEUE, {1, 0, 3, 4, 0x5000, 6, 7, 0x800, 0, 0, 0, 5}), VASIC_EINVAL) << "priority";
+  using Queue = vasic_cmd_mes_add_queue;
+  const auto with = [&](auto Queue::*field, std::uint64_t value) {
+    Queue queue{};
+    queue.pasid = 1;
+    queue.mqd = 0x5000;
+    queue.doorbell = 0x800;
+    queue.*field = value;
+    return mes_add_queue(queue);
+  };
+  EXPECT_EQ(with(&Queue::pasid, 0x10000), VASIC_EINVAL);
+  EXPECT_EQ(with(&Queue::doorbell, std::uint64_t{1} << 32), VASIC_EINVAL);
+  EXPECT_EQ(with(&Queue::mqd, 0x5001), VASIC_EINVAL);
+  for (const std::uint64_t kind : {std::uint64_t{3}, std::uint64_t{VASIC_QUEUE_HIQ}})
+    EXPECT_EQ(with(&Queue::kind, kind), VASIC_EINVAL) << kind;
+  EXPECT_EQ(with(&Queue::flags, 8), VASIC_EINVAL);
+  EXPECT_EQ(with(&Queue::priority, 5), VASIC_EINVAL);
   for (const std::uint64_t gws : {std::uint64_t{65}, std::uint64_t{1} << 32 | 64, kHuge})
-    EXPECT_EQ(status(VASIC_CMD_MES_ADD_QUEUE, {1, 0, 3, 4, 0x5000, 6, 7, 0x800, 0, 0, 0, 0, gws}), VASIC_EINVAL) << gws;
+    EXPECT_EQ(with(&Queue::gws, gws), VASIC_EINVAL) << gws;
   for (const std::uint64_t doorbell :
        {std::uint64_t{1}, std::uint64_t{VASIC_DOORBELL_SIZE / 4}, std::uint64_t{1} << 32}) {
-    EXPECT_EQ(status(VASIC_CMD_MES_REMOVE_QUEUE, {doorbell}), VASIC_EINVAL) << doorbell;
-    EXPECT_EQ(status(VASIC_CMD_MES_RESET_QUEUE, {doorbell}), VASIC_EINVAL) << doorbell;
+    EXPECT_EQ(mes_remove_queue(doorbell, 0), VASIC_EINVAL) << doorbell;
+    EXPECT_EQ(mes_reset_queue(doorbell), VASIC_EINVAL) << doorbell;
   }
   EXPECT_TRUE(script.calls.empty());
 }
@@ -388,9 +459,9 @@ TEST(Device, of_gfx7_reads_its_own_page_tables_and_interrupts_in_16_bytes) {
   guest.vram_word(0x100000) = (Loopback::kVramBase + 0x101000) | pte::kValid;
   guest.vram_word(0x101000 + 8) = 0x5000 | kRw;
   const GpuAddr root = Loopback::kVramBase + 0x100000;
-  guest.command(VASIC_CMD_REG_WRITE, {VASIC_REG_VM_PD_LO(8), root & 0xffffffff});
-  guest.command(VASIC_CMD_REG_WRITE, {VASIC_REG_VM_PD_HI(8), root >> 32});
-  guest.command(VASIC_CMD_REG_WRITE, {VASIC_REG_VM_PASID(8), 0x8001});
+  guest.write_register(VASIC_REG_VM_PD_LO(8), root & 0xffffffff);
+  guest.write_register(VASIC_REG_VM_PD_HI(8), root >> 32);
+  guest.write_register(VASIC_REG_VM_PASID(8), 0x8001);
   std::byte* seen = nullptr;
   script.step = [&](EngineContext& context) {
     const auto bytes = context.memory.map(8, 0x1000, 8, Access::kWrite);

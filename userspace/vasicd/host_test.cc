@@ -60,10 +60,10 @@ struct Guest {
   }
   void kick() { ::eventfd_write(messages[3].fd.get(), 1); }
   // Sends one command and waits for its answer.
-  bool command(std::uint32_t opcode, std::initializer_list<std::uint64_t> args = {}) {
+  bool command(std::uint32_t opcode, const vasic_cmd& cmd = {}) {
     auto& shared = at<vasic_command>(VASIC_OFF_COMMAND);
     shared.opcode = opcode;
-    std::ranges::copy(args, shared.arg);
+    shared.cmd = cmd;
     const std::uint32_t seq = shared.seq + 1;
     std::atomic_ref(shared.seq).store(seq);
     kick();
@@ -212,7 +212,7 @@ TEST_F(HostTest, interrupts_arrive_on_the_guests_vector) {
   };
   start();
   auto guest = connect();
-  ASSERT_TRUE(guest.command(VASIC_CMD_IH_SETUP, {0x1000, 4096, 0x2000}));
+  ASSERT_TRUE(guest.command(VASIC_CMD_IH_SETUP, {.ih_setup = {.ring = 0x1000, .size = 4096, .wptr_addr = 0x2000}}));
   fire = true;
   guest.kick();
   eventfd_t count = 0;
@@ -226,9 +226,14 @@ TEST_F(HostTest, peers_of_one_vm_copy_into_each_other_from_their_own_threads) {
   auto second = connect(1);
   const std::uint64_t bar_size = options.gpus[0].bar_size;
   for (std::uint64_t round = 0; round < 20; ++round) {
-    ASSERT_TRUE(first.command(VASIC_CMD_MC_SETUP, {std::uint64_t{1} << 39, 0, 4096, 0, bar_size * 4096}));
-    ASSERT_TRUE(second.command(VASIC_CMD_MC_SETUP, {std::uint64_t{1} << 39, 0, 4096, 0, bar_size * 4097}));
-    ASSERT_TRUE(first.command(VASIC_CMD_RESET, {VASIC_ABI_VERSION}));
+    vasic_cmd setup{};
+    setup.mc_setup.vram_base = std::uint64_t{1} << 39;
+    setup.mc_setup.gart_size = 4096;
+    setup.mc_setup.bar_address = bar_size * 4096;
+    ASSERT_TRUE(first.command(VASIC_CMD_MC_SETUP, setup));
+    setup.mc_setup.bar_address = bar_size * 4097;
+    ASSERT_TRUE(second.command(VASIC_CMD_MC_SETUP, setup));
+    ASSERT_TRUE(first.command(VASIC_CMD_RESET, {.reset = {.abi_version = VASIC_ABI_VERSION}}));
   }
 }
 

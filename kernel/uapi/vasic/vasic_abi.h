@@ -8,9 +8,65 @@
  *   BAR1  MSI-X table
  *   BAR2  the memory described here
  *
+ * Who writes what:
+ *
+ *     guest (G)                    BAR2                    host (H)
+ *                           +---------------+ 0x000000
+ *                           |     info      | <--- what GPU this is, once
+ *                           +---------------+ 0x001000
+ *     tlb_gen, ih_rptr ---> |  guest words  |
+ *                           +---------------+ 0x002000
+ *                           |  host words   | <--- walk_epoch, tlb_ack,
+ *                           +---------------+      state, heartbeat
+ *                           |               | 0x003000
+ *     opcode, arguments,    |    command    |
+ *     then seq -----------> |               |
+ *                           +---------------+ 0x004000
+ *                           |     reply     | <--- status, values, then seq
+ *                           +---------------+ 0x005000
+ *     MQD to be loaded ---> |      MQD      | <--- MQD of a stopped queue
+ *                           +---------------+ 0x100000
+ *     stray WREG32 -------> |     MMIO      |      (nobody reads it)
+ *                           +---------------+ 0x200000
+ *     write pointers -----> |   doorbells   | <--- EMPTY, in exchange
+ *                           +---------------+ 0x400000
+ *     whole VRAM ---------> |     VRAM      | <--- what engines and waves do
+ *                           +---------------+ bar_size
+ *
+ * A command (struct vasic_command, struct vasic_reply):
+ *
+ *     guest                               host
+ *     writes opcode and arguments
+ *     seq = n            (release)
+ *     kick ---------------------------->  seq == n            (acquire)
+ *                                         executes it
+ *                                         writes status and values
+ *     reply.seq == n     (acquire)  <---  reply.seq = n       (release)
+ *
+ * A TLB invalidation (walk_epoch of struct vasic_host_words):
+ *
+ *     guest                               host
+ *                                         walk_epoch = odd
+ *     changes page tables                 full barrier
+ *     tlb_gen++                           reads tlb_gen; if it changed,
+ *     full barrier                          drops cached translations
+ *     reads walk_epoch                    uses translations
+ *     if odd, waits until it changes <--- walk_epoch = even   (release)
+ *
+ * An interrupt (VASIC_CMD_IH_SETUP says where the ring is, in guest memory):
+ *
+ *     guest                               host
+ *                                         writes entries
+ *                                         write pointer       (release)
+ *     wakes up  <------------------------ MSI-X vector VASIC_VECTOR_IH
+ *     reads entries
+ *     ih_rptr            (release)  --->  may reuse their space
+ *
  * Rules:
  *  - Every word has exactly one writer, named "G" (guest) or "H" (host). The
- *    doorbell aperture is the one exception, see VASIC_DOORBELL_EMPTY.
+ *    doorbell aperture, the MQD page and VRAM are the exceptions: who may write
+ *    them when is said at VASIC_DOORBELL_EMPTY and VASIC_OFF_MQD; VRAM is
+ *    ordered by the packets that engines execute.
  *  - A word documented "release" is stored last, after everything that it
  *    announces; its reader loads it with acquire order before it looks at the
  *    rest. All other words are plain.
@@ -28,8 +84,8 @@
 
 #include <linux/types.h>
 
-/* The PCI identity of every ivshmem device, not of ours alone: never bind by
- * it without having checked VASIC_ABI_MAGIC too.
+/* Every ivshmem device has this PCI identity, so a driver binds to one only
+ * after it has found VASIC_ABI_MAGIC in BAR2.
  */
 #define VASIC_PCI_VENDOR_ID	0x1af4
 #define VASIC_PCI_DEVICE_ID	0x1110
@@ -54,13 +110,13 @@
 #define VASIC_OFF_HOST		0x002000	/* H: struct vasic_host_words */
 #define VASIC_OFF_COMMAND	0x003000	/* G: struct vasic_command */
 #define VASIC_OFF_REPLY		0x004000	/* H: struct vasic_reply */
-/* G before HQD_LOAD and HQD_PREPARE, H before the reply of HQD_UNLOAD: the MQD of a queue that
- * is loaded by value, see VASIC_HQD_BY_VALUE.
+/* The MQD of a queue that is loaded by value, see VASIC_HQD_BY_VALUE. The guest
+ * writes it before HQD_LOAD and HQD_PREPARE, the host before it answers HQD_UNLOAD.
  */
 #define VASIC_OFF_MQD		0x005000
 #define VASIC_MQD_MAX_SIZE	0x001000
-/* The window the driver uses as its MMIO BAR. No behaviour is behind it: stray
- * RREG32/WREG32 of shared amdgpu code land here and do no harm.
+/* The window that the driver uses as its MMIO BAR. It is plain memory, so that
+ * stray RREG32 and WREG32 of shared amdgpu code do no harm.
  */
 #define VASIC_OFF_MMIO		0x100000
 #define VASIC_MMIO_SIZE		0x100000
@@ -72,8 +128,8 @@
  * A doorbell is a slot of vasic_info.doorbell_size bytes (4 or 8) at
  * VASIC_OFF_DOORBELL + 4 * index, index being the driver's dword index; that of
  * a 64-bit slot is always even. The guest stores a write pointer; the host
- * atomically exchanges it for all ones, so that no ring of the bell is lost, not
- * even of an equal value. When a queue is mapped the host first empties the
+ * atomically exchanges it for all ones, so that no doorbell write is lost, not
+ * even one of an equal value. When a queue is mapped the host first empties the
  * slot, then reads the write pointer from memory.
  */
 #define VASIC_DOORBELL_EMPTY	0xffffffffffffffffULL
@@ -97,9 +153,10 @@ enum vasic_pte_format {
 	VASIC_PTE_GFX12 = 3,	/* PDE as PTE is bit 63, PRT bit 56 */
 };
 
-/* Entries of the IH ring. Those of VASIC_IH_CIK have no room for what a driver
- * reads from registers after a VM fault (sources 146 and 147), so ours carry it:
- * the second dword is the number of the page, the fourth is
+/* Entries of the IH ring. After a VM fault (sources 146 and 147) the driver of
+ * gfx7 and gfx8 hardware reads registers; the virtual GPU has none, so its
+ * entries carry their values in dwords that hardware leaves unused: the second
+ * dword is the number of the page, the fourth is
  * VM_CONTEXT1_PROTECTION_FAULT_STATUS (protections 7:0, client 20:12, write 24,
  * VMID 28:25).
  */
@@ -109,7 +166,7 @@ enum vasic_ih_format {
 	VASIC_IH_SOC21 = 2,	/* gfx11, gfx12: 32 bytes, SOC21_IH_CLIENTID_* */
 };
 
-/* Packets of the SDMA engines. */
+/* Which packets the SDMA engines understand. */
 enum vasic_sdma_format {
 	VASIC_SDMA_V2 = 0,	/* gfx7: cik_sdma.c */
 	VASIC_SDMA_V3 = 1,	/* gfx8: tonga_sdma_pkt_open.h */
@@ -146,7 +203,7 @@ struct vasic_info {
 	__u32 gpu_index;		/* 0-based, in the host process */
 	__u32 asic_type;		/* enum amd_asic_type */
 	__u32 family;			/* AMDGPU_FAMILY_* of amdgpu_drm.h */
-	__u32 pci_device_id;		/* of the chip that is modelled */
+	__u32 pci_device_id;		/* PCI id of the modelled chip */
 	__u32 pci_revision;
 	__u32 external_rev_id;
 	__u32 gc_ip;
@@ -180,27 +237,27 @@ struct vasic_info {
 	__u32 mec_fw_version;
 	__u32 mec_feature_version;
 	__u32 sdma_fw_version;
-	__u32 clock_khz;		/* of the GPU clock counter */
+	__u32 clock_khz;		/* rate of the GPU clock counter */
 	__u32 gfx_level;		/* 7..12: layouts of MQDs, PM4 and HIQ packets */
 	__u32 pte_format;		/* enum vasic_pte_format */
 	__u32 vm_levels;		/* page directories above a page table: 1 or 3 */
-	__u32 vm_address_bits;		/* of a GPU virtual address */
+	__u32 vm_address_bits;		/* bits of a GPU virtual address */
 	__u32 ih_format;		/* enum vasic_ih_format */
 	__u32 sdma_format;		/* enum vasic_sdma_format */
 	__u32 doorbell_size;		/* bytes of one slot: 4 or 8 */
 	__u32 scheduler;		/* enum vasic_scheduler */
-	__u32 mes_version;		/* of the scheduler pipe; 0: no MES */
+	__u32 mes_version;		/* firmware of the scheduler pipe; 0: no MES */
 	__u32 compute_rings;		/* kernel rings that execute PM4 */
 	__u32 retry_faults;		/* 1: a fault on an address without PTE is retried
 					 * in processes that ask for it (XNACK)
 					 */
-	__u32 xgmi_num_nodes;		/* in the hive; 0: in no hive */
+	__u32 xgmi_num_nodes;		/* nodes of the hive; 0: in no hive */
 	__u32 sdma_per_aid;		/* engines of one AID; = sdma_count but for GC 9.4.3 */
 	/* Bytes between the VRAM of two nodes of a hive, a power of two; 0: in no
 	 * hive. A VRAM offset in a page table entry of a hive's GPU counts from
 	 * node 0: its own VRAM begins at xgmi_node_id * xgmi_segment_size, that of
-	 * its peers in their segments. The same holds for MC addresses:
-	 * MC_SETUP.arg[0] is where its own segment begins.
+	 * its peers in their segments. MC addresses count from node 0 too:
+	 * vasic_cmd_mc_setup.vram_base is where the GPU's own segment begins.
 	 */
 	__u64 xgmi_segment_size;
 	__u32 reserved[49];
@@ -221,13 +278,13 @@ struct vasic_guest_words {
 /**
  * struct vasic_host_words - live words the host writes (H).
  * @walk_epoch: release. Odd while the host uses translations, even while it
- *	does not. On every even->odd step the host reads @tlb_gen after the store
+ *	does not. On every even->odd step the host reads tlb_gen after the store
  *	with a full barrier between, and drops cached translations if it changed.
  *	The guest stores tlb_gen, then a full barrier, then reads walk_epoch: an
  *	even value or a changed one means that nothing old is in use any more.
  * @tlb_ack: release. Last tlb_gen that the host has acted on.
  * @state: release. enum vasic_host_state.
- * @heartbeat: counts loop iterations; a guest may see that the host lives.
+ * @heartbeat: counts loop iterations, so that the guest can see that the host lives.
  */
 struct vasic_host_words {
 	__u32 walk_epoch;
@@ -243,28 +300,6 @@ enum vasic_host_state {
 	VASIC_HOST_HUNG = 2,	/* device lost by its own decision; needs RESET */
 };
 
-/**
- * struct vasic_command - one synchronous request of the guest (G).
- * @seq: release. Stored last, previous value + 1, then the host is kicked. The
- *	guest serialises commands and waits for struct vasic_reply.seq == @seq.
- */
-struct vasic_command {
-	__u32 seq;
-	__u32 opcode;		/* enum vasic_opcode */
-	__u64 arg[14];
-};
-
-/**
- * struct vasic_reply - the answer (H).
- * @seq: release. The command that is answered.
- * @status: enum vasic_status
- */
-struct vasic_reply {
-	__u32 seq;
-	__u32 status;
-	__u64 value[7];
-};
-
 enum vasic_status {
 	VASIC_OK = 0,
 	VASIC_EINVAL = 1,	/* an argument is out of the device's range */
@@ -272,17 +307,17 @@ enum vasic_status {
 	VASIC_EBUSY = 3,	/* the slot is occupied, or is not mapped */
 	VASIC_EFAULT = 4,	/* an address could not be translated */
 	VASIC_ETIME = 5,	/* a queue did not stop */
-	VASIC_ESTATE = 6,	/* not possible before VASIC_CMD_MC_SETUP or the like */
+	VASIC_ESTATE = 6,	/* not before VASIC_CMD_MC_SETUP, or the device is lost */
 };
 
-/* Queue kinds of HQD_LOAD and friends. */
+/* Kinds of queues in struct vasic_hqd and struct vasic_cmd_mes_add_queue. */
 enum vasic_queue_kind {
 	VASIC_QUEUE_COMPUTE = 0,
 	VASIC_QUEUE_HIQ = 1,
 	VASIC_QUEUE_SDMA = 2,
 };
 
-/* Kernel rings of RING_LOAD and friends. */
+/* Kinds of kernel rings in struct vasic_cmd_ring_load and vasic_cmd_ring_unload. */
 enum vasic_ring_kind {
 	VASIC_RING_SDMA = 0,
 	VASIC_RING_COMPUTE = 1,
@@ -292,111 +327,346 @@ enum vasic_ring_kind {
 enum vasic_unload_mode {
 	VASIC_UNLOAD_DRAIN = 0,	/* waves run to their end */
 	VASIC_UNLOAD_SAVE = 1,	/* waves are saved */
-	VASIC_UNLOAD_RESET = 2,	/* at once, nothing is saved; ends a hang too */
+	VASIC_UNLOAD_RESET = 2,	/* at once, nothing is saved; ends a hang */
 };
 
-/* arg[6] of HQD_LOAD, HQD_PREPARE and HQD_UNLOAD: the MQD has no GPU address (an SDMA MQD
- * without the hardware scheduler); it is exchanged through VASIC_OFF_MQD.
+/* vasic_cmd_hqd_*.flags: the MQD has no GPU address (an SDMA MQD without the
+ * hardware scheduler); it is exchanged through VASIC_OFF_MQD.
  */
 #define VASIC_HQD_BY_VALUE	1
 
-/* arg[9] of MES_ADD_QUEUE */
+/* vasic_cmd_mes_add_queue.flags */
 #define VASIC_MES_AQL		0x1
 #define VASIC_MES_TRAP		0x2
 #define VASIC_MES_EXCLUSIVE	0x4
 
 enum vasic_opcode {
-	/* Nothing; proves that the host answers. value[0]: the GPU clock counter,
-	 * ticks of vasic_info.clock_khz.
+	/* Do nothing, which proves that the host answers. No arguments.
+	 * value[0]: the GPU clock counter, ticks of vasic_info.clock_khz.
 	 */
 	VASIC_CMD_NOP = 0,
-	/* Back to power-on state: all queues and rings gone, IH off, VMIDs
-	 * cleared. VRAM keeps its contents. arg[0]: guest's VASIC_ABI_VERSION.
+	/* Return to the power-on state: all queues and rings gone, IH off, VMIDs
+	 * cleared. VRAM keeps its contents. struct vasic_cmd_reset.
 	 */
 	VASIC_CMD_RESET = 1,
-	/* Where the guest put things. arg[0]: GPU (MC) address of VRAM,
-	 * arg[1]: GPU address of the GART aperture, arg[2]: its size,
-	 * arg[3]: VRAM offset of the GART table (8-byte PTE per 4 KiB page),
-	 * arg[4]: bus address of BAR2, arg[5]: log2 of the entries of a page
-	 * table, 9 but for chips of one page directory level (vm_levels is 1),
-	 * where the driver chooses it; arg[6]: 4 KiB pages of a GPU virtual
-	 * address space, 0: as many as vm_address_bits allow. A page directory
-	 * entry of VASIC_PTE_GFX7 holds a GPU (MC) address, of the others an
-	 * offset in VRAM, and so does every page table entry.
-	 */
+	/* Tell the host where the guest put things. struct vasic_cmd_mc_setup. */
 	VASIC_CMD_MC_SETUP = 2,
-	/* arg[0]: bus address of the IH ring, arg[1]: size in bytes (power of
-	 * two), arg[2]: bus address of the write-pointer word. Size 0 turns the
-	 * IH off. Entries are as vasic_info.ih_format says; the write pointer
-	 * counts bytes.
-	 */
+	/* Place the IH ring, or turn the IH off. struct vasic_cmd_ih_setup. */
 	VASIC_CMD_IH_SETUP = 3,
-	/* Kernel ring. arg[0]: instance, arg[1]: GPU address, VMID 0,
-	 * arg[2]: size in bytes, arg[3]: GPU address of the read-pointer word,
-	 * arg[4]: doorbell dword index, arg[5]: GPU address of the write-pointer
-	 * word, arg[6]: enum vasic_ring_kind. Pointer words are 64-bit and never
-	 * wrap: bytes of an SDMA ring, dwords of a compute ring. The doorbell of
-	 * a 32-bit aperture carries their low half.
-	 */
+	/* Load a kernel ring. struct vasic_cmd_ring_load. */
 	VASIC_CMD_RING_LOAD = 4,
-	/* arg[0]: instance, arg[1]: enum vasic_ring_kind, arg[2]: enum
-	 * vasic_unload_mode: DRAIN stops at a packet boundary, VASIC_ETIME if the
-	 * ring hangs; RESET forgets the packet that hangs.
+	/* Stop a kernel ring. struct vasic_cmd_ring_unload. DRAIN stops at a
+	 * packet boundary, VASIC_ETIME if the ring hangs; RESET drops the packet
+	 * that hangs.
 	 */
 	VASIC_CMD_RING_UNLOAD = 5,
-	/* Load a queue into a hardware slot. arg[0]: enum vasic_queue_kind,
-	 * arg[1]: GPU address of the MQD, VMID 0, arg[2]: pipe (SDMA: engine),
-	 * arg[3]: queue slot, arg[4]: xcc, arg[5]: VMID (0: from the MQD),
-	 * arg[6]: 0 or VASIC_HQD_BY_VALUE, then arg[1] is not used.
-	 * The write pointer is in the MQD where that has no address to poll
-	 * it from: SDMA queues by value and compute queues of gfx7 and gfx8.
+	/* Load a queue into a hardware slot. struct vasic_cmd_hqd_load. The write
+	 * pointer is in the MQD where that has no address to poll it from: SDMA
+	 * queues by value and compute queues of gfx7 and gfx8.
 	 */
 	VASIC_CMD_HQD_LOAD = 6,
-	/* Stop it and write the HQD back into the MQD. arg[0]: kind,
-	 * arg[2]: pipe (SDMA: engine), arg[3]: slot, arg[4]: xcc,
-	 * arg[5]: enum vasic_unload_mode. arg[6]: 0 or VASIC_HQD_BY_VALUE.
-	 * VASIC_ETIME if it hangs.
+	/* Stop a queue and write its HQD back into the MQD.
+	 * struct vasic_cmd_hqd_unload. VASIC_ETIME if the queue hangs.
 	 */
 	VASIC_CMD_HQD_UNLOAD = 7,
-	/* value[0]: 1 if the slot is occupied, value[1]: its pq base address.
-	 * Arguments as HQD_UNLOAD.
+	/* Ask what is in a slot. struct vasic_cmd_hqd_query. value[0]: 1 if the
+	 * slot is occupied, value[1]: the pq base address of its queue.
 	 */
 	VASIC_CMD_HQD_QUERY = 8,
-	/* Write a register of the VASIC_REG_* space. arg[0]: index, arg[1]: value. */
+	/* Write a register of the VASIC_REG_* space. struct vasic_cmd_reg_write. */
 	VASIC_CMD_REG_WRITE = 9,
 	/*
-	 * The MES scheduler (gfx11, gfx12), what amdgpu_mes_funcs asks of it.
-	 * Map a queue. arg[0]: PASID, arg[1]: page directory base as
-	 * amdgpu_gmc_pd_addr() makes it, arg[2]: process context address,
-	 * arg[3]: gang context address, arg[4]: GPU address of the MQD, VMID 0,
-	 * arg[5]: write-pointer address in the process, arg[6]: the same in
-	 * VMID 0 or 0, arg[7]: doorbell dword index, arg[8]: enum
-	 * vasic_queue_kind, arg[9]: VASIC_MES_*, arg[10]: process quantum in the
-	 * high, gang quantum in the low half (units of 100 ns), arg[11]: global
-	 * priority level, arg[12]: gws base in the high, size in the low half.
+	 * What amdgpu_mes_funcs asks of the MES scheduler (gfx11, gfx12).
 	 */
+	/* Map a queue. struct vasic_cmd_mes_add_queue. */
 	VASIC_CMD_MES_ADD_QUEUE = 10,
-	/* Unmap and save it. arg[0]: doorbell dword index, arg[1]: gang context.
-	 * VASIC_ETIME if it hangs: it stays mapped.
+	/* Unmap a queue and save it. struct vasic_cmd_mes_remove_queue.
+	 * VASIC_ETIME if the queue hangs: it stays mapped.
 	 */
 	VASIC_CMD_MES_REMOVE_QUEUE = 11,
-	/* Unmap for a while. arg[0]: gang context, 0: every gang. */
+	/* Unmap the queues of a gang until MES_RESUME. struct vasic_cmd_mes_gang. */
 	VASIC_CMD_MES_SUSPEND = 12,
-	/* Map again what is suspended. arg[0]: as above. */
+	/* Map suspended queues again. struct vasic_cmd_mes_gang. */
 	VASIC_CMD_MES_RESUME = 13,
-	/* Unmap without saving; ends a hang. arg[0]: doorbell dword index. */
+	/* Unmap a queue without saving it, which ends a hang.
+	 * struct vasic_cmd_mes_reset_queue.
+	 */
 	VASIC_CMD_MES_RESET_QUEUE = 14,
-	/* Empty the doorbell of a queue that is to be loaded. Arguments as
-	 * HQD_LOAD; not for the HIQ. Before the guest reads a write pointer that
-	 * it puts into the MQD itself: what was rung earlier is older than that.
+	/* Empty the doorbell of a queue that is to be loaded; not for the HIQ.
+	 * struct vasic_cmd_hqd_prepare. The guest sends it before it reads a write
+	 * pointer that it puts into the MQD itself: a doorbell that was written
+	 * earlier is older than that pointer.
 	 */
 	VASIC_CMD_HQD_PREPARE = 15,
 };
 
 /*
- * Registers that rings write too (SDMA SRBM_WRITE, PM4 register writes); dword
- * index space, 32 bits each. They exist because amdgpu switches VMIDs from
- * within a ring.
+ * Arguments of the commands. Each structure lies over the first words of
+ * union vasic_cmd; the host ignores the words behind it.
+ */
+
+/**
+ * struct vasic_cmd_reset - VASIC_CMD_RESET
+ * @abi_version: the guest's VASIC_ABI_VERSION
+ */
+struct vasic_cmd_reset {
+	__u64 abi_version;
+};
+
+/**
+ * struct vasic_cmd_mc_setup - VASIC_CMD_MC_SETUP
+ * @vram_base: GPU (MC) address of VRAM
+ * @gart_base: GPU address of the GART aperture
+ * @gart_size: its size, bytes
+ * @gart_table: VRAM offset of the GART table (8-byte PTE per 4 KiB page)
+ * @bar_address: bus address of BAR2
+ * @table_bits: log2 of the entries of a page table: 9, except on chips of one
+ *	page directory level (vm_levels is 1), where the driver chooses it
+ * @va_pages: 4 KiB pages of a GPU virtual address space; 0: as many as
+ *	vm_address_bits allow
+ *
+ * A page directory entry of VASIC_PTE_GFX7 holds a GPU (MC) address. Page
+ * directory entries of the other formats, and all page table entries, hold an
+ * offset in VRAM.
+ */
+struct vasic_cmd_mc_setup {
+	__u64 vram_base;
+	__u64 gart_base;
+	__u64 gart_size;
+	__u64 gart_table;
+	__u64 bar_address;
+	__u64 table_bits;
+	__u64 va_pages;
+};
+
+/**
+ * struct vasic_cmd_ih_setup - VASIC_CMD_IH_SETUP
+ * @ring: bus address of the IH ring; entries are as vasic_info.ih_format says
+ * @size: its size in bytes, a power of two; 0 turns the IH off
+ * @wptr_addr: bus address of the write-pointer word, which counts bytes
+ */
+struct vasic_cmd_ih_setup {
+	__u64 ring;
+	__u64 size;
+	__u64 wptr_addr;
+};
+
+/**
+ * struct vasic_cmd_ring_load - VASIC_CMD_RING_LOAD
+ * @instance: SDMA engine or number of the compute ring
+ * @base: GPU address of the ring, VMID 0
+ * @size: its size in bytes
+ * @rptr_addr: GPU address of the read-pointer word
+ * @doorbell: dword index of its doorbell
+ * @wptr_addr: GPU address of the write-pointer word
+ * @kind: enum vasic_ring_kind
+ *
+ * Pointer words are 64-bit and never wrap: bytes of an SDMA ring, dwords of a
+ * compute ring. The doorbell of a 32-bit aperture carries their low half.
+ */
+struct vasic_cmd_ring_load {
+	__u64 instance;
+	__u64 base;
+	__u64 size;
+	__u64 rptr_addr;
+	__u64 doorbell;
+	__u64 wptr_addr;
+	__u64 kind;
+};
+
+/**
+ * struct vasic_cmd_ring_unload - VASIC_CMD_RING_UNLOAD
+ * @instance: as in struct vasic_cmd_ring_load
+ * @kind: enum vasic_ring_kind
+ * @mode: enum vasic_unload_mode
+ */
+struct vasic_cmd_ring_unload {
+	__u64 instance;
+	__u64 kind;
+	__u64 mode;
+};
+
+/**
+ * struct vasic_hqd - a hardware slot for a queue, and the MQD that goes with it
+ * @kind: enum vasic_queue_kind
+ * @mqd: GPU address of the MQD, VMID 0; not used by HQD_UNLOAD and HQD_QUERY,
+ *	nor with VASIC_HQD_BY_VALUE
+ * @pipe: pipe of the MEC; the engine of an SDMA queue
+ * @slot: queue slot of the pipe or engine
+ * @xcc: which XCC
+ */
+struct vasic_hqd {
+	__u64 kind;
+	__u64 mqd;
+	__u64 pipe;
+	__u64 slot;
+	__u64 xcc;
+};
+
+/**
+ * struct vasic_cmd_hqd_load - VASIC_CMD_HQD_LOAD
+ * @hqd: where to load it, and from which MQD
+ * @vmid: VMID of the queue; 0: the MQD says it
+ * @flags: 0 or VASIC_HQD_BY_VALUE
+ */
+struct vasic_cmd_hqd_load {
+	struct vasic_hqd hqd;
+	__u64 vmid;
+	__u64 flags;
+};
+
+/**
+ * struct vasic_cmd_hqd_unload - VASIC_CMD_HQD_UNLOAD
+ * @hqd: the slot
+ * @mode: enum vasic_unload_mode
+ * @flags: 0 or VASIC_HQD_BY_VALUE
+ */
+struct vasic_cmd_hqd_unload {
+	struct vasic_hqd hqd;
+	__u64 mode;
+	__u64 flags;
+};
+
+/**
+ * struct vasic_cmd_hqd_query - VASIC_CMD_HQD_QUERY
+ * @hqd: the slot
+ */
+struct vasic_cmd_hqd_query {
+	struct vasic_hqd hqd;
+};
+
+/**
+ * struct vasic_cmd_hqd_prepare - VASIC_CMD_HQD_PREPARE
+ * @hqd: where the queue is going to be loaded, and its MQD
+ * @reserved: not used
+ * @flags: 0 or VASIC_HQD_BY_VALUE
+ */
+struct vasic_cmd_hqd_prepare {
+	struct vasic_hqd hqd;
+	__u64 reserved;
+	__u64 flags;
+};
+
+/**
+ * struct vasic_cmd_reg_write - VASIC_CMD_REG_WRITE
+ * @index: VASIC_REG_*
+ * @value: 32 bits
+ */
+struct vasic_cmd_reg_write {
+	__u64 index;
+	__u64 value;
+};
+
+/**
+ * struct vasic_cmd_mes_add_queue - VASIC_CMD_MES_ADD_QUEUE
+ * @pasid: PASID of the process
+ * @page_directory: its page directory base as amdgpu_gmc_pd_addr() makes it
+ * @process_context: address that identifies the process
+ * @gang_context: address that identifies the gang
+ * @mqd: GPU address of the MQD, VMID 0
+ * @wptr_addr: write-pointer address in the process
+ * @wptr_mc_addr: write-pointer address in VMID 0, or 0
+ * @doorbell: dword index of its doorbell
+ * @kind: enum vasic_queue_kind
+ * @flags: VASIC_MES_*
+ * @quanta: units of 100 ns: process quantum in the high half, gang quantum in
+ *	the low half
+ * @priority: global priority level
+ * @gws: gws base in the high half, gws size in the low half
+ */
+struct vasic_cmd_mes_add_queue {
+	__u64 pasid;
+	__u64 page_directory;
+	__u64 process_context;
+	__u64 gang_context;
+	__u64 mqd;
+	__u64 wptr_addr;
+	__u64 wptr_mc_addr;
+	__u64 doorbell;
+	__u64 kind;
+	__u64 flags;
+	__u64 quanta;
+	__u64 priority;
+	__u64 gws;
+};
+
+/**
+ * struct vasic_cmd_mes_remove_queue - VASIC_CMD_MES_REMOVE_QUEUE
+ * @doorbell: dword index, which identifies the queue
+ * @gang_context: as in struct vasic_cmd_mes_add_queue
+ */
+struct vasic_cmd_mes_remove_queue {
+	__u64 doorbell;
+	__u64 gang_context;
+};
+
+/**
+ * struct vasic_cmd_mes_gang - VASIC_CMD_MES_SUSPEND, VASIC_CMD_MES_RESUME
+ * @gang_context: as in struct vasic_cmd_mes_add_queue; 0: every gang
+ */
+struct vasic_cmd_mes_gang {
+	__u64 gang_context;
+};
+
+/**
+ * struct vasic_cmd_mes_reset_queue - VASIC_CMD_MES_RESET_QUEUE
+ * @doorbell: dword index, which identifies the queue
+ */
+struct vasic_cmd_mes_reset_queue {
+	__u64 doorbell;
+};
+
+/**
+ * union vasic_cmd - arguments of a command, by its opcode
+ * @arg: all words, for those who copy or print arguments of any command
+ */
+union vasic_cmd {
+	__u64 arg[14];
+	struct vasic_cmd_reset reset;
+	struct vasic_cmd_mc_setup mc_setup;
+	struct vasic_cmd_ih_setup ih_setup;
+	struct vasic_cmd_ring_load ring_load;
+	struct vasic_cmd_ring_unload ring_unload;
+	struct vasic_cmd_hqd_load hqd_load;
+	struct vasic_cmd_hqd_unload hqd_unload;
+	struct vasic_cmd_hqd_query hqd_query;
+	struct vasic_cmd_hqd_prepare hqd_prepare;
+	struct vasic_cmd_reg_write reg_write;
+	struct vasic_cmd_mes_add_queue mes_add_queue;
+	struct vasic_cmd_mes_remove_queue mes_remove_queue;
+	struct vasic_cmd_mes_gang mes_gang;
+	struct vasic_cmd_mes_reset_queue mes_reset_queue;
+};
+
+/**
+ * struct vasic_command - one synchronous request of the guest (G).
+ * @seq: release. Stored last, previous value + 1, then the host is kicked. The
+ *	guest serialises commands and waits for struct vasic_reply.seq == @seq.
+ * @opcode: enum vasic_opcode
+ * @cmd: its arguments
+ */
+struct vasic_command {
+	__u32 seq;
+	__u32 opcode;
+	union vasic_cmd cmd;
+};
+
+/**
+ * struct vasic_reply - the answer (H).
+ * @seq: release. The command that is answered.
+ * @status: enum vasic_status
+ * @value: as said at enum vasic_opcode, on success
+ */
+struct vasic_reply {
+	__u32 seq;
+	__u32 status;
+	__u64 value[7];
+};
+
+/*
+ * Registers, by dword index, 32 bits each. VASIC_CMD_REG_WRITE writes them, and
+ * so do packets of rings (SDMA SRBM_WRITE, PM4 register writes), because amdgpu
+ * switches VMIDs from within a ring.
  */
 #define VASIC_REG_VM_PD_LO(vmid)	(0x1000 + 2 * (vmid))
 #define VASIC_REG_VM_PD_HI(vmid)	(0x1001 + 2 * (vmid))

@@ -52,12 +52,12 @@ TEST_F(RegionTest, a_command_is_new_while_its_number_differs) {
   EXPECT_EQ(region->command_after(0), std::nullopt);
   auto& command = at<vasic_command>(VASIC_OFF_COMMAND);
   command.opcode = 5;
-  command.arg[13] = 9;
+  command.cmd.arg[13] = 9;
   command.seq = 1;
   const auto copy = region->command_after(0);
   ASSERT_TRUE(copy);
   EXPECT_EQ(copy->opcode, 5u);
-  EXPECT_EQ(copy->arg[13], 9u);
+  EXPECT_EQ(copy->cmd.arg[13], 9u);
   EXPECT_EQ(region->command_after(1), std::nullopt);
 }
 

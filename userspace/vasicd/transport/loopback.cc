@@ -99,21 +99,30 @@ GpuAddr Loopback::vram_base() const {
 }
 
 bool Loopback::start() {
-  const auto mc =
-      command(VASIC_CMD_MC_SETUP, {vram_base(), kGartBase, kGartSize, gart_table_, vm_.bar_address(gpu_), kTableBits});
-  const auto ih = command(VASIC_CMD_IH_SETUP, {ih_ring_, kIhSize, ih_wptr_word_});
+  const auto mc = command(VASIC_CMD_MC_SETUP, {.mc_setup = {.vram_base = vram_base(),
+                                                            .gart_base = kGartBase,
+                                                            .gart_size = kGartSize,
+                                                            .gart_table = gart_table_,
+                                                            .bar_address = vm_.bar_address(gpu_),
+                                                            .table_bits = kTableBits,
+                                                            .va_pages = 0}});
+  const auto ih =
+      command(VASIC_CMD_IH_SETUP, {.ih_setup = {.ring = ih_ring_, .size = kIhSize, .wptr_addr = ih_wptr_word_}});
   return mc.status == VASIC_OK && ih.status == VASIC_OK;
 }
 
-vasic_reply Loopback::command(std::uint32_t opcode, std::initializer_list<std::uint64_t> args) {
+vasic_reply Loopback::command(std::uint32_t opcode, const vasic_cmd& cmd) {
   auto& shared = *reinterpret_cast<vasic_command*>(region_.bytes().data() + VASIC_OFF_COMMAND);
   const auto& reply = *reinterpret_cast<const vasic_reply*>(region_.bytes().data() + VASIC_OFF_REPLY);
   shared.opcode = opcode;
-  std::ranges::fill(shared.arg, 0);
-  std::ranges::copy(args, shared.arg);
+  shared.cmd = cmd;
   std::atomic_ref(shared.seq).store(++seq_, std::memory_order_release);
   for (int round = 0; round < kCommandRounds && reply.seq != seq_; ++round) device_->poll();
   return reply;
+}
+
+std::uint32_t Loopback::write_register(std::uint64_t index, std::uint64_t value) {
+  return command(VASIC_CMD_REG_WRITE, {.reg_write = {.index = index, .value = value}}).status;
 }
 
 bool Loopback::settle(int rounds) {
@@ -167,9 +176,9 @@ void Loopback::map(std::uint64_t pd_offset, GpuAddr va, std::uint64_t address, s
 
 void Loopback::bind(unsigned vmid, std::uint64_t pd_offset, std::uint32_t pasid) {
   const std::uint64_t pd = pd_offset | pte::kValid;
-  command(VASIC_CMD_REG_WRITE, {VASIC_REG_VM_PD_LO(vmid), pd & 0xffffffff});
-  command(VASIC_CMD_REG_WRITE, {VASIC_REG_VM_PD_HI(vmid), pd >> 32});
-  command(VASIC_CMD_REG_WRITE, {VASIC_REG_VM_PASID(vmid), pasid});
+  write_register(VASIC_REG_VM_PD_LO(vmid), pd & 0xffffffff);
+  write_register(VASIC_REG_VM_PD_HI(vmid), pd >> 32);
+  write_register(VASIC_REG_VM_PASID(vmid), pasid);
 }
 
 GpuAddr Loopback::map_gart(std::uint64_t index, std::uint64_t gpa, std::uint64_t flags) {

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -108,7 +107,9 @@ class Loopback {
   bool start();
 
   // One command, polled until answered.
-  vasic_reply command(std::uint32_t opcode, std::initializer_list<std::uint64_t> args = {});
+  vasic_reply command(std::uint32_t opcode, const vasic_cmd& cmd = {});
+  // REG_WRITE; its status.
+  std::uint32_t write_register(std::uint64_t index, std::uint64_t value);
   // Polls until nothing advances; false if that does not happen within `rounds`.
   bool settle(int rounds = 10000);
   void ring_doorbell(std::uint32_t dword_index, std::uint64_t value);

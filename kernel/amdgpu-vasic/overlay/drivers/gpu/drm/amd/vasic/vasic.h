@@ -156,11 +156,11 @@ static inline bool vasic_is_lost(const struct vasic_device *vd)
 
 /**
  * struct vasic_args - arguments and answers of one command
- * @arg: as documented at enum vasic_opcode
- * @value: written on success
+ * @cmd: arguments; which member is used follows from the opcode
+ * @value: as documented at enum vasic_opcode; written on success
  */
 struct vasic_args {
-	u64 arg[14];
+	union vasic_cmd cmd;
 	u64 value[7];
 };
 

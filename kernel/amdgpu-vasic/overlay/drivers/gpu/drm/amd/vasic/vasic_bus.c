@@ -120,9 +120,9 @@ static int vasic_command_locked(struct vasic_device *vd, u32 opcode,
 		return -ENODEV;
 
 	vd->command_seq++;
-	for (i = 0; i < ARRAY_SIZE(args->arg); i++)
-		writeq(args ? args->arg[i] : 0,
-		       cmd + offsetof(struct vasic_command, arg) + 8 * i);
+	for (i = 0; i < ARRAY_SIZE(args->cmd.arg); i++)
+		writeq(args ? args->cmd.arg[i] : 0,
+		       cmd + offsetof(struct vasic_command, cmd) + 8 * i);
 	writel(opcode, cmd + offsetof(struct vasic_command, opcode));
 	wmb(); /* the request is complete before its number appears */
 	writel(vd->command_seq, cmd + offsetof(struct vasic_command, seq));
@@ -156,21 +156,27 @@ int vasic_command(struct vasic_device *vd, u32 opcode, struct vasic_args *args)
 	return vasic_command_locked(vd, opcode, args);
 }
 
-static int vasic_sdma_hqd_give(struct vasic_device *vd, u32 opcode,
-			       struct vasic_sdma_slot slot, const void *mqd)
+/* Sends a command together with an MQD in the MQD page. */
+static int vasic_command_with_mqd(struct vasic_device *vd, u32 opcode,
+				  struct vasic_args *args, const void *mqd,
+				  u32 size)
 {
-	struct vasic_args args = {
-		.arg = { VASIC_QUEUE_SDMA, 0, slot.engine, slot.queue, 0, 0,
-			 VASIC_HQD_BY_VALUE },
-	};
-
 	guard(mutex)(&vd->command_lock);
-	memcpy_toio(vd->ctl + VASIC_OFF_MQD, mqd, slot.size);
-	return vasic_command_locked(vd, opcode, &args);
+	memcpy_toio(vd->ctl + VASIC_OFF_MQD, mqd, size);
+	return vasic_command_locked(vd, opcode, args);
+}
+
+static struct vasic_hqd vasic_sdma_hqd(struct vasic_sdma_slot slot)
+{
+	return (struct vasic_hqd) {
+		.kind = VASIC_QUEUE_SDMA,
+		.pipe = slot.engine,
+		.slot = slot.queue,
+	};
 }
 
 /**
- * vasic_sdma_hqd_prepare - forget what the doorbell of a user SDMA queue was told
+ * vasic_sdma_hqd_prepare - clear a stale doorbell value before a user SDMA queue is loaded
  * @vd: the device
  * @slot: where the queue is going to be loaded, and the size of the MQD
  * @mqd: its MQD, which has no GPU address
@@ -181,7 +187,15 @@ static int vasic_sdma_hqd_give(struct vasic_device *vd, u32 opcode,
 int vasic_sdma_hqd_prepare(struct vasic_device *vd, struct vasic_sdma_slot slot,
 			   const void *mqd)
 {
-	return vasic_sdma_hqd_give(vd, VASIC_CMD_HQD_PREPARE, slot, mqd);
+	struct vasic_args args = {
+		.cmd.hqd_prepare = {
+			.hqd = vasic_sdma_hqd(slot),
+			.flags = VASIC_HQD_BY_VALUE,
+		},
+	};
+
+	return vasic_command_with_mqd(vd, VASIC_CMD_HQD_PREPARE, &args, mqd,
+				      slot.size);
 }
 
 /**
@@ -195,7 +209,15 @@ int vasic_sdma_hqd_prepare(struct vasic_device *vd, struct vasic_sdma_slot slot,
 int vasic_sdma_hqd_load(struct vasic_device *vd, struct vasic_sdma_slot slot,
 			const void *mqd)
 {
-	return vasic_sdma_hqd_give(vd, VASIC_CMD_HQD_LOAD, slot, mqd);
+	struct vasic_args args = {
+		.cmd.hqd_load = {
+			.hqd = vasic_sdma_hqd(slot),
+			.flags = VASIC_HQD_BY_VALUE,
+		},
+	};
+
+	return vasic_command_with_mqd(vd, VASIC_CMD_HQD_LOAD, &args, mqd,
+				      slot.size);
 }
 
 /**
@@ -210,8 +232,11 @@ int vasic_sdma_hqd_unload(struct vasic_device *vd, struct vasic_sdma_slot slot,
 			  void *mqd)
 {
 	struct vasic_args args = {
-		.arg = { VASIC_QUEUE_SDMA, 0, slot.engine, slot.queue, 0,
-			 VASIC_UNLOAD_SAVE, VASIC_HQD_BY_VALUE },
+		.cmd.hqd_unload = {
+			.hqd = vasic_sdma_hqd(slot),
+			.mode = VASIC_UNLOAD_SAVE,
+			.flags = VASIC_HQD_BY_VALUE,
+		},
 	};
 	int r;
 
@@ -230,7 +255,9 @@ int vasic_sdma_hqd_unload(struct vasic_device *vd, struct vasic_sdma_slot slot,
  */
 int vasic_reset(struct vasic_device *vd)
 {
-	struct vasic_args args = { .arg = { VASIC_ABI_VERSION } };
+	struct vasic_args args = {
+		.cmd.reset.abi_version = VASIC_ABI_VERSION,
+	};
 
 	return vasic_command(vd, VASIC_CMD_RESET, &args);
 }

@@ -156,11 +156,15 @@ static int vasic_gmc_hw_init(void *handle)
 	struct amdgpu_device *adev = handle;
 	struct amdgpu_gmc *gmc = &adev->gmc;
 	struct vasic_args args = {
-		.arg = {
-			gmc->vram_start, gmc->gart_start, gmc->gart_size,
-			amdgpu_bo_gpu_offset(adev->gart.bo) - gmc->vram_start,
-			pci_resource_start(adev->pdev, 2),
-			adev->vm_manager.block_size, adev->vm_manager.max_pfn,
+		.cmd.mc_setup = {
+			.vram_base = gmc->vram_start,
+			.gart_base = gmc->gart_start,
+			.gart_size = gmc->gart_size,
+			.gart_table = amdgpu_bo_gpu_offset(adev->gart.bo) -
+				      gmc->vram_start,
+			.bar_address = pci_resource_start(adev->pdev, 2),
+			.table_bits = adev->vm_manager.block_size,
+			.va_pages = adev->vm_manager.max_pfn,
 		},
 	};
 

@@ -99,7 +99,11 @@ static int vasic_ih_hw_init(void *handle)
 	struct amdgpu_device *adev = handle;
 	struct amdgpu_ih_ring *ih = &adev->irq.ih;
 	struct vasic_args args = {
-		.arg = { ih->gpu_addr, ih->ring_size, ih->wptr_addr },
+		.cmd.ih_setup = {
+			.ring = ih->gpu_addr,
+			.size = ih->ring_size,
+			.wptr_addr = ih->wptr_addr,
+		},
 	};
 	int r;
 

@@ -79,7 +79,16 @@ static int vasic_hqd_load(struct amdgpu_device *adev, u32 kind,
 {
 	struct vasic_mqd_id id = vasic_mqd_id(adev, mqd);
 	struct vasic_args args = {
-		.arg = { kind, id.addr, pipe, slot, xcc, id.vmid },
+		.cmd.hqd_load = {
+			.hqd = {
+				.kind = kind,
+				.mqd = id.addr,
+				.pipe = pipe,
+				.slot = slot,
+				.xcc = xcc,
+			},
+			.vmid = id.vmid,
+		},
 	};
 	int r = vasic_command(adev->vasic, VASIC_CMD_HQD_LOAD, &args);
 
@@ -95,8 +104,13 @@ static void vasic_hqd_prepare(struct amdgpu_device *adev, const void *mqd,
 			      u32 pipe, u32 slot, u32 xcc)
 {
 	struct vasic_args args = {
-		.arg = { vasic_kind_of(adev, mqd), vasic_mqd_id(adev, mqd).addr,
-			 pipe, slot, xcc },
+		.cmd.hqd_prepare.hqd = {
+			.kind = vasic_kind_of(adev, mqd),
+			.mqd = vasic_mqd_id(adev, mqd).addr,
+			.pipe = pipe,
+			.slot = slot,
+			.xcc = xcc,
+		},
 	};
 
 	vasic_command(adev->vasic, VASIC_CMD_HQD_PREPARE, &args);
@@ -105,7 +119,17 @@ static void vasic_hqd_prepare(struct amdgpu_device *adev, const void *mqd,
 static int vasic_hqd_unload(struct amdgpu_device *adev, u32 kind, u32 pipe,
 			    u32 slot, u32 xcc, enum vasic_unload_mode mode)
 {
-	struct vasic_args args = { .arg = { kind, 0, pipe, slot, xcc, mode } };
+	struct vasic_args args = {
+		.cmd.hqd_unload = {
+			.hqd = {
+				.kind = kind,
+				.pipe = pipe,
+				.slot = slot,
+				.xcc = xcc,
+			},
+			.mode = mode,
+		},
+	};
 
 	return vasic_command(adev->vasic, VASIC_CMD_HQD_UNLOAD, &args);
 }
@@ -125,7 +149,14 @@ static int vasic_hqd_ended(struct amdgpu_device *adev, int r)
 static u64 vasic_hqd_query(struct amdgpu_device *adev, u32 kind, u32 pipe,
 			   u32 slot, u32 xcc, bool *occupied)
 {
-	struct vasic_args args = { .arg = { kind, 0, pipe, slot, xcc } };
+	struct vasic_args args = {
+		.cmd.hqd_query.hqd = {
+			.kind = kind,
+			.pipe = pipe,
+			.slot = slot,
+			.xcc = xcc,
+		},
+	};
 
 	*occupied = !vasic_command(adev->vasic, VASIC_CMD_HQD_QUERY, &args) &&
 		    args.value[0];
@@ -134,7 +165,9 @@ static u64 vasic_hqd_query(struct amdgpu_device *adev, u32 kind, u32 pipe,
 
 static void vasic_write_reg(struct amdgpu_device *adev, u32 reg, u32 value)
 {
-	struct vasic_args args = { .arg = { reg, value } };
+	struct vasic_args args = {
+		.cmd.reg_write = { .index = reg, .value = value },
+	};
 
 	vasic_command(adev->vasic, VASIC_CMD_REG_WRITE, &args);
 }

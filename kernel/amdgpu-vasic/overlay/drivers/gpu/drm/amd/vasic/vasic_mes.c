@@ -15,14 +15,6 @@
 #define VASIC_MES_PROCESS_QUANTUM	1000
 #define VASIC_MES_GANG_QUANTUM		10000
 
-static int vasic_mes_command(struct amdgpu_mes *mes, u32 opcode, u64 arg0,
-			     u64 arg1)
-{
-	struct vasic_args args = { .arg = { arg0, arg1 } };
-
-	return vasic_command(mes->adev->vasic, opcode, &args);
-}
-
 static u64 vasic_mes_kind(u32 queue_type)
 {
 	return queue_type == MES_QUEUE_TYPE_SDMA ? VASIC_QUEUE_SDMA :
@@ -40,17 +32,21 @@ static int vasic_mes_add_hw_queue(struct amdgpu_mes *mes,
 				  struct mes_add_queue_input *input)
 {
 	struct vasic_args args = {
-		.arg = {
-			input->process_id, input->page_table_base_addr,
-			input->process_context_addr, input->gang_context_addr,
-			input->mqd_addr, input->wptr_addr, input->wptr_mc_addr,
-			input->doorbell_offset,
-			vasic_mes_kind(input->queue_type),
-			vasic_mes_flags(input),
-			input->process_quantum << 32 |
-				lower_32_bits(input->gang_quantum),
-			input->gang_global_priority_level,
-			(u64)input->gws_base << 32 | input->gws_size,
+		.cmd.mes_add_queue = {
+			.pasid = input->process_id,
+			.page_directory = input->page_table_base_addr,
+			.process_context = input->process_context_addr,
+			.gang_context = input->gang_context_addr,
+			.mqd = input->mqd_addr,
+			.wptr_addr = input->wptr_addr,
+			.wptr_mc_addr = input->wptr_mc_addr,
+			.doorbell = input->doorbell_offset,
+			.kind = vasic_mes_kind(input->queue_type),
+			.flags = vasic_mes_flags(input),
+			.quanta = input->process_quantum << 32 |
+				  lower_32_bits(input->gang_quantum),
+			.priority = input->gang_global_priority_level,
+			.gws = (u64)input->gws_base << 32 | input->gws_size,
 		},
 	};
 
@@ -60,32 +56,48 @@ static int vasic_mes_add_hw_queue(struct amdgpu_mes *mes,
 static int vasic_mes_remove_hw_queue(struct amdgpu_mes *mes,
 				     struct mes_remove_queue_input *input)
 {
-	return vasic_mes_command(mes, VASIC_CMD_MES_REMOVE_QUEUE,
-				 input->doorbell_offset,
-				 input->gang_context_addr);
+	struct vasic_args args = {
+		.cmd.mes_remove_queue = {
+			.doorbell = input->doorbell_offset,
+			.gang_context = input->gang_context_addr,
+		},
+	};
+
+	return vasic_command(mes->adev->vasic, VASIC_CMD_MES_REMOVE_QUEUE,
+			     &args);
 }
 
 static int vasic_mes_reset_hw_queue(struct amdgpu_mes *mes,
 				    struct mes_reset_queue_input *input)
 {
-	return vasic_mes_command(mes, VASIC_CMD_MES_RESET_QUEUE,
-				 input->doorbell_offset, 0);
+	struct vasic_args args = {
+		.cmd.mes_reset_queue.doorbell = input->doorbell_offset,
+	};
+
+	return vasic_command(mes->adev->vasic, VASIC_CMD_MES_RESET_QUEUE,
+			     &args);
 }
 
 static int vasic_mes_suspend_gang(struct amdgpu_mes *mes,
 				  struct mes_suspend_gang_input *input)
 {
-	return vasic_mes_command(mes, VASIC_CMD_MES_SUSPEND,
-				 input->suspend_all_gangs ? 0 :
-				 input->gang_context_addr, 0);
+	struct vasic_args args = {
+		.cmd.mes_gang.gang_context =
+			input->suspend_all_gangs ? 0 : input->gang_context_addr,
+	};
+
+	return vasic_command(mes->adev->vasic, VASIC_CMD_MES_SUSPEND, &args);
 }
 
 static int vasic_mes_resume_gang(struct amdgpu_mes *mes,
 				 struct mes_resume_gang_input *input)
 {
-	return vasic_mes_command(mes, VASIC_CMD_MES_RESUME,
-				 input->resume_all_gangs ? 0 :
-				 input->gang_context_addr, 0);
+	struct vasic_args args = {
+		.cmd.mes_gang.gang_context =
+			input->resume_all_gangs ? 0 : input->gang_context_addr,
+	};
+
+	return vasic_command(mes->adev->vasic, VASIC_CMD_MES_RESUME, &args);
 }
 
 /* Kernel rings are loaded by vasic_ring_load(), not mapped by the MES. */

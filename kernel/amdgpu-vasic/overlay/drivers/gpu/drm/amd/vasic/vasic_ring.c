@@ -82,11 +82,14 @@ u32 vasic_ring_doorbell(struct amdgpu_device *adev, u32 slot)
 int vasic_ring_load(struct amdgpu_ring *ring)
 {
 	struct vasic_args args = {
-		.arg = {
-			vasic_ring_instance(ring), ring->gpu_addr,
-			ring->ring_size, ring->rptr_gpu_addr,
-			ring->doorbell_index, ring->wptr_gpu_addr,
-			vasic_ring_kind(ring),
+		.cmd.ring_load = {
+			.instance = vasic_ring_instance(ring),
+			.base = ring->gpu_addr,
+			.size = ring->ring_size,
+			.rptr_addr = ring->rptr_gpu_addr,
+			.doorbell = ring->doorbell_index,
+			.wptr_addr = ring->wptr_gpu_addr,
+			.kind = vasic_ring_kind(ring),
 		},
 	};
 
@@ -106,7 +109,11 @@ int vasic_ring_load(struct amdgpu_ring *ring)
 int vasic_ring_unload(struct amdgpu_ring *ring, enum vasic_unload_mode mode)
 {
 	struct vasic_args args = {
-		.arg = { vasic_ring_instance(ring), vasic_ring_kind(ring), mode },
+		.cmd.ring_unload = {
+			.instance = vasic_ring_instance(ring),
+			.kind = vasic_ring_kind(ring),
+			.mode = mode,
+		},
 	};
 
 	return vasic_command(ring->adev->vasic, VASIC_CMD_RING_UNLOAD, &args);

@@ -217,7 +217,6 @@ bool vasic_host_is_alive(struct vasic_device *vd);
 void vasic_watch_init(struct vasic_device *vd);
 void vasic_watch_start(struct vasic_device *vd);
 void vasic_watch_stop(struct vasic_device *vd);
-void vasic_watch_lost(struct vasic_device *vd);
 
 /* vasic_gmc.c, for the tables of vasic_pte.c */
 void vasic_flush_gpu_tlb(struct amdgpu_device *adev, uint32_t vmid,
@@ -244,7 +243,6 @@ u64 vasic_xgmi_place(struct amdgpu_device *adev, u64 vram_base);
 int vasic_node_to_xcc(struct amdgpu_device *adev, int node);
 
 /* vasic_compute.c */
-void vasic_compute_write_packet(u64 addr, u32 value, u32 packet[VASIC_WRITE_DW]);
 void vasic_compute_early_init(struct amdgpu_device *adev);
 int vasic_compute_sw_init(struct amdgpu_device *adev);
 void vasic_compute_sw_fini(struct amdgpu_device *adev);
@@ -263,6 +261,8 @@ void vasic_sdma_emit_wreg(struct amdgpu_ring *ring, uint32_t reg, uint32_t value
 void vasic_sdma_set_packets(struct amdgpu_device *adev);
 
 /* vasic_ring.c */
+typedef void (*vasic_write_packet_t)(const struct vasic_device *vd, u64 addr,
+				     u32 value, u32 packet[VASIC_WRITE_DW]);
 uint64_t vasic_ring_get_rptr(struct amdgpu_ring *ring);
 uint64_t vasic_ring_get_wptr(struct amdgpu_ring *ring);
 void vasic_ring_set_wptr(struct amdgpu_ring *ring);
@@ -275,8 +275,10 @@ void vasic_ring_emit_addr(struct amdgpu_ring *ring, u64 addr);
 void vasic_ring_emit_vm_flush(struct amdgpu_ring *ring, unsigned int vmid,
 			      uint64_t pd_addr);
 int vasic_ring_reset(struct amdgpu_ring *ring, unsigned int vmid);
-int vasic_ring_test_ring(struct amdgpu_ring *ring);
-int vasic_ring_test_ib(struct amdgpu_ring *ring, long timeout);
+int vasic_ring_test_ring(struct amdgpu_ring *ring,
+			 vasic_write_packet_t write_packet);
+int vasic_ring_test_ib(struct amdgpu_ring *ring, long timeout,
+		       vasic_write_packet_t write_packet);
 
 extern const struct amdgpu_ip_block_version vasic_common_ip_block;
 extern const struct amdgpu_ip_block_version vasic_gmc_ip_block;

@@ -230,6 +230,7 @@ static int vasic_common_early_init(struct amdgpu_ip_block *ip_block)
 {
 	struct amdgpu_device *adev = ip_block->adev;
 
+	vasic_watch_init(adev->vasic);
 	vasic_set_register_spaces(adev);
 	adev->asic_funcs = &vasic_asic_funcs;
 	adev->nbio.funcs = &vasic_nbio_funcs;

@@ -15,6 +15,7 @@
 #include <linux/ktime.h>
 
 #include "amdgpu.h"
+#include "amdgpu_reset.h"
 #include "vasic.h"
 #include "uapi_layout.h"
 
@@ -39,7 +40,9 @@ static void vasic_lose(struct vasic_device *vd, const char *what)
 	dev_err(vd->adev->dev,
 		"vasic: host process does not answer (%s), device lost\n",
 		what);
-	vasic_watch_lost(vd);
+	if (READ_ONCE(vd->watched))
+		amdgpu_reset_domain_schedule(vd->adev->reset_domain,
+					     &vd->lost_work);
 }
 
 /**
@@ -442,7 +445,6 @@ int vasic_attach(struct amdgpu_device *adev)
 	vd->adev = adev;
 	mutex_init(&vd->command_lock);
 	spin_lock_init(&vd->tlb_lock);
-	vasic_watch_init(vd);
 	r = vasic_map(vd, pdev);
 	if (r)
 		return dev_err_probe(&pdev->dev, r,

@@ -26,13 +26,9 @@
 #define VASIC_DST_REGISTER	0
 #define VASIC_DST_MEMORY	5
 
-/**
- * vasic_compute_write_packet - a packet that writes one dword
- * @addr: where to
- * @value: what
- * @packet: out
- */
-void vasic_compute_write_packet(u64 addr, u32 value, u32 packet[VASIC_WRITE_DW])
+/* Makes a packet that writes one dword, for the ring tests. */
+static void vasic_compute_write_packet(const struct vasic_device *vd, u64 addr,
+				       u32 value, u32 packet[VASIC_WRITE_DW])
 {
 	packet[0] = PACKET3(PACKET3_WRITE_DATA, VASIC_WRITE_DW - 2);
 	packet[1] = WRITE_DATA_DST_SEL(VASIC_DST_MEMORY) | WR_CONFIRM;
@@ -91,6 +87,16 @@ static void vasic_compute_emit_wreg(struct amdgpu_ring *ring, uint32_t reg,
 	amdgpu_ring_write(ring, value);
 }
 
+static int vasic_compute_test_ring(struct amdgpu_ring *ring)
+{
+	return vasic_ring_test_ring(ring, vasic_compute_write_packet);
+}
+
+static int vasic_compute_test_ib(struct amdgpu_ring *ring, long timeout)
+{
+	return vasic_ring_test_ib(ring, timeout, vasic_compute_write_packet);
+}
+
 static const struct amdgpu_ring_funcs vasic_compute_ring_funcs = {
 	.type = AMDGPU_RING_TYPE_COMPUTE,
 	.align_mask = 0xff,
@@ -109,8 +115,8 @@ static const struct amdgpu_ring_funcs vasic_compute_ring_funcs = {
 	.emit_pipeline_sync = vasic_compute_emit_pipeline_sync,
 	.emit_vm_flush = vasic_ring_emit_vm_flush,
 	.emit_wreg = vasic_compute_emit_wreg,
-	.test_ring = vasic_ring_test_ring,
-	.test_ib = vasic_ring_test_ib,
+	.test_ring = vasic_compute_test_ring,
+	.test_ib = vasic_compute_test_ib,
 	.reset = vasic_ring_reset,
 	.insert_nop = amdgpu_ring_insert_nop,
 	.pad_ib = amdgpu_ring_generic_pad_ib,

@@ -175,16 +175,6 @@ void vasic_ring_emit_vm_flush(struct amdgpu_ring *ring, unsigned int vmid,
 	amdgpu_gmc_emit_flush_gpu_tlb(ring, vmid, pd_addr);
 }
 
-static void vasic_ring_test_packet(struct amdgpu_ring *ring, u64 addr,
-				   u32 packet[VASIC_WRITE_DW])
-{
-	if (ring->funcs->type == AMDGPU_RING_TYPE_SDMA)
-		vasic_sdma_write_packet(ring->adev->vasic, addr,
-					VASIC_RING_TEST_VALUE, packet);
-	else
-		vasic_compute_write_packet(addr, VASIC_RING_TEST_VALUE, packet);
-}
-
 static int vasic_ring_wait_for_word(struct amdgpu_ring *ring,
 				    const __le32 *word)
 {
@@ -200,7 +190,15 @@ static int vasic_ring_wait_for_word(struct amdgpu_ring *ring,
 	return 0;
 }
 
-int vasic_ring_test_ring(struct amdgpu_ring *ring)
+/**
+ * vasic_ring_test_ring - let a packet in the ring write a word
+ * @ring: a loaded ring
+ * @write_packet: makes the packet
+ *
+ * Return: 0 or a negative errno.
+ */
+int vasic_ring_test_ring(struct amdgpu_ring *ring,
+			 vasic_write_packet_t write_packet)
 {
 	struct amdgpu_device *adev = ring->adev;
 	u32 packet[VASIC_WRITE_DW];
@@ -215,8 +213,8 @@ int vasic_ring_test_ring(struct amdgpu_ring *ring)
 	WRITE_ONCE(*word, 0);
 	r = amdgpu_ring_alloc(ring, VASIC_WRITE_DW);
 	if (!r) {
-		vasic_ring_test_packet(ring, adev->wb.gpu_addr + index * 4,
-				       packet);
+		write_packet(adev->vasic, adev->wb.gpu_addr + index * 4,
+			     VASIC_RING_TEST_VALUE, packet);
 		for (i = 0; i < VASIC_WRITE_DW; i++)
 			amdgpu_ring_write(ring, packet[i]);
 		amdgpu_ring_commit(ring);
@@ -227,7 +225,8 @@ int vasic_ring_test_ring(struct amdgpu_ring *ring)
 }
 
 static int vasic_ring_run_test_ib(struct amdgpu_ring *ring, u64 gpu_addr,
-				  long timeout)
+				  long timeout,
+				  vasic_write_packet_t write_packet)
 {
 	struct amdgpu_device *adev = ring->adev;
 	struct dma_fence *fence = NULL;
@@ -238,7 +237,7 @@ static int vasic_ring_run_test_ib(struct amdgpu_ring *ring, u64 gpu_addr,
 			  AMDGPU_IB_POOL_DIRECT, &ib);
 	if (r)
 		return r;
-	vasic_ring_test_packet(ring, gpu_addr, ib.ptr);
+	write_packet(adev->vasic, gpu_addr, VASIC_RING_TEST_VALUE, ib.ptr);
 	ib.length_dw = VASIC_WRITE_DW;
 	if (ring->funcs->type == AMDGPU_RING_TYPE_SDMA)
 		amdgpu_ring_pad_ib(ring, &ib);
@@ -252,7 +251,16 @@ static int vasic_ring_run_test_ib(struct amdgpu_ring *ring, u64 gpu_addr,
 	return r;
 }
 
-int vasic_ring_test_ib(struct amdgpu_ring *ring, long timeout)
+/**
+ * vasic_ring_test_ib - let a packet in an IB write a word
+ * @ring: a loaded ring
+ * @timeout: how long to wait for the IB's fence, jiffies
+ * @write_packet: makes the packet
+ *
+ * Return: 0 or a negative errno.
+ */
+int vasic_ring_test_ib(struct amdgpu_ring *ring, long timeout,
+		       vasic_write_packet_t write_packet)
 {
 	struct amdgpu_device *adev = ring->adev;
 	unsigned int index;
@@ -262,7 +270,8 @@ int vasic_ring_test_ib(struct amdgpu_ring *ring, long timeout)
 	if (r)
 		return r;
 	adev->wb.wb[index] = 0;
-	r = vasic_ring_run_test_ib(ring, adev->wb.gpu_addr + index * 4, timeout);
+	r = vasic_ring_run_test_ib(ring, adev->wb.gpu_addr + index * 4, timeout,
+				   write_packet);
 	if (!r && le32_to_cpu(adev->wb.wb[index]) != VASIC_RING_TEST_VALUE)
 		r = -EINVAL;
 	amdgpu_device_wb_free(adev, index);

@@ -48,6 +48,16 @@ static void vasic_sdma_pad_ib(struct amdgpu_ring *ring, struct amdgpu_ib *ib)
 		ib->ptr[ib->length_dw++] = ring->funcs->nop;
 }
 
+static int vasic_sdma_test_ring(struct amdgpu_ring *ring)
+{
+	return vasic_ring_test_ring(ring, vasic_sdma_write_packet);
+}
+
+static int vasic_sdma_test_ib(struct amdgpu_ring *ring, long timeout)
+{
+	return vasic_ring_test_ib(ring, timeout, vasic_sdma_write_packet);
+}
+
 static const struct amdgpu_ring_funcs vasic_sdma_ring_funcs = {
 	.type = AMDGPU_RING_TYPE_SDMA,
 	.align_mask = 0xff,
@@ -66,8 +76,8 @@ static const struct amdgpu_ring_funcs vasic_sdma_ring_funcs = {
 	.emit_pipeline_sync = vasic_sdma_emit_pipeline_sync,
 	.emit_vm_flush = vasic_ring_emit_vm_flush,
 	.emit_wreg = vasic_sdma_emit_wreg,
-	.test_ring = vasic_ring_test_ring,
-	.test_ib = vasic_ring_test_ib,
+	.test_ring = vasic_sdma_test_ring,
+	.test_ib = vasic_sdma_test_ib,
 	.reset = vasic_ring_reset,
 	.insert_nop = vasic_sdma_insert_nop,
 	.pad_ib = vasic_sdma_pad_ib,

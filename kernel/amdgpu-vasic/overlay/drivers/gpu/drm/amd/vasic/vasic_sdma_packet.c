@@ -59,11 +59,11 @@ static void ib_write_addr(struct amdgpu_ib *ib, u64 addr)
 }
 
 /**
- * vasic_sdma_write_packet - a packet that writes one dword
+ * vasic_sdma_write_packet - make a packet that writes one dword
  * @vd: the virtual device
- * @addr: where to
- * @value: what
- * @packet: out
+ * @addr: address of the dword
+ * @value: its new value
+ * @packet: the packet is written here
  */
 void vasic_sdma_write_packet(const struct vasic_device *vd, u64 addr, u32 value,
 			     u32 packet[VASIC_WRITE_DW])

@@ -85,7 +85,7 @@ static void vasic_watch_work(struct work_struct *work)
 }
 
 /**
- * vasic_watch_init - prepare, before the first command
+ * vasic_watch_init - initialise the work items
  * @vd: the device
  */
 void vasic_watch_init(struct vasic_device *vd)
@@ -113,17 +113,6 @@ void vasic_watch_stop(struct vasic_device *vd)
 	WRITE_ONCE(vd->watched, false);
 	cancel_delayed_work_sync(&vd->watch_work);
 	cancel_work_sync(&vd->lost_work);
-}
-
-/**
- * vasic_watch_lost - the device was lost; may be called in atomic context
- * @vd: the device
- */
-void vasic_watch_lost(struct vasic_device *vd)
-{
-	if (READ_ONCE(vd->watched))
-		amdgpu_reset_domain_schedule(vd->adev->reset_domain,
-					     &vd->lost_work);
 }
 
 /**

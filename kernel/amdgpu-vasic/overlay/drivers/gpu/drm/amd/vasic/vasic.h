@@ -25,13 +25,13 @@ struct amdgpu_device;
 struct amdgpu_ip_block_version;
 struct kfd2kgd_calls;
 
-/* An amd_chip_flags bit of our own, beside those of amd_shared.h. */
+/* A bit of enum amd_chip_flags that amd_shared.h does not use. */
 #define AMD_IS_VASIC	0x80000000UL
 
 #ifdef CONFIG_DRM_AMDGPU_VASIC
 
-/* Rows for amdgpu's PCI table. Every ivshmem device has this id, so a match
- * means nothing until vasic_pci_probe() has seen the magic.
+/* Rows for amdgpu's PCI table. Every ivshmem device has this id: whether a
+ * device that matches is a virtual GPU is found out by vasic_pci_probe().
  */
 #define VASIC_PCI_IDS \
 	{ PCI_DEVICE(VASIC_PCI_VENDOR_ID, VASIC_PCI_DEVICE_ID), \
@@ -92,14 +92,14 @@ static inline bool vasic_device_is_lost(struct amdgpu_device *adev)
 #endif /* CONFIG_DRM_AMDGPU_VASIC */
 
 /*
- * From here on: between the files of this directory.
+ * What follows is used by the files of this directory only.
  */
 
 #ifdef CONFIG_DRM_AMDGPU_VASIC
 
 #include "amdgpu_gmc.h"
 
-/* Limits of what amdgpu has arrays for. */
+/* Sizes of amdgpu's arrays. */
 #define VASIC_SDMA_PER_AID		8
 #define VASIC_MAX_AID			4
 #define VASIC_MAX_PIPES_PER_MEC		4
@@ -113,22 +113,22 @@ static inline bool vasic_device_is_lost(struct amdgpu_device *adev)
 
 /**
  * struct vasic_device - one virtual GPU
- * @adev: the device it is the hardware of
- * @info: what GPU it is: a copy, checked once when attached
+ * @adev: the amdgpu device that drives it
+ * @info: a copy of the host's description, checked once when attached
  * @bar0: ivshmem registers
  * @ctl: first pages of BAR2, up to VASIC_OFF_MMIO
- * @command_lock: one command at a time; taken last, may sleep
+ * @command_lock: serialises commands; taken last, may sleep
  * @command_seq: sequence number of the last command
  * @tlb_lock: serialises invalidations; may be taken in atomic context
  * @tlb_gen: last generation written
- * @lost: the host stopped answering; nothing waits for it any more
- * @watched: all of amdgpu is up, so that @lost_work may run
- * @watch_work: sees periodically whether the host is alive
- * @lost_work: lets go of everything that waits for the host
- * @heartbeat: what @watch_work saw last
+ * @lost: the host stopped answering; the driver does not wait for it any more
+ * @watched: all of amdgpu is initialised, so that @lost_work may run
+ * @watch_work: checks periodically whether the host is alive
+ * @lost_work: ends everything that waits for the host
+ * @heartbeat: the host's heartbeat when @watch_work read it last
  * @clock_offset: host GPU clock minus guest clock, in ticks
- * @fault_status: of the last VM fault of gfx7 and gfx8
- * @vmid_pasid: who owns each VMID, as far as the guest was told
+ * @fault_status: status of the last VM fault (gfx7 and gfx8)
+ * @vmid_pasid: PASID of each VMID, as far as the guest knows it
  */
 struct vasic_device {
 	struct amdgpu_device *adev;
@@ -166,12 +166,12 @@ struct vasic_args {
 
 /**
  * struct vasic_pte_layout - what follows from enum vasic_pte_format
- * @funcs: for amdgpu_gmc
- * @gart_flags: of every GART entry
+ * @funcs: functions for amdgpu_gmc
+ * @gart_flags: flags of every GART entry
  * @vram_base: MC address of VRAM
- * @mc_bits: of an MC address
- * @dma_bits: of a bus address
- * @min_vm_gib: least size of a virtual address space
+ * @mc_bits: bits of an MC address
+ * @dma_bits: bits of a bus address
+ * @min_vm_gib: least size of a virtual address space, GiB
  */
 struct vasic_pte_layout {
 	struct amdgpu_gmc_funcs funcs;
@@ -186,7 +186,7 @@ struct vasic_pte_layout {
  * struct vasic_sdma_slot - where a user SDMA queue is without the HWS
  * @engine: SDMA engine
  * @queue: queue slot of the engine
- * @size: of its MQD
+ * @size: size of its MQD, bytes
  */
 struct vasic_sdma_slot {
 	u32 engine;

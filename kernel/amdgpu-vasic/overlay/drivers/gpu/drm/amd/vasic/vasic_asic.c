@@ -3,8 +3,8 @@
  * Copyright (c) 2026 The amdkfd-criu authors
  *
  * The chip as a whole: asic functions, layout of the doorbells, the common IP
- * block. Most of it is what hardware without firmware, clocks and a VBIOS has to
- * say.
+ * block. Most functions return what a chip without firmware, clocks and a VBIOS
+ * would.
  */
 #include <linux/io.h>
 
@@ -13,7 +13,7 @@
 #include "soc15.h"
 #include "vasic.h"
 
-/* MMIO page that user space may map (HDP flush); without any effect here. */
+/* MMIO page that user space may map to flush the HDP; writes have no effect. */
 #define VASIC_MMIO_REMAP_OFFSET	(VASIC_MMIO_SIZE - SZ_4K)
 
 static bool vasic_read_disabled_bios(struct amdgpu_device *adev)
@@ -27,7 +27,7 @@ static bool vasic_read_bios_from_rom(struct amdgpu_device *adev, u8 *bios,
 	return false;
 }
 
-/* Registers that libdrm reads when it opens a device, dword offsets. */
+/* Dword offsets of the registers that libdrm reads when it opens a device. */
 #define VASIC_MC_ARB_RAMCFG		0x09d8
 #define VASIC_CC_RB_BACKEND_DISABLE	0x263d
 #define VASIC_GB_ADDR_CONFIG		0x263e
@@ -80,10 +80,10 @@ static u32 vasic_get_memsize(struct amdgpu_device *adev)
 	return adev->vasic->info.vram_size >> 20;
 }
 
-/* Host and guest share coherent memory; only the order matters. */
+/* Host and guest share coherent memory, so a barrier is enough. */
 static void vasic_flush_hdp(struct amdgpu_device *adev, struct amdgpu_ring *ring)
 {
-	mb(); /* CPU stores through the BAR before whatever comes next */
+	mb(); /* CPU stores through the BAR before later doorbells and commands */
 }
 
 static bool vasic_need_full_reset(struct amdgpu_device *adev)
@@ -93,7 +93,7 @@ static bool vasic_need_full_reset(struct amdgpu_device *adev)
 
 static bool vasic_need_reset_on_init(struct amdgpu_device *adev)
 {
-	return false; /* vasic_attach() has done it */
+	return false; /* vasic_attach() has reset the device */
 }
 
 static int vasic_supports_baco(struct amdgpu_device *adev)
@@ -120,11 +120,11 @@ static void vasic_pre_asic_init(struct amdgpu_device *adev)
 static int vasic_query_video_codecs(struct amdgpu_device *adev, bool encode,
 				    const struct amdgpu_video_codecs **codecs)
 {
-	return -EINVAL; /* as a chip without VCN */
+	return -EINVAL; /* there is no VCN */
 }
 
-/* nv_init_doorbell_index() and soc21_init_doorbell_index(); what there is no
- * block for is left out.
+/* As nv_init_doorbell_index() and soc21_init_doorbell_index(), without the
+ * doorbells of blocks that the virtual GPU does not have.
  */
 static void vasic_doorbell_index_gfx10(struct amdgpu_device *adev)
 {
@@ -182,7 +182,7 @@ static const struct amdgpu_asic_funcs vasic_asic_funcs = {
 	.pre_asic_init = vasic_pre_asic_init,
 };
 
-/* Register spaces beside MMIO, reachable by debugfs: empty. */
+/* The SMC, PCIE and DIDT register spaces, which debugfs can read, are empty. */
 static u32 vasic_no_rreg(struct amdgpu_device *adev, uint32_t reg)
 {
 	return 0;
@@ -212,14 +212,14 @@ static const struct amdgpu_nbio_funcs vasic_nbio_funcs = {
 	.get_memsize = vasic_get_memsize,
 };
 
-/* No power management. The table is there because amdgpu_dpm looks into it
- * before it looks whether there is one (AMDGPU_INFO_VCE_CLOCK_TABLE).
+/* There is no power management. The table exists because amdgpu_dpm dereferences
+ * it without a check for NULL (AMDGPU_INFO_VCE_CLOCK_TABLE).
  */
 static const struct amd_pm_funcs vasic_pm_funcs = {};
 
 static enum amdgpu_pkg_type vasic_get_pkg_type(struct amdgpu_device *adev)
 {
-	return AMDGPU_PKG_TYPE_OAM; /* no APU */
+	return AMDGPU_PKG_TYPE_OAM; /* it is not an APU */
 }
 
 static const struct amdgpu_smuio_funcs vasic_smuio_funcs = {
@@ -249,8 +249,8 @@ static int vasic_common_sw_init(void *handle)
 {
 	struct amdgpu_device *adev = handle;
 
-	/* amdgpu_device_init() asks the virtual machine's root port; the host's
-	 * atomics reach guest memory whatever that says.
+	/* amdgpu_device_init() has asked the root port of the virtual machine,
+	 * but the host's atomics reach guest memory without its help.
 	 */
 	adev->have_atomics_support = true;
 	return 0;

@@ -2,11 +2,11 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * The wire to the host process: BARs, commands, kicks, TLB invalidation. The
- * only file that reads or writes the shared control pages; the order of each
- * word is documented in vasic_abi.h.
+ * Communication with the host process: BARs, commands, kicks, TLB invalidation.
+ * No other file reads or writes the shared control pages; the order of each word
+ * is documented in vasic_abi.h.
  *
- * A host that stops answering is a lost device: every wait has a limit, the
+ * When the host stops answering the device is lost: every wait has a limit, the
  * first that expires is reported, and later ones do not wait at all.
  */
 #include <linux/delay.h>
@@ -23,16 +23,17 @@
 #define VASIC_COMMAND_SPIN_US		200
 #define VASIC_TLB_TIMEOUT_US		(2 * USEC_PER_SEC)
 
-static void __iomem *guest_words(struct vasic_device *vd)
+static void __iomem *vasic_guest_words_at(struct vasic_device *vd)
 {
 	return vd->ctl + VASIC_OFF_GUEST;
 }
 
-static void __iomem *host_words(struct vasic_device *vd)
+static void __iomem *vasic_host_words_at(struct vasic_device *vd)
 {
 	return vd->ctl + VASIC_OFF_HOST;
 }
 
+/* May be called in atomic context. */
 static void vasic_lose(struct vasic_device *vd, const char *what)
 {
 	if (xchg(&vd->lost, true))
@@ -87,10 +88,12 @@ static bool vasic_reply_seq_is(struct vasic_device *vd, u32 seq)
 
 static u32 vasic_host_state(struct vasic_device *vd)
 {
-	return readl(host_words(vd) + offsetof(struct vasic_host_words, state));
+	return readl(vasic_host_words_at(vd) + offsetof(struct vasic_host_words, state));
 }
 
-/* A host process that ended in an orderly way says so. */
+/* A host process that ends in an orderly way sets VASIC_HOST_GONE first, so the
+ * driver need not wait for the timeout.
+ */
 static bool vasic_reply_or_end(struct vasic_device *vd, u32 seq)
 {
 	return vasic_host_state(vd) == VASIC_HOST_GONE ||
@@ -108,7 +111,9 @@ static int vasic_wait_reply(struct vasic_device *vd, u32 seq)
 		return 0;
 	r = read_poll_timeout(vasic_reply_or_end, done, done, 50,
 			      VASIC_COMMAND_TIMEOUT_US, false, vd, seq);
-	return r ? r : vasic_reply_seq_is(vd, seq) ? 0 : -ENODEV;
+	if (r)
+		return r;
+	return vasic_reply_seq_is(vd, seq) ? 0 : -ENODEV;
 }
 
 static int vasic_command_locked(struct vasic_device *vd, u32 opcode,
@@ -145,7 +150,7 @@ static int vasic_command_locked(struct vasic_device *vd, u32 opcode,
 }
 
 /**
- * vasic_command - ask the host something and wait for the answer
+ * vasic_command - send a command to the host and wait for the answer
  * @vd: the device
  * @opcode: enum vasic_opcode
  * @args: arguments in, values out; may be NULL if there are none
@@ -184,7 +189,8 @@ static struct vasic_hqd vasic_sdma_hqd(struct vasic_sdma_slot slot)
  * @slot: where the queue is going to be loaded, and the size of the MQD
  * @mqd: its MQD, which has no GPU address
  *
- * Comes before the write pointer is read from user memory.
+ * The caller calls this before it reads the write pointer from user memory.
+ *
  * Return: 0 or a negative errno, see vasic_command().
  */
 int vasic_sdma_hqd_prepare(struct vasic_device *vd, struct vasic_sdma_slot slot,
@@ -266,7 +272,7 @@ int vasic_reset(struct vasic_device *vd)
 }
 
 /**
- * vasic_tlb_invalidate - make the host forget all translations
+ * vasic_tlb_invalidate - make the host drop all cached translations
  * @vd: the device
  *
  * When this returns no access through an older translation is under way or
@@ -276,7 +282,7 @@ int vasic_reset(struct vasic_device *vd)
  */
 void vasic_tlb_invalidate(struct vasic_device *vd)
 {
-	void __iomem *epoch_at = host_words(vd) +
+	void __iomem *epoch_at = vasic_host_words_at(vd) +
 		offsetof(struct vasic_host_words, walk_epoch);
 	unsigned long flags;
 	u32 epoch, now;
@@ -285,9 +291,9 @@ void vasic_tlb_invalidate(struct vasic_device *vd)
 	if (vasic_is_lost(vd))
 		goto out;
 	mb(); /* page table stores before the new generation */
-	writel(++vd->tlb_gen, guest_words(vd) +
+	writel(++vd->tlb_gen, vasic_guest_words_at(vd) +
 	       offsetof(struct vasic_guest_words, tlb_gen));
-	mb(); /* the new generation before we look at the epoch */
+	mb(); /* the new generation before the epoch is read */
 	epoch = readl(epoch_at);
 	if ((epoch & 1) &&
 	    read_poll_timeout_atomic(readl, now, now != epoch, 1,
@@ -305,7 +311,7 @@ out:
 void vasic_ih_write_rptr(struct vasic_device *vd, u32 rptr)
 {
 	mb(); /* entries are consumed before they are given back */
-	writel(rptr, guest_words(vd) +
+	writel(rptr, vasic_guest_words_at(vd) +
 	       offsetof(struct vasic_guest_words, ih_rptr));
 }
 
@@ -313,13 +319,14 @@ void vasic_ih_write_rptr(struct vasic_device *vd, u32 rptr)
  * vasic_host_is_alive - see whether the host process is still there
  * @vd: the device
  *
- * A host that has something to do counts its rounds; one that has not is asked.
+ * While the host is busy its heartbeat counts. When it is idle the heartbeat
+ * stands still, so a NOP finds out whether it answers.
  *
- * Return: false if the device is or just got lost.
+ * Return: false if the device is lost.
  */
 bool vasic_host_is_alive(struct vasic_device *vd)
 {
-	u32 beat = readl(host_words(vd) +
+	u32 beat = readl(vasic_host_words_at(vd) +
 			 offsetof(struct vasic_host_words, heartbeat));
 	struct vasic_args args = {};
 
@@ -367,7 +374,7 @@ static bool vasic_memory_is_sane(const struct vasic_info *info,
 	       IS_ALIGNED(info->vram_size, SZ_1M) && info->vram_size;
 }
 
-/* Every format that something is chosen by. */
+/* The driver has tables for these formats and no other. */
 static bool vasic_formats_are_known(const struct vasic_info *info)
 {
 	return info->gfx_level >= 7 && info->gfx_level <= 12 &&
@@ -424,9 +431,9 @@ static int vasic_map(struct vasic_device *vd, struct pci_dev *pdev)
 
 /**
  * vasic_attach - hook of amdgpu_device_init(): find the device's memory
- * @adev: the device; nothing happens if it is not virtual
+ * @adev: any device; does nothing if it is not virtual
  *
- * Sets adev->vasic and puts the MMIO window where nothing can be hurt.
+ * Sets adev->vasic and points the MMIO window at memory without any effect.
  *
  * Return: 0 or a negative errno.
  */
@@ -451,7 +458,7 @@ int vasic_attach(struct amdgpu_device *adev)
 				     "vasic: unusable device description\n");
 	vd->command_seq = readl(vd->ctl + VASIC_OFF_REPLY +
 				offsetof(struct vasic_reply, seq));
-	vd->tlb_gen = readl(guest_words(vd) +
+	vd->tlb_gen = readl(vasic_guest_words_at(vd) +
 			    offsetof(struct vasic_guest_words, tlb_gen));
 	r = vasic_reset(vd);
 	if (!r)
@@ -469,7 +476,7 @@ int vasic_attach(struct amdgpu_device *adev)
 
 /**
  * vasic_doorbell_init - hook of amdgpu_doorbell_init(): the aperture's place
- * @adev: the device; nothing happens if it is not virtual
+ * @adev: any device; does nothing if it is not virtual
  */
 void vasic_doorbell_init(struct amdgpu_device *adev)
 {

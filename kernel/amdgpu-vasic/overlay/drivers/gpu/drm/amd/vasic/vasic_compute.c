@@ -3,9 +3,9 @@
  * Copyright (c) 2026 The amdkfd-criu authors
  *
  * Kernel compute rings: the PM4 packets of fences, IBs and VMID switches, and
- * the end-of-pipe interrupts. They are what DRM clients submit
- * AMDGPU_HW_IP_COMPUTE to. The layouts are those of gfx_v7_0.c to gfx_v12_0.c,
- * which differ in RELEASE_MEM alone.
+ * the end-of-pipe interrupts. DRM clients submit AMDGPU_HW_IP_COMPUTE to these
+ * rings. The layouts are those of gfx_v7_0.c to gfx_v12_0.c, which differ in
+ * RELEASE_MEM alone.
  */
 #include "amdgpu.h"
 #include "amdgpu_gfx.h"
@@ -126,17 +126,17 @@ static int vasic_compute_eop_set(struct amdgpu_device *adev,
 				 struct amdgpu_irq_src *src, unsigned int type,
 				 enum amdgpu_interrupt_state state)
 {
-	return 0; /* a RELEASE_MEM packet decides */
+	return 0; /* the RELEASE_MEM packet says whether to interrupt */
 }
 
-/* Return: 0, so that interrupts of user queues go on to amdkfd. */
+/* Returns 0, so that amdkfd sees the interrupts of user queues. */
 static int vasic_compute_eop_process(struct amdgpu_device *adev,
 				     struct amdgpu_irq_src *src,
 				     struct amdgpu_iv_entry *entry)
 {
 	int i;
 
-	/* the ring's own fences are written with VMID 0 */
+	/* fences of kernel rings are written with VMID 0 */
 	for (i = 0; !entry->vmid && i < adev->gfx.num_compute_rings; i++)
 		amdgpu_fence_process(&adev->gfx.compute_ring[i]);
 	return 0;
@@ -148,7 +148,7 @@ static const struct amdgpu_irq_src_funcs vasic_compute_eop_funcs = {
 };
 
 /**
- * vasic_compute_early_init - say how many rings there are
+ * vasic_compute_early_init - tell amdgpu how many rings there are
  * @adev: the virtual device; the number of its pipes and queues is known
  */
 void vasic_compute_early_init(struct amdgpu_device *adev)
@@ -183,14 +183,14 @@ static int vasic_compute_init_ring(struct amdgpu_device *adev, u32 i)
 }
 
 /**
- * vasic_compute_sw_init - make the rings
+ * vasic_compute_sw_init - allocate the rings
  * @adev: the virtual device
  *
  * Return: 0 or a negative errno.
  */
 int vasic_compute_sw_init(struct amdgpu_device *adev)
 {
-	/* SOC21 has the same number for it */
+	/* SOC15 and SOC21 have the same client id for the CP */
 	u32 client = adev->vasic->info.ih_format == VASIC_IH_CIK ?
 		     AMDGPU_IRQ_CLIENTID_LEGACY : SOC15_IH_CLIENTID_GRBM_CP;
 	u32 i;
@@ -198,7 +198,7 @@ int vasic_compute_sw_init(struct amdgpu_device *adev)
 
 	if (!adev->gfx.num_compute_rings)
 		return 0;
-	/* what is taken here is not amdkfd's */
+	/* queues that are acquired here are not available to amdkfd */
 	amdgpu_gfx_compute_queue_acquire(adev);
 	r = amdgpu_irq_add_id(adev, client, VASIC_CP_EOP_SRCID,
 			      &adev->gfx.eop_irq);
@@ -230,10 +230,11 @@ static void vasic_compute_disable(struct amdgpu_device *adev)
 }
 
 /**
- * vasic_compute_start - load the rings and see them work
+ * vasic_compute_start - load the rings and test them
  * @adev: the virtual device
  *
- * A host that knows no such rings leaves them unusable, as DRM clients see.
+ * A host that does not support compute rings is no error: the rings are marked
+ * not ready, which DRM clients see.
  *
  * Return: 0 or a negative errno.
  */
@@ -251,7 +252,7 @@ int vasic_compute_start(struct amdgpu_device *adev)
 }
 
 /**
- * vasic_compute_stop - take the rings from the host
+ * vasic_compute_stop - stop the rings
  * @adev: the virtual device
  */
 void vasic_compute_stop(struct amdgpu_device *adev)

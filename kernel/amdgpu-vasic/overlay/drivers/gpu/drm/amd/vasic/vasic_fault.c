@@ -2,9 +2,9 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * VM faults: where each generation reports them and what the entry says. A fault
- * that may be retried is handed to amdgpu_vm, which may map the page; amdkfd
- * sees every other one and turns it into a memory exception event.
+ * VM faults: where each generation reports them and what the entry contains. A
+ * fault that may be retried is handed to amdgpu_vm, which may map the page;
+ * amdkfd sees every other fault and turns it into a memory exception event.
  */
 #include <linux/bitfield.h>
 
@@ -16,7 +16,7 @@
 #include "soc15_ih_clientid.h"
 #include "vasic.h"
 
-/* Dwords of a SOC15 entry, delegated whole to the software ring. */
+/* Dwords of a SOC15 entry; amdgpu_irq_delegate() copies whole entries. */
 #define VASIC_SOC15_ENTRY_DW	8
 #define VASIC_FAULT_WRITE	0x20	/* src_data[1] */
 #define VASIC_FAULT_RETRY	0x80
@@ -34,7 +34,7 @@ static int vasic_fault_set(struct amdgpu_device *adev,
 			   struct amdgpu_irq_src *src, unsigned int type,
 			   enum amdgpu_interrupt_state state)
 {
-	return 0; /* always reported */
+	return 0; /* faults are always reported */
 }
 
 static void vasic_fault_report(struct amdgpu_device *adev, const char *kind,
@@ -47,8 +47,8 @@ static void vasic_fault_report(struct amdgpu_device *adev, const char *kind,
 			    entry->pasid);
 }
 
-/* What amdkfd asks for by amdgpu_amdkfd_gpuvm_get_vm_fault_info(), and on some
- * chips by "registers": gmc_v7_0_process_interrupt().
+/* Stores what amdkfd reads with amdgpu_amdkfd_gpuvm_get_vm_fault_info(), as
+ * gmc_v7_0_process_interrupt() does, and the status for vasic_fault_vmid().
  */
 static void vasic_fault_publish(struct amdgpu_device *adev, u32 status,
 				u32 page)
@@ -89,13 +89,13 @@ static int vasic_fault_process_cik(struct amdgpu_device *adev,
 	return 0;
 }
 
-/* Return: true if amdgpu_vm takes care of the fault, now or soon. */
+/* Returns true if amdgpu_vm handles the fault, now or from the software ring. */
 static bool vasic_fault_recovers(struct amdgpu_device *adev,
 				 struct amdgpu_iv_entry *entry, u64 addr)
 {
 	bool write = entry->src_data[1] & VASIC_FAULT_WRITE;
 
-	/* only the first one of a page, and not in the interrupt handler */
+	/* only the first fault of a page, and not in the interrupt handler */
 	if (entry->ih != &adev->irq.ih_soft &&
 	    amdgpu_gmc_filter_faults(adev, entry->ih, addr, entry->pasid,
 				     entry->timestamp))
@@ -129,7 +129,7 @@ static int vasic_fault_process_soc15(struct amdgpu_device *adev,
 
 	addr |= ((u64)entry->src_data[1] & 0xf) << 44;
 	if (retry && vasic_fault_recovers(adev, entry, addr))
-		return 1; /* not for amdkfd */
+		return 1; /* amdkfd must not see it */
 	vasic_fault_report(adev, retry ? "retry" : "no-retry", addr,
 			   entry->src_data[1] & VASIC_FAULT_WRITE, entry);
 	amdgpu_vm_update_fault_cache(adev, entry->pasid, addr,
@@ -148,8 +148,8 @@ static const struct amdgpu_irq_src_funcs vasic_fault_funcs_soc15 = {
 	.process = vasic_fault_process_soc15,
 };
 
-/* Where faults arrive, by enum vasic_ih_format. SOC21 calls the UTCL2's client
- * GFX.
+/* Client and source ids of faults, indexed by enum vasic_ih_format. The client of
+ * the UTCL2 is named GFX in SOC21.
  */
 static const struct {
 	u32 client;
@@ -170,7 +170,7 @@ static const struct {
 };
 
 /**
- * vasic_fault_early_init - choose the interpreter of fault entries
+ * vasic_fault_early_init - choose the functions that read fault entries
  * @adev: the virtual device
  */
 void vasic_fault_early_init(struct amdgpu_device *adev)
@@ -220,7 +220,7 @@ void vasic_fault_sw_fini(struct amdgpu_device *adev)
 }
 
 /**
- * vasic_fault_vmid - the VMID of the last fault, as a register would say
+ * vasic_fault_vmid - return the VMID of the last fault, a register on hardware
  * @adev: the virtual device
  *
  * Return: a VMID, 0 before the first fault.

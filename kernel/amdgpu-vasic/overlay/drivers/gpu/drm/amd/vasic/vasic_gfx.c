@@ -2,10 +2,10 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * The graphics and compute block as amdgpu needs to know it: how many XCCs, CUs,
- * pipes and queues, firmware versions. Its kernel rings are in vasic_compute.c;
- * amdkfd's queues go through the HIQ or the MES, see vasic_kfd.c and
- * vasic_mes.c.
+ * The graphics and compute block as amdgpu needs to know it: numbers of XCCs,
+ * CUs, pipes and queues, firmware versions. Its kernel rings are in
+ * vasic_compute.c; amdkfd's queues go through the HIQ or the MES, see
+ * vasic_kfd.c and vasic_mes.c.
  */
 #include "amdgpu.h"
 #include "amdgpu_gfx.h"
@@ -16,7 +16,7 @@ static uint64_t vasic_gfx_clock_counter(struct amdgpu_device *adev)
 	return vasic_clock(adev->vasic);
 }
 
-/* There are no banks of registers to select. */
+/* The virtual GPU has no banks of registers to select. */
 static void vasic_gfx_select_se_sh(struct amdgpu_device *adev, u32 se_num,
 				   u32 sh_num, u32 instance, int xcc_id)
 {
@@ -29,7 +29,7 @@ static void vasic_gfx_select_me_pipe_q(struct amdgpu_device *adev, u32 me,
 }
 
 /**
- * vasic_node_to_xcc - which XCC an interrupt comes from
+ * vasic_node_to_xcc - find the XCC that an interrupt comes from
  * @adev: the virtual device
  * @node: node id of an IH entry; 1 and 2 are the XCCs of the first AID, 5 and 6
  *	those of the second, and so on
@@ -55,7 +55,7 @@ static bool vasic_rlc_is_enabled(struct amdgpu_device *adev)
 	return false;
 }
 
-/* Shared code looks for optional functions in it. */
+/* amdgpu dereferences rlc.funcs to see whether optional functions are there. */
 static const struct amdgpu_rlc_funcs vasic_rlc_funcs = {
 	.is_rlc_enabled = vasic_rlc_is_enabled,
 };

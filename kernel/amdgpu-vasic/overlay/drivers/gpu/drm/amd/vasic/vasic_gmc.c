@@ -2,7 +2,7 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * The graphics memory controller: where VRAM and GART are, size of a virtual
+ * The graphics memory controller: place of VRAM and GART, size of a virtual
  * address space, TLB invalidation. The host walks the tables that amdgpu_vm
  * writes; nothing is translated here.
  */
@@ -11,7 +11,9 @@
 #include "amdgpu_gmc.h"
 #include "vasic.h"
 
-/* Of a page table below three levels of directories; gfx9 and later. */
+/* Default fragment of a page table entry, log2 of 4 KiB pages, as gmc_v9_0.c and
+ * later files have it.
+ */
 #define VASIC_FRAGMENT_BITS	9
 
 void vasic_flush_gpu_tlb(struct amdgpu_device *adev, uint32_t vmid,
@@ -48,7 +50,7 @@ static int vasic_gmc_early_init(struct amdgpu_ip_block *ip_block)
 
 	gmc->gmc_funcs = &vasic_pte_layout(vd)->funcs;
 	gmc->noretry_flags = AMDGPU_VM_NORETRY_FLAGS_TF;
-	/* LDS and scratch apertures, gmc_v7_0_early_init() and
+	/* LDS and scratch apertures as in gmc_v7_0_early_init() and
 	 * gmc_v9_0_early_init()
 	 */
 	gmc->shared_aperture_start = 0x2000000000000000ULL;
@@ -79,7 +81,7 @@ static void vasic_gmc_place(struct amdgpu_device *adev)
 	amdgpu_gmc_vram_location(adev, gmc,
 				 vasic_xgmi_place(adev, layout->vram_base));
 	amdgpu_gmc_gart_location(adev, gmc, AMDGPU_GART_PLACEMENT_BEST_FIT);
-	/* page table entries count from the memory of node 0 */
+	/* addresses in page table entries count from the VRAM of node 0 */
 	adev->vm_manager.vram_base_offset = gmc->vram_start - layout->vram_base;
 }
 
@@ -94,7 +96,7 @@ static int vasic_gart_init(struct amdgpu_device *adev)
 	return amdgpu_gart_table_vram_alloc(adev);
 }
 
-/* One hub per XCC; the SDMA engines of an AID share one of their own. */
+/* Each XCC has a GFX hub; the SDMA engines of an AID share an MM hub. */
 static void vasic_gmc_set_hubs(struct amdgpu_device *adev)
 {
 	const struct vasic_info *info = &adev->vasic->info;
@@ -117,7 +119,7 @@ static int vasic_gmc_sw_init(void *handle)
 	spin_lock_init(&adev->gmc.invalidate_lock);
 	amdgpu_vm_adjust_size(adev, layout->min_vm_gib, VASIC_FRAGMENT_BITS,
 			      info->vm_levels, info->vm_address_bits);
-	/* amdgpu_gmc_noretry_set() knows hardware only */
+	/* amdgpu_gmc_noretry_set() decides by IP version, not by the host's word */
 	if (!info->retry_faults)
 		adev->gmc.noretry = 1;
 	r = vasic_fault_sw_init(adev);

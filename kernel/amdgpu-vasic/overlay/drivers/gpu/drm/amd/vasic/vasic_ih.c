@@ -2,9 +2,9 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * The interrupt handler block: a ring of entries in guest memory that the host
- * fills, and an MSI-X that says so. Entries are those of the chip's generation;
- * dispatch is amdgpu's own.
+ * The interrupt handler block: the host fills a ring of entries in guest memory
+ * and then raises an MSI-X. Entries are those of the chip's generation, and
+ * amdgpu dispatches them.
  */
 #include "amdgpu.h"
 #include "amdgpu_ih.h"
@@ -26,7 +26,7 @@ static void vasic_ih_set_rptr(struct amdgpu_device *adev,
 		vasic_ih_write_rptr(adev->vasic, ih->rptr);
 }
 
-/* cik_ih_decode_iv(); the time stamp is that of amdgpu_irq_dispatch(). */
+/* As cik_ih_decode_iv(). amdgpu_irq_dispatch() sets the timestamp. */
 static void vasic_ih_decode_cik(struct amdgpu_device *adev,
 				struct amdgpu_ih_ring *ih,
 				struct amdgpu_iv_entry *entry)
@@ -81,7 +81,7 @@ static int vasic_ih_sw_init(void *handle)
 	r = amdgpu_ih_ring_init(adev, &adev->irq.ih, VASIC_IH_RING_SIZE, true);
 	if (r)
 		return r;
-	/* faults that amdgpu delegates to itself */
+	/* amdgpu_irq_delegate() moves retry faults to this ring */
 	r = amdgpu_ih_ring_init(adev, &adev->irq.ih_soft, IH_SW_RING_SIZE, true);
 	if (r)
 		return r;

@@ -2,11 +2,11 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * What amdkfd calls to reach the hardware directly. With the hardware scheduler
- * that is little: it loads the HIQ here and sends everything else through it.
- * Without, single queues are loaded and stopped. The registers of the debugger
- * act on waves, of which there are none: its entry points keep what they are
- * given and refuse what they cannot do.
+ * The kfd2kgd_calls of the virtual GPU. With the hardware scheduler amdkfd only
+ * loads the HIQ here and sends everything else through it; without, it loads and
+ * stops each queue here. The registers of the debugger act on waves, whose state
+ * the guest does not see: these entry points do nothing, or return an error if
+ * amdkfd would rely on the result.
  */
 #include "amdgpu.h"
 #include "amdgpu_amdkfd.h"
@@ -19,7 +19,7 @@
 #include "vasic.h"
 #include "vi_structs.h"
 
-/* What is read of an MQD here is at the same place in gfx8 and later. */
+/* The fields of an MQD that are read here have equal offsets in gfx8 and later. */
 #define VASIC_SAME_MQD(type) \
 	static_assert(offsetof(struct type, cp_mqd_base_addr_lo) == \
 		      offsetof(struct v9_mqd, cp_mqd_base_addr_lo) && \
@@ -31,8 +31,8 @@ VASIC_SAME_MQD(v10_compute_mqd);
 VASIC_SAME_MQD(v11_compute_mqd);
 VASIC_SAME_MQD(v12_compute_mqd);
 
-/* Where an MQD is and for whom. VMID 0 means the HIQ, which gfx7 and gfx8 load
- * as any other queue.
+/* Address of an MQD and VMID of its queue. VMID 0 means the HIQ, which amdkfd
+ * loads by hqd_load on gfx7 and gfx8.
  */
 struct vasic_mqd_id {
 	u64 addr;
@@ -61,7 +61,7 @@ static u32 vasic_kind_of(struct amdgpu_device *adev, const void *mqd)
 					      VASIC_QUEUE_HIQ;
 }
 
-/* enum kfd_preempt_type to the mode of VASIC_CMD_HQD_UNLOAD */
+/* Translates enum kfd_preempt_type for VASIC_CMD_HQD_UNLOAD. */
 static enum vasic_unload_mode vasic_unload_mode(enum kfd_preempt_type type)
 {
 	switch (type) {
@@ -92,13 +92,13 @@ static int vasic_hqd_load(struct amdgpu_device *adev, u32 kind,
 	};
 	int r = vasic_command(adev->vasic, VASIC_CMD_HQD_LOAD, &args);
 
-	if (r) /* amdkfd does not look at the result of every load */
+	if (r) /* amdkfd ignores the result of some loads */
 		dev_err(adev->dev, "vasic: loading a queue failed: %d\n", r);
 	return r;
 }
 
-/* The doorbell of a queue was meant for an earlier one, or is older than the write
- * pointer that is read next.
+/* Clears a stale doorbell: a value that is there now was written for an earlier
+ * queue, or is older than the write pointer that the caller reads next.
  */
 static void vasic_hqd_prepare(struct amdgpu_device *adev, const void *mqd,
 			      u32 pipe, u32 slot, u32 xcc)
@@ -134,8 +134,9 @@ static int vasic_hqd_unload(struct amdgpu_device *adev, u32 kind, u32 pipe,
 	return vasic_command(adev->vasic, VASIC_CMD_HQD_UNLOAD, &args);
 }
 
-/* What amdkfd may hear of the end of a queue: it has ended, or it hangs. An
- * empty slot has no queue that could run, nor has a lost device.
+/* Translates the result of an unload for amdkfd, to which a queue has either
+ * ended (0) or hangs (-ETIME). In an empty slot (-EBUSY) and on a lost device
+ * (-ENODEV) no queue runs.
  */
 static int vasic_hqd_ended(struct amdgpu_device *adev, int r)
 {
@@ -178,7 +179,7 @@ static void vasic_kfd_program_sh_mem(struct amdgpu_device *adev, uint32_t vmid,
 				     uint32_t sh_mem_ape1_limit,
 				     uint32_t sh_mem_bases, uint32_t inst)
 {
-	/* apertures concern only waves, which take them from the process */
+	/* only waves use apertures, and the host knows those of the process */
 }
 
 static int vasic_kfd_set_pasid(struct amdgpu_device *adev, u32 pasid,
@@ -192,7 +193,7 @@ static int vasic_kfd_set_pasid(struct amdgpu_device *adev, u32 pasid,
 static int vasic_kfd_init_interrupts(struct amdgpu_device *adev,
 				     uint32_t pipe_id, uint32_t inst)
 {
-	return 0; /* never masked */
+	return 0; /* interrupts are never masked */
 }
 
 static int vasic_kfd_hqd_load(struct amdgpu_device *adev, void *mqd,
@@ -206,7 +207,7 @@ static int vasic_kfd_hqd_load(struct amdgpu_device *adev, void *mqd,
 	u32 kind = vasic_kind_of(adev, mqd);
 	u32 value;
 
-	/* these MQDs have no address that a write pointer could be polled from */
+	/* these MQDs have no address to poll the write pointer from */
 	if (adev->vasic->info.gfx_level < 9 && kind == VASIC_QUEUE_COMPUTE) {
 		vasic_hqd_prepare(adev, mqd, pipe_id, queue_id, inst);
 		if (read_user_wptr(mm, wptr, value)) {
@@ -224,13 +225,13 @@ static int vasic_kfd_hiq_load(struct amdgpu_device *adev, void *mqd,
 			      uint32_t pipe_id, uint32_t queue_id,
 			      uint32_t doorbell_off, uint32_t inst)
 {
-	/* One device that does not come up again after a reset would keep amdkfd
-	 * locked for all; a lost one comes up without anything behind it.
+	/* amdkfd stays locked for all devices if one does not come up after a
+	 * reset, so a lost device pretends to.
 	 */
 	if (vasic_is_lost(adev->vasic))
 		return 0;
-	/* amdkfd takes the HIQ away through the KIQ, which is not there, and so
-	 * leaves the old one behind when it restarts.
+	/* amdkfd unmaps the HIQ through the KIQ, which the virtual GPU does not
+	 * have, so the old HIQ is still loaded when amdkfd restarts.
 	 */
 	vasic_hqd_unload(adev, VASIC_QUEUE_HIQ, pipe_id, queue_id, inst,
 			 VASIC_UNLOAD_RESET);
@@ -261,20 +262,20 @@ static int vasic_kfd_hqd_destroy(struct amdgpu_device *adev, void *mqd,
 }
 
 static u64 vasic_read_wptr64(struct mm_struct *mm, uint32_t __user *wptr,
-			     u64 otherwise)
+			     u64 fallback)
 {
 	u64 __user *wptr64 = (u64 __user *)wptr;
 	u64 value;
 
-	return read_user_wptr(mm, wptr64, value) ? value : otherwise;
+	return read_user_wptr(mm, wptr64, value) ? value : fallback;
 }
 
 static u32 vasic_read_wptr32(struct mm_struct *mm, uint32_t __user *wptr,
-			     u32 otherwise)
+			     u32 fallback)
 {
 	u32 value;
 
-	return read_user_wptr(mm, wptr, value) ? value : otherwise;
+	return read_user_wptr(mm, wptr, value) ? value : fallback;
 }
 
 #define VASIC_SDMA_SLOT(m) { \
@@ -283,7 +284,7 @@ static u32 vasic_read_wptr32(struct mm_struct *mm, uint32_t __user *wptr,
 	.size = sizeof(*(m)), \
 }
 
-/* Which slot an SDMA MQD is for, and how long it is. */
+/* Returns the slot that an SDMA MQD names, and the size of the MQD. */
 static struct vasic_sdma_slot vasic_sdma_slot(struct amdgpu_device *adev,
 					      const void *mqd)
 {
@@ -304,7 +305,9 @@ static struct vasic_sdma_slot vasic_sdma_slot(struct amdgpu_device *adev,
 	}
 }
 
-/* Puts the user's write pointer into the MQD, where hardware has a register. */
+/* Stores the write pointer from user memory in the MQD, from where the host loads
+ * it; on hardware the driver writes it to a register.
+ */
 static void vasic_sdma_set_wptr(struct amdgpu_device *adev, void *mqd,
 				uint32_t __user *wptr, struct mm_struct *mm)
 {
@@ -334,7 +337,7 @@ static void vasic_sdma_set_wptr(struct amdgpu_device *adev, void *mqd,
 	}
 }
 
-/* An SDMA MQD does not carry its own address, so it goes by value. */
+/* An SDMA MQD does not contain its own address, so it is passed by value. */
 static int vasic_kfd_hqd_sdma_load(struct amdgpu_device *adev, void *mqd,
 				   uint32_t __user *wptr, struct mm_struct *mm)
 {
@@ -364,8 +367,8 @@ static int vasic_kfd_hqd_sdma_destroy(struct amdgpu_device *adev, void *mqd,
 	return vasic_hqd_ended(adev, r);
 }
 
-/* For debugfs: whether the slot is occupied and its base address, as if they
- * were three registers.
+/* Returns whether the slot is occupied and the base address of its queue, in the
+ * form of three registers, for debugfs.
  */
 static int vasic_hqd_dump(struct amdgpu_device *adev, u32 kind, u32 pipe,
 			  u32 slot, u32 xcc, u32 (**dump)[2], u32 *n_regs)
@@ -408,7 +411,7 @@ static int vasic_kfd_wave_control(struct amdgpu_device *adev,
 				  uint32_t gfx_index_val, uint32_t sq_cmd,
 				  uint32_t inst)
 {
-	return 0; /* no waves outlive their queue */
+	return 0; /* waves never outlive their queue */
 }
 
 static bool vasic_kfd_get_pasid(struct amdgpu_device *adev, uint8_t vmid,
@@ -418,7 +421,7 @@ static bool vasic_kfd_get_pasid(struct amdgpu_device *adev, uint8_t vmid,
 	return *p_pasid;
 }
 
-/* gfx7 and gfx8: LDS and scratch have their place in the process. */
+/* Called on gfx7 and gfx8; the host takes the apertures from the process. */
 static void vasic_kfd_set_scratch(struct amdgpu_device *adev, uint64_t va,
 				  uint32_t vmid)
 {
@@ -475,7 +478,7 @@ static int vasic_kfd_validate_trap_override(struct amdgpu_device *adev,
 					    uint32_t *trap_mask_supported)
 {
 	*trap_mask_supported = 0;
-	return -EPERM; /* as hardware that has no such override */
+	return -EPERM; /* as on hardware without such an override */
 }
 
 static uint32_t
@@ -569,11 +572,12 @@ static const struct kfd2kgd_calls vasic_calls = {
 /**
  * vasic_kfd2kgd - hook of kgd2kfd_probe(): the table amdkfd is to use
  * @adev: any device
- * @asic: the table of the chip that is modelled; NULL if amdkfd knows none, or
- *	only if it is asked for (amdgpu.exp_hw_support)
+ * @asic: the table of the modelled chip; NULL if amdkfd has none, or has one
+ *	only with amdgpu.exp_hw_support
  * @target: gfx_target_version; 0 if amdkfd does not know the chip
  *
- * Return: our table for a virtual device whose chip amdkfd knows, else @asic.
+ * Return: the table of this file for a virtual device whose chip amdkfd knows,
+ * else @asic.
  */
 const struct kfd2kgd_calls *vasic_kfd2kgd(struct amdgpu_device *adev,
 					  const struct kfd2kgd_calls *asic,

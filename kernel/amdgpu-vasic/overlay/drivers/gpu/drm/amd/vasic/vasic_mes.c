@@ -3,15 +3,15 @@
  * Copyright (c) 2026 The amdkfd-criu authors
  *
  * The MES, which schedules amdkfd's queues on gfx11 and gfx12: each request that
- * amdgpu would write to the firmware's ring becomes a command to the host. There
- * are no kernel rings behind it, so what concerns those is done elsewhere.
+ * amdgpu would write to the firmware's ring becomes a command to the host. Kernel
+ * rings are not mapped by it, see vasic_ring.c.
  */
 #include "amdgpu.h"
 #include "amdgpu_mes.h"
 #include "mes_v11_api_def.h"
 #include "vasic.h"
 
-/* mes_v11_0.c: quanta in units of 100 ns */
+/* Quanta in units of 100 ns, as in mes_v11_0.c. */
 #define VASIC_MES_PROCESS_QUANTUM	1000
 #define VASIC_MES_GANG_QUANTUM		10000
 
@@ -121,8 +121,8 @@ vasic_mes_reset_legacy_queue(struct amdgpu_mes *mes,
 	return -EOPNOTSUPP;
 }
 
-/* Registers and the debugger's settings act on waves; there is nothing to set
- * and zero to read.
+/* Registers and the settings of the debugger act on waves, whose state the guest
+ * does not see: writes have no effect and reads return 0.
  */
 static int vasic_mes_misc_op(struct amdgpu_mes *mes,
 			     struct mes_misc_op_input *input)
@@ -170,7 +170,7 @@ static int vasic_mes_sw_fini(void *handle)
 
 static int vasic_mes_nop(void *handle)
 {
-	return 0; /* the host's scheduler is there once it answers commands */
+	return 0; /* the host's scheduler runs as soon as it answers commands */
 }
 
 static const struct amd_ip_funcs vasic_mes_ip_funcs = {

@@ -3,8 +3,8 @@
  * Copyright (c) 2026 The amdkfd-criu authors
  *
  * Page table entries in the format of each generation: memory types, flags of a
- * mapping, what a directory entry holds. The facts are gmc_v7_0.c to
- * gmc_v12_0.c. Who walks the tables is the host.
+ * mapping, what a directory entry holds. The facts come from gmc_v7_0.c to
+ * gmc_v12_0.c. The host walks the tables.
  */
 #include "amdgpu.h"
 #include "amdgpu_gmc.h"
@@ -38,14 +38,14 @@ static bool vasic_bo_is_uncached(struct amdgpu_bo_va_mapping *mapping)
 	return bo && (bo->flags & VASIC_UNCACHED_BO);
 }
 
-/* Takes these bits of an entry from the mapping. */
-static void vasic_take(struct amdgpu_bo_va_mapping *mapping, u64 bits,
-		       u64 *flags)
+/* Copies these bits from the flags of the mapping to those of the entry. */
+static void vasic_copy_pte_bits(struct amdgpu_bo_va_mapping *mapping, u64 bits,
+				u64 *flags)
 {
 	*flags = (*flags & ~bits) | (mapping->flags & bits);
 }
 
-/* Directory entries of gfx7 and gfx8 hold MC addresses, as amdgpu_vm has them. */
+/* Directory entries of gfx7 and gfx8 hold MC addresses, as amdgpu_vm passes them. */
 static void vasic_pde_gfx7(struct amdgpu_device *adev, int level, u64 *addr,
 			   u64 *flags)
 {
@@ -54,7 +54,7 @@ static void vasic_pde_gfx7(struct amdgpu_device *adev, int level, u64 *addr,
 static void vasic_pte_gfx7(struct amdgpu_device *adev,
 			   struct amdgpu_bo_va_mapping *mapping, u64 *flags)
 {
-	vasic_take(mapping, AMDGPU_PTE_EXECUTABLE, flags);
+	vasic_copy_pte_bits(mapping, AMDGPU_PTE_EXECUTABLE, flags);
 	*flags &= ~AMDGPU_PTE_PRT;
 }
 
@@ -73,7 +73,7 @@ static void vasic_pde_gfx9(struct amdgpu_device *adev, int level, u64 *addr,
 static void vasic_pte_gfx9(struct amdgpu_device *adev,
 			   struct amdgpu_bo_va_mapping *mapping, u64 *flags)
 {
-	vasic_take(mapping, AMDGPU_PTE_EXECUTABLE | AMDGPU_PTE_MTYPE_VG10_MASK,
+	vasic_copy_pte_bits(mapping, AMDGPU_PTE_EXECUTABLE | AMDGPU_PTE_MTYPE_VG10_MASK,
 		   flags);
 	if (mapping->flags & AMDGPU_PTE_PRT) {
 		*flags |= AMDGPU_PTE_PRT;
@@ -91,7 +91,7 @@ static u64 vasic_mtype_gfx10(struct amdgpu_device *adev, u32 flags)
 static void vasic_pte_gfx10(struct amdgpu_device *adev,
 			    struct amdgpu_bo_va_mapping *mapping, u64 *flags)
 {
-	vasic_take(mapping, AMDGPU_PTE_EXECUTABLE |
+	vasic_copy_pte_bits(mapping, AMDGPU_PTE_EXECUTABLE |
 		   AMDGPU_PTE_MTYPE_NV10_MASK | AMDGPU_PTE_NOALLOC, flags);
 	if (mapping->flags & AMDGPU_PTE_PRT) {
 		*flags |= AMDGPU_PTE_PRT | AMDGPU_PTE_SNOOPED |
@@ -120,7 +120,7 @@ static void vasic_pte_gfx12(struct amdgpu_device *adev,
 {
 	const struct amdgpu_bo *bo = mapping->bo_va->base.bo;
 
-	vasic_take(mapping, AMDGPU_PTE_EXECUTABLE | AMDGPU_PTE_MTYPE_GFX12_MASK,
+	vasic_copy_pte_bits(mapping, AMDGPU_PTE_EXECUTABLE | AMDGPU_PTE_MTYPE_GFX12_MASK,
 		   flags);
 	if (mapping->flags & AMDGPU_PTE_PRT_GFX12) {
 		*flags |= AMDGPU_PTE_PRT_GFX12 | AMDGPU_PTE_SNOOPED |
@@ -148,8 +148,9 @@ static unsigned int vasic_get_vbios_fb_size(struct amdgpu_device *adev)
 		.get_vbios_fb_size = vasic_get_vbios_fb_size,	\
 	}
 
-/* By enum vasic_pte_format. Addresses of the GPU's own (MC) space: VRAM begins
- * where entries of both kinds mean the same by an address on gfx7 and gfx8.
+/* Indexed by enum vasic_pte_format. On gfx7 and gfx8 VRAM begins at MC address 0,
+ * so that directory entries (MC addresses) and page table entries (VRAM offsets)
+ * agree.
  */
 static const struct vasic_pte_layout vasic_pte_layouts[] = {
 	[VASIC_PTE_GFX7] = {
@@ -192,7 +193,7 @@ static const struct vasic_pte_layout vasic_pte_layouts[] = {
 };
 
 /**
- * vasic_pte_layout - the layout of page table entries
+ * vasic_pte_layout - return the layout of page table entries
  * @vd: the device; vasic_attach() has checked its pte_format
  *
  * Return: constant data.

@@ -3,8 +3,9 @@
  * Copyright (c) 2026 The amdkfd-criu authors
  *
  * What kernel rings of both kinds have in common: pointers, loading, stopping,
- * and the two self-tests, which let an engine write one word. Packets are in
- * vasic_sdma_packet.c and vasic_compute.c.
+ * and the two self-tests, in which an engine writes one word. Does not know any
+ * packet: the callers in vasic_sdma.c and vasic_compute.c pass the one that
+ * writes a word.
  */
 #include <linux/delay.h>
 
@@ -27,8 +28,8 @@ static u64 vasic_ring_kind(const struct amdgpu_ring *ring)
 	       VASIC_RING_SDMA : VASIC_RING_COMPUTE;
 }
 
-/* SDMA engines and compute rings are numbered from 0; amdgpu's me is 1-based
- * for compute, so the number is the place in the array.
+/* The host numbers SDMA engines and compute rings from 0. For compute rings
+ * amdgpu's me is 1-based, so the index in its array is used.
  */
 static u64 vasic_ring_instance(const struct amdgpu_ring *ring)
 {
@@ -74,7 +75,7 @@ u32 vasic_ring_doorbell(struct amdgpu_device *adev, u32 slot)
 }
 
 /**
- * vasic_ring_load - hand an empty ring to the host
+ * vasic_ring_load - load an empty ring
  * @ring: initialised
  *
  * Return: 0 or a negative errno.
@@ -100,7 +101,7 @@ int vasic_ring_load(struct amdgpu_ring *ring)
 }
 
 /**
- * vasic_ring_unload - take a ring from the host
+ * vasic_ring_unload - stop a ring
  * @ring: loaded or not
  * @mode: how to stop it
  *
@@ -120,7 +121,7 @@ int vasic_ring_unload(struct amdgpu_ring *ring, enum vasic_unload_mode mode)
 }
 
 /**
- * vasic_ring_start - load a ring and see it work
+ * vasic_ring_start - load a ring and test it
  * @ring: initialised
  *
  * Return: 0 or a negative errno.
@@ -129,7 +130,9 @@ int vasic_ring_start(struct amdgpu_ring *ring)
 {
 	int r = vasic_ring_load(ring);
 
-	return r ? r : amdgpu_ring_test_helper(ring);
+	if (r)
+		return r;
+	return amdgpu_ring_test_helper(ring);
 }
 
 /**
@@ -143,19 +146,23 @@ void vasic_ring_stop(struct amdgpu_ring *ring)
 }
 
 /**
- * vasic_ring_reset - forget what a ring hangs on
+ * vasic_ring_reset - drop the packet that a ring hangs on
  * @ring: a loaded ring
- * @vmid: of the job that hangs
+ * @vmid: VMID of the job that hangs
  *
  * Return: 0 or a negative errno.
  */
 int vasic_ring_reset(struct amdgpu_ring *ring, unsigned int vmid)
 {
-	int r = vasic_ring_unload(ring, VASIC_UNLOAD_RESET);
+	int r;
 
-	if (!r)
-		r = vasic_ring_load(ring);
-	return r ? r : amdgpu_ring_test_ring(ring);
+	r = vasic_ring_unload(ring, VASIC_UNLOAD_RESET);
+	if (r)
+		return r;
+	r = vasic_ring_load(ring);
+	if (r)
+		return r;
+	return amdgpu_ring_test_ring(ring);
 }
 
 /**
@@ -244,7 +251,10 @@ static int vasic_ring_run_test_ib(struct amdgpu_ring *ring, u64 gpu_addr,
 	r = amdgpu_ib_schedule(ring, 1, &ib, NULL, &fence);
 	if (!r) {
 		r = dma_fence_wait_timeout(fence, false, timeout);
-		r = r < 0 ? r : r ? 0 : -ETIMEDOUT;
+		if (!r)
+			r = -ETIMEDOUT;
+		else if (r > 0)
+			r = 0;
 	}
 	amdgpu_ib_free(adev, &ib, NULL);
 	dma_fence_put(fence);

@@ -2,9 +2,9 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * The SDMA block: a kernel ring per engine, for TTM moves, page table updates
- * and the IBs of DRM clients, and the traps by which engines announce fences.
- * User SDMA queues are amdkfd's and do not come through here.
+ * The SDMA block: a kernel ring for each engine, for TTM moves, page table
+ * updates and the IBs of DRM clients, and the traps by which engines announce
+ * fences. User SDMA queues belong to amdkfd, see vasic_kfd.c.
  */
 #include "amdgpu.h"
 #include "ivsrcid/gfx/irqsrcs_gfx_11_0_0.h"
@@ -17,8 +17,8 @@
 #define VASIC_SDMA_RING_DW	1024
 #define VASIC_SDMA_NO_ENGINE	(-1)
 
-/* SOC15 client ids of the engines of one AID; contiguous only by pairs, so a
- * table. gfx10 calls its fourth engine otherwise.
+/* SOC15 client ids of the engines of one AID, which are contiguous only by
+ * pairs. The fourth engine of gfx10 has another one, see vasic_sdma_client().
  */
 static const u32 vasic_sdma_clients[] = {
 	SOC15_IH_CLIENTID_SDMA0, SOC15_IH_CLIENTID_SDMA1,
@@ -102,8 +102,9 @@ static int vasic_sdma_engine_of_soc15(const struct vasic_info *info,
 	return VASIC_SDMA_NO_ENGINE;
 }
 
-/* Which engine's kernel ring an entry is about: none if a user queue raised it.
- * cik_sdma_process_trap_irq(), sdma_v4_4_2_process_trap_irq(),
+/* Returns the engine whose kernel ring raised the interrupt, or
+ * VASIC_SDMA_NO_ENGINE if a user queue did. The encodings are those of
+ * cik_sdma_process_trap_irq(), sdma_v4_4_2_process_trap_irq() and
  * sdma_v6_0_process_trap_irq().
  */
 static int vasic_sdma_engine_of(struct amdgpu_device *adev,
@@ -125,7 +126,7 @@ static int vasic_sdma_engine_of(struct amdgpu_device *adev,
 	}
 }
 
-/* Return: 0, so that traps of user queues go on to amdkfd. */
+/* Returns 0, so that amdkfd sees the traps of user queues. */
 static int vasic_sdma_trap_process(struct amdgpu_device *adev,
 				   struct amdgpu_irq_src *src,
 				   struct amdgpu_iv_entry *entry)
@@ -201,7 +202,7 @@ static int vasic_sdma_sw_init(void *handle)
 		ring->use_doorbell = true;
 		ring->doorbell_index =
 			vasic_ring_doorbell(adev, adev->doorbell_index.sdma_engine[i]);
-		/* all rings switch VMIDs by the same registers */
+		/* every ring switches VMIDs by VASIC_REG_VM_* */
 		ring->vm_hub = AMDGPU_GFXHUB(0);
 		snprintf(ring->name, sizeof(ring->name), "sdma%d", i);
 		r = amdgpu_ring_init(adev, ring, VASIC_SDMA_RING_DW,

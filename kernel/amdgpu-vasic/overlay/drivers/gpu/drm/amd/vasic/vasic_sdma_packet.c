@@ -2,10 +2,11 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * SDMA packets of each generation, where they differ: whether a count says one
- * less, how long a TRAP, an INDIRECT and a COPY are, what a register number is.
- * The facts are cik_sdma.c, sdma_v3_0.c to sdma_v7_0.c and their packet headers;
- * opcodes and all other fields are the same from gfx7 to gfx12.
+ * SDMA packets of each generation, where they differ: whether a count is one
+ * less than what it counts, how long a TRAP, an INDIRECT and a COPY are, how
+ * registers are numbered. The facts come from cik_sdma.c, sdma_v3_0.c to
+ * sdma_v7_0.c and their packet headers; opcodes and all other fields are equal
+ * from gfx7 to gfx12.
  */
 #include "amdgpu.h"
 #include "vasic.h"
@@ -14,7 +15,7 @@
 #define SDMA_OP(op, sub) \
 	(SDMA_PKT_HEADER_OP(SDMA_OP_##op) | SDMA_PKT_HEADER_SUB_OP(sub))
 
-/* Header bits that the common header does not name. */
+/* Header bits that vega10_sdma_pkt_open.h does not name. */
 #define VASIC_FENCE_UNCACHED	(3 << 16)	/* MTYPE UC, sdma_v5_0.c */
 #define VASIC_COPY_CPV		BIT(19)		/* sdma_v7_0.c */
 #define VASIC_FILL_COMPRESS	BIT(16)		/* sdma_v7_0.c */
@@ -32,7 +33,7 @@ struct vasic_sdma_layout {
 
 #define VASIC_ALL_BYTES	SDMA_PKT_SRBM_WRITE_HEADER_BYTE_EN(0xf)
 
-/* By enum vasic_sdma_format. */
+/* Indexed by enum vasic_sdma_format. */
 static const struct vasic_sdma_layout vasic_sdma_layouts[] = {
 	[VASIC_SDMA_V2] = { 0, 1, 4, 0, VASIC_ALL_BYTES, 1 },
 	[VASIC_SDMA_V3] = { 0, 2, 6, 0, VASIC_ALL_BYTES, 1 },
@@ -42,20 +43,20 @@ static const struct vasic_sdma_layout vasic_sdma_layouts[] = {
 	[VASIC_SDMA_V7] = { 1, 2, 6, VASIC_FENCE_UNCACHED, 0, 4 },
 };
 
-static const struct vasic_sdma_layout *layout_of(const struct vasic_device *vd)
+static const struct vasic_sdma_layout *vasic_sdma_layout(const struct vasic_device *vd)
 {
 	return &vasic_sdma_layouts[vd->info.sdma_format];
 }
 
-static void ib_write(struct amdgpu_ib *ib, u32 value)
+static void vasic_ib_write(struct amdgpu_ib *ib, u32 value)
 {
 	ib->ptr[ib->length_dw++] = value;
 }
 
-static void ib_write_addr(struct amdgpu_ib *ib, u64 addr)
+static void vasic_ib_write_addr(struct amdgpu_ib *ib, u64 addr)
 {
-	ib_write(ib, lower_32_bits(addr));
-	ib_write(ib, upper_32_bits(addr));
+	vasic_ib_write(ib, lower_32_bits(addr));
+	vasic_ib_write(ib, upper_32_bits(addr));
 }
 
 /**
@@ -71,14 +72,14 @@ void vasic_sdma_write_packet(const struct vasic_device *vd, u64 addr, u32 value,
 	packet[0] = SDMA_OP(WRITE, SDMA_SUBOP_WRITE_LINEAR);
 	packet[1] = lower_32_bits(addr);
 	packet[2] = upper_32_bits(addr);
-	packet[3] = 1 - layout_of(vd)->less_one;
+	packet[3] = 1 - vasic_sdma_layout(vd)->less_one;
 	packet[4] = value;
 }
 
 void vasic_sdma_emit_ib(struct amdgpu_ring *ring, struct amdgpu_job *job,
 			struct amdgpu_ib *ib, uint32_t flags)
 {
-	const u32 ib_dw = layout_of(ring->adev->vasic)->ib_dw;
+	const u32 ib_dw = vasic_sdma_layout(ring->adev->vasic)->ib_dw;
 	u32 i;
 
 	/* the packet ends on a multiple of 8 */
@@ -89,14 +90,14 @@ void vasic_sdma_emit_ib(struct amdgpu_ring *ring, struct amdgpu_job *job,
 	vasic_ring_emit_addr(ring, ib->gpu_addr & ~0x1fULL);
 	amdgpu_ring_write(ring, ib->length_dw);
 	for (i = 4; i < ib_dw; i++)
-		amdgpu_ring_write(ring, 0); /* no CSA */
+		amdgpu_ring_write(ring, 0); /* address of the CSA: none */
 }
 
 static void vasic_sdma_emit_fence_word(struct amdgpu_ring *ring, u64 addr,
 				       u32 value)
 {
 	amdgpu_ring_write(ring, SDMA_OP(FENCE, 0) |
-			  layout_of(ring->adev->vasic)->fence_bits);
+			  vasic_sdma_layout(ring->adev->vasic)->fence_bits);
 	vasic_ring_emit_addr(ring, addr);
 	amdgpu_ring_write(ring, value);
 }
@@ -108,7 +109,7 @@ void vasic_sdma_emit_fence(struct amdgpu_ring *ring, u64 addr, u64 seq,
 	if (flags & AMDGPU_FENCE_FLAG_64BIT)
 		vasic_sdma_emit_fence_word(ring, addr + 4, upper_32_bits(seq));
 	amdgpu_ring_write(ring, SDMA_OP(TRAP, 0));
-	if (layout_of(ring->adev->vasic)->trap_dw > 1)
+	if (vasic_sdma_layout(ring->adev->vasic)->trap_dw > 1)
 		amdgpu_ring_write(ring, SDMA_PKT_TRAP_INT_CONTEXT_INT_CONTEXT(0));
 }
 
@@ -127,54 +128,54 @@ void vasic_sdma_emit_pipeline_sync(struct amdgpu_ring *ring)
 void vasic_sdma_emit_wreg(struct amdgpu_ring *ring, uint32_t reg,
 			  uint32_t value)
 {
-	const struct vasic_sdma_layout *layout = layout_of(ring->adev->vasic);
+	const struct vasic_sdma_layout *layout = vasic_sdma_layout(ring->adev->vasic);
 
 	amdgpu_ring_write(ring, SDMA_OP(SRBM_WRITE, 0) | layout->register_header);
 	amdgpu_ring_write(ring, reg * layout->register_bytes);
 	amdgpu_ring_write(ring, value);
 }
 
-/* amdgpu does not say for which device these are, so there is one of each for
- * every way to say it.
+/* amdgpu does not pass the device to the functions that write IBs, so each
+ * encoding has functions of its own (_v2, _v4, _v7).
  */
 static void vasic_sdma_copy(struct amdgpu_ib *ib, u32 header, u64 src, u64 dst,
 			    u32 count)
 {
-	ib_write(ib, SDMA_OP(COPY, SDMA_SUBOP_COPY_LINEAR) | header);
-	ib_write(ib, count);
-	ib_write(ib, 0);
-	ib_write_addr(ib, src);
-	ib_write_addr(ib, dst);
+	vasic_ib_write(ib, SDMA_OP(COPY, SDMA_SUBOP_COPY_LINEAR) | header);
+	vasic_ib_write(ib, count);
+	vasic_ib_write(ib, 0);
+	vasic_ib_write_addr(ib, src);
+	vasic_ib_write_addr(ib, dst);
 }
 
 static void vasic_sdma_fill(struct amdgpu_ib *ib, u32 header, u32 value,
 			    u64 dst, u32 count)
 {
-	ib_write(ib, SDMA_OP(CONST_FILL, 0) | header);
-	ib_write_addr(ib, dst);
-	ib_write(ib, value);
-	ib_write(ib, count);
+	vasic_ib_write(ib, SDMA_OP(CONST_FILL, 0) | header);
+	vasic_ib_write_addr(ib, dst);
+	vasic_ib_write(ib, value);
+	vasic_ib_write(ib, count);
 }
 
 static void vasic_sdma_write(struct amdgpu_ib *ib, u64 pe, u64 value,
 			     unsigned int entries, u32 incr, u32 less_one)
 {
-	ib_write(ib, SDMA_OP(WRITE, SDMA_SUBOP_WRITE_LINEAR));
-	ib_write_addr(ib, pe);
-	ib_write(ib, entries * 2 - less_one);
+	vasic_ib_write(ib, SDMA_OP(WRITE, SDMA_SUBOP_WRITE_LINEAR));
+	vasic_ib_write_addr(ib, pe);
+	vasic_ib_write(ib, entries * 2 - less_one);
 	for (; entries; entries--, value += incr)
-		ib_write_addr(ib, value);
+		vasic_ib_write_addr(ib, value);
 }
 
 static void vasic_sdma_generate(struct amdgpu_ib *ib, u64 pe, u64 addr,
 				u32 count, u32 incr, u64 flags)
 {
-	ib_write(ib, SDMA_OP(PTEPDE, 0));
-	ib_write_addr(ib, pe);
-	ib_write_addr(ib, flags);
-	ib_write_addr(ib, addr);
-	ib_write_addr(ib, incr);
-	ib_write(ib, count);
+	vasic_ib_write(ib, SDMA_OP(PTEPDE, 0));
+	vasic_ib_write_addr(ib, pe);
+	vasic_ib_write_addr(ib, flags);
+	vasic_ib_write_addr(ib, addr);
+	vasic_ib_write_addr(ib, incr);
+	vasic_ib_write(ib, count);
 }
 
 static void vasic_sdma_copy_v2(struct amdgpu_ib *ib, uint64_t src, uint64_t dst,
@@ -193,7 +194,7 @@ static void vasic_sdma_copy_v7(struct amdgpu_ib *ib, uint64_t src, uint64_t dst,
 			       uint32_t bytes, uint32_t flags)
 {
 	vasic_sdma_copy(ib, VASIC_COPY_CPV, src, dst, bytes - 1);
-	ib_write(ib, 0); /* no compression */
+	vasic_ib_write(ib, 0); /* metadata: no compression */
 }
 
 static void vasic_sdma_fill_v2(struct amdgpu_ib *ib, uint32_t value,
@@ -260,7 +261,7 @@ static void vasic_sdma_set_pte_v4(struct amdgpu_ib *ib, uint64_t pe,
 	vasic_sdma_generate(ib, pe, addr, count - 1, incr, flags);
 }
 
-/* COUNT of a copy has 21 bits on gfx7, then 22. */
+/* COUNT of a copy has 21 bits on gfx7 and 22 bits on later chips. */
 static const struct amdgpu_buffer_funcs vasic_sdma_buffer_v2 = {
 	.copy_max_bytes = 0x1fffff,
 	.copy_num_dw = 7,
@@ -319,7 +320,7 @@ static const struct amdgpu_vm_pte_funcs vasic_sdma_pte_v7 = {
 };
 
 /**
- * vasic_sdma_set_packets - give amdgpu the packet writers of the device
+ * vasic_sdma_set_packets - set the functions that write packets of this device
  * @adev: the virtual device
  */
 void vasic_sdma_set_packets(struct amdgpu_device *adev)

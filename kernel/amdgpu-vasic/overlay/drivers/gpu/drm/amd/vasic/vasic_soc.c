@@ -2,8 +2,8 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * Claiming the device and saying what it is made of: opt-in and magic, the list
- * of IP blocks. What GPU it is comes from the host.
+ * Claiming the device, if the module parameter and the magic allow it, and the
+ * list of its IP blocks. The host says which GPU it is.
  */
 #include <linux/io.h>
 #include <linux/module.h>
@@ -13,15 +13,16 @@
 
 static bool vasic_enable;
 module_param_named(vasic, vasic_enable, bool, 0444);
-MODULE_PARM_DESC(vasic, "Claim virtual AMD GPUs (ivshmem devices with our magic), for tests (default: false)");
+MODULE_PARM_DESC(vasic, "Claim virtual AMD GPUs (ivshmem devices with VASIC_ABI_MAGIC), for tests (default: false)");
 
 /**
- * vasic_pci_probe - hook of amdgpu_pci_probe(): is this one ours?
+ * vasic_pci_probe - hook of amdgpu_pci_probe(): decide whether to bind
  * @pdev: the device; its BARs are not mapped yet
- * @flags: the table row's driver_data; the chip is filled in
+ * @flags: driver_data of its row in the PCI table; the chip is added
  *
- * Return: 0 for every device that is not an ivshmem device, and for one that
- * carries the magic while amdgpu.vasic=1; -ENODEV for any other ivshmem device.
+ * Return: 0 for every device that is not an ivshmem device, and for one that has
+ * the magic if amdgpu.vasic=1; -ENODEV for any other ivshmem device; another
+ * negative errno if BAR2 cannot be read or its ABI version is not this driver's.
  */
 int vasic_pci_probe(struct pci_dev *pdev, unsigned long *flags)
 {
@@ -62,9 +63,9 @@ int vasic_pci_probe(struct pci_dev *pdev, unsigned long *flags)
  * vasic_set_ip_blocks - hook of amdgpu_device_ip_early_init()
  * @adev: the virtual device
  *
- * Stands where amdgpu_discovery_set_ip_blocks() reads the discovery table of
- * real hardware, and older chips have a function each; the host's description
- * takes that table's place.
+ * Called instead of amdgpu_discovery_set_ip_blocks(), which reads the discovery
+ * table of real hardware, and instead of the functions of older chips. The
+ * description by the host takes the place of that table.
  *
  * Return: 0 or a negative errno.
  */
@@ -88,7 +89,7 @@ int vasic_set_ip_blocks(struct amdgpu_device *adev)
 	adev->ip_versions[SDMA0_HWIP][0] = info->sdma_ip;
 	adev->ip_versions[SDMA1_HWIP][0] = info->sdma_ip;
 	if (info->scheduler != VASIC_SCHEDULER_MES)
-		count--; /* the last one is the MES */
+		count--; /* leave out the MES, the last block */
 	for (i = 0; i < count; i++) {
 		r = amdgpu_device_ip_block_add(adev, blocks[i]);
 		if (r)

@@ -2,13 +2,14 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * Losing the device: notice that the host process is gone although nobody asks
- * it anything, and let go of everything that waits for it.
+ * Losing the device: notice that the host process is gone even while no command
+ * is sent, and end everything that waits for it.
  *
  * The driver stays bound, and the memory of the BAR outlives the host process.
- * What can be told is told through amdgpu's own recovery, with a reset that
- * fails: fences complete with an error, amdkfd's processes get their reset event.
- * Afterwards the device is unplugged for DRM's clients, and no ring accepts work.
+ * Users of the device learn about it through amdgpu's own recovery, with a reset
+ * that fails: fences complete with an error, amdkfd's processes get their reset
+ * event. Afterwards the device is unplugged for DRM clients, and no ring accepts
+ * work.
  */
 #include <drm/drm_drv.h>
 
@@ -18,9 +19,10 @@
 
 #define VASIC_WATCH_PERIOD	(2 * HZ)
 
-/* Buffer moves of the kernel go on to use the rings: their jobs fail at once. What
- * was emitted since the recovery has nobody who completes it; jobs that run now would
- * have found their ring ready.
+/* TTM still submits buffer moves to the rings, and their jobs must fail at once.
+ * Fences that were emitted since the recovery would never signal, so they are
+ * completed here; the scheduler is stopped meanwhile, so that no job finds its
+ * ring ready in between.
  */
 static void vasic_disable_rings(struct amdgpu_device *adev)
 {
@@ -40,7 +42,7 @@ static void vasic_disable_rings(struct amdgpu_device *adev)
 	}
 }
 
-static void vasic_let_go(struct amdgpu_device *adev)
+static void vasic_fail_recovery(struct amdgpu_device *adev)
 {
 	struct amdgpu_reset_context context = {
 		.method = AMD_RESET_METHOD_NONE,
@@ -53,7 +55,7 @@ static void vasic_let_go(struct amdgpu_device *adev)
 	amdgpu_device_gpu_recover(adev, NULL, &context);
 }
 
-/* Runs in the reset domain, so never beside another recovery. */
+/* Runs in the reset domain, so never concurrently with another recovery. */
 static void vasic_lost_work(struct work_struct *work)
 {
 	struct vasic_device *vd = container_of(work, struct vasic_device,
@@ -61,12 +63,12 @@ static void vasic_lost_work(struct work_struct *work)
 	int idx;
 
 	if (!drm_dev_enter(adev_to_drm(vd->adev), &idx))
-		return; /* it is being removed anyway */
-	vasic_let_go(vd->adev);
+		return; /* the device is being removed */
+	vasic_fail_recovery(vd->adev);
 	drm_dev_exit(idx);
-	/* An entity that may choose among rings and finds none ready has no
-	 * run queue, which the scheduler does not expect: so first keep every
-	 * client away.
+	/* A scheduler entity that finds none of its rings ready has no run
+	 * queue, which drm_sched does not expect. Unplugging first keeps every
+	 * client from submitting.
 	 */
 	drm_dev_unplug(adev_to_drm(vd->adev));
 	vasic_disable_rings(vd->adev);
@@ -80,7 +82,7 @@ static void vasic_watch_work(struct work_struct *work)
 	if (vasic_is_lost(vd))
 		return;
 	if (!vasic_host_is_alive(vd))
-		return; /* just lost */
+		return; /* vasic_lose() has scheduled lost_work */
 	schedule_delayed_work(&vd->watch_work, VASIC_WATCH_PERIOD);
 }
 
@@ -95,7 +97,7 @@ void vasic_watch_init(struct vasic_device *vd)
 }
 
 /**
- * vasic_watch_start - from now on a lost device is let go of
+ * vasic_watch_start - begin to check whether the host is alive
  * @vd: the device; amdgpu has initialised all of it
  */
 void vasic_watch_start(struct vasic_device *vd)
@@ -105,7 +107,7 @@ void vasic_watch_start(struct vasic_device *vd)
 }
 
 /**
- * vasic_watch_stop - the device is about to be removed
+ * vasic_watch_stop - stop checking, before the device is removed
  * @vd: the device
  */
 void vasic_watch_stop(struct vasic_device *vd)
@@ -119,7 +121,7 @@ void vasic_watch_stop(struct vasic_device *vd)
  * vasic_device_is_lost - hook of amdkfd_fence_wait_timeout()
  * @adev: any device
  *
- * Return: whether no answer is to be expected from a virtual device.
+ * Return: true if @adev is a virtual device whose host does not answer any more.
  */
 bool vasic_device_is_lost(struct amdgpu_device *adev)
 {

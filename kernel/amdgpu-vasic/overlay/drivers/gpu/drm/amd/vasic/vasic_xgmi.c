@@ -2,9 +2,9 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * The XGMI hive a GPU is in, if the host says so: ids, where the VRAM of each
- * node is, and who is how far away: every node is a neighbour of every other.
- * Access to a peer's VRAM is the host's affair; page table entries name it.
+ * The XGMI hive of a GPU, if the host puts it into one: ids, place of the VRAM of
+ * each node, and distances: every node is a neighbour of every other. Page table
+ * entries hold addresses in a peer's VRAM, and the host accesses it.
  */
 #include "amdgpu.h"
 #include "amdgpu_xgmi.h"
@@ -24,7 +24,7 @@ static const struct amdgpu_gfxhub_funcs vasic_gfxhub_funcs = {
 	.get_xgmi_info = vasic_get_xgmi_info,
 };
 
-/* sysfs shows link errors, of which there are none. */
+/* sysfs shows link errors; this value means that there are none. */
 #define VASIC_FICA_ENABLED	0x1f
 
 static uint64_t vasic_get_fica(struct amdgpu_device *adev, uint32_t ficaa_val)
@@ -43,10 +43,10 @@ static const struct amdgpu_df_funcs vasic_df_funcs = {
 };
 
 /**
- * vasic_xgmi_early_init - say whether there is a hive
+ * vasic_xgmi_early_init - tell amdgpu whether there is a hive
  * @adev: the virtual device
  *
- * Return: 0, or -EPROTO for a hive that cannot be.
+ * Return: 0, or -EPROTO if the host's description of the hive is inconsistent.
  */
 int vasic_xgmi_early_init(struct amdgpu_device *adev)
 {
@@ -63,7 +63,7 @@ int vasic_xgmi_early_init(struct amdgpu_device *adev)
 	adev->gmc.xgmi.supported = true;
 	adev->gfxhub.funcs = &vasic_gfxhub_funcs;
 	adev->df.funcs = &vasic_df_funcs;
-	/* amdgpu_xgmi_add_device() fills in which nodes these are */
+	/* amdgpu_xgmi_add_device() sets the ids of these nodes */
 	for (i = 0; i < info->xgmi_num_nodes; i++) {
 		top->nodes[i].num_hops = 1;
 		top->nodes[i].num_links = 1;
@@ -72,7 +72,7 @@ int vasic_xgmi_early_init(struct amdgpu_device *adev)
 }
 
 /**
- * vasic_xgmi_place - where the memory of the hive begins for this GPU
+ * vasic_xgmi_place - compute the place of this GPU's VRAM in the hive
  * @adev: the virtual device
  * @vram_base: MC address of node 0
  *
@@ -91,7 +91,7 @@ u64 vasic_xgmi_place(struct amdgpu_device *adev, u64 vram_base)
 }
 
 /**
- * vasic_xgmi_identify - hook of amdgpu_xgmi_add_device(): ids without a PSP
+ * vasic_xgmi_identify - hook of amdgpu_xgmi_add_device(): set ids, without a PSP
  * @adev: any device without a PSP
  */
 void vasic_xgmi_identify(struct amdgpu_device *adev)

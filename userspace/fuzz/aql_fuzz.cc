@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// AQL packets of every type, with signals anywhere; vendor packets that lead to PM4 or wait for a value.
+// AQL packets of every type, with signals at any address, and vendor packets that run PM4 or wait for a value.
 #include "fuzz/hostile.h"
 #include "packets/aql.h"
 

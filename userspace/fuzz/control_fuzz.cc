@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// The control socket's side of one client: bytes in pieces become lines, lines become requests. What is refused gets
-// one line of reason; what is accepted is within its bounds.
+// The control socket's side of one client: bytes in pieces become lines, lines become requests. A refused line gets one
+// line of reason; every value of an accepted request is within its bounds.
 #include <sys/socket.h>
 #include <unistd.h>
 

@@ -23,7 +23,7 @@ using vasicd::VirtualMachine;
 
 constexpr std::uint64_t kRam = std::uint64_t{1} << 20;
 constexpr std::uint64_t kRamLow = kRam / 2;
-// What of VRAM the fuzzer writes to; beyond lies what the loopback allocates.
+// The part of VRAM that the fuzzer writes to; the loopback allocates behind it.
 constexpr std::uint64_t kVramUsed = std::uint64_t{1} << 20;
 constexpr unsigned kMaxPolls = 8;
 constexpr std::uint32_t kLastOpcode = VASIC_CMD_MES_RESET_QUEUE;
@@ -110,7 +110,7 @@ class Guest {
         gpu_.invalidate_tlb();
         return;
       case 7:
-        // Everything in front of the doorbells that has a meaning, the host's words too.
+        // All pages in front of the doorbells that have a meaning, those that the host writes included.
         return write_memory(gpu_.region().bytes().first(VASIC_OFF_MQD + VASIC_MQD_MAX_SIZE));
       case 8:
         gpu_.clock().advance(number() % 1'000'000'000'000);

@@ -2,7 +2,8 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // Memory where each VMID has bytes of its own, a heap block of exactly their size, so that AddressSanitizer sees every
-// access beside it. Counts what engines ask for: a step's work is bounded by counting, not by a clock.
+// access outside. Counts the bytes that engines ask for, so that the work of a step is bounded by counting, not by
+// time.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +43,7 @@ class FuzzMemory final : public vasicd::Memory {
     return std::span(blocks_[vmid].get() + at, static_cast<std::size_t>(run));
   }
 
-  // The bytes of [va, va + n), for the guest's side; it knows where its memory is.
+  // The bytes of [va, va + n), for the guest's side, which never asks for unmapped ones.
   [[nodiscard]] std::span<std::byte> guest(unsigned vmid, vasicd::GpuAddr va, std::size_t n) const {
     check(va >= kBase && va - kBase + n <= sizes_[vmid], "the fuzzer stays in its own memory");
     return {blocks_[vmid].get() + (va - kBase), n};

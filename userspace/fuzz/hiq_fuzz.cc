@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // The HIQ and run lists, in every chip's format: packets in any order, run lists that chain to each other and to
-// themselves, queues whose descriptors are garbage. A kernel ring goes on beside it.
+// themselves, queues whose descriptors are garbage. Meanwhile a kernel ring must continue to work.
 #include "fuzz/hostile.h"
 #include "packets/pm4_hws.h"
 
@@ -18,7 +18,7 @@ constexpr unsigned kQueues = 6;
 constexpr std::uint64_t kListPage = 20;
 constexpr unsigned kListPages = 2;
 constexpr std::uint64_t kHiqRingPage = 24;
-constexpr std::uint64_t kBesideRingPage = 32;
+constexpr std::uint64_t kKernelRingPage = 32;
 constexpr unsigned kMaxActions = 100;
 
 class Driver {
@@ -32,14 +32,14 @@ class Driver {
       queues_[i] = rig_.make_queue(kKinds[i % 3], Rig::kHostile, 0, kQueueMqdPage + i, (i % 2) * 5, 8);
     }
     hiq_ = rig_.make_queue(fuzz::Kind::kPm4, 0, 0, kHiqMqdPage, kHiqRingPage, 10);
-    beside_ = rig_.make_kernel_ring(fuzz::Kind::kSdma, 0, kBesideRingPage, 8);
-    fuzz::check(rig_.load(beside_), "a kernel ring can be loaded");
+    kernel_ring_ = rig_.make_kernel_ring(fuzz::Kind::kSdma, 0, kKernelRingPage, 8);
+    fuzz::check(rig_.load(kernel_ring_), "a kernel ring can be loaded");
     load_hiq();
   }
 
   void run() {
     for (unsigned i = 0; i < kMaxActions && !in_.empty(); ++i) act();
-    go_on_beside();
+    check_kernel_ring();
     rig_.reset();
   }
 
@@ -134,7 +134,7 @@ class Driver {
   void work() {
     fuzz::Queue& q = queues_[in_.below(kQueues)];
     const unsigned vmid = q.vmid;
-    q.vmid = 1 + in_.below(15);  // whichever the scheduler gave it
+    q.vmid = 1 + in_.below(15);  // any VMID that the scheduler may have given it
     const packets::Words words = rig_.canary_packet(q.kind, Rig::page(11), in_.u8());
     if (q.kind != fuzz::Kind::kAql) rig_.write(q, words);
     rig_.ring(q, q.wptr);
@@ -144,12 +144,12 @@ class Driver {
     rig_.memory.put(0, Rig::page(kHiqMqdPage + in_.below(kQueues + 1)) + in_.below(512) * 4u, word_());
   }
 
-  void go_on_beside() {
+  void check_kernel_ring() {
     const std::uint32_t value = ++beats_;
-    rig_.write(beside_, rig_.canary_packet(fuzz::Kind::kSdma, beside_.rptr_word + 128, value));
-    rig_.ring(beside_, beside_.wptr);
+    rig_.write(kernel_ring_, rig_.canary_packet(fuzz::Kind::kSdma, kernel_ring_.rptr_word + 128, value));
+    rig_.ring(kernel_ring_, kernel_ring_.wptr);
     for (unsigned i = 0; i < 24; ++i) rig_.step();
-    fuzz::check(rig_.memory.get<std::uint32_t>(0, beside_.rptr_word + 128) == value, "the kernel's ring goes on");
+    fuzz::check(rig_.memory.get<std::uint32_t>(0, kernel_ring_.rptr_word + 128) == value, "the kernel ring continues");
   }
 
   void act() {
@@ -175,7 +175,7 @@ class Driver {
         rig_.step();
         return;
       case 8:
-        return go_on_beside();
+        return check_kernel_ring();
       default:
         return write_list();
     }
@@ -187,7 +187,7 @@ class Driver {
   fuzz::WordMaker word_;
   std::array<fuzz::Queue, kQueues> queues_;
   fuzz::Queue hiq_;
-  fuzz::Queue beside_;
+  fuzz::Queue kernel_ring_;
   std::uint32_t beats_ = 0;
 };
 

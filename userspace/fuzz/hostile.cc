@@ -40,7 +40,7 @@ void Hostile::emit_to_ring() {
   if (in_.below(4) != 0) rig_.ring(queue_, queue_.wptr);
 }
 
-// A packet where indirect buffers are looked for.
+// Writes a packet to a place that packets name as their indirect buffer.
 void Hostile::emit_to_memory() {
   packets::Words words;
   for (unsigned n = 1 + in_.below(4); n > 0; --n) emit_(in_, word_, words);
@@ -61,7 +61,7 @@ void Hostile::scribble() {
   std::memcpy(rig_.memory.guest(queue_.vmid, FuzzMemory::kBase + at, n).data(), bytes.data(), n);
 }
 
-// Taken off the hardware and put back, as eviction does; its descriptor may have been changed meanwhile.
+// Unmaps the queue and maps it again, as an eviction does; its descriptor may have been changed meanwhile.
 void Hostile::reload() {
   constexpr std::array kModes = {vasicd::UnloadMode::kDrain, vasicd::UnloadMode::kSave, vasicd::UnloadMode::kReset};
   rig_.unload(queue_, in_.pick(std::span<const vasicd::UnloadMode>(kModes)));

@@ -57,7 +57,7 @@ class Hostile {
   Hostile(Rig& rig, Input& in, Queue queue, Emit emit)
       : rig_(rig), in_(in), queue_(queue), emit_(std::move(emit)), word_(in, rig.memory.size(queue.vmid)) {}
 
-  // Acts until the input ends. With a canary, that goes on.
+  // Acts until the input ends. If there is a canary, it is checked meanwhile.
   void run();
 
  private:

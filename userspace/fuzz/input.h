@@ -52,7 +52,7 @@ class Input {
   std::span<const std::uint8_t> rest_;
 };
 
-// Ends the run as a crash, which libFuzzer keeps the input of.
+// Ends the run as a crash, so that libFuzzer keeps the input.
 inline void check(bool holds, const char* what) {
   if (holds) return;
   std::fprintf(stderr, "fuzz: violated: %s\n", what);

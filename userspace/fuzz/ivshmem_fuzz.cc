@@ -89,7 +89,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
   }
   for (auto& client : clients) client.reset();
-  // Those that still wait in the backlog are gone too; each needs its turn.
+  // Clients that still wait in the backlog have disconnected too; each is accepted once and dropped.
   for (unsigned i = 0; i <= kMaxActions; ++i) {
     (void)server.server->client_gone();
     (void)server.server->accept(server.offer());

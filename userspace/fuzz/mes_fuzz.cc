@@ -2,7 +2,8 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // Requests to the MES of the chips that have one, and of those that refuse it: queues and gangs added, suspended,
-// reset and removed in any order, with garbage for descriptors and names. A kernel ring goes on beside it.
+// reset and removed in any order, with garbage for descriptors and names. Meanwhile a kernel ring must continue to
+// work.
 #include "fuzz/hostile.h"
 
 namespace {
@@ -11,7 +12,7 @@ using fuzz::Rig;
 
 constexpr std::uint64_t kQueueMqdPage = 2;
 constexpr unsigned kQueues = 6;
-constexpr std::uint64_t kBesideRingPage = 32;
+constexpr std::uint64_t kKernelRingPage = 32;
 constexpr unsigned kMaxActions = 100;
 constexpr unsigned kBeatSteps = 24;
 
@@ -23,13 +24,13 @@ class Driver {
       constexpr std::array kKinds = {fuzz::Kind::kPm4, fuzz::Kind::kAql, fuzz::Kind::kSdma};
       queues_[i] = rig_.make_queue(kKinds[i % 3], Rig::kHostile, 0, kQueueMqdPage + i, (i % 2) * 5, 8);
     }
-    beside_ = rig_.make_kernel_ring(fuzz::Kind::kSdma, 0, kBesideRingPage, 8);
-    fuzz::check(rig_.load(beside_), "a kernel ring can be loaded");
+    kernel_ring_ = rig_.make_kernel_ring(fuzz::Kind::kSdma, 0, kKernelRingPage, 8);
+    fuzz::check(rig_.load(kernel_ring_), "a kernel ring can be loaded");
   }
 
   void run() {
     for (unsigned i = 0; i < kMaxActions && !in_.empty(); ++i) act();
-    go_on_beside();
+    check_kernel_ring();
     rig_.reset();
   }
 
@@ -57,17 +58,17 @@ class Driver {
   void work() {
     fuzz::Queue& q = any_queue();
     const unsigned vmid = q.vmid;
-    q.vmid = 1 + in_.below(15);  // whichever the scheduler gave it
+    q.vmid = 1 + in_.below(15);  // any VMID that the scheduler may have given it
     if (q.kind != fuzz::Kind::kAql) rig_.write(q, rig_.canary_packet(q.kind, Rig::page(11), in_.u8()));
     rig_.ring(q, in_.flag() ? q.wptr : in_.u64());
     q.vmid = vmid;
   }
-  void go_on_beside() {
+  void check_kernel_ring() {
     const std::uint32_t value = ++beats_;
-    rig_.write(beside_, rig_.canary_packet(fuzz::Kind::kSdma, beside_.rptr_word + 128, value));
-    rig_.ring(beside_, beside_.wptr);
+    rig_.write(kernel_ring_, rig_.canary_packet(fuzz::Kind::kSdma, kernel_ring_.rptr_word + 128, value));
+    rig_.ring(kernel_ring_, kernel_ring_.wptr);
     for (unsigned i = 0; i < kBeatSteps; ++i) rig_.step();
-    fuzz::check(rig_.memory.get<std::uint32_t>(0, beside_.rptr_word + 128) == value, "the kernel's ring goes on");
+    fuzz::check(rig_.memory.get<std::uint32_t>(0, kernel_ring_.rptr_word + 128) == value, "the kernel ring continues");
   }
 
   void act() {
@@ -93,7 +94,7 @@ class Driver {
         rig_.step();
         return;
       case 7:
-        return go_on_beside();
+        return check_kernel_ring();
       case 8:
       case 9:
         return work();
@@ -106,7 +107,7 @@ class Driver {
   Rig rig_;
   fuzz::WordMaker word_;
   std::array<fuzz::Queue, kQueues> queues_;
-  fuzz::Queue beside_;
+  fuzz::Queue kernel_ring_;
   std::uint32_t beats_ = 0;
 };
 

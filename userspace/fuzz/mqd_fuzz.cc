@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Queue descriptors that are garbage, as a checkpoint image may contain: loaded, run, stopped and loaded again. What
-// the device wrote when it stopped the queue, it accepts.
+// Queue descriptors that are garbage, as a checkpoint image may contain: loaded, run, stopped and loaded again. The
+// device must accept the descriptor that it wrote when it stopped the queue.
 #include "fuzz/hostile.h"
 
 namespace {

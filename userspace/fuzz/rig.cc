@@ -20,7 +20,7 @@ using vasicd::GpuAddr;
 
 namespace {
 
-// Generous: what all queues together may ask for in one step. A step that works for ever passes no bound.
+// A generous bound of what all queues together may ask for in one step. A step that never ends exceeds every bound.
 constexpr std::uint64_t kMaxMaps = 500'000;
 constexpr std::uint64_t kMaxBytes = std::uint64_t{64} << 20;
 // One queue may use up a step's budget; the next step begins with another queue.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// The engines of one GPU between two programs: one that is hostile, in its own VMID or in the kernel's, and a canary
-// that shares the engines with it and only wants to go on. What the hostile one does comes from the fuzzer's input.
+// The engines of one GPU between two programs: a hostile one, in its own VMID or in the kernel's, and a canary, which
+// shares the engines with it and must continue to work. The fuzzer's input decides what the hostile program does.
 #pragma once
 
 #include <memory>
@@ -70,10 +70,10 @@ class Rig {
 
   // The canary: a PM4 and an SDMA queue in a VMID of their own.
   void start_canary();
-  // Both do one more thing within a few steps, and nobody touched their memory.
+  // Checks that both queues execute one more packet within a few steps, and that their memory is unchanged.
   void beat();
 
-  // To the power-on state, where nothing is mapped.
+  // Resets the engines to the power-on state, where nothing is mapped.
   void reset();
 
   [[nodiscard]] packets::Words canary_packet(Kind kind, vasicd::GpuAddr addr, std::uint32_t value) const;
@@ -90,7 +90,7 @@ class Rig {
 
   std::vector<Queue> canary_;
   std::uint32_t beats_ = 0;
-  std::vector<std::byte> canary_image_;  // what the canary's memory must hold, but for its page of device words
+  std::vector<std::byte> canary_image_;  // what the canary's memory must hold, except its page of device words
 };
 
 }  // namespace fuzz

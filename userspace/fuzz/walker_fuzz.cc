@@ -28,7 +28,7 @@ constexpr unsigned kMaxLookups = 32;
 constexpr std::size_t kNode = 4 * kGpuPageSize;
 constexpr std::uint64_t kSegment = 32 * kGpuPageSize;
 
-// Not zeroed for each input: what a run leaves behind in the peer's BAR is never read as a table that matters.
+// Not zeroed for each input: no assertion depends on what a run leaves in the peer's BAR.
 std::vector<std::byte>& peer_bar() {
   static std::vector<std::byte> bar(kBar);
   return bar;
@@ -132,7 +132,7 @@ class Machine {
     check(inside(vram(), *found) || (hive_ && inside(node(), *found)) || inside(ram(), *found) ||
               inside(peer, *found) || memory_.is_prt(*found),
           "a run is inside a memory");
-    // Touches both ends, so that a wrong one cannot hide.
+    // Reads both ends, so that AddressSanitizer sees a wrong one.
     volatile std::byte first = found->front();
     volatile std::byte last = found->back();
     (void)first, (void)last;

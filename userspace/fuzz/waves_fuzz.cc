@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Any machine code in any kind of dispatch, on each chip that executes waves: it runs some turns, is saved, changed
-// where it lies, and taken up again. Whatever comes of it, it stays in the memory of its VMID, ends its turns, and does
-// not write where it may only read.
+// Any machine code in any kind of dispatch, on each chip that executes waves: it runs some turns, is saved, changed in
+// the save area, and restored. It must stay in the memory of its VMID, end its turns, and not write to read-only pages.
 #include <array>
 
 #include "fuzz/fuzz_memory.h"

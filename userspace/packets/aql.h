@@ -27,7 +27,7 @@ enum Type : std::uint8_t {
   kBarrierOr = 5,
 };
 
-// 16-bit header; of a vendor's packet its format follows.
+// 16-bit header; the format of a vendor's packet follows it.
 inline constexpr Field kHeaderType{0, 8};
 inline constexpr Field kHeaderBarrier{8, 1};
 inline constexpr Field kHeaderAcquire{9, 2};
@@ -174,7 +174,8 @@ static_assert(offsetof(Signal, queue_ptr) == 48);
 inline constexpr std::int64_t kSignalKindUser = 1;
 
 // The object that a runtime may keep around the read index of a queue (amd_hsa_queue.h: amd_queue_t): offsets of its
-// members from the read index. The first of them says where the object begins, and so that there is one.
+// members from the read index. The first member says where the object begins; there is an object only if its value is
+// kQueueBaseOffsetValue.
 inline constexpr std::uint64_t kQueueBaseOffset = 0x08;
 inline constexpr std::uint64_t kQueueTmpringSize = 0x0c;        // COMPUTE_TMPRING_SIZE
 inline constexpr std::uint64_t kQueueScratchDescriptor = 0x10;  // four dwords: a buffer resource
@@ -182,7 +183,7 @@ inline constexpr std::uint64_t kQueueScratchLocation = 0x20;    // GPU address, 
 inline constexpr std::uint64_t kQueueProperties = 0x34;
 inline constexpr std::uint64_t kQueueInactiveSignal = 0x40;
 inline constexpr std::uint32_t kQueueBaseOffsetValue = 0x80;
-inline constexpr Field kQueueProfiling{3, 1};  // of the properties: completion signals get time stamps
+inline constexpr Field kQueueProfiling{3, 1};  // in the properties: completion signals get time stamps
 // What the inactive signal gets when the queue stops; as ROCr reads it (amd_aql_queue.cpp).
 inline constexpr std::uint64_t kInactiveScratch = 1;  // the runtime enlarges it, and clears the signal again
 inline constexpr std::uint64_t kInactiveDimensions = 2;

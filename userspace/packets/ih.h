@@ -26,7 +26,7 @@ enum Client : std::uint8_t {
   kClientVmc = 0x12,
   kClientGrbmCp = 0x14,
   kClientUtcl2 = 0x1b,
-  // soc21 numbers anew what soc15 calls SE0SH: GFX is SQ, SDMA and UTCL2 in one.
+  // soc21 has one client, GFX, for what soc15 calls SQ (SE0SH), SDMA and UTCL2.
   kClientGfxSoc21 = 0x0a,
 };
 

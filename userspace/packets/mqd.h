@@ -79,9 +79,9 @@ struct ComputeMqdLayout {
   std::size_t iqtimer_pkt_dw0 = kNone;
   std::size_t queue_doorbell_id0 = kNone;
 
-  Field doorbell_offset{2, 26};  // of cp_hqd_pq_doorbell_control: dword index in the doorbell aperture
-  Field slot_based_wptr{18, 2};  // of cp_hqd_pq_control; width 0: no such field
-  Field error_code{0, 4};        // of error(): EDC_ERROR_ID; other bits of cp_hqd_error say more
+  Field doorbell_offset{2, 26};  // in cp_hqd_pq_doorbell_control: dword index in the doorbell aperture
+  Field slot_based_wptr{18, 2};  // in cp_hqd_pq_control; width 0: no such field
+  Field error_code{0, 4};        // in error(): EDC_ERROR_ID; other bits of cp_hqd_error have details
   AqlDoorbell aql_doorbell = AqlDoorbell::kIndex64;
 
   // The PM4 write pointer is 32 bits wide, in registers and in memory.
@@ -90,10 +90,11 @@ struct ComputeMqdLayout {
   [[nodiscard]] constexpr std::size_t aql_enable() const {
     return cp_hqd_aql_control != kNone ? cp_hqd_aql_control : cp_hqd_iq_rptr;
   }
-  // Size of the indirect buffer that a stopped queue is in. It is in cp_hqd_ib_control too, but amdkfd writes that
-  // register anew whenever it updates a queue; here the firmware keeps what it goes on with.
+  // Size of the indirect buffer that a stopped queue is in. It is in cp_hqd_ib_control too, but amdkfd overwrites that
+  // register whenever it updates a queue; the firmware keeps in this one what it continues with.
   [[nodiscard]] constexpr std::size_t ib_size() const { return iqtimer_pkt_dw0; }
-  // Where a queue that stopped on an error says so. GFX7 has no error register; bits without a meaning serve.
+  // The member that says on which error a queue stopped. GFX7 has no error register, so unused bits of another are
+  // taken.
   [[nodiscard]] constexpr std::size_t error() const { return cp_hqd_error != kNone ? cp_hqd_error : cp_hqd_hq_status0; }
 };
 
@@ -420,7 +421,7 @@ constexpr const ComputeMqdLayout& compute_layout(unsigned gfx_level) {
   }
 }
 
-// For those who compare with the kernel: every member under its name there (SDMA: without its prefix).
+// Every member under its name in the kernel (SDMA: without its prefix), for tests that compare both.
 struct ComputeMember {
   const char* name;
   std::size_t ComputeMqdLayout::*index;

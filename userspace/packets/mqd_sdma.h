@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// The SDMA half of mqd.h, which see for sources.
+// Queue descriptors of SDMA queues. mqd.h names the sources.
 #pragma once
 
 #include "packets/mqd.h"
@@ -10,7 +10,7 @@ namespace packets::mqd {
 
 struct SdmaMqdLayout {
   const char* struct_name;
-  const char* prefix;  // of all members but the last two
+  const char* prefix;  // how all members but the last two begin in the kernel
   std::size_t dwords;
   std::size_t rb_cntl = kNone;
   std::size_t rb_base = kNone;
@@ -41,8 +41,8 @@ struct SdmaMqdLayout {
   std::size_t sdma_engine_id = kNone;
   std::size_t sdma_queue_id = kNone;
 
-  Field rb_size{1, 5};      // of rb_cntl; the ring has 1 << RB_SIZE dwords
-  Field skip_count{0, 14};  // of skip()
+  Field rb_size{1, 5};      // in rb_cntl; the ring has 1 << RB_SIZE dwords
+  Field skip_count{0, 14};  // in skip()
 
   [[nodiscard]] constexpr bool pointers_are_32_bits() const { return rb_rptr_hi == kNone; }
   // How many dwords COND_EXE still skips. SDMA 7 keeps this with the rest of a command that is done in part.
@@ -275,7 +275,7 @@ constexpr const SdmaMqdLayout& sdma_layout(unsigned gfx_level) {
   }
 }
 
-// As kComputeMembers.
+// Every member under its name in the kernel, like kComputeMembers.
 struct SdmaMember {
   const char* name;
   std::size_t SdmaMqdLayout::*index;

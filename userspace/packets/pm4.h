@@ -70,7 +70,7 @@ inline constexpr std::uint32_t kNopOneDword =
 struct Header {
   std::uint32_t type = 0;
   std::uint8_t opcode = 0;
-  std::size_t dwords = 0;  // of the whole packet
+  std::size_t dwords = 0;  // length of the whole packet
 };
 inline constexpr std::size_t kMaxPacketDwords = 16385;
 
@@ -176,7 +176,7 @@ inline std::optional<ReleaseMem> decode_release_mem(WordView p, unsigned level =
   return r;
 }
 
-// --- EVENT_WRITE_EOP: the same with a shorter address.
+// --- EVENT_WRITE_EOP: RELEASE_MEM of GFX7 and GFX8, with a shorter address.
 inline constexpr Field kEopAddrHi{0, 16};
 inline constexpr Field kEopInt{24, 2};
 inline constexpr std::size_t kEventWriteEopDwords = 6;

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // The packets that amdkfd puts on the HIQ and that only the hardware scheduler understands, in the three formats there
-// are. Layouts: amdkfd/kfd_pm4_headers_{vi,ai,aldebaran}.h; who uses which, and which fields:
+// are. Layouts: amdkfd/kfd_pm4_headers_{vi,ai,aldebaran}.h; which chip uses which format, and which fields:
 // amdkfd/kfd_packet_manager{,_vi,_v9}.c.
 #pragma once
 
@@ -36,7 +36,7 @@ inline constexpr unsigned kUnmapLatencyMs = 100;  // unit of unmap_latency
 
 struct SetResources {
   std::uint32_t vmid_mask = 0;
-  std::uint64_t queue_mask = 0;     // of the first MEC: bit pipe * 8 + queue
+  std::uint64_t queue_mask = 0;     // queues of the first MEC: bit pipe * 8 + queue
   std::uint32_t unmap_latency = 0;  // how long a queue may take to stop
   std::uint64_t gws_mask = 0;
 };

@@ -56,10 +56,10 @@ enum SubOp : std::uint8_t {
 // What differs. `generation` is the major version of the engine: enum vasic_sdma_format counts from 2.
 struct Format {
   unsigned generation;
-  bool counts_minus_one;  // of bytes, dwords and page table entries
+  bool counts_minus_one;  // counts of bytes, dwords and page table entries
   std::size_t copy_linear_dwords;
   std::size_t indirect_dwords;
-  Field byte_count;  // of copies and fills
+  Field byte_count;  // in copies and fills
   Field write_count;
   Field window_z{0, 11};
   Field window_pitch{13, 19};
@@ -101,7 +101,7 @@ inline void nop(Words& out, std::size_t dwords = 1) {
 // --- COPY LINEAR; with BROADCAST a second destination follows the first.
 inline constexpr Field kCopyTmz{18, 1};
 inline constexpr Field kCopyBroadcast{27, 1};
-// What every generation can do in one packet.
+// The most bytes that one packet of every generation can copy or fill.
 inline constexpr std::uint64_t kCopyMaxBytes = std::uint64_t{1} << 22;
 inline constexpr std::size_t kCopyLinearDwords = 7;
 inline constexpr std::size_t kCopyBroadcastDwords = 9;

@@ -34,20 +34,20 @@ using EngineFactory = std::function<std::unique_ptr<Engines>(const vasic_info& i
 // How soon the next poll() must come when this one did nothing.
 enum class Attention : std::uint8_t {
   kKicks,       // only a kick can give it work
-  kKernel,      // kernel rings or the HIQ are mapped, or interrupts wait for room
-  kUserQueues,  // doorbells are rung by plain stores
+  kKernel,      // kernel rings or the HIQ are mapped, or interrupts wait for space in the ring
+  kUserQueues,  // programs write doorbells by plain stores, which wake no thread
 };
 
 // How a device goes away.
 enum class Removal : std::uint8_t {
-  kAnnounced,  // the host state says so
-  kSilent,     // nothing is answered any more
+  kAnnounced,  // the host state becomes VASIC_HOST_GONE
+  kSilent,     // the host state stays, but nothing is answered any more
 };
 
-// What a device is plugged into. All of it outlives the device.
+// What a device is connected to. All of it outlives the device.
 struct DeviceSlot {
   unsigned gpu = 0;
-  const vasic_info& info;  // private to the host
+  const vasic_info& info;  // the host's private copy
   Region& region;
   Bus& bus;
   InterruptLine& line;
@@ -72,28 +72,28 @@ class Device {
   [[nodiscard]] const vasic_info& info() const { return slot_.info; }
   [[nodiscard]] vasic_host_state state() const { return state_; }
 
-  // Since the process began.
+  // Counted since the process began.
   struct Counters {
     std::uint64_t commands = 0;
     std::uint64_t interrupts = 0;          // raised
-    std::uint64_t interrupts_dropped = 0;  // of these, for want of a ring or of room, or on request
-    std::uint64_t interrupts_waiting = 0;  // for room in the ring, now
+    std::uint64_t interrupts_dropped = 0;  // without a ring, without space in it, or on request
+    std::uint64_t interrupts_waiting = 0;  // wait for space in the ring now
   };
   [[nodiscard]] Counters counters() const;
 
-  // Lost by its own decision; only a RESET helps. `reason` is one word for the trace.
+  // Declares the device lost until the guest sends RESET. `reason` is one word for the trace.
   void hang(const char* reason);
-  // Executes one packet now (Engines::step_packet). For a device that is paused.
+  // Executes one packet now (Engines::step_packet), on a device that is paused.
   std::optional<std::string> step_packet();
   [[nodiscard]] std::vector<QueueStatus> queues() { return engines_->queues(); }
-  // Until the next power cycle.
+  // Removes the device until the next power cycle.
   void remove(Removal removal);
 
-  // Unplugged and plugged in again: reset, VRAM and mailbox zeroed, the next guest finds a fresh device.
+  // Resets the device and zeroes VRAM and mailbox, so that the next guest finds a fresh device.
   base::Status power_cycle();
 
  private:
-  // Adds PASID and time to what engines raise.
+  // Adds PASID and time to the interrupts that engines raise.
   class Interrupts final : public InterruptSink {
    public:
     explicit Interrupts(Device& device) : device_(device) {}
@@ -101,14 +101,14 @@ class Device {
     void raise_fault(const MemoryFault& fault, const FaultClient& client) override;
 
    private:
-    // Counts an interrupt; whether it is to be lost.
+    // Counts an interrupt, and returns whether Controls wants it dropped.
     bool dropped(InterruptClass which);
     void deliver(packets::ih::Entry entry);
 
     Device& device_;
   };
 
-  // True if the guest was told something.
+  // True if the guest was interrupted.
   bool flush_interrupts();
   void enter_translations();
   void leave_translations();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// When to spin and how long to sleep. Doorbells are plain stores that wake nobody, so mapped queues cost polling; the
-// figures below keep an idle device under 2 % of a core.
+// When to spin and how long to sleep. Doorbells are plain stores that wake no thread, so the device polls while queues
+// are mapped; the figures below keep an idle device under 2 % of a core.
 #include "vasicd/device_thread.h"
 
 #include <poll.h>
@@ -21,10 +21,10 @@ constexpr std::uint64_t kSecond = 1000 * kMillisecond;
 
 constexpr std::uint64_t kSpin = 20 * kMicrosecond;
 constexpr std::uint64_t kFirstSleep = 50 * kMicrosecond;
-// A queue that was quiet this long is likely to stay so; it then pays with latency for a cheap wait.
+// A queue that was idle this long is likely to stay idle. The thread then sleeps, at the cost of latency.
 constexpr std::uint64_t kQuiet = 20 * kMillisecond;
 
-// The longest sleeps, shortly after work was done and when all has been quiet. (A wake-up may cost 20 us of CPU.)
+// The longest sleeps, shortly after work was done and after a longer idle time. (A wake-up may cost 20 us of CPU.)
 struct Pace {
   std::uint64_t recent;
   std::uint64_t quiet;
@@ -61,7 +61,7 @@ std::uint64_t SteadyClock::now_ns() const {
 
 DeviceThread::DeviceThread(DeviceSlot slot, EngineFactory make_engines, int kick)
     : kick_(kick), thread_([this, slot, make_engines = std::move(make_engines)](const std::stop_token& stop) {
-        // Not a member: nobody else can reach it.
+        // A local variable, so that no other thread can reach it.
         Device device(slot, make_engines);
         run_device(device, slot.clock, stop);
       }) {}

@@ -33,8 +33,8 @@ class DeviceThread {
   // Device::power_cycle() on the device's thread; returns when it is done.
   base::Status power_cycle();
 
-  // Has `task` executed on the device's thread, soon, between two rounds. False, and nothing is executed, while
-  // kMaxTasks wait. Never blocks. Tasks that wait when this object goes are dropped.
+  // Queues `task` for execution on the device's thread between two rounds. False, and nothing is queued, while
+  // kMaxTasks wait. Never blocks. Tasks that still wait when this object is destroyed are dropped.
   using Task = std::function<void(Device&)>;
   static constexpr std::size_t kMaxTasks = 64;
   [[nodiscard]] bool post(Task task);

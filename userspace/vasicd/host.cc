@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Wiring, and the loop over sockets.
+// Construction of all parts, and the loop over sockets.
 #include "vasicd/host.h"
 
 #include <fcntl.h>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* kLockName = "/vasicd.lock";
 
-// Vectors of the guest side of one GPU.
+// Eventfds that interrupt the guest, of one GPU.
 class GuestLine final : public InterruptLine {
  public:
   explicit GuestLine(const Vectors& vectors) : vectors_(vectors) {}
@@ -44,7 +44,7 @@ std::string lock_holder(int fd) {
 
 }  // namespace
 
-// Members are destroyed bottom up: the thread before what it uses, the socket before all.
+// Members are destroyed in reverse order: the socket first, then the thread, then what the thread uses.
 struct Host::Gpu {
   Gpu(const vasic_info& chip, TraceFile* trace_file, unsigned gpu_index, const Clock& clock)
       : info(chip), trace(trace_file, gpu_index, clock), index(gpu_index) {}
@@ -66,7 +66,8 @@ struct Host::Gpu {
 
 Host::~Host() {
   control_.reset();
-  // Sockets first, so that nobody connects to a device that is going; then the threads, which use the bus.
+  // Sockets are closed first, so that no guest connects to a device that is being destroyed; then the threads end,
+  // which use the bus.
   for (auto& gpu : gpus_) gpu->server.reset();
   for (auto& gpu : gpus_) gpu->thread.reset();
 }
@@ -141,7 +142,7 @@ std::string Host::ready_line() const {
 }
 
 void Host::serve_gpu(Gpu& gpu) {
-  // The end of the old guest comes first: a new one may have connected right behind it.
+  // The end of the old guest is handled first, because a new guest may have connected already.
   if (gpu.server->client_gone()) {
     gpu.trace.line("guest: disconnected");
     if (const auto cycled = gpu.thread->power_cycle(); !cycled.ok())

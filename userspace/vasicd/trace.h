@@ -3,7 +3,7 @@
 //
 // The event trace: one stable line per event, for people and for tests to read; its grammar is in README.md. One
 // TraceFile is shared by all GPUs; each has its own GpuTrace, with a buffer for the control socket to read from.
-// While nobody listens the trace costs two loads.
+// While the trace has no reader it costs two loads.
 #pragma once
 
 #include <atomic>
@@ -37,7 +37,8 @@ class TraceFile {
   std::unique_ptr<std::FILE, Close> file_;
 };
 
-// The last lines, for readers on other threads, who find out when they were too slow. Nobody waits for them.
+// The last lines, for readers on other threads. Writers never wait for readers; a reader that was too slow finds out
+// how many lines it has missed.
 class TraceBuffer {
  public:
   static constexpr std::size_t kMaxLines = 4096;
@@ -49,7 +50,7 @@ class TraceBuffer {
   [[nodiscard]] bool wanted() const { return readers_.load(std::memory_order_relaxed) > 0; }
 
   void push(std::string_view prefix, std::string_view text, std::uint64_t now_ns);
-  // Of the line that comes next. The first is 1.
+  // The number of the next line. The first line is 1.
   [[nodiscard]] std::uint64_t next_number() const;
   // Appends lines from `number` on, each as "NUMBER [t=SECONDS] LINE\n", until `out` has at least `limit` bytes, and
   // moves `number` behind them. Lines that are gone are one line: "dropped COUNT".

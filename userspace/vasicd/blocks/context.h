@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // What the device lends to its engines. An engine knows these interfaces and no other block; each has one real
-// implementation in the device and one fake in the tests. All are used on the device's thread only;
-// while that waits for the workers that execute waves, those use Memory in its place, one at a time
+// implementation in the device and one fake in the tests. All are used on the device's thread only, with one exception:
+// while the device's thread waits for the workers that execute waves, the workers use Memory, one at a time
 // (waves/wave_memory.h).
 #pragma once
 
@@ -19,7 +19,7 @@ namespace vasicd {
 
 class WorkerPool;
 
-// What happened. How a chip writes it into its IH ring is known to ih_encode.h alone.
+// Why an interrupt is raised. ih_encode.h alone knows how a chip writes it into its IH ring.
 enum class InterruptKind : std::uint8_t {
   kCpEndOfPipe,              // data[0]: context id of the packet
   kCpBadOpcode,              // data[0]: doorbell id within the process, data[1]: packets::ih::kEcode*
@@ -36,26 +36,27 @@ enum class SqError : std::uint32_t { kIllegalInstruction = 1, kMemoryViolation =
 struct Interrupt {
   InterruptKind kind = InterruptKind::kCpEndOfPipe;
   std::uint8_t instance = 0;  // SDMA engine; not used by the CP and the SQ
-  std::uint8_t xcc = 0;       // of the CP and the SQ; not used by SDMA
+  std::uint8_t xcc = 0;       // where the CP or the SQ is; not used by SDMA
   std::uint8_t ring_id = 0;   // CP: packets::ih::eop_ring_id(); SDMA: 0 for the kernel ring, else 1 + queue
   std::uint8_t vmid = 0;      // the device adds the VMID's PASID
   std::uint32_t data[4] = {};
 };
 
-// Whose access faulted. The hub that it went through follows from the chip.
+// The unit whose access faulted. The hub that the access went through follows from the chip.
 struct FaultClient {
   enum class Unit : std::uint8_t { kCp, kSdma, kShader };
   Unit unit = Unit::kCp;
   std::uint8_t instance = 0;  // SDMA engine
-  std::uint8_t xcc = 0;       // of the CP
+  std::uint8_t xcc = 0;       // where the CP is
 };
 
 class InterruptSink {
  public:
   virtual ~InterruptSink() = default;
-  // Never blocks, never loses an entry while the guest keeps reading.
+  // Never blocks. No entry is lost while the guest keeps reading the ring.
   virtual void raise(const Interrupt& interrupt) = 0;
-  // One that is to be retried may be raised as often as it is met: the guest hears of it at a bounded rate.
+  // An engine may raise a fault that is to be retried each time that it meets it: the device reports it to the guest at
+  // a bounded rate.
   virtual void raise_fault(const MemoryFault& fault, const FaultClient& client) = 0;
 };
 
@@ -68,7 +69,7 @@ class Registers {
   // For the scheduler: binds a VMID. `pd` is the page directory base as amdgpu_gmc_pd_addr() makes it.
   virtual void bind_vmid(unsigned vmid, std::uint64_t pd, std::uint32_t pasid) = 0;
   virtual void unbind_vmid(unsigned vmid) = 0;
-  // Of a VMID that was just bound: whether its faults on absent pages are to be retried, if the chip can at all.
+  // Says, after a VMID was bound, whether its faults on absent pages are to be retried, if the chip supports that.
   virtual void set_retry(unsigned vmid, bool retry) = 0;
   [[nodiscard]] virtual std::uint32_t pasid(unsigned vmid) const = 0;
 };
@@ -76,9 +77,10 @@ class Registers {
 class Doorbells {
  public:
   virtual ~Doorbells() = default;
-  // Exchanges the slot for EMPTY; the value, if the bell was rung since. An index out of range is never rung.
-  // On a chip with 32-bit doorbells (vasic_info.doorbell_size) the value is the low half of the write pointer, and a
-  // queue whose pointer has 64 bits extends it itself: it never moves back, and by less than 4 Gi at once.
+  // Exchanges the slot for EMPTY, and returns the value if the guest wrote one since the last call. Nothing is returned
+  // for an index out of range. On a chip with 32-bit doorbells (vasic_info.doorbell_size) the value is the low half of
+  // the write pointer. A queue whose pointer has 64 bits extends it, which works because the pointer never moves back,
+  // and by less than 4 Gi at once.
   virtual std::optional<std::uint64_t> take(std::uint32_t dword_index) = 0;
   [[nodiscard]] virtual bool in_range(std::uint32_t dword_index) const = 0;
 };
@@ -87,7 +89,7 @@ class Trace {
  public:
   virtual ~Trace() = default;
   [[nodiscard]] virtual bool enabled() const = 0;
-  // One event, one line, without a newline; stable text: "block: verb key=value ...".
+  // Writes the line of one event. `text` has no newline and a stable form: "block: verb key=value ...".
   virtual void line(std::string_view text) = 0;
 };
 

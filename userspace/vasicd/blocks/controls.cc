@@ -29,7 +29,7 @@ bool Controls::take_dropped_interrupt(InterruptClass kind) {
 }
 
 std::optional<std::uint64_t> Controls::take_fault(std::string_view name, std::uint64_t packet) {
-  if (faults_.empty()) return std::nullopt;  // asked for each packet
+  if (faults_.empty()) return std::nullopt;  // this is called for each packet
   const auto it = faults_.find(name);
   if (it == faults_.end()) return std::nullopt;
   const std::uint64_t address = it->second.value_or(packet);

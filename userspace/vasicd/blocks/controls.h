@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// What somebody outside (the control socket, a test) asks of one GPU: faults to inject, who may run, the speed of its
-// link. Written and asked on the device's thread only. Says what is to go wrong; the block that asks makes it go wrong.
+// What the control socket or a test asks of one GPU: faults to inject, which queues may run, the speed of its link.
+// Written and read on the device's thread only. Only remembers the requests; each block asks for those that concern it
+// and carries them out.
 #pragma once
 
 #include <cstdint>
@@ -33,17 +34,17 @@ enum class Running : std::uint8_t {
 
 class Controls {
  public:
-  // A queue or ring, by its name in the trace ("sdma0", "sdma1.q2", "cp.p0.q1", "hws"), that executes nothing and
-  // cannot be stopped but by a reset.
+  // From now on the queue or ring `name`, as the trace calls it ("sdma0", "sdma1.q2", "cp.p0.q1", "hws"), executes
+  // nothing, and only a reset can stop it.
   void hang(std::string name) { hung_.insert(std::move(name)); }
-  // A reset of `name` has cured it; true if it was hung.
+  // Ends the hang of `name`, because it was reset; true if it was hung.
   bool cure(std::string_view name);
   [[nodiscard]] bool hung(std::string_view name) const { return hung_.contains(name); }
   [[nodiscard]] const std::set<std::string, std::less<>>& all_hung() const { return hung_; }
 
   // The next `count` requests to unmap user queues are not answered.
   void fail_unmaps(unsigned count) { unmaps_to_fail_ = count; }
-  // Consumes one.
+  // Consumes one of these failures, if any is left.
   bool take_failing_unmap();
   [[nodiscard]] unsigned unmaps_to_fail() const { return unmaps_to_fail_; }
 
@@ -67,7 +68,8 @@ class Controls {
   [[nodiscard]] Link& link() { return link_; }
   [[nodiscard]] const Link& link() const { return link_; }
 
-  // The device was reset: nothing is hung. What is still to be injected stays, as do pause and link speed.
+  // Called when the device was reset: nothing is hung any more. Faults that were not injected yet, pause and link speed
+  // stay.
   void device_reset() { hung_.clear(); }
 
  private:

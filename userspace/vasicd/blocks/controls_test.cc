@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// What is to go wrong, and the schedule of the link.
+// Faults that are to be injected, and the schedule of the link.
 #include "vasicd/blocks/controls.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ TEST(Controls, a_device_reset_cures_and_leaves_the_rest) {
   EXPECT_TRUE(controls.take_failing_unmap());
 }
 
-// Bytes that cross in `duration` when somebody asks every `interval`.
+// Bytes that cross in `duration` when a copy asks every `interval`.
 std::uint64_t crossed(Link& link, std::uint64_t& now, std::uint64_t duration, std::uint64_t interval) {
   const std::uint64_t before = link.crossed();
   for (const std::uint64_t end = now + duration; now < end; now += interval) {

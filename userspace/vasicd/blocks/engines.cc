@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // Engines: owns kernel rings, hardware queue slots and the scheduler, and gives each queue its share of a step. One
-// step copies at most one queue's budget in all, so that doorbells of the others are seen soon; who did not get its
-// turn is first in the next step.
+// step copies at most one queue's budget in all, so that doorbells of the others are seen soon; a queue that did not
+// get its turn is first in the next step.
 #include "vasicd/blocks/engines.h"
 
 #include <algorithm>
@@ -56,8 +56,8 @@ class EnginesImpl final : public Engines {
   [[nodiscard]] bool user_queues_mapped() const override { return !slots_.empty() || scheduler_.anything_mapped(); }
 
  private:
-  // A queue that the driver put on a slot by hand. It does so for each XCC, and they make one queue: that of the first
-  // XCC runs, and the first to be unloaded stops it.
+  // A queue that the driver loaded into a slot without a scheduler. The driver does so for each XCC, and all of them
+  // are one queue: that of the first XCC runs, and the first unload stops it.
   struct Loaded {
     std::unique_ptr<PacketQueue> queue;  // null: stopped, and to be unloaded from the other XCCs
     GpuAddr pq_base = 0;
@@ -86,9 +86,9 @@ class EnginesImpl final : public Engines {
   Mes mes_;
   std::map<RingKey, std::unique_ptr<PacketQueue>> rings_;
   std::map<SlotKey, Loaded> slots_;
-  std::vector<PacketQueue*> turn_;  // whose turn it is, in step()
-  std::size_t first_ = 0;           // who is first
-  std::size_t first_stepped_ = 0;   // the same, of step_packet()
+  std::vector<PacketQueue*> turn_;  // queues in the order of their turns, in step()
+  std::size_t first_ = 0;           // index of the queue that is first in step()
+  std::size_t first_stepped_ = 0;   // index of the queue that is first in step_packet()
   unsigned steps_ = 0;
 };
 
@@ -125,7 +125,7 @@ base::Status EnginesImpl::unload_ring(RingKind kind, unsigned instance, UnloadMo
 }
 
 base::Status EnginesImpl::check_slot(const HqdSlot& slot) const {
-  bool exists = true;  // the HIQ: there is one in each XCC, wherever the driver wants it to sit
+  bool exists = true;  // the HIQ: each XCC has one, in any slot that the driver chooses
   if (slot.kind == QueueKind::kSdma) exists = slot.pipe < info_.sdma_count && slot.slot < kSdmaSlotsPerEngine;
   if (slot.kind == QueueKind::kCompute) {
     exists = slot.pipe < info_.mec_count * info_.pipes_per_mec && slot.slot < info_.queues_per_pipe;
@@ -315,8 +315,8 @@ std::vector<QueueStatus> EnginesImpl::queues() {
   return states;
 }
 
-// Who did not get its turn comes first, but priority comes before that. Now and then it does not, and each queue is
-// first in its turn, so that nobody starves.
+// Orders queues by priority, and those of equal priority so that one that did not get its turn is first. Every few
+// steps priority is ignored and each queue is first in its turn, so that no queue starves.
 void EnginesImpl::order_turns() {
   constexpr unsigned kFairTurn = 8;
   const bool fair = ++steps_ % kFairTurn == 0;

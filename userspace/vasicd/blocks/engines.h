@@ -28,19 +28,19 @@ class Engines {
   virtual ~Engines() = default;
 
   virtual base::Status load_ring(const KernelRing& ring) = 0;
-  // ETIME, and it stays loaded, if it hangs and `mode` is not kReset.
+  // ETIME, and the ring stays loaded, if it hangs and `mode` is not kReset.
   virtual base::Status unload_ring(RingKind kind, unsigned instance, UnloadMode mode) = 0;
-  // Empties the doorbell of a queue whose write pointer is about to be read for it.
+  // Empties the doorbell of a queue, before the driver reads the write pointer that it puts into the MQD.
   virtual base::Status prepare_hqd(const HqdSlot& slot, GpuAddr mqd) = 0;
   virtual base::Status load_hqd(const HqdSlot& slot, GpuAddr mqd, unsigned vmid) = 0;
   virtual base::Status unload_hqd(const HqdSlot& slot, UnloadMode mode) = 0;
   virtual base::Result<HqdState> query_hqd(const HqdSlot& slot) = 0;
-  // Of an SDMA queue whose MQD has no address: it is given, and given back, as words.
+  // For an SDMA queue whose MQD has no address: the MQD is passed, and returned, as words.
   virtual base::Status prepare_hqd_value(const HqdSlot& slot, packets::WordView mqd) = 0;
   virtual base::Status load_hqd_value(const HqdSlot& slot, packets::WordView mqd) = 0;
   virtual base::Result<packets::Words> unload_hqd_value(const HqdSlot& slot, UnloadMode mode) = 0;
 
-  // The MES; EOPNOTSUPP on a chip without one. ETIME: something hangs, and stays as it is.
+  // Requests to the MES; EOPNOTSUPP on a chip without one. ETIME: a queue or the MES hangs, and nothing has changed.
   virtual base::Status mes_add_queue(const MesQueue& queue) = 0;
   virtual base::Status mes_remove_queue(std::uint32_t doorbell, std::uint64_t gang) = 0;
   virtual base::Status mes_suspend(std::uint64_t gang) = 0;  // 0: every gang

@@ -96,7 +96,7 @@ TEST(EnginesAll, reset_forgets_everything) {
   EXPECT_FALSE(rig.engines->step());
 }
 
-// --- Garbage. The assertion is the sanitizers', and that each run ends.
+// --- Garbage. The sanitizers find bad accesses, and each run must end.
 class Garbage : public ::testing::TestWithParam<unsigned> {
  protected:
   std::uint32_t word() { return static_cast<std::uint32_t>(random_()); }

@@ -26,7 +26,7 @@ class Gmc final : public Registers {
   void set_retry(unsigned vmid, bool retry) override;
   [[nodiscard]] std::uint32_t pasid(unsigned vmid) const override;
 
-  // Whether a fault that is met now becomes an interrupt: always, but for one that is retried, each kRetryNs.
+  // Whether a fault becomes an interrupt now: always, except a retried fault, which is reported once in kRetryNs.
   bool report_fault(const MemoryFault& fault, std::uint64_t now_ns);
 
   static constexpr std::uint64_t kRetryNs = 2'000'000;
@@ -44,7 +44,7 @@ class Gmc final : public Registers {
   Trace& trace_;
   const bool can_retry_;
 
-  // Faults that were reported and wait for the driver; the oldest makes room.
+  // Retried faults that were reported; a new one replaces the oldest.
   static constexpr std::size_t kRetried = 64;
   struct Retried {
     unsigned vmid = 0;  // 0: free

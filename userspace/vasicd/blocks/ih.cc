@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Ring arithmetic and the waiting queue.
+// Ring arithmetic, and the queue of entries that wait for space in the ring.
 #include "vasicd/blocks/ih.h"
 
 #include <algorithm>

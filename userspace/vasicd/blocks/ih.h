@@ -44,16 +44,16 @@ class Ih {
         line_(line),
         trace_(trace) {}
 
-  // Points the block at a ring (VASIC_CMD_IH_SETUP); size 0 turns it off. Entries still waiting are forgotten. False,
-  // and the block is off, if the ring or the word is not inside RAM, misaligned, or of a bad size.
+  // Points the block at a ring (VASIC_CMD_IH_SETUP); size 0 turns it off. Entries that still wait are dropped. False,
+  // and the block is off, if the ring or the word is not inside RAM, is misaligned, or has a bad size.
   bool setup(std::uint64_t ring, std::uint64_t size, std::uint64_t wptr_word);
   void reset();
 
   // Queues an entry; dropped while the block is off. Call flush() to deliver. When the queue is full, an entry equal
   // to a waiting one is dropped (the guest will see that one), else the oldest is.
   void raise(const packets::ih::Entry& entry);
-  // Moves waiting entries into the ring as far as there is room. kBadReadPointer: the guest's read pointer is not in
-  // the ring; the block turned itself off.
+  // Moves waiting entries into the ring as long as it has space. kBadReadPointer: the guest's read pointer is not in
+  // the ring, and the block turned itself off.
   Flush flush();
 
   [[nodiscard]] std::size_t entry_bytes() const { return entry_bytes_; }
@@ -63,7 +63,7 @@ class Ih {
 
  private:
   using Words = std::array<std::uint32_t, packets::ih::kEntryDwords>;  // the tail of a short entry is 0
-  // What makes two entries interchangeable: everything but the time stamp. `identity` is encoded with time 0.
+  // Two entries that differ in nothing but the time stamp are interchangeable: `identity` is encoded with time 0.
   struct Waiting {
     Words words;
     Words identity;

@@ -15,7 +15,7 @@ constexpr std::uint32_t kGc943 = VASIC_IP_VERSION(9u, 4u, 3u);
 constexpr std::uint32_t kSdmaOfArcturus = VASIC_IP_VERSION(4u, 2u, 2u);
 constexpr std::uint32_t kSdma52 = VASIC_IP_VERSION(5u, 2u, 0u);
 constexpr std::uint32_t kSdma60 = VASIC_IP_VERSION(6u, 0u, 0u);
-constexpr unsigned kFirstSdmaOfMmhub1 = 5;  // sdma_v4_0.c: of Arcturus
+constexpr unsigned kFirstSdmaOfMmhub1 = 5;  // as Arcturus has it in sdma_v4_0.c
 constexpr unsigned kVmidOfMmhub = 1;
 constexpr unsigned kHighPageShift = 32;
 

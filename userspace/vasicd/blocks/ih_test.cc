@@ -39,7 +39,7 @@ struct IhTest : testing::Test {
     const auto* words = reinterpret_cast<const std::uint32_t*>(guest.vm().ram().data() + kRing + offset);
     return packets::ih::decode(std::span<const std::uint32_t, packets::ih::kEntryDwords>(words, 8));
   }
-  // Consumes everything that is in the ring; the numbers found.
+  // Consumes all entries in the ring and returns the numbers found in them.
   std::vector<std::uint32_t> consume() {
     std::vector<std::uint32_t> numbers;
     std::uint32_t& rptr = guest.guest_words().ih_rptr;

@@ -11,7 +11,8 @@ namespace {
 constexpr std::uint64_t kSecond = 1'000'000'000;
 constexpr std::uint64_t kQuantumsPerSecond = 2000;
 constexpr std::uint64_t kPage = 4096;
-// The device's thread may sleep, or not be scheduled, while bytes wait. That time is made up for, up to this.
+// The device's thread may sleep, or not be scheduled, while bytes wait for the link. So much of that time is made up
+// for afterwards.
 constexpr std::uint64_t kCatchUp = 50'000'000;
 
 }  // namespace
@@ -36,12 +37,12 @@ bool Link::ready(std::uint64_t now_ns) {
 void Link::spend(std::uint64_t bytes, std::uint64_t now_ns) {
   crossed_ += bytes;
   if (rate_ == 0) return;
-  // A link that nobody waited for, or not any more, does not save up speed.
+  // Time during which no copy waited for the link does not count.
   const bool awaited = refused_at_ns_ != 0 && now_ns - refused_at_ns_ <= kCatchUp;
   const std::uint64_t begin = std::max(free_at_ns_, awaited ? now_ns - std::min(now_ns, kCatchUp) : now_ns);
   const auto cost = static_cast<unsigned __int128>(bytes) * kSecond / rate_;
   free_at_ns_ = begin + static_cast<std::uint64_t>(std::min<unsigned __int128>(cost, 3600 * kSecond));
-  // Who was late has caught up.
+  // The time that was lost has been made up for.
   if (free_at_ns_ > now_ns) refused_at_ns_ = 0;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// The language of the control socket: one line in, a typed request out. Syntax only: whether a GPU exists or a queue
-// is mapped is found out by who executes it. The protocol as a whole is described in control/README.md.
+// The language of the control socket: one line in, a typed request out. Syntax only: execute.h finds out whether a GPU
+// exists or a queue is mapped. The protocol as a whole is described in control/README.md.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,14 @@ inline constexpr std::size_t kMaxLine = 1024;  // bytes, without its end
 inline constexpr unsigned kMaxCount = 1'000'000;
 inline constexpr unsigned kMaxSteps = 1024;
 
-// Answered without a GPU.
+// Commands that are answered without a GPU.
 struct Help {};
 struct Version {};
 struct Echo {
   std::string text;
 };
 
-// About the trace of one GPU.
+// Commands about the trace of one GPU.
 struct TraceRecord {
   enum class State : std::uint8_t { kOn, kOff } state = State::kOn;
 };
@@ -39,7 +39,7 @@ struct TraceFollow {
   TraceBuffer::Stamp stamp = TraceBuffer::Stamp::kNone;
 };
 
-// About one GPU.
+// Commands about one GPU.
 struct Status {};
 struct SetRunning {
   Running running = Running::kAll;
@@ -72,7 +72,7 @@ struct VramTruthCommand {
   std::uint64_t page = 0;  // kMore: the first
 };
 struct Reset {};
-// The GPU goes away, telling the guest or not.
+// Removes the GPU, with or without an announcement to the guest.
 struct Remove {
   enum class Way : std::uint8_t { kAnnounced, kSilent } way = Way::kAnnounced;
 };
@@ -88,7 +88,7 @@ struct Request {
 // The error is one line that says what is allowed.
 base::Result<Request> parse(std::string_view line);
 
-// Lines, each with its end: what `help` answers.
+// The answer to `help`: lines, each with its end.
 std::string help_text();
 
 [[nodiscard]] std::string_view name(InterruptClass kind);

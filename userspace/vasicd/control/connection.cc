@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Bytes in, bytes out.
+// Reading lines from a socket and writing replies to it.
 #include "vasicd/control/connection.h"
 
 #include <poll.h>

@@ -18,10 +18,10 @@ class Connection {
   explicit Connection(base::UniqueFd fd) : fd_(std::move(fd)) {}
 
   [[nodiscard]] int fd() const { return fd_.get(); }
-  // What to poll for.
+  // The events to poll for.
   [[nodiscard]] short events() const;
 
-  // Reads what is there, as far as there is room.
+  // Reads as many bytes as the socket has and the buffer can take.
   void receive();
   // The next whole line, without its end. A line that is too long ends the connection after an error.
   std::optional<std::string> take_line();
@@ -32,12 +32,12 @@ class Connection {
   void flush();
   [[nodiscard]] std::size_t unsent() const { return out_.size(); }
 
-  // All that will come has been taken, and all that was to be sent has been.
+  // Whether every line has been taken and every byte of the replies has been sent.
   [[nodiscard]] bool finished() const { return out_.empty() && (closing_ || (end_ && !line_waits())); }
-  // The client sends nothing more.
+  // Whether the client has closed its sending side.
   [[nodiscard]] bool ended() const { return end_; }
   [[nodiscard]] bool broken() const { return broken_; }
-  // No more lines are taken; what is unsent still goes out.
+  // Takes no more lines; replies that are not sent yet are still sent.
   void close_when_sent() { closing_ = true; }
 
  private:

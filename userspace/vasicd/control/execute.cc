@@ -10,7 +10,7 @@
 namespace vasicd::control {
 namespace {
 
-constexpr std::size_t kMaxNames = 256;  // of queues that are hung, or wait for a fault
+constexpr std::size_t kMaxNames = 256;  // queues that are hung, or have a fault to be injected
 constexpr std::size_t kMaxStepTrace = 4096;
 constexpr std::size_t kMaxRanges = 4096;
 
@@ -75,7 +75,7 @@ std::string status_lines(Device& device) {
   return text;
 }
 
-// Executes one packet; a line that says whose, and the trace lines of what it did.
+// Executes one packet and returns a line with the name of its queue, followed by the trace lines of the packet.
 std::optional<std::string> step_lines(Device& device, TraceBuffer& trace) {
   std::uint64_t number = trace.next_number();
   const auto queue = device.step_packet();

@@ -19,14 +19,14 @@ std::string reply_ok(std::string lines = {});
 // A whole reply: "error: WHY".
 std::string reply_error(std::string_view why);
 
-// What a GPU's commands keep between them. Used on the device's thread only.
+// State that the commands of one GPU keep from one to the next. Used on the device's thread only.
 struct DeviceState {
   explicit DeviceState(TraceBuffer& trace_buffer) : trace(trace_buffer) {}
   TraceBuffer& trace;
   std::optional<VramTruth> truth;
 };
 
-// The whole reply. A command that is not about a GPU is refused.
+// Executes a command and returns the whole reply. A command that is not about a GPU is refused.
 std::string execute(Device& device, DeviceState& state, const Command& command);
 
 }  // namespace vasicd::control

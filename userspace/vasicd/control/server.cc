@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// The loop over clients. A client has at most one request in flight; what it sends meanwhile waits, in the end in its
-// own socket. Its next line is looked at only when the last reply has been taken, so replies cannot pile up.
+// The loop over clients. A client has at most one request in flight; lines that it sends meanwhile wait in the buffer
+// of its connection, then in its socket. Its next line is taken only when it has read the last reply, so replies cannot
+// pile up.
 #include "vasicd/control/server.h"
 
 #include <poll.h>
@@ -24,7 +25,7 @@ constexpr int kBacklog = 8;
 constexpr mode_t kMode = 0600;
 constexpr int kProtocolVersion = 1;
 constexpr std::size_t kMaxTraceReply = std::size_t{1} << 20;
-// What one client that follows the trace is sent in one round, and how often.
+// How many bytes of the trace one client gets in one round, and how often.
 constexpr std::size_t kFollowBytes = std::size_t{64} << 10;
 constexpr unsigned kFollowRounds = 4;
 
@@ -32,7 +33,7 @@ std::string version_text() {
   return "version control=" + std::to_string(kProtocolVersion) + " abi=" + std::to_string(VASIC_ABI_VERSION) + "\n";
 }
 
-// Replies to what needs no GPU.
+// Replies to commands that need no GPU.
 std::optional<std::string> answer(const Command& command) {
   if (std::holds_alternative<Help>(command)) return reply_ok(help_text());
   if (std::holds_alternative<Version>(command)) return reply_ok(version_text());
@@ -92,7 +93,7 @@ base::Status Server::listen() {
   if (!listener_.valid()) return base::Error::from_errno(errno, path_);
   struct stat existing {};
   if (::lstat(path_.c_str(), &existing) == 0) {
-    // Only ever remove what can be ours.
+    // Only a socket can be left over from an earlier vasicd; other files are not removed.
     if (!S_ISSOCK(existing.st_mode)) return base::Error(EEXIST, path_ + ": exists and is not a socket");
     if (::unlink(path_.c_str()) != 0) return base::Error::from_errno(errno, path_);
   }
@@ -233,7 +234,8 @@ void Server::follow(Client& client) {
     connection.send(lines);
     connection.flush();
   }
-  if (connection.unsent() == 0) outbox_->wake();  // there may be more; the others have their turn first
+  if (connection.unsent() == 0)
+    outbox_->wake();  // there may be more lines of the trace; other clients have their turn first
 }
 
 }  // namespace vasicd::control

@@ -3,7 +3,7 @@
 //
 // The control socket: takes lines of several clients, has them executed on the threads of the GPUs, sends the replies.
 // One thread of its own, which never waits for a device or for a client. Clients are as little trusted as the guest,
-// which may be one of them.
+// which may be one of these clients.
 #pragma once
 
 #include <map>
@@ -34,7 +34,7 @@ struct Target {
 
 class Server {
  public:
-  // Listens on `path`, mode 0600, which exists as long as this object. The targets outlive it.
+  // Listens on `path`, mode 0600, which exists as long as this object. The targets outlive this object.
   static base::Result<std::unique_ptr<Server>> start(std::string path, const std::vector<Target>& targets);
   ~Server();
   Server(const Server&) = delete;
@@ -63,10 +63,10 @@ class Server {
     DeviceThread& thread;
     TraceBuffer& trace;
     bool recording = false;    // "trace on"
-    std::uint64_t unread = 0;  // of what was recorded
+    std::uint64_t unread = 0;  // number of the next line for `trace read`; 0: not recorded yet
     std::shared_ptr<DeviceState> state = std::make_shared<DeviceState>(trace);
   };
-  // Somebody reads the trace as it comes. A reader of the buffer as long as this exists.
+  // A client that follows the trace; it is a reader of the trace buffer as long as this object exists.
   struct Follower {
     Follower(TraceBuffer& buffer, TraceBuffer::Stamp with) : trace(buffer), stamp(with), next(buffer.next_number()) {
       trace.add_reader();
@@ -93,13 +93,13 @@ class Server {
   void accept_client();
   void serve_client(ClientId id, Client& client);
   void request(ClientId id, Client& client, std::string_view line);
-  // The GPU that a request names; null, and the client knows why, if there is none.
+  // The GPU that a request names; if there is none: null, and an error was sent to the client.
   Gpu* gpu_of(Client& client, const Request& request);
-  // Commands about the trace, which need no device; false: not one of these.
+  // Executes a command about the trace, which needs no device; false: it is another command.
   static bool trace_command(Client& client, Gpu& gpu, const Command& command);
-  // On its GPU's thread; the reply comes through the outbox.
+  // Has a command executed on its GPU's thread; the reply comes through the outbox.
   void forward(ClientId id, Client& client, Gpu& gpu, Command command);
-  // Sends what there is of the trace.
+  // Sends new lines of the trace.
   void follow(Client& client);
 
   std::string path_;

@@ -105,7 +105,7 @@ struct ServerTest : testing::Test {
   static void send(const base::UniqueFd& fd, std::string_view text) {
     EXPECT_EQ(::send(fd.get(), text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
   }
-  // All that comes until the server closes the connection.
+  // Reads until the server closes the connection.
   static std::string rest(const base::UniqueFd& fd) {
     std::string text;
     char byte = 0;
@@ -155,7 +155,7 @@ TEST_F(ServerTest, steps_need_a_pause) {
 }
 
 TEST_F(ServerTest, a_step_says_what_ran_and_what_it_did) {
-  // By its own thread, which reads the script whenever it polls.
+  // The device's own thread must do this, because it reads the script whenever it polls.
   ASSERT_TRUE(gpu1.thread.post([this](Device&) {
     gpu1.script.step = [](EngineContext& context) {
       context.trace.line("sdma0: fence addr=0x10 data=0x1");
@@ -242,7 +242,8 @@ TEST_F(ServerTest, a_sleeping_device_is_woken) {
     ask(client, "gpu=0 status");
     fastest = std::min(fastest, std::chrono::steady_clock::now() - begin);
   }
-  // Nothing is mapped: on its own it would wake up every 100 ms, and all but the first would wait as long.
+  // Nothing is mapped, so the device's thread wakes up by itself only every 100 ms. Without a kick for each request,
+  // every request but the first would wait that long.
   EXPECT_LT(fastest, std::chrono::milliseconds(30));
 }
 
@@ -286,7 +287,7 @@ TEST_F(ServerTest, a_client_that_does_not_read_stops_only_itself) {
   ASSERT_EQ(::fcntl(fd.get(), F_SETFL, O_NONBLOCK), 0);
   const std::string lines = "help\nhelp\nhelp\nhelp\n";
   std::size_t sent = 0;
-  // Until nothing more is taken: then neither side has room.
+  // Send until nothing more is taken: then the buffers of both sides are full.
   ASSERT_TRUE(eventually([&] {
     pollfd wait{.fd = fd.get(), .events = POLLOUT, .revents = 0};
     if (::poll(&wait, 1, 200) <= 0) return true;

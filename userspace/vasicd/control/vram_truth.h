@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Which pages of VRAM have changed, whoever wrote them: engines, peers, or the CPU through the BAR. Compares hashes of
-// whole pages, because nobody sees all the writes; a page that is written and then put back has not changed.
-// Takes about 0.1 s for each GiB that was ever written; used on the device's thread.
+// Which pages of VRAM have changed, written by engines, by peers, or by the CPU through the BAR. Compares hashes of
+// whole pages, because no block of the device sees all writes; a page that is written and then put back has not
+// changed. Takes about 0.1 s for each GiB that was ever written; used on the device's thread.
 #pragma once
 
 #include <cstddef>
@@ -21,22 +21,22 @@ class VramTruth {
     std::uint64_t count = 0;
   };
 
-  // VRAM is `vram`, and lies in file `fd` from `offset` on. Pages that the file does not have are zero; they are told
-  // from written ones without reading them.
+  // `vram` is the mapping of file `fd` from `offset` on. Pages that the file does not have are zero, and are found
+  // without reading them.
   VramTruth(std::span<const std::byte> vram, int fd, std::uint64_t offset) : vram_(vram), fd_(fd), offset_(offset) {}
 
   [[nodiscard]] std::uint64_t pages() const { return vram_.size() / kPage; }
   [[nodiscard]] bool started() const { return !base_.empty(); }
 
   void start() { base_ = hashes(); }
-  // Finds what differs from the start.
+  // Finds the pages that differ from the start.
   void read() { compare(hashes()); }
-  // The same, and what is there now is the new start.
+  // Finds the pages that differ from the start, and makes the present contents the new start.
   void diff();
 
-  // Of the last read() or diff().
+  // The number of pages found by the last read() or diff().
   [[nodiscard]] std::uint64_t changed() const;
-  // At most `limit` ranges of changed pages from page `from` on.
+  // Returns at most `limit` ranges of changed pages, from page `from` on.
   [[nodiscard]] std::vector<Range> ranges(std::uint64_t from, std::size_t limit) const;
 
  private:

@@ -24,8 +24,8 @@ std::span<std::byte> Bus::resolve(std::uint64_t address, std::uint64_t limit) co
     const std::uint64_t base = bases_[gpu].load(std::memory_order_relaxed);
     if (base == kDetached || address < base) continue;
     const std::uint64_t offset = address - base;
-    // VRAM, and in front of it doorbells and registers, of which a process may map pages for its GPUs; never the
-    // mailbox.
+    // VRAM, doorbells and registers are reachable, because a process may map their pages for its GPUs; the mailbox in
+    // front of them never is.
     static_assert(VASIC_OFF_MMIO + VASIC_MMIO_SIZE == VASIC_OFF_DOORBELL);
     const Bar& bar = bars_[gpu];
     const std::uint64_t end = std::min<std::uint64_t>(bar.reach, bar.bytes.size());

@@ -29,7 +29,7 @@ struct Bar {
 
 class Bus {
  public:
-  // `bars` by the GPU's index; at most kMaxGpus.
+  // `bars` is indexed by GPU; at most kMaxGpus.
   Bus(GuestRam ram, std::vector<Bar> bars);
 
   [[nodiscard]] const GuestRam& ram() const { return ram_; }
@@ -37,8 +37,8 @@ class Bus {
   // The longest run of bytes behind `address`, at most `limit`; empty if nothing is there.
   [[nodiscard]] std::span<std::byte> resolve(std::uint64_t address, std::uint64_t limit) const;
 
-  // GPU `gpu`'s BAR2 is at bus address `base`. False, and nothing changed, if that cannot be: not naturally aligned,
-  // zero, beyond 48 bits, on top of RAM or of another GPU.
+  // Places BAR2 of GPU `gpu` at bus address `base`. False, and nothing changed, if the address is not naturally
+  // aligned, is zero, exceeds 48 bits, or overlaps RAM or another GPU.
   bool attach(unsigned gpu, std::uint64_t base);
   void detach(unsigned gpu);
 

@@ -33,7 +33,7 @@ MemoryResult<std::span<std::byte>> GpuMemory::part(const Translation& run, Memor
       .subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(size));
 }
 
-// Who maps for writing may read back what an earlier write left, so that is cleared first.
+// A caller that maps for writing could read what an earlier write left, so the bytes are cleared first.
 std::span<std::byte> GpuMemory::prt_bytes(Access access, std::uint64_t size) {
   auto& bytes = access == Access::kRead ? prt_zeros_ : prt_sink_;
   bytes.resize(kPrtBytes);

@@ -3,8 +3,8 @@
 //
 // The Memory of a device: VMID 0 is the MC address space (VRAM aperture, GART aperture, nothing else), VMIDs 1-15
 // walk the page directory bound to them, through a translation cache each. Pages that are partially resident (PRT) read
-// as zeros and swallow writes. Used on the device's thread, or one
-// at a time by the workers that it waits for.
+// as zeros and swallow writes. Used on the device's thread, or by one at a time of the workers that this thread waits
+// for.
 // Does not know who binds VMIDs (blocks/gmc.h) or when caches must be dropped (device.h).
 #pragma once
 
@@ -27,7 +27,7 @@ struct McLayout {
   std::uint64_t gart_size = 0;
   std::uint64_t gart_table = 0;                     // offset in its own VRAM
   unsigned table_bits = PageWalker::kMinTableBits;  // log2 of the entries of a page table
-  std::uint64_t va_pages = 0;                       // of an address space; 0: as the format allows
+  std::uint64_t va_pages = 0;                       // pages of an address space; 0: as the format allows
 };
 
 class GpuMemory final : public Memory {
@@ -42,7 +42,7 @@ class GpuMemory final : public Memory {
     return run.data() == prt_zeros_.data() || run.data() == prt_sink_.data();
   }
   [[nodiscard]] bool is_local(const std::byte* byte) const override {
-    // As numbers: the byte may be part of another object.
+    // The addresses are compared as numbers, because the byte may be part of another object.
     const auto address = reinterpret_cast<std::uintptr_t>(byte);
     return address - reinterpret_cast<std::uintptr_t>(vram_.own().data()) < vram_.own().size();
   }
@@ -51,11 +51,11 @@ class GpuMemory final : public Memory {
   // not inside VRAM.
   bool set_mc(const McLayout& layout);
   [[nodiscard]] bool mc_ready() const { return mc_ready_; }
-  // vmid 1..15; drops that VMID's translations, and its faults are not retried.
+  // Binds a VMID (1..15) to a page directory, drops its translations, and clears its set_retry().
   void set_page_directory(unsigned vmid, std::uint64_t pd);
   // Whether faults on pages that are not present are to be retried.
   void set_retry(unsigned vmid, bool retry);
-  // Bit n of the mask: VMID n.
+  // Drops the translations of these VMIDs; bit n of the mask is VMID n.
   void invalidate(std::uint32_t vmid_mask);
   void reset();
 
@@ -64,7 +64,7 @@ class GpuMemory final : public Memory {
   static constexpr std::size_t kPrtBytes = 65536;
 
   MemoryResult<std::span<std::byte>> map_mc(GpuAddr va, std::uint64_t limit, Access access);
-  // [va, va + limit) of a run that starts at va's page.
+  // The part [va, va + limit) of a run that starts at va's page.
   MemoryResult<std::span<std::byte>> part(const Translation& run, MemoryFault fault, std::uint64_t limit);
   std::span<std::byte> prt_bytes(Access access, std::uint64_t size);
 
@@ -80,7 +80,7 @@ class GpuMemory final : public Memory {
   McLayout mc_;
   std::uint64_t va_pages_ = kAllPages;
   std::array<Context, VASIC_MAX_VMID> contexts_;
-  std::vector<std::byte> prt_zeros_;  // both empty until something is partially resident
+  std::vector<std::byte> prt_zeros_;  // both are empty until a page is partially resident
   std::vector<std::byte> prt_sink_;
 };
 

@@ -3,8 +3,8 @@
 //
 // What an engine sees of memory: GPU virtual addresses in one of 16 VMIDs, translated to host bytes.
 // Owned by the device; one implementation walks the guest's page tables, one is a flat array for tests.
-// Deliberately absent: who may access what (page tables say so) and when translations are dropped (the device does,
-// between two steps of an engine; a span is valid only until the step that asked for it returns).
+// Does not decide who may access what (page tables do) or when translations are dropped (the device does, between two
+// steps of an engine; a span is valid only until the step that asked for it returns).
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ enum class FaultKind : std::uint8_t {
   kNotReadable,  // valid, but without READ
   kNotWritable,  // valid, but without WRITE
   kBadTable,     // an entry points outside the device and guest RAM
-  kRefused,      // not present, and the driver says that it will not be
+  kRefused,      // not present, and the driver says that it will not become so
 };
 
 // Why an address has no bytes behind it. Becomes an IH entry (VMC/UTCL2), as on hardware.
@@ -34,8 +34,8 @@ struct MemoryFault {
   GpuAddr va = 0;
   Access access = Access::kRead;
   FaultKind kind = FaultKind::kNotPresent;
-  // The driver may still map the page (XNACK): whoever accessed it raises the fault, stays where it is, and tries again
-  // later; raising it again is cheap, the device bounds the rate.
+  // The driver may still map the page (XNACK): the queue or wave that accessed it raises the fault, stays where it is,
+  // and tries again later. Raising the fault again is cheap, because the device bounds the rate of interrupts.
   bool retry = false;
 };
 

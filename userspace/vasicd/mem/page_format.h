@@ -24,15 +24,15 @@ inline constexpr std::uint64_t kPrtGfx12 = std::uint64_t{1} << 56;
 inline constexpr std::uint64_t kHugeGfx12 = std::uint64_t{1} << 63;
 inline constexpr std::uint64_t kAddressMask = 0x0000FFFFFFFFF000;
 inline constexpr std::uint64_t kAddressMaskGfx7 = 0x000000FFFFFFF000;
-// An absent entry that the driver does not want to hear about again (AMDGPU_VM_NORETRY_FLAGS); its twin
-// (AMDGPU_VM_NORETRY_FLAGS_TF) is valid and PRT at the same time, which no mapping is.
+// An absent entry whose faults must not be retried (AMDGPU_VM_NORETRY_FLAGS). AMDGPU_VM_NORETRY_FLAGS_TF says so too:
+// valid and PRT at the same time, which no mapping is.
 inline constexpr std::uint64_t kNoRetry = kExecutable | kHuge | kTranslateFurther;
 }  // namespace pte
 
 struct PageFormat {
   unsigned levels = 3;  // page directories above a page table
   unsigned va_bits = 48;
-  bool directory_is_mc = false;  // directory entries hold MC addresses without flags for where they are
+  bool directory_is_mc = false;  // directory entries hold MC addresses, without flags that say VRAM or system
   std::uint64_t address_mask = pte::kAddressMask;
   std::uint64_t huge = pte::kHuge;         // 0: a PDE is never a leaf
   std::uint64_t prt = pte::kPrt;           // 0: none (gfx7 and gfx8 have apertures for it)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// The walk. Table bytes are hostile and change under our hands: each entry is loaded once, atomically.
+// The walk. The guest may write to its tables at any time, so each entry is loaded once, atomically, and then checked.
 #include "vasicd/mem/page_walker.h"
 
 #include <algorithm>
@@ -85,7 +85,7 @@ PageWalker::Result PageWalker::walk_flat(std::span<std::byte> table, std::uint64
   if (index >= count) return FaultKind::kBadTable;
   const std::uint64_t first = load_entry(table, index);
   const bool is_page = is_valid(first);
-  // What must be equal in neighbouring PTEs for their pages to form one run.
+  // These bits must be equal in neighbouring PTEs for their pages to form one run.
   const std::uint64_t flags = pte::kValid | pte::kSystem | pte::kReadable | pte::kWriteable | format_.prt;
   if (!is_page) {
     const auto none = absent(first, kGpuPageSize, false);

@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // Reads the page tables that amdgpu_vm (two or four levels, page_format.h) and amdgpu_gart (one flat table) wrote, in
-// VRAM or in system memory, and says which host bytes a page is. Every walk reads the tables anew.
-// Deliberately absent: caching (translation_cache.h), permission checks (gpu_memory.h).
+// VRAM or in system memory, and returns the host bytes of a page. Every walk reads the tables again.
+// Does not cache (translation_cache.h) and does not check permissions (gpu_memory.h).
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ struct Translation {
   std::uint64_t size = 0;     // multiple of the page size, not 0
   bool readable = false;
   bool writable = false;
-  bool complete = false;  // the run cannot be longer; false: nobody looked further
+  bool complete = false;  // the run cannot be longer; false: the walk looked no further
 };
 
 class PageWalker {
@@ -43,7 +43,7 @@ class PageWalker {
   PageWalker(VramSpace vram, const Bus& bus, const PageFormat& format = {})
       : vram_(std::move(vram)), bus_(bus), format_(format) {}
 
-  // For a format with MC addresses in its directories: where VRAM is, and log2 of the entries of a page table.
+  // Sets, for a format with MC addresses in its directories, the address of VRAM and log2 of the entries of a table.
   void set_layout(GpuAddr vram_base, unsigned table_bits) {
     vram_base_ = vram_base;
     table_bits_ = table_bits;
@@ -53,7 +53,7 @@ class PageWalker {
   // for contiguous pages only as far as `want` bytes.
   [[nodiscard]] Result walk(std::uint64_t pd, GpuAddr va, std::uint64_t want) const;
 
-  // The same from entry `index` of a flat table of 8-byte PTEs.
+  // The run that starts at entry `index` of a flat table of 8-byte PTEs.
   [[nodiscard]] Result walk_flat(std::span<std::byte> table, std::uint64_t index, std::uint64_t want) const;
 
   [[nodiscard]] const PageFormat& format() const { return format_; }

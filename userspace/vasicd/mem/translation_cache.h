@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // Remembers the last translations of one VMID: direct-mapped by page, each entry a whole run of pages, so that a large
-// copy costs one lookup per run. When it must be dropped is the device's business (vasic_host_words.walk_epoch).
+// copy costs one lookup per run. The device decides when it must be dropped (vasic_host_words.walk_epoch).
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ class TranslationCache {
     return entry.generation == generation_ && entry.page == page ? &entry.run : nullptr;
   }
   void insert(std::uint64_t page, const Translation& run) { entries_[slot(page)] = {generation_, page, run}; }
-  // Forgets everything, in constant time.
+  // Drops all translations, in constant time.
   void drop() { ++generation_; }
 
  private:

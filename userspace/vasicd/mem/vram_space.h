@@ -19,7 +19,7 @@ namespace vasicd {
 
 class VramSpace {
  public:
-  // In no hive: offset 0 is the first byte. Implicit, because that is what VRAM is.
+  // A GPU in no hive: offset 0 is its first byte. Implicit, because this is the usual meaning of VRAM.
   VramSpace(std::span<std::byte> own) : own_(own) {}
   // Node `node` of a hive; `nodes` is the VRAM of each, none larger than `segment`.
   VramSpace(std::vector<std::span<std::byte>> nodes, std::uint64_t node, std::uint64_t segment)

@@ -63,8 +63,8 @@ base::Status Region::power_on(const vasic_info& info) {
 }
 
 std::uint32_t Region::open_walk_epoch(std::uint32_t odd) {
-  // Sequentially consistent, both: this store may not pass that load. It pairs with the guest's barrier between its
-  // store of tlb_gen and its load of walk_epoch, so that one side sees the other.
+  // Store and load are sequentially consistent, so the load cannot happen before the store. This pairs with the guest's
+  // barrier between its store of tlb_gen and its load of walk_epoch: at least one side sees the other's store.
   std::atomic_ref(at<vasic_host_words>(VASIC_OFF_HOST).walk_epoch).store(odd, std::memory_order_seq_cst);
   return std::atomic_ref(at<vasic_guest_words>(VASIC_OFF_GUEST).tlb_gen).load(std::memory_order_seq_cst);
 }
@@ -115,7 +115,7 @@ template <typename Slot>
 std::optional<std::uint64_t> Region::take_slot(std::uint32_t dword_index) {
   constexpr Slot kEmpty = ~Slot{0};
   std::atomic_ref<Slot> slot(at<Slot>(VASIC_OFF_DOORBELL + sizeof(std::uint32_t) * dword_index));
-  // Most polls find nothing: do not take the cache line away from the guest for that.
+  // Most polls find an empty slot. A load does not take the cache line away from the guest, an exchange would.
   if (slot.load(std::memory_order_relaxed) == kEmpty) return std::nullopt;
   const Slot value = slot.exchange(kEmpty, std::memory_order_acq_rel);
   if (value == kEmpty) return std::nullopt;

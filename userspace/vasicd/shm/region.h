@@ -39,7 +39,7 @@ class Region final : public Doorbells {
   [[nodiscard]] std::span<std::byte> bytes() const { return memory_.mapping.bytes(); }
   [[nodiscard]] std::span<std::byte> vram() const { return bytes().subspan(VASIC_OFF_VRAM, vram_size_); }
 
-  // As after a cold boot: everything zero, VRAM too, no doorbell rung, `info` published.
+  // Brings BAR2 to the state after a cold boot: zeroed, VRAM too, all doorbells empty, `info` published.
   base::Status power_on(const vasic_info& info);
 
   // Stores walk_epoch, then, with a full barrier between, loads tlb_gen.
@@ -56,7 +56,7 @@ class Region final : public Doorbells {
 
   // A private copy of the command, if its sequence number is not `last_seq`.
   [[nodiscard]] std::optional<vasic_command> command_after(std::uint32_t last_seq) const;
-  // The descriptor that goes with the command: a private copy; and back, as much as there is room for.
+  // A private copy of the MQD that goes with a command; and the way back, cut to the size of the MQD page.
   [[nodiscard]] packets::Words mqd() const;
   void put_mqd(packets::WordView words);
   // Stores reply.seq last.

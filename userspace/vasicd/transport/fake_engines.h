@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// For tests of the device without packet processors: engines that record what they were told and do what a test says.
+// For tests of the device without packet processors: engines that record their calls and return what a test sets.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ namespace vasicd {
 
 class FakeEngines final : public Engines {
  public:
-  // What the test holds: outlives the device.
+  // Shared with the test; outlives the device.
   struct Script {
     std::vector<std::string> calls;
     base::Status next;                         // result of the next load / unload

@@ -87,7 +87,7 @@ base::Result<std::unique_ptr<IvshmemServer>> IvshmemServer::listen(std::string p
 
   struct stat existing {};
   if (::lstat(name.c_str(), &existing) == 0) {
-    // Only ever remove what can be ours.
+    // Only a socket can be left over from an earlier vasicd; other files are not removed.
     if (!S_ISSOCK(existing.st_mode)) return base::Error(EEXIST, name + ": exists and is not a socket");
     if (::unlink(name.c_str()) != 0) return base::Error::from_errno(errno, name);
   }

@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // The server side of QEMU's ivshmem-doorbell protocol (version 0) for one device: one client at a time on a UNIX
-// socket, which is given the BAR2 memory and the eventfds of both directions and then only watched for its end.
-// Does not know what is in the memory.
+// socket. The client receives the BAR2 memory and the eventfds of both directions; afterwards the server only watches
+// for its end. Does not know what is in the memory.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ namespace vasicd {
 using Vectors = std::array<base::UniqueFd, VASIC_VECTORS>;
 base::Result<Vectors> create_vectors();
 
-// What the client is given.
+// What the client receives.
 struct IvshmemOffer {
   int memory = -1;
   const Vectors& host;   // guest -> host
@@ -43,10 +43,10 @@ class IvshmemServer {
   // -1 while there is no client.
   [[nodiscard]] int client() const { return client_.get(); }
 
-  // Accepts one connection. With a client present the new one is closed at once. An error concerns this connection
-  // only.
+  // Accepts one connection. If there is a client already, the new connection is closed at once. An error concerns this
+  // connection only.
   base::Status accept(const IvshmemOffer& offer);
-  // Whether the client has gone (or misbehaved); if so it is forgotten. Does not block.
+  // Whether the client has disconnected or sent data; if so, its connection is closed. Does not block.
   bool client_gone();
 
  private:

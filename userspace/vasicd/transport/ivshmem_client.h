@@ -44,7 +44,7 @@ inline std::optional<IvshmemMessage> receive_ivshmem(int socket) {
   return received;
 }
 
-// Everything a client is told on connecting; empty if the server hangs up before the end.
+// All messages of the handshake; empty if the server closes the connection before the last one.
 inline std::vector<IvshmemMessage> receive_handshake(int socket) {
   constexpr int kMessages = 3 + 2 * 2;
   std::vector<IvshmemMessage> messages;

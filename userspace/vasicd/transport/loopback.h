@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// For tests: a device without QEMU, and the guest's side of the ABI beside it. One thread: the guest acts, then the
-// device is polled. What the helpers write is what amdgpu would write; tests may also write anything else anywhere.
+// For tests: a device without QEMU, together with the guest's side of the ABI. One thread: the guest acts, then the
+// device is polled. The helpers write what amdgpu would write; tests may also write anything else anywhere.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace vasicd {
 
-// A clock that stands still until told.
+// A clock that stands still until the test advances it.
 class ManualClock final : public Clock {
  public:
   [[nodiscard]] std::uint64_t now_ns() const override { return now_; }
@@ -106,9 +106,9 @@ class Loopback {
   // MC_SETUP and IH_SETUP with the addresses above; true if both were answered OK.
   bool start();
 
-  // One command, polled until answered.
+  // Sends one command and polls the device until it answers.
   vasic_reply command(std::uint32_t opcode, const vasic_cmd& cmd = {});
-  // REG_WRITE; its status.
+  // Sends REG_WRITE and returns the status of the reply.
   std::uint32_t write_register(std::uint64_t index, std::uint64_t value);
   // Polls until nothing advances; false if that does not happen within `rounds`.
   bool settle(int rounds = 10000);
@@ -117,7 +117,7 @@ class Loopback {
   [[nodiscard]] const vasic_host_words& host_words() const;
   vasic_guest_words& guest_words();
 
-  // The next entry of the IH ring, consumed.
+  // Consumes the next entry of the IH ring.
   std::optional<packets::ih::Entry> next_interrupt();
 
   // Maps [va, va + size) in the page tables of `pd_offset` (VRAM offset of a root table), with pages of `page_size`

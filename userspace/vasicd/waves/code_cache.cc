@@ -22,7 +22,7 @@ std::uint32_t dword_at(const std::byte* bytes) {
 
 }  // namespace
 
-// The second dword may lie on a page that is not there: then the instruction must do without it.
+// The second dword may lie on a page that is not mapped; then only an instruction of one dword can be decoded.
 bool CodeCache::fetch(gcn::Address pc, gcn::Memory& memory, std::array<std::uint32_t, 2>& words) {
   const auto run = memory.map(pc, kPair, gcn::Access::kRead);
   if (run.size() < kDword) return false;

@@ -23,8 +23,8 @@ class CodeCache {
  public:
   explicit CodeCache(gcn::Isa isa) : isa_(isa), entries_(kEntries) {}
 
-  // The instruction at `pc`; nullptr: memory has nothing there. What is no instruction has no handler. Valid until the
-  // next call.
+  // The instruction at `pc`; nullptr: nothing is mapped there. Words that are no instruction have no handler. Valid
+  // until the next call.
   const DecodedInstruction* at(gcn::Address pc, gcn::Memory& memory);
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Who works on what, and for how long.
+// Which worker executes which group, and for how long.
 #include "vasicd/waves/dispatch.h"
 
 #include <algorithm>
@@ -13,15 +13,15 @@ namespace vasicd {
 
 namespace {
 
-// Of a group before others have their turn.
+// Instructions of a group before other groups have their turn.
 constexpr std::uint64_t kGroupTurn = Dispatch::kTurnInstructions / 2;
-// Groups that wait for groups that have not begun yet must not do so for ever: after so many turns in which none ended
-// more are begun, until the chip is full.
+// Groups may wait for groups that have not begun yet. After so many turns in which no group ended more groups are
+// begun, until the chip is full, so that they do not wait for ever.
 constexpr unsigned kIdleTurns = 8;
 
 }  // namespace
 
-// What one host thread keeps from turn to turn.
+// State that one host thread keeps from turn to turn.
 struct Dispatch::Worker {
   explicit Worker(gcn::Isa isa) : code(isa) {}
   CodeCache code;
@@ -32,10 +32,10 @@ struct Dispatch::Shift {
       : memory(shared_memory), instructions(worker_instructions) {}
   TurnMemory& memory;
   std::uint64_t instructions;  // for each worker
-  std::mutex lock = {};        // of the dispatch and of what follows
-  std::size_t had_turn = 0;    // at the end of groups_
-  std::size_t in_hand = 0;     // taken, not finished
-  bool ended = false;          // a group did
+  std::mutex lock = {};        // guards the dispatch and the members below
+  std::size_t had_turn = 0;    // groups, at the end of groups_, that had their turn
+  std::size_t in_hand = 0;     // groups that a worker executes now
+  bool ended = false;          // whether a group ended
   DispatchTurn result = {};
 };
 
@@ -83,7 +83,7 @@ std::unique_ptr<WorkGroup> Dispatch::begin_group() {
   return std::make_unique<WorkGroup>(isa_, launch_, index, static_cast<unsigned>(index % cus_), scratch);
 }
 
-// One that had no turn yet, or a new one.
+// Takes a group that had no turn yet, or begins a new one.
 std::unique_ptr<WorkGroup> Dispatch::take(Shift& shift) {
   if (groups_.size() > shift.had_turn) {
     std::unique_ptr<WorkGroup> group = std::move(groups_.front());

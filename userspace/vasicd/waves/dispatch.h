@@ -21,15 +21,15 @@ namespace vasicd {
 
 // How much of a dispatch may be in flight, so that all of it can be saved.
 struct SaveRoom {
-  std::uint64_t control_bytes = ~std::uint64_t{0};  // of the control stack
-  std::uint64_t wave_bytes = ~std::uint64_t{0};     // of the context save area
+  std::uint64_t control_bytes = ~std::uint64_t{0};  // size of the control stack
+  std::uint64_t wave_bytes = ~std::uint64_t{0};     // size of the context save area
 };
 
 struct DispatchTurn {
   bool done = false;
   bool advanced = false;
-  std::optional<WaveStop> stop;         // the dispatch is over
-  std::optional<MemoryFault> page;      // to be retried
+  std::optional<WaveStop> stop;         // why the dispatch ended early
+  std::optional<MemoryFault> page;      // a fault that is to be retried
   std::vector<std::uint32_t> messages;  // for InterruptKind::kSqMessage
 };
 
@@ -39,7 +39,7 @@ class Dispatch {
   Dispatch(const vasic_info& info, gcn::Isa isa, const Launch& launch, const SaveRoom& room, std::uint64_t start_ticks);
   ~Dispatch();
 
-  // Of a worker in a turn: about a millisecond.
+  // Instructions that a worker executes in a turn, which take about a millisecond.
   static constexpr std::uint64_t kTurnInstructions = 16384;
   DispatchTurn turn(Memory& memory, unsigned vmid, WorkerPool& pool,
                     std::uint64_t worker_instructions = kTurnInstructions);
@@ -51,7 +51,7 @@ class Dispatch {
   [[nodiscard]] std::uint64_t instructions() const { return instructions_; }
   [[nodiscard]] const std::deque<std::unique_ptr<WorkGroup>>& groups() const { return groups_; }
 
-  // For restoring, before the first turn. False: no such group, or no room for one more.
+  // Adds a restored group, before the first turn. False: no such group, or the chip is full.
   bool resume_at(std::uint64_t next_group);
   WorkGroup* add(std::uint64_t index, const std::vector<std::uint32_t>& scratch);
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint32_t kMaxGroupItems = 1024;
 constexpr std::uint32_t kMaxLdsBytes = 65536;
-constexpr std::uint64_t kMaxGroups = std::uint64_t{1} << 40;  // more would not end in this life
+constexpr std::uint64_t kMaxGroups = std::uint64_t{1} << 40;  // more would not end within years
 constexpr unsigned kSimds = 4;
 constexpr unsigned kSgprsPerSimd = 800;
 constexpr unsigned kMaxGroupsPerCu = 16;  // of more than one wave
@@ -56,7 +56,7 @@ void fill_user_sgprs(Launch& launch, std::uint32_t properties, const aql::Kernel
   if (compute::kSgprPrivateSegmentSize.get(properties) != 0) sgprs.put(packet.private_segment_size);
 }
 
-// What is left for the last group of `items` in groups of `size`.
+// Size of the last group when `items` are divided into groups of `size`.
 constexpr std::uint32_t last_of(std::uint32_t items, std::uint32_t size) {
   const std::uint32_t rest = items % size;
   return rest == 0 ? size : rest;

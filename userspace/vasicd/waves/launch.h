@@ -23,11 +23,11 @@ struct LaunchError {
     kGroupMemory,
     kCode,
     kRegisters,
-    kScratch,  // the queue has too little of it
+    kScratch,  // the queue has too little scratch memory
   };
   Kind kind = Kind::kDimensions;
 };
-// What the queue's inactive signal gets.
+// The value for the queue's inactive signal.
 [[nodiscard]] std::uint64_t inactive_code(LaunchError::Kind kind);
 [[nodiscard]] const char* name(LaunchError::Kind kind);
 
@@ -42,10 +42,10 @@ struct Launch {
   Dim3 first = {};  // id of the first group
   Dim3 groups = {1, 1, 1};
   Dim3 size = {1, 1, 1};       // work-items of a group
-  Dim3 last_size = {1, 1, 1};  // of the last group in each dimension
+  Dim3 last_size = {1, 1, 1};  // work-items of the last group in each dimension
   std::uint32_t lds_bytes = 0;
   std::uint32_t scratch_wave_bytes = 0;  // of each wave's part of the scratch memory; 0: none
-  std::uint32_t scratch_waves = 0;       // so many parts
+  std::uint32_t scratch_waves = 0;       // number of these parts
 
   [[nodiscard]] std::uint64_t group_count() const { return std::uint64_t{groups[0]} * groups[1] * groups[2]; }
   [[nodiscard]] Dim3 group_id(std::uint64_t index) const;
@@ -53,7 +53,7 @@ struct Launch {
   [[nodiscard]] std::uint32_t waves_per_group() const;
 };
 
-// The dialect that this chip's waves are executed in; nothing: they are not.
+// The dialect of this chip's waves; nothing if they are not executed.
 [[nodiscard]] std::optional<gcn::Isa> isa_of(const vasic_info& info);
 
 // Registers of a wave, as allocated.
@@ -67,10 +67,10 @@ struct WaveSize {
 // How many groups a compute unit holds at once; 0: not even one.
 [[nodiscard]] unsigned groups_per_cu(gcn::Isa isa, const Launch& launch);
 
-// Whether a launch can be executed at all; scratch is not looked at.
+// Whether a launch can be executed at all. Scratch memory is not checked here.
 base::Expected<void, LaunchError> check(gcn::Isa isa, const Launch& launch);
 
-// What the queue of an AQL packet adds to it: members of amd_queue_t.
+// What a dispatch takes from the queue of its AQL packet: members of amd_queue_t.
 struct QueueScratch {
   GpuAddr queue = 0;  // the object
   std::uint32_t tmpring_size = 0;
@@ -78,7 +78,7 @@ struct QueueScratch {
   GpuAddr location = 0;
 };
 
-// Both check what they make. `packet_addr` is where the packet lies, `id` its index.
+// Both check the launch that they return. `packet_addr` is the address of the packet, `id` its index.
 base::Expected<Launch, LaunchError> launch_of(gcn::Isa isa, const packets::aql::KernelDispatch& packet,
                                               const packets::compute::KernelDescriptor& kernel,
                                               const QueueScratch& scratch, GpuAddr packet_addr, std::uint64_t id);

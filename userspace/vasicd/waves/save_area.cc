@@ -143,7 +143,7 @@ std::array<std::uint32_t, kWaveStateDwords> wave_words(const WaveSlot& slot) {
   return w;
 }
 
-// The scratch part is the caller's: it was checked with the group.
+// Does not set the scratch part: the caller has checked it together with the group.
 bool put_wave_words(std::span<const std::uint32_t> w, WaveSlot& slot) {
   gcn::Wave& wave = slot.wave;
   if (w[kWaveState] > static_cast<std::uint32_t>(WaveState::kDone)) return false;
@@ -159,7 +159,7 @@ bool put_wave_words(std::span<const std::uint32_t> w, WaveSlot& slot) {
   return true;
 }
 
-// Goes through the context save area from its front.
+// Reads the context save area from its front.
 class Cursor {
  public:
   Cursor(Memory& memory, const SavePlace& place) : memory_(memory), place_(place), at_(place.stack_bytes) {}
@@ -258,7 +258,7 @@ MemoryResult<SavedExtent> save_dispatch(const Dispatch& dispatch, Memory& memory
   Cursor out(memory, place);
   const unsigned sgprs = plain_sgprs(wave_size(dispatch.isa(), dispatch.launch()));
   for (const auto& group : dispatch.groups()) TRY(write_group(*group, sgprs, out));
-  // Last, because it makes the rest valid.
+  // The header is written last, because it makes the rest valid.
   const Words control = control_words(dispatch);
   const auto bytes = static_cast<std::uint32_t>(control.size() * kDword);
   const std::uint32_t offset = place.stack_bytes - bytes;

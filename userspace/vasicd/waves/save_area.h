@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Waves in memory: what of a dispatch in flight goes to the control stack and to the context save area when its queue
-// leaves the hardware, and back. Where both are, and how much of them is used, is the driver's ABI (v9_mqd:
-// cp_hqd_ctx_save_*, cp_hqd_cntl_stack_*, cp_hqd_wg_state_offset; kfd_mqd_manager_v9.c, get_wave_state()); what they
-// hold is this firmware's business. Both may come from an image, so nothing in them is believed.
+// Waves in memory: writes a dispatch in flight to the control stack and the context save area when its queue is
+// unmapped, and reads it back. Where both are, and how much of them is used, is the driver's ABI (v9_mqd:
+// cp_hqd_ctx_save_*, cp_hqd_cntl_stack_*, cp_hqd_wg_state_offset; kfd_mqd_manager_v9.c, get_wave_state()); their
+// contents are defined here. Both may come from a checkpoint image, so everything in them is checked.
 //
-// Control stack, at its end: header, launch, progress, two dwords for each group. Context save area, behind the room
-// for a copy of the control stack, in the same order: for each wave kWaveStateDwords, then its SGPRs, VGPRs and
-// accumulation VGPRs; behind the last wave of a group its LDS.
+// The control stack holds at its end: header, launch, progress, two dwords for each group. The context save area begins
+// with space for a copy of the control stack; behind it, in the order of the groups: for each wave kWaveStateDwords,
+// then its SGPRs, VGPRs and accumulation VGPRs; behind the last wave of a group its LDS.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ namespace vasicd {
 struct SavePlace {
   GpuAddr stack = 0;  // VMID 0
   std::uint32_t stack_bytes = 0;
-  GpuAddr area = 0;  // of the process; the first stack_bytes of it are for a copy of the stack
+  GpuAddr area = 0;  // in the process; its first stack_bytes are for a copy of the stack
   std::uint32_t area_bytes = 0;
   unsigned vmid = 0;
 
@@ -42,7 +42,7 @@ struct SavedExtent {
 
 MemoryResult<SavedExtent> save_dispatch(const Dispatch& dispatch, Memory& memory, const SavePlace& place);
 
-// EINVAL: what is saved makes no sense; EFAULT: it cannot be read.
+// EINVAL: the saved state is invalid; EFAULT: it cannot be read.
 base::Result<std::unique_ptr<Dispatch>> restore_dispatch(const vasic_info& info, gcn::Isa isa, Memory& memory,
                                                          const SavePlace& place, const SavedExtent& extent);
 

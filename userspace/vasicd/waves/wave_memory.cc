@@ -7,13 +7,13 @@
 namespace vasicd {
 
 std::span<std::byte> WaveMemory::miss(gcn::Address address, std::size_t limit, gcn::Access access) {
-  constexpr std::size_t kRun = 64 * kPage;  // what is contiguous behind the page comes for nothing
+  constexpr std::size_t kRun = 64 * kPage;  // contiguous pages behind the page cost no further lookup
   const Access kind = access == gcn::Access::kRead ? Access::kRead : Access::kWrite;
   const std::lock_guard lock(shared_.lock);
   const gcn::Address begin = address & ~(kPage - 1);
   auto run = shared_.memory.map(shared_.vmid, begin, kRun, kind);
   if (!run.ok() || run->size() < kPage) {
-    // A page in parts, or none: only what was asked for.
+    // The run is shorter than a page, or there is none: return only the bytes that were asked for.
     run = shared_.memory.map(shared_.vmid, address, limit, kind);
     if (run.ok()) return *run;
     fault_ = run.error();

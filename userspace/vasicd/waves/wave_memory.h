@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// What the waves of one worker see of a VMID's memory: the device's Memory behind a small cache of translations, which
-// lives for one turn, because no table changes during one. Several workers share one Memory, which is not made for
-// that: they take turns on a lock.
+// What the waves of one worker see of a VMID's memory: the device's Memory behind a small cache of translations. The
+// cache lives for one turn, because no translation is dropped during a turn. Several workers share one Memory, which is
+// not thread safe, so they use it under a lock.
 #pragma once
 
 #include <algorithm>
@@ -36,7 +36,7 @@ class WaveMemory final : public gcn::Memory {
     }
     return miss(address, limit, access);
   }
-  // Why map() found nothing, the last time that it did.
+  // The fault of the last map() that found nothing.
   [[nodiscard]] const std::optional<MemoryFault>& fault() const { return fault_; }
 
  private:

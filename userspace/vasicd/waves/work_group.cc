@@ -19,7 +19,7 @@ namespace {
 constexpr GpuAddr kSharedAperture = GpuAddr{1} << 48;
 constexpr GpuAddr kPrivateAperture = GpuAddr{2} << 48;
 
-constexpr std::uint32_t kMessageInterrupt = 1;  // of S_SENDMSG
+constexpr std::uint32_t kMessageInterrupt = 1;  // message of S_SENDMSG
 constexpr std::uint32_t kMessageTypeMask = 0xf;
 constexpr std::uint8_t kTrapAbort = 2;  // LLVM's llvm.trap
 
@@ -140,7 +140,7 @@ void WorkGroup::release_barrier() {
   }
 }
 
-// False: it waits for something outside of its group.
+// False: the wave waits for something outside of its group.
 bool WorkGroup::run_wave(WaveSlot& slot, std::uint64_t limit, WaveMemory& memory, CodeCache& code, GroupTurn& turn) {
   gcn::Wave& wave = slot.wave;
   gcn::Machine machine{wave, shared_, memory};
@@ -185,7 +185,7 @@ void WorkGroup::after(Outcome outcome, const DecodedInstruction& decoded, WaveSl
       }
       break;
     case Outcome::kTrap:
-      // Without a debugger the trap handler returns behind any other.
+      // Without a debugger the trap handler returns behind any other s_trap.
       if (wave.trap_id == kTrapAbort) return stop(WaveStop::Kind::kTrap);
       break;
     case Outcome::kViolation:

@@ -28,13 +28,13 @@ struct WaveSlot {
   std::uint32_t scratch = kNoScratch;  // which part of the scratch memory
 };
 
-// Why a wave cannot go on; the dispatch ends with it.
+// Why a wave cannot continue. It ends the whole dispatch.
 struct WaveStop {
   enum class Kind : std::uint8_t { kFault, kIllegalInstruction, kViolation, kTrap };
   Kind kind = Kind::kFault;
   MemoryFault fault = {};  // kFault
   GpuAddr pc = 0;
-  std::array<std::uint32_t, 2> words = {};  // of the instruction
+  std::array<std::uint32_t, 2> words = {};  // words of the instruction
 };
 
 struct GroupTurn {
@@ -42,13 +42,13 @@ struct GroupTurn {
   bool done = false;
   bool waits = false;  // every wave waits: asleep, halted, or for a page
   std::optional<WaveStop> stop;
-  std::optional<MemoryFault> page;      // to be retried
+  std::optional<MemoryFault> page;      // a fault that is to be retried
   std::vector<std::uint32_t> messages;  // S_SENDMSG with the interrupt message: M0
 };
 
 class WorkGroup {
  public:
-  // As a dispatch begins it. `scratch` holds a part for each wave if the launch has scratch.
+  // A group at its beginning. `scratch` holds a part for each wave if the launch has scratch.
   WorkGroup(gcn::Isa isa, const Launch& launch, std::uint64_t index, unsigned cu,
             const std::vector<std::uint32_t>& scratch);
   WorkGroup(const WorkGroup&) = delete;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Fork and join.
+// Starting the workers of a run, and waiting for them.
 #include "vasicd/waves/worker_pool.h"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Host threads that execute waves while the device's thread waits for them. One pool serves all GPUs of a process:
-// whoever finds it in use works alone.
+// Host threads that execute waves while the device's thread waits for them. One pool serves all GPUs of a process: a
+// device's thread that finds it in use works alone.
 #pragma once
 
 #include <condition_variable>
@@ -21,7 +21,7 @@ class WorkerPool {
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
-  // Of a run, at most.
+  // The most workers that a run may have.
   [[nodiscard]] unsigned workers() const { return workers_; }
 
   // Calls `work(n)` once for each worker n that takes part: 0, the caller, always, the others unless the pool is in use
@@ -34,7 +34,7 @@ class WorkerPool {
 
   unsigned workers_;
   std::mutex in_use_;  // held for a run
-  std::mutex mutex_;   // what follows
+  std::mutex mutex_;   // guards the members below
   std::condition_variable_any begin_;
   std::condition_variable end_;
   const std::function<void(unsigned)>* work_ = nullptr;

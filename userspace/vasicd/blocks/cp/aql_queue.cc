@@ -19,7 +19,7 @@ namespace pm4 = packets::pm4;
 
 namespace {
 
-// Nothing: there is no such condition.
+// Returns nothing if there is no such condition.
 std::optional<bool> holds(std::int64_t value, aql::Condition condition, std::int64_t reference) {
   switch (condition) {
     case aql::Condition::kEqual:
@@ -49,7 +49,7 @@ std::uint32_t ComputeQueue::aql_error_code(std::uint32_t header) {
 
 QueueResult<PacketStatus> ComputeQueue::execute_aql() {
   const std::uint64_t pos = hqd_.read_index * aql::kPacketDwords;
-  // The header is published last, so it is read first, with acquire order.
+  // The program publishes the header last, so it is read first, with acquire order.
   ASSIGN_OR_RETURN(const std::uint32_t header, lift(context_.memory.load32(ring_.vmid, ring_.address(pos))));
   const auto type = static_cast<aql::Type>(aql::kHeaderType.get(header));
   if (type == aql::kInvalid) return PacketStatus::kWait;
@@ -105,8 +105,8 @@ QueueScratch ComputeQueue::runtime_scratch() {
   return scratch;
 }
 
-// The runtime is asked for more, once, by the inactive signal; when it has cleared the signal the packet is looked at
-// again.
+// Asks the runtime for more scratch, once, by the inactive signal. When the runtime has cleared the signal the packet
+// is tried again.
 QueueResult<PacketStatus> ComputeQueue::wait_for_scratch(std::uint32_t header) {
   ASSIGN_OR_RETURN(const std::uint64_t signal,
                    lift(context_.memory.load64(ring_.vmid, runtime_queue() + aql::kQueueInactiveSignal)));
@@ -114,7 +114,7 @@ QueueResult<PacketStatus> ComputeQueue::wait_for_scratch(std::uint32_t header) {
   ASSIGN_OR_RETURN(const std::uint64_t value,
                    lift(context_.memory.load64(ring_.vmid, signal + offsetof(aql::Signal, value))));
   if (value != 0) return PacketStatus::kWait;
-  report_rptr();  // by which the runtime finds the packet
+  report_rptr();  // the runtime finds the packet by the read pointer
   TRY(lift(context_.memory.store64(ring_.vmid, signal + offsetof(aql::Signal, value), aql::kInactiveScratch)));
   TRY(notify(signal));
   trace_line(context_.trace, name_, "dispatch waits for scratch");
@@ -122,7 +122,7 @@ QueueResult<PacketStatus> ComputeQueue::wait_for_scratch(std::uint32_t header) {
 }
 
 QueueResult<PacketStatus> ComputeQueue::execute_barrier(const aql::Barrier& barrier, aql::Type type) {
-  // AND: every signal that is there is zero. OR: some signal that is there is zero, or none is there.
+  // AND holds if every signal of the packet is zero, OR if some signal is zero or the packet has no signal.
   bool all = true;
   bool any = false;
   bool none = true;
@@ -178,7 +178,7 @@ QueueResult<PacketStatus> ComputeQueue::execute_pm4_ib(const aql::VendorPm4Ib& p
   return PacketStatus::kEnterIb;
 }
 
-// Tells whoever sleeps on a signal that its value has changed.
+// Raises the event of a signal, for programs that sleep until its value changes.
 QueueResult<void> ComputeQueue::notify(std::uint64_t signal) {
   ASSIGN_OR_RETURN(const std::uint64_t mailbox,
                    lift(context_.memory.load64(ring_.vmid, signal + offsetof(aql::Signal, event_mailbox_ptr))));
@@ -207,7 +207,7 @@ QueueResult<void> ComputeQueue::stamp_signal(std::uint64_t signal) {
   return lift(context_.memory.store64(ring_.vmid, signal + offsetof(aql::Signal, end_ts), context_.ticks()));
 }
 
-// What cannot be told is not told: the queue has stopped already.
+// Reports an error through the inactive signal. Failures are ignored, because the queue has stopped already.
 void ComputeQueue::report_inactive(const QueueError& error) {
   const GpuAddr queue = runtime_queue();
   if (queue == 0 || error.kind == QueueError::Kind::kMemory) return;

@@ -29,7 +29,7 @@ std::uint64_t extend_index(std::uint64_t near, std::uint32_t low) {
   return near + static_cast<std::uint64_t>(std::int64_t{ahead});
 }
 
-// For the debugger.
+// Exception codes for the debugger.
 std::uint32_t dispatch_error_code(LaunchError::Kind kind) {
   switch (kind) {
     case LaunchError::Kind::kDimensions:
@@ -92,9 +92,9 @@ base::Result<std::unique_ptr<ComputeQueue>> ComputeQueue::load(EngineContext con
   return queue;
 }
 
-// Finds out how far the program has written.
+// Reads how far the program has written when the queue is mapped.
 void ComputeQueue::connect() {
-  // Bell first, memory second: a pointer written after this look rings again.
+  // The doorbell is emptied before memory is read: a pointer that is written later comes with a new doorbell value.
   const auto rung = context_.doorbells.take(hqd_.doorbell);
   auto wptr = wptr_in_memory();
   if (!wptr.ok()) return fail(wptr.error());
@@ -103,7 +103,7 @@ void ComputeQueue::connect() {
   } else if (wptr->has_value()) {
     hqd_.wptr = **wptr;
   }
-  // Nobody else says how far it goes: the bell may have been rung while the queue was not mapped.
+  // The doorbell may have been written while the queue was not mapped, so only memory says how far the queue goes.
   if (!wptr->has_value() && rung.has_value()) accept_doorbell(*rung);
   if (halted_) return;
   if (auto resumed = waves_.resume(); !resumed.ok()) fail(resumed.error());
@@ -120,9 +120,9 @@ QueueResult<std::optional<std::uint64_t>> ComputeQueue::wptr_in_memory() {
 }
 
 QueueResult<void> ComputeQueue::resume_aql(std::optional<std::uint64_t> wptr) {
-  // The 64-bit read index is ours alone, and older descriptors have no room for it (but what was reported of it is in
-  // memory); the ring position is what every implementation saves. Without agreement take the position, and the index
-  // from the end of the ring that it must be behind.
+  // Every implementation saves the position in the ring; only vasicd also saves the 64-bit read index, for which older
+  // descriptors have no space (there the index that was reported to memory is used). If index and position disagree,
+  // the position counts, and the index is derived from the write index that it must be behind.
   const bool saved = layout_.cp_mqd_readindex_lo != packets::mqd::kNone;
   if (!saved && hqd_.rptr_report != 0) {
     ASSIGN_OR_RETURN(hqd_.read_index, lift(context_.memory.load64(ring_.vmid, hqd_.rptr_report)));
@@ -163,8 +163,8 @@ void ComputeQueue::accept_doorbell(std::uint64_t value) {
     case packets::mqd::AqlDoorbell::kIndex64:
       break;
   }
-  // The value is the index of a packet that is ready, and not always the last one: producers race to the bell. The
-  // write index bounds it where a program rings with a count instead.
+  // The value is the index of a packet that is ready, and not always the last one: producers race to the doorbell. Some
+  // programs write a count instead, so the write index bounds the value.
   std::uint64_t limit = value + 1;
   if (wptr_addr_ != 0) {
     if (auto wptr = context_.memory.load64(ring_.vmid, wptr_addr_); wptr.ok()) limit = std::min(limit, *wptr);
@@ -174,7 +174,8 @@ void ComputeQueue::accept_doorbell(std::uint64_t value) {
 
 void ComputeQueue::limit_aql(std::uint64_t limit) {
   const std::uint64_t ahead = limit - hqd_.read_index;
-  // Behind the reader: an old bell. Further than the ring: cannot be; look at what the ring holds.
+  // A value behind the reader is an old doorbell value. One that is further ahead than the ring is long cannot be
+  // right, so the packets in the ring decide.
   if (ahead > std::uint64_t{1} << 63) return;
   const std::uint64_t clamped = hqd_.read_index + std::min(ahead, aql_packets());
   if (clamped - hqd_.read_index > hqd_.wptr - hqd_.read_index) hqd_.wptr = clamped;
@@ -222,7 +223,7 @@ QueueResult<void> ComputeQueue::begin_pm4_dispatch() {
   return waves_.begin(*launch);
 }
 
-// Goes behind the packet that began it.
+// Moves the read pointer behind the packet that began the dispatch.
 QueueResult<void> ComputeQueue::leave_dispatch() {
   if (ib_.has_value()) {
     TRY(executor_.look_at(ib_->source(), ib_->offset));
@@ -307,7 +308,7 @@ void ComputeQueue::fail(const QueueError& error) {
       interrupt.data[0] = static_cast<std::uint32_t>(SqError::kMemoryViolation);
       break;
     case QueueError::Kind::kTrap:
-      // The trap handler tells nobody but the runtime.
+      // The trap handler reports this to the runtime alone, so no interrupt is raised.
       trace_line(context_.trace, name_, "dispatch trap stopped");
       return;
     case QueueError::Kind::kBadDispatch:
@@ -346,7 +347,7 @@ MemoryResult<void> ComputeQueue::save() {
   TRY(save_registers(mqd_));
   if (hqd_.aql && layout_.wptr_is_32_bits()) saved.wptr = (hqd_.wptr * aql::kPacketDwords) & ring_.mask;
   TRY(write_compute_mqd(layout_, mqd_, saved));
-  // XCCs share the work of a queue, and each has a descriptor of it.
+  // XCCs share the work of a queue, and each has its own descriptor of the queue.
   for (std::uint32_t xcc = 1; mqd_stride_ != 0 && xcc < context_.info.xcc_count; ++xcc) {
     const GpuAddr at = mqd_.addr() + xcc * mqd_stride_;
     auto other = Mqd::at(context_.memory, at, layout_.dwords);

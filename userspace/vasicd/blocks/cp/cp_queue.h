@@ -32,7 +32,7 @@ struct ComputeSlot {
 
 class ComputeQueue final : public PacketQueue {
  public:
-  // `vmid` and `wptr_addr` as the scheduler says; 0: as the MQD says.
+  // The scheduler passes `vmid` and `wptr_addr`; 0: the value in the MQD is used.
   static base::Result<std::unique_ptr<ComputeQueue>> load(EngineContext context, std::string name, ComputeSlot slot,
                                                           unsigned vmid, const Mqd& mqd, GpuAddr wptr_addr);
 
@@ -83,7 +83,7 @@ class ComputeQueue final : public PacketQueue {
   QueueResult<void> leave_dispatch();
   void load_registers();
   MemoryResult<void> save_registers(Mqd& mqd);
-  // Code of a bad AQL packet for the debugger, by its header.
+  // The exception code of a bad AQL packet for the debugger, by its header.
   static std::uint32_t aql_error_code(std::uint32_t header);
   void fail(const QueueError& error) override;
 
@@ -95,7 +95,7 @@ class ComputeQueue final : public PacketQueue {
   Pm4Executor executor_;
   std::optional<ActiveIb> ib_;
   QueueWaves waves_;
-  std::uint64_t packet_start_ = 0;  // of the AQL packet, ticks
+  std::uint64_t packet_start_ = 0;  // ticks when the AQL packet began
   std::uint64_t reported_ = ~std::uint64_t{0};
 };
 

@@ -23,7 +23,7 @@ namespace {
 constexpr unsigned kMec = 1;  // "me" of the compute engine in ring ids
 constexpr std::uint32_t kIndirectHeader = pm4::header(pm4::kIndirectBuffer, pm4::kIndirectBufferDwords);
 
-// Where amdgpu puts its rings: pipe after pipe.
+// amdgpu puts its rings on pipe after pipe.
 std::uint8_t eop_ring_id(const vasic_info& info, unsigned instance) {
   const unsigned pipes = std::max(info.pipes_per_mec, 1u);
   return ih::eop_ring_id(kMec, instance % pipes, instance / pipes);
@@ -49,7 +49,7 @@ base::Result<std::unique_ptr<ComputeRing>> ComputeRing::load(EngineContext conte
   auto wptr = context.memory.load64(0, ring.wptr_addr);
   auto rptr = context.memory.load64(0, ring.rptr_addr);
   if (!wptr.ok() || !rptr.ok()) return base::Error(EFAULT, "compute ring pointer words are not readable");
-  // The driver may have started the ring over and left the read pointer of its earlier life behind.
+  // The driver may have started the ring again and left the old read pointer in memory.
   const bool stale = *wptr - *rptr > ring.size / 4;
   return std::unique_ptr<ComputeRing>(new ComputeRing(context, ring, stale ? *wptr : *rptr, *wptr));
 }
@@ -59,7 +59,7 @@ void ComputeRing::take_doorbell() {
   if (!rung.has_value() || halted_) return;
   std::uint64_t ahead = *rung - rptr_;
   if (context_.info.doorbell_size == sizeof(std::uint32_t)) {
-    ahead = static_cast<std::uint32_t>(ahead);  // a bell carries the low half
+    ahead = static_cast<std::uint32_t>(ahead);  // a 32-bit doorbell carries the low half
   }
   if (ahead <= ring_.ring_dwords()) {
     wptr_ = rptr_ + ahead;
@@ -92,7 +92,7 @@ QueueResult<PacketStatus> ComputeRing::execute_next(Budget& budget) {
 QueueResult<PacketStatus> ComputeRing::execute_ib(Budget& budget) {
   if (ib_->offset == ib_->dwords) {
     ib_.reset();
-    // The bell may have moved the end back over the packet.
+    // The doorbell may have moved the write pointer back over the packet.
     rptr_ += std::min<std::uint64_t>(pm4::kIndirectBufferDwords, wptr_ - rptr_);
     return PacketStatus::kDone;
   }
@@ -110,7 +110,7 @@ QueueResult<PacketStatus> ComputeRing::execute_ib(Budget& budget) {
 QueueResult<PacketStatus> ComputeRing::execute_at(const WordSource& source, std::uint64_t pos, std::uint64_t available,
                                                   Budget& budget) {
   if (auto injected = injected_fault(source.vmid, source.address(pos)); !injected.ok()) {
-    // fail() goes behind this packet, not behind one as long as the packet before it.
+    // fail() skips packet_dwords(), which is still the length of the packet before this one until look_at() is called.
     TRY(executor_.look_at(source, pos));
     return injected.error();
   }

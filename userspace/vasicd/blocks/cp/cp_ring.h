@@ -2,7 +2,8 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // A compute ring of the driver (VASIC_RING_COMPUTE): PM4 packets in VMID 0, which run the buffers of DRM clients in any
-// VMID. Pointer words are 64-bit dwords that never wrap. A packet that faults or means nothing is reported and skipped.
+// VMID. Pointers are 64 bits wide, count dwords and never wrap. A packet that faults or is invalid is reported and
+// skipped.
 #pragma once
 
 #include <cstdint>

@@ -35,7 +35,7 @@ QueueResult<PacketStatus> Pm4Executor::execute_at(const WordSource& source, std:
   TRY(look_at(source, pos));
   const std::uint32_t header = packet_.front();
   const std::size_t dwords = packet_dwords_;
-  // A ring may still grow; an IB, or what cannot fit its ring, may not.
+  // The rest of a packet may still be written to a ring, but not to an IB, nor if the packet is longer than the ring.
   const bool final = source.mask == WordSource::kLinear;
   if (dwords > available) {
     if (final || dwords > source.mask) return QueueError{QueueError::Kind::kBadPacket, {}, header};
@@ -45,7 +45,7 @@ QueueResult<PacketStatus> Pm4Executor::execute_at(const WordSource& source, std:
   TRY(lift(fetch_words(context_.memory, source, pos + 1, std::span(packet_).subspan(1))));
   ASSIGN_OR_RETURN(const PacketStatus status, execute(packet_, budget));
   if (packet_dwords_ <= available) return status;
-  // COND_EXEC skips more than there is.
+  // COND_EXEC skips more dwords than the buffer has.
   if (final || packet_dwords_ > source.mask) return QueueError{QueueError::Kind::kBadPacket, {}, header};
   return PacketStatus::kWait;
 }
@@ -81,7 +81,7 @@ QueueResult<PacketStatus> Pm4Executor::execute(WordView packet, Budget& budget) 
   }
 }
 
-// Packets that set something up; nothing but registers comes of it here, where memory is coherent.
+// Packets that set up state, caches and events. Memory is coherent here, so that only register writes have an effect.
 QueueResult<PacketStatus> Pm4Executor::execute_state(WordView packet) {
   const std::uint8_t opcode = pm4::decode_header(packet[0]).opcode;
   switch (opcode) {
@@ -193,7 +193,8 @@ QueueResult<PacketStatus> Pm4Executor::end_of_pipe(const pm4::ReleaseMem& p, std
   return PacketStatus::kDone;
 }
 
-// Registers are written before the next packet, and caches need no flush: what the kernel waits for has happened.
+// Registers are written before the next packet, and caches need no flush, so the condition that the kernel waits for
+// holds already.
 QueueResult<PacketStatus> Pm4Executor::wait_register(const pm4::WaitRegMem& p, std::uint32_t header) {
   constexpr std::uint32_t kWriteWaitWrite = 1;
   if (!privileged()) return QueueError{QueueError::Kind::kPrivilege, {}, packets::lo32(p.addr)};
@@ -309,7 +310,7 @@ QueueResult<PacketStatus> Pm4Executor::set_registers(WordView packet, std::uint3
   const auto p = pm4::decode_set_reg(packet);
   if (!p.has_value() || p->offset + p->values.size() > end - base) return bad_packet(packet);
   trace_line(context_.trace, name_, "set_reg index=0x%x count=%zu", base + p->offset, p->values.size());
-  // Others than a dispatch's have no effect here.
+  // Only the registers of a dispatch have an effect here.
   std::uint32_t index = base + p->offset - packets::compute::kDispatchInitiator;
   for (const std::uint32_t value : p->values) {
     if (index < registers_.size()) registers_[index] = value;

@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // Executes PM4 packets of compute queues and rings, one at a time. Where packets come from, and what happens after an
-// error, is the business of cp_queue and cp_ring. A dispatch is only described here (queue_waves.h executes it); where
-// no waves are executed it is an illegal instruction.
+// error, is decided by cp_queue and cp_ring. A dispatch is only described here (queue_waves.h executes it); on a chip
+// whose waves are not executed it is an illegal instruction.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace vasicd {
 
-// Whose packets are executed.
+// The owner of the queue or ring whose packets are executed.
 enum class Pm4Client : std::uint8_t {
   kUser,
   kKernel,  // in VMID 0 registers may be written
@@ -39,19 +39,19 @@ class Pm4Executor {
                                        Budget& budget);
   // Reads no more of the packet at `pos` than its length, for packet_dwords().
   QueueResult<void> look_at(const WordSource& source, std::uint64_t pos);
-  // How far the next packet is from the one that was executed or looked at last; 0: its header could not be read.
+  // Length of the packet that was executed or looked at last; 0: its header could not be read.
   [[nodiscard]] std::size_t packet_dwords() const { return packet_dwords_; }
   [[nodiscard]] const packets::pm4::IndirectBuffer& next_ib() const { return next_ib_; }
-  // What kDispatch asks for.
+  // The dispatch that kDispatch asks for.
   [[nodiscard]] const packets::pm4::DispatchDirect& next_dispatch() const { return next_dispatch_; }
   // COMPUTE_* registers, as SET_SH_REG left them.
   [[nodiscard]] ComputeRegisters& registers() { return registers_; }
   // A packet has been done in part and must be executed again before the queue may be saved.
   [[nodiscard]] bool in_progress() const { return progress_ > 0; }
-  // What was done of the packet in part is forgotten.
+  // Gives up a packet that has been done in part; it would begin from its start.
   void abandon_packet() { progress_ = 0; }
 
-  // Signals an event as the end of a packet does.
+  // Raises an end-of-pipe interrupt.
   void raise_eop(unsigned vmid, std::uint32_t context_id);
 
  private:
@@ -78,7 +78,7 @@ class Pm4Executor {
   unsigned level_;  // vasic_info.gfx_level
   Pm4Client client_;
   std::uint8_t ring_id_;
-  unsigned vmid_ = 0;                  // of the current packet
+  unsigned vmid_ = 0;                  // VMID of the current packet
   std::vector<std::uint32_t> packet_;  // the current packet
   std::size_t packet_dwords_ = 0;
   packets::pm4::IndirectBuffer next_ib_;

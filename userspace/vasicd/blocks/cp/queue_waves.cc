@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Between packets and waves.
+// How a dispatch is begun, continued, saved and restored.
 #include "vasicd/blocks/cp/queue_waves.h"
 
 #include <cinttypes>
@@ -103,7 +103,7 @@ QueueResult<PacketStatus> QueueWaves::step(Budget& budget) {
     dispatch_.reset();
     return PacketStatus::kDone;
   }
-  budget.packets = 1;  // a turn takes as long as a step may
+  budget.packets = 1;  // one turn of the waves uses up the time of a step
   return turn.advanced ? PacketStatus::kMore : PacketStatus::kWait;
 }
 

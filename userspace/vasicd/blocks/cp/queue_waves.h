@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// The dispatch that a compute queue has in flight, and how it comes to and goes from the hardware together with its
-// queue. One at a time: a queue's next packet waits for it.
+// The dispatch that a compute queue has in flight, and how it is saved and restored when the queue is unmapped and
+// mapped. There is at most one: the queue's next packet waits for it.
 #pragma once
 
 #include <memory>
@@ -20,23 +20,23 @@ namespace vasicd {
 
 class QueueWaves {
  public:
-  // `mqd` is where the queue's descriptor lies; `save` is what it says of saved waves.
+  // `mqd` is the address of the queue's descriptor, `save` the part of its contents that describes saved waves.
   QueueWaves(EngineContext context, std::string name, unsigned vmid, GpuAddr mqd, const WaveSave& save);
 
-  // Nothing: this chip's waves are not executed.
+  // The dialect of this chip's waves; nothing if they are not executed.
   [[nodiscard]] std::optional<gcn::Isa> isa() const { return isa_; }
   // A dispatch is in flight.
   [[nodiscard]] bool busy() const { return dispatch_ != nullptr; }
   // Precondition: busy().
   [[nodiscard]] std::uint64_t start_ticks() const { return dispatch_->start_ticks(); }
 
-  // Takes up what the descriptor says was saved, if anything. Called once, before the queue's first step.
+  // Restores the waves that the descriptor says were saved, if any. Called once, before the queue's first step.
   QueueResult<void> resume();
   QueueResult<void> begin(const Launch& launch);
   // kDone: the dispatch has ended. After an error there is none.
   QueueResult<PacketStatus> step(Budget& budget);
-  // Where the waves are now, for the descriptor. Without room for them the dispatch is executed to its end, if it has
-  // one.
+  // Saves the waves and returns where they are, for the descriptor. Without a save area the dispatch is executed to its
+  // end instead, for a bounded time.
   QueueResult<WaveSave> save();
 
  private:
@@ -53,7 +53,7 @@ class QueueWaves {
   std::unique_ptr<Dispatch> dispatch_;
 };
 
-// The error of a dispatch that is not begun.
+// The error of a dispatch that cannot be begun.
 [[nodiscard]] QueueError launch_error(const LaunchError& error);
 
 }  // namespace vasicd

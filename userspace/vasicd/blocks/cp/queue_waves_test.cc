@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Dispatches of both kinds of queue: what they compute, how they end, and that they go on after their queue was off the
-// hardware.
+// Dispatches of both kinds of queue: what they compute, how they end, and that they continue after their queue was
+// unmapped.
 #include "vasicd/blocks/cp/queue_waves.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ class Dispatches : public testing::TestWithParam<bool> {
  protected:
   Dispatches() { rig.map({&q}); }
 
-  // Through the queue at hand, and signals `done`.
+  // Dispatches through this test's queue; the end of the dispatch signals `done`.
   void dispatch(const Shape& shape, packets::WordView code, GpuAddr args) {
     const GpuAddr kernel = rig.make_kernel(code);
     if (GetParam()) {
@@ -236,7 +236,7 @@ TEST(Dispatch, registers_of_a_pm4_queue_survive_preemption) {
   EXPECT_EQ(rig.memory.get<std::uint32_t>(kOut + 4 * 127), 127u);
 }
 
-// What the runtime hears when the command processor refuses a packet.
+// The value of the inactive signal when the command processor refuses a packet.
 struct Refusal {
   const char* name;
   void (*spoil)(aql::KernelDispatch&);

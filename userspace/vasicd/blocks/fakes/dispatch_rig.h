@@ -59,7 +59,8 @@ class DispatchRig : public FakeRig {
     load_hiq();
   }
 
-  // Like make_aql() and make_compute(), but its waves can be saved; with an object around the read index, as ROCr's.
+  // Like make_aql() and make_compute(), with an area to save waves to; an AQL queue gets the object around the read
+  // index that ROCr allocates.
   GuestQueue make_wave_queue(std::uint32_t doorbell, bool aql) {
     GuestQueue q = aql ? make_aql(doorbell) : make_compute(doorbell);
     const GpuAddr place = alloc(0x1000 + kStackBytes);  // the stack is one page behind the MQD
@@ -133,7 +134,7 @@ class DispatchRig : public FakeRig {
     p.completion_signal = signal;
     return p;
   }
-  // The same by registers.
+  // PM4 packets that set registers and begin the dispatch that packet() describes.
   static packets::Words commands(const Shape& shape, GpuAddr code, GpuAddr args) {
     namespace c = packets::compute;
     namespace pm4 = packets::pm4;

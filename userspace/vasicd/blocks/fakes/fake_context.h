@@ -58,8 +58,8 @@ class FakeMemory final : public Memory {
   [[nodiscard]] std::span<std::byte> bytes() const { return bytes_; }
 
   bool paged = true;
-  bool retry = false;                 // of faults on bad pages
-  GpuAddr remote_from = ~GpuAddr{0};  // what is from here on is behind the link
+  bool retry = false;                 // whether faults on bad pages are to be retried
+  GpuAddr remote_from = ~GpuAddr{0};  // addresses from here on are behind the link
   std::set<std::uint64_t> bad_pages;
   std::set<std::uint64_t> read_only_pages;
   std::set<unsigned> vmids_used;
@@ -68,7 +68,7 @@ class FakeMemory final : public Memory {
   struct Free {
     void operator()(std::byte* memory) const { std::free(memory); }
   };
-  // Of calloc(): zeros that cost nothing until a page is touched, and few of them are.
+  // From calloc(), whose zeroed pages cost nothing until they are touched; tests touch few of them.
   std::unique_ptr<std::byte, Free> memory_;
   std::span<std::byte> bytes_;
 };
@@ -141,7 +141,7 @@ struct FakeContext {
     info.doorbell_size = 8;
   }
   EngineContext context() { return context_with(memory); }
-  // The same with other memory.
+  // A context with these fakes but other memory.
   EngineContext context_with(Memory& other) {
     return {info, other, interrupts, registers, doorbells, trace, clock, controls, workers};
   }

@@ -36,7 +36,7 @@ struct GuestQueue {
 class FakeRig : public FakeContext {
  public:
   static constexpr std::size_t kMemory = 16u << 20;
-  static constexpr GpuAddr kData = 8u << 20;  // tests use what is above
+  static constexpr GpuAddr kData = 8u << 20;  // memory from here on is for tests
   static constexpr std::uint32_t kHiqDoorbell = 2;
   static constexpr std::uint32_t kPasid = 0x8001;
   static constexpr unsigned kVmid = 8;
@@ -53,7 +53,7 @@ class FakeRig : public FakeContext {
     info.xcc_count = 1;
     engines = Engines::create(info, context());
   }
-  // Everything the guest has stays, the device's state is lost: another host, or another VM.
+  // Replaces the device and keeps guest memory, as when a program moves to another host or VM.
   void replace_device() {
     engines = Engines::create(info, context());
     doorbells.rung.clear();
@@ -131,7 +131,7 @@ class FakeRig : public FakeContext {
     return q;
   }
 
-  // Appends packets to a PM4 or SDMA ring; a ring of pointers in dwords or bytes by the kind of queue.
+  // Appends packets to a ring. `wptr` counts dwords of a PM4 ring and bytes of an SDMA ring.
   void write_ring(GuestQueue& q, packets::WordView words) {
     const std::uint64_t unit = q.engine == packets::pm4::QueueEngine::kCompute ? 1 : 4;
     for (const std::uint32_t word : words) {
@@ -139,7 +139,7 @@ class FakeRig : public FakeContext {
       q.wptr += unit;
     }
   }
-  // Pointers of user queues are 32 bits wide and wrap, where the chip is that old.
+  // On chips before gfx9 pointers of user queues are 32 bits wide and wrap.
   void ring(const GuestQueue& q) {
     const bool old = info.gfx_level < 9 && !q.kernel;
     const std::uint64_t unit = q.engine == packets::pm4::QueueEngine::kCompute ? 1 : 4;
@@ -199,7 +199,7 @@ class FakeRig : public FakeContext {
     packets::pm4::set_resources(w, {.vmid_mask = vmids, .queue_mask = queue_mask, .unmap_latency = unmap_latency});
     hiq_submit(w);
   }
-  // Lets so many quantums of 10 ms go by.
+  // Advances the clock by so many quantums of 10 ms, with steps between.
   void share_time(unsigned quantums) {
     for (unsigned i = 0; i < 10 * quantums; ++i) {
       clock.now += 1'000'000;

@@ -10,7 +10,7 @@
 
 namespace vasicd {
 
-// Like memmove. What was written is visible to others before any later store of this thread.
+// Like memmove. Other threads see the copied bytes before they see any later store of this thread.
 void copy_run(std::byte* dst, const std::byte* src, std::size_t bytes);
 
 }  // namespace vasicd

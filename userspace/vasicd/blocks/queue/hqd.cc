@@ -27,7 +27,7 @@ base::Result<std::optional<ActiveIb>> checked_ib(GpuAddr base, std::uint32_t dwo
   return std::optional(ActiveIb{0, base, dwords, offset});
 }
 
-// Errors are numbers above 0 in a descriptor.
+// A descriptor holds an error as a number above 0; 0 means none.
 std::uint32_t error_number(std::optional<QueueError::Kind> error) {
   return error.has_value() ? static_cast<std::uint32_t>(*error) + 1 : 0;
 }

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // Queue descriptors as plain structs with every field checked, and written back when a queue stops. An MQD may come
-// from a checkpoint image, so nothing in it is believed. Layouts: packets/mqd.h.
+// from a checkpoint image, so every field of it is checked. Layouts: packets/mqd.h.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ struct WaveSave {
 // A compute queue, or the HIQ.
 struct ComputeHqd {
   bool aql = false;
-  unsigned vmid = 0;  // of the MQD; the scheduler overrides it
+  unsigned vmid = 0;  // as the MQD says; the scheduler overrides it
   GpuAddr base = 0;
   std::uint64_t ring_dwords = 0;  // a power of two
   GpuAddr rptr_report = 0;
@@ -52,10 +52,10 @@ struct ComputeHqd {
   WaveSave waves;
 };
 base::Result<ComputeHqd> read_compute_mqd(const packets::mqd::ComputeMqdLayout& layout, const Mqd& mqd);
-// Bytes from the descriptor that one of `xccs` XCCs has of a queue to that of the next; 0: there is one for all.
-// EINVAL: they lie over each other, and saving one would spoil another.
+// Each of `xccs` XCCs has its own descriptor of a queue: returns the distance between two of them in bytes; 0: there is
+// one descriptor for all. EINVAL: the descriptors overlap, so that saving one would overwrite another.
 base::Result<std::uint64_t> mqd_stride(const packets::mqd::ComputeMqdLayout& layout, const Mqd& mqd, unsigned xccs);
-// Pointers, IB state, error, extent of the saved waves.
+// Writes pointers, IB state, error, and the extent of the saved waves.
 MemoryResult<void> write_compute_mqd(const packets::mqd::ComputeMqdLayout& layout, Mqd& mqd, const ComputeHqd& hqd);
 
 struct SdmaHqd {

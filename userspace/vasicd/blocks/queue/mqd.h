@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // A queue descriptor as a place to read from and write to: in GPU memory, or a private copy when the driver hands it
-// over by value (VASIC_HQD_BY_VALUE). Stores touch only the dwords, and of them only the bits, that they are asked to:
-// the rest is the driver's. What the dwords mean is in packets/mqd.h.
+// over by value (VASIC_HQD_BY_VALUE). A store changes only the dwords, or the bits, that the caller names: the rest
+// belongs to the driver. What the dwords mean is in packets/mqd.h.
 #pragma once
 
 #include <array>
@@ -17,11 +17,11 @@ namespace vasicd {
 
 class Mqd {
  public:
-  // No descriptor: a kernel ring. Everything reads as 0 and stores do nothing.
+  // No descriptor, for a kernel ring: everything reads as 0 and stores do nothing.
   Mqd() = default;
-  // `words` of a descriptor that has no address; those behind them are 0.
+  // A descriptor without an address, passed by value; words behind `words` are 0.
   explicit Mqd(packets::WordView words);
-  // Reads `dwords` of it, VMID 0. `memory` outlives the descriptor.
+  // Reads a descriptor of `dwords` at `addr` in VMID 0. `memory` outlives this object.
   static base::Result<Mqd> at(Memory& memory, GpuAddr addr, std::size_t dwords);
 
   // An index of packets::mqd::kNone reads as 0 and is never stored to.
@@ -31,9 +31,9 @@ class Mqd {
   MemoryResult<void> put64(std::size_t index_lo, std::size_t index_hi, std::uint64_t value);
   MemoryResult<void> put_field(std::size_t index, packets::Field field, std::uint32_t value);
 
-  // 0: it has none.
+  // Its GPU address; 0: it has none.
   [[nodiscard]] GpuAddr addr() const { return addr_; }
-  // As it is now, for whoever hands it back by value.
+  // Its present contents, for handing it back by value.
   [[nodiscard]] packets::WordView words() const { return packets::WordView(words_).first(dwords_); }
 
  private:

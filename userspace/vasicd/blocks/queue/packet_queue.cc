@@ -41,7 +41,7 @@ bool PacketQueue::waits_for_page(const QueueError& error) {
 }
 
 void PacketQueue::unload(UnloadMode mode) {
-  if (!halted_) take_doorbell();  // not for the next queue that has this bell
+  if (!halted_) take_doorbell();  // the next queue with this doorbell must not see the value
   if (mode == UnloadMode::kReset) {
     context_.controls.cure(name_);
   } else {

@@ -23,23 +23,23 @@ class PacketQueue {
   PacketQueue(const PacketQueue&) = delete;
   PacketQueue& operator=(const PacketQueue&) = delete;
 
-  // Looks at the doorbell and executes packets; true if anything advanced. What was copied is taken from `budget`.
+  // Reads the doorbell and executes packets; true if anything advanced. Bytes and packets are taken from `budget`.
   bool step(Budget& budget);
   // Stops at a packet boundary; unless `mode` is kReset, the state is written to the MQD (if there is one).
-  // Precondition: not hung, or kReset, which cures it.
+  // Precondition: the queue is not hung, or `mode` is kReset, which ends the hang.
   void unload(UnloadMode mode);
-  // Nothing left to execute (a queue that waits, or has stopped on an error, is idle too).
+  // Whether there is nothing to execute. A queue that waits, or has stopped on an error, is idle too.
   [[nodiscard]] bool idle() const { return halted_ || waiting_ || empty(); }
-  // In the trace, and in Controls.
+  // Its name in the trace and in Controls.
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] bool hung() const { return context_.controls.hung(name_); }
   [[nodiscard]] virtual GpuAddr pq_base() const = 0;
-  // As unload() left it.
+  // The descriptor as unload() left it.
   [[nodiscard]] const Mqd& mqd() const { return mqd_; }
-  // Of the ring; 0: a kernel ring.
+  // VMID of the ring; 0: a kernel ring.
   [[nodiscard]] virtual unsigned ring_vmid() const = 0;
   [[nodiscard]] QueueStatus status() const;
-  // The higher, the sooner its turn comes.
+  // Queues of higher priority have their turn first.
   [[nodiscard]] virtual unsigned priority() const { return kKernelPriority; }
   static constexpr unsigned kKernelPriority = 16;  // above cp_hqd_queue_priority
 
@@ -51,26 +51,26 @@ class PacketQueue {
     std::uint64_t rptr = 0;
     std::uint64_t wptr = 0;
   };
-  // SDMA: bytes, PM4: dwords, AQL: packets.
+  // Units: bytes for SDMA, dwords for PM4, packets for AQL.
   [[nodiscard]] virtual Pointers pointers() const = 0;
-  // "sdma", "pm4" or "aql".
+  // The kind of packets: "sdma", "pm4" or "aql".
   [[nodiscard]] virtual const char* packets() const = 0;
   [[nodiscard]] virtual bool empty() const = 0;
   virtual void take_doorbell() = 0;
   virtual void report_rptr() = 0;
   virtual QueueResult<PacketStatus> execute_next(Budget& budget) = 0;
-  // Reports the error, and either halts or goes behind the packet.
+  // Reports the error, and either halts or skips the packet.
   virtual void fail(const QueueError& error) = 0;
-  // A packet is done in part, which no MQD can describe; the rest of it is bounded.
+  // Whether a packet is done in part, which no MQD can describe. The rest of the packet is bounded.
   [[nodiscard]] virtual bool in_progress() const = 0;
-  // Whose accesses fault.
+  // The unit that is named in faults of this queue.
   [[nodiscard]] virtual FaultClient fault_client() const = 0;
   virtual MemoryResult<void> save() = 0;
 
-  // The fault that control asked for, when the packet at `packet` is the next one.
+  // Returns the fault that Controls wants injected, if any, when the packet at `packet` is the next one.
   QueueResult<void> injected_fault(unsigned vmid, GpuAddr packet);
 
-  // A fault that is retried: reported, and the packet stays the next one.
+  // If the error is a fault that is to be retried: reports it and returns true, and the packet stays the next one.
   bool waits_for_page(const QueueError& error);
 
   EngineContext context_;

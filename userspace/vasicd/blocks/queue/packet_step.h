@@ -26,7 +26,7 @@ struct Budget {
   std::uint64_t bytes = kBytes;
 
   // Enough for one packet to its end, at whatever speed of the link: the longest copy has this size. A packet that is
-  // longer was changed by the guest while it was executed, and begins anew.
+  // longer was changed by the guest while it was executed, and begins again.
   static constexpr std::uint64_t kLongestCopy = std::uint64_t{1} << 30;
   static Budget whole_packet() { return {.packets = 1, .bytes = kLongestCopy}; }
   [[nodiscard]] bool obeys_link() const { return bytes <= kBytes; }
@@ -35,7 +35,7 @@ struct Budget {
 };
 
 // How much remains of a packet of `bytes`, `done` of which were moved in earlier steps. The packet lies in the guest's
-// memory and is read anew in each step, so the guest may have made it shorter than `done`.
+// memory and is read again in each step, so the guest may have made it shorter than `done`.
 [[nodiscard]] constexpr std::uint64_t bytes_left(std::uint64_t bytes, std::uint64_t done) {
   return bytes - std::min(bytes, done);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Why a queue cannot continue with its packet, as a value. What the guest is told about it is decided by each kind of
-// queue (PacketQueue::fail).
+// Why a queue cannot continue with its packet, as a value. Each kind of queue decides how it is reported to the guest
+// (PacketQueue::fail).
 #pragma once
 
 #include <cstdint>

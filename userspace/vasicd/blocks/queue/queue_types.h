@@ -39,7 +39,7 @@ struct HqdState {
   GpuAddr pq_base = 0;
 };
 
-// A mapped queue as it looks from outside.
+// A mapped queue as the control socket shows it.
 struct QueueStatus {
   enum class State : std::uint8_t {
     kIdle,     // nothing to execute
@@ -50,7 +50,7 @@ struct QueueStatus {
   };
   std::string name;
   const char* packets = "";  // "sdma", "pm4", "aql"
-  unsigned vmid = 0;         // 0: the kernel's
+  unsigned vmid = 0;         // 0: a kernel ring
   std::uint64_t rptr = 0;    // SDMA: bytes, PM4: dwords, AQL: packets; so is wptr
   std::uint64_t wptr = 0;
   State state = State::kIdle;

@@ -10,7 +10,7 @@
 
 namespace vasicd {
 
-// Writes "name: text". Formats nothing while nobody reads the trace.
+// Writes "name: text". Formats nothing while the trace has no reader.
 [[gnu::format(printf, 3, 4)]] void trace_line(Trace& trace, const std::string& name, const char* format, ...);
 
 }  // namespace vasicd

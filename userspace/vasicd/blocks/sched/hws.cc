@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// HIQ packets. The HIQ belongs to the driver: a bad packet is traced and skipped, but what is no packet at all hangs
-// the scheduler, as amdkfd's debugfs file hang_hws wants it.
+// HIQ packets. The HIQ belongs to the driver: a bad packet is traced and skipped, but words that are no packet at all
+// hang the scheduler, because amdkfd's debugfs file hang_hws relies on it.
 #include "vasicd/blocks/sched/hws.h"
 
 #include <algorithm>
@@ -116,7 +116,7 @@ bool Hws::execute_next() {
   }
   if (!fetched.ok()) {
     memory_trouble(fetched.error());
-    dwords = static_cast<std::size_t>(available);  // the ring is gone: drop what was in it
+    dwords = static_cast<std::size_t>(available);  // the ring cannot be read: drop its contents
   }
   hqd_.rptr = static_cast<std::uint32_t>((hqd_.rptr + dwords) & ring_.mask);
   return true;
@@ -168,7 +168,7 @@ void Hws::set_resources(packets::WordView packet) {
   const auto p = pm4::decode_set_resources(packet);
   if (!p.has_value()) return trace_line(context_.trace, kName, "short set_resources ignored");
   SchedulerResources resources;
-  resources.vmid_mask = p->vmid_mask & ~1u;  // VMID 0 is the driver's
+  resources.vmid_mask = p->vmid_mask & ~1u;  // VMID 0 belongs to the driver
   for (unsigned pipe = 0; pipe < SchedulerResources::kPipes; ++pipe) {
     resources.compute[pipe] = static_cast<std::uint8_t>(p->queue_mask >> (pipe * SchedulerResources::kSlots));
   }
@@ -251,7 +251,8 @@ Hws::Progress Hws::unmap_queues(packets::WordView packet) {
     return true;
   };
   if (p->action == pm4::UnmapAction::kPreemptNoUnmap) return await(scheduler_.save(selected));
-  // A process whose queues are disabled has them off the list, too: the driver sends another when they may run again.
+  // Disabling the queues of a process takes them off the list too: the driver sends another run list when they may run
+  // again.
   const UnloadMode mode = p->action == pm4::UnmapAction::kReset ? UnloadMode::kReset : UnloadMode::kSave;
   return await(scheduler_.remove(mode, selected));
 }
@@ -274,7 +275,7 @@ void Hws::raise_eop(std::uint32_t context_id) {
       {.kind = InterruptKind::kCpEndOfPipe, .ring_id = ih::eop_ring_id(kMec, 0, 0), .data = {context_id}});
 }
 
-// Registers are the concern of waves: there the driver sets the grace period of preemption.
+// A register write sets the grace period of preemption, which concerns waves only, so it has no effect here.
 void Hws::write_data(packets::WordView packet) {
   const auto p = pm4::decode_write_data(packet);
   if (!p.has_value()) return trace_line(context_.trace, kName, "short write_data ignored");
@@ -288,7 +289,7 @@ void Hws::write_data(packets::WordView packet) {
 
 void Hws::release_mem(packets::WordView packet) {
   packets::Words whole(packet.begin(), packet.end());
-  if (format_ == pm4::HwsFormat::kVi) whole.push_back(0);  // it has no interrupt context
+  if (format_ == pm4::HwsFormat::kVi) whole.push_back(0);  // this format has no interrupt context
   const auto p = pm4::decode_release_mem(whole);
   if (!p.has_value()) return trace_line(context_.trace, kName, "short release_mem ignored");
   trace_line(context_.trace, kName, "release_mem addr=0x%" PRIx64 " data=0x%" PRIx64, p->addr, p->data);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// The hardware scheduler: consumes the HIQ and tells the Scheduler what is to run. A packet that has to stop a queue
-// that hangs waits for it, and is abandoned when the time that SET_RESOURCES allows is over: the doorbell of the queue
-// is then logged in the HIQ's MQD, where the driver looks for it. With several XCCs each has the HIQ loaded, and the
-// first executes it.
+// The hardware scheduler: consumes the HIQ and tells the Scheduler which queues are to run. A packet that has to stop a
+// queue that hangs waits, and is abandoned when the time that SET_RESOURCES allows is over: the doorbell of the queue
+// is then logged in the HIQ's MQD, where the driver reads it. With several XCCs each has the HIQ loaded, and the first
+// executes it.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ class Hws {
 
   // Consumes at most `packets` of the HIQ; true if anything changed.
   bool step(unsigned packets);
-  // Power-on state; the scheduler is reset by its owner.
+  // Returns to the power-on state; the owner of the scheduler resets that.
   void reset();
 
  private:
@@ -52,7 +52,7 @@ class Hws {
   void release_mem(packets::WordView packet);
   void raise_eop(std::uint32_t context_id);
   void memory_trouble(const MemoryFault& fault);
-  // A packet waits for these queues, if any, until its time is over.
+  // Lets a packet wait for these queues, if any, until its time is over.
   Progress await(const std::vector<std::uint32_t>& hung_doorbells);
   void log_hung(const std::vector<std::uint32_t>& doorbells);
   void stick(const char* why);
@@ -61,8 +61,8 @@ class Hws {
   Scheduler& scheduler_;
   packets::pm4::HwsFormat format_;
   const packets::mqd::ComputeMqdLayout& layout_;
-  std::uint32_t xccs_ = 0;  // that have it loaded
-  Mqd mqd_;                 // of the first XCC
+  std::uint32_t xccs_ = 0;  // bit n: XCC n has the HIQ loaded
+  Mqd mqd_;                 // descriptor of the first XCC
   ComputeHqd hqd_;
   WordSource ring_;
   std::uint64_t unmap_latency_ns_ = 0;

@@ -22,7 +22,7 @@ class HwsShareTest : public ::testing::Test {
     pm4::write_data(w, at, value);
     rig.submit(q, w);
   }
-  // Work for a long time.
+  // Submits work for a long time.
   GuestQueue make_busy(std::uint32_t doorbell) {
     GuestQueue q = rig.make_compute(doorbell, 65536);
     Words w;
@@ -31,7 +31,7 @@ class HwsShareTest : public ::testing::Test {
     return q;
   }
   std::uint32_t at(GpuAddr va) { return rig.memory.get<std::uint32_t>(va); }
-  // Steps once, so much later.
+  // Advances the clock and steps once.
   void step_after_ms(std::uint64_t ms) {
     rig.clock.now += ms * 1'000'000;
     rig.engines->step();

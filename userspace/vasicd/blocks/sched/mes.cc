@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Requests of the driver, checked and passed on.
+// Checks the requests of the driver and passes them to the scheduler.
 #include "vasicd/blocks/sched/mes.h"
 
 #include <algorithm>

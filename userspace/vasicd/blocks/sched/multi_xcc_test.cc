@@ -90,7 +90,7 @@ TEST_F(MultiXcc, a_stride_into_nowhere_harms_nobody) {
   EXPECT_FALSE(rig.engines->user_queues_mapped());
 }
 
-// What the queue of one XCC saves would be written over by the next: the descriptor could not be loaded again.
+// Descriptors that overlap are refused: saving one would overwrite the next, which could not be loaded again.
 TEST_F(MultiXcc, descriptors_that_lie_over_each_other_are_refused) {
   GuestQueue q = spread(rig.make_compute(0x404));
   const auto& layout = rig.compute_layout();

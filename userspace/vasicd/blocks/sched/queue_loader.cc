@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Slots to queue objects.
+// Loading of the object that executes a queue, by its kind.
 #include "vasicd/blocks/sched/queue_loader.h"
 
 #include <cerrno>

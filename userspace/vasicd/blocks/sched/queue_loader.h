@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Puts a user queue on a hardware slot, whoever asks for it: the driver by hand, or a scheduler.
+// Loads a user queue into a hardware slot, for the driver (HQD_LOAD) and for a scheduler.
 #pragma once
 
 #include <memory>
@@ -15,9 +15,9 @@
 namespace vasicd {
 
 struct UserQueue {
-  HqdSlot slot;           // exists on the chip, but for the SDMA engine
-  unsigned vmid = 0;      // 0: as the MQD says
-  GpuAddr wptr_addr = 0;  // 0: as the MQD says
+  HqdSlot slot;           // the caller checked that it exists, except for the SDMA engine
+  unsigned vmid = 0;      // 0: the MQD says it
+  GpuAddr wptr_addr = 0;  // 0: the MQD says it
 };
 base::Result<std::unique_ptr<PacketQueue>> load_user_queue(EngineContext context, const UserQueue& queue,
                                                            const Mqd& mqd);
@@ -26,7 +26,7 @@ base::Result<std::uint32_t> doorbell_of(const EngineContext& context, QueueKind 
 // Whether the MQD could be loaded.
 base::Status check_user_queue(const EngineContext& context, QueueKind kind, GpuAddr mqd);
 
-// Its name in the trace: "cp.p0.q1", "sdma1.q2".
+// The name of the queue in this slot, in the trace: "cp.p0.q1", "sdma1.q2".
 std::string slot_name(const HqdSlot& slot);
 
 }  // namespace vasicd

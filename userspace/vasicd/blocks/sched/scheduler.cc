@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Lists of processes and queues, and what sits in which slot. Who gets what, and for how long, is in
-// scheduler_share.cc.
+// Lists of processes and queues, and which queue is in which slot. Who gets a VMID or a slot, and for how long, is
+// decided in scheduler_share.cc.
 #include "vasicd/blocks/sched/scheduler.h"
 
 #include <algorithm>
@@ -49,7 +49,7 @@ Scheduler::Process* Scheduler::find(std::uint64_t id) {
   return it == processes_.end() ? nullptr : it->get();
 }
 
-// Queues that both lists name move over as they are.
+// Moves queues that both lists name from the old list to the new one, without disturbing them.
 void Scheduler::carry_over(Process& old, Process& fresh) {
   fresh.vmid = std::exchange(old.vmid, 0);
   fresh.since = old.since;
@@ -59,7 +59,7 @@ void Scheduler::carry_over(Process& old, Process& fresh) {
     const auto it = by_mqd.find(queue->spec.mqd);
     if (it == by_mqd.end() || *it->second == nullptr || !((*it->second)->spec == queue->spec)) continue;
     queue = std::move(*it->second);
-    queue->broken = false;  // the driver may have mended it
+    queue->broken = false;  // the driver may have corrected the MQD
   }
   std::erase(old.queues, nullptr);
 }
@@ -160,7 +160,7 @@ std::vector<std::uint32_t> Scheduler::stop(UnloadMode mode, const Selector& sele
   return hung;
 }
 
-// Forgets queues that were taken away, and processes without any.
+// Deletes queues that were removed, and processes without queues.
 void Scheduler::drop_empty() {
   queue_count_ = 0;
   for (auto& process : processes_) {
@@ -288,7 +288,7 @@ void Scheduler::reset() {
   used_compute_ = {};
   used_sdma_ = {};
   process_limit_ = 0;
-  somebody_waits_ = false;
+  any_waits_ = false;
 }
 
 const std::vector<PacketQueue*>& Scheduler::mapped() {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// What the HWS and the MES share: processes and their VMIDs, queues and their hardware slots, and who gets them when
-// there are not enough. A process or queue that has used up its quantum, or has nothing to do, is preempted at a packet
-// boundary for the one that waits longest. Never decides what a queue's packets mean, nor who asked for it (hws.h,
-// mes.h).
+// What the HWS and the MES share: processes and their VMIDs, queues and their hardware slots, and how these are shared
+// when there are not enough. A process or queue that has used up its quantum, or has nothing to do, is preempted at a
+// packet boundary for the one that waits longest. Does not know what a queue's packets mean, nor which scheduler asked
+// for it (hws.h, mes.h).
 #pragma once
 
 #include <array>
@@ -29,9 +29,9 @@ struct QueueSpec {
   GpuAddr mqd = 0;                                     // VMID 0
   GpuAddr wptr_addr = 0;                               // 0: as the MQD says
   std::uint32_t doorbell = 0;                          // dword index
-  std::uint64_t gang = 0;                              // MES; 0: of no gang
+  std::uint64_t gang = 0;                              // gang of the MES; 0: none
   std::uint64_t quantum_ns = 0;                        // how long it keeps a slot that others wait for
-  unsigned priority = 0;                               // the higher, the sooner it gets a slot
+  unsigned priority = 0;                               // queues of higher priority get a slot first
   bool is_static = false;                              // keeps its slot while its process has a VMID
   bool gws = false;                                    // uses the global wave sync: one such queue is mapped at a time
 
@@ -39,7 +39,7 @@ struct QueueSpec {
 };
 
 struct ProcessSpec {
-  std::uint64_t id = 0;  // what makes it the same process for the front end
+  std::uint64_t id = 0;  // identifies the process to the HWS or MES
   std::uint32_t pasid = 0;
   std::uint64_t page_directory = 0;  // as amdgpu_gmc_pd_addr() makes it
   std::uint64_t quantum_ns = 0;      // how long it keeps a VMID that others wait for
@@ -51,7 +51,7 @@ struct ProcessRequest {
   std::vector<QueueSpec> queues;
 };
 
-// What queues may be put on. Bit n of a compute pipe or SDMA engine is its slot n.
+// The VMIDs and slots that queues may use. Bit n of a compute pipe or SDMA engine is its slot n.
 struct SchedulerResources {
   static constexpr unsigned kSlots = 8;  // a pipe or engine has at most
   static constexpr unsigned kPipes = 8;  // of the first MEC, at most
@@ -62,40 +62,41 @@ struct SchedulerResources {
 
 class Scheduler {
  public:
-  // `name` of the front end, for the trace.
+  // `name`: "hws" or "mes", for the trace.
   Scheduler(EngineContext context, std::string name) : context_(context), name_(std::move(name)) {}
 
-  // What sits on something that is not in `resources` any more is unmapped (unless it hangs).
+  // A queue in a slot, or a process with a VMID, that is not in `resources` any more is unmapped (unless it hangs).
   void set_resources(const SchedulerResources& resources);
-  // So many processes at the same time, at most; 0: as many as there are VMIDs.
+  // At most so many processes run at the same time; 0: as many as there are VMIDs.
   void limit_processes(unsigned limit) { process_limit_ = limit; }
 
-  // These processes and queues, and no other. What stays is not disturbed.
+  // Schedules these processes and queues, and no other. Queues that were scheduled before are not disturbed.
   void replace(std::vector<ProcessRequest> fresh);
-  // Doorbells of the queues that replace() would have to stop, and cannot: they hang.
+  // Doorbells of the queues that replace() would have to stop, but cannot because they hang.
   [[nodiscard]] std::vector<std::uint32_t> hung_outside(const std::vector<ProcessRequest>& fresh) const;
 
-  // Adds a queue; a process of that id is taken for the same. EBUSY if there is such a queue, EINVAL if the process is
-  // another one than before or there are too many.
+  // Adds a queue; a process that has the id of a known one is that process. EBUSY if a queue has its MQD or doorbell,
+  // EINVAL if PASID or page directory differ from those that the process had before, or if there are too many queues or
+  // processes.
   base::Status add(const ProcessSpec& process, const QueueSpec& queue);
 
   using Selector = std::function<bool(const ProcessSpec&, const QueueSpec&)>;
   [[nodiscard]] bool contains(const Selector& selected) const;
   // Each stops the selected queues, and returns the doorbells of those that it cannot stop because they hang; these
-  // stay as they are. Nothing hangs that is reset.
+  // stay as they are. A reset stops hung queues too.
   std::vector<std::uint32_t> remove(UnloadMode mode, const Selector& selected);  // for good
   std::vector<std::uint32_t> suspend(const Selector& selected);                  // until resume()
-  std::vector<std::uint32_t> save(const Selector& selected);                     // MQDs are written, queues go on
+  std::vector<std::uint32_t> save(const Selector& selected);                     // MQDs are written, queues continue
   void resume(const Selector& selected);
 
-  // The hardware's view: the ring that sits in a slot, if any; take it from there (off the lists, too). EBUSY: the slot
-  // is empty; ETIME: it hangs.
+  // For the driver, which addresses slots: the base of the ring in a slot, if any; and the removal of the queue from
+  // its slot and from the lists. EBUSY: the slot is empty; ETIME: the queue hangs.
   [[nodiscard]] std::optional<GpuAddr> query(const HqdSlot& slot) const;
   base::Status unload(const HqdSlot& slot, UnloadMode mode);
 
   // Shares time; true if there is new work. The queues themselves are stepped by the caller.
   bool step();
-  // Everything to the power-on state; nothing is saved.
+  // Returns to the power-on state; nothing is saved.
   void reset();
 
   // The queues that are mapped now, until the next call of anything else.
@@ -124,14 +125,14 @@ class Scheduler {
     std::uint64_t since = 0;  // when it got, or lost, its VMID
     std::vector<std::unique_ptr<Queue>> queues;
   };
-  // What queues that have a VMID wait for.
+  // The slots that queues of processes with a VMID wait for.
   struct Demand {
     std::size_t compute = 0;
     std::size_t gws = 0;
     std::size_t any_sdma = 0;
     std::array<std::size_t, VASIC_MAX_SDMA> sdma{};
     void add(const Queue& queue, bool gws_taken);
-    // Whether `queue` has what is wanted; if so, one less is.
+    // Whether `queue` has a slot that is wanted; if so, the demand is one less.
     bool take(const Queue& queue);
   };
 
@@ -180,11 +181,11 @@ class Scheduler {
   std::size_t queue_count_ = 0;
   std::array<std::uint8_t, SchedulerResources::kPipes> used_compute_{};
   std::array<std::uint8_t, VASIC_MAX_SDMA> used_sdma_{};
-  bool somebody_waits_ = false;
+  bool any_waits_ = false;
   std::uint64_t next_look_ = 0;           // when to share time again
-  std::uint64_t idle_quantum_ = 500'000;  // how long one keeps its place without work
+  std::uint64_t idle_quantum_ = 500'000;  // how long an idle queue keeps its slot
   std::size_t running_ = 0;               // queues that have hardware
-  std::vector<PacketQueue*> mapped_;      // they, unless running_changed_
+  std::vector<PacketQueue*> mapped_;      // these queues, unless running_changed_
   bool running_changed_ = false;
 };
 

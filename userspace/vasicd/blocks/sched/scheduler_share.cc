@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// VMIDs for processes, slots for their queues, and both for a time only when others wait.
+// Gives VMIDs to processes and slots to their queues, for a limited time when others wait.
 #include <algorithm>
 #include <bit>
 #include <cinttypes>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint64_t kMinQuantumNs = 1'000'000;
 constexpr std::uint64_t kMaxQuantumNs = 1'000'000'000;
-// Who has nothing to do goes sooner, but never so soon that switching is all that happens.
+// A queue without work loses its slot sooner, but not so soon that the scheduler does nothing but switch.
 constexpr std::uint64_t kMinIdleQuantumNs = 500'000;
 constexpr std::uint64_t kMaxIdleQuantumNs = 8'000'000;
 constexpr std::uint64_t kLookNs = 200'000;
@@ -80,7 +80,7 @@ void Scheduler::give_vmids() {
     if (!used) unbind(*process);
   }
   for (unsigned vmid = free_vmid(); vmid != 0; vmid = free_vmid()) {
-    // The one that has been waiting longest; the order of the list breaks ties.
+    // The process that has been waiting longest is first; the order of the list breaks ties.
     Process* next = nullptr;
     for (auto& process : processes_) {
       if (process_waits(*process) && (next == nullptr || process->since < next->since)) next = process.get();
@@ -152,7 +152,7 @@ bool Scheduler::give_slots() {
 bool Scheduler::schedule() {
   give_vmids();
   const bool work = give_slots();
-  somebody_waits_ = std::any_of(processes_.begin(), processes_.end(), [](const auto& process) {
+  any_waits_ = std::any_of(processes_.begin(), processes_.end(), [](const auto& process) {
     return std::any_of(process->queues.begin(), process->queues.end(),
                        [](const auto& queue) { return queue->waits(); });
   });
@@ -203,7 +203,7 @@ bool Scheduler::Demand::take(const Queue& queue) {
   return true;
 }
 
-// Takes slots from as many queues as wait for such a one.
+// Takes slots from as many queues as wait for a slot of that kind.
 std::size_t Scheduler::free_slots() {
   Demand demand;
   std::vector<Queue*> mapped;
@@ -227,13 +227,13 @@ std::size_t Scheduler::free_slots() {
 }
 
 bool Scheduler::step() {
-  if (!somebody_waits_ || now() < next_look_) return false;
+  if (!any_waits_ || now() < next_look_) return false;
   next_look_ = now() + kLookNs;
   const std::size_t vmids = free_vmids();
   const std::size_t slots = free_slots();
   if (vmids + slots == 0) return false;
   const bool work = schedule();
-  // Where nobody has anything to do, it is not worth while to look at all of them often.
+  // When all queues are idle, looking at all of them often is not worth the time.
   idle_quantum_ = work ? kMinIdleQuantumNs : std::min(2 * idle_quantum_, kMaxIdleQuantumNs);
   return work;
 }

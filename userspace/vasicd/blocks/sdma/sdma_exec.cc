@@ -146,7 +146,7 @@ QueueResult<PacketStatus> SdmaQueue::execute_control(WordView packet) {
     }
     case sdma::kPreExe: {
       const auto p = sdma::decode_pre_exe(packet);
-      constexpr std::uint32_t kThisDevice = 1;  // alone in its group
+      constexpr std::uint32_t kThisDevice = 1;  // the only device of its group
       if ((p->devices & kThisDevice) == 0) skip_ = p->dwords;
       trace_line(context_.trace, name_, "pre_exe devices=0x%x skip=%" PRIu64, p->devices, skip_);
       return PacketStatus::kDone;
@@ -169,7 +169,7 @@ QueueResult<PacketStatus> SdmaQueue::fence(WordView packet) {
   return PacketStatus::kDone;
 }
 
-// Translations are dropped before the next step in any case.
+// Nothing to do: the device drops translations before the next step in any case.
 QueueResult<PacketStatus> SdmaQueue::invalidate(WordView packet) {
   if (!kernel_ || vmid() != 0) return QueueError{QueueError::Kind::kPrivilege, {}, packet[1]};
   trace_line(context_.trace, name_, "gpuvm_inv");
@@ -177,7 +177,7 @@ QueueResult<PacketStatus> SdmaQueue::invalidate(WordView packet) {
 }
 
 QueueResult<PacketStatus> SdmaQueue::copy_window(WordView packet, Budget& budget) {
-  constexpr std::uint64_t kRowCost = 256;  // of a row in bytes, however short it is
+  constexpr std::uint64_t kRowCost = 256;  // a row costs at least so many bytes of the budget
   const auto p = sdma::decode_copy_window(packet, format_);
   if (!p.has_value()) return QueueError{QueueError::Kind::kBadPacket, {}, packet[0]};
   if (window_row_ == 0) {
@@ -283,7 +283,8 @@ QueueResult<PacketStatus> SdmaQueue::poll(WordView packet) {
   if (!p.has_value()) return QueueError{QueueError::Kind::kBadPacket, {}, packet[0]};
   if (p->hdp_flush) return PacketStatus::kDone;  // memory is coherent here
   if (!p->memory) {
-    // Writes to registers take effect before the next packet. ROCr's HDP flush is a poll for nothing at all.
+    // Register writes take effect before the next packet, so there is nothing to wait for. ROCr polls a register to
+    // flush the HDP, which is not needed either.
     if (p->function == packets::Compare::kAlways) return PacketStatus::kDone;
     if (p->addr == std::uint64_t{VASIC_REG_TLB_INVALIDATE} * 4) return PacketStatus::kDone;
     return QueueError{QueueError::Kind::kBadPacket, {}, packet[0]};

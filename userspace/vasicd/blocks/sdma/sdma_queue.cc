@@ -16,7 +16,7 @@ namespace sdma = packets::sdma;
 
 namespace {
 
-// Packets whose length is part of their contents, at most this many dwords of them are looked at as a whole.
+// The longest part of a packet that is decoded; data that follow it are executed in pieces.
 constexpr std::size_t kMaxDecodedDwords = sdma::kCopyWindowDwords;
 
 }  // namespace
@@ -56,7 +56,7 @@ base::Result<std::unique_ptr<SdmaQueue>> SdmaQueue::load_ring(EngineContext cont
   if (!wptr.ok() || !rptr.ok()) return base::Error(EFAULT, "SDMA ring pointer words are not readable");
   hqd.wptr = wptr.value() & ~std::uint64_t{3};
   hqd.rptr = rptr.value() & ~std::uint64_t{3};
-  // The driver may have started the ring over and left the read pointer of its earlier life behind.
+  // The driver may have started the ring again and left the old read pointer in memory.
   if (hqd.wptr - hqd.rptr > ring.size) hqd.rptr = hqd.wptr;
   return std::unique_ptr<SdmaQueue>(
       new SdmaQueue(context, "sdma" + std::to_string(ring.instance), ring.instance, true, Mqd{}, hqd));
@@ -75,7 +75,8 @@ base::Result<std::unique_ptr<SdmaQueue>> SdmaQueue::load_user(EngineContext cont
   return queue;
 }
 
-// Finds out how far the program has written. Bell first, memory second: a pointer written after this look rings again.
+// Reads how far the program has written when the queue is mapped. The doorbell is emptied before memory is read: a
+// pointer that is written later comes with a new doorbell value.
 QueueResult<void> SdmaQueue::connect(GpuAddr wptr_addr) {
   const auto rung = context_.doorbells.take(doorbell_);
   std::uint64_t wptr = rung.value_or(wptr_ * 4);
@@ -93,10 +94,10 @@ bool SdmaQueue::set_wptr(std::uint64_t bytes) {
     wptr_ = pos_ + ((bytes / 4 - pos_) & ring_.mask);
     return true;
   }
-  // Bytes carry 64 - 2 bits of dwords: compare in that space, it wraps there.
+  // A pointer in bytes holds 62 bits of a pointer in dwords, so the comparison wraps at 62 bits.
   std::uint64_t ahead = bytes / 4 - pos_;
   if (kernel_ && context_.info.doorbell_size == sizeof(std::uint32_t)) {
-    ahead = static_cast<std::uint32_t>(bytes - pos_ * 4) / 4;  // a bell carries the low half
+    ahead = static_cast<std::uint32_t>(bytes - pos_ * 4) / 4;  // a 32-bit doorbell carries the low half
   }
   if (ahead > ring_.ring_dwords()) return false;
   wptr_ = pos_ + ahead;
@@ -152,7 +153,7 @@ QueueResult<PacketStatus> SdmaQueue::execute_next(Budget& budget) {
   }
   const std::uint64_t there = available();
   if (there == 0) return PacketStatus::kWait;
-  // The write pointer was moved back over an indirect buffer's packet.
+  // The program moved the write pointer back over the packet of an indirect buffer.
   if (!ib_.has_value() && there > ring_.ring_dwords()) return QueueError{QueueError::Kind::kWritePointer, {}, 0};
   if (skip_ > 0) {
     const std::uint64_t n = std::min(skip_, there);
@@ -171,7 +172,7 @@ QueueResult<PacketStatus> SdmaQueue::execute_next(Budget& budget) {
     whole += tail_dwords(packets::WordView(words).first(*head));
   }
   if (whole > there) {
-    // A ring may still grow; an IB, or a packet longer than its ring, may not.
+    // The rest of a packet may still be written to a ring, but not to an IB, nor if the packet is longer than the ring.
     if (ib_.has_value() || whole > ring_.ring_dwords()) return QueueError{QueueError::Kind::kBadPacket, {}, words[0]};
     return PacketStatus::kWait;
   }
@@ -192,7 +193,7 @@ void SdmaQueue::fail(const QueueError& error) {
   if (packet_dwords_ != 0) {
     advance(packet_dwords_);
   } else if (ib_.has_value()) {
-    ib_->offset = ib_->dwords;  // the rest of the buffer cannot be read or has no meaning
+    ib_->offset = ib_->dwords;  // the rest of the buffer cannot be read or is invalid
     progress_ = 0;
     window_row_ = 0;
   } else {
@@ -227,7 +228,8 @@ void SdmaQueue::report_error(const QueueError& error) {
       trace_line(context_.trace, name_, "bad packet header=0x%08x %s", error.word, then);
       break;
   }
-  // SDMA has no interrupt of its own for nonsense: a fault of the ring's address makes the driver evict the process.
+  // SDMA has no interrupt for invalid packets, so a fault at the ring's address is raised, which makes the driver evict
+  // the process.
   const GpuAddr at = source().address(position());
   context_.interrupts.raise_fault({vmid(), at, Access::kRead, FaultKind::kBadTable}, client);
 }

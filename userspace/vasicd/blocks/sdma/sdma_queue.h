@@ -26,7 +26,7 @@ namespace vasicd {
 class SdmaQueue final : public PacketQueue {
  public:
   static base::Result<std::unique_ptr<SdmaQueue>> load_ring(EngineContext context, const KernelRing& ring);
-  // `vmid` and `wptr_addr` as the scheduler says; 0: as the MQD says.
+  // The scheduler passes `vmid` and `wptr_addr`; 0: the value in the MQD is used.
   static base::Result<std::unique_ptr<SdmaQueue>> load_user(EngineContext context, std::string name, unsigned engine,
                                                             unsigned vmid, const Mqd& mqd, GpuAddr wptr_addr);
 
@@ -35,7 +35,8 @@ class SdmaQueue final : public PacketQueue {
   [[nodiscard]] unsigned ring_vmid() const override { return ring_.vmid; }
 
  private:
-  static constexpr unsigned kUserPriority = 7;  // amdkfd gives SDMA queues none: that of a normal compute queue
+  static constexpr unsigned kUserPriority =
+      7;  // amdkfd sets no priority for SDMA queues: that of a normal compute queue
 
   SdmaQueue(EngineContext context, std::string name, unsigned engine, bool kernel, const Mqd& mqd, const SdmaHqd& hqd);
 
@@ -58,7 +59,7 @@ class SdmaQueue final : public PacketQueue {
   void advance(std::uint64_t dwords);
   void report_rptr() override;
 
-  // Lengths: of the part that is decoded (nothing: no such packet), and of the data behind it.
+  // Length of the part of a packet that is decoded (nothing: no such packet), and of the data behind it.
   [[nodiscard]] std::optional<std::size_t> head_dwords(std::uint32_t header) const;
   [[nodiscard]] std::size_t tail_dwords(packets::WordView head) const;
 
@@ -92,11 +93,11 @@ class SdmaQueue final : public PacketQueue {
   GpuAddr rptr_addr_;
   std::uint32_t doorbell_;
   std::uint64_t pos_;   // ring position of the current packet, dwords, never masked
-  std::uint64_t wptr_;  // the same, of the end
+  std::uint64_t wptr_;  // ring position of the end of the last packet, dwords, never masked
   std::uint64_t reported_ = ~std::uint64_t{0};
   std::optional<ActiveIb> ib_;
   std::uint64_t skip_;
-  std::uint64_t packet_dwords_ = 0;  // of the current packet; 0: not known yet
+  std::uint64_t packet_dwords_ = 0;  // length of the current packet; 0: not known yet
   std::uint64_t progress_ = 0;       // bytes of the current packet that are done
   std::uint64_t window_row_ = 0;     // rows of the current packet that are done; they may be done again
   std::uint64_t clock_base_ = 0;     // TIMESTAMP_SET

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// How fast the SDMA engine copies, beside plain memcpy of the same bytes: 256 MiB in packets of 4 MiB.
+// How fast the SDMA engine copies, compared with plain memcpy: 256 MiB in packets of 4 MiB.
 #include <benchmark/benchmark.h>
 
 #include <cstring>

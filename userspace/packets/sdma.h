@@ -67,9 +67,6 @@ struct Format {
   // A count as the field holds it, and back.
   [[nodiscard]] constexpr std::uint32_t put(std::uint32_t count) const { return counts_minus_one ? count - 1 : count; }
   [[nodiscard]] constexpr std::uint32_t get(std::uint32_t field) const { return counts_minus_one ? field + 1 : field; }
-  [[nodiscard]] constexpr std::uint64_t max_bytes() const {
-    return std::uint64_t{byte_count.max()} + (counts_minus_one ? 1 : 0);
-  }
 };
 inline constexpr Format kFormat2{2, false, 7, 4, {0, 22}, {0, 22}, {0, 11}, {16, 14}};
 inline constexpr Format kFormat3{3, false, 7, 6, {0, 22}, {0, 22}, {0, 11}, {16, 14}};
@@ -415,9 +412,6 @@ inline std::optional<std::uint64_t> decode_timestamp(WordView p) {
 // --- GCR_REQ, GPUVM_INV of SDMA 5 and later: caches and translations; nothing to decode.
 inline constexpr std::size_t kGcrReqDwords = 5;
 inline constexpr std::size_t kGpuvmInvDwords = 4;
-inline void gcr_req(Words& out, std::uint32_t control) {
-  append(out, {header(kGcrReq), 0, control << 16, control >> 16, 0});
-}
 
 // --- SRBM_WRITE: a register by dword index; from generation 7 on (sdma_v7_0.c: sdma_v7_0_ring_emit_wreg) by the
 // offset of its byte, and without byte enables.

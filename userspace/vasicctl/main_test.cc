@@ -104,7 +104,7 @@ TEST_F(MainTest, a_refusal_is_one_line_and_status_1) {
   const Output output = run(socket + "status");
   EXPECT_EQ(output.status, 1);
   EXPECT_EQ(output.text, "vasicctl: error: gpu=N is needed: there are 2 GPUs\n");
-  EXPECT_EQ(run(socket + "--gpu 0 hang").text, "vasicctl: error: usage: hang [ring] NAME\n");
+  EXPECT_EQ(run(socket + "--gpu 0 hang").text, "vasicctl: error: usage: hang NAME\n");
 }
 
 TEST_F(MainTest, what_is_told_is_done) {

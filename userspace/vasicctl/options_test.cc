@@ -10,9 +10,9 @@ namespace vasicctl {
 namespace {
 
 TEST(Options, words_become_one_line) {
-  const auto parsed = parse_options({"hang", "ring", "sdma0"});
+  const auto parsed = parse_options({"hang", "gpu=0", "sdma0"});
   ASSERT_TRUE(parsed.options);
-  EXPECT_EQ(parsed.options->line, "hang ring sdma0");
+  EXPECT_EQ(parsed.options->line, "hang gpu=0 sdma0");
   EXPECT_FALSE(parsed.options->watch);
 }
 

@@ -56,7 +56,6 @@ class Ih {
   // the ring, and the block turned itself off.
   Flush flush();
 
-  [[nodiscard]] std::size_t entry_bytes() const { return entry_bytes_; }
   [[nodiscard]] bool waiting() const { return !waiting_.empty(); }
   [[nodiscard]] std::size_t waiting_count() const { return waiting_.size(); }
   [[nodiscard]] std::uint64_t dropped() const { return dropped_; }

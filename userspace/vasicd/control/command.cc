@@ -77,11 +77,9 @@ Parsed parse_step(const Verb& self, const Words& words) {
   return Command(Step{*packets});
 }
 
-// NAME, or "ring NAME" for who wants to say so.
 std::optional<std::string> queue_name(const Words& words) {
-  const bool ring = words.size() == 2 && words[0] == "ring";
-  if ((words.size() != 1 && !ring) || !is_name(words.back())) return std::nullopt;
-  return std::string(words.back());
+  if (words.size() != 1 || !is_name(words[0])) return std::nullopt;
+  return std::string(words[0]);
 }
 
 Parsed parse_hang(const Verb& self, const Words& words) {
@@ -185,8 +183,8 @@ constexpr std::array kVerbs{
     Verb{"pause", "[user]", "execute no packets; user: of user queues only", parse_pause},
     Verb{"resume", "", "execute packets again", parse_resume},
     Verb{"step", "[1..1024]", "while paused: execute that many packets and say which", parse_step},
-    Verb{"hang", "[ring] NAME", "the queue executes nothing more, until a reset or cure", parse_hang},
-    Verb{"cure", "[ring] NAME", "undo hang", parse_cure},
+    Verb{"hang", "NAME", "the queue executes nothing more, until a reset or cure", parse_hang},
+    Verb{"cure", "NAME", "undo hang", parse_cure},
     Verb{"drop-interrupt", "[0..1000000] [eop|trap|message|fault|error]", "lose the next interrupts (1, of any kind)",
          parse_drop_interrupt},
     Verb{"fail-unmap", "[0..1000000]", "leave the next requests to unmap user queues (1) without an answer",

@@ -122,6 +122,13 @@ inline constexpr Field kErrorAql{5, 1};
 inline constexpr Field kErrorPqUtcl1{8, 1};
 inline constexpr Field kErrorTcUtcl1{19, 1};
 
+// A layout that differs from `base` in what `change` sets.
+template <typename Layout, typename Change>
+constexpr Layout derive(Layout base, Change change) {
+  change(base);
+  return base;
+}
+
 inline constexpr ComputeMqdLayout kComputeGfx7{
     .struct_name = "cik_mqd",
     .dwords = 128,
@@ -206,59 +213,6 @@ inline constexpr ComputeMqdLayout kComputeGfx8{
     .slot_based_wptr = {25, 2},
     .aql_doorbell = AqlDoorbell::kCount32,
 };
-inline constexpr ComputeMqdLayout kComputeGfx9{
-    .struct_name = "v9_mqd",
-    .dwords = 512,
-    .header = 0,
-    .compute_resource_limits = 22,
-    .compute_static_thread_mgmt_se0 = 23,
-    .compute_static_thread_mgmt_se4 = 39,
-    .compute_current_logic_xcc_id = 39,
-    .compute_tg_chunk_size = 41,
-    .cp_mqd_readindex_lo = 96,
-    .cp_mqd_readindex_hi = 97,
-    .cp_mqd_base_addr_lo = 128,
-    .cp_mqd_base_addr_hi = 129,
-    .cp_hqd_active = 130,
-    .cp_hqd_vmid = 131,
-    .cp_hqd_persistent_state = 132,
-    .cp_hqd_pipe_priority = 133,
-    .cp_hqd_queue_priority = 134,
-    .cp_hqd_quantum = 135,
-    .cp_hqd_pq_base_lo = 136,
-    .cp_hqd_pq_base_hi = 137,
-    .cp_hqd_pq_rptr = 138,
-    .cp_hqd_pq_rptr_report_addr_lo = 139,
-    .cp_hqd_pq_rptr_report_addr_hi = 140,
-    .cp_hqd_pq_wptr_poll_addr_lo = 141,
-    .cp_hqd_pq_wptr_poll_addr_hi = 142,
-    .cp_hqd_pq_doorbell_control = 143,
-    .cp_hqd_pq_control = 145,
-    .cp_hqd_ib_base_addr_lo = 146,
-    .cp_hqd_ib_base_addr_hi = 147,
-    .cp_hqd_ib_rptr = 148,
-    .cp_hqd_ib_control = 149,
-    .cp_hqd_iq_rptr = 151,
-    .cp_mqd_control = 162,
-    .cp_hqd_eop_base_addr_lo = 165,
-    .cp_hqd_eop_base_addr_hi = 166,
-    .cp_hqd_eop_control = 167,
-    .cp_hqd_ctx_save_base_addr_lo = 171,
-    .cp_hqd_ctx_save_base_addr_hi = 172,
-    .cp_hqd_cntl_stack_offset = 174,
-    .cp_hqd_cntl_stack_size = 175,
-    .cp_hqd_wg_state_offset = 176,
-    .cp_hqd_ctx_save_size = 177,
-    .cp_hqd_error = 179,
-    .cp_hqd_aql_control = 181,
-    .cp_hqd_pq_wptr_lo = 182,
-    .cp_hqd_pq_wptr_hi = 183,
-    .pm4_target_xcc_in_xcp = 225,
-    .cp_mqd_stride_size = 226,
-    .iqtimer_pkt_dw0 = 193,
-    .queue_doorbell_id0 = 240,
-    .slot_based_wptr = {25, 2},
-};
 inline constexpr ComputeMqdLayout kComputeGfx10{
     .struct_name = "v10_compute_mqd",
     .dwords = 512,
@@ -306,102 +260,23 @@ inline constexpr ComputeMqdLayout kComputeGfx10{
     .iqtimer_pkt_dw0 = 193,
     .queue_doorbell_id0 = 240,
 };
-inline constexpr ComputeMqdLayout kComputeGfx11{
-    .struct_name = "v11_compute_mqd",
-    .dwords = 512,
-    .header = 0,
-    .compute_resource_limits = 22,
-    .compute_static_thread_mgmt_se0 = 23,
-    .compute_static_thread_mgmt_se4 = 44,
-    .cp_mqd_readindex_lo = 96,
-    .cp_mqd_readindex_hi = 97,
-    .cp_mqd_base_addr_lo = 128,
-    .cp_mqd_base_addr_hi = 129,
-    .cp_hqd_active = 130,
-    .cp_hqd_vmid = 131,
-    .cp_hqd_persistent_state = 132,
-    .cp_hqd_pipe_priority = 133,
-    .cp_hqd_queue_priority = 134,
-    .cp_hqd_quantum = 135,
-    .cp_hqd_pq_base_lo = 136,
-    .cp_hqd_pq_base_hi = 137,
-    .cp_hqd_pq_rptr = 138,
-    .cp_hqd_pq_rptr_report_addr_lo = 139,
-    .cp_hqd_pq_rptr_report_addr_hi = 140,
-    .cp_hqd_pq_wptr_poll_addr_lo = 141,
-    .cp_hqd_pq_wptr_poll_addr_hi = 142,
-    .cp_hqd_pq_doorbell_control = 143,
-    .cp_hqd_pq_control = 145,
-    .cp_hqd_ib_base_addr_lo = 146,
-    .cp_hqd_ib_base_addr_hi = 147,
-    .cp_hqd_ib_rptr = 148,
-    .cp_hqd_ib_control = 149,
-    .cp_hqd_iq_rptr = 151,
-    .cp_mqd_control = 162,
-    .cp_hqd_eop_base_addr_lo = 165,
-    .cp_hqd_eop_base_addr_hi = 166,
-    .cp_hqd_eop_control = 167,
-    .cp_hqd_ctx_save_base_addr_lo = 171,
-    .cp_hqd_ctx_save_base_addr_hi = 172,
-    .cp_hqd_cntl_stack_offset = 174,
-    .cp_hqd_cntl_stack_size = 175,
-    .cp_hqd_wg_state_offset = 176,
-    .cp_hqd_ctx_save_size = 177,
-    .cp_hqd_error = 179,
-    .cp_hqd_aql_control = 181,
-    .cp_hqd_pq_wptr_lo = 182,
-    .cp_hqd_pq_wptr_hi = 183,
-    .iqtimer_pkt_dw0 = 193,
-    .queue_doorbell_id0 = 240,
-};
-inline constexpr ComputeMqdLayout kComputeGfx12{
-    .struct_name = "v12_compute_mqd",
-    .dwords = 512,
-    .header = 0,
-    .compute_resource_limits = 22,
-    .compute_static_thread_mgmt_se0 = 23,
-    .compute_static_thread_mgmt_se4 = 44,
-    .cp_mqd_readindex_lo = 96,
-    .cp_mqd_readindex_hi = 97,
-    .cp_mqd_base_addr_lo = 128,
-    .cp_mqd_base_addr_hi = 129,
-    .cp_hqd_active = 130,
-    .cp_hqd_vmid = 131,
-    .cp_hqd_persistent_state = 132,
-    .cp_hqd_pipe_priority = 133,
-    .cp_hqd_queue_priority = 134,
-    .cp_hqd_quantum = 135,
-    .cp_hqd_pq_base_lo = 136,
-    .cp_hqd_pq_base_hi = 137,
-    .cp_hqd_pq_rptr = 138,
-    .cp_hqd_pq_rptr_report_addr_lo = 139,
-    .cp_hqd_pq_rptr_report_addr_hi = 140,
-    .cp_hqd_pq_wptr_poll_addr_lo = 141,
-    .cp_hqd_pq_wptr_poll_addr_hi = 142,
-    .cp_hqd_pq_doorbell_control = 143,
-    .cp_hqd_pq_control = 145,
-    .cp_hqd_ib_base_addr_lo = 146,
-    .cp_hqd_ib_base_addr_hi = 147,
-    .cp_hqd_ib_rptr = 148,
-    .cp_hqd_ib_control = 149,
-    .cp_hqd_iq_rptr = 151,
-    .cp_mqd_control = 162,
-    .cp_hqd_eop_base_addr_lo = 165,
-    .cp_hqd_eop_base_addr_hi = 166,
-    .cp_hqd_eop_control = 167,
-    .cp_hqd_ctx_save_base_addr_lo = 171,
-    .cp_hqd_ctx_save_base_addr_hi = 172,
-    .cp_hqd_cntl_stack_offset = 174,
-    .cp_hqd_cntl_stack_size = 175,
-    .cp_hqd_wg_state_offset = 176,
-    .cp_hqd_ctx_save_size = 177,
-    .cp_hqd_error = 179,
-    .cp_hqd_aql_control = 181,
-    .cp_hqd_pq_wptr_lo = 182,
-    .cp_hqd_pq_wptr_hi = 183,
-    .iqtimer_pkt_dw0 = 193,
-    .queue_doorbell_id0 = 240,
-};
+inline constexpr ComputeMqdLayout kComputeGfx9 = derive(kComputeGfx10, [](ComputeMqdLayout& m) {
+  m.struct_name = "v9_mqd";
+  m.compute_static_thread_mgmt_se4 = 39;
+  m.compute_current_logic_xcc_id = 39;
+  m.compute_tg_chunk_size = 41;
+  m.pm4_target_xcc_in_xcp = 225;
+  m.cp_mqd_stride_size = 226;
+  m.slot_based_wptr = {25, 2};
+});
+inline constexpr ComputeMqdLayout kComputeGfx11 = derive(kComputeGfx10, [](ComputeMqdLayout& m) {
+  m.struct_name = "v11_compute_mqd";
+  m.compute_static_thread_mgmt_se4 = 44;
+});
+inline constexpr ComputeMqdLayout kComputeGfx12 = derive(kComputeGfx10, [](ComputeMqdLayout& m) {
+  m.struct_name = "v12_compute_mqd";
+  m.compute_static_thread_mgmt_se4 = 44;
+});
 
 // `gfx_level` as in vasic_info: 7..12.
 constexpr const ComputeMqdLayout& compute_layout(unsigned gfx_level) {

@@ -100,33 +100,10 @@ inline constexpr SdmaMqdLayout kSdmaGfx7{
     .sdma_queue_id = 127,
     .rb_size = {1, 5},
 };
-inline constexpr SdmaMqdLayout kSdmaGfx8{
-    .struct_name = "vi_sdma_mqd",
-    .prefix = "sdmax_rlcx_",
-    .dwords = 128,
-    .rb_cntl = 0,
-    .rb_base = 1,
-    .rb_base_hi = 2,
-    .rb_rptr = 3,
-    .rb_wptr = 4,
-    .rb_wptr_poll_cntl = 5,
-    .rb_rptr_addr_lo = 9,
-    .rb_rptr_addr_hi = 8,
-    .ib_cntl = 10,
-    .ib_rptr = 11,
-    .ib_offset = 12,
-    .ib_base_lo = 13,
-    .ib_base_hi = 14,
-    .ib_size = 15,
-    .skip_cntl = 16,
-    .context_status = 17,
-    .doorbell = 18,
-    .rb_wptr_poll_addr_lo = 7,
-    .rb_wptr_poll_addr_hi = 6,
-    .sdma_engine_id = 126,
-    .sdma_queue_id = 127,
-    .rb_size = {1, 5},
-};
+inline constexpr SdmaMqdLayout kSdmaGfx8 = derive(kSdmaGfx7, [](SdmaMqdLayout& m) {
+  m.struct_name = "vi_sdma_mqd";
+  m.prefix = "sdmax_rlcx_";
+});
 inline constexpr SdmaMqdLayout kSdmaGfx9{
     .struct_name = "v9_sdma_mqd",
     .prefix = "sdmax_rlcx_",
@@ -160,39 +137,14 @@ inline constexpr SdmaMqdLayout kSdmaGfx9{
     .sdma_queue_id = 127,
     .rb_size = {1, 6},
 };
-inline constexpr SdmaMqdLayout kSdmaGfx10{
-    .struct_name = "v10_sdma_mqd",
-    .prefix = "sdmax_rlcx_",
-    .dwords = 130,
-    .rb_cntl = 0,
-    .rb_base = 1,
-    .rb_base_hi = 2,
-    .rb_rptr = 3,
-    .rb_rptr_hi = 4,
-    .rb_wptr = 5,
-    .rb_wptr_hi = 6,
-    .rb_wptr_poll_cntl = 7,
-    .rb_rptr_addr_lo = 9,
-    .rb_rptr_addr_hi = 8,
-    .ib_cntl = 10,
-    .ib_rptr = 11,
-    .ib_offset = 12,
-    .ib_base_lo = 13,
-    .ib_base_hi = 14,
-    .ib_size = 15,
-    .skip_cntl = 16,
-    .context_status = 17,
-    .doorbell = 18,
-    .doorbell_offset = 22,
-    .dummy_reg = 27,
-    .rb_wptr_poll_addr_lo = 29,
-    .rb_wptr_poll_addr_hi = 28,
-    .midcmd_cntl = 41,
-    .midcmd_data0 = 32,
-    .sdma_engine_id = 128,
-    .sdma_queue_id = 129,
-    .skip_count = {0, 20},
-};
+inline constexpr SdmaMqdLayout kSdmaGfx10 = derive(kSdmaGfx9, [](SdmaMqdLayout& m) {
+  m.struct_name = "v10_sdma_mqd";
+  m.dwords = 130;
+  m.sdma_engine_id = 128;
+  m.sdma_queue_id = 129;
+  m.rb_size = {1, 5};
+  m.skip_count = {0, 20};
+});
 inline constexpr SdmaMqdLayout kSdmaGfx11{
     .struct_name = "v11_sdma_mqd",
     .prefix = "sdmax_rlcx_",

@@ -26,7 +26,7 @@
  *                           +---------------+ 0x005000
  *     MQD to be loaded ---> |      MQD      | <--- MQD of a stopped queue
  *                           +---------------+ 0x100000
- *     stray WREG32 -------> |     MMIO      |      (nobody reads it)
+ *     stray WREG32 -------> |     MMIO      |      (never read)
  *                           +---------------+ 0x200000
  *     write pointers -----> |   doorbells   | <--- EMPTY, in exchange
  *                           +---------------+ 0x400000

@@ -73,8 +73,8 @@ static void vasic_pde_gfx9(struct amdgpu_device *adev, int level, u64 *addr,
 static void vasic_pte_gfx9(struct amdgpu_device *adev,
 			   struct amdgpu_bo_va_mapping *mapping, u64 *flags)
 {
-	vasic_copy_pte_bits(mapping, AMDGPU_PTE_EXECUTABLE | AMDGPU_PTE_MTYPE_VG10_MASK,
-		   flags);
+	vasic_copy_pte_bits(mapping, AMDGPU_PTE_EXECUTABLE |
+			    AMDGPU_PTE_MTYPE_VG10_MASK, flags);
 	if (mapping->flags & AMDGPU_PTE_PRT) {
 		*flags |= AMDGPU_PTE_PRT;
 		*flags &= ~AMDGPU_PTE_VALID;
@@ -92,7 +92,8 @@ static void vasic_pte_gfx10(struct amdgpu_device *adev,
 			    struct amdgpu_bo_va_mapping *mapping, u64 *flags)
 {
 	vasic_copy_pte_bits(mapping, AMDGPU_PTE_EXECUTABLE |
-		   AMDGPU_PTE_MTYPE_NV10_MASK | AMDGPU_PTE_NOALLOC, flags);
+			    AMDGPU_PTE_MTYPE_NV10_MASK | AMDGPU_PTE_NOALLOC,
+			    flags);
 	if (mapping->flags & AMDGPU_PTE_PRT) {
 		*flags |= AMDGPU_PTE_PRT | AMDGPU_PTE_SNOOPED |
 			  AMDGPU_PTE_LOG | AMDGPU_PTE_SYSTEM;
@@ -120,8 +121,8 @@ static void vasic_pte_gfx12(struct amdgpu_device *adev,
 {
 	const struct amdgpu_bo *bo = mapping->bo_va->base.bo;
 
-	vasic_copy_pte_bits(mapping, AMDGPU_PTE_EXECUTABLE | AMDGPU_PTE_MTYPE_GFX12_MASK,
-		   flags);
+	vasic_copy_pte_bits(mapping, AMDGPU_PTE_EXECUTABLE |
+			    AMDGPU_PTE_MTYPE_GFX12_MASK, flags);
 	if (mapping->flags & AMDGPU_PTE_PRT_GFX12) {
 		*flags |= AMDGPU_PTE_PRT_GFX12 | AMDGPU_PTE_SNOOPED |
 			  AMDGPU_PTE_SYSTEM | AMDGPU_PTE_IS_PTE;

@@ -12,8 +12,7 @@
 #include "vasicd/transport/fake_engines.h"
 #include "vasicd/transport/loopback.h"
 
-namespace vasicd {
-namespace {
+namespace vasicd::device_test {
 
 constexpr std::uint64_t kRw = pte::kValid | pte::kReadable | pte::kWriteable;
 constexpr GpuAddr kVa = 0x7f00'0000'0000;
@@ -479,5 +478,4 @@ TEST(Device, of_gfx7_reads_its_own_page_tables_and_interrupts_in_16_bytes) {
   EXPECT_EQ(entry->data[0], 3u) << "the page";
 }
 
-}  // namespace
-}  // namespace vasicd
+}  // namespace vasicd::device_test

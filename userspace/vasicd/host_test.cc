@@ -21,8 +21,7 @@
 #include "vasicd/transport/fake_engines.h"
 #include "vasicd/transport/ivshmem_client.h"
 
-namespace vasicd {
-namespace {
+namespace vasicd::host_test {
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
@@ -260,5 +259,4 @@ TEST_F(HostTest, an_idle_device_with_user_queues_costs_little) {
   EXPECT_TRUE(eventually([&] { return Guest::load(beats) - beats_before > 50; })) << "it does poll";
 }
 
-}  // namespace
-}  // namespace vasicd
+}  // namespace vasicd::host_test

@@ -10,8 +10,7 @@
 #include <fstream>
 #include <sstream>
 
-namespace vasicd {
-namespace {
+namespace vasicd::trace_test {
 
 struct NoClock final : Clock {
   [[nodiscard]] std::uint64_t now_ns() const override { return 1'000'002'000; }
@@ -97,5 +96,4 @@ TEST(Trace, a_reader_takes_no_more_than_it_can) {
   EXPECT_EQ(number, 4u);
 }
 
-}  // namespace
-}  // namespace vasicd
+}  // namespace vasicd::trace_test

@@ -6,8 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace vasicd {
-namespace {
+namespace vasicd::controls_test {
 
 constexpr std::uint64_t kMillisecond = 1'000'000;
 
@@ -82,5 +81,4 @@ TEST(Link, without_a_limit_all_may_cross) {
   EXPECT_EQ(link.crossed(), std::uint64_t{1} << 40);
 }
 
-}  // namespace
-}  // namespace vasicd
+}  // namespace vasicd::controls_test

@@ -6,8 +6,7 @@
 
 #include "vasicd/blocks/fakes/fake_rig.h"
 
-namespace vasicd {
-namespace {
+namespace vasicd::engines_control_test {
 
 namespace sdma = packets::sdma;
 using packets::Words;
@@ -150,5 +149,4 @@ TEST_F(EnginesControl, a_queue_that_waits_for_the_link_is_not_idle_and_can_be_un
   EXPECT_EQ(std::memcmp(rig.memory.bytes().data() + kRemote, rig.memory.bytes().data() + kLocal, 65536), 0);
 }
 
-}  // namespace
-}  // namespace vasicd
+}  // namespace vasicd::engines_control_test

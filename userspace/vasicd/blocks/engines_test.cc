@@ -10,8 +10,7 @@
 
 #include "vasicd/blocks/fakes/fake_rig.h"
 
-namespace vasicd {
-namespace {
+namespace vasicd::engines_test {
 
 namespace m = packets::mqd;
 namespace pm4 = packets::pm4;
@@ -202,5 +201,4 @@ TEST(EnginesFairness, urgent_queues_come_first_and_others_do_not_starve) {
   EXPECT_GE(done(low), 1u);
 }
 
-}  // namespace
-}  // namespace vasicd
+}  // namespace vasicd::engines_test

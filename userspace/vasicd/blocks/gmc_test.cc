@@ -9,8 +9,7 @@
 #include "vasicd/transport/fake_engines.h"
 #include "vasicd/transport/loopback.h"
 
-namespace vasicd {
-namespace {
+namespace vasicd::gmc_test {
 
 constexpr GpuAddr kVa = 0x7f12'3456'7000;
 constexpr std::uint64_t kRw = pte::kValid | pte::kReadable | pte::kWriteable;
@@ -104,5 +103,4 @@ TEST_F(GmcTest, retry_is_for_chips_that_can) {
   EXPECT_TRUE(memory.map(8, kVa, 8, Access::kRead).error().retry);
 }
 
-}  // namespace
-}  // namespace vasicd
+}  // namespace vasicd::gmc_test

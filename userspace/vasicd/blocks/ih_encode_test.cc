@@ -6,8 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace vasicd {
-namespace {
+namespace vasicd::ih_encode_test {
 
 constexpr GpuAddr kVa = 0xffff'f123'4567'89ab;  // 48 bits of it count
 constexpr FaultClient kCp{};
@@ -190,5 +189,4 @@ TEST_F(IhEncode, faults_of_gfx7_and_gfx8_carry_the_registers) {
   EXPECT_EQ(fault(gfx8, FaultKind::kNotReadable, Access::kRead).data[1], 0x08u | 8u << 25);
 }
 
-}  // namespace
-}  // namespace vasicd
+}  // namespace vasicd::ih_encode_test

@@ -11,8 +11,7 @@
 #include "vasicd/transport/fake_engines.h"
 #include "vasicd/transport/loopback.h"
 
-namespace vasicd {
-namespace {
+namespace vasicd::ih_test {
 
 constexpr std::uint64_t kRing = 0x10000;
 constexpr std::uint64_t kRingSize = 256;  // eight entries, of which seven can be used
@@ -175,5 +174,4 @@ TEST_F(IhTest, entries_of_gfx7_and_gfx8_are_16_bytes) {
   EXPECT_FALSE(cik.setup(kRing, 16, kWptr)) << "room for one entry, which has to stay free";
 }
 
-}  // namespace
-}  // namespace vasicd
+}  // namespace vasicd::ih_test

@@ -8,8 +8,7 @@
 
 #include <random>
 
-namespace vasicd::control {
-namespace {
+namespace vasicd::control::command_test {
 
 template <typename T>
 T parsed(std::string_view line) {
@@ -122,5 +121,4 @@ TEST(Command, garbage_is_refused_and_never_more) {
   }
 }
 
-}  // namespace
-}  // namespace vasicd::control
+}  // namespace vasicd::control::command_test

@@ -22,8 +22,7 @@
 #include "vasicd/transport/fake_engines.h"
 #include "vasicd/transport/loopback.h"
 
-namespace vasicd::control {
-namespace {
+namespace vasicd::control::server_test {
 
 using ::control::Client;
 
@@ -331,5 +330,4 @@ TEST_F(ServerTest, a_file_in_its_place_is_not_removed) {
   EXPECT_EQ(started.error().message(), file + ": exists and is not a socket");
 }
 
-}  // namespace
-}  // namespace vasicd::control
+}  // namespace vasicd::control::server_test

@@ -10,8 +10,7 @@
 
 #include "vasic/vasic_abi.h"
 
-namespace vasicd {
-namespace {
+namespace vasicd::bus_test {
 
 constexpr std::uint64_t kMiB = 1 << 20;
 constexpr std::uint64_t kBarSize = 8 * kMiB;
@@ -95,5 +94,4 @@ TEST_F(BusTest, attach_refuses_impossible_addresses) {
   EXPECT_TRUE(bus.attach(0, kBar0)) << "telling the same again is fine";
 }
 
-}  // namespace
-}  // namespace vasicd
+}  // namespace vasicd::bus_test

@@ -12,8 +12,7 @@
 #include "vasicd/transport/fake_engines.h"
 #include "vasicd/transport/loopback.h"
 
-namespace vasicd {
-namespace {
+namespace vasicd::gpu_memory_test {
 
 constexpr std::uint64_t kRead = pte::kValid | pte::kReadable;
 constexpr std::uint64_t kRw = kRead | pte::kWriteable;
@@ -255,5 +254,4 @@ TEST(GpuMemoryHive, peers_are_in_their_segments_of_both_address_spaces) {
   EXPECT_EQ(memory.map(kVmid, 0x1000, 8, Access::kWrite)->data(), guest.vram().data() + 0x8000);
 }
 
-}  // namespace
-}  // namespace vasicd
+}  // namespace vasicd::gpu_memory_test

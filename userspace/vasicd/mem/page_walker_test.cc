@@ -13,8 +13,7 @@
 #include "vasicd/transport/fake_engines.h"
 #include "vasicd/transport/loopback.h"
 
-namespace vasicd {
-namespace {
+namespace vasicd::page_walker_test {
 
 constexpr std::uint64_t kRw = pte::kValid | pte::kReadable | pte::kWriteable;
 constexpr std::uint64_t k2M = std::uint64_t{2} << 20;
@@ -349,5 +348,4 @@ TEST(VramSpace, in_a_hive_every_node_has_its_segment) {
     EXPECT_TRUE(space.resolve(nothing, 8).empty()) << nothing;
 }
 
-}  // namespace
-}  // namespace vasicd
+}  // namespace vasicd::page_walker_test

@@ -8,8 +8,7 @@
 
 #include "vasicd/chip.h"
 
-namespace vasicd {
-namespace {
+namespace vasicd::region_test {
 
 constexpr std::uint32_t kDwords = VASIC_DOORBELL_SIZE / 4;
 
@@ -104,5 +103,4 @@ TEST_F(RegionTest, doorbells_of_32_bits_are_neighbours) {
   EXPECT_EQ((*narrow)->take(kDwords), std::nullopt);
 }
 
-}  // namespace
-}  // namespace vasicd
+}  // namespace vasicd::region_test

@@ -14,8 +14,7 @@
 
 #include "vasicd/transport/ivshmem_client.h"
 
-namespace vasicd {
-namespace {
+namespace vasicd::ivshmem_test {
 
 struct IvshmemTest : testing::Test {
   std::string dir = testing::TempDir() + "/ivshmem-XXXXXX";
@@ -145,5 +144,4 @@ TEST_F(IvshmemTest, a_path_too_long_for_a_socket_is_an_error) {
   EXPECT_FALSE(IvshmemServer::listen(dir + "/" + std::string(200, 'x')).ok());
 }
 
-}  // namespace
-}  // namespace vasicd
+}  // namespace vasicd::ivshmem_test

@@ -10,8 +10,7 @@
 #include <atomic>
 #include <thread>
 
-namespace vasicd {
-namespace {
+namespace vasicd::worker_pool_test {
 
 TEST(WorkerPool, calls_each_wanted_worker_once) {
   WorkerPool pool(4);
@@ -41,5 +40,4 @@ TEST(WorkerPool, who_finds_it_in_use_works_alone) {
 
 TEST(WorkerPool, zero_workers_are_as_many_as_processors) { EXPECT_GE(WorkerPool().workers(), 1u); }
 
-}  // namespace
-}  // namespace vasicd
+}  // namespace vasicd::worker_pool_test

@@ -7,8 +7,7 @@
 #include "packets/ih.h"
 #include "vasicd/blocks/fakes/fake_rig.h"
 
-namespace vasicd {
-namespace {
+namespace vasicd::aql_queue_test {
 
 namespace aql = packets::aql;
 namespace ih = packets::ih;
@@ -316,5 +315,4 @@ TEST_F(RuntimeQueue, the_inactive_signal_says_why_the_queue_stopped) {
   EXPECT_EQ(rig.interrupts.raised[1].kind, InterruptKind::kCpBadOpcode);
 }
 
-}  // namespace
-}  // namespace vasicd
+}  // namespace vasicd::aql_queue_test

@@ -7,8 +7,7 @@
 
 #include "vasicd/blocks/fakes/fake_rig.h"
 
-namespace vasicd {
-namespace {
+namespace vasicd::cp_generations_test {
 
 namespace aql = packets::aql;
 namespace m = packets::mqd;
@@ -284,5 +283,4 @@ TEST_P(ComputeGenerations, an_error_is_for_good_and_reported_once) {
 INSTANTIATE_TEST_SUITE_P(Gfx, ComputeGenerations, ::testing::Range(7u, 13u),
                          [](const auto& instance) { return std::to_string(instance.param); });
 
-}  // namespace
-}  // namespace vasicd
+}  // namespace vasicd::cp_generations_test

@@ -8,8 +8,7 @@
 #include "packets/ih.h"
 #include "vasicd/blocks/fakes/fake_rig.h"
 
-namespace vasicd {
-namespace {
+namespace vasicd::cp_queue_test {
 
 namespace ih = packets::ih;
 namespace pm4 = packets::pm4;
@@ -301,5 +300,4 @@ TEST_F(Pm4Queue, a_page_that_is_refused_after_a_retry_stops_the_queue) {
   EXPECT_EQ(at(kDst), 0u) << "stopped for good";
 }
 
-}  // namespace
-}  // namespace vasicd
+}  // namespace vasicd::cp_queue_test

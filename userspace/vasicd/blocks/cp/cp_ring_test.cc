@@ -6,8 +6,7 @@
 
 #include "vasicd/blocks/fakes/fake_rig.h"
 
-namespace vasicd {
-namespace {
+namespace vasicd::cp_ring_test {
 
 namespace pm4 = packets::pm4;
 using packets::Words;
@@ -181,5 +180,4 @@ TEST_P(ComputeRings, are_loaded_once_and_validated) {
 INSTANTIATE_TEST_SUITE_P(Gfx, ComputeRings, ::testing::Range(7u, 13u),
                          [](const auto& instance) { return std::to_string(instance.param); });
 
-}  // namespace
-}  // namespace vasicd
+}  // namespace vasicd::cp_ring_test

@@ -9,8 +9,7 @@
 
 #include "vasicd/blocks/fakes/dispatch_rig.h"
 
-namespace vasicd {
-namespace {
+namespace vasicd::queue_waves_test {
 
 namespace aql = packets::aql;
 namespace c = packets::compute;
@@ -290,5 +289,4 @@ TEST(Dispatch, too_little_scratch_waits_until_the_runtime_gives_more) {
   EXPECT_EQ(rig.memory.get<std::uint32_t>(kOut + 4), 1u);
 }
 
-}  // namespace
-}  // namespace vasicd
+}  // namespace vasicd::queue_waves_test

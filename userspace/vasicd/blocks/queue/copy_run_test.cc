@@ -9,8 +9,7 @@
 #include <cstring>
 #include <vector>
 
-namespace vasicd {
-namespace {
+namespace vasicd::copy_run_test {
 
 std::vector<std::byte> numbered(std::size_t bytes) {
   std::vector<std::byte> out(bytes);
@@ -45,5 +44,4 @@ TEST(CopyRun, overlapping_runs_are_moved) {
   }
 }
 
-}  // namespace
-}  // namespace vasicd
+}  // namespace vasicd::copy_run_test

@@ -7,8 +7,7 @@
 
 #include "vasicd/blocks/fakes/fake_rig.h"
 
-namespace vasicd {
-namespace {
+namespace vasicd::hqd_resume_test {
 
 namespace aql = packets::aql;
 namespace m = packets::mqd;
@@ -224,5 +223,4 @@ TEST(Resume, preemption_after_every_step_changes_nothing) {
   EXPECT_EQ(results[0], results[1]);
 }
 
-}  // namespace
-}  // namespace vasicd
+}  // namespace vasicd::hqd_resume_test

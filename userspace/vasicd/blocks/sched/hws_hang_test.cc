@@ -7,8 +7,7 @@
 
 #include "vasicd/blocks/fakes/fake_rig.h"
 
-namespace vasicd {
-namespace {
+namespace vasicd::hws_hang_test {
 
 namespace pm4 = packets::pm4;
 using packets::Words;
@@ -198,5 +197,4 @@ TEST_F(HwsHangTest, the_driver_resets_a_hung_queue_xcc_by_xcc) {
   EXPECT_TRUE(rig.registers.bound.empty());
 }
 
-}  // namespace
-}  // namespace vasicd
+}  // namespace vasicd::hws_hang_test

@@ -6,8 +6,7 @@
 
 #include "vasicd/blocks/fakes/fake_rig.h"
 
-namespace vasicd {
-namespace {
+namespace vasicd::hws_share_test {
 
 namespace pm4 = packets::pm4;
 using packets::Words;
@@ -211,5 +210,4 @@ TEST_F(HwsShareTest, queues_that_no_firmware_would_map_are_refused) {
   EXPECT_TRUE(refused(map, "queue for an engine that does not exist"));
 }
 
-}  // namespace
-}  // namespace vasicd
+}  // namespace vasicd::hws_share_test

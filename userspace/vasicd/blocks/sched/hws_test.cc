@@ -8,8 +8,7 @@
 
 #include "vasicd/blocks/fakes/fake_rig.h"
 
-namespace vasicd {
-namespace {
+namespace vasicd::hws_test {
 
 namespace pm4 = packets::pm4;
 using packets::Words;
@@ -328,5 +327,4 @@ TEST_F(HwsTest, every_xcc_has_the_hiq_loaded_and_one_executes_it) {
   EXPECT_FALSE(rig.engines->query_hqd({QueueKind::kHiq, 0, 0, 5}).value().occupied);
 }
 
-}  // namespace
-}  // namespace vasicd
+}  // namespace vasicd::hws_test

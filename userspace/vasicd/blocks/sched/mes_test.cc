@@ -10,8 +10,7 @@
 
 #include "vasicd/blocks/fakes/fake_rig.h"
 
-namespace vasicd {
-namespace {
+namespace vasicd::mes_test {
 
 namespace pm4 = packets::pm4;
 namespace sdma = packets::sdma;
@@ -281,5 +280,4 @@ TEST_F(MesTest, random_requests_never_hurt) {
   EXPECT_TRUE(rig.registers.bound.empty());
 }
 
-}  // namespace
-}  // namespace vasicd
+}  // namespace vasicd::mes_test

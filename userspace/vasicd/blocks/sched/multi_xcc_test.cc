@@ -9,8 +9,7 @@
 
 #include "vasicd/blocks/fakes/fake_rig.h"
 
-namespace vasicd {
-namespace {
+namespace vasicd::multi_xcc_test {
 
 namespace aql = packets::aql;
 namespace pm4 = packets::pm4;
@@ -206,5 +205,4 @@ TEST_P(NoScheduler, a_hung_sdma_queue_is_unloaded_by_reset_only) {
 
 INSTANTIATE_TEST_SUITE_P(Generations, NoScheduler, ::testing::Values(7u, 8u, 9u, 10u));
 
-}  // namespace
-}  // namespace vasicd
+}  // namespace vasicd::multi_xcc_test

@@ -6,8 +6,7 @@
 
 #include "vasicd/blocks/fakes/fake_rig.h"
 
-namespace vasicd {
-namespace {
+namespace vasicd::sdma_generations_test {
 
 namespace sdma = packets::sdma;
 using packets::Words;
@@ -212,5 +211,4 @@ TEST_P(SdmaGenerations, skipped_dwords_and_errors_survive_unloading) {
 INSTANTIATE_TEST_SUITE_P(Gfx, SdmaGenerations, ::testing::Range(7u, 13u),
                          [](const auto& instance) { return std::to_string(instance.param); });
 
-}  // namespace
-}  // namespace vasicd
+}  // namespace vasicd::sdma_generations_test

@@ -10,8 +10,7 @@
 #include "packets/ih.h"
 #include "vasicd/blocks/fakes/fake_rig.h"
 
-namespace vasicd {
-namespace {
+namespace vasicd::sdma_queue_test {
 
 namespace ih = packets::ih;
 namespace sdma = packets::sdma;
@@ -353,5 +352,4 @@ TEST_F(UserSdma, waits_for_a_page_that_the_driver_may_still_map) {
   EXPECT_EQ(rig.memory.get<std::uint32_t>(kDst + 0x1000), 2u);
 }
 
-}  // namespace
-}  // namespace vasicd
+}  // namespace vasicd::sdma_queue_test

@@ -2,18 +2,16 @@
 # Copyright (c) 2026 The amdkfd-criu authors
 # shellcheck shell=bash
 #
-# What every script shares: exit statuses, messages, the output folder, time
-# limits, locks. Sourced, never run:
+# What every script shares: exit statuses, messages, the output folder, the end of
+# processes, locks. Sourced, never run:
 #   source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 # Owns no policy: nothing here knows of kernels, virtual machines or tests.
 # Messages go to standard error; standard output belongs to KTAP and to values.
 
 # Exit statuses of every script (the same as kselftest's where that has one).
 # shellcheck disable=SC2034  # used by the scripts that source this file
-readonly EXIT_PASS=0 EXIT_FAIL=1 EXIT_SKIP=4 EXIT_USAGE=64 EXIT_TIMEOUT=124 EXIT_INFRA=125
+readonly EXIT_PASS=0 EXIT_FAIL=1 EXIT_USAGE=64 EXIT_TIMEOUT=124 EXIT_INFRA=125
 
-# Seconds between the polite signal and the final one when a limit is passed.
-readonly TIMEOUT_GRACE_S=10
 # What a tree of processes gets to end by itself: more than a virtual machine needs.
 readonly END_LIMIT_S=15
 
@@ -54,18 +52,6 @@ repo_root() {
 out_dir() {
 	local dir=${OUT_DIR:-$(repo_root)/out}
 	mkdir -p -- "$dir" && (cd -- "$dir" && pwd -P)
-}
-
-# with_timeout SECONDS COMMAND...: the command's own status, or 124 when it was
-# stopped. A status of 137 is turned into 124 too: the grace period ran out.
-with_timeout() {
-	local seconds=$1 status=0
-	shift
-	timeout --kill-after="$TIMEOUT_GRACE_S" "$seconds" "$@" || status=$?
-	if [[ $status -eq 137 ]]; then
-		status=$EXIT_TIMEOUT
-	fi
-	return "$status"
 }
 
 # end_tree PID: the child and all below it; waits until they have gone, so that

@@ -16,13 +16,14 @@ set -euo pipefail
 # shellcheck source=lib.sh source-path=SCRIPTDIR
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
+# cpio and debhelper are build dependencies of the kernel's bindeb-pkg.
 readonly BUILD_TOOLS=(
-	bc bison ca-certificates cmake cpio debhelper flex g++ gcc git kmod libc6-dev
-	libelf-dev libssl-dev lz4 make ninja-build patch perl pkg-config python3
-	rsync xz-utils zstd
+	bc bison cmake cpio debhelper flex g++ gcc git kmod libc6-dev libelf-dev
+	libssl-dev lz4 make ninja-build patch perl pkg-config python3 rsync xz-utils
+	zstd
 )
 readonly GUEST_TOOLS=(
-	busybox-static criu iproute2 procps qemu-system-x86 util-linux
+	criu iproute2 procps qemu-system-x86 util-linux
 )
 readonly ROCM=(
 	libdrm-amdgpu1 libdrm-dev libdrm-tests libhsa-runtime-dev
@@ -33,8 +34,8 @@ readonly SHADERS=(
 	clang-15 hipcc libamdhip64-dev llvm-15
 )
 readonly LIBRARIES=(
-	libbenchmark-dev libcli11-dev libfmt-dev libgmock-dev libgtest-dev
-	libprotobuf-dev libxxhash-dev protobuf-compiler
+	libbenchmark-dev libcli11-dev libgtest-dev libprotobuf-dev libxxhash-dev
+	protobuf-compiler
 )
 readonly CHECKERS=(
 	clang clang-format clang-tidy gcovr libclang-rt-dev python3-pytest python3-pytest-timeout

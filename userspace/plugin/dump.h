@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// The story of a dump: for each device file of the program, pause its queues, save, and leave them paused until CRIU
+// The steps of a dump: for each device file of the program, pause its queues, save, and leave them paused until CRIU
 // has saved host memory too; finish() lets them run again, whatever happened before.
 #pragma once
 

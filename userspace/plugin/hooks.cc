@@ -45,8 +45,8 @@ int answer(const base::Result<Claim>& result) {
 int init(int stage) noexcept {
   delete std::exchange(g_state, nullptr);
   auto state = std::make_unique<State>();
-  const Story story = stage == static_cast<int>(Stage::kRestore) ? Story::kRestore : Story::kDump;
-  auto session = Session::create(story, state->criu, [](const char* name) -> const char* { return std::getenv(name); });
+  const Mode mode = stage == static_cast<int>(Stage::kRestore) ? Mode::kRestore : Mode::kDump;
+  auto session = Session::create(mode, state->criu, [](const char* name) -> const char* { return std::getenv(name); });
   if (!session.ok()) return fail(session.error());
   state->session = std::move(session).value();
   g_state = state.release();

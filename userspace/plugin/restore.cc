@@ -21,7 +21,7 @@ using base::Result;
 using base::Status;
 using base::UniqueFd;
 
-// Numbers above the program's that are worth taking; CRIU's own follow.
+// park() takes one of so many descriptor numbers above the program's; CRIU's own files follow.
 constexpr int kParkRoom = 16;
 
 std::uint32_t actual_id_of(const image::KfdFile& kfd, std::uint32_t user_id) {
@@ -41,36 +41,76 @@ std::vector<std::uint32_t> gpus_of(const image::Loaded& loaded) {
   return ids;
 }
 
+// Reads the chunks of one BO as the copier asks for slices, which need not be of a chunk's length.
+Status fill_bo(copy::Copier& copier, const image::Contents& contents, const image::BoRecord& record,
+               std::uint32_t chunk_size, int dmabuf) {
+  std::uint64_t index = 0;  // the next chunk to read
+  std::vector<std::byte>
+      rest;  // a chunk that reaches beyond its slice: only images with larger chunks than ours have them
+  std::size_t used = 0;
+  auto outcome = copier.write(dmabuf, record.bo.size, [&](std::span<std::byte> slice) -> Status {
+    while (!slice.empty()) {
+      if (used < rest.size()) {
+        const std::size_t part = std::min(slice.size(), rest.size() - used);
+        std::copy_n(rest.begin() + static_cast<std::ptrdiff_t>(used), part, slice.begin());
+        used += part;
+        slice = slice.subspan(part);
+        continue;
+      }
+      const auto length = static_cast<std::size_t>(image::chunk_length(record.bo.size, chunk_size, index));
+      const image::Chunk& chunk = record.chunks[index++];
+      if (length <= slice.size()) {
+        TRY(contents.read_chunk(chunk, slice.first(length)));
+        slice = slice.subspan(length);
+      } else {
+        rest.resize(length);
+        used = 0;
+        TRY(contents.read_chunk(chunk, rest));
+      }
+    }
+    return {};
+  });
+  if (!outcome.ok()) return std::move(outcome).error().error;
+  return {};
+}
+
 }  // namespace
 
 Status Restore::prepare() {
-  ASSIGN_OR_RETURN(const auto ids, image::committed_ids(parts_.criu.image_dir()));
-  for (const std::uint32_t id : ids) {
-    auto loaded = image::load(parts_.criu.image_dir(), id);
-    // A damaged image is refused when CRIU asks for it; it may be a left-over that nobody asks for.
-    if (!loaded.ok() || !*loaded) continue;
-    const image::KfdFile* kfd = (*loaded)->kfd();
+  ASSIGN_OR_RETURN(const image::Catalogue* images, catalogue());
+  // A damaged image is refused when CRIU asks for it; it may be a left-over that nobody asks for.
+  for (const image::Loaded* loaded : images->intact()) {
+    const image::KfdFile* kfd = loaded->kfd();
     if (kfd == nullptr || kfd->own_mount_namespace) continue;
     for (const image::SharedFile& file : kfd->shared_files) TRY(parts_.system.create_shared_file(file));
   }
   return {};
 }
 
+Result<const image::Catalogue*> Restore::catalogue() {
+  if (!catalogue_) {
+    ASSIGN_OR_RETURN(catalogue_, image::Catalogue::read(parts_.criu.image_dir()));
+  }
+  return &*catalogue_;
+}
+
 Result<std::optional<int>> Restore::restore_file(std::uint32_t id) {
-  ASSIGN_OR_RETURN(const std::optional<image::Loaded> loaded, image::load(parts_.criu.image_dir(), id));
-  if (!loaded) return std::optional<int>();
+  ASSIGN_OR_RETURN(const image::Catalogue* images, catalogue());
+  ASSIGN_OR_RETURN(const image::Loaded* loaded, images->find(id));
+  if (loaded == nullptr) return std::optional<int>();
+  ASSIGN_OR_RETURN(const image::Contents contents, image::open_contents(parts_.criu.image_dir(), *loaded));
   ASSIGN_OR_RETURN(const Plan* plan, plan_for(loaded->file().session_id));
   UniqueFd fd;
   if (const auto* render = loaded->render()) {
     ASSIGN_OR_RETURN(fd, restore_render(*plan, *render));
   } else {
-    ASSIGN_OR_RETURN(fd, restore_kfd(*plan, *loaded));
+    ASSIGN_OR_RETURN(fd, restore_kfd(*plan, *loaded->kfd(), contents));
   }
   return std::optional<int>(fd.release());
 }
 
 Result<const Restore::Plan*> Restore::plan_for(std::uint64_t session_id) {
-  if (plan_ && plan_->session_id == session_id) return const_cast<const Plan*>(&*plan_);
+  if (plan_ && plan_->session_id == session_id) return &*plan_;
   Plan plan;
   plan.session_id = session_id;
   TRY(collect_sources(plan));
@@ -81,17 +121,16 @@ Result<const Restore::Plan*> Restore::plan_for(std::uint64_t session_id) {
   const topology::MatchPolicy policy{parts_.options.check_firmware, parts_.options.gpu_map};
   ASSIGN_OR_RETURN(plan.gpus, topology::match(plan.source, plan.destination, usable, policy));
   plan_ = std::move(plan);
-  return const_cast<const Plan*>(&*plan_);
+  return &*plan_;
 }
 
 Status Restore::collect_sources(Plan& plan) {
-  ASSIGN_OR_RETURN(const auto ids, image::committed_ids(parts_.criu.image_dir()));
-  for (const std::uint32_t id : ids) {
-    auto loaded = image::load(parts_.criu.image_dir(), id);
-    if (!loaded.ok() || !*loaded || (*loaded)->file().session_id != plan.session_id) continue;  // of another dump
-    for (const std::uint32_t gpu_id : gpus_of(**loaded)) {
+  ASSIGN_OR_RETURN(const image::Catalogue* images, catalogue());
+  for (const image::Loaded* loaded : images->intact()) {
+    if (loaded->file().session_id != plan.session_id) continue;  // belongs to another dump
+    for (const std::uint32_t gpu_id : gpus_of(*loaded)) {
       if (topology::find_gpu(plan.source, gpu_id) == nullptr)
-        plan.source.push_back(*topology::find_gpu((*loaded)->file().nodes, gpu_id));
+        plan.source.push_back(*topology::find_gpu(loaded->file().nodes, gpu_id));
     }
   }
   return {};
@@ -117,8 +156,7 @@ Result<UniqueFd> Restore::restore_render(const Plan& plan, const image::RenderFi
   return fd;
 }
 
-Result<UniqueFd> Restore::restore_kfd(const Plan& plan, const image::Loaded& loaded) {
-  const image::KfdFile& kfd = *loaded.kfd();
+Result<UniqueFd> Restore::restore_kfd(const Plan& plan, const image::KfdFile& kfd, const image::Contents& contents) {
   if (kfd.own_mount_namespace)
     for (const image::SharedFile& file : kfd.shared_files) TRY(parts_.system.create_shared_file(file));
   ASSIGN_OR_RETURN(UniqueFd fd, parts_.system.open_kfd());
@@ -127,10 +165,9 @@ Result<UniqueFd> Restore::restore_kfd(const Plan& plan, const image::Loaded& loa
   if (!restored.ok())
     return std::move(restored).error().wrap(
         "giving the kernel back its state (the kernel log has the reason; Linux 6.12 wants this machine to have as "
-        "many "
-        "GPUs as the program saw)");
+        "many GPUs as the program saw)");
   TRY(remember(plan, kfd, *restored));
-  TRY(fill_bos(plan, loaded, std::move(restored).value()));
+  TRY(fill_bos(plan, kfd, contents, std::move(restored).value()));
   return fd;
 }
 
@@ -163,8 +200,8 @@ Status Restore::remember(const Plan& plan, const image::KfdFile& kfd, const std:
   return {};
 }
 
-Status Restore::fill_bos(const Plan& plan, const image::Loaded& loaded, std::vector<kfd::RestoredBo> restored) {
-  const image::KfdFile& kfd = *loaded.kfd();
+Status Restore::fill_bos(const Plan& plan, const image::KfdFile& kfd, const image::Contents& contents,
+                         std::vector<kfd::RestoredBo> restored) {
   std::map<std::uint32_t, std::unique_ptr<copy::Copier>> copiers;  // by destination gpu_id
   for (std::size_t i = 0; i < kfd.bos.size(); ++i) {
     const image::BoRecord& record = kfd.bos[i];
@@ -177,40 +214,9 @@ Status Restore::fill_bos(const Plan& plan, const image::Loaded& loaded, std::vec
       ASSIGN_OR_RETURN(copier, parts_.make_copier(render.get(), parts_.options));
     }
     const UniqueFd dmabuf = std::move(restored[i].dmabuf);
-    if (auto status = fill_bo(*copier, loaded, record, dmabuf.get()); !status.ok())
+    if (auto status = fill_bo(*copier, contents, record, kfd.chunk_size, dmabuf.get()); !status.ok())
       return std::move(status).error().wrap("contents of BO " + std::to_string(i));
   }
-  return {};
-}
-
-Status Restore::fill_bo(copy::Copier& copier, const image::Loaded& loaded, const image::BoRecord& record, int dmabuf) {
-  const std::uint32_t chunk_size = loaded.kfd()->chunk_size;
-  std::uint64_t index = 0;      // of the chunk under way
-  std::vector<std::byte> rest;  // of a chunk that a slice ended in: only when an image has larger chunks than ours
-  std::size_t used = 0;
-  auto outcome = copier.write(dmabuf, record.bo.size, [&](std::span<std::byte> slice) -> Status {
-    while (!slice.empty()) {
-      if (used < rest.size()) {
-        const std::size_t part = std::min(slice.size(), rest.size() - used);
-        std::copy_n(rest.begin() + static_cast<std::ptrdiff_t>(used), part, slice.begin());
-        used += part;
-        slice = slice.subspan(part);
-        continue;
-      }
-      const auto length = static_cast<std::size_t>(image::chunk_length(record.bo.size, chunk_size, index));
-      const image::Chunk& chunk = record.chunks[index++];
-      if (length <= slice.size()) {
-        TRY(loaded.read_chunk(chunk, slice.first(length)));
-        slice = slice.subspan(length);
-      } else {
-        rest.resize(length);
-        used = 0;
-        TRY(loaded.read_chunk(chunk, rest));
-      }
-    }
-    return {};
-  });
-  if (!outcome.ok()) return std::move(outcome).error().error;
   return {};
 }
 
@@ -271,10 +277,10 @@ Result<Claim> Restore::resume(pid_t pid) {
   if (pid <= 0) return Claim::kNotMine;
   const auto pids = parts_.system.namespace_pids(pid);
   if (pids.empty()) return Claim::kNotMine;
-  ASSIGN_OR_RETURN(const auto ids, image::committed_ids(parts_.criu.image_dir()));
-  const bool mine = std::any_of(ids.begin(), ids.end(), [&](std::uint32_t id) {
-    auto loaded = image::load(parts_.criu.image_dir(), id);
-    return loaded.ok() && *loaded && (*loaded)->kfd() != nullptr && (*loaded)->kfd()->pid == pids.back();
+  ASSIGN_OR_RETURN(const image::Catalogue* images, catalogue());
+  const auto intact = images->intact();
+  const bool mine = std::any_of(intact.begin(), intact.end(), [&](const image::Loaded* loaded) {
+    return loaded->kfd() != nullptr && loaded->kfd()->pid == pids.back();
   });
   if (!mine) return Claim::kNotMine;
   ASSIGN_OR_RETURN(const UniqueFd fd, parts_.system.open_kfd());

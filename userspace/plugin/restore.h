@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// The story of a restore: GPUs are chosen once for the whole image directory; each task gets its KFD state back, with
+// The steps of a restore: GPUs are chosen once for the whole image directory; each task gets its KFD state back, with
 // contents, when CRIU asks for its files; mappings are redirected; queues run again when the whole tree stands.
 // Runs in CRIU (prepare, resume) and in each restored task, a fork of it (the rest): tables are keyed by pid, since a
 // task starts with a copy of its parent's.
@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "plugin/image/reader.h"
+#include "plugin/image/catalogue.h"
 #include "plugin/parts.h"
 #include "plugin/vma_map.h"
 
@@ -28,7 +28,8 @@ class Restore {
  public:
   explicit Restore(Parts& parts) : parts_(parts) {}
 
-  // Before the tree is made: what must exist in CRIU's own mount namespace.
+  // CRIU calls this before it makes the tree of processes: reads all images, and makes the files that must exist in
+  // CRIU's own mount namespace.
   base::Status prepare();
 
   // The open file for image `id`; nothing when the image is not ours. The caller owns the descriptor.
@@ -60,15 +61,18 @@ class Restore {
     topology::GpuMap gpus;
   };
 
+  // Reads the images unless that is done.
+  base::Result<const image::Catalogue*> catalogue();
   base::Result<const Plan*> plan_for(std::uint64_t session_id);
   base::Status collect_sources(Plan& plan);
-  // The GPU of this machine that stands for the image's; of plan.destination.
+  // The GPU in plan.destination that stands for the image's.
   static base::Result<const topology::Node*> destination_of(const Plan& plan, std::uint32_t source_gpu);
   base::Result<base::UniqueFd> restore_render(const Plan& plan, const image::RenderFile& render);
-  base::Result<base::UniqueFd> restore_kfd(const Plan& plan, const image::Loaded& loaded);
+  base::Result<base::UniqueFd> restore_kfd(const Plan& plan, const image::KfdFile& kfd,
+                                           const image::Contents& contents);
   base::Result<kfd::RestoreRequest> make_request(const Plan& plan, const image::KfdFile& kfd);
-  base::Status fill_bos(const Plan& plan, const image::Loaded& loaded, std::vector<kfd::RestoredBo> restored);
-  base::Status fill_bo(copy::Copier& copier, const image::Loaded& loaded, const image::BoRecord& record, int dmabuf);
+  base::Status fill_bos(const Plan& plan, const image::KfdFile& kfd, const image::Contents& contents,
+                        std::vector<kfd::RestoredBo> restored);
   base::Result<int> kfd_render_fd(const topology::Node& gpu);
   base::UniqueFd park(base::UniqueFd fd) const;
   void settle(Task& task) const;
@@ -76,6 +80,7 @@ class Restore {
   base::Status remember(const Plan& plan, const image::KfdFile& kfd, const std::vector<kfd::RestoredBo>& restored);
 
   Parts& parts_;
+  std::optional<image::Catalogue> catalogue_;
   std::optional<Plan> plan_;
   std::map<pid_t, Task> tasks_;
 };

@@ -27,12 +27,12 @@ Result<std::uint64_t> new_session_id() {
 Session::Session(Criu& criu, Options options)
     : system_(Roots{}), parts_{criu, system_, kfd_, copy::make_copier, std::move(options)} {}
 
-Result<std::unique_ptr<Session>> Session::create(Story story, Criu& criu,
+Result<std::unique_ptr<Session>> Session::create(Mode mode, Criu& criu,
                                                  const std::function<const char*(const char*)>& environment) {
   ASSIGN_OR_RETURN(Options options, read_options(environment));
   ASSIGN_OR_RETURN(const std::uint64_t id, new_session_id());
   std::unique_ptr<Session> session(new Session(criu, std::move(options)));
-  if (story == Story::kDump)
+  if (mode == Mode::kDump)
     session->dump_.emplace(session->parts_, id);
   else
     session->restore_.emplace(session->parts_);

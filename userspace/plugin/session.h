@@ -14,12 +14,12 @@
 
 namespace plugin {
 
-enum class Story { kDump, kRestore };
+enum class Mode { kDump, kRestore };
 
 class Session {
  public:
   // Reads the options. The real operating system, KFD and copiers; `criu` is borrowed.
-  static base::Result<std::unique_ptr<Session>> create(Story story, Criu& criu,
+  static base::Result<std::unique_ptr<Session>> create(Mode mode, Criu& criu,
                                                        const std::function<const char*(const char*)>& environment);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;

@@ -31,7 +31,7 @@ inline constexpr std::size_t kMaxSharedFile = 1U << 16;
 
 // The files of libhsakmt in /dev/shm that a restored program must find.
 inline constexpr std::array<std::string_view, 2> kSharedFileNames = {"hsakmt_shared_mem", "sem.hsakmt_semaphore"};
-inline constexpr std::size_t kMaxLinks = 64;  // of one shared file
+inline constexpr std::size_t kMaxLinks = 64;  // hard links of one shared file
 inline constexpr std::string_view kLinkRemapPrefix = "link_remap.";
 
 // Whether `name` is one that CRIU makes for a file without a name: the prefix and a number.

@@ -10,8 +10,8 @@
 #include <functional>
 #include <numeric>
 
+#include "plugin/image/catalogue.h"
 #include "plugin/image/codec.h"
-#include "plugin/image/reader.h"
 #include "plugin/image/writer.h"
 #include "plugin/test_support.h"
 
@@ -67,21 +67,25 @@ class ImageTest : public ::testing::Test {
     ASSERT_TRUE(status.ok()) << status.error().message();
   }
 
-  // Empty when the image loads.
+  // Empty when the image loads and its pages file can be opened.
   [[nodiscard]] std::string load_error() const {
-    auto loaded = load(dir(), kId);
-    return loaded.ok() ? (*loaded ? "" : "no image") : loaded.error().message();
+    const auto loaded = load(dir(), kId);
+    if (!loaded.ok()) return loaded.error().message();
+    if (!*loaded) return "no image";
+    const auto contents = open_contents(dir(), **loaded);
+    return contents.ok() ? "" : contents.error().message();
   }
 
   // Loads the image and all its contents.
   [[nodiscard]] base::Result<std::vector<std::byte>> load_contents() const {
     ASSIGN_OR_RETURN(auto loaded, load(dir(), kId));
     if (!loaded) return base::Error(ENOENT, "no image");
+    ASSIGN_OR_RETURN(const Contents contents, open_contents(dir(), *loaded));
     const BoRecord& record = loaded->kfd()->bos.at(0);
     std::vector<std::byte> bytes(record.bo.size);
     for (std::size_t i = 0; i < record.chunks.size(); ++i) {
       const auto length = chunk_length(record.bo.size, loaded->kfd()->chunk_size, i);
-      TRY(loaded->read_chunk(record.chunks[i], std::span(bytes).subspan(i * loaded->kfd()->chunk_size, length)));
+      TRY(contents.read_chunk(record.chunks[i], std::span(bytes).subspan(i * loaded->kfd()->chunk_size, length)));
     }
     return bytes;
   }
@@ -260,12 +264,29 @@ TEST_F(ImageTest, a_full_disk_fails_the_dump) {
   EXPECT_EQ(status.error().code(), EFBIG);
 }
 
-TEST_F(ImageTest, committed_ids_are_listed_and_nothing_else) {
+TEST_F(ImageTest, only_ids_with_a_manifest_or_metadata_are_listed) {
   write_image(pattern(1));
+  write_file(path(metadata_name(2)), "");
+  write_file(path(pages_name(5)), "");
   write_file(path("amdgpu-manifest-.img"), "");
   write_file(path("amdgpu-manifest-3.img.tmp"), "");
   write_file(path("amdgpu-manifest-99999999999.img"), "");
-  EXPECT_EQ(*committed_ids(dir()), std::vector<std::uint32_t>{kId});
+  EXPECT_EQ(*list_ids(dir()), (std::vector<std::uint32_t>{2, kId}));
+}
+
+TEST_F(ImageTest, a_catalogue_keeps_the_error_of_a_damaged_image_for_who_asks_for_it) {
+  write_image(pattern(1));
+  write_file(path(metadata_name(2)), "");
+  write_file(path(manifest_name(3)), "short");
+  const auto catalogue = Catalogue::read(dir());
+  ASSERT_TRUE(catalogue.ok()) << catalogue.error().message();
+  ASSERT_EQ(catalogue->intact().size(), 1U);
+  EXPECT_EQ(catalogue->intact()[0]->manifest().id, kId);
+  EXPECT_EQ(*catalogue->find(kId), catalogue->intact()[0]);
+  EXPECT_NE(catalogue->find(2).error().message().find("did not complete"), std::string::npos);
+  EXPECT_NE(catalogue->find(3).error().message().find("amdgpu-manifest-3.img: truncated"), std::string::npos)
+      << catalogue->find(3).error().message();
+  EXPECT_EQ(*catalogue->find(4), nullptr);
 }
 
 // Each change makes one value wrong; all must be refused by name.

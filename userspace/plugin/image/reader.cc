@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Reading order: manifest, metadata against the manifest, pages file against the manifest, then values.
+// Reading order: manifest, metadata against the manifest, values, then the pages file against the manifest.
 #include "plugin/image/reader.h"
 
 #include <dirent.h>
@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <set>
 
 #include "plugin/image/codec.h"
 
@@ -25,6 +26,9 @@ using base::Status;
 using base::UniqueFd;
 
 constexpr std::uint64_t kMaxManifest = 4096;
+// What manifest_name() and metadata_name() put before the id.
+constexpr const char* kManifestPrefix = "amdgpu-manifest-";
+constexpr const char* kMetadataPrefix = "amdgpu-";
 
 Status read_all(int fd, std::span<std::byte> out, std::uint64_t offset) {
   while (!out.empty()) {
@@ -110,11 +114,10 @@ Result<T> named(const std::string& name, Result<T> result) {
   return std::move(result).error().wrap(name);
 }
 
-// The id in "amdgpu-manifest-<id>.img"; nothing for other names.
-std::optional<std::uint32_t> manifest_id(std::string_view name) {
-  constexpr std::string_view kPrefix = "amdgpu-manifest-";
-  if (!name.starts_with(kPrefix)) return std::nullopt;
-  name.remove_prefix(kPrefix.size());
+// The id in "<prefix><id>.img"; nothing for other names.
+std::optional<std::uint32_t> id_after(std::string_view prefix, std::string_view name) {
+  if (!name.starts_with(prefix)) return std::nullopt;
+  name.remove_prefix(prefix.size());
   std::uint32_t id = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
   if (error != std::errc() ||
@@ -125,12 +128,12 @@ std::optional<std::uint32_t> manifest_id(std::string_view name) {
 
 }  // namespace
 
-Status Loaded::read_chunk(const Chunk& chunk, std::span<std::byte> out) const {
+Status Contents::read_chunk(const Chunk& chunk, std::span<std::byte> out) const {
   if (chunk.offset == 0) {
     std::fill(out.begin(), out.end(), std::byte{0});
     return {};
   }
-  const std::string name = pages_name(manifest_.id);
+  const std::string name = pages_name(id_);
   if (auto status = read_all(pages_.get(), out, chunk.offset); !status.ok())
     return std::move(status).error().wrap(name);
   if (hash_bytes(out) != chunk.hash)
@@ -148,33 +151,37 @@ Result<std::optional<Loaded>> load(int dir_fd, std::uint32_t id) {
   }
   ASSIGN_OR_RETURN(const Manifest manifest, named(name, read_manifest(manifest_fd->get(), id)));
   ASSIGN_OR_RETURN(File file, named(metadata_name(id), read_metadata(dir_fd, manifest)));
-  UniqueFd pages;
-  if (manifest.pages_length != 0) {
-    if (manifest.pages_length < kPageSize) return Error(EINVAL, name + ": impossible length of the pages file");
-    ASSIGN_OR_RETURN(pages, named(pages_name(id), open_pages(dir_fd, manifest)));
-  }
+  if (manifest.pages_length != 0 && manifest.pages_length < kPageSize)
+    return Error(EINVAL, name + ": impossible length of the pages file");
   if (auto status = validate(file, manifest.pages_length); !status.ok())
     return std::move(status).error().wrap(metadata_name(id));
-  return std::optional<Loaded>(Loaded(manifest, std::move(file), std::move(pages)));
+  return std::optional<Loaded>(Loaded(manifest, std::move(file)));
 }
 
-Result<std::vector<std::uint32_t>> committed_ids(int dir_fd) {
+Result<Contents> open_contents(int dir_fd, const Loaded& loaded) {
+  const Manifest& manifest = loaded.manifest();
+  if (manifest.pages_length == 0) return Contents(manifest.id, UniqueFd());
+  ASSIGN_OR_RETURN(UniqueFd pages, named(pages_name(manifest.id), open_pages(dir_fd, manifest)));
+  return Contents(manifest.id, std::move(pages));
+}
+
+Result<std::vector<std::uint32_t>> list_ids(int dir_fd) {
   UniqueFd copy(::openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!copy.valid()) return Error::from_errno(errno, "opening the image directory");
   DIR* dir = ::fdopendir(copy.get());
   if (dir == nullptr) return Error::from_errno(errno, "listing the image directory");
   (void)copy.release();  // closedir() closes it
-  std::vector<std::uint32_t> ids;
+  std::set<std::uint32_t> ids;
   errno = 0;
   while (const dirent* entry = ::readdir(dir)) {
-    if (const auto id = manifest_id(entry->d_name)) ids.push_back(*id);
+    for (const char* prefix : {kManifestPrefix, kMetadataPrefix})
+      if (const auto id = id_after(prefix, entry->d_name)) ids.insert(*id);
     errno = 0;
   }
   const int error = errno;
   ::closedir(dir);
   if (error != 0) return Error::from_errno(error, "listing the image directory");
-  std::sort(ids.begin(), ids.end());
-  return ids;
+  return std::vector<std::uint32_t>(ids.begin(), ids.end());
 }
 
 }  // namespace plugin::image

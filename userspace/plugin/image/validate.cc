@@ -87,7 +87,7 @@ Status validate_bos(const KfdFile& kfd, std::uint64_t pages_length) {
 
 Status validate_shared_files(const KfdFile& kfd) {
   for (const SharedFile& file : kfd.shared_files) {
-    // Also keeps any path out: the names are ours.
+    // A name with a path in it is refused too, because only known names are allowed.
     if (std::find(kSharedFileNames.begin(), kSharedFileNames.end(), file.name) == kSharedFileNames.end())
       return invalid("unexpected name of a shared file");
     if (file.contents.size() > kMaxSharedFile || (file.mode & ~0777U) != 0)

@@ -22,7 +22,7 @@ using base::Result;
 using base::Status;
 using base::UniqueFd;
 
-constexpr mode_t kImageMode = 0600;  // contents of a program's memory: its owner's only
+constexpr mode_t kImageMode = 0600;  // the memory of a program, which only its owner may read
 
 Status write_all(int fd, std::span<const std::byte> bytes, std::uint64_t offset, const std::string& name) {
   while (!bytes.empty()) {
@@ -72,7 +72,7 @@ bool all_zero(std::span<const std::byte> bytes) {
 }  // namespace
 
 Result<Writer> Writer::create(int dir_fd, std::uint32_t id) {
-  // The commit mark of an earlier dump goes first, or a crash now would leave it beside half of a new image.
+  // The commit mark of an earlier dump goes first, or a crash now would leave it together with half of a new image.
   TRY(remove_if_there(dir_fd, manifest_name(id)));
   TRY(remove_if_there(dir_fd, pages_name(id)));
   return Writer(dir_fd, id);

@@ -4,7 +4,9 @@
 // Dump and restore from end to end over a fake KFD and a machine made of files, failing at each step.
 #include <gtest/gtest.h>
 #include <linux/kcmp.h>
+#include <sys/inotify.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 
@@ -56,9 +58,9 @@ struct World {
       Options{}};
 };
 
-class StoryTest : public ::testing::Test {
+class DumpRestoreTest : public ::testing::Test {
  protected:
-  StoryTest() {
+  DumpRestoreTest() {
     source_.machine.add_gpu(1, kGpu, 128);
     source_.kfd.devices = {{kGpu, kGpu}};
     source_.kfd.bos = {{{kBoAddr, kBoSize, kBoOffset, kGpu, kVram}, contents()},
@@ -87,7 +89,7 @@ class StoryTest : public ::testing::Test {
   UniqueFd render_file_{::open("/dev/zero", O_RDWR | O_CLOEXEC)};
 };
 
-TEST_F(StoryTest, files_that_are_not_amd_gpus_are_not_claimed) {
+TEST_F(DumpRestoreTest, files_that_are_not_amd_gpus_are_not_claimed) {
   Dump dump(source_.parts, 5);
   const UniqueFd regular(::open((images_.path() + "/x").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   const UniqueFd other_vendor(::open("/dev/full", O_RDWR | O_CLOEXEC));
@@ -100,7 +102,7 @@ TEST_F(StoryTest, files_that_are_not_amd_gpus_are_not_claimed) {
   EXPECT_TRUE(source_.kfd.calls.empty());
 }
 
-TEST_F(StoryTest, queues_stay_paused_until_the_end_of_the_dump) {
+TEST_F(DumpRestoreTest, queues_stay_paused_until_the_end_of_the_dump) {
   Dump dump(source_.parts, 5);
   ASSERT_TRUE(dump_kfd(dump).ok());
   EXPECT_TRUE(source_.kfd.paused);
@@ -108,7 +110,7 @@ TEST_F(StoryTest, queues_stay_paused_until_the_end_of_the_dump) {
   EXPECT_FALSE(source_.kfd.paused);
 }
 
-TEST_F(StoryTest, the_programs_file_may_be_closed_by_criu_before_the_end) {
+TEST_F(DumpRestoreTest, the_programs_file_may_be_closed_by_criu_before_the_end) {
   Dump dump(source_.parts, 5);
   ASSERT_TRUE(dump_kfd(dump).ok());
   kfd_file_.reset();
@@ -116,7 +118,7 @@ TEST_F(StoryTest, the_programs_file_may_be_closed_by_criu_before_the_end) {
   EXPECT_FALSE(source_.kfd.paused);
 }
 
-TEST_F(StoryTest, a_dump_that_fails_at_any_step_unpauses_and_leaks_no_descriptor) {
+TEST_F(DumpRestoreTest, a_dump_that_fails_at_any_step_unpauses_and_leaks_no_descriptor) {
   const auto before = open_descriptors();
   for (const char* step : {"version", "process_info", "checkpoint"}) {
     source_.kfd.fail_at = step;
@@ -131,7 +133,7 @@ TEST_F(StoryTest, a_dump_that_fails_at_any_step_unpauses_and_leaks_no_descriptor
   EXPECT_TRUE(std::filesystem::is_empty(images_.path()));
 }
 
-TEST_F(StoryTest, a_dump_whose_copier_fails_unpauses_and_commits_nothing) {
+TEST_F(DumpRestoreTest, a_dump_whose_copier_fails_unpauses_and_commits_nothing) {
   const auto before = open_descriptors();
   source_.parts.make_copier = [](int, const Options&) -> base::Result<std::unique_ptr<copy::Copier>> {
     return base::Error(EIO, "broken copier");
@@ -146,7 +148,7 @@ TEST_F(StoryTest, a_dump_whose_copier_fails_unpauses_and_commits_nothing) {
   EXPECT_FALSE(std::filesystem::exists(images_.path() + "/" + image::manifest_name(kKfdId)));
 }
 
-TEST_F(StoryTest, a_failing_unpause_is_reported_with_the_pid) {
+TEST_F(DumpRestoreTest, a_failing_unpause_is_reported_with_the_pid) {
   Dump dump(source_.parts, 5);
   ASSERT_TRUE(dump_kfd(dump).ok());
   source_.kfd.fail_at = "unpause";
@@ -155,7 +157,7 @@ TEST_F(StoryTest, a_failing_unpause_is_reported_with_the_pid) {
   EXPECT_NE(errors[0].message().find("process 77"), std::string::npos);
 }
 
-TEST_F(StoryTest, an_image_that_a_reset_spoiled_is_reported_as_such) {
+TEST_F(DumpRestoreTest, an_image_that_a_reset_spoiled_is_reported_as_such) {
   Dump dump(source_.parts, 5);
   ASSERT_TRUE(dump_kfd(dump).ok());
   source_.kfd.fail_at = "unpause";
@@ -165,7 +167,7 @@ TEST_F(StoryTest, an_image_that_a_reset_spoiled_is_reported_as_such) {
   EXPECT_NE(errors[0].message().find("a GPU was reset"), std::string::npos);
 }
 
-TEST_F(StoryTest, an_old_kernel_is_refused_before_anything_is_paused) {
+TEST_F(DumpRestoreTest, an_old_kernel_is_refused_before_anything_is_paused) {
   source_.kfd.kfd_version = {1, 7};
   Dump dump(source_.parts, 5);
   const auto claim = dump_kfd(dump);
@@ -174,7 +176,7 @@ TEST_F(StoryTest, an_old_kernel_is_refused_before_anything_is_paused) {
   EXPECT_EQ(source_.kfd.calls, std::vector<std::string>{"version"});
 }
 
-TEST_F(StoryTest, contents_and_state_arrive_on_another_gpu_under_the_old_name) {
+TEST_F(DumpRestoreTest, contents_and_state_arrive_on_another_gpu_under_the_old_name) {
   dump_all();
   target_.machine.add_gpu(1, kOtherGpu, 130);
   Restore restore(target_.parts);
@@ -192,7 +194,7 @@ TEST_F(StoryTest, contents_and_state_arrive_on_another_gpu_under_the_old_name) {
   EXPECT_EQ(target_.kfd.restored_contents(0), contents());
 }
 
-TEST_F(StoryTest, a_program_restored_before_can_be_dumped_and_restored_again) {
+TEST_F(DumpRestoreTest, a_program_restored_before_can_be_dumped_and_restored_again) {
   // User id and actual id differ since the first restore.
   source_.kfd.devices = {{kOtherGpu, kGpu}};
   for (auto& bo : source_.kfd.bos) bo.bo.user_gpu_id = kOtherGpu;
@@ -207,7 +209,7 @@ TEST_F(StoryTest, a_program_restored_before_can_be_dumped_and_restored_again) {
   EXPECT_EQ(target_.kfd.restored_contents(0), contents());
 }
 
-TEST_F(StoryTest, kfd_and_the_program_share_one_render_file_whichever_comes_first) {
+TEST_F(DumpRestoreTest, kfd_and_the_program_share_one_render_file_whichever_comes_first) {
   dump_all();
   target_.machine.add_gpu(1, kGpu, 128);
   for (const auto& order : {std::array{kKfdId, kRenderId}, std::array{kRenderId, kKfdId}}) {
@@ -222,7 +224,7 @@ TEST_F(StoryTest, kfd_and_the_program_share_one_render_file_whichever_comes_firs
   }
 }
 
-TEST_F(StoryTest, descriptors_that_stay_open_are_out_of_the_programs_way) {
+TEST_F(DumpRestoreTest, descriptors_that_stay_open_are_out_of_the_programs_way) {
   dump_all();
   target_.machine.add_gpu(1, kGpu, 128);
   Restore restore(target_.parts);
@@ -234,7 +236,7 @@ TEST_F(StoryTest, descriptors_that_stay_open_are_out_of_the_programs_way) {
   EXPECT_EQ(::fcntl(parked, F_GETFD), FD_CLOEXEC);
 }
 
-TEST_F(StoryTest, with_two_gpus_no_descriptor_stays_at_a_number_of_the_programs) {
+TEST_F(DumpRestoreTest, with_two_gpus_no_descriptor_stays_at_a_number_of_the_programs) {
   source_.machine.add_gpu(2, kOtherGpu, 129);
   source_.kfd.devices.push_back({kOtherGpu, kOtherGpu});
   dump_all();
@@ -250,7 +252,7 @@ TEST_F(StoryTest, with_two_gpus_no_descriptor_stays_at_a_number_of_the_programs)
   for (const auto& device : devices) EXPECT_GE(device.drm_fd, target_.criu.unused_fd());
 }
 
-TEST_F(StoryTest, after_the_mappings_only_the_programs_own_descriptors_are_left) {
+TEST_F(DumpRestoreTest, after_the_mappings_only_the_programs_own_descriptors_are_left) {
   dump_all();
   target_.machine.add_gpu(1, kGpu, 128);
   const auto before = open_descriptors();
@@ -268,7 +270,7 @@ TEST_F(StoryTest, after_the_mappings_only_the_programs_own_descriptors_are_left)
   EXPECT_EQ(open_descriptors(), before + 3);
 }
 
-TEST_F(StoryTest, a_criu_that_takes_the_descriptor_gets_one_of_its_own) {
+TEST_F(DumpRestoreTest, a_criu_that_takes_the_descriptor_gets_one_of_its_own) {
   dump_all();
   target_.machine.add_gpu(1, kGpu, 128);
   target_.criu.new_rule = true;
@@ -283,7 +285,7 @@ TEST_F(StoryTest, a_criu_that_takes_the_descriptor_gets_one_of_its_own) {
   EXPECT_TRUE(same_file(copy.get(), target_.kfd.restored->devices[0].drm_fd));
 }
 
-TEST_F(StoryTest, mappings_of_dev_kfd_follow_the_gpu) {
+TEST_F(DumpRestoreTest, mappings_of_dev_kfd_follow_the_gpu) {
   dump_all();
   target_.machine.add_gpu(1, kOtherGpu, 128);
   Restore restore(target_.parts);
@@ -296,7 +298,7 @@ TEST_F(StoryTest, mappings_of_dev_kfd_follow_the_gpu) {
   EXPECT_EQ((*answer)->fd, -1);
 }
 
-TEST_F(StoryTest, a_mapping_that_no_bo_explains_is_an_error_and_a_foreign_path_is_not_ours) {
+TEST_F(DumpRestoreTest, a_mapping_that_no_bo_explains_is_an_error_and_a_foreign_path_is_not_ours) {
   dump_all();
   target_.machine.add_gpu(1, kGpu, 128);
   Restore restore(target_.parts);
@@ -308,14 +310,14 @@ TEST_F(StoryTest, a_mapping_that_no_bo_explains_is_an_error_and_a_foreign_path_i
   EXPECT_FALSE(*restore.update_vma("/dev/nvidia0", kBoAddr, kBoOffset));
 }
 
-TEST_F(StoryTest, an_id_that_is_not_ours_is_not_claimed) {
+TEST_F(DumpRestoreTest, an_id_that_is_not_ours_is_not_claimed) {
   Restore restore(target_.parts);
   const auto fd = restore.restore_file(1234);
   ASSERT_TRUE(fd.ok());
   EXPECT_FALSE(fd->has_value());
 }
 
-TEST_F(StoryTest, a_damaged_image_is_refused_before_the_kernel_is_asked) {
+TEST_F(DumpRestoreTest, a_damaged_image_is_refused_before_the_kernel_is_asked) {
   dump_all();
   target_.machine.add_gpu(1, kGpu, 128);
   const std::string path = images_.path() + "/" + image::pages_name(kKfdId);
@@ -325,7 +327,7 @@ TEST_F(StoryTest, a_damaged_image_is_refused_before_the_kernel_is_asked) {
   EXPECT_TRUE(target_.kfd.calls.empty());
 }
 
-TEST_F(StoryTest, damaged_contents_fail_the_restore_and_leak_no_descriptor) {
+TEST_F(DumpRestoreTest, damaged_contents_fail_the_restore_and_leak_no_descriptor) {
   dump_all();
   target_.machine.add_gpu(1, kGpu, 128);
   const std::string path = images_.path() + "/" + image::pages_name(kKfdId);
@@ -345,7 +347,7 @@ TEST_F(StoryTest, damaged_contents_fail_the_restore_and_leak_no_descriptor) {
   EXPECT_EQ(open_descriptors(), before);
 }
 
-TEST_F(StoryTest, a_machine_without_a_fitting_gpu_is_refused_with_the_reason) {
+TEST_F(DumpRestoreTest, a_machine_without_a_fitting_gpu_is_refused_with_the_reason) {
   dump_all();
   target_.machine.add_gpu(1, kGpu, 128, 4096);
   Restore restore(target_.parts);
@@ -355,7 +357,7 @@ TEST_F(StoryTest, a_machine_without_a_fitting_gpu_is_refused_with_the_reason) {
   EXPECT_TRUE(target_.kfd.calls.empty());
 }
 
-TEST_F(StoryTest, a_restore_that_the_kernel_refuses_leaks_no_descriptor) {
+TEST_F(DumpRestoreTest, a_restore_that_the_kernel_refuses_leaks_no_descriptor) {
   dump_all();
   target_.machine.add_gpu(1, kGpu, 128);
   target_.kfd.fail_at = "restore";
@@ -367,7 +369,7 @@ TEST_F(StoryTest, a_restore_that_the_kernel_refuses_leaks_no_descriptor) {
   EXPECT_EQ(open_descriptors(), before);
 }
 
-TEST_F(StoryTest, only_processes_of_the_image_are_resumed) {
+TEST_F(DumpRestoreTest, only_processes_of_the_image_are_resumed) {
   dump_all();
   target_.machine.add_tracee(5000, 77, "");
   target_.machine.add_tracee(5001, 78, "");
@@ -380,7 +382,7 @@ TEST_F(StoryTest, only_processes_of_the_image_are_resumed) {
   EXPECT_EQ(target_.kfd.resumed, std::vector<pid_t>{5000});
 }
 
-TEST_F(StoryTest, a_failing_resume_names_the_process) {
+TEST_F(DumpRestoreTest, a_failing_resume_names_the_process) {
   dump_all();
   target_.machine.add_tracee(77, 77, "");
   target_.kfd.fail_at = "resume";
@@ -390,7 +392,7 @@ TEST_F(StoryTest, a_failing_resume_names_the_process) {
   EXPECT_NE(claim.error().message().find("process 77"), std::string::npos);
 }
 
-TEST_F(StoryTest, shared_files_that_the_program_maps_are_made_again_if_missing) {
+TEST_F(DumpRestoreTest, shared_files_that_the_program_maps_are_made_again_if_missing) {
   const std::string shm = source_.machine.root() + "/dev/shm/";
   write_file(shm + "hsakmt_shared_mem", "HSAK....");
   write_file(shm + "sem.hsakmt_semaphore", "unused");
@@ -403,7 +405,7 @@ TEST_F(StoryTest, shared_files_that_the_program_maps_are_made_again_if_missing) 
   EXPECT_FALSE(std::filesystem::exists(target_.machine.root() + "/dev/shm/sem.hsakmt_semaphore"));
 }
 
-TEST_F(StoryTest, a_semaphore_mapped_under_a_vanished_name_gets_crius_link_back) {
+TEST_F(DumpRestoreTest, a_semaphore_mapped_under_a_vanished_name_gets_crius_link_back) {
   const std::string shm = source_.machine.root() + "/dev/shm/";
   const std::string semaphore = shm + "sem.hsakmt_semaphore";
   write_file(semaphore, "semaphore");
@@ -421,7 +423,7 @@ TEST_F(StoryTest, a_semaphore_mapped_under_a_vanished_name_gets_crius_link_back)
   EXPECT_FALSE(std::filesystem::exists(restored + "not_crius"));
 }
 
-TEST_F(StoryTest, a_link_that_is_another_file_stops_the_restore_and_is_left_alone) {
+TEST_F(DumpRestoreTest, a_link_that_is_another_file_stops_the_restore_and_is_left_alone) {
   const std::string shm = source_.machine.root() + "/dev/shm/";
   write_file(shm + "sem.hsakmt_semaphore", "semaphore");
   std::filesystem::create_hard_link(shm + "sem.hsakmt_semaphore", shm + "link_remap.12");
@@ -434,7 +436,7 @@ TEST_F(StoryTest, a_link_that_is_another_file_stops_the_restore_and_is_left_alon
   EXPECT_EQ(read_file(left_over), "other");
 }
 
-TEST_F(StoryTest, an_existing_shared_file_is_left_as_it_is) {
+TEST_F(DumpRestoreTest, an_existing_shared_file_is_left_as_it_is) {
   write_file(source_.machine.root() + "/dev/shm/hsakmt_shared_mem", "old");
   write_file(target_.machine.root() + "/dev/shm/hsakmt_shared_mem", "in use");
   dump_all();
@@ -442,7 +444,7 @@ TEST_F(StoryTest, an_existing_shared_file_is_left_as_it_is) {
   EXPECT_EQ(read_file(target_.machine.root() + "/dev/shm/hsakmt_shared_mem"), "in use");
 }
 
-TEST_F(StoryTest, a_left_over_image_of_another_dump_does_not_take_part_in_the_choice_of_gpus) {
+TEST_F(DumpRestoreTest, a_left_over_image_of_another_dump_does_not_take_part_in_the_choice_of_gpus) {
   source_.machine.add_gpu(2, 0x9999, 131);
   auto writer = image::Writer::create(source_.criu.image_dir(), 1);
   topology::Node strange;
@@ -458,7 +460,85 @@ TEST_F(StoryTest, a_left_over_image_of_another_dump_does_not_take_part_in_the_ch
   const UniqueFd owned(**fd);
 }
 
-TEST_F(StoryTest, an_empty_directory_is_prepared_without_a_word) { EXPECT_TRUE(Restore(target_.parts).prepare().ok()); }
+// How often each file of a directory was opened since the counter was made, whoever opened it.
+class OpenCounter {
+ public:
+  explicit OpenCounter(const std::string& dir) : fd_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
+    EXPECT_GE(::inotify_add_watch(fd_.get(), dir.c_str(), kEvents), 0);
+  }
+
+  // The directory itself is not counted.
+  std::map<std::string, int> counts() {
+    std::map<std::string, int> counts;
+    alignas(inotify_event) std::array<char, 16384> buffer{};
+    for (ssize_t count = 0; (count = ::read(fd_.get(), buffer.data(), buffer.size())) > 0;) {
+      for (const char* at = buffer.data(); at < buffer.data() + count;) {
+        const auto* event = reinterpret_cast<const inotify_event*>(at);
+        if (event->len != 0 && (event->mask & IN_OPEN) != 0) ++counts[event->name];
+        at += sizeof(*event) + event->len;
+      }
+    }
+    return counts;
+  }
+
+ private:
+  // The kernel merges an event with an equal one before it: reading and closing tell two opens apart.
+  static constexpr std::uint32_t kEvents = IN_OPEN | IN_ACCESS | IN_CLOSE;
+
+  UniqueFd fd_;
+};
+
+TEST_F(DumpRestoreTest, a_restore_opens_each_file_of_the_image_once) {
+  dump_all();
+  target_.machine.add_gpu(1, kGpu, 128);
+  target_.machine.add_tracee(77, 77, "");
+  OpenCounter opens(images_.path());
+  Restore restore(target_.parts);
+  ASSERT_TRUE(restore.prepare().ok());
+  const auto kfd_fd = restore.restore_file(kKfdId);
+  const auto render_fd = restore.restore_file(kRenderId);
+  ASSERT_TRUE(kfd_fd.ok() && render_fd.ok());
+  const UniqueFd kfd(**kfd_fd);
+  const UniqueFd render(**render_fd);
+  EXPECT_FALSE(restore.restore_file(1234)->has_value());
+  EXPECT_EQ(*restore.resume(77), Claim::kMine);
+  const std::map<std::string, int> once = {{image::manifest_name(kKfdId), 1},
+                                           {image::metadata_name(kKfdId), 1},
+                                           {image::pages_name(kKfdId), 1},
+                                           {image::manifest_name(kRenderId), 1},
+                                           {image::metadata_name(kRenderId), 1}};
+  EXPECT_EQ(opens.counts(), once);
+}
+
+TEST_F(DumpRestoreTest, a_prepared_restore_keeps_no_descriptor_for_criu_to_close) {
+  dump_all();
+  Restore restore(target_.parts);
+  const auto before = open_descriptors();
+  ASSERT_TRUE(restore.prepare().ok());
+  EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST_F(DumpRestoreTest, a_task_uses_the_images_that_criu_read_before_the_fork) {
+  dump_all();
+  target_.machine.add_gpu(1, kGpu, 128);
+  Restore restore(target_.parts);
+  ASSERT_TRUE(restore.prepare().ok());
+  const pid_t task = ::fork();
+  if (task == 0) {
+    OpenCounter opens(images_.path());
+    const auto fd = restore.restore_file(kKfdId);
+    const bool is_right = fd.ok() && target_.kfd.restored_contents(0) == contents() &&
+                          opens.counts() == std::map<std::string, int>{{image::pages_name(kKfdId), 1}};
+    ::_exit(is_right ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(task, &status, 0), task);
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(DumpRestoreTest, an_empty_directory_is_prepared_without_a_word) {
+  EXPECT_TRUE(Restore(target_.parts).prepare().ok());
+}
 
 }  // namespace
 }  // namespace plugin

@@ -48,7 +48,7 @@ readonly FULL_CHIPS=${FULL_CHIPS:-gfx906}
 readonly ALIKE_KSELFTESTS=args_fuzz,image_fuzz,abi,access,concurrent,pause,race,reset,short_buffers,shared_bo
 readonly ONCE_KSELFTESTS=fail_nth,refuse,$ALIKE_KSELFTESTS
 readonly ONCE_KFDTESTS='*RestoreSlow*:*Restore*/bo_*:*Restore*/event_pending*:*Restore*/event_state*:*Restore*/svm_*:*Restore*/queue_late*'\
-':*Defect*hole_*:*Defect*h5_*:*Defect*h6_*:*Defect*h7_*:*Defect*h8_*:ThunkTest.every_workload*:*WorkloadTest.is_not_content*'
+':*Defect*hole_*:*Defect*h5_*:*Defect*h6_*:*Defect*h7_*:*Defect*h8_*:ThunkTest.every_workload*:*WorkloadTest.fails_to_verify*'
 # Chips that differ from one of the others in numbers: that they are there, and work.
 readonly SIBLING_CHIPS=' gfx900 gfx908 gfx1010 '
 readonly SIBLING_KSELFTESTS=$ONCE_KSELFTESTS,devices,objects,old_images,v2

@@ -26,7 +26,7 @@ class Error {
   [[nodiscard]] int code() const { return code_; }
   [[nodiscard]] const std::string& message() const { return message_; }
 
-  // The same error seen from one level further out: "context: message".
+  // This error as the caller one level further out sees it: "context: message".
   [[nodiscard]] Error wrap(std::string_view context) && {
     message_.insert(0, ": ");
     message_.insert(0, context);

@@ -105,7 +105,7 @@ base::Status Client::send(std::string_view line) {
   std::string text = std::string(line) + "\n";
   const auto end = steady_clock::now() + timeout_;
   while (!text.empty()) {
-    // A port is no socket; SIGPIPE does not arise from either: sockets are told so.
+    // Neither kind of connection raises SIGPIPE: a port never does, and a socket is asked not to.
     ssize_t sent = ::send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL);
     if (sent < 0 && errno == ENOTSOCK) sent = ::write(fd_.get(), text.data(), text.size());
     if (sent >= 0) {

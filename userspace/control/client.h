@@ -20,7 +20,7 @@ inline constexpr std::chrono::seconds kDefaultTimeout{10};
 class Client {
  public:
   // `path` is a UNIX socket, or a character device: a port, which one process at a time may have open (others wait for
-  // their turn, up to the time limit). Left-overs of whoever used the port before are skipped.
+  // their turn, up to the time limit). Replies to the process that used the port before are skipped.
   static base::Result<Client> connect(const std::string& path, std::chrono::milliseconds timeout = kDefaultTimeout);
   // The port of the guest that scripts/vm.sh runs; fails with ENOENT where there is none.
   static base::Result<Client> connect_from_guest(std::chrono::milliseconds timeout = kDefaultTimeout);

@@ -59,7 +59,7 @@ TEST(KfdGolden, other_structs_begin_as_the_kernels) {
   EXPECT_MEMBER(kfd_ioctl_wait_events_args, wait_result);
 }
 
-// Of structs that the header lacks; ours have other names.
+// For structs that Debian's header lacks: abi.h has them under names of its own.
 #define EXPECT_MEMBER_AS(ours, theirs, field) \
   EXPECT_EQ(offsetof(ours, field) * 8, golden::member("kfd_ioctl/" #theirs "." #field).dword * 32) << #theirs "." #field
 

@@ -14,11 +14,11 @@ namespace m = packets::mqd;
 using golden::register_field;
 using golden::text;
 
-// What facts of a generation are called.
+// The prefixes that name a generation's facts.
 struct Generation {
   unsigned level;
-  std::string structs;    // of amd/include
-  std::string registers;  // of the graphics core
+  std::string structs;    // prefix of facts from amd/include
+  std::string registers;  // prefix of the graphics core's registers
   std::string sdma_registers;
   std::string sdma_queue;  // prefix of a queue's registers
 };

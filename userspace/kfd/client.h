@@ -55,7 +55,7 @@ struct MemoryRequest {
   std::uint64_t va = 0;
   std::uint64_t size = 0;
   std::uint32_t flags = 0;         // KFD_IOC_ALLOC_MEM_FLAGS_*
-  std::uint64_t user_address = 0;  // of a userptr
+  std::uint64_t user_address = 0;  // the pages of a userptr BO
 };
 
 struct CreatedMemory {
@@ -80,7 +80,7 @@ struct WaveState {
   std::uint32_t save_area_used = 0;
 };
 
-// Of all of a GPU's memory, and of an aperture.
+// AMDKFD_IOC_SET_MEMORY_POLICY: caching of all of a GPU's memory, and of an aperture in it.
 struct MemoryPolicy {
   bool coherent = false;
   bool aperture_coherent = false;
@@ -120,7 +120,7 @@ class Client {
   // One bit a CU; whole dwords.
   base::Status set_cu_mask(std::uint32_t id, std::span<const std::uint32_t> mask) const;
   base::Result<WaveState> wave_state(std::uint32_t id, std::uint64_t control_stack) const;
-  // 0 gives back what the queue has.
+  // With 0, KFD takes the queue's GWS away.
   base::Status allocate_gws(std::uint32_t id, std::uint32_t count) const;
 
   // `page` is the handle of the signal page with the first event, then 0.

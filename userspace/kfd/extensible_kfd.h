@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// The same operations through the extensible ABI of our kernel series (linux/kfd_criu_ioctl.h). An image is its private
-// data: ProcessInfo counts nothing but that, and RestoreRequest::bos names the BOs whose offsets and files are wanted,
-// in the order of checkpoint().
+// Kfd by the extensible ABI of our kernel series (linux/kfd_criu_ioctl.h). An image is its private data: ProcessInfo
+// counts nothing but that, and RestoreRequest::bos names the BOs whose offsets and files are wanted, in the order of
+// checkpoint().
 #pragma once
 
 #include <vector>

@@ -89,7 +89,7 @@ class Kfd {
 
   // Works only on a file that the calling process opened.
   virtual base::Result<Version> version(int fd) = 0;
-  // Pauses the process's queues; they stay so until unpause(). Undone by the kernel when it fails.
+  // Pauses the process's queues; they stay so until unpause(). When it fails, the kernel has undone the pause.
   virtual base::Result<ProcessInfo> process_info(int fd) = 0;
   // `info` is the answer of process_info() of the same pause.
   virtual base::Result<Checkpoint> checkpoint(int fd, const ProcessInfo& info) = 0;

@@ -27,8 +27,8 @@ enum class Stage {
 };
 
 inline constexpr unsigned kVersion = CRIU_PLUGIN_GEN_VERSION(0, 2, 0);
-inline constexpr unsigned kFirstMaxHooks = 10;  // of 3.17, the first with the hooks that we need
-inline constexpr unsigned kMaxHooks = 64;       // room
+inline constexpr unsigned kFirstMaxHooks = 10;  // CRIU 3.17, the first with the hooks that we need
+inline constexpr unsigned kMaxHooks = 64;       // more than any CRIU has
 
 // Layout of cr_plugin_desc_t.
 struct Descriptor {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// What a dump or a restore works with: given to it, never looked up.
+// The dependencies of a dump or a restore, which its creator passes in.
 #pragma once
 
 #include <functional>

@@ -28,7 +28,7 @@ struct Roots {
 enum class DeviceKind { kNotOurs, kKfd, kRender };
 struct DeviceFile {
   DeviceKind kind = DeviceKind::kNotOurs;
-  std::uint32_t minor = 0;  // of a render node
+  std::uint32_t minor = 0;  // a render node's minor number
 };
 
 // The files in /dev/shm that a process uses, and whether its /dev/shm is another than ours.

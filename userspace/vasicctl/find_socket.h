@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Where the control socket is, if nobody said so.
+// Finds the control socket when the command line names none.
 #pragma once
 
 #include <filesystem>

@@ -25,7 +25,7 @@ int report(const base::Error& error, int status) {
   return status;
 }
 
-// A refusal has been said by vasicd, everything else by the connection.
+// EPERM is vasicd's refusal of the request; every other error concerns the connection.
 int status_of(const base::Error& error) {
   return error.code() == EPERM ? vasicctl::kExitRefused : vasicctl::kExitNoConnection;
 }

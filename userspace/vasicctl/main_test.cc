@@ -54,10 +54,10 @@ class Vasicd {
 
 struct Output {
   int status = -1;
-  std::string text;  // of both streams
+  std::string text;  // standard output and standard error
 };
 
-// `look` sees all that there is whenever there is more.
+// `look` is called with all output so far each time that more arrives.
 Output run(const std::string& arguments, const std::function<void(const std::string&)>& look = {}) {
   Output output;
   std::FILE* pipe = ::popen((std::string(VASICCTL_PATH) + " " + arguments + " 2>&1").c_str(), "re");
@@ -107,7 +107,7 @@ TEST_F(MainTest, a_refusal_is_one_line_and_status_1) {
   EXPECT_EQ(run(socket + "--gpu 0 hang").text, "vasicctl: error: usage: hang NAME\n");
 }
 
-TEST_F(MainTest, what_is_told_is_done) {
+TEST_F(MainTest, a_command_is_executed) {
   EXPECT_EQ(run(socket + "--gpu 0 reset").status, 0);
   EXPECT_NE(run(socket + "--gpu 0 status").text.find(" state=hung "), std::string::npos);
 }

@@ -18,7 +18,7 @@ struct Options {
   std::string socket;  // empty: to be found
   std::string vm;      // name of a virtual machine of scripts/vm.sh
   std::optional<unsigned> gpu;
-  double interval_s = 1;  // of watch
+  double interval_s = 1;  // between two requests of --watch
   bool watch = false;     // repeat `status`
   std::string line;       // the request, without its end
 };

@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::size_t kWarmUp = 20;
 constexpr std::size_t kRounds = 500;
-// The least of their medians is shown. Under emulation they scatter between 165 and 400 us, and of five often none
-// was left alone.
+// The least median of so many batches is the result. Under emulation medians scatter between 165 and 400 us, and five
+// batches are often all disturbed.
 constexpr int kRepeats = 15;
 constexpr Nanoseconds kLimit = std::chrono::seconds(10);
 

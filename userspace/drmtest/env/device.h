@@ -45,7 +45,7 @@ class Device {
   ~Device();
 
   [[nodiscard]] amdgpu_device_handle handle() const { return handle_; }
-  // Of the render node, for what libdrm has no function for.
+  // The render node, for ioctls that libdrm has no function for.
   [[nodiscard]] int fd() const { return fd_.get(); }
   [[nodiscard]] const drm_amdgpu_info_device& info() const { return info_; }
   // AMDGPU_INFO_MEMORY as it is now.

@@ -15,7 +15,7 @@ std::vector<Ring> find_rings() {
       continue;
     }
     const auto device = Device::open(node.path);
-    if (!device.ok()) continue;  // GpuTest says why
+    if (!device.ok()) continue;  // GpuTest reports the error
     for (const unsigned ip : {AMDGPU_HW_IP_DMA, AMDGPU_HW_IP_COMPUTE})
       if (device->rings(ip) != 0) rings.push_back({node, ip});
   }

@@ -50,7 +50,7 @@ class RingTest : public testing::TestWithParam<Ring> {
 inline void PrintTo(const Node& node, std::ostream* out) { *out << node.path; }
 inline void PrintTo(const Ring& ring, std::ostream* out) { *out << ring.node.path << " ip " << ring.ip; }
 
-// As they were when a suite first asked: every suite does, before main().
+// The GPUs when a suite first asked: every suite does so before main().
 [[nodiscard]] const std::vector<Node>& all_gpus();
 [[nodiscard]] const std::vector<Ring>& all_rings();
 [[nodiscard]] std::string ring_name(const Ring& ring);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Owners of what amdgpu gives out: a BO, a range of GPU addresses, and both together as a Buffer that CPU and GPU use.
+// Owners of amdgpu's resources: a BO, a range of GPU addresses, and both together as a Buffer that CPU and GPU use.
 // They do not outlive their device.
 #pragma once
 
@@ -32,7 +32,7 @@ struct BoSpec {
 class Bo {
  public:
   static base::Result<Bo> create(const Device& device, const BoSpec& spec);
-  // Takes over `handle`.
+  // Takes ownership of `handle`.
   Bo(amdgpu_bo_handle handle, std::uint64_t size) : handle_(handle), size_(size) {}
   Bo(Bo&& other) noexcept
       : handle_(std::exchange(other.handle_, nullptr)), size_(other.size_), cpu_(std::exchange(other.cpu_, nullptr)) {}
@@ -55,7 +55,7 @@ class Bo {
   void* cpu_ = nullptr;
 };
 
-// GPU addresses that nobody else gets; nothing is mapped there yet.
+// A range of GPU addresses, reserved but without a mapping.
 class AddressRange {
  public:
   static base::Result<AddressRange> reserve(const Device& device, std::uint64_t size, std::uint64_t alignment = kPage);

@@ -44,7 +44,7 @@ class Context {
 class SyncObject {
  public:
   static base::Result<SyncObject> create(const Device& device, std::uint32_t flags = 0);
-  // Takes over `handle`.
+  // Takes ownership of `handle`.
   SyncObject(const Device& device, std::uint32_t handle) : device_(device.handle()), handle_(handle) {}
   SyncObject(SyncObject&& other) noexcept : device_(std::exchange(other.device_, nullptr)), handle_(other.handle_) {}
   SyncObject& operator=(SyncObject&&) = delete;
@@ -65,11 +65,11 @@ struct SyncPoint {
   std::uint64_t point = 0;
 };
 
-// What is submitted, beside the commands.
+// What is submitted in addition to the commands.
 struct Job {
   unsigned ip = AMDGPU_HW_IP_DMA;
   unsigned ring = 0;
-  std::vector<amdgpu_bo_handle> bos = {};  // beside the IBs'
+  std::vector<amdgpu_bo_handle> bos = {};  // in addition to the IBs'
   std::vector<amdgpu_cs_fence> dependencies = {};
   std::vector<SyncPoint> wait_for = {};
   std::vector<SyncPoint> signal = {};

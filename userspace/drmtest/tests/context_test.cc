@@ -20,7 +20,7 @@ TEST_P(ContextTest, every_priority_works) {
     ASSERT_OK_AND_ASSIGN(const Context context, Context::create(device(), priority));
     ASSERT_OK_AND_ASSIGN(Submitter submitter, Submitter::create(device(), context));
     for (const unsigned ip : {AMDGPU_HW_IP_DMA, AMDGPU_HW_IP_COMPUTE}) {
-      if (device().rings(ip) == 0) continue;  // InfoTest says so
+      if (device().rings(ip) == 0) continue;  // InfoTest reports it
       Commands write(device(), ip);
       write.write(target.address(), ++value);
       ASSERT_OK(submitter.run({.ip = ip, .bos = {target.handle()}}, write)) << "priority " << priority;
@@ -31,7 +31,7 @@ TEST_P(ContextTest, every_priority_works) {
 
 TEST_P(ContextTest, a_priority_that_does_not_exist_is_that_of_old_clients) {
   constexpr std::int32_t kNoPriority = 12345;
-  // Padding of clients before priorities: the kernel takes what it does not know as normal.
+  // Clients older than priorities leave padding here, so the kernel takes an unknown value as normal.
   EXPECT_OK(Context::create(device(), kNoPriority));
 }
 
@@ -88,7 +88,7 @@ TEST_P(ContextTest, a_context_may_go_while_its_job_runs) {
 
 class HangTest : public RecoveryTest {
  protected:
-  // Submits what never ends and waits until the driver has ended it.
+  // Submits a job that never ends and waits until the driver has ended it.
   void hang(const Context& context, unsigned ip) {
     ASSERT_OK_AND_ASSIGN(Submitter submitter, Submitter::create(device(), context));
     Commands commands(device(), ip);
@@ -123,7 +123,7 @@ TEST_P(HangTest, the_context_that_hung_is_refused_and_the_other_one_works_on) {
   Commands nop(device(), AMDGPU_HW_IP_DMA);
   const auto refused = submitter.submit({}, nop.nop());
   ASSERT_FALSE(refused.ok());
-  // Of the GPU's reset; of the ring's alone, which leaves the context its name and the job's error.
+  // ECANCELED after a reset of the GPU; ETIME, the job's own error, after a reset of the ring alone.
   EXPECT_TRUE(refused.error().code() == ECANCELED || refused.error().code() == ETIME) << refused.error().message();
   if ((flags & AMDGPU_CTX_QUERY2_FLAGS_VRAMLOST) == 0) {
     expect_work(innocent, AMDGPU_HW_IP_DMA, 2);

@@ -136,12 +136,12 @@ TEST_P(CsTest, memory_that_the_cpu_cannot_reach_is_memory_to_the_gpu) {
 }
 
 TEST_P(CsTest, the_ibs_of_a_job_run_in_their_order) {
-  constexpr std::uint32_t kIbs = 4;  // fewer than any ring refuses
+  constexpr std::uint32_t kIbs = 4;  // less than the limit of every ring
   ASSERT_OK_AND_ASSIGN(const Buffer target, Buffer::create(device(), gtt(kPage)));
   std::vector<Commands> ibs;
   for (std::uint32_t i = 0; i < kIbs; ++i) {
     ibs.push_back(commands());
-    // Each reads what the one before it wrote.
+    // Each IB reads what the IB before it wrote.
     ibs.back().write(target.address(0), i + 1).copy(target.address(4 * (i + 1)), target.address(0), 4);
   }
   ASSERT_OK(submitter().run(job({target.handle()}), ibs));

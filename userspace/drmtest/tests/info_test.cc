@@ -138,7 +138,7 @@ TEST_P(InfoTest, allocating_is_seen_in_the_usage_of_its_heap_and_freeing_too) {
     {
       ASSERT_OK_AND_ASSIGN(Bo bo, Bo::create(device(), spec));
       ASSERT_OK(bo.words());
-      // Others may have gone meanwhile, of a test before this one.
+      // Memory of an earlier test may have been freed meanwhile.
       EXPECT_GE(usage(spec.heap), before + kSize / 2) << "heap " << spec.heap;
     }
     // The driver frees it when the engine that clears it is done.
@@ -149,7 +149,8 @@ TEST_P(InfoTest, allocating_is_seen_in_the_usage_of_its_heap_and_freeing_too) {
 }
 
 TEST_P(InfoTest, the_gpu_clock_counts_at_the_rate_that_is_told) {
-  // A reading of the GPU's clock, and between which of this machine's it was: a loaded one may stop anywhere.
+  // A reading of the GPU's clock, and readings of CLOCK_MONOTONIC before and after it: a loaded machine may pause in
+  // between.
   struct Reading {
     std::int64_t before_ns;
     std::uint64_t ticks;

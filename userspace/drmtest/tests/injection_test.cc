@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// What the driver makes of kernel rings that misbehave on demand: asked for through a virtual GPU's control port. A
-// hung ring is given up by the driver's time limit for jobs (amdgpu.lockup_timeout), and resets may hit everyone else.
+// How the driver handles kernel rings that misbehave, as requested through a virtual GPU's control port. The driver
+// gives up a hung ring after its time limit for jobs (amdgpu.lockup_timeout), and a reset may affect every process.
 #include <algorithm>
 #include <cerrno>
 #include <map>
@@ -27,14 +27,14 @@ class InjectionTest : public RecoveryTest {
   }
   void TearDown() override {
     if (port_.has_value()) {
-      EXPECT_OK(port_->calm_down());
+      EXPECT_OK(port_->cancel_requests());
     }
     port_.reset();
     RecoveryTest::TearDown();
   }
   [[nodiscard]] ControlPort& port() { return *port_; }
 
-  // All rings of a kind, by name, and how much each has been given: which one a job runs on is the driver's choice.
+  // All rings of a kind by name, with their write pointers: the driver chooses the ring that a job runs on.
   base::Result<std::map<std::string, std::uint64_t>> rings(unsigned ip) {
     ASSIGN_OR_RETURN(const auto queues, port().queues());
     std::map<std::string, std::uint64_t> found;
@@ -44,7 +44,7 @@ class InjectionTest : public RecoveryTest {
     if (found.empty()) return base::Error(ENOENT, "the GPU shows no ring of the kind");
     return found;
   }
-  // The ring that has been given something since.
+  // The ring whose write pointer has moved since.
   base::Result<std::string> ring_used_since(unsigned ip, const std::map<std::string, std::uint64_t>& before) {
     ASSIGN_OR_RETURN(const auto now, rings(ip));
     for (const auto& [name, wptr] : now)
@@ -53,7 +53,7 @@ class InjectionTest : public RecoveryTest {
   }
 
  private:
-  // vasicd and the driver count GPUs alike.
+  // vasicd and the driver number GPUs in the same order.
   static unsigned gpu_number() {
     const std::vector<Node> nodes = render_nodes();
     const auto at = std::ranges::find(nodes, GetParam().path, &Node::path);
@@ -68,7 +68,7 @@ TEST_P(InjectionTest, a_ring_that_executes_nothing_is_reset_and_a_new_context_wo
     ASSERT_OK_AND_ASSIGN(const Context context, Context::create(device()));
     ASSERT_OK_AND_ASSIGN(Submitter submitter, Submitter::create(device(), context));
     Commands nop(device(), ip);
-    // Page tables are up to date then, which the driver updates by a ring that is about to hang.
+    // Waits until page tables are up to date: the driver updates them by the ring that is about to hang.
     ASSERT_OK(submitter.run({.ip = ip, .bos = {page().handle()}}, nop.nop()));
     page().store(0, 0);
     for (const auto& [name, wptr] : all) ASSERT_OK(port().tell("hang " + name));
@@ -77,7 +77,7 @@ TEST_P(InjectionTest, a_ring_that_executes_nothing_is_reset_and_a_new_context_wo
     ASSERT_OK_AND_ASSIGN(const amdgpu_cs_fence fence, submitter.submit({.ip = ip, .bos = {page().handle()}}, write));
     expect_ended_by_reset(context, fence);
     EXPECT_EQ(page().load(0), 0U) << "the ring did not hang";
-    ASSERT_OK(port().calm_down());
+    ASSERT_OK(port().cancel_requests());
     for (const unsigned other : engines()) {
       ASSERT_OK_AND_ASSIGN(const Context after, Context::create(device()));
       ASSERT_NO_FATAL_FAILURE(expect_work(after, other, 100 * ip + other)) << "ip " << other;
@@ -88,7 +88,7 @@ TEST_P(InjectionTest, a_ring_that_executes_nothing_is_reset_and_a_new_context_wo
 TEST_P(InjectionTest, a_vm_fault_of_a_ring_is_reported_and_every_job_ends) {
   for (const unsigned ip : engines()) {
     ASSERT_OK_AND_ASSIGN(const auto all, rings(ip));
-    // The driver may go round among the rings.
+    // The driver may choose another ring for each job.
     const auto rounds = static_cast<std::uint32_t>(4 * all.size());
     ASSERT_OK_AND_ASSIGN(kfdtest::KernelLog log, kfdtest::KernelLog::open());
     ASSERT_OK_AND_ASSIGN(const Context context, Context::create(device()));
@@ -98,7 +98,7 @@ TEST_P(InjectionTest, a_vm_fault_of_a_ring_is_reported_and_every_job_ends) {
       write.write(page().address(), value);
       return submitter.run({.ip = ip, .bos = {page().handle()}}, write);
     };
-    // Page tables are up to date then, and every ring knows them: the packet that faults is none that sets them up.
+    // Waits until page tables are up to date on every ring, so that the fault does not hit a packet that sets them up.
     for (std::uint32_t job = 0; job < rounds; ++job) ASSERT_OK(work(job));
     ASSERT_OK_AND_ASSIGN(const auto before, rings(ip));
     ASSERT_OK(work(rounds));
@@ -115,7 +115,7 @@ TEST_P(InjectionTest, a_vm_fault_of_a_ring_is_reported_and_every_job_ends) {
         return line.find("page fault at 0x0000000076543000") != std::string::npos;
       });
     })) << "the driver did not report it";
-    // On the ring that skipped a packet, too.
+    // The ring that skipped a packet must work, too.
     for (std::uint32_t job = 0; job < rounds; ++job) {
       ASSERT_OK(work(1000 + job)) << "ip " << ip;
       ASSERT_EQ(page().load(0), 1000 + job) << "ip " << ip;

@@ -18,7 +18,7 @@ void RecoveryTest::SetUp() {
 }
 
 void RecoveryTest::expect_ended_by_reset(const Context& context, amdgpu_cs_fence fence) const {
-  // After a reset the fence has an error, which some ways of waiting return.
+  // After a reset the fence has an error, which some functions that wait return.
   const auto ended = wait(fence, kHangLimit);
   EXPECT_TRUE(!ended.ok() || *ended) << "the job was not ended";
   wait_for_reset(context);

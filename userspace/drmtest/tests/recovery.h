@@ -15,15 +15,15 @@ namespace drmtest {
 
 class RecoveryTest : public GpuTest {
  protected:
-  // Of a job, a reset, and whatever they wait for.
+  // Time limit for the end of a hung job, including the reset.
   static constexpr Nanoseconds kHangLimit = std::chrono::seconds(60);
 
   void SetUp() override;
   void TearDown() override { page_.reset(); }
 
-  // The driver ends a job that cannot end, and says so to its context.
+  // Waits until the driver has ended the hung job, and checks that its context reports the reset.
   void expect_ended_by_reset(const Context& context, amdgpu_cs_fence fence) const;
-  // The ring writes the value to word 2 of the page.
+  // Submits a job that writes the value to word 2 of the page, and checks that it does.
   void expect_work(const Context& context, unsigned ip, std::uint32_t value) const;
   // The kinds of rings that the GPU has: AMDGPU_HW_IP_*.
   [[nodiscard]] std::vector<unsigned> engines() const;

@@ -10,7 +10,7 @@
 
 namespace drmtest {
 
-// The process's status.
+// Runs the scenario in this process; returns its exit status.
 [[nodiscard]] int run_scenario(const std::vector<std::string>& arguments);
 
 // Runs this program as --scenario ARGUMENTS and waits; open files that lack FD_CLOEXEC are inherited. The status, or

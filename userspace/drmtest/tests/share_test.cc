@@ -104,7 +104,7 @@ TEST_P(ShareTest, what_is_no_dma_buf_is_not_imported) {
   EXPECT_FALSE(import(device(), -1).ok());
 }
 
-// Memory of this process, as a BO.
+// Makes a BO of this process's memory (userptr).
 class UserMemoryTest : public GpuTest {
  protected:
   void SetUp() override {

@@ -90,7 +90,7 @@ TEST_P(SyncTest, sequence_numbers_grow_and_one_that_was_never_given_out_is_refus
   EXPECT_EQ(unknown.error().code(), EINVAL);
 }
 
-TEST_P(SyncTest, of_several_fences_one_or_all_can_be_waited_for) {
+TEST_P(SyncTest, a_wait_for_several_fences_ends_with_one_or_with_all) {
   ASSERT_OK_AND_ASSIGN(const amdgpu_cs_fence done, submit_nop());
   ASSERT_OK_AND_ASSIGN(const bool ended, wait(done));
   ASSERT_TRUE(ended);
@@ -227,12 +227,12 @@ TEST_P(SyncTest, what_is_no_sync_object_is_refused) {
   EXPECT_NE(amdgpu_cs_import_syncobj(device().handle(), device().fd(), &handle), 0) << "a file of another kind";
 }
 
-// Submissions through amdgpu_cs_submit(), the older of libdrm's two ways; only these know of its semaphores.
+// Submits through amdgpu_cs_submit(), the older of libdrm's two interfaces, the only one with semaphores.
 class SemaphoreTest : public GpuTest {
  protected:
   static constexpr std::uint32_t kIp = AMDGPU_HW_IP_DMA;
 
-  // Runs the IB that `ib` begins with.
+  // Runs the IB at the start of `ib`.
   base::Result<amdgpu_cs_fence> submit(const Context& context, const Buffer& ib, Commands& commands,
                                        std::vector<amdgpu_bo_handle> bos) {
     const auto dwords = commands.padded();

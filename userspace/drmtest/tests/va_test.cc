@@ -37,7 +37,7 @@ class VaTest : public GpuTest {
     return va_op(&bo, offset, size == 0 ? bo.size() - offset : size, address, AMDGPU_VA_OP_MAP);
   }
   static constexpr std::uint32_t kNeverRead = 0xdeadbeef;
-  // What the GPU reads at `address`, by a copy.
+  // Returns what the GPU reads at `address`, by a copy.
   std::uint32_t read(std::uint64_t address, std::vector<amdgpu_bo_handle> bos) {
     result_->store(0, kNeverRead);
     Commands copy(device(), AMDGPU_HW_IP_DMA);
@@ -123,7 +123,7 @@ TEST_P(VaTest, clearing_a_range_makes_room_for_another_mapping) {
 }
 
 TEST_P(VaTest, a_sparse_range_reads_as_zeros_and_swallows_writes) {
-  // On the generations before, registers make every address of a GPU sparse, and the driver warns of it.
+  // On gfx7 and gfx8 a register makes every address of a GPU sparse, and the driver warns about that.
   if (device().info().family < AMDGPU_FAMILY_AI) GTEST_SKIP() << "sparse page table entries begin with gfx9";
   ASSERT_OK_AND_ASSIGN(const Bo bo, numbered_pages(1, 42));
   ASSERT_OK_AND_ASSIGN(const AddressRange range, AddressRange::reserve(device(), 600 * kPage));

@@ -4,9 +4,10 @@
 // Measures what checkpoint and restore of a process with many objects take in the kernel, on the first GPU; JSON on
 // standard output.
 //   criubench --abi released|extensible [--seconds S]
-// Of each kind of objects: no object, 1/8, 1/4, 1/2 of the most, the most (bench/objects.h), in rounds for S seconds,
-// at least one round. Each measurement has two processes of its own: one makes the objects and checkpoints itself; its
-// child restores them when it is gone. Of a count the least time counts: what disturbs only adds.
+// For each kind of objects it measures no object, 1/8, 1/4 and 1/2 of the most, and the most (bench/objects.h), in
+// rounds for S seconds, at least one round. Each measurement has two processes of its own: one makes the objects and
+// checkpoints itself; its child restores them when the first has ended. The least time of each count is the result,
+// because disturbances only add.
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -51,7 +52,7 @@ base::Status wait_for_end_of(pid_t process) {
   return base::Error(ETIME, "the first process keeps its GPU");
 }
 
-// In the second process.
+// Runs in the second process.
 base::Result<CriuTimes> restore(TimedImage& image, const Gpu& gpu, pid_t first, CriuTimes times) {
   TRY(wait_for_end_of(first));
   ASSIGN_OR_RETURN(const OpenGpu open, OpenGpu::open(gpu));
@@ -65,7 +66,7 @@ base::Result<CriuTimes> restore(TimedImage& image, const Gpu& gpu, pid_t first, 
   ::_exit(told ? EXIT_SUCCESS : EXIT_FAILURE);
 }
 
-// In the first process, which ends; only an error is left to tell.
+// Runs in the first process, which does not return from here unless it fails.
 base::Error checkpoint(const Gpu& gpu, ObjectKind kind, unsigned count, bool extensible, int pipe) {
   CriuTimes times;
   const auto image = extensible ? extensible_image() : released_image();
@@ -91,18 +92,18 @@ base::Result<CriuTimes> measure(const Gpu& gpu, ObjectKind kind, unsigned count,
   if (first == 0) tell(checkpoint(gpu, kind, count, extensible, to.get()), to.get());
   to.reset();
   CriuTimes times;
-  // Ends with the last process that has the other end.
+  // read() returns 0 when every process that has the other end is gone.
   const bool told = ::read(from.get(), &times, sizeof(times)) == sizeof(times);
-  // Both: the second one is adopted.
+  // Waits for both processes; the second one is adopted when the first ends.
   while (::waitpid(-1, nullptr, 0) >= 0 || errno == EINTR) {
   }
   return told ? base::Result<CriuTimes>(times) : base::Error(EIO, "a process failed; see its message above");
 }
 
-// What a kind takes, by count.
+// Times of one kind of objects, a sample for each count.
 struct Measured {
   std::vector<Sample> checkpoint;
-  std::vector<Sample> restore;  // and resume
+  std::vector<Sample> restore;  // RESTORE and RESUME
 };
 
 void take_least(Sample& sample, std::uint64_t nanoseconds) {
@@ -137,11 +138,11 @@ void print(std::string_view operation, const std::vector<Sample>& samples) {
   std::printf("]}");
 }
 
-// A member of JSON's "objects". A kernel that cannot do it says so there; that is a result, too.
+// Prints a member of JSON's "objects". A kernel that cannot restore this kind is a result as well: "failed".
 void run_kind(const Gpu& gpu, ObjectKind kind, const Options& options) {
   const std::string_view name = name_of(kind);
   std::printf("  \"%.*s\": {", static_cast<int>(name.size()), name.data());
-  // Or a child would print it again.
+  // A child would print what is still buffered a second time.
   std::fflush(stdout);
   const auto measured = measure_kind(gpu, kind, options);
   if (!measured.ok()) {

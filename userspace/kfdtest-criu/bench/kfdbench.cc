@@ -90,7 +90,7 @@ base::Result<double> median_us(unsigned rounds, const Step& step) {
   return static_cast<double>(*middle) / 1e3;
 }
 
-// A fence is polled for without a pause: the pause would be what is measured.
+// Polls the fence without a pause, which would add to the latency that is measured.
 base::Status spin_for(const GpuMemory& words, std::uint32_t value) {
   const std::uint64_t end = monotonic_ns() + static_cast<std::uint64_t>(kDeadline.count());
   while (words.load32(0) != value) {

@@ -17,7 +17,7 @@ std::optional<Line> fit_line(std::span<const Sample> samples) {
   double variance = 0;
   double covariance = 0;
   for (const Sample& each : samples) {
-    // Around the means: sums of squares of large counts would lose digits.
+    // Sums are taken around the means, because sums of squares of large counts would lose digits.
     variance += (each.count - count / n) * (each.count - count / n);
     covariance += (each.count - count / n) * (each.time - time / n);
   }

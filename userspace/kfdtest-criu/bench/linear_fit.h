@@ -21,7 +21,7 @@ struct Line {
   double fixed = 0;
 };
 
-// By least squares; nothing if there are no two different counts.
+// Fits a line by least squares; nothing if there are no two different counts.
 [[nodiscard]] std::optional<Line> fit_line(std::span<const Sample> samples);
 
 // The cost of one object at the largest count, divided by that at the least count that is a quarter of the largest or

@@ -20,13 +20,13 @@ constexpr unsigned kMostBos = 10'000;
 constexpr unsigned kMostEvents = 1'000;
 constexpr unsigned kMostSvmRanges = 1'000;
 
-// In the address space of every GPU, and of the CPU.
+// Addresses that every GPU and the CPU have.
 constexpr std::uint64_t kFirstVa = std::uint64_t{8} << 30;
 constexpr std::uint64_t kFirstSvm = std::uint64_t{16} << 30;
-// A page between two objects, or the driver might take them for one.
+// A free page between two objects keeps the driver from merging them.
 constexpr std::uint64_t kStride = 2 * kPageSize;
 constexpr std::uint64_t kEventPageSize = KFD_SIGNAL_EVENT_LIMIT * sizeof(std::uint64_t);
-// Of the two pointers of a queue; those of all queues are in one page, for the driver takes whole BOs of a page.
+// Bytes of a queue's two pointers. The pointers of all queues share one page, which is a BO of its own for the driver.
 constexpr std::uint64_t kPointersSize = 2 * sizeof(std::uint64_t);
 constexpr std::uint64_t kMostQueues = kPageSize / kPointersSize;
 
@@ -34,7 +34,7 @@ constexpr std::uint32_t kAccess = KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE | KFD_IOC_ALL
 constexpr std::uint32_t kGtt = KFD_IOC_ALLOC_MEM_FLAGS_GTT | KFD_IOC_ALLOC_MEM_FLAGS_COHERENT | kAccess;
 constexpr std::uint32_t kVram = KFD_IOC_ALLOC_MEM_FLAGS_VRAM | kAccess;
 
-// BOs one behind the other.
+// Makes BOs at consecutive addresses.
 class Allocator {
  public:
   Allocator(const OpenGpu& open, const Gpu& gpu) : open_(&open), gpu_id_(gpu.gpu_id) {}
@@ -61,7 +61,7 @@ class Allocator {
 base::Status make_events(const OpenGpu& open, const Gpu& gpu, unsigned count) {
   ASSIGN_OR_RETURN(const auto page, Allocator(open, gpu).allocate(kEventPageSize));
   for (unsigned i = 0; i < count; ++i)
-    // KFD takes the page once.
+    // KFD accepts the event page once in the life of a process.
     TRY(open.client.create_event(KFD_IOC_EVENT_SIGNAL, /*auto_reset=*/true, i == 0 ? page.handle : 0));
   return {};
 }

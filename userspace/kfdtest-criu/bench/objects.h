@@ -18,7 +18,7 @@ namespace kfdtest {
 enum class ObjectKind : std::uint8_t { kBo, kEvent, kSvmRange, kSdmaQueue, kComputeQueue };
 inline constexpr ObjectKind kAllObjectKinds[] = {ObjectKind::kBo, ObjectKind::kEvent, ObjectKind::kSvmRange,
                                                  ObjectKind::kSdmaQueue, ObjectKind::kComputeQueue};
-// A key of JSON.
+// The kind's key in the JSON.
 [[nodiscard]] std::string_view name_of(ObjectKind kind);
 
 // How many of them the benchmark makes at most: what issue and chip allow; 0 if the GPU has none.

@@ -42,7 +42,7 @@ class ReleasedImage final : public TimedImage {
   }
 
   base::Status restore(int fd, std::uint32_t gpu_id, int render_fd, CriuTimes& times) override {
-    // Copies: of memory that is shared since fork(), writing a page would cost another one.
+    // The ioctl writes to copies: pages that are shared since fork() would be copied while the clock runs.
     devices_ = {kfd_criu_device_bucket{gpu_id, gpu_id, static_cast<std::uint32_t>(render_fd), 0}};
     bos_ = std::vector(bos_);
     point();

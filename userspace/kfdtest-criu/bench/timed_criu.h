@@ -16,7 +16,7 @@ namespace kfdtest {
 
 // Nanoseconds of CLOCK_MONOTONIC.
 struct CriuTimes {
-  std::uint64_t checkpoint = 0;  // pause, and checkpoint
+  std::uint64_t checkpoint = 0;  // PROCESS_INFO, which pauses, and CHECKPOINT
   std::uint64_t restore = 0;
   std::uint64_t resume = 0;
 };
@@ -28,9 +28,10 @@ class TimedImage {
   TimedImage& operator=(const TimedImage&) = delete;
   virtual ~TimedImage() = default;
 
-  // Of the caller, whose /dev/kfd is `fd`. Closes the files that come with it; the process stays paused.
+  // Checkpoints the calling process, whose /dev/kfd is `fd`. Closes the files that come with it; the process stays
+  // paused.
   virtual base::Status take(int fd, CriuTimes& times) = 0;
-  // In the caller; files are left to its end. `gpu_id` is the image's only GPU and the machine's.
+  // Restores in the calling process, which keeps the files until it ends. `gpu_id` is the only GPU of the image.
   virtual base::Status restore(int fd, std::uint32_t gpu_id, int render_fd, CriuTimes& times) = 0;
 };
 

@@ -35,7 +35,7 @@ void Outside::say(std::string_view phase) const {
   std::snprintf(time.data(), time.size(), "[%6llu.%03llu] ", static_cast<unsigned long long>(now / 1'000'000'000),
                 static_cast<unsigned long long>(now / 1'000'000 % 1000));
   const std::string line = std::string(time.data()) + std::string(phase) + "\n";
-  (void)write_all(STDOUT_FILENO, line);  // may be closed; the log is what counts
+  (void)write_all(STDOUT_FILENO, line);  // may be closed; the script that checkpoints the program reads the log
   const base::UniqueFd log(::open(path("log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   if (log.valid()) (void)write_all(log.get(), line);
 }

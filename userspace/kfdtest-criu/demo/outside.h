@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// How the demo program speaks with whoever checkpoints it: files in one folder, each opened, used and closed at once,
-// so that a checkpoint finds none open.
+// How the demo program and the script that checkpoints it exchange messages: files in one folder, each opened, used and
+// closed at once, so that a checkpoint finds none open.
 //   log      one line a phase, with the monotonic time
 //   state    "pending PID" when everything is in place and may be checkpointed, or "failed MESSAGE"
 //   go       made by the outside: the program may continue
@@ -20,7 +20,7 @@ class Outside {
  public:
   explicit Outside(std::string folder) : folder_(std::move(folder)) {}
 
-  // To standard output and the log.
+  // Writes a line to standard output and to the log.
   void say(std::string_view phase) const;
   // Replaces a file whole: a reader sees the old text or the new one.
   base::Status publish(std::string_view file, std::string_view text) const;

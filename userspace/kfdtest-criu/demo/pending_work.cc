@@ -14,7 +14,7 @@ constexpr std::size_t kVramSize = 8 * kMiB;
 constexpr std::size_t kGttSize = 4 * kMiB;
 constexpr std::size_t kUserptrSize = 2 * kMiB;
 
-// In the page of words.
+// Byte offsets in the page of words.
 constexpr std::size_t kGate = 0x000;  // the program opens it
 constexpr std::size_t kSdmaFirstDone = 0x040;
 constexpr std::size_t kPm4Done = 0x080;
@@ -24,7 +24,7 @@ constexpr std::size_t kSignals = 0x800;
 constexpr std::uint32_t kOpen = 0x600d;
 
 constexpr std::uint32_t kWarmUpRounds = 20;
-// Much longer than any checkpoint takes; the outside has time limits of its own.
+// Much longer than any checkpoint takes; the script that checkpoints has time limits of its own.
 constexpr std::chrono::hours kEventLimit{24};
 
 // First copy: userptr -> VRAM. Second: VRAM -> GTT, overlapping the first one's destination.
@@ -95,7 +95,7 @@ base::Status PendingWork::allocate(const Gpu& gpu, std::uint64_t seed) {
   return {};
 }
 
-// So that the queues' pointers are not those of fresh queues.
+// Moves the queues' pointers away from those of fresh queues.
 base::Status PendingWork::run_to_completion() {
   for (std::uint32_t round = 1; round <= kWarmUpRounds; ++round) {
     TRY(pm4_->submit(Pm4Commands(pm4_->gpu()).atomic_add32(word(kWarmUp), 1).nop(round).dwords()));

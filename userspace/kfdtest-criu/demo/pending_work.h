@@ -26,7 +26,7 @@ class PendingWork {
   static base::Result<std::unique_ptr<PendingWork>> start(const Gpu& gpu, std::uint64_t seed);
   ~PendingWork();
 
-  // Nothing behind the gate has happened.
+  // OK while no packet behind the gate has been executed.
   [[nodiscard]] base::Status expect_pending() const;
   // Opens the gates; returns when the thread has been woken.
   base::Status finish();

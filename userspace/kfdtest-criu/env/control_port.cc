@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Lines of replies: a noun, perhaps a name, then key=value pairs.
+// A line of a reply is a noun, perhaps a name, then key=value pairs.
 #include "kfdtest-criu/env/control_port.h"
 
 #include <cerrno>
@@ -112,7 +112,7 @@ base::Result<std::vector<PageRange>> ControlPort::changed_pages() {
   return ranges;
 }
 
-base::Status ControlPort::calm_down() {
+base::Status ControlPort::cancel_requests() {
   for (const char* const command : {"resume", "link off", "drop-interrupt 0", "fail-unmap 0"}) TRY(tell(command));
   ASSIGN_OR_RETURN(const auto lines, request("status"));
   for (const std::string& line : lines)

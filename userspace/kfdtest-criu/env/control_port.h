@@ -47,10 +47,11 @@ class ControlPort {
   // KEY=VALUE of the line of `status` that begins with `noun`.
   base::Result<std::string> status(std::string_view noun, std::string_view key);
   base::Result<std::vector<QueueStatus>> queues();
-  // Pages whose contents changed since the last start or diff; then now is the start. The list is short or an error.
+  // Pages whose contents changed since the last start or diff; the next diff compares with now. A long list is an
+  // error.
   base::Result<std::vector<PageRange>> changed_pages();
-  // Takes back whatever was asked for and has not happened, but for VM faults, of which nothing takes back any.
-  base::Status calm_down();
+  // Cancels every request that has not taken effect yet, but for VM faults, which cannot be cancelled.
+  base::Status cancel_requests();
 
  private:
   ControlPort(control::Client client, unsigned gpu) : client_(std::move(client)), gpu_(gpu) {}

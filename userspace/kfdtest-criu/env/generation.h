@@ -20,16 +20,16 @@ enum class AqlDoorbell : std::uint8_t {
 struct Generation {
   unsigned gfx_level = 9;               // 7..12
   unsigned sdma_format = 2;             // packets/sdma.h: one a generation, from gfx7 on
-  unsigned doorbell_bytes = 8;          // of one doorbell
+  unsigned doorbell_bytes = 8;          // bytes of one doorbell
   std::uint32_t doorbell_slice = 8192;  // bytes of doorbells that a process has
   AqlDoorbell aql_doorbell = AqlDoorbell::kLastPacket;
   // KFD takes an AQL ring for twice its size, mapped twice in a row.
   bool aql_ring_mapped_twice = false;
-  // Write pointers count on for ever in 64 bits; without it they wrap with the ring and have 32 bits.
+  // Write pointers have 64 bits and never wrap; without it they have 32 bits and wrap with the ring.
   bool endless_write_pointers = true;
-  // Waves are saved when a queue is taken off: the queue has a save area.
+  // The driver saves waves when it preempts a queue (CWSR): the queue has a save area.
   bool saves_waves = true;
-  // The tests' waves are gfx9 code. gfx942 would run it, but no virtual one does.
+  // The tests' waves are gfx9 code, which a real gfx942 would run, but a virtual one does not.
   bool runs_gfx9_waves = false;
 
   static constexpr Generation of(std::uint32_t gfx_target_version, std::uint32_t capability) {

@@ -22,7 +22,7 @@ struct Gpu {
   std::uint32_t node = 0;
   std::uint32_t gpu_id = 0;
   std::uint64_t vram_size = 0;
-  bool vram_cpu_visible = false;  // all of it
+  bool vram_cpu_visible = false;  // the CPU reaches all of the VRAM
   std::uint64_t gfx_target_version = 0;
   std::uint64_t simd_count = 0;
   std::uint64_t simd_per_cu = 0;
@@ -40,7 +40,7 @@ struct Gpu {
   std::uint64_t ctl_stack_size = 0;  // bytes, of one XCC
   std::uint64_t capability = 0;      // HSA_CAP_*
   Generation generation;
-  Driver* driver = nullptr;  // of the session
+  Driver* driver = nullptr;  // the session's
 
   [[nodiscard]] std::uint64_t cu_count() const { return simd_per_cu == 0 ? 0 : simd_count / simd_per_cu; }
   [[nodiscard]] bool has_svm() const;
@@ -53,7 +53,7 @@ struct Gpu {
 // In the order of their nodes; without a driver.
 [[nodiscard]] base::Result<std::vector<Gpu>> gpus_in_sysfs();
 
-// The way to KFD: the ioctls alone, or Debian's libhsakmt, which does not know every chip.
+// How the session reaches KFD: by ioctls, or through Debian's libhsakmt, which does not know every chip.
 enum class DriverKind : std::uint8_t { kIoctls, kThunk };
 
 class Session {

@@ -43,7 +43,7 @@ class SplatListener : public testing::EmptyTestEventListener {
     ASSERT_TRUE(opened.ok()) << opened.error().message();
     log_.emplace(std::move(opened).value());
   }
-  // Also what appeared since the previous test ended.
+  // Splats that appeared since the previous test ended count, too.
   void OnTestEnd(const testing::TestInfo& /*info*/) override {
     if (!log_.has_value()) return;
     for (const std::string& line : log_->new_lines())
@@ -59,7 +59,7 @@ class SplatListener : public testing::EmptyTestEventListener {
 void install_environment() {
   environment() = new KfdEnvironment;  // GoogleTest deletes it
   testing::AddGlobalTestEnvironment(environment());
-  // Ends are told in reverse order: the printer, which is there already, prints a result with the splats in it.
+  // GoogleTest calls OnTestEnd in reverse order: its printer, added before, prints the result with the splats in it.
   testing::UnitTest::GetInstance()->listeners().Append(new SplatListener);
 }
 

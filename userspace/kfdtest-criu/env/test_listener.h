@@ -18,7 +18,7 @@ void install_environment();
 // Precondition: install_environment() and a running test.
 [[nodiscard]] const std::vector<Gpu>& test_gpus();
 
-// Why a test is skipped that looks at VRAM itself.
+// The reason why a test that reads VRAM by the CPU is skipped.
 inline constexpr const char* kSmallBar = "/dev/kfd maps no VRAM for the CPU behind a small BAR";
 
 // A fixture with a first GPU; a machine without one fails rather than skips.

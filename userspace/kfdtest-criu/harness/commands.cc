@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// The vocabulary of commands.h in packets.
+// Encodes the commands of commands.h as packets.
 #include "kfdtest-criu/harness/commands.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ namespace sdma = packets::sdma;
 constexpr auto kUnknownOpcode = static_cast<pm4::Opcode>(0xff);
 constexpr std::size_t kBadPacketDwords = 3;
 
-constexpr std::uint64_t kFillMaxBytes = std::uint64_t{1} << 21;  // every format can, and it is whole dwords
+constexpr std::uint64_t kFillMaxBytes = std::uint64_t{1} << 21;  // within the limit of every format, and whole dwords
 
 const sdma::Format& format_of(const Generation& generation) { return sdma::format(generation.sdma_format); }
 

@@ -29,11 +29,11 @@ class Pm4Commands {
   Pm4Commands& atomic_add64(std::uint64_t address, std::uint64_t addend);
   // Stops the queue until the 32-bit word at `address` is `value`.
   Pm4Commands& wait_equal(std::uint64_t address, std::uint32_t value);
-  // After everything before: stores a 64-bit value. No interrupt.
+  // Stores a 64-bit value, without an interrupt, when all earlier commands have completed.
   Pm4Commands& fence(std::uint64_t address, std::uint64_t value);
-  // After everything before: stores the trigger in the event's mailbox and interrupts.
+  // Stores the trigger in the event's mailbox and interrupts, when all earlier commands have completed.
   Pm4Commands& signal(const KfdEvent& event);
-  // After everything before: stores the GPU clock counter.
+  // Stores the GPU clock counter when all earlier commands have completed.
   Pm4Commands& clock(std::uint64_t address);
   Pm4Commands& indirect(std::uint64_t address, std::size_t dwords);
   Pm4Commands& nop(std::size_t dwords);
@@ -65,7 +65,7 @@ class MessageWave {
 class SdmaCommands {
  public:
   explicit SdmaCommands(const Gpu& gpu) : generation_(gpu.generation) {}
-  // Any alignment, any size: split into as many packets as it takes.
+  // Accepts any alignment and size, and splits the copy into as many packets as it takes.
   SdmaCommands& copy(std::uint64_t destination, std::uint64_t source, std::uint64_t size);
   // Address and size are multiples of 4.
   SdmaCommands& fill(std::uint64_t address, std::uint64_t size, std::uint32_t word);
@@ -85,7 +85,7 @@ class SdmaCommands {
   std::vector<std::uint32_t> dwords_;
 };
 
-// In an SDMA queue of their own, which is gone afterwards.
+// Runs the commands in a new SDMA queue, which is destroyed afterwards.
 base::Status run_alone(const Gpu& gpu, SdmaCommands commands);
 
 // An amd_signal_t in GPU memory. A barrier waits for value 0; a completed packet takes 1 off it.
@@ -94,11 +94,11 @@ class AqlSignal {
   static constexpr std::size_t kSize = 64;
   // Initialises the 64 bytes at `offset`; `event` is signaled by the device when it changes the value.
   AqlSignal(const GpuMemory& memory, std::size_t offset, std::int64_t value, const KfdEvent* event = nullptr);
-  // One that was initialised before.
+  // A signal that was initialised before.
   static AqlSignal existing(const GpuMemory& memory, std::size_t offset) { return {memory, offset}; }
 
   [[nodiscard]] std::uint64_t gpu_address() const { return memory_->gpu_address(offset_); }
-  // Of the 64-bit value, for packets that store to it.
+  // GPU address of the signal's 64-bit value, for packets that store to it.
   [[nodiscard]] std::uint64_t value_address() const;
   [[nodiscard]] std::int64_t value() const;
   void store(std::int64_t value) const;
@@ -113,7 +113,7 @@ inline constexpr std::size_t kAqlBarrierDependencies = 5;
 // A barrier-AND packet: waits until all `dependencies` (at most five) are 0, then takes 1 off `completion`, if any.
 [[nodiscard]] AqlBytes aql_barrier_and(std::span<const AqlSignal* const> dependencies, const AqlSignal* completion);
 
-// The same, but any one of the dependencies is enough.
+// A barrier-OR packet: waits until any of `dependencies` (at most five) is 0, then takes 1 off `completion`, if any.
 [[nodiscard]] AqlBytes aql_barrier_or(std::span<const AqlSignal* const> dependencies, const AqlSignal* completion);
 
 struct AqlValueWait {
@@ -126,7 +126,7 @@ struct AqlValueWait {
 [[nodiscard]] AqlBytes aql_barrier_value(const AqlValueWait& wait, const AqlSignal* completion);
 // Runs PM4 from a buffer; from gfx9 on.
 [[nodiscard]] AqlBytes aql_pm4(std::uint64_t address, std::size_t dwords, const AqlSignal* completion);
-// A well-formed packet that no packet processor of AMD's executes.
+// An agent dispatch: a well-formed packet that no packet processor of AMD's executes.
 [[nodiscard]] AqlBytes aql_agent_dispatch();
 
 // Waits for a 32-bit word at `offset` to become `value`; the error says what stood there instead.

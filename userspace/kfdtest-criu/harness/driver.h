@@ -32,7 +32,7 @@ struct Block {
   std::size_t size = 0;
   std::byte* data = nullptr;
   std::uint64_t gpu_address = 0;
-  std::uint64_t handle = 0;              // of KFD; the thunk keeps its own
+  std::uint64_t handle = 0;              // KFD's handle; libhsakmt keeps its own
   std::vector<std::uint32_t> mapped_to;  // nodes
 };
 
@@ -55,18 +55,18 @@ struct QueueSpec {
   QueueKind kind = QueueKind::kPm4;
   std::span<std::byte> ring;
   std::uint64_t ring_address = 0;
-  // Of an AQL queue; the other queues get theirs from the driver.
+  // GPU addresses of an AQL queue's pointers; the driver allocates those of other queues.
   std::uint64_t read_pointer = 0;
   std::uint64_t write_pointer = 0;
   std::uint32_t error_event_id = 0;       // 0: none
-  std::uint64_t* error_reason = nullptr;  // exception word, of queues with an error event
+  std::uint64_t* error_reason = nullptr;  // exception word of a queue with an error event
   std::uint32_t percentage = 100;
   std::uint32_t priority = 7;
   std::uint32_t sdma_engine = 0;
   SaveArea save_area = SaveArea::kBo;  // kSvm: by the ioctls only, and where there is SVM
 };
 
-// A queue of KFD; gone with its owner.
+// A queue of KFD; destroying the object destroys it.
 class DriverQueue {
  public:
   DriverQueue() = default;
@@ -82,7 +82,7 @@ class DriverQueue {
   };
   virtual base::Status update(const Settings& settings) = 0;
 
-  // KFD's id; 0 if the way does not tell.
+  // KFD's id; 0 through libhsakmt, which does not tell it.
   std::uint32_t id = 0;
   std::byte* doorbell = nullptr;
   std::uint64_t doorbell_offset = 0;  // in the doorbells of the process; only the ioctls tell
@@ -102,7 +102,7 @@ class DriverEvent {
   std::uint32_t id = 0;
   std::uint32_t trigger = 0;
   std::uint64_t mailbox = 0;  // GPU address; 0 unless a signal event
-  // What the last wait that it ended brought.
+  // Data of the last wait that this event ended.
   MemoryFault fault;
   HwException exception;
 };
@@ -114,11 +114,11 @@ class Driver {
   Driver& operator=(const Driver&) = delete;
   virtual ~Driver() = default;
 
-  // Not mapped to any GPU yet. Not for userptr memory.
+  // Allocates VRAM or GTT memory, which is not mapped to any GPU yet.
   virtual base::Result<Block> allocate(const Gpu& gpu, MemoryKind kind, std::size_t size, MemoryUse use) = 0;
-  // The program's own pages; they outlive the block.
+  // Registers the program's own pages, which outlive the block.
   virtual base::Result<Block> adopt(const Gpu& gpu, std::span<std::byte> pages) = 0;
-  // To these GPUs and no others; no GPU at all takes it from every one.
+  // Maps the block to these GPUs and unmaps it from all others.
   virtual base::Status map(Block& block, std::span<const Gpu* const> gpus) = 0;
   virtual void release(Block& block) = 0;
 

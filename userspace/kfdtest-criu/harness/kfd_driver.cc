@@ -61,7 +61,7 @@ kfd::QueueType type_of(QueueKind kind) {
 
 bool is_compute(QueueKind kind) { return kind == QueueKind::kPm4 || kind == QueueKind::kAql; }
 
-// The buffers of a queue that its user does not see.
+// A queue with the buffers that its user does not see.
 class KfdDriverQueue final : public DriverQueue {
  public:
   explicit KfdDriverQueue(const kfd::Client& client) : client_(&client) {}
@@ -85,7 +85,7 @@ class KfdDriverQueue final : public DriverQueue {
   }
 
   base::Status make_eop(const Gpu& gpu, kfd::QueueRequest* request) {
-    if (!gpu.generation.saves_waves) return {};  // the same generation needs no such buffer
+    if (!gpu.generation.saves_waves) return {};  // gfx7 has no EOP buffer either
     ASSIGN_OR_RETURN(GpuMemory memory, GpuMemory::allocate(gpu, MemoryKind::kVram, kEopSize));
     request->eop = memory.gpu_address();
     request->eop_size = kEopSize;
@@ -93,7 +93,7 @@ class KfdDriverQueue final : public DriverQueue {
     return {};
   }
 
-  // One of its own, whose header says where to report errors.
+  // Makes a save area for this queue alone, whose header tells KFD where to report errors.
   base::Result<std::uint64_t> make_save_area(const Gpu& gpu, const QueueSpec& spec) {
     const std::size_t size = save_area_size(gpu);
     ASSIGN_OR_RETURN(GpuMemory memory, GpuMemory::allocate(gpu, MemoryKind::kGtt, size));
@@ -108,7 +108,7 @@ class KfdDriverQueue final : public DriverQueue {
     return buffers_.back().gpu_address();
   }
 
-  // Of anonymous pages of the program.
+  // Makes the save area an SVM range: anonymous pages of the program.
   base::Result<std::uint64_t> make_svm_save_area(const Gpu& gpu) {
     constexpr std::uint32_t kFlags =
         KFD_IOCTL_SVM_FLAG_HOST_ACCESS | KFD_IOCTL_SVM_FLAG_COHERENT | kfd::abi::kSvmAlwaysMapped;
@@ -317,7 +317,7 @@ base::Status KfdDriver::map(Block& block, std::span<const Gpu* const> gpus) {
 void KfdDriver::release(Block& block) {
   (void)map(block, {});
   (void)client_.free(block.handle);
-  // Of a userptr the range was only reserved, its pages are the program's.
+  // A userptr only reserved the range; its pages belong to the program.
   free_range(block.gpu_address, block.size);
 }
 
@@ -368,7 +368,7 @@ base::Status KfdDriver::find_doorbell(const Gpu& gpu, const kfd::CreatedQueue& c
                      base::Mapping::shared(client_.fd(), slice, static_cast<off_t>(created.doorbell & ~(slice - 1)),
                                            "mapping doorbells"));
   }
-  // 32-bit doorbells are ordered by queue, and KFD leaves it to the program to know that.
+  // 32-bit doorbells are ordered by queue id; KFD does not tell the program their offsets.
   queue->doorbell_offset =
       gpu.generation.doorbell_bytes == 4 ? created.id * std::uint64_t{4} : created.doorbell & (slice - 1);
   queue->doorbell = opened.doorbells.data() + queue->doorbell_offset;
@@ -387,7 +387,7 @@ base::Status KfdDriver::make_event_page(const Gpu& gpu) {
 
 base::Result<std::unique_ptr<DriverEvent>> KfdDriver::create_event(const Gpu& gpu, EventKind kind, ResetMode reset) {
   TRY(make_event_page(gpu));
-  // KFD takes the page once.
+  // KFD accepts the event page once in the life of a process.
   const std::uint64_t page = event_page_known_ ? 0 : event_page_.handle;
   ASSIGN_OR_RETURN(const kfd::CreatedEvent created,
                    client_.create_event(type_of(kind), reset == ResetMode::kAuto, page));

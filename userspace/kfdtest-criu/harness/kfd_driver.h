@@ -30,10 +30,10 @@ class KfdDriver final : public Driver {
   base::Result<WaitOutcome> wait(std::span<DriverEvent* const> events, bool all,
                                  std::chrono::milliseconds limit) override;
 
-  // With flags of the caller's choice (KFD_IOC_ALLOC_MEM_FLAGS_*), not mapped to any GPU, and without a CPU mapping
-  // unless it is VRAM or GTT that has one.
+  // Allocates with the caller's flags (KFD_IOC_ALLOC_MEM_FLAGS_*), without a mapping to any GPU, and without a CPU
+  // mapping unless it is VRAM or GTT that has one.
   base::Result<Block> allocate_with(const Gpu& gpu, std::uint32_t flags, std::size_t size);
-  // What is behind a dmabuf, at an address of its own, not mapped to any GPU.
+  // Imports a dmabuf's memory at an address of its own, without a mapping to any GPU.
   base::Result<Block> import_dmabuf(const Gpu& gpu, int dmabuf, std::size_t size);
   // A range of addresses that nothing else uses, of the CPU and of every GPU; given back by free_range().
   base::Result<std::uint64_t> reserve(std::size_t size);
@@ -49,7 +49,7 @@ class KfdDriver final : public Driver {
     base::Mapping doorbells;
     Block save_area;
   };
-  // No wave ever runs in these queues, and a save area is large: those of a process share one on each GPU.
+  // No wave ever runs in these queues and a save area is large, so all queues of a process share one on each GPU.
   base::Result<std::uint64_t> shared_save_area(const Gpu& gpu);
   explicit KfdDriver(kfd::Client client) : client_(std::move(client)) {}
   base::Status open_gpu(const Gpu& gpu);

@@ -27,7 +27,7 @@ inline constexpr MemoryKind kAllMemoryKinds[] = {MemoryKind::kVram, MemoryKind::
 
 class GpuMemory {
  public:
-  // Mapped to `gpu`, and to the CPU unless it is VRAM that the CPU does not reach.
+  // Allocates memory and maps it to `gpu`, and to the CPU unless it is VRAM that the CPU does not reach.
   static base::Result<GpuMemory> allocate(const Gpu& gpu, MemoryKind kind, std::size_t size,
                                           MemoryUse use = MemoryUse::kData);
   // Takes over what the driver handed out, and maps it to `gpu`.
@@ -40,7 +40,7 @@ class GpuMemory {
 
   // Replaces the GPUs the memory is mapped to.
   base::Status map_to(std::span<const Gpu* const> gpus);
-  // Makes every GPU access to it a fault, the CPU's stay good; and back.
+  // Makes every GPU access to the memory a fault, while the CPU still reaches it; and undoes that.
   base::Status unmap();
   base::Status remap(const Gpu& gpu);
 

@@ -125,7 +125,7 @@ base::Status RingQueue::replace_ring() {
 
 void RingQueue::publish() { ring_doorbell(store_write_pointer()); }
 
-// Answers what the doorbell is to be told.
+// Returns the value to store in the doorbell.
 std::uint64_t RingQueue::store_write_pointer() {
   const bool endless = gpu_.generation.endless_write_pointers;
   const std::uint64_t dwords = endless ? written_ : written_ % ring_dwords();

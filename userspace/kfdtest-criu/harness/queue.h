@@ -48,7 +48,7 @@ class KfdQueue {
 
   Gpu gpu_;
   GpuMemory ring_;
-  // AQL: amd_queue_t with the two dispatch ids. Here, so that the queue is gone before its memory is.
+  // amd_queue_t of an AQL queue, with the two dispatch ids. Declared before queue_, which must be destroyed first.
   std::optional<GpuMemory> control_;
   DriverQueue::Settings settings_;
 
@@ -66,17 +66,17 @@ class RingQueue : public KfdQueue {
     const KfdEvent* error_event = nullptr;
     std::uint32_t percentage = kFullPercentage;
     std::uint32_t priority = 7;
-    std::uint32_t sdma_engine = 0;  // of QueueKind::kSdmaByEngine
+    std::uint32_t sdma_engine = 0;  // which engine, for QueueKind::kSdmaByEngine
     SaveArea save_area = SaveArea::kBo;
   };
-  // Every kind but kAql.
+  // A queue of any kind but kAql.
   static base::Result<RingQueue> create(const Gpu& gpu, QueueKind kind) { return create(gpu, kind, Options{}); }
   static base::Result<RingQueue> create(const Gpu& gpu, QueueKind kind, Options options);
 
   // Appends dwords, then publishes them. Waits for room; an error if there is none before the deadline.
   base::Status submit(std::span<const std::uint32_t> dwords, Duration limit = kDeadline);
 
-  // As submit(), but leaves the doorbell to the caller: what to store there, and where in the process's doorbells.
+  // Submits without ringing the doorbell: returns what the caller has to store, and where in the process's doorbells.
   struct Bell {
     std::uint64_t offset = 0;
     std::uint64_t value = 0;
@@ -84,10 +84,10 @@ class RingQueue : public KfdQueue {
   Bell append(std::span<const std::uint32_t> dwords);
   // Publishes dwords that lie in the ring already, behind those submitted last.
   base::Status submit_again(std::size_t dwords, Duration limit = kDeadline);
-  // A new ring, in which the next submission comes where it would have come in the old one; precondition: idle.
+  // Replaces the ring; the next submission has the position that it would have had in the old one. Precondition: idle.
   base::Status replace_ring();
 
-  // Everything submitted has been consumed (not: completed; see fences).
+  // Everything submitted has been fetched; whether it has completed is what fences tell.
   [[nodiscard]] bool idle() const { return read_offset() == written_ % ring_dwords(); }
   base::Status wait_idle(Duration limit = kDeadline) const;
   // Dwords submitted so far.

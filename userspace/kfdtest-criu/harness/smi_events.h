@@ -30,7 +30,7 @@ enum class SmiKind : std::uint32_t {
   kQueueEviction = 9,
   kQueueRestore = 10,
   kUnmapFromGpu = 11,
-  kOfAllProcesses = 64,  // not a kind: of other processes, too
+  kOfAllProcesses = 64,  // a flag, not a kind: events of other processes, too
 };
 
 // enum KFD_QUEUE_EVICTION_TRIGGERS
@@ -38,9 +38,9 @@ enum class EvictionTrigger : std::uint32_t { kSvm = 0, kUserptr = 1, kTtm = 2, k
 
 class SmiEvents {
  public:
-  // Events from now on.
+  // Subscribes to events that happen from now on.
   static base::Result<SmiEvents> open(const Gpu& gpu, std::initializer_list<SmiKind> kinds);
-  // Of a process that has no session.
+  // For a process that has no session.
   static base::Result<SmiEvents> open(const kfd::Client& client, std::uint32_t gpu_id,
                                       std::initializer_list<SmiKind> kinds);
 
@@ -53,7 +53,7 @@ class SmiEvents {
   void read_lines();
 
   base::UniqueFd file_;
-  std::vector<std::string> lines_;  // not asked for yet
+  std::vector<std::string> lines_;  // read, but not returned by wait_for() yet
   std::string partial_;
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// A queue of any kind whose work is a row of steps, each behind a gate of its own. The device counts the steps, so a
-// step that is lost, done twice or done behind a closed gate shows.
+// A queue of any kind whose work is a sequence of steps, each behind a gate of its own. The device counts the steps, so
+// a step that is lost, done twice or done behind a closed gate shows.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +37,7 @@ class StepQueue {
 
   // Exactly `steps` come to be done, and no more happens for a while.
   base::Status expect_done(unsigned steps, Duration limit = kDeadline) const;
-  // As above without watching for more: for steps behind which another gate is known to be open, or none.
+  // Waits until `steps` steps are done, without watching for more: use it when later gates may be open.
   base::Status wait_done(unsigned steps, Duration limit = kDeadline) const;
 
   [[nodiscard]] KfdQueue& queue() { return ring_.has_value() ? static_cast<KfdQueue&>(*ring_) : *aql_; }

@@ -51,7 +51,7 @@ struct GpuMapping {
   std::string path;
 };
 
-// Of a BO, the pages that are not all zeros: save areas are large, and hardly used. New ones are zeros.
+// Contents of a BO. Only pages that are not all zeros are kept: save areas are large and hardly used, new BOs are zero.
 struct Contents {
   struct Page {
     std::size_t at = 0;
@@ -64,12 +64,12 @@ struct Contents {
 struct Image {
   kfd::ProcessInfo info;
   kfd::Checkpoint checkpoint;
-  std::vector<Contents> contents;  // of the BOs
+  std::vector<Contents> contents;  // one for each BO
   std::vector<GpuMapping> mappings;
-  std::size_t turned = 0;  // of the GPUs it is of
+  std::size_t turned = 0;  // Successor::turned_ of the process that took it
 };
 
-// A line of /proc/PID/maps, if it is of a GPU.
+// Parses a line of /proc/PID/maps; nothing if the mapping is not a GPU's.
 std::optional<GpuMapping> parse_mapping(const std::string& line) {
   std::uint64_t end = 0;
   std::array<char, 5> flags{};
@@ -124,7 +124,7 @@ base::Result<Image> take_image(kfd::Kfd& kfd, int fd) {
   return image;
 }
 
-// The file gets the number that another one has.
+// Opens `path` at descriptor `number`, in place of the file that is open there.
 base::Status reopen(const std::string& path, int number) {
   const base::UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!file.valid()) return base::Error::from_errno(errno, path);
@@ -137,7 +137,7 @@ const Gpu& in_place_of(const Session& session, std::size_t i, std::size_t turned
   return session.gpus()[(i + turned) % session.gpus().size()];
 }
 
-// What fork() left of the predecessor's GPU goes, and its process with it.
+// Unmaps what fork() left of the predecessor's GPU memory, and waits for the end of its process.
 base::Status part_from(pid_t predecessor, const Image& image, const Session& session, std::size_t turned) {
   for (const GpuMapping& each : image.mappings)
     if (::mmap(reinterpret_cast<void*>(each.start), each.size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
@@ -181,7 +181,7 @@ base::Status write_contents(const Image& image, const std::vector<kfd::RestoredB
   return {};
 }
 
-// Where a mapping's memory is now: file and offset; -1: nobody knows.
+// Where a mapping's memory is after the restore: file and offset; file -1 if it is unknown.
 std::pair<int, std::uint64_t> place_of(const GpuMapping& mapping, const Image& image,
                                        const std::vector<kfd::RestoredBo>& restored, const Session& session,
                                        std::size_t turned) {
@@ -246,7 +246,7 @@ base::Status take_over(pid_t predecessor, const Image& image, const Session& ses
   ::_exit(told ? EXIT_SUCCESS : EXIT_FAILURE);
 }
 
-// Until there is no child left, adopted ones included. Whether all ended well.
+// Waits for all children, adopted ones included; true if all ended with status 0.
 bool wait_for_all() {
   bool good = true;
   for (;;) {

@@ -3,7 +3,7 @@
 //
 // Checkpoint and restore by the raw ioctls, without CRIU: the process makes a checkpoint of itself
 // and a successor by fork(), which has its memory and the numbers of its files but nothing of the GPU; then it ends,
-// and the successor restores what the GPU had. So a workload goes on in another process without knowing it.
+// and the successor restores what the GPU had. So a workload continues in another process without knowing it.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +20,8 @@ enum class GpuOrder : std::uint8_t { kSame, kRotated };
 // Which interface of the kernel is used.
 enum class CriuAbi : std::uint8_t { kReleased, kExtensible };
 
-// Whose the successor's pages are when it is resumed: its own, or a child's as well, and whoever wants to write gets a
-// copy first. So it is when a tree of processes is restored.
+// Whether the successor shares its pages with a child when it is resumed, so that the first write copies a page, as it
+// is when CRIU restores a tree of processes.
 enum class PageSharing : std::uint8_t { kNone, kWithChild };
 
 class SuccessorCheckpointer : public Checkpointer {
@@ -29,9 +29,9 @@ class SuccessorCheckpointer : public Checkpointer {
   // The session of DriverKind::kIoctls outlives this.
   SuccessorCheckpointer(const Session& session, GpuOrder order, CriuAbi abi, PageSharing sharing = PageSharing::kNone)
       : session_(&session), order_(order), abi_(abi), sharing_(sharing) {}
-  // Returns in the successor; an error, in whichever process it happened.
+  // Returns in the successor; returns an error in the process in which it happened.
   base::Status between_stages(const Workload& /*workload*/, unsigned /*next_stage*/) override { return hand_over(); }
-  // The same for a program that is no workload.
+  // Checkpoints and restores a program that is no workload.
   base::Status hand_over();
 
  private:

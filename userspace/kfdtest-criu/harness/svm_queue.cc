@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// The ioctls, on the file of a session through libhsakmt.
+// Issues the ioctls on the /dev/kfd that libhsakmt has open.
 #include "kfdtest-criu/harness/svm_queue.h"
 
 #include <hsakmt.h>
@@ -24,7 +24,7 @@ namespace {
 constexpr std::size_t kRingSize = kPageSize;
 constexpr std::size_t kEopSize = kPageSize;
 constexpr std::size_t kReadPointer = 64;           // byte offset in the page of pointers
-constexpr std::size_t kDoorbellPages = 8192;       // of a process, gfx9
+constexpr std::size_t kDoorbellPages = 8192;       // bytes of doorbells that a process has on gfx9
 constexpr std::uint32_t kFlagAlwaysMapped = 0x40;  // KFD_IOCTL_SVM_FLAG_GPU_ALWAYS_MAPPED
 constexpr std::uint32_t kNormalPriority = 7;
 

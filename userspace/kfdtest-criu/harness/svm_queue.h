@@ -19,7 +19,7 @@ class SvmQueue {
  public:
   static base::Result<SvmQueue> create(const Gpu& gpu);
 
-  // Once, and no more than the ring holds.
+  // Submits the only batch of the queue's life; at most the ring's size.
   base::Status submit(std::span<const std::uint32_t> dwords);
 
  private:

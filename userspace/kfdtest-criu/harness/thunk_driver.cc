@@ -67,7 +67,7 @@ class ThunkEvent final : public DriverEvent {
   HsaEvent* event_;
 };
 
-// libhsakmt is told the size of an AQL ring's memory, and answers with twice as many addresses.
+// libhsakmt takes the size of an AQL ring's memory, and returns twice as many addresses.
 std::size_t memory_size(MemoryUse use, std::size_t size) { return use == MemoryUse::kAqlRing ? size / 2 : size; }
 
 HSA_EVENTTYPE type_of(EventKind kind) {
@@ -85,7 +85,7 @@ HSA_EVENTTYPE type_of(EventKind kind) {
 }  // namespace
 
 base::Result<std::unique_ptr<Driver>> ThunkDriver::open() {
-  // A process that has a runtime has it open already; that is counted.
+  // In a process with a HIP runtime libhsakmt is open already. It counts opens and closes.
   const HSAKMT_STATUS opened = hsaKmtOpenKFD();
   const bool alone = opened != HSAKMT_STATUS_KERNEL_ALREADY_OPENED;
   if (alone) TRY(check(opened, "open /dev/kfd"));
@@ -131,7 +131,7 @@ base::Status ThunkDriver::map(Block& block, std::span<const Gpu* const> gpus) {
   std::vector<std::uint32_t> nodes;
   for (const Gpu* gpu : gpus) nodes.push_back(gpu->node);
   HSAuint64 address = 0;
-  if (block.kind == MemoryKind::kUserptr)  // to the nodes it is registered for
+  if (block.kind == MemoryKind::kUserptr)  // libhsakmt maps it to the nodes that it is registered for
     TRY(check(hsaKmtMapMemoryToGPU(block.data, block.size, &address), "map"));
   else
     TRY(check(hsaKmtMapMemoryToGPUNodes(block.data, block.size, &address, HsaMemMapFlags{}, nodes.size(), nodes.data()),

@@ -26,7 +26,7 @@ class ThunkDriver final : public Driver {
 
  private:
   explicit ThunkDriver(bool alone) : alone_(alone) {}
-  bool alone_;  // else the topology snapshot, which is not counted, is the runtime's too
+  bool alone_;  // false: a HIP runtime shares the topology snapshot, which libhsakmt does not count
 };
 
 }  // namespace kfdtest

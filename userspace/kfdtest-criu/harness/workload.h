@@ -29,9 +29,9 @@ class Workload {
 
   // Registers SVM ranges, which KFD offers from gfx9 on; through the ioctls.
   [[nodiscard]] virtual bool uses_svm() const { return false; }
-  // Looks at VRAM itself, which behind a small BAR no program can.
+  // Maps VRAM for the CPU, which no program can behind a small BAR.
   [[nodiscard]] virtual bool maps_vram() const { return false; }
-  // Threads that wait between two stages; a process made by fork() would not have them.
+  // Has threads that wait between two stages; a process made by fork() would not have them.
   [[nodiscard]] virtual bool has_threads() const { return false; }
 
   // How long one step may wait for the device.
@@ -48,7 +48,7 @@ class Checkpointer {
   virtual base::Status between_stages(const Workload& workload, unsigned next_stage) = 0;
 };
 
-// The control: nothing happens.
+// Does nothing: the control of every checkpoint test.
 class NoCheckpointer : public Checkpointer {
  public:
   base::Status between_stages(const Workload& /*workload*/, unsigned /*next_stage*/) override { return {}; }
@@ -59,7 +59,7 @@ base::Status run(Workload& workload, const Gpu& gpu, Checkpointer& checkpointer)
 
 // The names of all workloads, sorted; and one by its name, null if there is none.
 [[nodiscard]] std::vector<std::string> workload_names();
-// Of them those for which the machine's GPUs have what they use.
+// The names of the workloads that this machine's GPUs can run.
 [[nodiscard]] std::vector<std::string> workloads_of_this_machine();
 [[nodiscard]] std::unique_ptr<Workload> make_workload(std::string_view name);
 

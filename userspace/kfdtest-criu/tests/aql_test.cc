@@ -126,7 +126,7 @@ TEST_F(AqlTest, a_barrier_on_a_value_waits_until_its_condition_holds) {
     std::int64_t closed;
     std::int64_t open;
   };
-  // Each compares with 5.
+  // Each condition compares the signal with 5.
   const Case cases[] = {{Condition::kEqual, 4, 5},
                         {Condition::kNotEqual, 5, 4},
                         {Condition::kLess, 5, -1},

@@ -24,7 +24,7 @@ class BoTest : public GpuTest, public testing::WithParamInterface<MemoryKind> {
   }
 };
 
-// An SDMA queue and a word it can report to.
+// The fixture has an SDMA queue, and a word for its fences.
 struct Copier {
   RingQueue queue;
   GpuMemory fence;
@@ -124,7 +124,7 @@ TEST_F(VramTest, an_allocation_larger_than_vram_is_refused_and_harms_nothing) {
   EXPECT_OK(GpuMemory::allocate(gpu(), MemoryKind::kVram, kSize));
 }
 
-// Through system memory, which the CPU reaches whatever the size of the BAR.
+// The check goes through system memory, which the CPU reaches whatever the size of the BAR.
 TEST_F(VramTest, half_of_vram_in_one_buffer_keeps_its_contents) {
   constexpr std::uint32_t kWord = 0xa11a11a1;
   const std::size_t size = gpu().vram_size / 2 / kMiB * kMiB;

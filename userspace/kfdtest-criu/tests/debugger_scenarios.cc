@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// A debugger through AMDKFD_IOC_DBG_TRAP. KFD puts it up with one that has no ptrace, if it is the process itself.
+// A debugger through AMDKFD_IOC_DBG_TRAP. KFD wants a debugger to use ptrace, unless it is the debugged process itself.
 #include "kfdtest-criu/tests/debugger_scenarios.h"
 
 #include <fcntl.h>
@@ -52,7 +52,7 @@ class Debugger {
     entries.resize(std::min(kRoom, args.device_snapshot.num_devices));
     return entries;
   }
-  // KFD marks in the id that it did not do it.
+  // KFD sets a bit in the id of a queue that it did not suspend or resume.
   [[nodiscard]] base::Status suspend(std::uint32_t queue) const {
     std::uint32_t id = queue;
     kfd::abi::DebugTrapArgs args{};
@@ -81,7 +81,7 @@ class Debugger {
     return client_->debug_trap(*args);
   }
   const kfd::Client* client_;
-  base::UniqueFd events_;  // open, or KFD could not tell of any
+  base::UniqueFd events_;  // KFD wants a file that it can report exceptions to
 };
 
 base::Status expect_listed(std::span<const kfd::abi::QueueSnapshot> listed, const KfdQueue& queue,

@@ -12,7 +12,7 @@ namespace kfdtest {
 
 base::Status debugger_lists();
 base::Status debugger_suspends(QueueKind kind);
-// No image has room for what a debugger sets.
+// A checkpoint refuses a process that is debugged: no image has a field for what a debugger sets.
 base::Status debugged_is_refused();
 
 }  // namespace kfdtest

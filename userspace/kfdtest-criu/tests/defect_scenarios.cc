@@ -88,9 +88,9 @@ base::Status unused_gpu() {
   return checkpoint.bos.size() == 1 ? base::Status() : base::Error(EIO, "the image does not have the one BO");
 }
 
-// ---- H6: RESUME of whom it does not concern ---------------------------------
+// ---- H6: RESUME of another process          ---------------------------------
 
-// Or the GPU would go on with pages that are somebody else's by now.
+// If the driver missed that pages move, the GPU would use pages that belong to another process by now.
 base::Status queues_stop_when_pages_move(const Gpu& gpu) {
   const auto evictor = make_evictor("userptr");
   TRY(evictor->prepare(gpu));
@@ -135,7 +135,7 @@ base::Status resume_without_gpu() {
 
 // ---- H7: a restore that failed half-way -------------------------------------
 
-// The process has no GPUs any more (EIO), or the driver follows the pages when they go.
+// After a failed restore either the process has no GPUs any more (EIO), or the driver still notices when pages go.
 base::Status pages_are_followed(const kfd::Client& client, std::uint32_t gpu_id) {
   constexpr std::uint64_t kAddress = std::uint64_t{32} << 30;
   ASSIGN_OR_RETURN(const base::Mapping pages, base::Mapping::anonymous(kPageSize, "pages for a userptr"));
@@ -158,7 +158,7 @@ base::Status pages_are_followed(const kfd::Client& client, std::uint32_t gpu_id)
 base::Status fail_and_use(const TakenImage& image) {
   ASSIGN_OR_RETURN(const Restoree restoree, Restoree::open(image));
   kfd::RestoreRequest request = restoree.request(image);
-  request.priv_data.push_back(std::byte{0});  // which is found when everything is there
+  request.priv_data.push_back(std::byte{0});  // the kernel finds it after all objects are restored
   TRY(restoree.expect_refused(std::move(request)));
   return pages_are_followed(restoree.client(), image.gpus().front().gpu_id);
 }
@@ -193,7 +193,7 @@ base::Status make_ranges(const Gpu& gpu, std::uint64_t address, std::size_t coun
   return {};
 }
 
-// Registers, splits and unmaps until told to end.
+// Registers, splits and unmaps ranges until `ends` is true.
 base::Status churn(const Gpu& gpu, std::byte* pages, const std::atomic<bool>& ends) {
   const auto address = reinterpret_cast<std::uint64_t>(pages);
   constexpr std::size_t kSize = kMovingRanges * kRangeSize;
@@ -207,12 +207,12 @@ base::Status churn(const Gpu& gpu, std::byte* pages, const std::atomic<bool>& en
   return {};
 }
 
-// An image of SVM ranges only, with bytes behind its room that nobody may touch.
+// A buffer for an image of SVM ranges only, followed by guard bytes that the kernel must not write.
 class WatchedImage {
  public:
   explicit WatchedImage(const kfd::ProcessInfo& info) : info_(info), bytes_(info.priv_size + kBehind, kUntouched) {}
 
-  // Nothing: it was refused.
+  // True if the kernel made the checkpoint, false if it refused because ranges changed.
   base::Result<bool> checkpoint(int fd) {
     std::vector<kfd_criu_device_bucket> devices(info_.num_devices);
     kfd_criu_bo_bucket no_bo{};
@@ -229,7 +229,7 @@ class WatchedImage {
     const auto behind = std::span(bytes_).subspan(info_.priv_size);
     if (!std::ranges::all_of(behind, [](std::byte byte) { return byte == kUntouched; }))
       return base::Error(EIO, "the kernel wrote behind the image");
-    // The only one that says that there are more or fewer ranges than before.
+    // EINVAL alone says that the number of ranges changed.
     if (!taken && code != EINVAL) return base::Error::from_errno(code, "a checkpoint beside SVM ranges that change");
     if (taken) TRY(expect_whole());
     return taken;
@@ -240,7 +240,7 @@ class WatchedImage {
   static constexpr std::size_t kBehind = 64 * kKiB;
 
   [[nodiscard]] base::Status expect_whole() const {
-    constexpr std::size_t kAttributes = 4;  // and one for each GPU
+    constexpr std::size_t kAttributes = 4;  // plus one for each GPU
     const std::size_t size = 24 + sizeof(kfd_ioctl_svm_attribute) * (kAttributes + info_.num_devices);
     const std::size_t begin = kProcessRecordSize + kDeviceRecordSize * info_.num_devices;
     if (begin + size * info_.num_objects != info_.priv_size)
@@ -263,7 +263,7 @@ base::Status checkpoint_again_and_again(const Gpu& gpu) {
   constexpr Duration kEnough = std::chrono::seconds(3);
   const int fd = ioctls_of(gpu).client().fd();
   const std::uint64_t begin = monotonic_ns();
-  // Most meet a change and are refused; one has to meet none.
+  // Most checkpoints are refused because ranges change meanwhile; one has to succeed.
   const auto goes_on = [&](unsigned taken) {
     const Duration limit = taken > 0 ? kEnough : kDeadline;
     return monotonic_ns() - begin < static_cast<std::uint64_t>(limit.count());
@@ -297,7 +297,7 @@ base::Status checkpoint_beside_svm() {
 }
 
 constexpr Defect kDefects[] = {
-    // gfx7 saves no waves, gfx9 says the truth of its control stack.
+    // gfx7 saves no waves, and gfx9 reports the right size of its control stack.
     {"h1_a_compute_queue_comes_back",
      [](const Gpus& gpus) { return gfx_level(gpus) != 7 && gfx_level(gpus) != 9 && gfx_level(gpus) < 12; },
      [] { return comes_back("queue_counter"); }},

@@ -18,16 +18,16 @@ namespace kfdtest {
 
 using Gpus = std::vector<Gpu>;
 
-// What several scenarios are about; GPUs of a machine are alike.
+// Conditions that several scenarios need. All GPUs of a machine are alike.
 inline bool always(const Gpus& /*gpus*/) { return true; }
 inline bool has_two_gpus(const Gpus& gpus) { return gpus.size() > 1; }
 inline bool has_svm(const Gpus& gpus) { return gpus.front().has_svm(); }
 
 struct Defect {
   std::string_view name;
-  // Whether these GPUs have what it is about.
+  // Whether these GPUs have what the scenario needs.
   bool (*applies)(const Gpus& gpus);
-  // OK if it holds.
+  // Runs the scenario; OK if the kernel has no such defect.
   base::Status (*check)();
 };
 
@@ -35,10 +35,10 @@ struct Defect {
 [[nodiscard]] std::span<const Defect> holes();
 [[nodiscard]] std::span<const Defect> image_holes();
 
-// Names of those that apply to this machine.
+// Names of the scenarios that apply to this machine.
 [[nodiscard]] std::vector<std::string> defect_names();
 [[nodiscard]] std::string defect_scenario(std::string_view name);
-// Nothing: the name is of no such scenario.
+// Runs the scenario of this name; nothing if there is none.
 std::optional<base::Status> run_defect_scenario(std::string_view name);
 
 }  // namespace kfdtest

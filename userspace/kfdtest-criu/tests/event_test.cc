@@ -18,7 +18,7 @@ using std::chrono::seconds;
 
 constexpr milliseconds kShort{30};
 constexpr seconds kLong{20};
-// Of a kernel with HZ=100, which has the longest.
+// The longest tick that a kernel can have: HZ=100.
 constexpr milliseconds kTick{10};
 
 class EventTest : public GpuTest {};
@@ -26,7 +26,7 @@ class EventTest : public GpuTest {};
 TEST_F(EventTest, a_wait_nobody_ends_times_out_and_not_early) {
   constexpr milliseconds kWait{500};
   ASSERT_OK_AND_ASSIGN(KfdEvent event, KfdEvent::create(gpu()));
-  // KFD counts jiffies. Where a loaded host makes ticks late they are behind when the wait begins, and so is this
+  // KFD counts jiffies. On a loaded host ticks come late, so jiffies are behind when the wait begins, and so is this
   // clock.
   timespec start{};
   ASSERT_EQ(::clock_gettime(CLOCK_MONOTONIC_COARSE, &start), 0);
@@ -97,7 +97,7 @@ TEST_F(EventTest, more_events_than_a_word_has_bits_keep_apart) {
 }
 
 TEST_F(EventTest, as_many_as_kfd_allows_can_be_made_and_no_more) {
-  constexpr int kReserved = 1;  // id 0, which an interrupt without an id carries
+  constexpr int kReserved = 1;  // KFD keeps id 0, which an interrupt without an id carries
   std::vector<KfdEvent> events;
   for (int i = kReserved; i < KFD_SIGNAL_EVENT_LIMIT; ++i) {
     ASSERT_OK_AND_ASSIGN(KfdEvent event, KfdEvent::create(gpu()));

@@ -23,10 +23,10 @@ namespace {
 constexpr std::uint64_t kSeed = 0xe71c;
 constexpr std::size_t kSize = 64 * kKiB;
 
-// Percentage 0.
+// Sets the queue's percentage to 0.
 class PercentageEvictor final : public Evictor {
  public:
-  // pqm_update_queue_properties() looks for a mapping of the ring's size, which is only half as large.
+  // pqm_update_queue_properties() looks for a mapping of the ring's size, but the ring's BO is half as large.
   [[nodiscard]] std::string not_applicable(const Gpu& gpu, QueueKind kind) const override {
     return kind == QueueKind::kAql && gpu.generation.aql_ring_mapped_twice
                ? "the driver cannot update an AQL queue whose ring is mapped twice"
@@ -38,7 +38,7 @@ class PercentageEvictor final : public Evictor {
   base::Status resume(StepQueue& queue) override { return queue.queue().set_percentage(kFullPercentage); }
 };
 
-// A second queue: KFD makes a new run list, for which every queue is taken off first.
+// Creates a second queue: KFD makes a new run list, and takes every queue off the hardware for that.
 class NewQueueEvictor final : public Evictor {
  public:
   base::Status prepare(const Gpu& gpu) override {
@@ -57,7 +57,7 @@ class NewQueueEvictor final : public Evictor {
   const Gpu* gpu_ = nullptr;
 };
 
-// The checkpoint's first step.
+// Pauses the process by PROCESS_INFO, the first step of a checkpoint.
 class CriuEvictor final : public Evictor {
  public:
   base::Status prepare(const Gpu& gpu) override {
@@ -81,7 +81,7 @@ class CriuEvictor final : public Evictor {
   std::optional<SmiEvents> events_;
 };
 
-// The CPU's pages under memory that the GPU has mapped go away: of a userptr, or of an SVM range.
+// Drops the CPU's pages under memory that the GPU has mapped: a userptr, or an SVM range.
 class PagesEvictor : public Evictor {
  public:
   explicit PagesEvictor(EvictionTrigger trigger) : trigger_(trigger) {}
@@ -142,7 +142,7 @@ class SvmEvictor final : public PagesEvictor {
   base::Mapping memory_;
 };
 
-// Another process wants VRAM, through the graphics side of the driver, and there is not enough for both.
+// Starts a process that allocates so much VRAM, through amdgpu, that there is not enough for both.
 class TtmEvictor final : public Evictor {
  public:
   base::Status prepare(const Gpu& gpu) override {

@@ -20,15 +20,15 @@ class Evictor {
   Evictor& operator=(const Evictor&) = delete;
   virtual ~Evictor() = default;
 
-  // Why such a queue of this GPU cannot be evicted so; empty if it can.
+  // Why this evictor cannot evict a queue of this kind on this GPU; empty if it can.
   [[nodiscard]] virtual std::string not_applicable(const Gpu& /*gpu*/, QueueKind /*kind*/) const { return {}; }
   virtual base::Status prepare(const Gpu& gpu) = 0;
-  // Afterwards the queue was off the hardware at least once, and the driver has said so where it says it.
+  // Returns when the queue was off the hardware at least once, and the SMI event, if there is one, has come.
   virtual base::Status evict(StepQueue& queue) = 0;
-  // Whether the queue stays off until resume(); else the driver puts it back by itself.
+  // True if the queue stays off until resume(); else the driver puts it back by itself.
   [[nodiscard]] virtual bool holds() const { return false; }
   virtual base::Status resume(StepQueue& queue) = 0;
-  // What was evicted with the queues is as before.
+  // OK if the memory that was evicted with the queues is unchanged.
   [[nodiscard]] virtual base::Status verify() const { return {}; }
 };
 

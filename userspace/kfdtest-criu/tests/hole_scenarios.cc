@@ -31,7 +31,7 @@ bool has_debugger(const Gpus& gpus) { return gpus.front().generation.gfx_level >
 
 int fd_of(const Session& session) { return ioctls_of(session.gpus().front()).client().fd(); }
 
-// The one that carries more, if the kernel has it.
+// The extensible ABI, whose image has more fields, if the kernel has it.
 CriuAbi best_abi(const Session& session) {
   kfd::ExtensibleKfd kfd;
   if (!kfd.process_info(fd_of(session)).ok()) return CriuAbi::kReleased;
@@ -66,7 +66,7 @@ base::Status failed_restore_frees() {
 
 base::Status refused_restore_does_not_stop() {
   ASSIGN_OR_RETURN(const Session session, Session::open());
-  // Before there is a queue: not every kernel can save one.
+  // The image is taken before there is a queue, because not every kernel can save one.
   ASSIGN_OR_RETURN(const TakenImage image, TakenImage::take(session));
   ASSIGN_OR_RETURN(StepQueue queue, StepQueue::create(session.gpus().front(), QueueKind::kSdma));
   TRY(queue.submit(2));
@@ -127,7 +127,7 @@ base::Status pause_is_owned() {
   return kfd.unpause(fd_of(session));
 }
 
-// Files and user memory of an image are the caller's, not those of the process whose /dev/kfd it is.
+// The descriptors and addresses in a request are the caller's, not those of the process whose /dev/kfd it uses.
 base::Status restore_as_tracer() {
   ASSIGN_OR_RETURN(const Session session, Session::open());
   ASSIGN_OR_RETURN(const GpuMemory memory, GpuMemory::allocate(session.gpus().front(), MemoryKind::kGtt, kPageSize));
@@ -190,8 +190,8 @@ base::Status age_in_chain() {
   return expect_wait(session, event, 3, kfd::WaitResult::kTimeout);
 }
 
-// Nobody can ask the driver for what is set on a GPU, but an image of the extensible ABI tells; so on a kernel without
-// that nobody knows, and the scenarios fail.
+// The driver has no call that returns these settings, but an image of the extensible ABI has them. On a kernel without
+// that ABI they cannot be checked, and the scenarios fail.
 base::Result<kfd_criu_record_device> settings_of(const Session& session, std::uint32_t gpu_id) {
   kfd::ExtensibleKfd kfd;
   ASSIGN_OR_RETURN(const kfd::ProcessInfo info, kfd.process_info(fd_of(session)));
@@ -238,7 +238,8 @@ base::Status policy_in_chain() {
   return settings.scratch == kScratch ? base::Status() : base::Error(EIO, "the scratch memory is another one");
 }
 
-// Enabled once, it says so; a program cannot do it again when it has queues.
+// Enabling twice returns EBUSY, which shows that the runtime stayed enabled. A program that has queues could not enable
+// it again itself.
 base::Status runtime_in_chain() {
   ASSIGN_OR_RETURN(const Session session, Session::open());
   const Gpu& gpu = session.gpus().front();
@@ -279,7 +280,7 @@ base::Status shared_memory_in_chain() {
   return after ? base::Status() : base::Error(EIO, "what was shared memory is two memories");
 }
 
-// The kernel takes one page in the life of a process.
+// The kernel accepts one event page in the life of a process.
 base::Status event_page_in_chain() {
   constexpr std::size_t kPageOfEvents = 8 * kPageSize;
   ASSIGN_OR_RETURN(const Session session, Session::open());
@@ -306,7 +307,7 @@ base::Status other_event_in_chain() {
   return client.destroy_event(event.id);
 }
 
-// ---- pages that several processes have --------------------------------------
+// ---- pages that several processes share -------------------------------------
 
 base::Status shared_svm_in_chain() {
   ASSIGN_OR_RETURN(const Session session, Session::open());
@@ -325,8 +326,8 @@ base::Status names_in_chain(const std::function<base::Status(const Session&, con
   return check(session, memory);
 }
 
-// Its doorbells are where CREATE_QUEUE says, by the name that the program knows. A queue that has just been mapped
-// finds its first step without a doorbell; one that waits for more does not.
+// CREATE_QUEUE returns a doorbell offset with the gpu_id that the program knows. A queue that has just been mapped
+// finds its first step without a doorbell; the second step needs one.
 base::Status new_queue_runs(const Session& session, const GpuMemory& /*memory*/) {
   ASSIGN_OR_RETURN(StepQueue queue, StepQueue::create(session.gpus().front(), QueueKind::kPm4));
   for (const unsigned steps : {1U, 2U}) {
@@ -337,7 +338,7 @@ base::Status new_queue_runs(const Session& session, const GpuMemory& /*memory*/)
   return {};
 }
 
-// GPU i is now where GPU i + 1 was: so are the names.
+// GPU i of the program now runs on GPU i + 1 of the machine; the apertures must have the program's gpu_ids.
 base::Status apertures_have_names(const Session& session, const GpuMemory& /*memory*/) {
   const std::vector<Gpu>& gpus = session.gpus();
   ASSIGN_OR_RETURN(const auto apertures,
@@ -357,7 +358,7 @@ base::Status dmabuf_has_name(const Session& session, const GpuMemory& memory) {
   return base::Error(EIO, "a DMA-buf of GPU " + std::to_string(gpu.gpu_id) + " has another one's name");
 }
 
-// In a chain of processes that starts here.
+// Runs the program in a chain of processes that starts here.
 template <base::Status (*kProgram)()>
 base::Status chained() {
   return run_with_successors(kProgram);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// What Linux 6.12's checkpoint/restore takes from an image without looking. Each image is a program's own, but for one
-// thing.
+// What Linux 6.12's checkpoint/restore accepts from an image without a check. Each image is a real one with one value
+// changed.
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -39,7 +39,7 @@ base::Status is_refused(const TakenImage& image) {
 base::Status xnack_mode_is_refused() {
   ASSIGN_OR_RETURN(const Session session, Session::open());
   ASSIGN_OR_RETURN(TakenImage image, TakenImage::take(session));
-  constexpr std::size_t kModeAt = 4;  // behind the version
+  constexpr std::size_t kModeAt = 4;  // byte offset, behind the version
   image.checkpoint.priv_data.at(kModeAt) = std::byte{7};
   return is_refused(image);
 }
@@ -141,7 +141,7 @@ base::Status endless_bos() {
 
 // ---- queues -----------------------------------------------------------------
 
-// The queue's place is free again, so that only what is spoiled can be a reason.
+// The queue is destroyed before the restore, so that only the changed value can be the reason for a refusal.
 base::Result<TakenImage> image_of_queue(const Session& session, QueueKind kind) {
   ASSIGN_OR_RETURN(const StepQueue queue, StepQueue::create(session.gpus().front(), kind));
   return TakenImage::take(session);
@@ -181,10 +181,10 @@ base::Status endless_control_stack() {
   return longer_image_is_refused(image, 0);
 }
 
-// What makes of a program's queue one of the driver's.
+// Bits of CP_HQD_PQ_CONTROL that make a program's queue one of the driver's.
 constexpr std::uint32_t kPrivileged = packets::mqd::kPqPrivState.mask() | packets::mqd::kPqKmdQueue.mask();
 
-// Of the first queue's first MQD.
+// CP_HQD_PQ_CONTROL in the first MQD of the first queue.
 base::Result<std::span<std::byte>> ring_control_of(TakenImage& image) {
   ASSIGN_OR_RETURN(const QueueRecord record, image.first_queue());
   const auto& layout = packets::mqd::compute_layout(image.gpus().front().generation.gfx_level);
@@ -219,7 +219,7 @@ base::Status privileged_queue() {
 
 // ---- events and SVM ranges --------------------------------------------------
 
-// An id that is a slot of the signal page would make the driver look for it there.
+// The id of a non-signal event must not be a slot of the signal page: the driver would look for it there.
 base::Status event_among_signals_is_refused() {
   ASSIGN_OR_RETURN(const Session session, Session::open());
   const kfd::Client& client = ioctls_of(session.gpus().front()).client();
@@ -231,7 +231,7 @@ base::Status event_among_signals_is_refused() {
   return is_refused(image);
 }
 
-// An address of more than 64 bits is another one once it is bytes.
+// The record counts pages: a page number above 2^52 wraps when it becomes an address.
 base::Status svm_range_past_the_end_is_refused() {
   ASSIGN_OR_RETURN(const Session session, Session::open());
   const Gpu& gpu = session.gpus().front();

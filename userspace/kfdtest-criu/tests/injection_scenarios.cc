@@ -26,7 +26,7 @@
 namespace kfdtest {
 namespace {
 
-// The driver waits for a preemption up to nine seconds unless it is told otherwise, and then resets.
+// The driver waits for a preemption up to nine seconds by default (queue_preemption_timeout_ms), and then resets.
 constexpr std::chrono::seconds kResetLimit{60};
 constexpr std::chrono::milliseconds kShort{300};
 
@@ -38,13 +38,13 @@ base::Status fence(RingQueue& queue, QueueKind kind, const Gpu& gpu, std::uint64
   return queue.submit(SdmaCommands(gpu).fence(address, value).dwords());
 }
 
-// A queue that works, and its name on the GPU, by which it can be told what to do.
+// A queue that works, and its name on the control port.
 struct NamedQueue {
   RingQueue queue;
   std::string name;
   QueueKind kind;
 
-  // `marker` makes it known among the queues of all processes: how much it has been given.
+  // `marker` dwords of NOPs give the queue a write pointer that no other queue has: by that it is found in `status`.
   static base::Result<NamedQueue> create(const Stage& stage, ControlPort& port, QueueKind kind, std::size_t marker) {
     ASSIGN_OR_RETURN(RingQueue queue, RingQueue::create(stage.gpu(), kind));
     const bool pm4 = kind == QueueKind::kPm4;
@@ -86,7 +86,7 @@ struct Reports {
     if (!exception.exception().memory_lost) return base::Error(EIO, "the hardware exception says that memory is kept");
     return {};
   }
-  // Until the GPU can be used again.
+  // Waits until the GPU can be used again.
   base::Status expect_reset(const Gpu& gpu) {
     ASSIGN_OR_RETURN(const std::string before, smi.wait_for(SmiKind::kGpuPreReset, "", kResetLimit));
     TRY(expect_exception(gpu));
@@ -176,7 +176,7 @@ base::Status hung_compute_queue() {
   return program.stage.words.load32(0) == 0 ? base::Status() : base::Error(EIO, "a queue that was reset went on");
 }
 
-// For a change all queues are taken off, and only the one that hangs stays off.
+// An update takes all queues off the hardware, and only the one that hangs does not come back.
 base::Status hung_queue_is_changed() {
   ASSIGN_OR_RETURN(HungProgram program, HungProgram::start(QueueKind::kPm4));
   if (program.hung.queue.set_percentage(kStopped).ok()) return base::Error(EIO, "a hung queue was taken off");
@@ -184,7 +184,7 @@ base::Status hung_queue_is_changed() {
   return program.expect_bystander_works();
 }
 
-// Why no image is to be had; 0: one was taken. The queues go on afterwards.
+// Why the kernel refuses a checkpoint: an errno, or 0 if it does not. The queues run again afterwards.
 base::Result<int> refusal_of_image(const Gpu& gpu) {
   const int fd = ioctls_of(gpu).client().fd();
   kfd::RealKfd criu;
@@ -192,13 +192,13 @@ base::Result<int> refusal_of_image(const Gpu& gpu) {
   if (!info.ok()) return info.error().code();
   const auto image = criu.checkpoint(fd, *info);
   const auto end = criu.unpause(fd);
-  // The pause is over, and what was lost meanwhile is said once more.
+  // ENOTRECOVERABLE: the pause has ended, and UNPAUSE reports what a reset has lost.
   if (!end.ok() && end.error().code() != ENOTRECOVERABLE) return end.error();
   if (!image.ok()) return image.error().code();
   return end.ok() ? 0 : ENOTRECOVERABLE;
 }
 
-// What it had under way is lost, whatever its MQD says.
+// The packets that a hung queue had under way are lost, whatever its MQD says.
 base::Status hung_queue_has_no_image() {
   ASSIGN_OR_RETURN(HungProgram program, HungProgram::start(QueueKind::kPm4));
   TRY(program.take_off());
@@ -209,8 +209,7 @@ base::Status hung_queue_has_no_image() {
                                        : "no image was taken, but for " + std::to_string(refusal));
 }
 
-// Who takes an image is the first to learn that a queue hangs. The others go on, where the driver does not reset the
-// GPU for it.
+// The checkpoint is the first to find that a queue hangs. Other queues go on, unless the driver resets the GPU for it.
 base::Status pause_meets_hung_queue() {
   ASSIGN_OR_RETURN(HungProgram program, HungProgram::start(QueueKind::kPm4));
   ASSIGN_OR_RETURN(const int refusal, refusal_of_image(program.gpu()));
@@ -224,7 +223,7 @@ base::Status hung_sdma_queue() {
   return program.expect_reset();
 }
 
-// A change that takes a queue off a GPU that does not answer.
+// Updates a queue on a GPU that does not answer, so that it cannot be taken off.
 base::Status lose_gpu(const char* command) {
   ASSIGN_OR_RETURN(Stage stage, Stage::open());
   ASSIGN_OR_RETURN(ControlPort port, ControlPort::open());
@@ -281,7 +280,7 @@ base::Status signal_by_wave(RingQueue& queue, const Gpu& gpu, const KfdEvent& ev
 }
 
 base::Status vm_fault(QueueKind kind) {
-  constexpr std::uint64_t kAddress = 0x7654'3000;  // the GPU does not look what is there
+  constexpr std::uint64_t kAddress = 0x7654'3000;  // the injected fault need not be at an address that is in use
   ASSIGN_OR_RETURN(Stage stage, Stage::open());
   ASSIGN_OR_RETURN(ControlPort port, ControlPort::open());
   ASSIGN_OR_RETURN(KfdEvent event, KfdEvent::create(stage.gpu(), EventKind::kMemory, ResetMode::kManual));
@@ -455,7 +454,7 @@ base::Status paused_user() {
   return wait_for_word(stage.words, 0, kCount);
 }
 
-// One packet of the queue; those of the driver's rings do not count.
+// Counts packets of the user queue only, not those of the driver's rings.
 base::Status step(ControlPort& port, const std::string& name) {
   constexpr unsigned kMostOfOthers = 64;
   for (unsigned i = 0; i < kMostOfOthers; ++i) {

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // What the driver and a program make of a GPU that misbehaves on demand. Some of it resets the GPU under everyone else,
-// so scripts/test.sh gives these tests machines of their own, with small limits of time for jobs and preemption.
+// so the test runner gives these tests VMs of their own, with small time limits for jobs and preemption.
 #include "kfdtest-criu/env/control_port.h"
 #include "kfdtest-criu/env/test_listener.h"
 #include "kfdtest-criu/tests/scenarios.h"
@@ -16,12 +16,12 @@ class InjectionTest : public GpuTest {
     ASSERT_NO_FATAL_FAILURE(GpuTest::SetUp());
     if (!ControlPort::exists()) GTEST_SKIP() << kNoControlPort;
   }
-  // Whatever happened: the GPU is there for the next program.
+  // Whatever the test did, the GPU must work for the next program.
   void TearDown() override {
     if (IsSkipped()) return;
     {
       ASSERT_OK_AND_ASSIGN(ControlPort port, ControlPort::open());
-      ASSERT_OK(port.calm_down());
+      ASSERT_OK(port.cancel_requests());
       ASSERT_OK_AND_ASSIGN(const std::string state, port.status("gpu", "state"));
       EXPECT_EQ(state, "ready");
       ASSERT_OK_AND_ASSIGN(const std::string faults, port.status("inject", "vm-fault"));

@@ -22,7 +22,7 @@ int scenario_main(std::string_view name) {
   return EXIT_FAILURE;
 }
 
-// Slow tests prove what hardly depends on the chip: two of them are enough to run them on.
+// What slow tests check hardly depends on the chip, so they run on two chips only.
 void leave_out_slow_tests() {
   const char* const chip = std::getenv("KFDTEST_CHIP");
   if (chip == nullptr || std::string_view(chip) == "gfx906" || std::string_view(chip) == "gfx90a") return;

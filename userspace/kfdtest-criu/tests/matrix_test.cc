@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Every kind of queue that KFD offers: it runs, its events arrive, and whatever takes it off the hardware, it goes on
-// exactly where it stopped. One test a cell; a cell that does not exist on a chip says why.
+// Every kind of queue that KFD offers: it runs, its events arrive, and after each kind of eviction it continues exactly
+// where it stopped. One test a cell; a cell that does not exist on a chip says why.
 #include <algorithm>
 
 #include "kfdtest-criu/env/test_listener.h"
@@ -20,7 +20,7 @@ constexpr std::chrono::milliseconds kShort{20};
 
 class MatrixTest : public GpuTest {
  protected:
-  // Why the chip has no such queue; empty if it has.
+  // Why the chip has no queue of this kind; empty if it has.
   static std::string not_applicable(QueueKind kind) {
     if (kind == QueueKind::kSdmaXgmi && gpu().sdma_xgmi_engines == 0) return "no SDMA engine of this chip is for XGMI";
     // amdkfd's scheduling without firmware, which gfx7 has, places queues by itself.
@@ -104,7 +104,7 @@ TEST_P(EvictionTest, goes_on_exactly_where_it_stopped) {
   queue.open(6);
   if (evictor->holds()) {
     EXPECT_OK(queue.expect_done(3));
-    ASSERT_OK(queue.submit(2));  // behind the signal; its doorbell is rung while nobody listens
+    ASSERT_OK(queue.submit(2));  // behind the signal; the doorbell is rung while the queue is off the hardware
   }
   ASSERT_OK(evictor->resume(queue));
   EXPECT_OK(queue.expect_done(6));

@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kSize = 256 * kKiB;
 constexpr std::uint64_t kSeed = 0x3e3;
 
-// Copies by SDMA and waits.
+// Copies by SDMA and waits for the fence.
 base::Status copy(const Gpu& gpu, std::uint64_t destination, std::uint64_t source, std::size_t size) {
   ASSIGN_OR_RETURN(RingQueue queue, RingQueue::create(gpu, QueueKind::kSdma));
   ASSIGN_OR_RETURN(GpuMemory fence, GpuMemory::allocate(gpu, MemoryKind::kGtt, kPageSize));
@@ -42,7 +42,7 @@ base::Status keeps_contents(const Gpu& gpu, const GpuMemory& memory) {
 
 struct Flags {
   const char* name;
-  std::uint32_t bits;  // KFD_IOC_ALLOC_MEM_FLAGS_*, of attributes
+  std::uint32_t bits;  // KFD_IOC_ALLOC_MEM_FLAGS_*, attributes only
 };
 constexpr Flags kAttributes[] = {
     {"plain", 0},
@@ -74,7 +74,7 @@ class AllocFlagsTest : public MemoryTest, public testing::WithParamInterface<Fla
 TEST_P(AllocFlagsTest, vram_and_gtt_with_these_flags_keep_their_contents) {
   for (const std::uint32_t domain : {KFD_IOC_ALLOC_MEM_FLAGS_VRAM, KFD_IOC_ALLOC_MEM_FLAGS_GTT}) {
     const std::uint32_t flags = domain | KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE | GetParam().bits;
-    // Public VRAM is all of VRAM or none.
+    // KFD reports either all of VRAM as public, or none.
     const bool refused = (flags & KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC) != 0 && domain == KFD_IOC_ALLOC_MEM_FLAGS_VRAM &&
                          !gpu().vram_cpu_visible;
     if (refused) {
@@ -106,7 +106,7 @@ TEST_F(MemoryTest, nonsense_is_refused) {
   EXPECT_OK(allocate(KFD_IOC_ALLOC_MEM_FLAGS_GTT | kWritable));
 }
 
-TEST_F(MemoryTest, an_aql_ring_is_there_twice) {
+TEST_F(MemoryTest, an_aql_ring_is_mapped_twice) {
   constexpr std::uint32_t kWord = 0x2b1cef00;
   ASSERT_OK_AND_ASSIGN(GpuMemory memory, allocate(KFD_IOC_ALLOC_MEM_FLAGS_GTT | KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE |
                                                       KFD_IOC_ALLOC_MEM_FLAGS_AQL_QUEUE_MEM,

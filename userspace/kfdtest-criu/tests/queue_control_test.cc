@@ -23,7 +23,7 @@ class QueueControlTest : public GpuTest {
  protected:
   static const kfd::Client& client() { return ioctls_of(gpu()).client(); }
 
-  // `steps` more steps than `before` are done.
+  // Waits until `steps` more steps than `before` are done.
   static base::Status prove_alive(StepQueue& queue, unsigned before, unsigned steps) {
     TRY(queue.submit(steps));
     queue.open(before + steps);
@@ -69,8 +69,8 @@ TEST_F(QueueControlTest, percentages_are_0_to_100) {
   EXPECT_OK(queue.wait_idle());
 }
 
-// A doorbell is a place that queues have one after the other.
-TEST_F(QueueControlTest, what_a_stopped_queue_was_told_is_not_told_to_its_successor) {
+// KFD gives the doorbell of a destroyed queue to a new one.
+TEST_F(QueueControlTest, a_new_queue_does_not_see_the_doorbell_value_of_a_destroyed_one) {
   const std::vector<std::uint32_t> never_read(48);
   for (const QueueKind kind : {QueueKind::kPm4, QueueKind::kSdma}) {
     SCOPED_TRACE(name_of(kind));
@@ -154,7 +154,7 @@ TEST_F(QueueControlTest, more_queues_than_the_hardware_has_all_run) {
     ASSERT_OK(queue.submit(3));
     queues.push_back(std::move(queue));
   }
-  // All at once, so that the scheduler must give each its turn.
+  // All gates open at once, so that the scheduler must map the queues in turn.
   for (unsigned step = 1; step <= 3; ++step) {
     for (StepQueue& queue : queues) queue.open(step);
     for (StepQueue& queue : queues) ASSERT_OK(queue.wait_done(step));
@@ -224,7 +224,7 @@ TEST_F(QueueControlTest, a_queue_with_a_wrong_buffer_is_refused_and_harms_nothin
   ASSERT_OK_AND_ASSIGN(const kfd::CreatedQueue good, client().create_queue(raw.request));
   EXPECT_OK(client().destroy_queue(good.id));
   EXPECT_FALSE(client().destroy_queue(good.id).ok());
-  // Buffers whose queue is gone can go, too.
+  // The buffers of a destroyed queue can be freed.
   EXPECT_OK(raw.ring.unmap());
 }
 
@@ -233,7 +233,7 @@ class ProcessesTest : public GpuTest {};
 // A process has a VMID while its queues are on the hardware, and KFD has eight of them.
 TEST_F(ProcessesTest, more_than_there_are_vmids_all_make_progress) {
   if (gpu().generation.gfx_level < 8) GTEST_SKIP() << "no firmware schedules this chip";
-  EXPECT_OK(spawn_crowd("step_in_crowd", 12));
+  EXPECT_OK(spawn_together("step_together", 12));
 }
 
 class DebuggerTest : public GpuTest {
@@ -284,7 +284,7 @@ TEST_F(QueueControlSlowTest, pointers_pass_4_gib) {
     ASSERT_OK(kind == QueueKind::kPm4 ? queue.submit(Pm4Commands(gpu()).fence(words.gpu_address(), 77).dwords())
                                       : queue.submit(SdmaCommands(gpu()).fence(words.gpu_address(), 78).dwords()));
     ASSERT_OK(wait_for_word(words, 0, kind == QueueKind::kPm4 ? 77 : 78));
-    // And keeps its place up there when it is taken off.
+    // The queue keeps a pointer above 4 GiB when it is taken off.
     ASSERT_OK(queue.set_percentage(kStopped));
     ASSERT_OK(queue.set_percentage(kFullPercentage));
     ASSERT_OK(kind == QueueKind::kPm4 ? queue.submit(Pm4Commands(gpu()).fence(words.gpu_address(), 87).dwords())

@@ -50,7 +50,7 @@ TEST_P(RingQueueTest, is_created_used_and_destroyed_many_times) {
 }
 
 TEST_P(RingQueueTest, wraps_its_ring_several_times) {
-  constexpr std::uint32_t kRounds = 700;  // of at least 8 dwords in a ring of 1024: more than five times round
+  constexpr std::uint32_t kRounds = 700;  // each at least 8 dwords, in a ring of 1024: it wraps more than five times
   ASSERT_OK_AND_ASSIGN(RingQueue queue, RingQueue::create(gpu(), GetParam(), {.ring_size = kPageSize}));
   for (std::uint32_t i = 0; i < kRounds; ++i) {
     if (GetParam() == QueueKind::kPm4)
@@ -206,7 +206,7 @@ TEST_F(Pm4Test, release_mem_interrupts_after_it_has_written) {
   EXPECT_EQ(words().load64(kFence), 0x1'0000'0002U);
 }
 
-TEST_F(Pm4Test, and_sdma_queues_wait_for_each_other) {
+TEST_F(Pm4Test, pm4_and_sdma_queues_wait_for_each_other) {
   ASSERT_OK_AND_ASSIGN(RingQueue pm4, RingQueue::create(gpu(), QueueKind::kPm4));
   ASSERT_OK_AND_ASSIGN(RingQueue sdma, RingQueue::create(gpu(), QueueKind::kSdma));
   ASSERT_OK(pm4.submit(Pm4Commands(gpu()).wait_equal(at(kFence), 1).fence(at(kFence + 8), 1).dwords()));

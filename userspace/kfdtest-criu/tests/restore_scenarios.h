@@ -16,7 +16,7 @@ namespace kfdtest {
 [[nodiscard]] std::string restore_scenario(std::string_view workload, GpuOrder order, CriuAbi abi);
 // The workload in a chain of processes that starts here.
 base::Status run_restored(std::string_view workload, GpuOrder order, CriuAbi abi);
-// Nothing: the name is of no such scenario.
+// Runs the scenario of this name; nothing if there is none.
 std::optional<base::Status> run_restore_scenario(std::string_view name);
 
 }  // namespace kfdtest

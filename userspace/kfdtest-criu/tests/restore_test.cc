@@ -19,7 +19,7 @@ namespace {
 
 class RestoreTest : public GpuTest, public testing::WithParamInterface<std::tuple<std::string, CriuAbi>> {
  protected:
-  // The processes of a chain hand on what is in VRAM by the CPU.
+  // Each process of a chain passes the contents of VRAM on by the CPU.
   void SetUp() override {
     ASSERT_NO_FATAL_FAILURE(GpuTest::SetUp());
     for (const Gpu& gpu : test_gpus())
@@ -30,7 +30,7 @@ class RestoreTest : public GpuTest, public testing::WithParamInterface<std::tupl
   }
 };
 
-// On other GPUs if there are any, which is the harder case.
+// The restore is on other GPUs if there are any, which is the harder case.
 TEST_P(RestoreTest, goes_on_in_a_fresh_process) {
   EXPECT_OK(spawn_scenario(scenario(test_gpus().size() > 1 ? GpuOrder::kRotated : GpuOrder::kSame)));
 }
@@ -55,7 +55,7 @@ INSTANTIATE_TEST_SUITE_P(all, RestoreSlowTest, kCells, cell_name);
 
 class StrayRestoreTest : public GpuTest {};
 
-// Or its queues would run on when its pages move.
+// If the process counted as restored afterwards, its queues would run on when its pages move.
 TEST_F(StrayRestoreTest, a_resume_that_nobody_waits_for_changes_nothing) {
   kfd::RealKfd kfd;
   const base::Status resumed = kfd.resume(ioctls_of(gpu()).client().fd(), ::getpid());

@@ -44,8 +44,8 @@ base::Status memory_fault(QueueKind kind) {
   ASSIGN_OR_RETURN(Stage stage, Stage::open());
   ASSIGN_OR_RETURN(KfdEvent event, KfdEvent::create(stage.gpu(), EventKind::kMemory, ResetMode::kManual));
   ASSIGN_OR_RETURN(RingQueue queue, RingQueue::create(stage.gpu(), kind));
-  // After the queue, or its buffers might take the address.
-  // Kept allocated, so that nothing else is put at this address.
+  // Allocated after the queue, whose buffers might get the address otherwise, and not freed, so that nothing else is
+  // put at this address.
   ASSIGN_OR_RETURN(GpuMemory hidden, GpuMemory::allocate(stage.gpu(), MemoryKind::kVram, kPageSize));
   TRY(hidden.unmap());
   const std::uint64_t address = hidden.gpu_address();
@@ -135,7 +135,7 @@ base::Status take_vram() {
   return {};
 }
 
-// The queue's own error, not one of its process: another queue goes on.
+// The error stops this queue only: another queue of the process goes on.
 base::Status agent_dispatch() {
   ASSIGN_OR_RETURN(Stage stage, Stage::open());
   const bool reported = stage.gpu().generation.gfx_level >= 9;  // amdkfd looks at no such interrupt before
@@ -166,7 +166,7 @@ base::Status read_only_fault() {
   ASSIGN_OR_RETURN(Block block, driver.allocate_with(stage.gpu(), KFD_IOC_ALLOC_MEM_FLAGS_GTT, kPageSize));
   ASSIGN_OR_RETURN(GpuMemory memory, GpuMemory::take(stage.gpu(), block));
   memory.store32(0, kAlive);
-  // Reading is allowed.
+  // The GPU may read the page.
   TRY(queue.submit(
       SdmaCommands(stage.gpu()).copy(stage.words.gpu_address(), memory.gpu_address(), sizeof(kAlive)).dwords()));
   TRY(wait_for_word(stage.words, 0, kAlive));
@@ -199,8 +199,8 @@ base::Status retried_access(QueueKind kind, Behind behind) {
   return expect_fault(event, stage.gpu(), address);
 }
 
-// Of spawn_crowd(), which holds the other ends of standard input and output.
-base::Status meet_the_others() {
+// Waits until all processes of spawn_together() are here; it holds the other ends of standard input and output.
+base::Status wait_for_the_others() {
   const char ready = '!';
   if (::write(STDOUT_FILENO, &ready, sizeof(ready)) != sizeof(ready)) return base::Error::from_errno(errno, "ready");
   char nothing = 0;
@@ -208,22 +208,22 @@ base::Status meet_the_others() {
   do {
     got = ::read(STDIN_FILENO, &nothing, sizeof(nothing));
   } while (got < 0 && errno == EINTR);
-  return got == 0 ? base::Status() : base::Error(EIO, "the crowd does not begin");
+  return got == 0 ? base::Status() : base::Error(EIO, "the processes do not start together");
 }
 
-base::Status step_in_crowd() {
+base::Status step_together() {
   constexpr unsigned kSteps = 10;
   constexpr std::size_t kLargeSaveArea = 48 * kMiB;
   ASSIGN_OR_RETURN(const Session session, Session::open());
   if (session.gpus().empty()) return base::Error(ENODEV, "no GPU");
   const Gpu& gpu = session.gpus().front();
-  // Of the largest chips the save areas of a crowd are more than the machine's memory; SDMA queues have none.
+  // On the largest chips so many save areas need more than the VM's memory; SDMA queues have none.
   const QueueKind kind = save_area_size(gpu) > kLargeSaveArea ? QueueKind::kSdma : QueueKind::kPm4;
   ASSIGN_OR_RETURN(StepQueue queue, StepQueue::create(gpu, kind));
   TRY(queue.submit(kSteps));
   queue.open(1);
   TRY(queue.wait_done(1));
-  TRY(meet_the_others());
+  TRY(wait_for_the_others());
   for (unsigned step = 2; step <= kSteps; ++step) {
     queue.open(step);
     TRY(queue.wait_done(step));
@@ -247,16 +247,16 @@ constexpr std::pair<std::string_view, Scenario> kScenarios[] = {
     {"take_vram", take_vram},
     {"thunk_topology", thunk_topology},
     {"thunk_workloads", thunk_workloads},
-    {"step_in_crowd", step_in_crowd},
+    {"step_together", step_together},
     {"debugger_lists", debugger_lists},
     {"debugger_suspends_pm4", [] { return debugger_suspends(QueueKind::kPm4); }},
     {"debugger_suspends_aql", [] { return debugger_suspends(QueueKind::kAql); }},
 };
 
-// A child process; killed with its owner.
+// A child process; the destructor kills it.
 class ScenarioProcess {
  public:
-  // What it has as its standard input and output: files of ours, by number.
+  // `input` and `output` are our descriptors that become its standard input and output.
   static base::Result<ScenarioProcess> start(std::string_view name, int input = STDIN_FILENO,
                                              int output = STDOUT_FILENO) {
     std::string program = "/proc/self/exe";
@@ -291,7 +291,7 @@ class ScenarioProcess {
     int status = 0;
     if (!wait_until([&] { return ::waitpid(pid_, &status, WNOHANG) == pid_; }, 3 * kDeadline))
       return base::Error(ETIME, "scenario did not end");
-    // Its queues, which a worker takes from it afterwards, are none of the next one's.
+    // A worker of KFD frees its queues later: wait, so that the next process does not compete with them.
     const std::string entry = "/sys/class/kfd/kfd/proc/" + std::to_string(std::exchange(pid_, -1));
     if (!wait_until([&] { return !std::filesystem::exists(entry); }, 3 * kDeadline))
       return base::Error(ETIME, "the scenario's process keeps its GPUs");
@@ -332,13 +332,13 @@ base::Status spawn_scenario(std::string_view name) {
   return process.join();
 }
 
-base::Status spawn_crowd(std::string_view name, unsigned count) {
+base::Status spawn_together(std::string_view name, unsigned count) {
   ASSIGN_OR_RETURN(Pipe ready, Pipe::create());
   ASSIGN_OR_RETURN(Pipe go, Pipe::create());
-  std::vector<ScenarioProcess> crowd;
+  std::vector<ScenarioProcess> processes;
   for (unsigned i = 0; i < count; ++i) {
     ASSIGN_OR_RETURN(ScenarioProcess process, ScenarioProcess::start(name, go.from.get(), ready.to.get()));
-    crowd.push_back(std::move(process));
+    processes.push_back(std::move(process));
   }
   (void)::fcntl(ready.from.get(), F_SETFL, O_NONBLOCK);
   std::size_t came = 0;
@@ -350,8 +350,8 @@ base::Status spawn_crowd(std::string_view name, unsigned count) {
   };
   if (!wait_until(all_are_there, 3 * kDeadline))
     return base::Error(ETIME, std::to_string(came) + " of " + std::to_string(count) + " processes got ready");
-  go.to.reset();  // which all of them read the end of
-  for (ScenarioProcess& process : crowd) TRY(process.join());
+  go.to.reset();  // every child reads end of file
+  for (ScenarioProcess& process : processes) TRY(process.join());
   return {};
 }
 

@@ -17,8 +17,8 @@ base::Status run_scenario(std::string_view name);
 // The scenario in a child process; its standard error is ours. The error says how it ended.
 base::Status spawn_scenario(std::string_view name);
 
-// The scenario in `count` child processes at once, none of which goes on behind its meet_the_others() before all have
-// come there. The error is that of one that failed.
-base::Status spawn_crowd(std::string_view name, unsigned count);
+// The scenario in `count` child processes at once, none of which returns from wait_for_the_others() before all have
+// called it. The error is that of one that failed.
+base::Status spawn_together(std::string_view name, unsigned count);
 
 }  // namespace kfdtest

@@ -13,9 +13,9 @@
 
 namespace kfdtest {
 
-// The GPU sees fill_pattern()'s bytes for the seed; EIO if it sees others.
+// Lets the GPU read the pages: EIO unless it sees fill_pattern()'s bytes for the seed.
 base::Status gpu_reads(const Gpu& gpu, std::span<const std::byte> pages, std::uint64_t seed);
-// The GPU writes them.
+// Lets the GPU write fill_pattern()'s bytes for the seed to the pages.
 base::Status gpu_writes(const Gpu& gpu, std::span<const std::byte> pages, std::uint64_t seed);
 
 }  // namespace kfdtest

@@ -24,7 +24,7 @@ struct Stage {
   [[nodiscard]] const Gpu& gpu() const { return session.gpus().front(); }
 };
 
-// A memory exception of this GPU at this address comes. `event` is of EventKind::kMemory.
+// Waits for a memory exception of this GPU at this address. `event` has EventKind::kMemory.
 base::Status expect_fault(const KfdEvent& event, const Gpu& gpu, std::uint64_t address);
 
 }  // namespace kfdtest

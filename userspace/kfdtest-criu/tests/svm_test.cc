@@ -58,7 +58,7 @@ class SvmTest : public GpuTest {
   [[nodiscard]] std::string as_in_events() const {
     return " @" + hex(address() / kPageSize) + "(" + hex(kSize / kPageSize) + ") ";
   }
-  // Nothing may use pages() from then on.
+  // Unmaps the pages; pages() must not be used afterwards.
   void free_pages() { mapping_ = {}; }
   // Before anything else: a range that crosses a multiple of 2 MiB is two for the driver, and so are its events.
   void keep_in_one_piece() {
@@ -68,7 +68,7 @@ class SvmTest : public GpuTest {
   }
 
  private:
-  base::Mapping mapping_;  // with room to choose pages() in
+  base::Mapping mapping_;  // larger than pages(), which lies anywhere in it
   std::size_t first_ = 0;
 };
 
@@ -121,7 +121,7 @@ TEST_F(SvmTest, migrations_are_announced_with_their_beginning_their_end_and_thei
   EXPECT_TRUE(start.ends_with(kByPrefetch)) << start;
   ASSERT_OK_AND_ASSIGN(const std::string end, events.wait_for(SmiKind::kMigrateEnd, up));
   EXPECT_TRUE(end.ends_with(kByPrefetch)) << end;
-  // Of the whole range or of the part around the page, as the granularity says.
+  // A CPU fault migrates the whole range or a part around the page, depending on the granularity.
   EXPECT_EQ(find_mismatch(pages(), kSeed), std::nullopt);
   const std::string down = " " + hex(gpu().gpu_id) + "->0 ";
   ASSERT_OK_AND_ASSIGN(const std::string back_start, events.wait_for(SmiKind::kMigrateStart, down));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// An image by the released ABI in the hands of a test, which may spoil it; and a process that restores it.
+// An image by the released ABI, in which a test can change values; and a process that restores it.
 #pragma once
 
 #include <cerrno>
@@ -78,19 +78,19 @@ static_assert(sizeof(SvmRecord) == 24);
 
 class TakenImage {
  public:
-  // Of this process, which goes on afterwards.
+  // Checkpoints this process, which runs on afterwards.
   static base::Result<TakenImage> take(const Session& session);
-  // Through an open /dev/kfd of the process that has these GPUs.
+  // Checkpoints the process with these GPUs, whose open /dev/kfd is `fd`.
   static base::Result<TakenImage> take(int fd, std::vector<Gpu> gpus);
 
   [[nodiscard]] const std::vector<Gpu>& gpus() const { return gpus_; }
   // The private data from the first object on: queues, then events, then SVM ranges.
   [[nodiscard]] std::span<std::byte> objects();
-  // The first object; EINVAL if that is none of the kind.
+  // The first object; EINVAL if it has another type.
   base::Result<QueueRecord> first_queue() { return first<QueueRecord>(kQueueObject); }
   base::Result<EventRecord> first_event() { return first<EventRecord>(kEventObject); }
   base::Result<SvmRecord> first_svm_range() { return first<SvmRecord>(kSvmObject); }
-  // By one of the same kind.
+  // Overwrites the first object by one of its type.
   template <typename Record>
   base::Status replace_first(const Record& record) {
     TRY(first<Record>(record.object_type));
@@ -114,14 +114,14 @@ class TakenImage {
   std::vector<Gpu> gpus_;
 };
 
-// In a process that has nothing of a GPU yet (see run_with_successors()): files of its own.
+// A process that restores an image: it has no GPU state before (see run_with_successors()), and opens its own files.
 class Restoree {
  public:
   static base::Result<Restoree> open(const TakenImage& image);
   [[nodiscard]] const kfd::Client& client() const { return client_; }
-  // On the GPUs that the image is of.
+  // A request to restore on the GPUs that the image comes from.
   [[nodiscard]] kfd::RestoreRequest request(const TakenImage& image) const;
-  // EIO if the kernel takes it.
+  // EIO if the kernel accepts the request.
   base::Status expect_refused(kfd::RestoreRequest request) const;
 
  private:

@@ -13,7 +13,7 @@ class ThunkTest : public GpuTest {
  protected:
   void SetUp() override {
     ASSERT_NO_FATAL_FAILURE(GpuTest::SetUp());
-    // libhsakmt 5.2 computes the sizes of a queue's buffers itself, and these are of chips that came after it.
+    // libhsakmt 5.2 computes the sizes of a queue's buffers itself, and does not know these later chips.
     const std::uint64_t version = gpu().gfx_target_version;
     if (version >= 110000 || version / 100 == 904) GTEST_SKIP() << "libhsakmt 5.2 does not know this chip";
   }

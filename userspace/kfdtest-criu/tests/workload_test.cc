@@ -20,7 +20,7 @@ TEST_P(WorkloadTest, runs_undisturbed_on_every_gpu) {
 }
 
 // Negative control: a stage that never ran must not verify.
-TEST_P(WorkloadTest, is_not_content_without_its_stages) {
+TEST_P(WorkloadTest, fails_to_verify_without_its_stages) {
   const auto workload = make_workload(GetParam());
   ASSERT_OK(workload->setup(gpu()));
   ASSERT_OK(workload->advance(0));

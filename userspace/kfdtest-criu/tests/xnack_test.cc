@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// XNACK: memory that nobody registered. An access of the GPU to an absent page is retried until the driver has brought
-// the page, perhaps into VRAM, or has said that there is none.
+// XNACK: memory that the program did not register. An access of the GPU to an absent page is retried until the driver
+// has brought the page, perhaps into VRAM, or has said that there is none.
 #include <sys/mman.h>
 
 #include <cerrno>
@@ -37,7 +37,7 @@ class XnackTest : public GpuTest {
   void TearDown() override {
     pages_ = base::Mapping();
     if (!IsSkipped()) {
-      EXPECT_OK(client().set_xnack(false));  // as a process begins
+      EXPECT_OK(client().set_xnack(false));  // the mode in which a process starts
     }
   }
   static const kfd::Client& client() { return ioctls_of(gpu()).client(); }
@@ -77,8 +77,8 @@ TEST_F(XnackTest, queues_of_all_kinds_wait_for_the_same_page) {
       << std::hex << words[0] << " and " << words[16];
 }
 
-// The CPU waits in a fault for a page that the GPU takes back at once: of who lets go of the old page last depends
-// whether it is free when it is used again.
+// The CPU waits in a fault for a page that the GPU takes back at once: which of the two drops the old page last decides
+// whether it is free when it is reused.
 TEST_F(XnackTest, pages_that_the_cpu_and_the_gpu_fight_for_are_each_ones_own) {
   constexpr std::uint32_t kRounds = 40;
   constexpr std::size_t kPages = 4;
@@ -116,7 +116,7 @@ TEST_F(XnackTest, a_page_that_is_taken_from_the_gpu_comes_back_without_an_evicti
   fill_pattern(pages(), kSeed);
   ASSERT_OK(gpu_reads(gpu(), pages(), kSeed));
   ASSERT_OK_AND_ASSIGN(SmiEvents events, SmiEvents::open(gpu(), {SmiKind::kQueueEviction, SmiKind::kPageFaultEnd}));
-  // One that could be evicted.
+  // A queue that the driver could evict.
   ASSERT_OK_AND_ASSIGN(const RingQueue queue, RingQueue::create(gpu(), QueueKind::kPm4));
   for (std::uint64_t round = 1; round <= 3; ++round) {
     ASSERT_EQ(::madvise(pages().data(), kSize, MADV_DONTNEED), 0);
@@ -138,7 +138,7 @@ TEST_F(XnackTest, the_mode_is_what_was_set_and_stays_while_there_are_queues) {
   EXPECT_FALSE(client().set_xnack(false).ok());
 }
 
-// Of each of these a process dies; this one's memory is still good.
+// Each of these scenarios kills its own process; the memory of this process is still good.
 TEST_F(XnackTest, an_address_without_memory_is_an_exception_for_sdma) {
   EXPECT_OK(spawn_scenario("retry_no_memory_sdma"));
   EXPECT_OK(gpu_writes(gpu(), pages(), kSeed));

@@ -36,7 +36,7 @@ TEST(DeadlineTest, a_condition_that_never_holds_ends_with_its_deadline) {
   EXPECT_GE(monotonic_ns() - start, 5'000'000U);
 }
 
-TEST(DeadlineTest, staying_is_broken_by_one_change) {
+TEST(DeadlineTest, stays_is_false_after_one_change) {
   int calls = 0;
   EXPECT_FALSE(stays([&] { return ++calls < 3; }));
   EXPECT_EQ(calls, 3);

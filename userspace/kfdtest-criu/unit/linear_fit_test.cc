@@ -17,7 +17,7 @@ TEST(FitLineTest, points_on_a_line_give_that_line) {
   EXPECT_NEAR(line->fixed, 7, 1e-9);
 }
 
-TEST(FitLineTest, points_beside_a_line_are_balanced) {
+TEST(FitLineTest, points_off_a_line_give_the_least_squares_fit) {
   const std::vector<Sample> samples = {{0, 1}, {0, 3}, {2, 5}, {2, 7}};
   const auto line = fit_line(samples);
   ASSERT_TRUE(line.has_value());
@@ -37,16 +37,16 @@ std::vector<Sample> samples_of(double (*time)(double count)) {
   return samples;
 }
 
-TEST(GrowthTest, is_1_of_what_is_linear_whatever_comes_once) {
+TEST(GrowthTest, is_1_for_linear_cost_whatever_the_fixed_cost) {
   EXPECT_DOUBLE_EQ(growth(samples_of([](double n) { return 3 * n; })).value_or(0), 1);
   EXPECT_DOUBLE_EQ(growth(samples_of([](double n) { return 3 * n + 5000; })).value_or(0), 1);
 }
 
-TEST(GrowthTest, is_4_of_what_is_quadratic) {
+TEST(GrowthTest, is_4_for_quadratic_cost) {
   EXPECT_DOUBLE_EQ(growth(samples_of([](double n) { return n * n + 10; })).value_or(0), 4);
 }
 
-TEST(GrowthTest, wants_all_three_counts) {
+TEST(GrowthTest, is_unknown_unless_all_three_counts_were_measured) {
   const std::vector<Sample> samples = samples_of([](double n) { return n; });
   EXPECT_FALSE(growth({}).has_value());
   EXPECT_FALSE(growth(std::span(samples).first(1)).has_value());
@@ -55,7 +55,7 @@ TEST(GrowthTest, wants_all_three_counts) {
   EXPECT_FALSE(growth(ends).has_value());
 }
 
-TEST(GrowthTest, of_what_took_no_time_is_unknown) {
+TEST(GrowthTest, is_unknown_if_the_objects_took_no_time) {
   EXPECT_FALSE(growth(samples_of([](double) { return 5.0; })).has_value());
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// run() against a workload that only remembers what was asked of it.
+// run() with a workload that only records its calls.
 #include "kfdtest-criu/harness/workload.h"
 
 #include <gtest/gtest.h>

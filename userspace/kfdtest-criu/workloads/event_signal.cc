@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // A thread sleeps in KFD's WAIT_EVENTS; SDMA, PM4 and AQL in turn wake it through mailbox and interrupt. Between two
-// stages the thread is asleep and the signalling packet is pending behind a gate. As "event_pending" without the
-// thread.
+// stages the thread is asleep and the signalling packet is pending behind a gate. The workload "event_pending" has no
+// such thread.
 #include <algorithm>
 #include <future>
 #include <optional>
@@ -92,7 +92,7 @@ class EventSignal : public Workload {
     return outcome == WaitOutcome::kSignaled;
   }
 
-  bool sleeps_;  // a thread waits all the time
+  bool sleeps_;  // a thread sleeps in WAIT_EVENTS between two stages
   std::optional<KfdEvent> event_;
   std::optional<GpuMemory> words_;
   std::optional<RingQueue> sdma_;

@@ -23,8 +23,8 @@ constexpr std::uint64_t kSeed = 0x57;
 constexpr std::uint32_t kFillWord = 0x5f111f11;
 constexpr std::uint32_t kFlags =
     KFD_IOCTL_SVM_FLAG_HOST_ACCESS | KFD_IOCTL_SVM_FLAG_COHERENT | kfd::abi::kSvmAlwaysMapped;
-constexpr std::uint32_t kGranularity = 5;  // the driver's own is 9
-// What nobody asks for gets KFD_IOCTL_SVM_LOCATION_UNDEFINED.
+constexpr std::uint32_t kGranularity = 5;  // the driver's default is 9
+// The default of a location is KFD_IOCTL_SVM_LOCATION_UNDEFINED.
 constexpr std::uint32_t kPreferred = KFD_IOCTL_SVM_LOCATION_SYSMEM;
 
 class SvmRange : public Workload {

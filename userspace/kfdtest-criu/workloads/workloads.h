@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// One maker a workload; what each does stands in its own file. Users take them by name, from harness/workload.h.
+// A function for each workload makes it; each file describes its own. Users make them by name: harness/workload.h.
 #pragma once
 
 #include <memory>

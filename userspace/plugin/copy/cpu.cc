@@ -98,7 +98,7 @@ class CpuCopier final : public Copier {
   std::vector<std::byte> bounce_;
 };
 
-// SDMA, and the CPU for what it cannot reach.
+// Copies by SDMA, and by the CPU what SDMA cannot reach.
 class AutoCopier final : public Copier {
  public:
   // Without `sdma`, `why_no_sdma` says why.

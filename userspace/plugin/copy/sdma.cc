@@ -286,7 +286,7 @@ class SdmaCopier final : public Copier {
     return {};
   }
 
-  // Returns at once when nothing is under way.
+  // Returns at once when no copy is under way.
   Status wait(Slot& slot) {
     if (!slot.fence) return {};
     amdgpu_cs_fence fence{};
@@ -296,8 +296,8 @@ class SdmaCopier final : public Copier {
     fence.fence = *slot.fence;
     slot.fence.reset();
     std::uint32_t expired = 0;
-    // Asked again and again, never waiting in the kernel (a deadline that is long past): the kernel's deadlines are of
-    // its own clock, and CRIU restores a task in a time namespace, where ours is another one.
+    // A timeout of 0 makes the kernel answer without waiting, and we ask again: the kernel takes deadlines by the
+    // host's clock, but CRIU restores a task in a time namespace, whose clock differs.
     const auto deadline = std::chrono::steady_clock::now() + timeout_;
     int result = 0;
     while ((result = amdgpu_cs_query_fence_status(&fence, 0, AMDGPU_QUERY_FENCE_TIMEOUT_IS_ABSOLUTE, &expired)) == 0 &&

@@ -52,7 +52,7 @@ constexpr std::array kRules = {
     Rule{"sdma_fw_version", Relation::kFirmware},
 };
 
-// Beyond this the destination is a symmetrical machine that fits nowhere; nobody waits longer.
+// A search that takes more steps has a symmetrical machine for which no mapping exists; it ends with a refusal.
 constexpr std::uint64_t kMaxSteps = 20'000'000;
 
 std::string name_of(const Node& node) {

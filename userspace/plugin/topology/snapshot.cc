@@ -102,7 +102,7 @@ Result<std::vector<Node>> snapshot(const std::string& root) {
     node.node_id = number;
     node.gpu_id = *gpu_id;
     node.properties = read_properties(path + "/properties");
-    if (node.properties.empty()) continue;  // the same
+    if (node.properties.empty()) continue;  // hidden by a device cgroup, too
     if (node.gpu_id != 0) add_memory(path, node);
     add_links(path + "/io_links", node);
     add_links(path + "/p2p_links", node);

@@ -15,7 +15,7 @@ namespace plugin::topology {
 // `root` is normally /sys/class/kfd/kfd/topology. Ascending node_id.
 base::Result<std::vector<Node>> snapshot(const std::string& root);
 
-// Of `nodes`, the GPUs in `gpu_ids` and all CPUs: what an image records.
+// What an image records: those of `nodes` that are CPUs, and the GPUs in `gpu_ids`.
 [[nodiscard]] std::vector<Node> select(const std::vector<Node>& nodes, const std::vector<std::uint32_t>& gpu_ids);
 
 [[nodiscard]] const Node* find_gpu(const std::vector<Node>& nodes, std::uint32_t gpu_id);

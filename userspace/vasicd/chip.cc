@@ -60,7 +60,7 @@ base::Status set_id(std::string_view key, std::string_view text, __u64* id) {
   return {};
 }
 
-// Of the chips that can do something: " gfx90a gfx942".
+// The names of the chips that have the ability: " gfx90a gfx942".
 std::string names_of(bool Chip::*ability) {
   std::string names;
   for (const Chip& chip : chips())

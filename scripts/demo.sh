@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The amdkfd-criu authors
 #
-# usage: demo.sh [--repeat N] [--kernel stock|criu]
+# usage: demo.sh [--repeat N] [--kernel stock|criu] [--no-build]
 #
 # Checkpoints two GPU programs in one virtual machine and continues them in another
 # one, with other gpu_ids and the GPUs in another order. The first has packets
@@ -11,9 +11,10 @@
 # The second is a HIP program, a layer of a transformer, whose waves are in the
 # middle of a kernel. Both results must equal those of runs that nobody disturbed.
 #
-# Images and logs stay in out/demo/<run>; the last line is
+# It builds what it runs, and no more; --no-build trusts what is built. Images and logs
+# stay in out/demo/<run>; the last line is
 #   demo: OK result=<checksum> hip=<checksum> (equal to the undisturbed runs)
-# Environment: OUT_DIR, CHIP (gfx906; one whose waves are executed). Status: 0, or 1 when a step failed.
+# Environment: OUT_DIR, CHIP (gfx906; one whose waves are executed). Status: 0, 1 when a step failed, or 64.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
@@ -21,15 +22,20 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 HERE=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
 OUT=$(out_dir)
 readonly HERE OUT
+readonly VASICD=${VASICD:-$OUT/cmake/release/userspace/vasicd/vasicd}
 readonly PROGRAM=$OUT/cmake/release/userspace/kfdtest-criu/demo_program
 readonly HIP_PROGRAM=$OUT/cmake/release/userspace/hiptest/hip_demo
 readonly PLUGINS=$OUT/cmake/release/userspace/plugin
-# The same two GPUs; in machine B in other slots and the other way round.
+# Both machines have these two GPUs, machine B in other slots and the other way round.
 readonly CHIP=${CHIP:-gfx906}
 readonly LARGE=$CHIP,vram=512M SMALL=$CHIP,vram=256M
 readonly MEM=2G VM_LIMIT_S=600
+# What is built of the programs: what the lines above name.
+readonly TARGETS=(vasicd amdgpu_plugin demo_program hip_demo)
+# Seconds between two signs of life.
+readonly BEAT_S=15
 
-repeat=1 kernel=criu begin_ms=0 run='' result='' hip_result=''
+repeat=1 kernel=criu build=1 begin_ms=0 run='' result='' hip_result='' beat=''
 
 now_ms() {
 	local t=$EPOCHREALTIME
@@ -55,17 +61,63 @@ parse_options() {
 			kernel=$2
 			shift 2
 			;;
+		--no-build) build=0 && shift ;;
 		*) usage_error "unknown option '$1'" ;;
 		esac
 	done
 }
 
-# in_vm NAME GPU GPU COMMAND...: the guest's lines are shown as they come.
+# with_beat WHAT COMMAND...: the command's own output, and a line from time to time that
+# says how long it has been running.
+with_beat() {
+	local what=$1 status=0
+	shift
+	beat "$what" &
+	beat=$!
+	"$@" || status=$?
+	end_beat
+	return "$status"
+}
+
+# beat WHAT: until demo.sh has gone, however it went.
+beat() {
+	local begin=$SECONDS
+	while sleep "$BEAT_S" >/dev/null 2>&1 && kill -0 "$$" 2>/dev/null; do
+		say "$1: running for $((SECONDS - begin)) s"
+	done
+}
+
+end_beat() {
+	[[ -z $beat ]] || kill "$beat" 2>/dev/null || true
+	wait "$beat" 2>/dev/null || true
+	beat=''
+}
+
+# build_all: the programs first, for they are there sooner, and so are their errors.
+build_all() {
+	say "building the programs of the demo"
+	with_beat "building the programs" "$HERE/build.sh" release "${TARGETS[@]}" || die "the build of the programs failed"
+	say "building the kernel $kernel"
+	with_beat "building the kernel" "$HERE/kernel.sh" build "$kernel" || die "the build of the kernel failed"
+}
+
+# check_chip: before a virtual machine is started for nothing.
+check_chip() {
+	local chips
+	[[ -x $VASICD ]] || die "-$EXIT_INFRA" "no vasicd ($VASICD): run scripts/build.sh release ${TARGETS[*]}"
+	chips=$("$VASICD" --list-chips --json | python3 -c '
+import json, sys
+print(*(chip["name"] for chip in json.load(sys.stdin) if chip["executes_waves"]))') ||
+		die "-$EXIT_INFRA" "$VASICD does not list its chips"
+	[[ " $chips " == *" $CHIP "* ]] || die "-$EXIT_USAGE" "CHIP: '$CHIP' is none of the chips that execute waves: $chips"
+}
+
+# in_vm NAME WHAT GPU GPU COMMAND...: the guest's lines are shown as they come.
 in_vm() {
-	local name=$1 first=$2 second=$3
-	shift 3
-	setpriv --pdeathsig TERM "$HERE/vm.sh" run --kernel "$kernel" --gpu "$first" --gpu "$second" --mem "$MEM" --timeout "$VM_LIMIT_S" \
-		--name "$name" --share "$run" -- "$@"
+	local name=$1 what=$2 first=$3 second=$4
+	shift 4
+	with_beat "$what" setpriv --pdeathsig TERM "$HERE/vm.sh" run --kernel "$kernel" --gpu "$first" --gpu "$second" \
+		--mem "$MEM" --timeout "$VM_LIMIT_S" --name "$name" --share "$run" -- "$@"
 }
 
 ids_of() {
@@ -84,12 +136,12 @@ same_result() {
 # One run from boot to comparison; sets result and hip_result.
 demo() {
 	say "machine A boots (kernel $kernel): large GPU in slot 16, small one in slot 17"
-	in_vm "demo-$$-a" "$LARGE,slot=16" "$SMALL,slot=17" "$HERE/guest/demo-dump.sh" "$run" "$PROGRAM" \
+	in_vm "demo-$$-a" "machine A" "$LARGE,slot=16" "$SMALL,slot=17" "$HERE/guest/demo-dump.sh" "$run" "$PROGRAM" \
 		"$HIP_PROGRAM" "$PLUGINS" ||
 		die "machine A failed; logs are in $run and $OUT/vm/demo-$$-a"
 	say "machine A is off; images: $(du -sh "$run/images" | cut -f1)"
 	say "machine B boots: small GPU in slot 18, large one in slot 20"
-	in_vm "demo-$$-b" "$SMALL,slot=18" "$LARGE,slot=20" "$HERE/guest/demo-restore.sh" "$run" "$PLUGINS" ||
+	in_vm "demo-$$-b" "machine B" "$SMALL,slot=18" "$LARGE,slot=20" "$HERE/guest/demo-restore.sh" "$run" "$PLUGINS" ||
 		die "machine B failed; logs are in $run and $OUT/vm/demo-$$-b"
 	say "machine B is off"
 	[[ -z $(comm -12 <(ids_of "$run/gpus.a") <(ids_of "$run/gpus.b")) ]] ||
@@ -103,10 +155,9 @@ main() {
 	parse_options "$@"
 	need criu criu # the machines run what is installed here
 	begin_ms=$(now_ms)
-	say "building"
-	"$HERE/build.sh" release >"$OUT/demo-build.log" 2>&1 || die "the build failed; see $OUT/demo-build.log"
-	"$HERE/kernel.sh" build "$kernel" >>"$OUT/demo-build.log" 2>&1 ||
-		die "the kernel's build failed; see $OUT/demo-build.log"
+	trap end_beat EXIT
+	((!build)) || build_all
+	check_chip
 	for ((round = 1; round <= repeat; round++)); do
 		run=$OUT/demo/$(date +%Y%m%d-%H%M%S)-$$-$round
 		mkdir -p -- "$run"

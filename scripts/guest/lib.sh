@@ -14,9 +14,10 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/../lib.sh"
 readonly FIRST_PID=20000 PID_STEP=1000
 readonly PENDING_LIMIT_S=120 EXIT_LIMIT_S=30 RESULT_LIMIT_S=60 CRIU_LIMIT_S=120 LOG_TAIL=40
 readonly KFD_NODES=/sys/class/kfd/kfd/topology/nodes
+# How many programs were started in this machine: by this process and by those before it.
+readonly PROGRAMS_STARTED=/run/programs-started
 
-programs_started=0
-# Of the program that start_demo() or start_counter() started last.
+# The process id of the program that start_demo() or start_counter() started last.
 demo_pid=''
 
 # What CRIU needs of a guest beside what the init does.
@@ -72,9 +73,10 @@ gpu_ids() {
 # start_program COMMAND...: in the background, ready to be dumped; without the
 # files that the guest's init leaves open in all of its children.
 start_program() {
-	local fd
-	printf '%d' "$((FIRST_PID + PID_STEP * programs_started))" >/proc/sys/kernel/ns_last_pid
-	programs_started=$((programs_started + 1))
+	local fd started=0
+	[[ ! -e $PROGRAMS_STARTED ]] || started=$(<"$PROGRAMS_STARTED")
+	printf '%d' "$((FIRST_PID + PID_STEP * started))" >/proc/sys/kernel/ns_last_pid
+	printf '%d' "$((started + 1))" >"$PROGRAMS_STARTED"
 	(
 		for fd in /proc/self/fd/*; do
 			fd=${fd##*/}
@@ -168,8 +170,7 @@ criu_restore() {
 # in the folder it is given.
 plugin_of() {
 	[[ -r $1/amdgpu_plugin.so ]] || die -"$EXIT_INFRA" "no plugin in $1"
-	mkdir -p /run/plugins
-	cp -- "$1/amdgpu_plugin.so" /run/plugins/
+	[[ -d /run/plugins ]] || { mkdir /run/plugins && cp -- "$1/amdgpu_plugin.so" /run/plugins/; }
 	printf '/run/plugins'
 }
 

@@ -1,0 +1,163 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 The amdkfd-criu authors
+#
+# usage: checkpoint.sh RUN PLUGINS STEP [ARG]...
+#
+# Runs in a guest: one step of tests/test_e2e.py, whose status is the result. RUN is a
+# folder that is shared with the host; a program NAME has the folder RUN/NAME, images
+# are folders of RUN too. PLUGINS is the folder of the built plugin.
+#   gpus                            prints the gpu_id of each GPU
+#   undisturbed NAME PROGRAM ARG... runs the program to its end and prints its result
+#   start NAME PROGRAM ARG...       starts it and waits until its packets are pending
+#   is-running NAME                 the process of the program is there
+#   is-gone NAME [SECONDS]          the process ends, or has ended
+#   stays-pending NAME              no result comes although the process runs
+#   continue NAME                   lets the program go on; prints its result
+#   kill NAME                       ends the process
+#   dump-without-space NAME         dumps it into a file system that is too small
+#   has-no-manifest                 the dump before left images, but no manifest
+#   dump-by-cpu NAME                dumps it by the CPU into /run/by-cpu; it goes on
+#   dump NAME IMAGES                dumps it by SDMA; the process is gone then
+#   compare IMAGES                  /run/by-cpu and IMAGES have the same contents of buffers
+#   restore sdma|cpu LOG [DAMAGE]   restores RUN/images, and copies contents that way; files of
+#                                   RUN/DAMAGE take the place of those that have the same name,
+#                                   an empty one says that there is none
+#   counter NAME                    a program without a GPU survives dump and restore
+#   has-no-kfd                      this machine has no /dev/kfd
+set -uo pipefail
+# shellcheck source=scripts/guest/lib.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+
+# Less than the contents of the program's buffers.
+readonly TINY=1m TINY_DIR=/run/tiny CPU_DIR=/run/by-cpu
+# How long a program that must not continue is watched.
+readonly QUIET_S=3
+run='' plugins=''
+
+# pid_of NAME: start_demo() waits for the file in which the program writes its id.
+pid_of() {
+	local pid
+	read -r _ pid <"$run/$1/state" || die "-$EXIT_INFRA" "no program was started in $run/$1"
+	printf '%d' "$pid"
+}
+
+run_undisturbed() {
+	local dir=$run/$1
+	rm -rf -- "$dir" && mkdir -p -- "$dir"
+	"$2" --dir "$dir" "${@:3}" --undisturbed >/dev/null || { tail_of "$dir/log" && return 1; }
+	result_of "$dir"
+}
+
+program_is_running() {
+	local pid
+	pid=$(pid_of "$1") && is_running "$pid"
+}
+
+program_ends() {
+	local pid
+	pid=$(pid_of "$1") && wait_for "${2:-$EXIT_LIMIT_S}" is_gone "$pid"
+}
+
+stays_pending() {
+	! wait_for "$QUIET_S" test -e "$run/$1/result" && program_is_running "$1"
+}
+
+continue_program() {
+	: >"$run/$1/go"
+	result_of "$run/$1" || { tail_of "$run/$1/log" && return 1; }
+}
+
+kill_program() {
+	local pid
+	pid=$(pid_of "$1") && kill -KILL "$pid" && program_ends "$1"
+}
+
+dump_without_space() {
+	local pid
+	mkdir -p -- "$TINY_DIR"
+	mount -t tmpfs -o "size=$TINY" tmpfs "$TINY_DIR" || die "-$EXIT_INFRA" "cannot mount a small file system"
+	pid=$(pid_of "$1") || return
+	criu_dump "$pid" "$TINY_DIR" "$plugins" "$run/without-space.dump.log"
+}
+
+has_no_manifest() {
+	compgen -G "$TINY_DIR/*.img" >/dev/null || die "-$EXIT_INFRA" "no images in $TINY_DIR"
+	! compgen -G "$TINY_DIR/amdgpu-manifest-*"
+}
+
+dump_by_cpu() {
+	local copy=cpu pid log=$run/by-cpu.dump.log
+	pid=$(pid_of "$1") || return
+	criu_dump "$pid" "$CPU_DIR" "$plugins" "$log" --leave-running || { tail_of "$log" && return 1; }
+	is_running "$pid"
+}
+
+dump() {
+	local pid log=$run/$2.dump.log
+	pid=$(pid_of "$1") || return
+	dump_and_keep "$pid" "$run/$2" "$plugins" "$log" || { tail_of "$log" && return 1; }
+	program_ends "$1"
+}
+
+# Nothing in memory moves while the program's packets wait.
+compare() {
+	local file
+	for file in "$CPU_DIR"/amdgpu-pages-*.img; do
+		cmp -- "$file" "$run/$1/${file##*/}" || return 1
+	done
+}
+
+restore() {
+	local copy=$1 log=$run/$2 images
+	images=$(fetch "${3-}") || die "-$EXIT_INFRA" "cannot copy the images"
+	criu_restore "$images" "$plugins" "$log" || { tail_of "$log" && return 1; }
+}
+
+# fetch DAMAGE: prints the folder with the images. Many megabytes come once from the host,
+# slowly; a damaged copy has links to them.
+fetch() {
+	local images=/run/images file
+	if [[ ! -d $images ]]; then
+		cp -r -- "$run/images" "$images.part" && mv -- "$images.part" "$images" || return 1
+	fi
+	if [[ -n $1 ]]; then
+		rm -rf -- "$images-$1" && cp -rl -- "$images" "$images-$1" || return 1
+		images+=-$1
+		for file in "$run/$1"/*; do
+			rm -- "$images/${file##*/}" || return 1
+			[[ ! -s $file ]] || cp -- "$file" "$images/" || return 1
+		done
+	fi
+	printf '%s' "$images"
+}
+
+main() {
+	local step=${3-}
+	(($# >= 3)) || usage_error "no step"
+	run=$1
+	plugins=$(plugin_of "$2") || exit
+	shift 3
+	cd /
+	case $step in
+	gpus) gpu_ids ;;
+	undisturbed) run_undisturbed "$@" ;;
+	start) start_demo "$2" "$run/$1" "${@:3}" ;;
+	is-running) program_is_running "$1" ;;
+	is-gone) program_ends "$@" ;;
+	stays-pending) stays_pending "$1" ;;
+	continue) continue_program "$1" ;;
+	kill) kill_program "$1" ;;
+	dump-without-space) dump_without_space "$1" ;;
+	has-no-manifest) has_no_manifest ;;
+	dump-by-cpu) dump_by_cpu "$1" ;;
+	dump) dump "$@" ;;
+	compare) compare "$1" ;;
+	restore) restore "$@" ;;
+	counter) counter_survives "$run/$1" "$plugins" ;;
+	has-no-kfd) [[ ! -e /dev/kfd ]] ;;
+	*) usage_error "no step '$step'" ;;
+	esac
+}
+
+main "$@"

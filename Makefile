@@ -67,8 +67,8 @@ report: setup
 coverage: setup
 	@scripts/coverage.py
 
-soak: build kernel
-	@scripts/soak.sh
+soak: setup
+	@scripts/test.py --groups soak
 
 bench: build kernel
 	@status=0; for part in bench bench-criu; do scripts/$$part.sh || status=1; done; exit $$status

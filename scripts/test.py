@@ -8,7 +8,7 @@ usage: test.py [OPTION]... [TIER | ID]... [-k EXPRESSION] [-x] [any option of py
   TIER          builds lint python unit vm series guest e2e; without one, all of them
   ID            one test, as a failed one is named: tests/plan.toml::gfx906::kfdtest::BoTest.x
   --all         with what takes too long for every change: make test-all
-  --groups G    other machines of tests/plan.toml: debug, coverage, report
+  --groups G    other machines of tests/plan.toml: debug, coverage, report, soak, soak-quick
   --full CHIPS  all cases on these chips (names and commas, or "all"), not only on gfx906
   --check       only what the change in the work tree can break, against BASE or the last
                 commit that passed here; says what it leaves out: make check
@@ -42,6 +42,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 from harness import builds, check, paths, times  # noqa: E402  # pylint: disable=wrong-import-position
 
+# Groups whose tests are a tier of their own, which nothing else runs.
+TIER_OF_GROUP = {"report": "report", "coverage": "coverage", "debug": "debug", "soak": "soak", "soak-quick": "soak"}
 TIERS = ("builds", "lint", "python", "unit", "vm", "series", "guest", "e2e")
 EXIT_USAGE, EXIT_INFRA = 64, 125
 # Debian's, which is the one that its package of pytest is for; another one may come first in PATH.
@@ -104,6 +106,8 @@ def needed_builds(tiers: list[str], ids: list[str], groups: str, everything: boo
         return [*builds.kernel_builds("criu", "debug"), builds.RELEASE]
     if groups == "coverage":
         return [*builds.kernel_builds("criu", "coverage"), builds.RELEASE]
+    if groups.startswith("soak"):
+        return [*builds.kernel_builds("stock"), *builds.kernel_builds("criu", "debug"), builds.RELEASE]
     kinds = set(tiers or (kinds_of(ids) if ids else TIERS))
     wanted: list[builds.Build] = []
     if kinds & {"vm", "guest", "e2e", "builds"} or groups == "report":
@@ -124,7 +128,7 @@ TIER_IDS = {
     "lint": ["tests/test_lint.py"], "python": ["scripts", "tests/harness"], "series": ["tests/test_series.py",
     "tests/plan.toml::host-golden"], "vm": ["tests/test_vm.py"], "e2e": ["tests/test_e2e.py"],
     "unit": ["tests/plan.toml::host-asan", "tests/plan.toml::host-tsan", "tests/test_fuzz.py"],
-    "fuzz": ["tests/test_fuzz.py"],
+    "fuzz": ["tests/test_fuzz.py"], "loops": ["tests/test_loops.py"],
 }
 
 
@@ -211,6 +215,8 @@ def main() -> int:
         if not ids:
             print("test.py: nothing failed in the run before", file=sys.stderr)
             return 0
+    if ours.groups in TIER_OF_GROUP and not ids:
+        tiers = [TIER_OF_GROUP[ours.groups]]
     lock = take_lock()
     if ours.check:
         try:

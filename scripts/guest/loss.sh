@@ -2,49 +2,54 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The amdkfd-criu authors
 #
-# usage: loss.sh SHARE PROGRAMS
+# usage: loss.sh PROGRAMS STEP
 #
-# The GPUs go away under load: SHARE/loaded asks the host to kill vasicd, which
-# answers with SHARE/killed. Programs must end, the driver must unload, and the
-# machine must go on. KTAP on standard output.
+# Runs in a guest whose GPUs go away under load: one step of the loss of tests/test_loops.py,
+# whose status is the result. PROGRAMS is the folder of the built parts
+# (out/cmake/release/userspace). The host kills vasicd after the first step.
+#   load       starts programs, and waits until queues and jobs are running
+#   refused    new work fails, and soon
+#   kill       the programs can be killed
+#   unstuck    no task waits for ever
+#   unload     the driver can be unloaded
+#   no-reset   no GPU was reset after it was taken down
+#   go-on      the machine starts programs and writes files
 set -uo pipefail
 # shellcheck source=scripts/guest/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
-# shellcheck source=scripts/guest/cases.sh
-source "$(dirname -- "${BASH_SOURCE[0]}")/cases.sh"
 
-share=$1 programs=$2
-readonly share programs
-readonly KILL_LIMIT_S=30 USERS_LIMIT_S=90 UNLOAD_LIMIT_S=60
-users=()
+readonly USERS_LIMIT_S=90 UNLOAD_LIMIT_S=60
+# The ids of the programs, one a line.
+readonly USERS=/run/loss.users
 
-is_loaded() {
-	compgen -G "/sys/class/kfd/kfd/proc/${users[0]}/queues/*" >/dev/null
+load() {
+	"$1/kfdtest-criu/kfdbench" --idle 600 >/dev/null 2>&1 &
+	printf '%d\n' "$!" >"$USERS"
+	"$1/drmtest/drmtest" --gtest_filter='Ring/CsTest.*' --gtest_repeat=1000 >/dev/null 2>&1 &
+	printf '%d\n' "$!" >>"$USERS"
+	wait_for "$PENDING_LIMIT_S" has_queues
 }
 
-start_load() {
-	"$programs/kfdtest-criu/kfdbench" --idle 600 >/dev/null 2>&1 &
-	users+=("$!")
-	"$programs/drmtest/drmtest" --gtest_filter='Ring/CsTest.*' --gtest_repeat=1000 >/dev/null 2>&1 &
-	users+=("$!")
-	wait_for "$PENDING_LIMIT_S" is_loaded
+has_queues() {
+	compgen -G "/sys/class/kfd/kfd/proc/$(head -n 1 "$USERS")/queues/*" >/dev/null
 }
 
-lose() {
-	: >"$share/loaded"
-	wait_for "$KILL_LIMIT_S" test -e "$share/killed"
+refused() {
+	local status=0
+	timeout "$USERS_LIMIT_S" "$1/drmtest/drmtest" --gtest_filter='Ring/CsTest.nops*' >/dev/null 2>&1 || status=$?
+	((status != 0 && status != EXIT_TIMEOUT))
 }
 
-# What is new fails, and soon.
-is_refused() {
-	! timeout "$USERS_LIMIT_S" "$programs/drmtest/drmtest" --gtest_filter='Ring/CsTest.nops*' >/dev/null 2>&1
-}
-
-users_end() {
+kill_users() {
 	local pid
-	kill -KILL "${users[@]}"
+	local -a users
+	mapfile -t users <"$USERS"
+	kill -KILL "${users[@]}" 2>/dev/null # one may have ended for lack of a GPU
 	for pid in "${users[@]}"; do
-		wait_for "$USERS_LIMIT_S" is_gone "$pid" || { cat "/proc/$pid/stack"; return 1; }
+		wait_for "$USERS_LIMIT_S" is_gone "$pid" || {
+			cat "/proc/$pid/stack"
+			return 1
+		}
 	done
 }
 
@@ -60,15 +65,25 @@ no_reset_after_the_end() {
 		END { exit status || !length(ended) }'
 }
 
+goes_on() {
+	for _ in {1..20}; do
+		sleep 0 || return 1
+	done
+	echo x >/tmp/x && sync
+}
+
 main() {
-	tap "queues and jobs are running" start_load
-	tap "vasicd is killed" lose
-	tap "new work is refused" is_refused
-	tap "the programs can be killed" users_end
-	tap "no task is stuck" wait_for "$USERS_LIMIT_S" no_task_is_stuck
-	tap "the driver is unloaded" unload_driver "$UNLOAD_LIMIT_S"
-	tap "no GPU is reset when it is taken down" no_reset_after_the_end
-	tap "the machine goes on" bash -c 'for i in {1..20}; do sleep 0 || exit 1; done; echo x >/tmp/x && sync'
+	local programs=${1-} step=${2-}
+	case $step in
+	load) load "$programs" ;;
+	refused) refused "$programs" ;;
+	kill) kill_users ;;
+	unstuck) wait_for "$USERS_LIMIT_S" no_task_is_stuck ;;
+	unload) unload_driver "$UNLOAD_LIMIT_S" ;;
+	no-reset) no_reset_after_the_end ;;
+	go-on) goes_on ;;
+	*) usage_error "no step '$step'" ;;
+	esac
 }
 
 main "$@"

@@ -40,7 +40,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
-from harness import builds, check, paths, times  # noqa: E402  # pylint: disable=wrong-import-position
+from harness import builds, check, chip, paths, plan, times  # noqa: E402  # pylint: disable=wrong-import-position
 
 # Groups whose tests are a tier of their own, which nothing else runs.
 TIER_OF_GROUP = {"report": "report", "coverage": "coverage", "debug": "debug", "soak": "soak", "soak-quick": "soak"}
@@ -230,6 +230,11 @@ def main() -> int:
     if not ours.no_build and not ours.list:
         times.forget()
         builds.run_all(needed_builds(tiers, ids, ours.groups or "test", ours.all))
+    if "CHIP" in os.environ and (paths.built("release") / "vasicd" / "vasicd").exists():
+        try:
+            chip.chosen()
+        except plan.PlanError as error:
+            return usage_error(str(error))
     (paths.TEST / "summary.json").unlink(missing_ok=True)
     arguments = [*options, f"--junitxml={paths.TEST / 'junit.xml'}", f"--groups={ours.groups or 'test'}",
                  f"--full={ours.full}"]

@@ -108,7 +108,8 @@ def command_new(args: argparse.Namespace) -> int:
 
 def command_refresh(args: argparse.Namespace) -> int:
     for name in args.series or store.all_names(args.root):
-        for path, text in series_export.tidy_mails(args.root, args.base, name).items():
+        for path, text in series_export.tidy_mails(args.root, args.base, name,
+                                                   args.branches).items():
             if path.read_bytes() != text:
                 series_tree.replace_file(path, text)
                 print(f"changed {path}")
@@ -166,8 +167,10 @@ def make_parser() -> Parser:
     new = command(command_new, "begin a patch at the end of a series")
     new.add_argument("series", nargs=1)
     new.add_argument("slug")
-    refresh = command(command_refresh, "write diffstat and line numbers of stored mails anew")
+    refresh = command(command_refresh, "correct diffstat and line numbers of stored mails")
     refresh.add_argument("series", nargs="*", help="(default: all)")
+    refresh.add_argument("--from", dest="branches", type=Path, metavar="DIR",
+                         help="take the patches from a repository that export --branch made")
     return parser
 
 

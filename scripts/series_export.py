@@ -160,18 +160,24 @@ def tidy(mail: str, patch: Patch) -> str:
     return INDEX_LINE.sub("", SUBJECT_LINES.sub(f"{mail_id}\n{subject}", mail, count=1))
 
 
-def tidy_mails(root: Path, base: Path, name: str) -> dict[Path, bytes]:
+def tidy_mails(root: Path, base: Path, name: str, branches: Path | None = None) -> dict[Path, bytes]:
     """The series' stored mails as git writes them now, with the right diffstat and line
-    numbers. Files of the overlay are not in them."""
+    numbers; with branches, as the commits of that repository are. No file of an overlay is
+    in them."""
     stack = stack_below(root, [name])
-    stack[-1].patches = [dataclasses.replace(patch, files={}) for patch in stack[-1].patches]
-    written = {}
+    patches = stack[-1].patches
+    if branches and any(patch.files or not patch.is_mail for patch in patches):
+        raise SeriesError(f"{name}: only a series of mails can be read from a branch")
+    stack[-1].patches = [dataclasses.replace(patch, files={}) for patch in patches]
     with tempfile.TemporaryDirectory(prefix="series-tidy-") as folder:
-        repo, mails = Path(folder) / "repo", Path(folder) / "mails"
-        make_scratch(repo, base, stack)
-        format_patch(repo, stack, mails, "--no-numbered")
-        for patch, mail in zip(stack[-1].patches, sorted(mails.glob("*"))):
-            if patch.is_mail:
-                text = tidy(mail.read_text(errors="surrogateescape"), patch)
-                written[patch.path] = text.encode(errors="surrogateescape")
-    return written
+        repo, out = branches or Path(folder) / "repo", Path(folder) / "mails"
+        if not branches:
+            make_scratch(repo, base, stack)
+        format_patch(repo, stack, out, "--no-numbered")
+        mails = sorted(out.glob("*"))
+        if len(mails) != len(patches):
+            raise SeriesError(f"{name}: {len(patches)} patches are stored, {repo} has {len(mails)} "
+                              "commits: make `series` agree first")
+        return {patch.path: tidy(mail.read_text(errors="surrogateescape"), patch).encode(
+                    errors="surrogateescape")
+                for patch, mail in zip(patches, mails) if patch.is_mail}

@@ -533,6 +533,21 @@ class Export(MiniatureProject):
             heads.add(series_store.git(self.work / name, "rev-parse", "HEAD"))
         self.assertEqual(len(heads), 1)
 
+    def test_commit_that_was_changed_in_the_branch_comes_back_to_its_mail(self):
+        mail, branch = self.add_fixes(), self.work / "branch"
+        self.run_series("export", "--branch", branch, "fixes")
+        self.write(branch / "drivers/gpu/core.c", "long long core;\n")
+        series_store.git(branch, "commit", "--all", "--amend", "--message",
+                         "drm/demo: count in long long\n\nA long is too small.\n")
+        self.assertEqual(self.run_series("refresh", "--from", branch, "fixes")[0], 0)
+        self.assertIn("count in long long", mail.read_text())
+        self.assertIn("+long long core;", mail.read_text())
+        self.assertEqual(self.run_series("check")[0], 0)
+        self.write(branch / "drivers/gpu/core.c", "int core;\n")
+        series_store.git(branch, "commit", "--all", "--message", "drm/demo: another")
+        self.assert_fails(self.run_series("refresh", "--from", branch, "fixes"), "2 commits")
+        self.assert_fails(self.run_series("refresh", "--from", branch, "demo"), "only a series of mails")
+
     def test_stored_mail_is_read_by_git_and_by_patch(self):
         mail = self.add_fixes()
         for text in MAIL, None:

@@ -295,8 +295,10 @@ static int create_events(const struct kfd *kfd, struct fixture *fixture)
 	__u32 type;
 	int r;
 
+	/* A portable process is checkpointed again after it was checked: its event stays set. */
 	r = kfd_event_create_type(kfd, fixture->event_page.handle,
-				  KFD_IOC_EVENT_SIGNAL, true,
+				  KFD_IOC_EVENT_SIGNAL,
+				  fixture->kind == FIXTURE_FULL,
 				  &fixture->set_event);
 	for (type = 0; !r && type < types; type++)
 		r = kfd_event_create_type(kfd, 0, type,

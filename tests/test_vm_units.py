@@ -107,7 +107,8 @@ def test_the_guest_keeps_only_the_folders_of_the_run_in_tmp(tmp_path):
     assert lines[-1].startswith(f"share0 /sys/root{tmp_path} 9p ") and "cache=none" in lines[-1]
 
 
-@pytest.mark.parametrize("command, folder", [("/tmp/x/y", "/tmp/x"), ("ls", "/here"), ("/init", "/here"), ("./a/b", "/here")])
+@pytest.mark.parametrize("command, folder", [("/tmp/x/y", "/tmp/x"), ("ls", "/here"), ("/init", "/here"),
+                                             ("./a/b", "/here")])
 def test_the_command_s_own_folder_is_kept_when_it_is_named_in_full(command, folder):
     given = options.Options(argv=[command], cwd="/here")
     assert guest_files.kept_folders(given, "/modules") == sorted({"/here", "/modules", folder})
@@ -152,8 +153,8 @@ def test_kernel_records_become_lines_of_dmesg():
     assert list(kernel_log.dmesg_lines(kmsg)) == ["[    1.234567] one; two", "[    0.000005] three"]
 
 
-@pytest.mark.parametrize("pattern, before, after, most", [("x", 1, 1, 3), ("x", 0, 3, 3), ("x", 3, 25, 3), ("x", 2, 0, 1),
-                                                          ("x", 1, 1, 99)])
+@pytest.mark.parametrize("pattern, before, after, most", [("x", 1, 1, 3), ("x", 0, 3, 3), ("x", 3, 25, 3),
+                                                          ("x", 2, 0, 1), ("x", 1, 1, 99)])
 def test_excerpts_are_those_of_grep(pattern, before, after, most):
     lines = ["a", "x1", "b", "x2", "c", "d", "e", "f", "x3", "x4", "g", "h", "i", "j", "x5", "k"]
     grep = subprocess.run(["grep", "-B", str(before), "-A", str(after), "-m", str(most), pattern],
@@ -166,7 +167,8 @@ def test_excerpts_are_those_of_grep(pattern, before, after, most):
 @pytest.mark.parametrize("line, is_splat", [
     ("WARNING: CPU: 1 PID: 2 at x.c:3", True), ("BUG: KASAN: slab-out-of-bounds", True),
     ("unreferenced object 0xffff (size 8):", True), ("INFO: task a:1 blocked for more than 1 s", True),
-    ("rcu: INFO: rcu_preempt self-detected stall on CPU", True), ("amdgpu: ready", False), ("Warning: unchecked", False)])
+    ("rcu: INFO: rcu_preempt self-detected stall on CPU", True), ("amdgpu: ready", False),
+    ("Warning: unchecked", False)])
 def test_complaints_are_known_by_their_words(line, is_splat):
     assert bool(kernel_log.complaint([line], "dmesg.log")) == is_splat
 

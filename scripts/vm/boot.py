@@ -148,6 +148,8 @@ class Boot:
             if time.monotonic() >= deadline:
                 raise Died(124, f"timeout: not done after {limit_s} s")
             self._check()
+            # QEMU would try for ever to write the guest's kernel log, and the guest would wait for it.
+            require_space(self._setup.log / "serial.log")
             ready, _, _ = select.select([self._status_fd], [], [], TICK_S)
             if ready:
                 self._read_status()

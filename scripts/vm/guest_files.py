@@ -87,7 +87,8 @@ def fstab_lines(options: Options, modules: str) -> list[str]:
         lines.append(fstab_line(f"/sys/root{top}", f"/../keep{top}", "none", "bind,X-mount.mkdir"))
         lines.append(fstab_line("tmpfs", top, "tmpfs", f"mode={mode}"))
         lines += [fstab_line(f"/sys/keep{folder}", folder, "none", "bind,X-mount.mkdir")
-                  for folder in kept_folders(options, modules) if folder.startswith(top + "/") and Path(folder).is_dir()]
+                  for folder in kept_folders(options, modules)
+                  if folder.startswith(top + "/") and Path(folder).is_dir()]
     lines += [fstab_line(f"share{number}", path, "9p", f"{NINE_P},cache=none,X-mount.mkdir")
               for number, path in enumerate(options.shares)]
     return lines

@@ -75,8 +75,9 @@ def file_size(path: Path) -> int:
 
 def require_space(path: Path) -> None:
     """Raises, naming `path`, if its disk is full: other programs lose what they write there without a word."""
-    stat = os.statvfs(path if path.exists() else path.parent)
-    if stat.f_bavail == 0 and stat.f_blocks:
+    stat = os.statvfs(path.parent)
+    free = stat.f_bfree if os.geteuid() == 0 else stat.f_bavail
+    if free == 0 and stat.f_blocks:
         raise disk_full(path)
 
 

@@ -23,8 +23,9 @@ bool LaneAccess::find_run(Address address, unsigned size) {
   return !run.empty();
 }
 
-// Locals stand for the members here, so that the compiler need not store them for each lane.
-bool LaneAccess::add_lanes(std::uint64_t lanes, const LaneAddresses& addresses) {
+// Locals stand for the members here, so that the compiler need not store them for each lane. The function begins a
+// cache line, because the order of linking must not decide its speed: 16 bytes off, loads and stores are 12 % slower.
+[[gnu::aligned(64)]] bool LaneAccess::add_lanes(std::uint64_t lanes, const LaneAddresses& addresses) {
   std::uint64_t in_runs = lanes;
   Address alignment = 0;
   for (std::uint64_t rest = lanes; rest != 0; rest &= rest - 1) {

@@ -17,7 +17,7 @@ set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
-# Of a single input: a device that works longer hangs.
+# Limits of a single input; a device that works longer on one hangs.
 readonly INPUT_LIMIT_S=20 INPUT_BYTES=2048 MEMORY_MB=2048 SHOWN_LINES=40 CAUSE_LINES=3
 readonly CAUSE='^fuzz: violated: |runtime error: |ERROR: '
 # What makes a run the same as the one before it: neither times nor the operands of

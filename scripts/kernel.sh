@@ -39,7 +39,7 @@ ROOT=$(repo_root)
 readonly ROOT
 readonly PROGRESS_PERIOD_S=10
 readonly SHOWN_ERRORS=20
-# Of those, the one that no machine with GPUs wants; and the rest of the release's name there.
+# The series that no machine with GPUs wants, and the end of the release name of a kernel for such machines.
 readonly VIRTUAL_GPU_SERIES=amdgpu-vasic DEB_VARIANT=criu DEB_SUFFIX=-amdkfd-criu
 readonly SELFTESTS=drivers/gpu/kfd_criu SELFTESTS_TARBALL=kfd-criu-selftests.tar.gz
 

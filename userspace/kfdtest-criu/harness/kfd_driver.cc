@@ -23,7 +23,8 @@ constexpr std::uint64_t kSearchStep = std::uint64_t{16} << 20;
 constexpr unsigned kSearchSteps = 4096;
 constexpr std::uint64_t kHugePage = std::uint64_t{2} << 20;
 
-constexpr std::uint32_t kAccess = KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE | KFD_IOC_ALLOC_MEM_FLAGS_EXECUTABLE;
+constexpr auto kAccess =
+    static_cast<std::uint32_t>(KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE | KFD_IOC_ALLOC_MEM_FLAGS_EXECUTABLE);
 constexpr std::size_t kEopSize = kPageSize;
 constexpr std::size_t kReadPointer = 64;  // byte offset in the page of pointers
 constexpr std::size_t kEventSlot = sizeof(std::uint64_t);

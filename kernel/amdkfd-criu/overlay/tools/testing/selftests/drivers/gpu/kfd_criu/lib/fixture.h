@@ -19,7 +19,7 @@ enum fixture_kind {
 	/* A GTT, a VRAM and a user memory BO on GPU 0, and an event. */
 	FIXTURE_BOS,
 	/*
-	 * The same objects, an SVM range, and an SDMA queue that has no work: its memory is
+	 * What FIXTURE_BOS has, an SVM range, and an SDMA queue that has no work: its memory is
 	 * all zeros, so it works again without its contents.
 	 */
 	FIXTURE_IDLE_QUEUE,

@@ -265,6 +265,7 @@ class Plan:
             options += ["--param", parameter]
         options += [str(option) for option in row.get("options", [])]
         env = {key: str(value).replace("{chip}", chip) for key, value in row.get("env", {}).items()}
+        env.update({key: os.environ[key] for key in row.get("env_from", []) if key in os.environ})
         return options, env
 
     def _add_runs(self, machine: Machine, entry: dict, variant: str) -> None:

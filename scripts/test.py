@@ -55,6 +55,10 @@ VM_MIB, HOST_MIB = 3072, 2048
 MAX_WORKERS = 3
 
 
+class Nothing(Exception):
+    """There is nothing to run, and that is no error."""
+
+
 def parse(argv: list[str]) -> tuple[argparse.Namespace, list[str]]:
     """Our options, and the words that are pytest's."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
@@ -200,61 +204,93 @@ def closing_line(status: int) -> int:
     return min(status, 1) if status in (0, 1, 2) else EXIT_INFRA
 
 
-def main() -> int:
+def choose(ours: argparse.Namespace, words: list[str]) -> tuple[list[str], list[str], list[str]]:
+    """Tiers, IDs and options of pytest, also those that --lf, --check and --groups stand for.
+    A ValueError says what is wrong; Nothing says that there is nothing to run."""
+    tiers, ids, options = split_words(words)
+    if ours.lf:
+        ids = last_failed()
+        if not ids:
+            raise Nothing("nothing failed in the run before")
+    if ours.check:
+        selection = check.select(os.environ.get("BASE", ""))
+        print(selection.explain(), file=sys.stderr, flush=True)
+        ids = [each for test in selection.tests for each in ids_of(test)]
+        if not ids:
+            raise Nothing("")
+    known = plan.groups(paths.PLAN)
+    for group in filter(None, ours.groups.split(",")):
+        if group not in known:
+            raise ValueError(f"no group '{group}'; there are {' '.join(sorted(known))}")
+    if ours.groups in TIER_OF_GROUP and not ids:
+        tiers = [TIER_OF_GROUP[ours.groups]]
+    return tiers, ids, options
+
+
+def check_chips(full: str) -> None:
+    """A ValueError if --full or CHIP names a chip that vasicd, once it is built, does not have."""
+    if not (paths.built("release") / "vasicd" / "vasicd").exists():
+        return
+    known = plan.chips()
+    for name in full.split(","):
+        if name != "all" and name not in known:
+            raise ValueError(f"--full: no chip '{name}'; there are {' '.join(known)}")
+    if "CHIP" in os.environ:
+        chip.chosen()
+
+
+def pytest_arguments(ours: argparse.Namespace, tiers: list[str]) -> list[str]:
+    """Our options as those of tests/conftest.py."""
+    groups = ours.groups or ("test,all" if ours.all else "test")
+    arguments = [f"--junitxml={paths.TEST / 'junit.xml'}", f"--groups={groups}", f"--full={ours.full}"]
+    if ours.all:
+        arguments.append("--everything")
+    if tiers:
+        arguments.append(f"--tiers={','.join(tiers)}")
+    return arguments
+
+
+def run(ours: argparse.Namespace, tiers: list[str], ids: list[str], options: list[str]) -> int:
+    """Builds and tests. The status of test.py."""
     begin = time.monotonic()
+    if not ours.list:
+        times.forget()
+        if not ours.no_build:
+            builds.run_all(needed_builds(tiers, ids, ours.groups or "test", ours.all))
+    check_chips(ours.full)
+    arguments = [*options, *pytest_arguments(ours, tiers), *ids]
+    if ours.list:
+        return run_pytest(["--collect-only", "-q", *arguments])
+    (paths.TEST / "summary.json").unlink(missing_ok=True)
+    status = run_pytest(["-n", str(ours.n or worker_count()), "--dist", "loadgroup", *arguments])
+    if status in (NOTHING_SELECTED, USAGE_ERROR):
+        raise ValueError("no test is selected: scripts/test.py --list prints all")
+    if not ids:
+        print(times.write_table(time.monotonic() - begin), end="")
+    status = closing_line(status)
+    if status == 0 and not (tiers or ids or options):
+        check.remember_pass()
+    return status
+
+
+def main() -> int:
     ours, words = parse(sys.argv[1:])
     if ours.help:
         print(__doc__.strip())
         return 0
     try:
-        tiers, ids, options = split_words(words)
-    except ValueError as error:
+        tiers, ids, options = choose(ours, words)
+        with take_lock():
+            return run(ours, tiers, ids, options)
+    except Nothing as reason:
+        if str(reason):
+            print(f"test.py: {reason}", file=sys.stderr)
+        return 0
+    except (ValueError, plan.PlanError) as error:
         return usage_error(str(error))
-    if ours.lf:
-        ids = last_failed()
-        if not ids:
-            print("test.py: nothing failed in the run before", file=sys.stderr)
-            return 0
-    if ours.groups in TIER_OF_GROUP and not ids:
-        tiers = [TIER_OF_GROUP[ours.groups]]
-    lock = take_lock()
-    if ours.check:
-        try:
-            selection = check.select(os.environ.get("BASE", ""))
-        except ValueError as error:
-            return usage_error(str(error))
-        print(selection.explain(), file=sys.stderr, flush=True)
-        ids = [each for test in selection.tests for each in ids_of(test)]
-        if not ids:
-            return 0
-    if not ours.no_build and not ours.list:
-        times.forget()
-        builds.run_all(needed_builds(tiers, ids, ours.groups or "test", ours.all))
-    if "CHIP" in os.environ and (paths.built("release") / "vasicd" / "vasicd").exists():
-        try:
-            chip.chosen()
-        except plan.PlanError as error:
-            return usage_error(str(error))
-    (paths.TEST / "summary.json").unlink(missing_ok=True)
-    arguments = [*options, f"--junitxml={paths.TEST / 'junit.xml'}", f"--groups={ours.groups or 'test'}",
-                 f"--full={ours.full}"]
-    if ours.all:
-        arguments[-2] += ",all" if not ours.groups else ""
-        arguments.append("--everything")
-    if tiers:
-        arguments.append(f"--tiers={','.join(tiers)}")
-    if ours.list:
-        return run_pytest(["--collect-only", "-q", *arguments, *ids])
-    workers = ours.n or worker_count()
-    status = run_pytest(["-n", str(workers), "--dist", "loadgroup", *arguments, *ids])
-    lock.close()
-    if status in (NOTHING_SELECTED, USAGE_ERROR):
-        return usage_error("no test is selected: scripts/test.py --list prints all")
-    print(times.write_table(time.monotonic() - begin) if not ids else "", end="")
-    status = closing_line(status)
-    if status == 0 and not (tiers or ids or options):
-        check.remember_pass()
-    return status
+    except OSError as error:
+        print(f"test.py: error: {error.filename or paths.TEST}: {error.strerror}", file=sys.stderr)
+        return EXIT_INFRA
 
 
 if __name__ == "__main__":

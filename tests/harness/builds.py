@@ -87,7 +87,8 @@ def run_all(builds: list[Build]) -> None:
 
 def _run(build: Build) -> dict:
     with times.step("compile", build.name), build.log.open("w") as log:
-        status = subprocess.run(build.argv, cwd=paths.ROOT, stdin=subprocess.DEVNULL, stdout=log,
+        # A build must not outlive the run that wants it.
+        status = subprocess.run(["setpriv", "--pdeathsig", "TERM", *build.argv], cwd=paths.ROOT, stdin=subprocess.DEVNULL, stdout=log,
                                 stderr=subprocess.STDOUT, check=False).returncode
     return {"status": status, "log": str(build.log), "why": f"status {status}"}
 

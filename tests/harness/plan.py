@@ -176,6 +176,11 @@ def kunit_suites() -> dict[str, tuple[str, ...]]:
     return suites
 
 
+def groups(path: Path) -> set[str]:
+    """Names of the groups that the plan's machines are in."""
+    return {group for row in tomllib.loads(path.read_text())["machine"] for group in row.get("groups", ["test"])} | {"all"}
+
+
 class Plan:
     """plan.toml, expanded for one set of groups."""
 

@@ -151,7 +151,7 @@ def kinds_of(ids: list[str]) -> set[str]:
         if path == "tests/plan.toml":
             kinds.add("series" if rest.startswith("host-golden") else "unit" if rest.startswith("host-") else "guest")
         elif path.startswith("tests/test_"):
-            kinds.add({"fuzz": "unit", "loops": "guest"}.get(name := Path(path).stem.removeprefix("test_"), name))
+            kinds.add({"fuzz": "unit", "documents": "unit", "loops": "guest", "boot": "guest", "recipes": "guest"}.get(name := Path(path).stem.removeprefix("test_"), name))
     return kinds
 
 

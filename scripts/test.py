@@ -143,6 +143,10 @@ def ids_of(test: str) -> list[str]:
     return [f"tests/plan.toml::host-asan::{test}" if test.startswith("unit_") else f"tests/plan.toml::{test}"]
 
 
+# Files in tests/ that need what another tier needs.
+TIER_OF_FILE = {"fuzz": "unit", "documents": "unit", "loops": "guest", "boot": "guest", "recipes": "guest"}
+
+
 def kinds_of(ids: list[str]) -> set[str]:
     """Tiers whose builds the tests with these IDs need."""
     kinds = set()
@@ -151,7 +155,8 @@ def kinds_of(ids: list[str]) -> set[str]:
         if path == "tests/plan.toml":
             kinds.add("series" if rest.startswith("host-golden") else "unit" if rest.startswith("host-") else "guest")
         elif path.startswith("tests/test_"):
-            kinds.add({"fuzz": "unit", "documents": "unit", "loops": "guest", "boot": "guest", "recipes": "guest"}.get(name := Path(path).stem.removeprefix("test_"), name))
+            name = Path(path).stem.removeprefix("test_")
+            kinds.add(TIER_OF_FILE.get(name, name))
     return kinds
 
 

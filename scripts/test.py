@@ -28,9 +28,11 @@ Environment: OUT_DIR, JOBS (compilers beside each other), BASE (for --check).
 from __future__ import annotations
 
 import argparse
+import errno
 import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -53,6 +55,8 @@ NOTHING_SELECTED, INTERNAL_ERROR, USAGE_ERROR = 5, 3, 4
 # A virtual machine of the tests, and what this machine keeps for itself: MiB.
 VM_MIB, HOST_MIB = 3072, 2048
 MAX_WORKERS = 3
+# Room in out/: for a first build of everything, and for the logs of a run.
+BUILD_MIB, LOGS_MIB = 12288, 256
 
 
 class Nothing(Exception):
@@ -244,6 +248,14 @@ def check_chips(full: str) -> None:
         chip.chosen()
 
 
+def check_room(ours: argparse.Namespace) -> None:
+    """An OSError if the output folder has no room for what a run writes."""
+    needed = LOGS_MIB if ours.no_build or (paths.OUT / "kernel" / "pristine.stamp").exists() else BUILD_MIB
+    free = shutil.disk_usage(paths.OUT).free >> 20
+    if free < needed:
+        raise OSError(errno.ENOSPC, f"{free} MiB are free, {needed} MiB needed", str(paths.OUT))
+
+
 def pytest_arguments(ours: argparse.Namespace, tiers: list[str]) -> list[str]:
     """Our options as those of tests/conftest.py."""
     groups = ours.groups or ("test,all" if ours.all else "test")
@@ -258,6 +270,7 @@ def pytest_arguments(ours: argparse.Namespace, tiers: list[str]) -> list[str]:
 def run(ours: argparse.Namespace, tiers: list[str], ids: list[str], options: list[str]) -> int:
     """Builds and tests. The status of test.py."""
     begin = time.monotonic()
+    check_room(ours)
     if not ours.list:
         times.forget()
         if not ours.no_build:

@@ -14,12 +14,16 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from harness import items as plan_items  # noqa: E402
-from harness import paths  # noqa: E402
+from harness import paths, times  # noqa: E402
 from harness.plan import Plan  # noqa: E402
 
 PR_SET_PDEATHSIG = 1
 # Failed cases that are shown again at the end, and lines of each.
 SHOWN_FAILURES, SHOWN_LINES = 24, 12
+# Tests that take less are no line of their own in times.txt.
+RECORDED_S = 1.0
+MACHINE_FILES = ("tests/plan.toml", "tests/test_e2e.py", "tests/test_loops.py")
+EXIT_INFRA = 125
 RESULTS = paths.TEST / "results.jsonl"
 SUMMARY = paths.TEST / "summary.json"
 
@@ -149,9 +153,16 @@ class Reporter:
     def _add(self, nodeid: str, outcome: str, report: pytest.TestReport) -> None:
         self.counts[outcome] += 1
         text = "" if outcome == "passed" else str(report.longrepr)
-        self.file.write(json.dumps({"id": nodeid, "outcome": outcome, "seconds": dict(report.user_properties).get("seconds", round(report.duration, 3)),
-                                    "text": text}) + "\n")
-        self.file.flush()
+        seconds = dict(report.user_properties).get("seconds", round(report.duration, 3))
+        row = {"id": nodeid, "outcome": outcome, "seconds": seconds, "text": text}
+        try:
+            self.file.write(json.dumps(row) + "\n")
+            self.file.flush()
+            # Machines record their own time (harness/items.py, harness/steps.py).
+            if report.duration >= RECORDED_S and not nodeid.startswith(MACHINE_FILES):
+                times.record("run", nodeid, report.duration)
+        except OSError as error:
+            pytest.exit(f"{RESULTS}: {error.strerror}", EXIT_INFRA)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """A file that cannot be collected is a failed case."""

@@ -4,11 +4,11 @@
 #
 # usage: bench-criu.sh
 #
-# Measures what checkpoint and restore cost an object (criubench) with the stock kernel
-# and with ours, one after the other, PAIRS times; prints a table, adds it to
-# out/bench.json, and fails when ours is not linear in a kind of objects or slower than
-# the stock kernel (limits: bench_criu.py). The guests' clocks count instructions
-# (vm.sh --icount), so that times can be compared on a machine that does other things.
+# Measures the time of checkpoint and restore for each object (criubench) with the stock
+# kernel and with ours, one after the other, PAIRS times; prints a table, adds it to
+# out/bench.json, and fails when the time with ours is not linear in the number of objects
+# or longer than with the stock kernel (limits: bench_criu.py). The guests' clocks count
+# instructions (vm.sh --icount), so that other load on the host does not change the times.
 # Environment: PAIRS (3), GPU (gfx906), SECONDS_PER_KIND (5, of the guest's), OUT_DIR.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh

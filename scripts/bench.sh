@@ -5,8 +5,8 @@
 # usage: bench.sh
 #
 # Measures the virtual GPU in one virtual machine with one GPU: kfdbench's figures,
-# drmbench's, vasicd's processor time while queues are mapped and nothing happens,
-# and the time to /dev/kfd. Prints a table, writes out/bench.json, and fails when a
+# drmbench's, vasicd's processor time while queues are mapped but idle, and the
+# time from boot to /dev/kfd. Prints a table, writes out/bench.json, and fails when a
 # figure is beyond its limit.
 # Environment: KERNEL (criu), COPY_MIB (256), OUT_DIR.
 set -euo pipefail
@@ -17,12 +17,12 @@ HERE=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
 OUT=$(out_dir)
 readonly HERE OUT
 readonly NAME=bench GPU_SPEC=gfx906 LIMIT_S=600
-# The guest stays idle for longer than it is looked at.
+# The guest stays idle for longer than vasicd is measured.
 readonly IDLE_S=20 IDLE_MEASURED_S=5
 vm_pid='' share=''
 
-# What the guest does. KFD shows the queues of a process in sysfs: that is how
-# one knows that they are mapped.
+# The commands of the guest. KFD shows the queues of a process in sysfs, so the guest
+# waits for them there before the host measures.
 # shellcheck disable=SC2016  # expanded in the guest
 readonly GUEST='
 set -eu
@@ -47,7 +47,8 @@ cleanup() {
 	exit "$status"
 }
 
-# cpu_ticks PID: user and system time. Fields after the name, which may hold blanks.
+# cpu_ticks PID: prints user and system time of the process. It counts the fields of
+# /proc/PID/stat from the end of the name, because the name may have blanks.
 cpu_ticks() {
 	local text
 	local -a field
@@ -56,7 +57,7 @@ cpu_ticks() {
 	printf '%d' "$((field[11] + field[12]))"
 }
 
-# wait_for FILE: or fail with the virtual machine.
+# wait_for FILE: waits for the file, and fails if the virtual machine ends before.
 wait_for() {
 	local status=0
 	while [[ ! -e $1 ]]; do
@@ -69,7 +70,7 @@ wait_for() {
 	done
 }
 
-# measure_idle: percent of one processor.
+# measure_idle: prints vasicd's processor time as percent of one processor.
 measure_idle() {
 	local pid begin end hertz
 	pid=$(<"$OUT/vm/$NAME/vasicd.pid")
@@ -81,7 +82,7 @@ measure_idle() {
 		'BEGIN { printf "%.2f", 100 * ticks / hertz / s }'
 }
 
-# report IDLE_PERCENT: the table and out/bench.json.
+# report IDLE_PERCENT: prints the table and writes out/bench.json.
 report() {
 	python3 - "$share/kfdbench.json" "$share/drmbench.json" "$share/wavebench.json" "$OUT/vm/$NAME/times.json" "$1" "$OUT/bench.json" <<'PYTHON'
 import json
@@ -89,7 +90,7 @@ import sys
 import time
 
 MIB = 1 << 20
-# Figure: at least this, and at most that.
+# The least and the greatest permitted value of each figure.
 LIMITS = {
     "ring_fence_us_median": (0, 300),
     "submit_to_event_us_median": (0, 1000),
@@ -102,7 +103,7 @@ kfdbench, drmbench, wavebench, times, idle, target = sys.argv[1:]
 result = json.load(open(kfdbench)) | json.load(open(drmbench)) | json.load(open(wavebench))
 clocks = json.load(open(times))
 
-# The yardstick for the device's copies: the same bytes, copied by this machine.
+# Reference for the device's copies: the time in which the host copies as many bytes.
 size = result["copy_mib"] * MIB
 source, copy = bytearray(b"\1") * size, bytearray(size)
 best = float("inf")
@@ -154,7 +155,7 @@ main() {
 	wait "$vm_pid" || status=$?
 	vm_pid=''
 	((status == 0)) || die "the virtual machine ended with status $status (logs: $OUT/vm/$NAME)"
-	"$OUT/cmake/release/userspace/vasicd/wavebench" >"$share/wavebench.json" || die "no wave was executed"
+	"$OUT/cmake/release/userspace/vasicd/wavebench" >"$share/wavebench.json" || die "wavebench failed (its output: $share/wavebench.json)"
 	report "$idle" || status=1
 	log "written: $OUT/bench.json"
 	return "$status"

@@ -5,9 +5,9 @@
 # usage: build.sh PRESET [TARGET...]
 #
 # Configures and builds the C++ programs in out/cmake/PRESET (presets: see
-# CMakePresets.json). Without a TARGET, all of them. Jobs: $JOBS, else one for
-# each processor. With $CCACHE_DIR (absolute) objects are looked for and kept there;
-# without, nothing is: to fill a cache takes a tenth of the time of a first build.
+# CMakePresets.json). Without a TARGET, it builds all of them. Jobs: $JOBS, else one for
+# each processor. ccache keeps objects in $CCACHE_DIR (an absolute path) if it is set. It
+# has no default, because filling a cache takes a tenth of the time of a first build.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
@@ -28,11 +28,11 @@ main() {
 	if [[ -n ${CCACHE_DIR-} ]]; then
 		need ccache ccache
 		launcher=ccache
-		# Relative paths: another clone with the same cache has the same objects.
+		# Relative paths, so that another clone with the same cache finds the same objects.
 		export CCACHE_NOHASHDIR=1
-		# The compiler itself lists the headers: nothing is preprocessed twice.
+		# The compiler itself lists the headers, so ccache need not run the preprocessor.
 		export CCACHE_DEPEND=1
-		# GCC's precompiled headers know neither __TIME__ nor macros that are not used.
+		# With precompiled headers ccache must ignore __TIME__ and macros that no source uses.
 		export CCACHE_SLOPPINESS=pch_defines,time_macros
 		export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$(repo_root)}
 	fi
@@ -42,7 +42,7 @@ main() {
 	if (($#)); then
 		targets=(--target "$@")
 	fi
-	# Go on after an error: one broken part must not hide the others' results.
+	# Continue after an error: one broken part must not hide the errors of the others.
 	cmake --build "$dir" --parallel "${JOBS:-$(nproc)}" "${targets[@]}" -- -k 0 9>&-
 }
 

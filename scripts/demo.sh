@@ -9,12 +9,12 @@
 # pending in a PM4, an SDMA and an AQL queue and a thread waiting for an event;
 # its result depends on VRAM, GTT and userptr memory and on each of the packets.
 # The second is a HIP program, a layer of a transformer, whose waves are in the
-# middle of a kernel. Both results must equal those of runs that nobody disturbed.
+# middle of a shader kernel. Both results must equal those of undisturbed runs.
 #
-# It builds what it runs, and no more; --no-build trusts what is built. Images and logs
+# It builds only what it runs; --no-build uses what is already built. Images and logs
 # stay in out/demo/<run>; the last line is
 #   demo: OK result=<checksum> hip=<checksum> (equal to the undisturbed runs)
-# Environment: OUT_DIR, CHIP (gfx906; one whose waves are executed). Status: 0, 1 when a step failed, or 64.
+# Environment: OUT_DIR, CHIP (gfx906; a chip that executes waves). Status: 0 pass, 1 a step failed, 64 usage.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
@@ -26,13 +26,13 @@ readonly VASICD=${VASICD:-$OUT/cmake/release/userspace/vasicd/vasicd}
 readonly PROGRAM=$OUT/cmake/release/userspace/kfdtest-criu/demo_program
 readonly HIP_PROGRAM=$OUT/cmake/release/userspace/hiptest/hip_demo
 readonly PLUGINS=$OUT/cmake/release/userspace/plugin
-# Both machines have these two GPUs, machine B in other slots and the other way round.
+# Both machines have these two GPUs, machine B in other slots and in reverse order.
 readonly CHIP=${CHIP:-gfx906}
 readonly LARGE=$CHIP,vram=512M SMALL=$CHIP,vram=256M
 readonly MEM=2G VM_LIMIT_S=600
-# What is built of the programs: what the lines above name.
+# The programs that the demo runs, and therefore builds.
 readonly TARGETS=(vasicd amdgpu_plugin demo_program hip_demo)
-# Seconds between two signs of life.
+# Seconds between two lines about a command that is still running.
 readonly BEAT_S=15
 
 repeat=1 kernel=criu build=1 begin_ms=0 run='' result='' hip_result='' beat=''
@@ -67,8 +67,8 @@ parse_options() {
 	done
 }
 
-# with_beat WHAT COMMAND...: the command's own output, and a line from time to time that
-# says how long it has been running.
+# with_beat WHAT COMMAND...: runs the command with its own output, and prints from time to
+# time how long it has been running.
 with_beat() {
 	local what=$1 status=0
 	shift
@@ -79,7 +79,7 @@ with_beat() {
 	return "$status"
 }
 
-# beat WHAT: until demo.sh has gone, however it went.
+# beat WHAT: prints these lines until demo.sh has ended, also if it was killed.
 beat() {
 	local begin=$SECONDS
 	while sleep "$BEAT_S" >/dev/null 2>&1 && kill -0 "$$" 2>/dev/null; do
@@ -93,7 +93,8 @@ end_beat() {
 	beat=''
 }
 
-# build_all: the programs first, for they are there sooner, and so are their errors.
+# build_all: builds the programs first, because they take less time than the kernel and
+# show their errors earlier.
 build_all() {
 	say "building the programs of the demo"
 	with_beat "building the programs" "$HERE/build.sh" release "${TARGETS[@]}" || die "the build of the programs failed"
@@ -101,7 +102,7 @@ build_all() {
 	with_beat "building the kernel" "$HERE/kernel.sh" build "$kernel" || die "the build of the kernel failed"
 }
 
-# check_chip: before a virtual machine is started for nothing.
+# check_chip: refuses a wrong CHIP before a virtual machine is started.
 check_chip() {
 	local chips
 	[[ -x $VASICD ]] || die "-$EXIT_INFRA" "no vasicd ($VASICD): run scripts/build.sh release ${TARGETS[*]}"
@@ -112,7 +113,8 @@ print(*(chip["name"] for chip in json.load(sys.stdin) if chip["executes_waves"])
 	[[ " $chips " == *" $CHIP "* ]] || die "-$EXIT_USAGE" "CHIP: '$CHIP' is none of the chips that execute waves: $chips"
 }
 
-# in_vm NAME WHAT GPU GPU COMMAND...: the guest's lines are shown as they come.
+# in_vm NAME WHAT GPU GPU COMMAND...: runs the command in a virtual machine and prints the
+# guest's lines as they arrive.
 in_vm() {
 	local name=$1 what=$2 first=$3 second=$4
 	shift 4
@@ -124,12 +126,12 @@ ids_of() {
 	awk '{ print $2 }' "$1" | tr -d ':' | sort
 }
 
-# same_result WHAT DIR REFERENCE: prints it.
+# same_result WHAT DIR REFERENCE: prints the result in DIR, which must equal the one in REFERENCE.
 same_result() {
 	local expected got
 	read -r _ expected <"$run/$3/result"
 	read -r _ got <"$run/$2/result"
-	[[ $got == "$expected" ]] || die "$1's result $got is not $expected"
+	[[ $got == "$expected" ]] || die "the result of $1 is $got, that of the undisturbed run $expected"
 	printf '%s' "$got"
 }
 
@@ -145,7 +147,7 @@ demo() {
 		die "machine B failed; logs are in $run and $OUT/vm/demo-$$-b"
 	say "machine B is off"
 	[[ -z $(comm -12 <(ids_of "$run/gpus.a") <(ids_of "$run/gpus.b")) ]] ||
-		die "the machines share a gpu_id: nothing was translated"
+		die "machines A and B have a gpu_id in common, so the demo does not show that gpu_ids are translated"
 	result=$(same_result "the restored program" program reference)
 	hip_result=$(same_result "the restored HIP program" hip hip-reference)
 }
@@ -153,7 +155,7 @@ demo() {
 main() {
 	local round
 	parse_options "$@"
-	need criu criu # the machines run what is installed here
+	need criu criu # the guests run the programs of the host
 	begin_ms=$(now_ms)
 	trap end_beat EXIT
 	((!build)) || build_all

@@ -4,31 +4,30 @@
 #
 # usage: fuzz.sh [--runs N | --seconds N] [TARGET...]
 #
-# Runs the fuzzers of userspace/fuzz, all of them without a TARGET: KTAP on standard
-# output. Inputs of crashes that were once found (userspace/fuzz/regressions/TARGET)
-# are run first. Then
-#   --runs N     N inputs each (the default, 1500): the same ones every time, from
-#                those that scripts/fuzz_seeds.py makes. A test.
-#   --seconds N  what N seconds allow, other ones every time; the corpus in
-#                out/fuzz/TARGET/corpus grows. A search.
-# A crash leaves its input in out/fuzz/TARGET and is shown with its cause and the
-# command that runs it again. Status 1 on a crash, 64 usage.
+# Runs the fuzzers of userspace/fuzz, all of them without a TARGET, and prints KTAP. Each
+# fuzzer first runs the inputs of earlier crashes (userspace/fuzz/regressions/TARGET), then
+#   --runs N     N inputs (the default, 1500), the same ones every time, derived from
+#                those that scripts/fuzz_seeds.py makes. This is a test.
+#   --seconds N  as many inputs as it can in N seconds, other ones every time; the corpus
+#                in out/fuzz/TARGET/corpus grows. This is a search.
+# After a crash, fuzz.sh keeps the input in out/fuzz/TARGET and prints the cause and the
+# command that repeats it. Status 1 on a crash, 64 usage.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
-# Limits of a single input; a device that works longer on one hangs.
+# Time limit of a single input: a device that takes longer hangs.
 readonly INPUT_LIMIT_S=20 INPUT_BYTES=2048 MEMORY_MB=2048 SHOWN_LINES=40 CAUSE_LINES=3
 readonly CAUSE='^fuzz: violated: |runtime error: |ERROR: '
-# What makes a run the same as the one before it: neither times nor the operands of
-# comparisons, among them addresses, are what the fuzzer learns from.
+# With these options every run has the same inputs: the fuzzer uses neither times nor the
+# operands of comparisons, some of which are addresses, to choose inputs.
 readonly SAME=(-seed=1 -entropic=0 -use_cmp=0)
 
 runs=1500 seconds='' number=0 failed=0
 bin='' out='' vasicd=''
 
-# verdict TARGET STATUS LOG: one case. First what whoever sees only a few lines needs:
-# the cause, how to repeat it, and the input.
+# verdict TARGET STATUS LOG: prints one case. The first lines of a failure are the cause,
+# the command that repeats it, and the input, because callers may show only a few lines.
 verdict() {
 	number=$((number + 1))
 	if (($2 == 0)); then
@@ -38,19 +37,19 @@ verdict() {
 	failed=$((failed + 1))
 	printf 'not ok %d - %s\n' "$number" "$1"
 	{ grep -aE -m "$CAUSE_LINES" "$CAUSE" "$3" || true; } | sed 's/^/# /'
-	printf '# again: %s\n' "$(again "$1" "$3")"
+	printf '# repeat: %s\n' "$(repeat_command "$1" "$3")"
 	sed -n 's/^Base64: /# input in Base64: /p' "$3"
 	tail -n "$SHOWN_LINES" "$3" | sed 's/^/# /'
 }
 
-# again TARGET LOG: the command that runs the input of the crash.
-again() {
+# repeat_command TARGET LOG: prints the command that runs the input of the crash.
+repeat_command() {
 	local input
 	input=$(sed -n 's/.*Test unit written to //p' "$2" | tail -n 1)
 	printf '%s %s' "$bin/$1_fuzz" "${input:-$(sed -n 's/^Running: //p' "$2" | tail -n 1)}"
 }
 
-# run_target TARGET: what was once found, then the search.
+# run_target TARGET: runs the inputs of earlier crashes, then those of the test or search.
 run_target() {
 	local target=$1 log=$out/$1/log corpus=$out/$1/corpus status=0
 	local -a known=() options=(-timeout="$INPUT_LIMIT_S" -rss_limit_mb="$MEMORY_MB" -artifact_prefix="$out/$target/")
@@ -74,7 +73,7 @@ run_target() {
 	printf '%d' "$status" >"$out/$target/status"
 }
 
-# One at a time would leave processors idle.
+# Runs several targets at the same time, so that no processor is idle.
 run_targets() {
 	local target
 	for target; do
@@ -87,7 +86,7 @@ run_targets() {
 	wait
 }
 
-# Fuzzers in the background do not hear of Ctrl-C.
+# Processes in the background do not get the SIGINT of Ctrl-C, so this ends the fuzzers.
 end_targets() {
 	local pid
 	for pid in $(jobs -pr); do
@@ -103,7 +102,7 @@ main() {
 		-h | --help) print_header "${BASH_SOURCE[0]}" && exit 0 ;;
 		--runs | --seconds)
 			[[ ${2-} =~ ^[0-9]{1,6}$ ]] || usage_error "$1 wants a number"
-			# Not an octal one.
+			# 10# because bash reads a number with a leading zero as octal.
 			if [[ $1 == --runs ]]; then runs=$((10#$2)) seconds=''; else seconds=$((10#$2)); fi
 			shift
 			;;

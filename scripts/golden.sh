@@ -4,8 +4,8 @@
 #
 # usage: golden.sh [KERNEL-TREE [OPTION-OF-GOOGLETEST]...]
 #
-# Golden tests: are the layouts in userspace/packets, the page-table bits and the
-# interrupt numbers those of the kernel's headers? Without KERNEL-TREE, those of the
+# Golden tests: compare the layouts in userspace/packets, the page-table bits and the
+# interrupt numbers with the kernel's headers, without KERNEL-TREE with those of the
 # unchanged base. Builds what it needs, prints what GoogleTest prints. The facts
 # stay in out/golden/facts.txt.
 set -euo pipefail

@@ -2,20 +2,20 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The amdkfd-criu authors
 #
-# PID 1 of the guest. vm/guest_files.py puts a copy of this file and what it reads
-# (params, fstab, fstab.scratch, skeleton/) into a folder of its own, which the guest
-# sees because its first root is the host's root.
+# PID 1 of the guest. vm/guest_files.py puts a copy of this file and the files that it
+# reads (params, fstab, fstab.scratch, skeleton/) into a folder of its own, which the guest
+# can read because its first root is the host's root.
 # Owns: the change to a writable root, loading of the driver, running one
-# command, the report on the status port. Does not judge the kernel log: vm.sh
-# does. It starts as few programs as it can: without hardware virtualization
-# each costs a tenth of a second.
+# command, the report on the status port. Does not check the kernel log: vm.sh
+# does. It starts as few programs as it can, because without hardware virtualization
+# each takes a tenth of a second.
 #
 # `params` is shell code; it sets
 #   cwd argv[] env[] params[] modules driver gpu_count
 # The status port carries one line per fact:
 #   up MS | kfd MS | fail TEXT | taint N | exit STATUS OUT ERR DMESG
-# OUT, ERR and DMESG are the bytes sent through the other ports, so that the
-# host knows when it has them all.
+# OUT, ERR and DMESG are the numbers of bytes sent through the other ports, so that the
+# host knows when it has received all of them.
 
 set -uo pipefail
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
@@ -45,7 +45,7 @@ report() {
 	printf 'guest-init: %s\n' "$*" >/dev/console
 }
 
-# stop_here TEXT: the guest cannot do its job; vm.sh prints TEXT.
+# stop_here TEXT: ends the guest because it cannot run the command; vm.sh prints TEXT.
 stop_here() {
 	report "fail $*"
 	finish 125
@@ -57,7 +57,7 @@ step() {
 
 # The root becomes an overlay: the host's root below, memory above. /sys serves
 # as scratch space because every root has it and the guest needs it only later.
-# skeleton/ is what /sys and /dev need; the second fstab names everything else,
+# skeleton/ has the files that /sys and /dev need; the second fstab has all other mounts,
 # below /sys/root.
 enter_overlay() {
 	step mount -n -a -T "$dir/fstab.scratch"
@@ -70,13 +70,14 @@ enter_overlay() {
 	old_root_pid=$!
 }
 
-# nap: a moment, without starting a program: nothing ever comes from never_fd.
+# nap: waits a moment without starting a program: a read from never_fd gets no data and
+# ends with its time limit.
 nap() {
 	read -r -t 0.02 -u "$never_fd"
 }
 
-# port_of NAME: the device (vportXpY) behind a virtio-serial port's name. Ports
-# get their names from the host a moment after they appear.
+# port_of NAME: prints the device (vportXpY) of the virtio-serial port with this name. The
+# host gives ports their names a moment after they appear.
 port_of() {
 	local port name end=$((SECONDS + PORT_DEADLINE_S))
 	while ((SECONDS < end)); do
@@ -93,7 +94,7 @@ port_of() {
 	return 1
 }
 
-# A port can be opened only once; it is opened here and inherited.
+# A port can be opened only once, so init opens it and programs inherit it.
 open_ports() {
 	local port
 	port=$(port_of vasic.status) || stop_here "no status port"
@@ -104,7 +105,7 @@ open_ports() {
 	exec {out_fd}>"/dev/$out_port" {err_fd}>"/dev/$err_port" {dmesg_fd}>"/dev/$dmesg_port"
 }
 
-# sent_bytes PORT: 0 for a port that was never opened.
+# sent_bytes PORT: prints the number of bytes sent, 0 for a port that was never opened.
 sent_bytes() {
 	local key value
 	while read -r key value; do
@@ -116,7 +117,7 @@ sent_bytes() {
 	printf 0
 }
 
-# /dev/kfd is there with any number of GPUs, the topology says which came up.
+# Prints the number of GPUs in KFD's topology; /dev/kfd exists with any number of them.
 # Processors are nodes too; their gpu_id is 0.
 count_gpus() {
 	local file id count=0
@@ -140,8 +141,8 @@ load_driver() {
 	report "kfd $(uptime_ms)"
 }
 
-# The command gets pipes, not the ports themselves: a pipe can be opened again
-# through /dev/stdout, a port cannot. Its status is left in command_status.
+# The command gets pipes, not the ports themselves, because a pipe can be opened again
+# through /dev/stdout and a port cannot. Sets command_status.
 run_command() {
 	local out err
 	exec {out}> >(exec cat >&"$out_fd")
@@ -176,14 +177,14 @@ scan_for_leaks() {
 	cat "$file" >/dev/kmsg
 }
 
-# finish STATUS: send the kernel log and the status, then wait to be stopped.
+# finish STATUS: sends the kernel log and the status, then waits until the host stops the guest.
 finish() {
 	trap - EXIT
-	# Without a status port the only way to tell the host is to die at once.
+	# Without a status port, init can report an error only by an immediate end of the guest.
 	[[ -n $status_fd ]] || exit 1
 	if [[ -n $dmesg_fd ]]; then
 		scan_for_leaks
-		# Not dmesg: a command may have cleared what dmesg shows.
+		# Read /dev/kmsg, not dmesg: the command may have cleared the log that dmesg shows.
 		dd if=/dev/kmsg iflag=nonblock bs=8192 status=none >&"$dmesg_fd"
 	fi
 	report "taint $(</proc/sys/kernel/tainted)"

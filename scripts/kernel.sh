@@ -10,27 +10,27 @@
 # Makes the guest's kernels. VARIANT is a line of kernel/variants (stock, criu);
 # without one, all of them.
 #   tree      unpack the base, make the source tree of each variant
-#   config    tree, then .config from Kconfig.snippets; every option must survive
+#   config    tree, then .config from Kconfig.snippets; every option must survive kconfig
 #   build     config, then bzImage, modules/ and release
 #   headers   tree, then the sanitized user space headers in headers/
 #   selftests headers, then the kselftests of the series in selftests/ and as a
 #             tarball for machines with GPUs: kfd-criu-selftests.tar.gz
 #   all       build and headers
-#   check     compile what the series bring and touch with W=1 and with sparse: no
-#             complaint in a file of theirs, nor on a line that a hook adds (criu).
-#             The virtual GPU is configured as for build, the others as for deb
+#   check     compile the files that the series add and edit with W=1 and with sparse (criu);
+#             a warning in an added file or on a line that a hook adds is an error. The
+#             virtual GPU is configured as for build, the others as for deb
 #   deb       Debian packages of criu for machines with GPUs, in VARIANT-deb/: the
-#             distribution's configuration and our options, no virtual GPU; hours.
+#             distribution's configuration and our options, no virtual GPU; takes hours.
 #             --config-only: just the configuration
-#   clean     remove what was made for these variants (without one: the base too)
+#   clean     remove the files made for these variants (without one: the base too)
 #   --debug   the variant with the section [debug] (VARIANT-debug)
-#   --coverage  the variant with the section [coverage] (VARIANT-coverage): the
-#             driver files that amdkfd-criu brings count what runs of them
+#   --coverage  the variant with the section [coverage] (VARIANT-coverage): gcov counts
+#             the executed lines of the driver files that amdkfd-criu adds
 #   --upto    only the patches up to this one (VARIANT-upto); options may be lost
 #
-# Everything is under out/kernel ($OUT_DIR/kernel): pristine/, then for each
-# variant src/ config build.log bzImage modules/ release headers/. Nothing is
-# done twice: a build without changes takes a second. $CCACHE_DIR: as for build.sh.
+# All files are under out/kernel ($OUT_DIR/kernel): pristine/, then for each
+# variant src/ config build.log bzImage modules/ release headers/. A build without
+# changes compiles nothing and takes a second. $CCACHE_DIR: as for build.sh.
 set -euo pipefail
 # shellcheck source=lib.sh source-path=SCRIPTDIR
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -39,7 +39,7 @@ ROOT=$(repo_root)
 readonly ROOT
 readonly PROGRESS_PERIOD_S=10
 readonly SHOWN_ERRORS=20
-# The series that no machine with GPUs wants, and the end of the release name of a kernel for such machines.
+# The series that a kernel for machines with GPUs leaves out, and the end of the release name of such a kernel.
 readonly VIRTUAL_GPU_SERIES=amdgpu-vasic DEB_VARIANT=criu DEB_SUFFIX=-amdkfd-criu
 readonly SELFTESTS=drivers/gpu/kfd_criu SELFTESTS_TARBALL=kfd-criu-selftests.tar.gz
 
@@ -76,8 +76,8 @@ use_variant() {
 }
 
 # Fixed identity and dates: equal sources give equal objects, and cache hits. With
-# ccache the compiler itself lists the headers (CCACHE_DEPEND): nothing is preprocessed
-# twice.
+# ccache the compiler itself lists the headers (CCACHE_DEPEND), so ccache need not run the
+# preprocessor.
 kernel_make() {
 	local compiler=gcc suffix=''
 	if [[ -n ${CCACHE_DIR-} ]]; then
@@ -98,7 +98,7 @@ tarball_identity() {
 	stat -L -c '%n %s %Y' "$1"
 }
 
-# The archive may have moved on from the pinned version. Then the patches decide.
+# If the archive no longer has the pinned version, a newer one is used if the patches apply to it.
 check_moved_base() {
 	local tree=$1 tarball=$2 variant found
 	found=$(sed -n 's/^\(VERSION\|PATCHLEVEL\|SUBLEVEL\) = //p' "$tree/Makefile" | paste -sd .)
@@ -145,9 +145,10 @@ verify_pristine() {
 
 # ---- source trees ----
 
-# A finished build of another variant of the same base is the best start: its
-# objects stay valid where neither sources nor options differ. First the same
-# variant's. The flavours left out differ everywhere, or need few objects.
+# Prints the source tree from which a new build starts, if there is one: it has a finished
+# build of the same base, whose objects stay valid where neither sources nor options differ.
+# The tree of the same variant is preferred. Some flavours are left out because all of their
+# objects differ, or because they need few objects.
 seed_of() {
 	local other
 	for other in "$OUT/$VARIANT/build.stamp" "$OUT"/*/build.stamp; do
@@ -171,10 +172,10 @@ make_source() {
 	if [[ -n $seed ]]; then
 		log "starting $VARIANT from the objects in $seed"
 		# Unchanged sources become links to the base; objects become copies, because
-		# the build does write through some of its own files.
+		# the build writes to some of its own files in place.
 		rsync -a --link-dest="$PRISTINE/" "$seed/" "$SRC.tmp/"
-		# Only objtool's make writes absolute paths into its notes. A new objtool
-		# would mean that everything is compiled anew.
+		# Only objtool's make writes absolute paths into its dependency files. They are
+		# corrected here, because a new objtool would cause all files to be compiled again.
 		find "$SRC.tmp/tools" -name '.*.cmd' -exec sed -i "s|$seed/|$SRC/|g" {} +
 	else
 		cp -al "$PRISTINE" "$SRC.tmp"
@@ -198,8 +199,8 @@ make_tree() {
 
 # ---- configuration ----
 
-# fragment SECTION...: the option lines of these sections, reasons removed. The last line of
-# an option counts.
+# fragment SECTION...: prints the option lines of these sections without their reasons. The
+# last line of an option counts.
 fragment() {
 	awk -v sections="$*" '
 		BEGIN { split(sections, names, " "); for (i in names) wanted["[" names[i] "]"] }
@@ -220,14 +221,15 @@ variant_fragment() {
 	fragment $sections
 }
 
-# The series of the variant that are for every machine.
+# Prints the series of the variant without the virtual GPU's.
 driver_series() {
 	local series
 	read -ra series <<<"$(variant_series)"
 	printf '%s ' "${series[@]/#$VIRTUAL_GPU_SERIES/}"
 }
 
-# deb_fragment THEIRS: the fragment, but what the distribution has as a module stays one.
+# deb_fragment THEIRS: prints the fragment; an option that is a module in the distribution's
+# configuration THEIRS stays a module.
 deb_fragment() {
 	local name value had
 	while IFS='=' read -r name value; do
@@ -252,7 +254,7 @@ lost_options() {
 	done
 }
 
-# configure_like_distribution WANTED: leaves there what must survive.
+# configure_like_distribution WANTED: makes .config, and writes the options that must survive into WANTED.
 configure_like_distribution() {
 	local theirs
 	theirs=$(pin config)
@@ -263,8 +265,8 @@ configure_like_distribution() {
 	kernel_make -s olddefconfig >"$DIR/config.log" 2>&1
 }
 
-# What a configuration depends on: the options, the compiler, and the Kconfig
-# files that the series touch (paths stand one a line in series.py's manifest).
+# Prints everything that a configuration depends on: the options, the compiler, and the
+# Kconfig files that the series change (series.py's manifest has one path a line).
 config_state() {
 	local path
 	{
@@ -289,8 +291,8 @@ make_config() {
 	if [[ $FLAVOR == deb ]]; then
 		configure_like_distribution "$wanted"
 	else
-		# Everything off, like tinyconfig, but also what would come up "default y"
-		# behind an option that is asked for: what is on has a reason.
+		# Like tinyconfig, but options with "default y" are off too, unless the fragment
+		# asks for them: each option that is on has a reason.
 		variant_fragment >"$wanted"
 		kernel_make -s KCONFIG_ALLCONFIG="$wanted" allnoconfig >"$DIR/config.log" 2>&1
 	fi || die "configuration failed: $(tail -n 3 "$DIR/config.log") ($DIR/config.log)"
@@ -299,7 +301,7 @@ make_config() {
 		die "options of Kconfig.snippets that did not survive (missing dependency or" \
 			"no such option):"$'\n'"$lost"
 	fi
-	# An equal configuration keeps its time stamp.
+	# An unchanged configuration keeps its time stamp, so make compiles nothing.
 	if [[ -f $DIR/config.old ]] && cmp -s "$DIR/config.old" "$SRC/.config"; then
 		cp -p "$DIR/config.old" "$SRC/.config"
 	fi
@@ -357,7 +359,8 @@ hooked_files() {
 	done | sort -u
 }
 
-# A warning fails the build, and goes on to do so: its source is compiled anew.
+# A warning in a file of the series fails the build. The time stamp of the source is renewed,
+# so that the next build compiles the file and fails again.
 check_warnings() {
 	local warnings file
 	local -a series
@@ -384,7 +387,7 @@ install_products() {
 	rm -rf "$DIR/modules.tmp"
 	kernel_make -s INSTALL_MOD_PATH="$DIR/modules.tmp" INSTALL_MOD_STRIP=1 modules_install \
 		>>"$DIR/build.log" 2>&1 || die "modules_install failed: see $DIR/build.log"
-	# They point into the source tree, and a guest has no use for it.
+	# These links point into the source tree, which a guest does not need.
 	rm -f "$DIR"/modules.tmp/lib/modules/*/{build,source}
 	rm -rf "$DIR/modules"
 	mv "$DIR/modules.tmp" "$DIR/modules"
@@ -392,8 +395,8 @@ install_products() {
 	kernel_make -s kernelrelease >"$DIR/release"
 }
 
-# Options of make that let the subject of the coverage count. amdgpu's Makefile
-# builds amdkfd's objects by this path, and kbuild asks for a variable of that name.
+# Prints the options of make that switch gcov on for the measured files. amdgpu's Makefile
+# builds amdkfd's objects by this path, and kbuild reads a variable of that name.
 coverage_switches() {
 	local file
 	[[ $FLAVOR == coverage ]] || return 0
@@ -403,7 +406,7 @@ coverage_switches() {
 	done
 }
 
-# The code under test, without its tests.
+# Prints the measured files: the code under test without its tests.
 coverage_files() {
 	overlay_files amdkfd-criu | grep -E '^drivers/.*\.c$' | grep -v '_test\.c$'
 }
@@ -445,7 +448,7 @@ install_headers() {
 	log "headers: $DIR/headers"
 }
 
-# They come with their runner: selftests/run_kselftest.sh.
+# Builds the kselftests of the series and their runner, selftests/run_kselftest.sh.
 install_selftests() {
 	local state
 	install_headers
@@ -467,7 +470,7 @@ install_selftests() {
 
 # ---- objects alone ----
 
-# compiled_files SERIES...: the driver files that these bring or touch.
+# compiled_files SERIES...: prints the driver files that these series add or edit.
 compiled_files() {
 	{
 		overlay_files "$@"
@@ -475,19 +478,19 @@ compiled_files() {
 	} | grep -E '^drivers/.*\.c$' | sort -u
 }
 
-# The objects that amdgpu's Makefile makes of its neighbours' files are its own.
+# amdgpu's Makefile builds its neighbours' files as objects of its own folder.
 objects_of() {
 	sed -E 's|^(drivers/gpu/drm/amd)/([^/]*)/|\1/amdgpu/../\2/|; s|/amdgpu/\.\./amdgpu/|/amdgpu/|; s|\.c$|.o|'
 }
 
-# compiler_errors LOG: and not what sparse calls errors, which shows no source and stops nothing.
+# compiler_errors LOG: prints the compiler's errors. Errors of sparse have no source line and do not stop make.
 compiler_errors() {
 	awk '/\*\*\* .*\.o\] Error/ { print }
 		error != "" && /^ +[0-9]+ \|/ { print error; print }
 		{ error = /error:/ ? $0 : "" }' "$1"
 }
 
-# make_objects LOG OPTION... -- FILE...: compiles the FILEs, also when they have been.
+# make_objects LOG OPTION... -- FILE...: compiles the FILEs, even if their objects are up to date.
 make_objects() {
 	local log_file=$1
 	local -a options=() objects
@@ -505,7 +508,7 @@ make_objects() {
 	fi
 }
 
-# FILE for an overlay file, FILE:LINE for a line that a hook adds.
+# Prints the lines of the series: FILE for an overlay file, FILE:LINE for a line that a hook adds.
 our_places() {
 	local file
 	overlay_files "$@"
@@ -515,7 +518,8 @@ our_places() {
 	done
 }
 
-# our_complaints LOG SERIES...: of compilers, of sparse and of kernel-doc.
+# our_complaints LOG SERIES...: prints the warnings of the compiler, of sparse and of kernel-doc
+# about the series.
 our_complaints() {
 	local log_file=$1
 	shift
@@ -526,7 +530,7 @@ our_complaints() {
 			<(our_places "$@") - | sort -u
 }
 
-# check_series SERIES...: what these bring and touch.
+# check_series SERIES...: compiles the files that these series add and edit with W=1 and sparse.
 check_series() {
 	local complaints started=$SECONDS
 	local -a files
@@ -538,9 +542,9 @@ check_series() {
 	complaints=$(our_complaints "$DIR/check.log" "$@")
 	if [[ -n $complaints ]]; then
 		printf '%s\n' "$complaints" >&2
-		die "$(wc -l <<<"$complaints") complaints about the series: see $DIR/check.log"
+		die "$(wc -l <<<"$complaints") warnings in the series: see $DIR/check.log"
 	fi
-	log "no complaint about $* in $((SECONDS - started)) s"
+	log "no warning in $*, after $((SECONDS - started)) s"
 }
 
 check_sources() {
@@ -607,7 +611,7 @@ parse_arguments() {
 	[[ $COMMAND =~ ^(tree|config|build|headers|selftests|all|check|deb|clean)$ ]] ||
 		usage_error "unknown command '$COMMAND'"
 	[[ -z $DEB_STEP || $COMMAND == deb ]] || usage_error "--$DEB_STEP is for deb"
-	# These have a tree of their own: elsewhere objects stay valid.
+	# Each flavour has a tree of its own, so that the objects of the other trees stay valid.
 	if [[ $COMMAND == @(check|deb) ]]; then
 		[[ -z $FLAVOR$UPTO ]] || usage_error "$COMMAND knows no such option"
 		FLAVOR=$COMMAND

@@ -2,17 +2,17 @@
 # Copyright (c) 2026 The amdkfd-criu authors
 # shellcheck shell=bash
 #
-# What every script shares: exit statuses, messages, the output folder, the end of
+# Code that every script shares: exit statuses, messages, the output folder, the end of
 # processes, locks. Sourced, never run:
 #   source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 # Owns no policy: nothing here knows of kernels, virtual machines or tests.
 # Messages go to standard error; standard output belongs to KTAP and to values.
 
-# Exit statuses of every script (the same as kselftest's where that has one).
+# Exit statuses of every script; 0 and 1 are those of kselftest.
 # shellcheck disable=SC2034  # used by the scripts that source this file
 readonly EXIT_PASS=0 EXIT_FAIL=1 EXIT_USAGE=64 EXIT_TIMEOUT=124 EXIT_INFRA=125
 
-# What a tree of processes gets to end by itself: more than a virtual machine needs.
+# Time in which a tree of processes must end by itself: more than a virtual machine needs.
 readonly END_LIMIT_S=15
 
 # log MESSAGE...: one line of progress.
@@ -43,19 +43,19 @@ need() {
 		die "-$EXIT_INFRA" "'$1' is missing (Debian package '$2'): run scripts/setup.sh"
 }
 
-# repo_root: the absolute path of this project.
+# repo_root: prints the absolute path of this project.
 repo_root() {
 	(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
 }
 
-# out_dir: where everything generated goes: $OUT_DIR, else out/ in the project.
+# out_dir: prints the folder for all generated files: $OUT_DIR, else out/ in the project.
 out_dir() {
 	local dir=${OUT_DIR:-$(repo_root)/out}
 	mkdir -p -- "$dir" && (cd -- "$dir" && pwd -P)
 }
 
-# end_tree PID: the child and all below it; waits until they have gone, so that
-# vm.sh can clean up.
+# end_tree PID: ends the child and all its descendants, and waits until they have ended, so
+# that vm.sh can clean up.
 end_tree() {
 	local pid end=$((SECONDS + END_LIMIT_S))
 	local -a pids
@@ -87,9 +87,9 @@ print_header() {
 	     { begun = 1; sub(/^# ?/, ""); print }' "$1"
 }
 
-# take_lock FILE: hold FILE until this process ends; waits for another holder
-# and says so, so that two invocations never work on the same output. The file
-# descriptor is not passed on by commands run with 9>&-.
+# take_lock FILE: locks FILE until this process ends, so that two invocations never write to
+# the same output; prints a line if it has to wait for another one. A command that is run
+# with 9>&- does not inherit the lock.
 take_lock() {
 	mkdir -p -- "$(dirname -- "$1")"
 	exec 9>"$1"

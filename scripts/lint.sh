@@ -5,10 +5,10 @@
 # usage: lint.sh [CHECK...]
 #        lint.sh --list
 #
-# Checks of the sources, all of them without a CHECK: KTAP on standard output, what is
-# wrong as "# " lines. --list prints their names. `series` makes a kernel tree first;
-# `tidy` (clang-tidy) takes long, needs a build, and runs only when it is named.
-# Files are those that git knows, and new ones that it does not ignore.
+# Checks the sources, without a CHECK by all checks, and prints KTAP with the errors as
+# "# " lines. --list prints the names of the checks. `series` makes a kernel tree first;
+# `tidy` (clang-tidy) takes long and needs a build. Both run only when they are named.
+# The checked files are those that git knows, and new ones that it does not ignore.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
@@ -32,7 +32,7 @@ list_files() {
 	((${#files[@]})) || die "-$EXIT_INFRA" "git lists no files: lint needs a git work tree"
 }
 
-# check NAME: runs check_NAME as one case; its output is shown when it fails.
+# check NAME: runs check_NAME as one case, and prints its output if it fails.
 check() {
 	local name=$1 text
 	number=$((number + 1))
@@ -60,7 +60,7 @@ check_format() {
 	return "$bad"
 }
 
-# Shell scripts are known by their first line, or by name when they are sourced.
+# Prints the shell scripts: files with a shell in the first line, or with a name in .sh.
 shell_files() {
 	local file line
 	for file in "${files[@]}"; do

@@ -4,10 +4,10 @@
 #
 # usage: record-images.sh [CHIP...]
 #
-# Makes the recordings of the kselftest `old_images` again: checkpoints by the stock kernel,
+# Records the images of the kselftest `old_images` again: checkpoints by the stock kernel,
 # one for each CHIP (gfx906 gfx942 gfx1030), in out/image_files. They belong into
-# image_files/ beside kernel/amdkfd-criu/overlay/**/old_images.c; its README says of
-# which kernels they are.
+# image_files/ in the folder of kernel/amdkfd-criu/overlay/**/old_images.c; the README there
+# lists the kernels that wrote them.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"

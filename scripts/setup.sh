@@ -4,14 +4,14 @@
 #
 # usage: setup.sh [--list | -h]
 #
-# Installs what this project needs on a Debian 12 machine, by package name, and
-# nothing else. Does nothing, quickly, when all of it is there. The only script
-# that installs anything; every make target calls it first.
+# Installs the packages that this project needs on a Debian 12 machine, and nothing
+# else. If all of them are installed, it ends within a second. It is the only script
+# that installs packages; every make target calls it first.
 #   --list   print the package names, one a line, and do nothing
 #
-# The kernel source and the distribution's configuration of it are asked for in the
-# version that kernel/BASE pins; when the archive no longer has it, the newest of the
-# same package is taken, and kernel.sh says whether the patches still apply.
+# The kernel source and the distribution's configuration of it are installed in the
+# version that kernel/BASE pins. If the archive no longer has it, setup.sh installs the
+# newest version of the package, and kernel.sh reports whether the patches still apply.
 set -euo pipefail
 # shellcheck source=lib.sh source-path=SCRIPTDIR
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -52,16 +52,16 @@ list_packages() {
 	kernel_packages
 }
 
-# Those of the named packages that are not installed, one a line.
+# Prints those of the named packages that are not installed, one a line.
 missing_packages() {
-	# dpkg-query knows virtual and unknown names by their absence from its answer.
+	# dpkg-query prints nothing for virtual and unknown names, so these count as missing.
 	local have
 	have=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "$@" 2>/dev/null || true)
 	comm -23 <(printf '%s\n' "$@" | sort -u) \
 		<(sed -n 's/ installed$//p' <<<"$have" | sort -u)
 }
 
-# PACKAGE=VERSION when the archive has the pinned version, else PACKAGE.
+# Prints PACKAGE=VERSION if the archive has the pinned version, else PACKAGE.
 pin_kernel_package() {
 	local package=$1 version
 	version=$(sed -n 's/^version=//p' "$(repo_root)/kernel/BASE")
@@ -69,7 +69,7 @@ pin_kernel_package() {
 		printf '%s=%s\n' "$package" "$version"
 		return
 	fi
-	log "notice: $package $version is no longer in the archive; taking the newest"
+	log "notice: $package $version is no longer in the archive; installing the newest version"
 	printf '%s\n' "$package"
 }
 
@@ -77,7 +77,7 @@ install_packages() {
 	local wanted=() name
 	export DEBIAN_FRONTEND=noninteractive
 	log "installing $# packages: $*"
-	apt-get update -q >&2 || log "notice: apt-get update failed; trying with what is known"
+	apt-get update -q >&2 || log "notice: apt-get update failed; installing from the old package lists"
 	for name in "$@"; do
 		if kernel_packages | grep -Fx -- "$name" >/dev/null; then
 			name=$(pin_kernel_package "$name")

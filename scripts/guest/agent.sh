@@ -4,16 +4,17 @@
 #
 # usage: agent.sh DIR
 #
-# Runs in a guest and does the jobs that a host process puts into the shared folder DIR (scripts/vm/jobs.py
-# describes its files), one after the other, until there is DIR/end. DIR/ready says that it has begun.
+# Runs in a guest and runs the jobs that a host process puts into the shared folder DIR (scripts/vm/jobs.py
+# describes its files), one after the other, until DIR/end exists. The agent creates DIR/ready when it has begun.
 set -u
 
 readonly POLL_S=0.06
-# What a job's output gets to end after the job has: a process that the job left behind may hold it open.
+# Time in which the output must end after the job: a process that the job left behind may hold it open.
 readonly END_LIMIT_S=5
 readonly dir=$1
 
-# start_job N: the process id, the status and the end of the output are a line each on standard output.
+# start_job N: starts job N and prints three lines: the time limit with the process id, the status, and "end" when the
+# output has ended.
 start_job() {
 	local limit cwd out relay
 	local -a env argv
@@ -53,7 +54,7 @@ run_job() {
 
 main() {
 	local number=0
-	# Nothing ever comes from this pipe: a read with a time limit waits without a process.
+	# No data ever arrives in this pipe, so a read with a time limit waits without starting a process.
 	exec {never}<> <(:)
 	printf 'ready\n' >"$dir/ready"
 	while [[ ! -e $dir/end ]]; do

@@ -4,38 +4,38 @@
 #
 # usage: checkpoint.sh RUN PLUGINS STEP [ARG]...
 #
-# Runs in a guest: one step of tests/test_e2e.py, whose status is the result. RUN is a
+# Runs one step of tests/test_e2e.py in a guest; its status is the result. RUN is a
 # folder that is shared with the host; a program NAME has the folder RUN/NAME, images
 # are folders of RUN too. PLUGINS is the folder of the built plugin.
 #   gpus                            prints the gpu_id of each GPU
 #   undisturbed NAME PROGRAM ARG... runs the program to its end and prints its result
 #   start NAME PROGRAM ARG...       starts it and waits until its packets are pending
-#   is-running NAME                 the process of the program is there
+#   is-running NAME                 the process of the program exists
 #   is-gone NAME [SECONDS]          the process ends, or has ended
-#   stays-pending NAME              no result comes although the process runs
-#   continue NAME                   lets the program go on; prints its result
+#   stays-pending NAME              the program runs but writes no result
+#   continue NAME                   lets the program continue; prints its result
 #   kill NAME                       ends the process
 #   dump-without-space NAME         dumps it into a file system that is too small
-#   has-no-manifest                 the dump before left images, but no manifest
-#   dump-by-cpu NAME                dumps it by the CPU into /run/by-cpu; it goes on
-#   dump NAME IMAGES                dumps it by SDMA; the process is gone then
+#   has-no-manifest                 the last dump left images, but no manifest
+#   dump-by-cpu NAME                dumps it by the CPU into /run/by-cpu; it continues
+#   dump NAME IMAGES                dumps it by SDMA, which ends the process
 #   compare IMAGES                  /run/by-cpu and IMAGES have the same contents of buffers
 #   restore sdma|cpu LOG [DAMAGE]   restores RUN/images, and copies contents that way; files of
-#                                   RUN/DAMAGE take the place of those that have the same name,
-#                                   an empty one says that there is none
+#                                   RUN/DAMAGE replace those with the same name, an empty one
+#                                   removes it
 #   counter NAME                    a program without a GPU survives dump and restore
 #   has-no-kfd                      this machine has no /dev/kfd
 set -uo pipefail
 # shellcheck source=scripts/guest/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
-# Less than the contents of the program's buffers.
+# Size of the small file system: less than the contents of the program's buffers.
 readonly TINY=1m TINY_DIR=/run/tiny CPU_DIR=/run/by-cpu
-# How long a program that must not continue is watched.
+# Time for which a program that must not continue is watched.
 readonly QUIET_S=3
 run='' plugins=''
 
-# pid_of NAME: start_demo() waits for the file in which the program writes its id.
+# pid_of NAME: prints the process id from the file for which start_demo() has waited.
 pid_of() {
 	local pid
 	read -r _ pid <"$run/$1/state" || die "-$EXIT_INFRA" "no program was started in $run/$1"
@@ -100,7 +100,7 @@ dump() {
 	program_ends "$1"
 }
 
-# Nothing in memory moves while the program's packets wait.
+# Two dumps can be compared, because memory does not change while the program's packets wait.
 compare() {
 	local file
 	for file in "$CPU_DIR"/amdgpu-pages-*.img; do
@@ -114,8 +114,8 @@ restore() {
 	criu_restore "$images" "$plugins" "$log" || { tail_of "$log" && return 1; }
 }
 
-# fetch DAMAGE: prints the folder with the images. Many megabytes come once from the host,
-# slowly; a damaged copy has links to them.
+# fetch DAMAGE: prints the folder with the images. They are copied from the host only once,
+# because that is slow; a damaged copy has links to them.
 fetch() {
 	local images=/run/images file
 	if [[ ! -d $images ]]; then

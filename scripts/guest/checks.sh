@@ -4,7 +4,7 @@
 #
 # usage: checks.sh PROGRAMS CHECK [CHIP N]
 #
-# Runs in a guest: one check of its GPUs, whose status is the result. PROGRAMS is the
+# Runs one check of the GPUs in a guest; its status is the result. PROGRAMS is the
 # folder of the built parts (out/cmake/release/userspace).
 #   sysfs CHIP N      amdkfd shows N GPUs of this chip, with plausible properties
 #   rocminfo CHIP N   Debian's rocminfo finds them
@@ -16,7 +16,7 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 readonly KFD_DEBUG=/sys/kernel/debug/kfd STRESS_LIMIT_S=120 IDLE_S=60
 
-# gfx_target_version CHIP: major, minor and stepping, two digits each; the last two
+# gfx_target_version CHIP: prints major, minor and stepping, two digits each; the last two
 # characters of a chip's name are hexadecimal.
 gfx_target_version() {
 	local digits=${1#gfx}
@@ -51,8 +51,8 @@ check_rocminfo() {
 	((count == $2))
 }
 
-# A process has queues meanwhile: the driver prints MQDs, HQDs and the run list by code
-# that is different for each generation of chips.
+# A process has queues during the check, because the driver prints MQDs, HQDs and the run
+# list by code that is different for each generation of chips.
 check_debugfs() {
 	local file pid status=0
 	"$programs/kfdtest-criu/kfdbench" --idle "$IDLE_S" >/dev/null &
@@ -62,13 +62,13 @@ check_debugfs() {
 		cat "$KFD_DEBUG/$file" || status=1
 	done
 	grep -q 'Compute queue on device\|SDMA queue on device' "$KFD_DEBUG/mqds" || status=1
-	kill "$pid" || status=1 # kfdbench would idle on
+	kill "$pid" || status=1 # kfdbench would stay idle until its time limit
 	wait "$pid"
 	return "$status"
 }
 
-# amdgpu_stress looks only at devices of AMD, and the virtual GPU is one of QEMU's
-# (ivshmem), so amdgpu_stress gets a sysfs of its own that shows AMD's vendor id.
+# amdgpu_stress uses only devices with AMD's vendor id, and the virtual GPU has that of
+# QEMU's ivshmem, so amdgpu_stress gets a sysfs of its own that shows AMD's vendor id.
 # shellcheck disable=SC2016  # expanded by the inner shell
 check_stress() {
 	echo 0x1002 >/tmp/vendor

@@ -4,8 +4,9 @@
 #
 # usage: collect_gcov.sh DIR
 #
-# Runs in a guest: copies what the kernel counted (gcov) to DIR, a folder shared with the
-# host: one file for each file of the driver that counts. Unloading the driver loses nothing.
+# Runs in a guest: copies the counts of gcov from the kernel to DIR, a folder shared with the
+# host: one file for each measured file of the driver. The kernel keeps the counts when the
+# driver is unloaded.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/../lib.sh"
@@ -15,9 +16,9 @@ readonly COUNTED=/sys/kernel/debug/gcov
 main() {
 	local dir=${1-} file
 	[[ -n $dir ]] || usage_error "no folder"
-	[[ -d $COUNTED ]] || die "-$EXIT_INFRA" "this kernel does not count: kernel.sh build criu --coverage"
+	[[ -d $COUNTED ]] || die "-$EXIT_INFRA" "the kernel has no gcov counts of amdkfd: build it with kernel.sh build criu --coverage"
 	mkdir -p -- "$dir"
-	# cp takes the files for empty ones: debugfs does not know their sizes.
+	# Not cp, which takes the files for empty ones, because debugfs reports a size of 0.
 	find "$COUNTED" -name '*.gcda' | while IFS= read -r file; do
 		cat -- "$file" >"$dir/${file##*/}"
 	done

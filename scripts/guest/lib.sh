@@ -2,7 +2,7 @@
 # Copyright (c) 2026 The amdkfd-criu authors
 # shellcheck shell=bash
 #
-# What the scripts that run inside a guest share: starting programs so that CRIU
+# Code that the scripts inside a guest share: starting programs so that CRIU
 # can dump and restore them, calling CRIU, waiting. Sourced, never run.
 # A program to be dumped has no terminal, a session of its own, no open files but
 # /dev/null, and a process id that is still free in a machine that just booted.
@@ -10,17 +10,17 @@
 # shellcheck source=scripts/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/../lib.sh"
 
-# Above what a booting guest uses; each further program gets another block.
+# Process ids above those of a booting guest; each further program gets another block.
 readonly FIRST_PID=20000 PID_STEP=1000
 readonly PENDING_LIMIT_S=120 EXIT_LIMIT_S=30 RESULT_LIMIT_S=60 CRIU_LIMIT_S=120 LOG_TAIL=40
 readonly KFD_NODES=/sys/class/kfd/kfd/topology/nodes
-# How many programs were started in this machine: by this process and by those before it.
+# File with the number of programs that this and earlier processes have started in this machine.
 readonly PROGRAMS_STARTED=/run/programs-started
 
 # The process id of the program that start_demo() or start_counter() started last.
 demo_pid=''
 
-# What CRIU needs of a guest beside what the init does.
+# Makes the settings that CRIU needs in addition to those of guest-init.sh.
 prepare_guest() {
 	ip link set lo up
 	cd /
@@ -32,12 +32,13 @@ now_s() {
 	printf '%s' "$up"
 }
 
-# phase TEXT...: one line for people, with the guest's time.
+# phase TEXT...: prints one line for people, with the guest's time.
 phase() {
 	printf '  [guest %7s s] %s\n' "$(now_s)" "$*"
 }
 
-# wait_for SECONDS COMMAND...: whether it succeeded in time.
+# wait_for SECONDS COMMAND...: repeats the command until it succeeds; fails if that takes
+# longer than SECONDS.
 wait_for() {
 	local end=$((SECONDS + $1))
 	shift
@@ -47,15 +48,16 @@ wait_for() {
 	done
 }
 
-# unload_driver SECONDS: amdkfd keeps a process's render node open until a worker has
-# cleaned up behind it, which may be after the process has gone.
+# unload_driver SECONDS: tries until the time limit to unload amdgpu, because amdkfd keeps a
+# process's render node open until a worker has cleaned up, which may be after the process
+# has ended.
 unload_driver() {
 	wait_for "$1" timeout "$1" modprobe -d "$VASIC_MODULES" -r amdgpu 2>/tmp/unload.log ||
 		{ tail -n 1 /tmp/unload.log >&2 && return 1; }
 	[[ ! -e /sys/module/amdgpu ]]
 }
 
-# gpu_ids: those of this machine, one a line with what tells the GPUs apart.
+# gpu_ids: prints the gpu_ids of this machine, one a line, with properties that identify the GPU.
 gpu_ids() {
 	local node id bank vram
 	for node in "$KFD_NODES"/*; do
@@ -70,8 +72,8 @@ gpu_ids() {
 	done
 }
 
-# start_program COMMAND...: in the background, ready to be dumped; without the
-# files that the guest's init leaves open in all of its children.
+# start_program COMMAND...: starts the command in the background so that CRIU can dump it;
+# closes the files that its children inherit from the guest's init.
 start_program() {
 	local fd started=0
 	[[ ! -e $PROGRAMS_STARTED ]] || started=$(<"$PROGRAMS_STARTED")
@@ -86,10 +88,11 @@ start_program() {
 		done
 		exec setsid "$@"
 	) </dev/null >/dev/null 2>&1 &
-	disown # its end is expected: the shell need not tell
+	disown # the shell must not print a message when the dump ends the program
 }
 
-# start_demo PROGRAM DIR ARG...: waits until its packets are pending; sets demo_pid.
+# start_demo PROGRAM DIR ARG...: starts the program, waits until its packets are pending, and
+# sets demo_pid.
 start_demo() {
 	local program=$1 dir=$2 state
 	shift 2
@@ -100,12 +103,12 @@ start_demo() {
 	[[ $state == pending ]] || { tail_of "$dir/log" && return 1; }
 }
 
-# start_counter DIR: a program without a GPU, which counts into DIR/count; sets
+# start_counter DIR: starts a program that uses no GPU and counts into DIR/count; sets
 # demo_pid.
 start_counter() {
 	rm -rf -- "$1" && mkdir -p -- "$1"
-	# It starts no other program: CRIU does not bring every one back from where the
-	# dynamic linker works for it.
+	# The loop starts no other program, because CRIU cannot restore every program that is
+	# dumped while the dynamic linker loads it.
 	# shellcheck disable=SC2016  # expanded by the program
 	start_program bash -c 'while :; do
 		for ((i = 0; i < 20000; i++)); do :; done
@@ -115,14 +118,14 @@ start_counter() {
 	wait_for "$PENDING_LIMIT_S" count_above "$1" 2
 }
 
-# count_above DIR N
+# count_above DIR N: succeeds if DIR/count is greater than N.
 count_above() {
 	local count=''
 	read -r count 2>/dev/null <"$1/count" || true
 	((${count:-0} > $2))
 }
 
-# result_of DIR: waits for it; prints the checksum.
+# result_of DIR: waits for the program's result and prints the checksum.
 result_of() {
 	local word='' value=''
 	wait_for "$RESULT_LIMIT_S" test -s "$1/result" || return 1
@@ -131,20 +134,21 @@ result_of() {
 	printf '%s' "$value"
 }
 
-# How the plugin copies contents: never silently in another way than the test means.
+# How the plugin copies contents, sdma or cpu. The plugin fails if it cannot copy in this way;
+# it does not fall back to the other one.
 copy=sdma
 
-# criu_dump PID IMAGES PLUGINS LOG [OPTION...]: --link-remap because libhsakmt maps
-# a semaphore whose first name, a temporary one, is gone.
+# criu_dump PID IMAGES PLUGINS LOG [OPTION...]: dumps the process. --link-remap because
+# libhsakmt maps a semaphore whose first name, a temporary one, no longer exists.
 criu_dump() {
 	mkdir -p -- "$2"
 	AMDGPU_PLUGIN_COPY=$copy timeout --kill-after=5 "$CRIU_LIMIT_S" \
 		criu dump -t "$1" -D "$2" -L "$3" --link-remap -v4 -o "$4" "${@:5}"
 }
 
-# dump_and_keep PID IMAGES PLUGINS LOG, restore_kept IMAGES PLUGINS LOG: CRIU works
-# page by page, which a folder that is shared with the host answers slowly; so the
-# images are copied there and back as a whole.
+# dump_and_keep PID IMAGES PLUGINS LOG, restore_kept IMAGES PLUGINS LOG: dump to and restore
+# from a folder of the guest, and copy the images from and to the host as a whole. CRIU
+# reads and writes single pages, which is slow in a folder that is shared with the host.
 dump_and_keep() {
 	local local_images=/run/images.$1
 	criu_dump "$1" "$local_images" "$3" "$4" || return 1
@@ -160,22 +164,22 @@ restore_kept() {
 	return "$status"
 }
 
-# criu_restore IMAGES PLUGINS LOG
+# criu_restore IMAGES PLUGINS LOG: restores the process.
 criu_restore() {
 	AMDGPU_PLUGIN_COPY=$copy timeout --kill-after=5 "$CRIU_LIMIT_S" \
 		criu restore -d -D "$1" -L "$2" -v4 -o "$3" </dev/null
 }
 
-# plugin_of DIR: a folder with the plugin alone: CRIU loads everything named *.so
-# in the folder it is given.
+# plugin_of DIR: prints a folder that has only the plugin, because CRIU loads every *.so in
+# its folder of plugins.
 plugin_of() {
 	[[ -r $1/amdgpu_plugin.so ]] || die -"$EXIT_INFRA" "no plugin in $1"
 	[[ -d /run/plugins ]] || { mkdir /run/plugins && cp -- "$1/amdgpu_plugin.so" /run/plugins/; }
 	printf '/run/plugins'
 }
 
-# counter_survives DIR PLUGINS: dumps a counting program, then restores it here; it
-# must go on from where it was.
+# counter_survives DIR PLUGINS: dumps a counting program, then restores it in this machine;
+# it must continue to count from the number that it had.
 counter_survives() {
 	local dir=$1 plugins=$2 before after
 	start_counter "$dir" || return 1
@@ -183,7 +187,7 @@ counter_survives() {
 	wait_for "$EXIT_LIMIT_S" is_gone "$demo_pid" || return 1
 	before=$(<"$dir/count")
 	restore_kept "$dir/images" "$plugins" "$dir/restore.log" || { tail_of "$dir/restore.log" && return 1; }
-	rm -f -- "$dir/count" # the program opens it anew for each number
+	rm -f -- "$dir/count" # the program opens the file again for each number
 	wait_for "$RESULT_LIMIT_S" count_above "$dir" "$before" || { tail_of "$dir/restore.log" && return 1; }
 	after=$(<"$dir/count")
 	kill "$demo_pid"

@@ -4,20 +4,20 @@
 #
 # usage: loops.sh PROGRAMS GPUS STEP [N]
 #
-# Runs in a guest with GPUS GPUs: one step of the reloads and resets of
-# tests/test_loops.py, whose status is the result. PROGRAMS is the folder of the built
-# parts (out/cmake/release/userspace).
+# Runs one step of the reloads and resets of tests/test_loops.py in a guest with GPUS GPUs;
+# its status is the result. PROGRAMS is the folder of the built parts
+# (out/cmake/release/userspace).
 #   work       a quick test of a ring and of a queue on every GPU
 #   reload N   unloads and loads amdgpu N times, with work after each time
 #   reset N    resets every GPU N times while jobs run, with work after each time
-#   measure    prints the KiB that the kernel can give, and the KiB of its slabs
-# The kernel's own complaints, kmemleak's too, are seen by scripts/vm.sh.
+#   measure    prints the available KiB of memory, and the KiB of the kernel's slabs
+# scripts/vm.sh checks the kernel log for warnings, those of kmemleak too.
 set -uo pipefail
 # shellcheck source=scripts/guest/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 readonly SAMPLE_ROUNDS=10
-# A kernel with KASAN takes minutes on a busy machine.
+# Time limits: a kernel with KASAN takes minutes on a busy machine.
 readonly KFD_LIMIT_S=300 UNLOAD_LIMIT_S=300
 readonly WORK='Ring/CsTest.written_words*:Gpu/VaTest.one_bo*' PARALLEL_WORK='Gpu/ContextTest.hundreds*'
 programs='' gpus=0
@@ -27,12 +27,12 @@ has_gpus() {
 }
 
 work() {
-	has_gpus || { echo "amdkfd does not have $gpus GPUs" && return 1; }
+	has_gpus || { echo "amdkfd's topology does not show $gpus GPUs" && return 1; }
 	"$programs/drmtest/drmtest" --gtest_filter="$WORK" >/tmp/work.log 2>&1 ||
 		{ tail -n 30 /tmp/work.log && return 1; }
 }
 
-# The parameters with which the machine loaded it.
+# Loads the driver with the parameters with which guest-init.sh loaded it.
 reload() {
 	unload_driver "$UNLOAD_LIMIT_S" || return 1
 	[[ ! -c /dev/kfd ]] || return 1
@@ -47,27 +47,28 @@ reset_all() {
 	for file in /sys/kernel/debug/dri/{?,??}/amdgpu_gpu_recover; do # primary nodes
 		[[ ! -e $file || $(<"$file") == 0 ]] || status=1
 	done
-	# The program may have lost jobs to the reset: only that it ends counts.
+	# The reset may have cancelled jobs of the program, so its status does not matter; it
+	# must only end.
 	wait "$pid"
 	return "$status"
 }
 
-# rounds COMMAND N
+# rounds COMMAND N: runs the command and work() N times, and prints the memory now and then.
 rounds() {
 	local i
 	for ((i = 0; i < $2; i++)); do
-		"$1" || { echo "$1: round $i of $2" && return 1; }
-		work || { echo "work after $1: round $i of $2" && return 1; }
+		"$1" || { echo "$1 failed in round $i of $2" && return 1; }
+		work || { echo "work after $1 failed in round $i of $2" && return 1; }
 		((i % SAMPLE_ROUNDS)) || echo "$1 $i: $(available_kib) KiB available, $(mem_kib SUnreclaim) KiB of slabs"
 	done
 }
 
-# mem_kib FIELD
+# mem_kib FIELD: prints this field of /proc/meminfo.
 mem_kib() {
 	awk -v name="$1:" '$1 == name { print $2 }' /proc/meminfo
 }
 
-# What the kernel can give, once its own caches are dropped.
+# Prints the available memory after the kernel has dropped its caches.
 available_kib() {
 	sync
 	echo 3 >/proc/sys/vm/drop_caches

@@ -4,22 +4,22 @@
 #
 # usage: loss.sh PROGRAMS STEP
 #
-# Runs in a guest whose GPUs go away under load: one step of the loss of tests/test_loops.py,
-# whose status is the result. PROGRAMS is the folder of the built parts
-# (out/cmake/release/userspace). The host kills vasicd after the first step.
+# Runs one step of the loss of GPUs under load (tests/test_loops.py) in a guest; its status is
+# the result. PROGRAMS is the folder of the built parts (out/cmake/release/userspace). The
+# host kills vasicd after the first step.
 #   load       starts programs, and waits until queues and jobs are running
-#   refused    new work fails, and soon
+#   refused    new work fails before a time limit
 #   kill       the programs can be killed
-#   unstuck    no task waits for ever
+#   unstuck    no task stays in an uninterruptible wait
 #   unload     the driver can be unloaded
-#   no-reset   no GPU was reset after it was taken down
+#   no-reset   the driver did not reset a GPU after it removed its device
 #   go-on      the machine starts programs and writes files
 set -uo pipefail
 # shellcheck source=scripts/guest/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 readonly USERS_LIMIT_S=90 UNLOAD_LIMIT_S=60
-# The ids of the programs, one a line.
+# File with the process ids of the programs, one a line.
 readonly USERS=/run/loss.users
 
 load() {
@@ -44,7 +44,7 @@ kill_users() {
 	local pid
 	local -a users
 	mapfile -t users <"$USERS"
-	kill -KILL "${users[@]}" 2>/dev/null # one may have ended for lack of a GPU
+	kill -KILL "${users[@]}" 2>/dev/null # a program may have ended when it lost its GPU
 	for pid in "${users[@]}"; do
 		wait_for "$USERS_LIMIT_S" is_gone "$pid" || {
 			cat "/proc/$pid/stack"
@@ -57,7 +57,7 @@ no_task_is_stuck() {
 	! grep -l '^State:.D' /proc/[0-9]*/status
 }
 
-# A device that is taken down gives its interrupts back, and a reset would switch them on.
+# When the driver removes a device it frees its interrupts; a later reset would enable them.
 no_reset_after_the_end() {
 	dmesg | awk 'match($0, /0000:[0-9a-f:]+\.[0-7]/) { gpu = substr($0, RSTART, RLENGTH) }
 		/: finishing device\./ { ended[gpu] = 1 }

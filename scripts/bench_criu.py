@@ -7,8 +7,8 @@ usage: bench_criu.py FOLDER OUT.json
 
 FOLDER has files N-KERNEL-ABI.json for N = 0, 1, ...: stock-released, criu-released and
 criu-extensible of one N were measured one after the other. Prints a table, adds its
-figures to OUT.json as "criu", and ends with status 1 when a figure is beyond a limit,
-or one that must be there is not.
+figures to OUT.json as "criu", and ends with status 1 when a figure is beyond a limit
+or a required figure is missing.
 
   each    microseconds an object takes, the slope of a line through all counts
   fixed   microseconds without an object
@@ -31,25 +31,26 @@ STOCK, OURS, EXTENSIBLE = "stock-released", "criu-released", "criu-extensible"
 OPERATIONS = ("checkpoint", "restore")
 MOST_GROWTH = 1.5
 MOST_RATIO = 1.1
-# Microseconds: waiting for a device that another process of the host plays takes now more, now less.
+# Microseconds: the time of queue operations varies, because vasicd, another process of the host, has to answer.
 NOISE_OF_QUEUES = 1000
 
 
 def figure_of(figures: dict, figure: str) -> float | None:
-    """us_all is what all objects take."""
+    """Returns a figure of criubench; us_all is the time of all objects without the fixed time."""
     if figure == "us_all":
         return figures["us"][-1] - figures["us"][0] if figures else None
     return figures.get(figure)
 
 
 def median(runs: list[dict], kind: str, operation: str, figure: str) -> float | None:
-    """Over the runs; None if one of them has none."""
+    """Returns the median of a figure over the runs; None if one of them does not have the figure."""
     values = [figure_of(run["objects"].get(kind, {}).get(operation, {}), figure) for run in runs]
     return None if not values or None in values else statistics.median(values)
 
 
 def median_ratio(ours: list[dict], stock: list[dict], kind: str, operation: str) -> float | None:
-    """None if one of the kernels failed; infinite if no pair tells: a cost below 0 is noise alone."""
+    """Returns the median of our time by the stock kernel's; None if one of the kernels failed; infinite
+    if no pair can be compared, because a time below 0 is only noise."""
     ratios = []
     for mine, theirs in zip(ours, stock, strict=True):
         pair = [median([run], kind, operation, "us_each") for run in (mine, theirs)]
@@ -61,7 +62,7 @@ def median_ratio(ours: list[dict], stock: list[dict], kind: str, operation: str)
 
 
 def compare(runs: dict[str, list[dict]]) -> list[dict]:
-    """A row for each kernel and ABI, kind of objects and operation; "beyond" says what is wrong with it."""
+    """Returns a row for each kernel and ABI, kind of objects and operation; "beyond" lists exceeded limits."""
     rows = []
     kinds = list(runs[OURS][0]["objects"])
     for name in (STOCK, OURS, EXTENSIBLE):
@@ -82,11 +83,11 @@ def beyond(row: dict) -> list[str]:
         return ["it failed"]
     noise = NOISE_OF_QUEUES if row["kind"].endswith("_queue") else 0
     found = []
-    # 0: a quarter took no longer than none.
+    # The growth is 0 if a quarter of the objects took no longer than no object.
     allowed = row["us_all"] * MOST_GROWTH / row["growth"] if row["growth"] > 0 else 0
     if row["us_all"] > allowed + noise:
         found.append(f"growth over {MOST_GROWTH}")
-    # Where the stock kernel fails there is none.
+    # There is no ratio if the stock kernel failed.
     ratio = row["ratio"] if row["kernel"] == OURS else None
     if ratio is not None and row["us_all"] * (1 - MOST_RATIO / ratio) > noise:
         found.append(f"ratio over {MOST_RATIO}")

@@ -13,12 +13,12 @@ The table stands between the lines `<!-- layers -->` and `<!-- /layers -->`:
   | plugin      | base kfd         |
   | plugin/copy | base kfd packets |
 
-A part is a folder of userspace/, or a folder inside one. Everything may include
-kernel/uapi, called uapi, named or not; the rest of kernel/ nothing else. Names
-are separated by blanks or commas; backticks do no harm. A file belongs to the
-longest part that holds it, and may include what its own row names, and anything
-of the top folder it is in. Every folder of userspace/ needs a row, every row a
-folder.
+A part is a folder of userspace/, or a folder inside one. Every file may include
+kernel/uapi (called uapi), even if its row does not name it; files in the rest of
+kernel/ may include nothing else. Names are separated by blanks or commas; backticks
+are ignored. A file belongs to the longest part that contains it, and may include the
+parts in its row and all files of its top folder. Every folder of userspace/ needs a
+row, every row a folder.
 Checked: #include lines, target_link_libraries, and paths into another part in
 CMake and Python files. Status 1 and one line for each breach.
 """
@@ -38,7 +38,7 @@ UAPI, KERNEL = "uapi", "kernel"
 
 
 class TableError(Exception):
-    """The table is missing or cannot be understood."""
+    """The table is missing or malformed."""
 
 
 def parse_table(text: str) -> dict[str, set[str]]:
@@ -75,7 +75,7 @@ class Project:
         self.breaches: list[str] = []
 
     def part_of(self, path: Path) -> str:
-        """The part of a file, or "" when it is in none."""
+        """Returns the part of a file, or "" if it is in no part."""
         if path.is_relative_to(self.uapi):
             return UAPI
         if path.is_relative_to(self.root / "kernel"):

@@ -3,9 +3,9 @@
 # Copyright (c) 2026 The amdkfd-criu authors
 """usage: check_steps.py
 
-Checks that every function which ARCHITECTURE.md names in its numbered steps
-("Life of ...") exists: `name`, `Class::name` or `namespace::name` must stand in a
-source file. Status: 0 if so, 1 if not.
+Checks that every function that ARCHITECTURE.md names in its numbered steps
+("Life of ...") exists: `name`, `Class::name` or `namespace::name` must occur in a
+source file. Status: 0 if all of them exist, 1 if not.
 """
 import pathlib
 import re
@@ -16,7 +16,7 @@ SOURCES = ("userspace/**/*.cc", "userspace/**/*.h", "kernel/**/*.c", "kernel/**/
 
 
 def named_functions(text):
-    """Names in backticks in the sections "Life of ...", but for files and upper-case words."""
+    """Returns names in backticks in the sections "Life of ...", except files and upper-case words."""
     names = []
     for section in re.findall(r"^## Life of .*?(?=^## )", text, re.M | re.S):
         for word in re.findall(r"`([A-Za-z_:]+)`", section):
@@ -26,7 +26,7 @@ def named_functions(text):
 
 
 def missing(names, sources):
-    """Those of `names` whose parts no source has as words."""
+    """Returns those of `names` that no source file contains."""
     def there(name):
         parts = name.split("::")
         return any(all(re.search(rf"\b{re.escape(p)}\b", text) for p in parts) for text in sources)
@@ -41,7 +41,7 @@ def main():
     if not names:
         lost = ["(no function is named at all)"]
     for name in lost:
-        print(f"ARCHITECTURE.md names {name}, which no source has")
+        print(f"ARCHITECTURE.md names {name}, which no source file contains")
     return 1 if lost else 0
 
 

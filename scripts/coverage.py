@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The amdkfd-criu authors
-"""Shows how much of the driver's code for checkpoint and restore its tests run.
+"""Reports how much of the driver's code for checkpoint and restore its tests execute.
 
 usage: coverage.py [MACHINE...]            run the tests (group "coverage" of tests/plan.toml), all of
                                            them without a MACHINE (coverage-gfx906, ...), and report
-       coverage.py --write                 report again from what was counted
+       coverage.py --write                 report again from the counts of the last run
 
-Lines and branches of each kfd_criu*.c on standard output; what did not run is in
-out/coverage/coverage.txt and coverage.html. Counts of machines that are not named stay, so
-some can be run again. Status 1 below LINES_PERCENT of the lines or BRANCHES_PERCENT of the
-branches, and when a test failed.
+Prints lines and branches of each kfd_criu*.c; lists those that did not run in
+out/coverage/coverage.txt and coverage.html. Counts of machines that are not named are kept,
+so some machines can run again. Status 1 below LINES_PERCENT of the lines or BRANCHES_PERCENT
+of the branches, and when a test failed.
 """
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ FOLDER = paths.OUT / "coverage"
 
 
 class CoverageError(Exception):
-    """What the report needs is not there. The text is for the user."""
+    """Input of the report is missing. The text is for the user."""
 
 
 def gcovr(*arguments: str) -> str:
-    """gcovr on the kernel's sources; what it prints."""
+    """Runs gcovr on the kernel's sources; returns its output."""
     done = subprocess.run(["gcovr", "--root", SOURCES, *arguments], cwd=SOURCES, check=False, capture_output=True, text=True)
     if done.returncode != 0:
         raise CoverageError(f"gcovr failed: {done.stderr.strip().splitlines()[-1:]}")
@@ -43,12 +43,12 @@ def gcovr(*arguments: str) -> str:
 
 
 def merge() -> None:
-    """Adds up what all machines counted: FOLDER/counted.json, summary.json and coverage.html."""
+    """Adds up the counts of all machines: FOLDER/counted.json, summary.json and coverage.html."""
     tracefiles = []
     for folder in sorted(path for path in FOLDER.iterdir() if path.is_dir()):
         if not list(folder.glob("kfd_criu*.gcda")):
-            raise CoverageError(f"{folder}: nothing was counted")
-        # What a branch is stands beside the objects.
+            raise CoverageError(f"{folder} has no gcov counts: the machine did not copy them")
+        # The compiler wrote the descriptions of branches into the folder of the objects.
         for notes in (SOURCES / DRIVER).glob("kfd_criu*.gcno"):
             shutil.copy(notes, folder)
         trace = folder.with_suffix(".json")
@@ -56,13 +56,13 @@ def merge() -> None:
               str(folder))
         tracefiles += ["--add-tracefile", str(trace)]
     if not tracefiles:
-        raise CoverageError("nothing was counted yet")
+        raise CoverageError(f"{FOLDER} has no gcov counts: run coverage.py without --write first")
     gcovr(*tracefiles, "--json", str(FOLDER / "counted.json"), "--json-summary", str(FOLDER / "summary.json"),
           "--html-details", str(FOLDER / "coverage.html"), "--html-self-contained")
 
 
 def table(summary: dict) -> str:
-    """Lines and branches of each file, and in all."""
+    """Returns a table of lines and branches of each file, and of all files."""
     rows = [(Path(row["filename"]).name, row) for row in summary["files"]] + [("total", summary)]
     return "\n".join(
         f"{name:<24} lines {row['line_covered']:5} of {row['line_total']:5} {row['line_percent'] or 0:5.1f} %   "
@@ -71,7 +71,7 @@ def table(summary: dict) -> str:
 
 
 def report() -> int:
-    """Writes coverage.txt and prints the table. The status by the limits."""
+    """Writes coverage.txt and prints the table; returns 1 if a limit is not reached."""
     merge()
     summary = json.loads((FOLDER / "summary.json").read_text())
     counted = ["--add-tracefile", str(FOLDER / "counted.json")]
@@ -79,13 +79,13 @@ def report() -> int:
         table(summary), "", "Lines and branches that did not run:", gcovr(*counted, "--txt"),
         gcovr(*counted, "--txt", "--branches")]))
     print(table(summary))
-    print(f"coverage.py: what did not run: {FOLDER / 'coverage.txt'}, coverage.html", file=sys.stderr)
+    print(f"coverage.py: lines that did not run: {FOLDER / 'coverage.txt'}, coverage.html", file=sys.stderr)
     enough = summary["line_percent"] >= LINES_PERCENT and summary["branch_percent"] >= BRANCHES_PERCENT
     return 0 if enough else 1
 
 
 def run(asked: list[str]) -> int:
-    """Runs the machines. The status of test.py."""
+    """Runs the machines; returns the status of test.py."""
     ids = [f"tests/plan.toml::{name}" for name in asked]
     if not asked:
         shutil.rmtree(FOLDER, ignore_errors=True)

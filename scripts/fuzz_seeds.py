@@ -3,10 +3,10 @@
 # Copyright (c) 2026 The amdkfd-criu authors
 """usage: fuzz_seeds.py TARGET FOLDER VASICD
 
-Writes the inputs that a fuzzer starts from. Those of state machines are choices of
-all lengths, the first of which is the chip; those of parsers are texts. The program
-VASICD names the chips. The same TARGET always gets the same inputs. A dictionary
-goes to FOLDER.dict where words help.
+Writes the inputs that a fuzzer starts from. Inputs for state machines are sequences of
+choices with several lengths, the first choice is the chip; inputs for parsers are texts.
+The program VASICD lists the chips. The inputs of a TARGET are always the same. For parsers
+of words it also writes a dictionary, FOLDER.dict.
 """
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def control_seeds() -> list[bytes]:
 
 
 def dictionary(texts: list[str], separators: str) -> str:
-    """One quoted word a line, as libFuzzer wants it."""
+    """Returns one quoted word a line, in the format of libFuzzer."""
     words = set()
     for text in texts:
         for separator in separators:

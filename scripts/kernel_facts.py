@@ -3,8 +3,8 @@
 # Copyright (c) 2026 The amdkfd-criu authors
 """usage: kernel_facts.py KERNEL-TREE
 
-Prints what the headers of a kernel tree say about hardware, one fact a line, for
-userspace/golden to compare our own constants with. Needs gcc and readelf, no build.
+Prints facts about hardware from the headers of a kernel tree, one fact a line;
+userspace/golden compares our own constants with them. Needs gcc and readelf, no build.
 
   field UNIT/STRUCT.MEMBER... BIT WIDTH   where a member is; members of anonymous
                                           structs and unions belong to their parent
@@ -12,8 +12,8 @@ userspace/golden to compare our own constants with. Needs gcc and readelf, no bu
                                           argument applied to 1 ("NAME(1)")
   value UNIT/sizeof.STRUCT BYTES
 
-Structs and enumerators are what the compiler's debug information says, macros what
-a compiled program prints. Status 1, with the reason, when a header is not as
+Structs and enumerators come from the compiler's debug information, macros from the
+output of a compiled program. Status 1, with the reason, if a header is not as
 expected; 64 usage.
 """
 from __future__ import annotations
@@ -35,14 +35,14 @@ SDMA_REGISTERS = (r"SDMA0_(RLC0|QUEUE0)_(RB_CNTL|IB_CNTL|IB_RPTR|IB_OFFSET|IB_SI
 
 
 class Structs(NamedTuple):
-    """A header whose structs and enumerators are wanted. `prelude` precedes it."""
+    """A header whose structs and enumerators are printed. `prelude` precedes it."""
     unit: str
     header: str
     prelude: str = ""
 
 
 class Macros(NamedTuple):
-    """A header whose macros are wanted, those with a matching name."""
+    """A header whose macros with a matching name are printed."""
     unit: str
     header: str
     names: str = r"\w+"
@@ -119,7 +119,7 @@ ATTRIBUTE_LINE = re.compile(r"^\s*<[0-9a-f]+>\s+DW_AT_(\w+)\s*: (.*)$")
 
 
 def parse_debug_info(lines: Iterable[str]) -> dict[int, Entry]:
-    """All entries by offset, from what readelf prints."""
+    """Returns all entries by offset, from the output of readelf."""
     entries: dict[int, Entry] = {}
     path: list[Entry] = []
     for line in lines:
@@ -132,7 +132,7 @@ def parse_debug_info(lines: Iterable[str]) -> dict[int, Entry]:
                 path[-1].children.append(entry)
             path.append(entry)
         elif attribute and path:
-            # Before the value stands its form: "(data2) ", "(strp) (offset: 0x1): ".
+            # readelf prints the form before the value: "(data2) ", "(strp) (offset: 0x1): ".
             path[-1].attributes[attribute.group(1)] = re.sub(r"^(\(.*?\):? )+", "", attribute.group(2).strip())
     return entries
 
@@ -191,7 +191,7 @@ def struct_facts(tree: pathlib.Path, wanted: Structs, folder: str) -> Iterator[s
 # ---- macros: a program that prints them --------------------------------------
 
 DEFINE = re.compile(r"^\s*#\s*define\s+(\w+)(\((\w+)\))?(?=[\s(]|$)(.*)$")
-# What a body may consist of, so that it is an integer whatever else the header needs.
+# Characters of a macro's body that is an integer expression; others are left out.
 BODY = re.compile(r"^[\w\s()<>|&~+*-]+$")
 
 
@@ -202,7 +202,7 @@ def logical_lines(text: str) -> Iterator[str]:
 
 
 def defines(text: str) -> dict[str, tuple[str, str]]:
-    """{name: (its one argument or nothing, body)} of those macros that may be integers."""
+    """Returns {name: (its one argument or "", body)} of the macros that may be integers."""
     found = {}
     for line in logical_lines(text):
         match = DEFINE.match(line)
@@ -216,7 +216,7 @@ TYPES = {"uint64_t", "uint32_t", "unsigned", "int", "long"}
 
 
 def usable(found: dict[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
-    """Without those that need what is not among them."""
+    """Returns the macros whose bodies use only macros of this set, arguments and types."""
     while True:
         known = {name: (argument, body) for name, (argument, body) in found.items()
                  if all(word in found or word == argument or word in TYPES for word in WORD.findall(body))}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The amdkfd-criu authors
-"""Shows what checkpoint and restore can do on the stock kernel and on ours, as text and as a page.
+"""Reports which tests of checkpoint and restore pass on the stock kernel and on ours, as text and as HTML.
 
 usage: report.py [CHIP...]            run the tests (group "report" of tests/plan.toml) and write
                                       out/report/report.txt and report.html; of all chips
@@ -10,14 +10,14 @@ usage: report.py [CHIP...]            run the tests (group "report" of tests/pla
 
 Cells:
   pass         the test passed
-  FAIL         it failed, or a kernel warning came with it
-  kernel died  the guest's kernel did not survive it; the tests behind it ran in another machine
+  FAIL         the test failed, or the kernel printed a warning during it
+  kernel died  the guest's kernel crashed during the test; the tests behind it ran in another machine
   n/a          not applicable: the chip does not have what the test is about
-  not run      the machines ended early
+  not run      the machines ended before they ran the test
 The status is 1, and the report says why, when
-  - a cell of ours is neither "pass" nor "n/a", or there is none;
-  - the stock kernel did not show one of H1 to H8 on a chip that it applies to and that both kernels
-    were asked on; a race (RACES) has to show on one of the chips;
+  - a cell of our kernel is neither "pass" nor "n/a", or a chip has no cell of our kernel;
+  - the stock kernel did not show one of H1 to H8 on a chip that the defect applies to and that both
+    kernels ran on; a race (RACES) has to show on one of the chips;
   - a report of all chips lacks one of H1 to H8.
 """
 from __future__ import annotations
@@ -41,12 +41,12 @@ UNKNOWN = "unknown"
 RESTORE = re.compile(r"/Restore(?P<same>Slow)?Test\.\w+/(?P<workload>\w+)_(?P<abi>released|extensible)$")
 DEFECT = re.compile(r"/DefectTest\.holds/(?P<name>\w+)$")
 NUMBERED = re.compile(r"h\d_")
-# What stock shows only if a race is lost.
+# Defects that the stock kernel shows only if a race is lost.
 RACES = ("h8_",)
 SCENARIOS = Path(__file__).resolve().parents[1] / "userspace/kfdtest-criu/tests/defect_scenarios.cc"
 SCENARIO = re.compile(r'\{"(h\d_\w+)"')
 CASE_ID = re.compile(r"^tests/plan\.toml::report-(?P<kernel>\w+)-(?P<chip>gfx\w+)::kfdtest::(?P<test>.+)$")
-# What harness/places.py says of a machine that ended during a case, and of one that could not go on.
+# The messages of harness/places.py for a machine that ended during a case, and for one that could not continue.
 ENDED, NEVER_RAN = re.compile(r"^the machine \S+ ended: ", re.M), re.compile(r"^the machine .*(has ended before|does not boot)", re.M)
 TELLING = re.compile(r"BUG: |WARNING: |Oops|RIP: 0010:|Kernel panic|list_(add|del) corruption|refcount_t: ")
 NOTES, TELLING_LINES = 6, 3
@@ -67,13 +67,13 @@ KINDS = {
 }
 DEFECTS = {
     "h1": "RESTORE of compute queues looks for their save area too early, or for another size",
-    "h2": "RESTORE forgets the write pointer's BO, which a MES needs",
-    "h3": "Of several XCCs only the first one's MQD is saved",
+    "h2": "RESTORE does not acquire the write pointer's BO, which a MES needs",
+    "h3": "With several XCCs only the first one's MQD is saved",
     "h4": "Queues of gfx12 are not saved at all",
-    "h5": "CHECKPOINT follows a NULL pointer when a GPU is not used",
-    "h6": "RESUME takes any process, and spoils its count of evictions",
-    "h7": "A failed RESTORE leaves user pages unprotected",
-    "h8": "CHECKPOINT walks SVM ranges that others change",
+    "h5": "CHECKPOINT dereferences a NULL pointer when a GPU is not used",
+    "h6": "RESUME accepts any process, and corrupts its count of evictions",
+    "h7": "After a failed RESTORE the driver ignores MMU notifications for user pages",
+    "h8": "CHECKPOINT walks SVM ranges without their lock",
     "hole": "",
 }
 
@@ -94,13 +94,13 @@ class Runs(NamedTuple):
 # ---- reading ------------------------------------------------------------------
 
 def telling_lines(text: str) -> list[str]:
-    """The first lines of a kernel's complaint, without the time; a line that comes again says nothing."""
+    """Returns the first lines of the kernel's warnings, without times and without repeated lines."""
     found = [re.sub(r"^\[[\s\d.]+\] ", "", line) for line in text.splitlines() if TELLING.search(line)]
     return list(dict.fromkeys(found))[:TELLING_LINES]
 
 
 def read_row(row: dict) -> Result:
-    """The result of a line of results.jsonl."""
+    """Returns the result of a line of results.jsonl."""
     text = row["text"]
     if row["outcome"] == "passed":
         return Result(PASS, [])
@@ -114,13 +114,13 @@ def read_row(row: dict) -> Result:
 
 
 def shorten(notes: list[str]) -> list[str]:
-    """A test's own words: without the frame that GoogleTest puts around them."""
+    """Returns the messages of a test without the lines that GoogleTest adds."""
     frame = re.compile(r"^\s*$|^/|^Failed$|^Value of: |^  Actual: false \(scenario failed|^Expected: |see its message above$|Failure$")
     return [text.strip() for text in notes if not frame.search(text)][:NOTES]
 
 
 def read_results(rows: Iterable[dict], logs: Path) -> dict[tuple[str, str], Runs]:
-    """All results of a run of the group "report"; `logs` has what each machine's programs printed."""
+    """Returns all results of a run of the group "report"; `logs` has the output of each machine's programs."""
     results: dict[tuple[str, str], dict[str, Result]] = {}
     for row in rows:
         if match := CASE_ID.match(row["id"]):
@@ -135,7 +135,7 @@ def read_lines(path: Path) -> list[str]:
 
 
 def version_of(kernel: str) -> str:
-    """The release of a kernel that was built here."""
+    """Returns the release of a kernel that was built on this machine."""
     file = paths.kernel(kernel) / "release"
     return file.read_text().strip() if file.exists() else UNKNOWN
 
@@ -190,7 +190,7 @@ def defect_table(tests: set[str]) -> Table:
         number, _, words = name.partition("_")
         title = f"{number.upper() if number[1:].isdigit() else number}: {words.replace('_', ' ')}"
         groups.append(Group(title, DEFECTS.get(number, ""), rows_of(found[name])))
-    return Table("Defects and holes of Linux 6.12's checkpoint/restore", groups)
+    return Table("Defects and missing checks of Linux 6.12's checkpoint/restore", groups)
 
 
 def tables(all_runs: dict[tuple[str, str], Runs]) -> list[Table]:
@@ -210,14 +210,15 @@ def cell(all_runs: dict[tuple[str, str], Runs], row: Row, chip: str) -> Result:
 # ---- judgement ----------------------------------------------------------------
 
 def is_green(all_tables: list[Table], all_runs: dict[tuple[str, str], Runs], chip: str) -> bool:
-    """Ours, that is; and a chip without a single test is not."""
+    """Returns whether all cells of our kernel on a chip are green; a chip without any test is not green."""
     verdicts = [cell(all_runs, row, chip).verdict for table in all_tables for group in table.groups
                 for row in group.rows if row.kernel == OURS]
     return PASS in verdicts and all(verdict in (PASS, NOT_APPLICABLE) for verdict in verdicts)
 
 
 def stock_verdicts(all_runs: dict[tuple[str, str], Runs], chips: list[str]) -> dict[str, dict[str, str]]:
-    """Of H1 to H8: what the stock kernel did on each chip that a defect applies to, if ours was asked too."""
+    """Returns for each of H1 to H8 the stock kernel's verdict on each chip that the defect applies to and
+    that both kernels ran on."""
     found: dict[str, dict[str, str]] = {}
     for chip in chips:
         stock, ours = all_runs.get((STOCK, chip)), all_runs.get((OURS, chip))
@@ -235,7 +236,7 @@ def stock_verdicts(all_runs: dict[tuple[str, str], Runs], chips: list[str]) -> d
 
 
 def not_red(all_runs: dict[tuple[str, str], Runs], chips: list[str]) -> list[str]:
-    """Which of H1 to H8 are not what the report says they are."""
+    """Returns messages for those of H1 to H8 that the stock kernel did not show."""
     found = []
     for name, verdicts in stock_verdicts(all_runs, chips).items():
         pale = [chip for chip, verdict in verdicts.items() if verdict not in (FAIL, DIED)]
@@ -257,7 +258,7 @@ def missing(all_runs: dict[tuple[str, str], Runs], known: list[str]) -> list[str
 
 def complaints(all_tables: list[Table], all_runs: dict[tuple[str, str], Runs], chips: list[str],
                known: list[str] | None) -> list[str]:
-    """Why the status is 1; `known`: defects that have to be in the report."""
+    """Returns the reasons for status 1; `known` lists the defects that must be in the report."""
     pale = [chip for chip in chips if not is_green(all_tables, all_runs, chip)]
     return ([f"ours is not green ({', '.join(pale)})"] if pale else []) + not_red(all_runs, chips) + (
         [] if known is None else missing(all_runs, known))
@@ -280,11 +281,11 @@ def failures(all_tables: list[Table], all_runs: dict[tuple[str, str], Runs], chi
 
 
 def unshown(all_runs: dict[tuple[str, str], Runs], chips: list[str]) -> str:
-    """A defect that the stock kernel passes is not shown; a race may need another try."""
+    """Returns a line with the defects whose tests the stock kernel passed; a race may need another run."""
     found = [f"{match['name']} ({chip})" for chip in chips if (runs := all_runs.get((STOCK, chip)))
              for test, result in sorted(runs.results.items())
              if result.verdict == PASS and (match := DEFECT.search(test))]
-    return "Defects and holes that the stock kernel did not show: " + (", ".join(found) or "none") + "."
+    return "Defects and missing checks that the stock kernel did not show: " + (", ".join(found) or "none") + "."
 
 
 # ---- text ---------------------------------------------------------------------
@@ -308,10 +309,10 @@ def head_lines(all_runs: dict[tuple[str, str], Runs], chips: list[str], now: str
     return [f"Written {now}. Chips: {', '.join(chips)}.",
             f"Kernels: stock is Linux {', '.join(versions[STOCK]) or UNKNOWN} with the virtual GPU; ours is "
             f"Linux {', '.join(versions[OURS]) or UNKNOWN} with the virtual GPU and the series fixes and amdkfd-criu.",
-            "stock and ours are asked by the ABI that Linux 5.18 released, by the same program; the extensible ABI is "
-            "ours only.",
-            f'"{PASS}" passed; "{FAIL}" failed, or a kernel warning came with it; "{DIED}": the guest\'s kernel did '
-            f'not survive it; "{NOT_APPLICABLE}" not applicable: the chip does not have what the test is about.',
+            "On stock and ours the same program uses the ABI that Linux 5.18 released; only ours has the extensible "
+            "ABI.",
+            f'"{PASS}" passed; "{FAIL}" failed, or the kernel printed a warning; "{DIED}": the guest\'s kernel '
+            f'crashed; "{NOT_APPLICABLE}" not applicable: the chip does not have what the test is about.',
             unshown(all_runs, chips),
             f"Status 1: {'; '.join(wrong)}." if wrong else "Status 0."]
 
@@ -382,9 +383,9 @@ def page_table(table: Table, all_runs: dict[tuple[str, str], Runs], chips: list[
     return lines + ["</table></div>"]
 
 
-# What a link leads to is within the details: only then a browser opens them.
+# The target of a link is inside the details element, because only then a browser opens it.
 def page_failure(each: Failure) -> str:
-    notes = html.escape("\n".join(each.result.notes) or "(nothing was said)")
+    notes = html.escape("\n".join(each.result.notes) or "(the test printed no message)")
     return (f"<details><summary>{html.escape(each.row.kernel)} {html.escape(each.chip)} "
             f"<code>{html.escape(each.row.test)}</code>: <b>{html.escape(each.result.verdict)}</b></summary>"
             f'<pre id="{failure_id(each.row, each.chip)}">{notes}</pre>'
@@ -415,7 +416,7 @@ def write_page(path: Path, all_tables: list[Table], all_runs: dict[tuple[str, st
 
 
 def write(folder: Path, results: Path, logs: Path, chips: list[str], known: list[str] | None) -> int:
-    """Writes the report of these results. The status: 1 if something is wrong."""
+    """Writes the report of these results; returns the status, 1 if there is a reason for it."""
     all_runs = read_results(map(json.loads, read_lines(results)), logs)
     all_tables = tables(all_runs)
     wrong = complaints(all_tables, all_runs, chips, known)
@@ -427,7 +428,7 @@ def write(folder: Path, results: Path, logs: Path, chips: list[str], known: list
 
 
 def run(chips: list[str]) -> None:
-    """Runs the tests and keeps their results. Failed tests are what the report is about, not an error."""
+    """Runs the tests and keeps their results. A failed test is a result, not an error of the report."""
     ids = [f"tests/plan.toml::report-{kernel}-{chip}" for kernel in KERNELS for chip in chips]
     subprocess.run([paths.SCRIPTS / "test.py", "--groups", "report", *ids], check=False)
 

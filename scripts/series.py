@@ -4,8 +4,8 @@
 """Makes trees, mails and git branches of the patch series in kernel/ (kernel/README.md).
 
 Owns the command line. series_store reads the store, series_tree applies it,
-series_export makes commits and mails, series_check knows the rules. Writes only
-where it is told to; `new` and `refresh` write to the store.
+series_export makes commits and mails, series_check checks the rules. Writes only
+to the paths of the command line; `new` and `refresh` write to the store.
 """
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ def command_export(args: argparse.Namespace) -> int:
             verified = ", verified" if args.verify else ""
             print(f"{name}: {len(series.patches)} patches in {mails}{verified}")
     if not sender:
-        print("not signed off: who sends them gives --signoff 'NAME <MAIL>'")
+        print("not signed off: to send the mails, export them with --signoff 'NAME <MAIL>'")
     return 0
 
 
 def git_identity(root: Path) -> str:
-    """Who writes here, or the project."""
+    """Returns the user of git's configuration, or the project."""
     def value(key: str) -> str:
         done = subprocess.run(["git", "config", key], cwd=root, capture_output=True, text=True,
                               check=False)
@@ -151,10 +151,10 @@ def make_parser() -> Parser:
     apply.add_argument("series", nargs="*")
     apply.add_argument("--variant", default="", help="the series of this line of kernel/variants")
     apply.add_argument("--upto", default="", metavar="SERIES/PATCH", help="stop after this patch")
-    apply.add_argument("--dry-run", action="store_true", help="only say whether it would work")
+    apply.add_argument("--dry-run", action="store_true", help="only check whether the patches apply")
     check = command(command_check, "check the rules of kernel/README.md")
     check.add_argument("--build", action="store_true", help="also build every prefix (long)")
-    check.add_argument("--no-checkpatch", action="store_true", help="leave checkpatch.pl out")
+    check.add_argument("--no-checkpatch", action="store_true", help="do not run checkpatch.pl")
     export = command(command_export, "write series as mails into OUT, or as commits")
     export.add_argument("out", type=Path, nargs="?")
     export.add_argument("series", nargs="*", help="(default: all)")
@@ -218,7 +218,7 @@ def run(argv: list[str]) -> int:
 
 
 def stop(*_) -> None:
-    """SIGTERM ends as Ctrl-C does: temporary folders go."""
+    """Ends the program on SIGTERM as on Ctrl-C, so that temporary folders are removed."""
     raise KeyboardInterrupt
 
 

@@ -26,8 +26,8 @@ TEMPLATE_SUBJECT = "area: say what the patch does"
 SUBJECT = re.compile(r"[A-Za-z0-9_.,/-]+(: [A-Za-z0-9_./-]+)*: \S.*[^.]")
 LICENCE_TAG = "SPDX-License-Identifier:"
 CHECKPATCH_LINE = re.compile(r"(?P<where>.*?):?\s*(?P<level>ERROR|WARNING|CHECK):(?P<what>.*)")
-# Noise: new files change no MAINTAINERS here, and there is no git history to
-# look a commit id up in; and amdgpu declares its tables with uint32_t.
+# checkpatch messages that are ignored: the series do not change MAINTAINERS, there is no
+# git history with commit ids, and amdgpu declares its tables with uint32_t.
 CHECKPATCH_IGNORE = ("FILE_PATH_CHANGES,GIT_COMMIT_ID,UNKNOWN_COMMIT_ID,EMAIL_SUBJECT,"
                      "PREFER_KERNEL_TYPES")
 
@@ -69,7 +69,7 @@ def check_message(patch: Patch, found: Findings) -> None:
     if len(lines) < 3 or lines[1].strip() or not lines[2].strip():
         found.error(f"{patch.label}: one blank line, then a body, must follow the subject")
     if patch.author == PROJECT and patch.sign_offs:
-        found.error(f"{patch.label}: who sends it signs it off (export --signoff), not the store")
+        found.error(f"{patch.label}: has a Signed-off-by line; the sender adds it with export --signoff")
     if patch.author != PROJECT and patch.author not in patch.sign_offs:
         found.error(f"{patch.label}: no 'Signed-off-by: {patch.author}' of its author")
     if not patch.files and not patch.added:
@@ -106,7 +106,7 @@ def check_applies(root: Path, base: Path, found: Findings) -> None:
 
 
 def checkpatch(base: Path, mail: Path, label: str, found: Findings) -> None:
-    # It leaves a cache where it runs; the base is to stay as it was unpacked.
+    # checkpatch writes a cache into its current folder, and the base must not change.
     done = subprocess.run(
         ["perl", str(base / "scripts" / "checkpatch.pl"), "--strict", "--terse", "--show-types",
          "--no-summary", "--no-signoff", f"--root={base}", f"--ignore={CHECKPATCH_IGNORE}",
@@ -123,7 +123,7 @@ def checkpatch(base: Path, mail: Path, label: str, found: Findings) -> None:
 
 
 def check_mails(root: Path, base: Path, name: str, style: bool, found: Findings) -> None:
-    """Export, import again, and let checkpatch read every mail."""
+    """Exports the series, imports the mails again, and runs checkpatch on every mail."""
     for path, text in tidy_mails(root, base, name).items():
         if path.read_bytes() != text:
             found.question(f"{path}: not as git writes it: scripts/series.py refresh {name}")
@@ -140,7 +140,7 @@ def check_mails(root: Path, base: Path, name: str, style: bool, found: Findings)
 
 
 def build_prefixes(root: Path, found: Findings) -> None:
-    """Every patch of every series, once, in the first variant that has the series."""
+    """Builds every patch of every series, once, in the first variant that has the series."""
     done: set = set()
     for variant, names in read_variants(root).items():
         for name in (name for name in names if name not in done):
@@ -170,7 +170,7 @@ def check_series(root: Path, base: Path, name: str, style: bool, found: Findings
 
 
 def check_store(root: Path, base: Path, style: bool, build: bool) -> int:
-    """Print what was found; the exit status."""
+    """Prints the errors and questions; returns the exit status."""
     found = Findings()
     for name in all_names(root):
         check_series(root, base, name, style, found)

@@ -26,7 +26,7 @@ SUBJECT_LINES = re.compile(r"^(Subject: .*(\n .*)*)", re.MULTILINE)
 # ---- commits ----
 
 def commit(repo: Path, contents: dict[str, bytes], patch: Patch, sender: str) -> None:
-    """Who sends a patch of the project answers for it, as its author too."""
+    """Commits a patch. The sender signs it off, and becomes the author of a patch of the project."""
     author = sender if sender and patch.author == PROJECT else patch.author
     for path, data in contents.items():
         replace_file(repo / path, data,
@@ -38,14 +38,14 @@ def commit(repo: Path, contents: dict[str, bytes], patch: Patch, sender: str) ->
 
 
 def start_repository(repo: Path) -> None:
-    """The branch `base` holds what is in repo now."""
+    """Makes a repository of the files in repo, with one commit on the branch `base`."""
     git(repo, "init", "--quiet", "--initial-branch=base")
     git(repo, "add", "--all", "--force")
     git(repo, "commit", "--quiet", "--allow-empty", "--message=base")
 
 
 def add_branches(repo: Path, base: Path, stack: list[Series], sender: str) -> None:
-    """A branch for each series, on top of the one below."""
+    """Adds a branch for each series, on top of the branch of the series below."""
     branch = ""
     for step in steps(base, stack):
         if step.patch.series != branch:
@@ -55,7 +55,7 @@ def add_branches(repo: Path, base: Path, stack: list[Series], sender: str) -> No
 
 
 def make_scratch(repo: Path, base: Path, stack: list[Series], sender: str = "") -> None:
-    """A repository with only those files of the base that the stack edits."""
+    """Makes a repository with only those files of the base that the stack edits."""
     repo.mkdir()
     for path in sorted({path for series in stack for patch in series.patches
                         for path in patch.added}):
@@ -67,9 +67,9 @@ def make_scratch(repo: Path, base: Path, stack: list[Series], sender: str = "") 
 
 
 def export_branch(root: Path, base: Path, names: list[str], target: Path, sender: str) -> list[str]:
-    """A whole kernel tree in git. It is complete when it has its name."""
+    """Makes a whole kernel tree in git. It gets its name only when it is complete."""
     if target.exists() and any(target.iterdir()):
-        raise SetupError(f"{target} is not empty, and may hold somebody's work: name another folder")
+        raise SetupError(f"{target} is not empty and is not overwritten: name another folder")
     stack = stack_below(root, names)
     partial = target.with_name(f".{target.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
@@ -92,7 +92,7 @@ def export_branch(root: Path, base: Path, names: list[str], target: Path, sender
 # ---- mails ----
 
 def cover_letter(root: Path, stack: list[Series]) -> str:
-    """cover.md, and what the series is written against."""
+    """Returns the cover letter: cover.md, the base and the series below."""
     path = stack[-1].folder / "cover.md"
     subject, _, text = path.read_text().strip().partition("\n") if path.is_file() else ("", "", "")
     if not subject.lstrip("# "):
@@ -124,7 +124,7 @@ def write_mails(root: Path, repo: Path, stack: list[Series], mails: Path) -> Non
 
 
 def verify_mails(repo: Path, stack: list[Series], mails: list[Path]) -> None:
-    """git am of the mails must give the tree that the patches give, byte for byte."""
+    """Raises an error unless git am of the mails gives the tree of the patches, byte for byte."""
     series = stack[-1]
     if len(mails) != len(series.patches):
         raise SeriesError(f"{series.name}: {len(series.patches)} patches, {len(mails)} mails")
@@ -154,16 +154,17 @@ def export_mails(root: Path, base: Path, name: str, mails: Path, sender: str = "
 # ---- stored mails ----
 
 def tidy(mail: str, patch: Patch) -> str:
-    """No line depends on the patches before (index); b4 wants an id and a subject in one line."""
+    """Removes index lines, which depend on earlier patches; adds a message id and puts the subject
+    into one line, because b4 needs both."""
     subject = SUBJECT_LINES.search(mail)[1].replace("\n ", " ")
     mail_id = f"Message-Id: <{patch.name}.{patch.series}@amdkfd-criu.example>"
     return INDEX_LINE.sub("", SUBJECT_LINES.sub(f"{mail_id}\n{subject}", mail, count=1))
 
 
 def tidy_mails(root: Path, base: Path, name: str, branches: Path | None = None) -> dict[Path, bytes]:
-    """The series' stored mails as git writes them now, with the right diffstat and line
-    numbers; with branches, as the commits of that repository are. No file of an overlay is
-    in them."""
+    """Returns the series' stored mails as git writes them now, with correct diffstat and line
+    numbers; with branches, it takes the commits of that repository. The mails have no files
+    of an overlay."""
     stack = stack_below(root, [name])
     patches = stack[-1].patches
     if branches and any(patch.files or not patch.is_mail for patch in patches):

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 EXIT_FAIL, EXIT_USAGE, EXIT_INFRA = 1, 64, 125
-# The author of a patch that names none, and what the sender replaces.
+# The author of a patch without a From: line; the sender replaces it.
 PROJECT = "amdkfd-criu founders <founders@amdkfd-criu.example>"
 # One fixed date, so that equal files give equal mails and equal commits.
 DATE = "2026-01-01T00:00:00+0000"
@@ -38,7 +38,7 @@ class UsageError(Exception):
 
 
 class SetupError(Exception):
-    """Something outside the series is missing or full; not the series' fault."""
+    """Something outside the series is missing, or the disk is full; the series are not wrong."""
 
 
 @dataclass
@@ -76,14 +76,14 @@ class Series:
 
 def run_git(cwd: Path, *args: str, stdin: str = "",
             identity: str = PROJECT, author: str = "") -> subprocess.CompletedProcess:
-    """Run git in cwd as if nobody had configured it and no repository were around cwd."""
+    """Runs git in cwd without the user's configuration, and without a repository above cwd."""
     env = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
     env.update(GIT_CONFIG_GLOBAL="/dev/null", GIT_CONFIG_NOSYSTEM="1", LC_ALL="C", TZ="UTC",
                GIT_CEILING_DIRECTORIES=str(cwd.resolve().parent))
     for role, who in (("AUTHOR", author or identity), ("COMMITTER", identity)):
         name, mail = IDENTITY.fullmatch(who).groups()
         env.update({f"GIT_{role}_NAME": name, f"GIT_{role}_EMAIL": mail, f"GIT_{role}_DATE": DATE})
-    # The owner of a checkout may be another user than the one who builds.
+    # safe.directory because another user than the one who builds may own the checkout.
     done = subprocess.run(["git", "-c", "safe.directory=*", *args], cwd=cwd, env=env, input=stdin,
                           text=True, errors="surrogateescape", capture_output=True, check=False)
     if done.returncode < 0:
@@ -94,7 +94,7 @@ def run_git(cwd: Path, *args: str, stdin: str = "",
 
 
 def git(cwd: Path, *args: str, **how) -> str:
-    """Output of git, which must succeed."""
+    """Returns the output of git, which must succeed."""
     done = run_git(cwd, *args, **how)
     if done.returncode != 0:
         reason = "; ".join((done.stderr + done.stdout).strip().splitlines()[:3])
@@ -103,7 +103,7 @@ def git(cwd: Path, *args: str, **how) -> str:
 
 
 def data_lines(text: str) -> list[str]:
-    """Lines without comments and blanks."""
+    """Returns the lines that are neither comments nor blank."""
     stripped = (line.strip() for line in text.splitlines())
     return [line for line in stripped if line and not line.startswith("#")]
 
@@ -111,7 +111,7 @@ def data_lines(text: str) -> list[str]:
 # ---- patches ----
 
 def count_added(diff: str, where: Path) -> dict[str, int]:
-    """Added lines of each file; refuses anything but edits of existing files."""
+    """Returns the number of added lines of each file; refuses a diff that adds or removes files."""
     if not data_lines(diff):
         return {}
     done = run_git(where.parent, "apply", "--numstat", "--summary", "-", stdin=diff)
@@ -136,7 +136,7 @@ def check_author(author: str, where: Path) -> str:
 
 
 def read_mail(series: str, path: Path) -> Patch:
-    """A mail as `git format-patch` writes it and `git am` reads it."""
+    """Reads a mail as `git format-patch` writes it and `git am` reads it."""
     mail = email.message_from_bytes(path.read_bytes(), policy=email.policy.default)
     text = mail.get_payload(decode=True).decode(errors="surrogateescape")
     body, ruler, rest = text.partition("\n---\n")
@@ -149,7 +149,7 @@ def read_mail(series: str, path: Path) -> Patch:
 
 
 def read_folder(series: str, folder: Path) -> Patch:
-    """A folder with message, files and hooks.diff; the last two may be absent."""
+    """Reads a folder with message, files and hooks.diff; the last two may be absent."""
     def text(name: str) -> str:
         path = folder / name
         return path.read_text(errors="surrogateescape") if path.is_file() else ""
@@ -178,7 +178,7 @@ def read_patch(series: str, folder: Path, entry: str) -> Patch:
 # ---- series ----
 
 def overlay_paths(root: Path, overlay: Path) -> list[str]:
-    """Files below overlay. In a checkout git says which of them are not build results."""
+    """Returns the files below overlay; in a checkout, without the build results that git ignores."""
     if not overlay.is_dir():
         return []
     if (root / ".git").exists():
@@ -198,8 +198,8 @@ def claim_fits(claim: str, path: str) -> bool:
 
 
 def share_overlay(root: Path, series: Series) -> None:
-    """Give each overlay file to exactly one patch: a path beats FOLDER/*, and a deeper
-    folder a higher one. What no `files` names comes with the first mail of the series."""
+    """Assigns each overlay file to exactly one patch: a path takes precedence over FOLDER/*, and a
+    deeper folder over a higher one. Files that no `files` names belong to the first mail."""
     overlay = series.folder / "overlay"
     for mail in [patch for patch in series.patches if patch.is_mail][:1]:
         mail.claims.append("*")
@@ -247,12 +247,12 @@ def variant_series(root: Path, variant: str) -> list[Series]:
 
 
 def all_names(root: Path) -> list[str]:
-    """Every series of kernel/variants, once."""
+    """Returns every series of kernel/variants, once."""
     return list(dict.fromkeys(name for line in read_variants(root).values() for name in line))
 
 
 def stack_below(root: Path, names: list[str]) -> list[Series]:
-    """The series named and those that they stand on, from the first variant with all of them."""
+    """Returns the named series and those below them, from the first variant with all of them."""
     for line in read_variants(root).values():
         if set(names) <= set(line):
             top = max(line.index(name) for name in names)

@@ -25,14 +25,14 @@ MANIFEST = ".series-manifest"
 
 @dataclass
 class Step:
-    """What one patch does to the tree: the new contents of each file it touches."""
+    """The changes of one patch: the new contents of each file that it adds or edits."""
     patch: Patch
     contents: dict[str, bytes]
     offsets: list[str]  # hunks that applied, but not at the line they name
 
 
 def apply_hooks(scratch: Path, patch: Patch) -> list[str]:
-    """Apply the diff inside scratch; git accepts no fuzz. Returns the offsets used."""
+    """Applies the diff inside scratch; git accepts no fuzz. Returns the offsets of its hunks."""
     done = run_git(scratch, "apply", "--verbose", "--whitespace=nowarn", "-", stdin=patch.diff)
     if done.returncode != 0:
         failed = re.search(r"^error: patch failed: (.*):(\d+)$", done.stderr, re.MULTILINE)
@@ -49,7 +49,7 @@ def apply_hooks(scratch: Path, patch: Patch) -> list[str]:
 
 
 def check_place(base: Path, patch: Patch, owner: dict[str, str]) -> None:
-    """New files are new, hooks are on files of the base."""
+    """Raises an error if a new file exists already, or if a hook is not on a file of the base."""
     for path in patch.files:
         if path in owner:
             raise SeriesError(f"{patch.label}: {path} is already owned by {owner[path]}")
@@ -59,14 +59,14 @@ def check_place(base: Path, patch: Patch, owner: dict[str, str]) -> None:
         owner[path] = patch.label
     for path in patch.added:
         if path in owner:
-            raise SeriesError(f"{patch.label}: hook on {path}, which {owner[path]} brings whole: "
-                              "change it there")
+            raise SeriesError(f"{patch.label}: hook on {path}, which {owner[path]} adds: "
+                              "edit the file in its overlay")
         if not (base / path).is_file():
             raise SeriesError(f"{patch.label}: hook on {path}, which the base does not have")
 
 
 def steps(base: Path, stack: list[Series], upto: str = "") -> Iterator[Step]:
-    """Each patch in order with the contents it produces; reads base, writes nothing there."""
+    """Yields each patch in order with the contents it produces; reads base and never writes to it."""
     owner: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="series-") as name:
         scratch = Path(name)
@@ -94,7 +94,7 @@ def final_contents(base: Path, stack: list[Series], upto: str = "") -> dict[str,
 
 
 def replace_file(path: Path, data: bytes, mode: int = 0o644) -> None:
-    """A new inode in place of the old: hard links to the old one keep its contents."""
+    """Replaces the file by a new inode, so that hard links to the old one keep its contents."""
     temporary = ""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -110,11 +110,11 @@ def replace_file(path: Path, data: bytes, mode: int = 0o644) -> None:
 
 
 def sync_tree(tree: Path, base: Path, contents: dict[str, bytes]) -> list[str]:
-    """Make tree equal to base plus contents; returns the paths that were changed.
-    A file that is already right keeps its time stamp, so make rebuilds little."""
+    """Makes tree equal to base plus contents; returns the paths that were changed.
+    An unchanged file keeps its time stamp, so that make does not compile it again."""
     manifest = tree / MANIFEST
     before = json.loads(manifest.read_text()) if manifest.exists() else []
-    # Named before they are made: a run that is killed leaves nothing unlisted.
+    # The manifest lists files before they are made, so that it has all of them even if the run is killed.
     if not set(contents) <= set(before):
         before = sorted({*before, *contents})
         replace_file(manifest, json.dumps(before, indent=0).encode())

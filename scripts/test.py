@@ -7,23 +7,24 @@ usage: test.py [OPTION]... [TIER | ID]... [-k EXPRESSION] [-x] [any option of py
 
   TIER          builds lint python unit vm series guest e2e; without one, all of them
   ID            one test, as a failed one is named: tests/plan.toml::gfx906::kfdtest::BoTest.x
-  --all         with what takes too long for every change: make test-all
+  --all         also tests that take too long for every change: make test-all
   --groups G    other machines of tests/plan.toml: debug, coverage, report, soak, soak-quick
   --full CHIPS  all cases on these chips (names and commas, or "all"), not only on gfx906
-  --check       only what the change in the work tree can break, against BASE or the last
-                commit that passed here; says what it leaves out: make check
-  --lf          only what failed in the run before
-  --list        print the IDs and run nothing
-  --no-build    trust what is built
-  -n N          N tests or virtual machines beside each other; default: what this machine has room for
+  --check       only tests that the change in the work tree can break, compared with BASE or
+                the last commit that passed here; lists what it leaves out: make check
+  --lf          only tests that failed in the last run
+  --list        print the IDs and run no test
+  --no-build    use what is already built
+  -n N          N tests or virtual machines at the same time; default: as many as this
+                machine has processors and memory for
 
-Results: out/test/results.jsonl, junit.xml, times.txt (where the time went), logs/. Every
-failed test is shown with the command that repeats just it. The last line is
+Results: out/test/results.jsonl, junit.xml, times.txt (seconds of each step), logs/. Every
+failed test is printed with the command that repeats only this test. The last line is
 "N passed, N failed[, N skipped]". Status: 0 all passed; 1 a test failed, or skipped for
-a reason that tests/plan.toml does not know; 64 usage, and nothing selected; 125 the
+a reason that tests/plan.toml does not list; 64 usage, or no test is selected; 125 the
 tests could not be run.
 
-Environment: OUT_DIR, JOBS (compilers beside each other), BASE (for --check).
+Environment: OUT_DIR, JOBS (compilers at the same time), BASE (for --check).
 """
 from __future__ import annotations
 
@@ -44,27 +45,27 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 from harness import builds, check, chip, paths, plan, times  # noqa: E402  # pylint: disable=wrong-import-position
 
-# Groups whose tests are a tier of their own, which nothing else runs.
+# Groups whose tests are a tier of their own, which only --groups runs.
 TIER_OF_GROUP = {"report": "report", "coverage": "coverage", "debug": "debug", "soak": "soak", "soak-quick": "soak"}
 TIERS = ("builds", "lint", "python", "unit", "vm", "series", "guest", "e2e")
 EXIT_USAGE, EXIT_INFRA = 64, 125
-# Debian's, which is the one that its package of pytest is for; another one may come first in PATH.
+# Debian's Python, for which Debian's package of pytest is installed; PATH may find another one first.
 PYTHON = "/usr/bin/python3"
 # pytest's own statuses.
 NOTHING_SELECTED, INTERNAL_ERROR, USAGE_ERROR = 5, 3, 4
-# A virtual machine of the tests, and what this machine keeps for itself: MiB.
+# Memory of a virtual machine of the tests, and memory that the host keeps for itself, in MiB.
 VM_MIB, HOST_MIB = 3072, 2048
 MAX_WORKERS = 3
-# Room in out/: for a first build of everything, and for the logs of a run.
+# Free space that out/ must have for a first build of all programs and kernels, and for the logs of a run, in MiB.
 BUILD_MIB, LOGS_MIB = 12288, 256
 
 
 class Nothing(Exception):
-    """There is nothing to run, and that is no error."""
+    """There is no test to run, and this is not an error."""
 
 
 def parse(argv: list[str]) -> tuple[argparse.Namespace, list[str]]:
-    """Our options, and the words that are pytest's."""
+    """Returns the options of test.py, and the words for pytest."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("-h", "--help", action="store_true")
     parser.add_argument("--all", action="store_true")
@@ -79,13 +80,13 @@ def parse(argv: list[str]) -> tuple[argparse.Namespace, list[str]]:
 
 
 def usage_error(text: str) -> int:
-    """Says what is wrong with the command line."""
+    """Prints the error in the command line; returns the exit status."""
     print(f"test.py: error: {text} (try: scripts/test.py -h)", file=sys.stderr)
     return EXIT_USAGE
 
 
 def split_words(words: list[str]) -> tuple[list[str], list[str], list[str]]:
-    """Tiers, IDs, and options of pytest with their values."""
+    """Splits the words into tiers, IDs, and options of pytest with their values."""
     tiers, ids, options = [], [], []
     for word, before in zip(words, ["", *words]):
         if word.startswith("-") or (before.startswith("-") and before in ("-k", "-m", "-p", "-o", "-W", "--timeout")):
@@ -100,7 +101,7 @@ def split_words(words: list[str]) -> tuple[list[str], list[str], list[str]]:
 
 
 def last_failed() -> list[str]:
-    """IDs that failed in the last run."""
+    """Returns the IDs that failed in the last run."""
     results = paths.TEST / "results.jsonl"
     if not results.exists():
         return []
@@ -109,7 +110,7 @@ def last_failed() -> list[str]:
 
 
 def needed_builds(tiers: list[str], ids: list[str], groups: str, everything: bool) -> list[builds.Build]:
-    """What has to be built for the tiers, or for single tests."""
+    """Returns the builds that the tiers, or single tests, need."""
     if groups == "debug":
         return [*builds.kernel_builds("criu", "debug"), builds.RELEASE]
     if groups == "coverage":
@@ -123,7 +124,7 @@ def needed_builds(tiers: list[str], ids: list[str], groups: str, everything: boo
         if everything or groups == "report":
             wanted += builds.kernel_builds("stock")
     if kinds & {"unit", "builds"}:
-        # The plan asks vasicd of the release for the chips.
+        # The plan runs vasicd of the release build to get the list of chips.
         wanted += [builds.RELEASE, builds.ASAN, builds.TSAN]
         wanted += [builds.RELEASE_UNITS] if everything else []
     if "series" in kinds:
@@ -131,7 +132,7 @@ def needed_builds(tiers: list[str], ids: list[str], groups: str, everything: boo
     return list(dict.fromkeys(wanted))
 
 
-# What a tier is made of, for a run that names single tests besides.
+# The IDs of a tier's tests, for a run that also names single tests.
 TIER_IDS = {
     "lint": ["tests/test_lint.py"], "python": ["scripts", "tests/harness"], "series": ["tests/test_series.py",
     "tests/plan.toml::host-golden"], "vm": ["tests/test_vm.py"], "e2e": ["tests/test_e2e.py"],
@@ -141,18 +142,18 @@ TIER_IDS = {
 
 
 def ids_of(test: str) -> list[str]:
-    """IDs for a word of [[affects]] in plan.toml: a tier, a unit test program, or a machine."""
+    """Returns the IDs for a word of [[affects]] in plan.toml: a tier, a unit test program, or a machine."""
     if test in TIER_IDS:
         return TIER_IDS[test]
     return [f"tests/plan.toml::host-asan::{test}" if test.startswith("unit_") else f"tests/plan.toml::{test}"]
 
 
-# Files in tests/ that need what another tier needs.
+# Files in tests/ that need the builds of another tier.
 TIER_OF_FILE = {"fuzz": "unit", "documents": "unit", "loops": "guest", "boot": "guest", "recipes": "guest"}
 
 
 def kinds_of(ids: list[str]) -> set[str]:
-    """Tiers whose builds the tests with these IDs need."""
+    """Returns the tiers whose builds the tests with these IDs need."""
     kinds = set()
     for each in ids:
         path, _, rest = each.partition("::")
@@ -165,14 +166,15 @@ def kinds_of(ids: list[str]) -> set[str]:
 
 
 def worker_count() -> int:
-    """A virtual machine keeps more than one processor busy, but not two, and not always."""
+    """Returns how many tests run at the same time: one more than there are processors, because a
+    virtual machine does not always keep its processors busy, and no more than fit into memory."""
     memory_mib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
     by_memory = (memory_mib - HOST_MIB) // VM_MIB
     return max(1, min(by_memory, (os.cpu_count() or 1) + 1, MAX_WORKERS))
 
 
 def take_lock():
-    """Two runs must not write to the same folder at once; the lock ends with this process."""
+    """Locks out/test until this process ends, so that two runs never write to it at the same time."""
     paths.TEST.mkdir(parents=True, exist_ok=True)
     lock = (paths.TEST / ".lock").open("w")
     try:
@@ -184,7 +186,7 @@ def take_lock():
 
 
 def run_pytest(argv: list[str]) -> int:
-    """pytest in a process that ends with this one."""
+    """Runs pytest in a process that ends when this one does; returns pytest's status."""
     command = ["setpriv", "--pdeathsig", "TERM", PYTHON, "-B", "-m", "pytest", *argv]
     process = subprocess.Popen(command, cwd=ROOT)  # pylint: disable=consider-using-with
 
@@ -197,7 +199,7 @@ def run_pytest(argv: list[str]) -> int:
 
 
 def closing_line(status: int) -> int:
-    """Prints the count. A run without a test, or without a report, has not passed."""
+    """Prints the counts and returns the status. A run without a test, or without a report, has failed."""
     summary = paths.TEST / "summary.json"
     try:
         counts = json.loads(summary.read_text())
@@ -214,8 +216,8 @@ def closing_line(status: int) -> int:
 
 
 def choose(ours: argparse.Namespace, words: list[str]) -> tuple[list[str], list[str], list[str]]:
-    """Tiers, IDs and options of pytest, also those that --lf, --check and --groups stand for.
-    A ValueError says what is wrong; Nothing says that there is nothing to run."""
+    """Returns tiers, IDs and options of pytest, also those that --lf, --check and --groups select.
+    Raises ValueError for a wrong command line, and Nothing if no test has to run."""
     tiers, ids, options = split_words(words)
     if ours.lf:
         ids = last_failed()
@@ -237,7 +239,7 @@ def choose(ours: argparse.Namespace, words: list[str]) -> tuple[list[str], list[
 
 
 def check_chips(full: str) -> None:
-    """A ValueError if --full or CHIP names a chip that vasicd, once it is built, does not have."""
+    """Raises ValueError if --full or CHIP names a chip that vasicd, if it is built, does not list."""
     if not (paths.built("release") / "vasicd" / "vasicd").exists():
         return
     known = plan.chips()
@@ -249,7 +251,7 @@ def check_chips(full: str) -> None:
 
 
 def check_room(ours: argparse.Namespace) -> None:
-    """An OSError if the output folder has no room for what a run writes."""
+    """Raises OSError if the output folder has too little free space for the files of a run."""
     needed = LOGS_MIB if ours.no_build or (paths.OUT / "kernel" / "pristine.stamp").exists() else BUILD_MIB
     free = shutil.disk_usage(paths.OUT).free >> 20
     if free < needed:
@@ -257,7 +259,7 @@ def check_room(ours: argparse.Namespace) -> None:
 
 
 def pytest_arguments(ours: argparse.Namespace, tiers: list[str]) -> list[str]:
-    """Our options as those of tests/conftest.py."""
+    """Returns the options of test.py in the form of tests/conftest.py."""
     groups = ours.groups or ("test,all" if ours.all else "test")
     arguments = [f"--junitxml={paths.TEST / 'junit.xml'}", f"--groups={groups}", f"--full={ours.full}"]
     if ours.all:
@@ -268,7 +270,7 @@ def pytest_arguments(ours: argparse.Namespace, tiers: list[str]) -> list[str]:
 
 
 def run(ours: argparse.Namespace, tiers: list[str], ids: list[str], options: list[str]) -> int:
-    """Builds and tests. The status of test.py."""
+    """Builds and tests; returns the status of test.py."""
     begin = time.monotonic()
     check_room(ours)
     if not ours.list:

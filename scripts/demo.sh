@@ -52,7 +52,7 @@ parse_options() {
 		case $1 in
 		-h | --help) print_header "${BASH_SOURCE[0]}" && exit 0 ;;
 		--repeat)
-			[[ ${2-} =~ ^[1-9][0-9]{0,3}$ ]] || usage_error "--repeat wants a number"
+			[[ ${2-} =~ ^[1-9][0-9]{0,3}$ ]] || usage_error "--repeat needs a number from 1 to 9999"
 			repeat=$2
 			shift 2
 			;;

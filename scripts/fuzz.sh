@@ -101,7 +101,7 @@ main() {
 		case $1 in
 		-h | --help) print_header "${BASH_SOURCE[0]}" && exit 0 ;;
 		--runs | --seconds)
-			[[ ${2-} =~ ^[0-9]{1,6}$ ]] || usage_error "$1 wants a number"
+			[[ ${2-} =~ ^[0-9]{1,6}$ ]] || usage_error "$1 needs a number of at most six digits"
 			# 10# because bash reads a number with a leading zero as octal.
 			if [[ $1 == --runs ]]; then runs=$((10#$2)) seconds=''; else seconds=$((10#$2)); fi
 			shift

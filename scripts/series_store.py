@@ -71,7 +71,7 @@ class Series:
     name: str
     folder: Path
     patches: list[Patch]
-    unowned: list[str] = field(default_factory=list)  # overlay files that no patch brings
+    unowned: list[str] = field(default_factory=list)  # overlay files that no patch adds
 
 
 def run_git(cwd: Path, *args: str, stdin: str = "",

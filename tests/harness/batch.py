@@ -77,9 +77,11 @@ class Batch:
         cannot say: then the run itself shows why."""
         try:
             output = self.place.start((*self._argv(cases), "--gtest_list_tests"), self._env(), LIST_LIMIT_S)
-            return set(streams.list_gtest("\n".join(output))) & set(cases)
+            listed = set(streams.list_gtest("\n".join(output)))
         except PlaceLost:
             return set()
+        # A list that ends early must not make the cases behind its end absent.
+        return listed & set(cases) if output.status == 0 else set()
 
     def _run_once(self, cases: list[str]) -> Iterator[Result]:
         """One run of the program. The last result is held back until the program's status

@@ -3,13 +3,14 @@
 """A batch answers for each of its cases, whatever the program does."""
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from harness.batch import Batch
 from harness.places import Host, Output, PlaceLost
 from harness.plan import Program
-from harness.streams import FAILED, PASSED, SKIPPED
+from harness.streams import ABSENT, FAILED, PASSED, SKIPPED
 
 GTEST = """#!/usr/bin/env python3
 import os, re, sys
@@ -78,6 +79,20 @@ def test_a_command_is_judged_by_its_status(tmp_path: Path, host: Host) -> None:
     for status, outcome in ((0, PASSED), (4, SKIPPED), (1, FAILED)):
         subject = program(tmp_path, ["works"], f"#!/bin/sh\necho why; exit {status}\n", "command")
         assert run(host, subject)[0][0] == outcome
+
+
+LISTING = """#!/bin/sh
+case "$*" in
+*--gtest_list_tests*) printf 'A.\\n  one\\n'; exit LISTED ;;
+esac
+echo '[ RUN      ] A.one'; echo '[       OK ] A.one (0 ms)'
+"""
+
+
+@pytest.mark.parametrize("status, outcome", [(0, ABSENT), (139, FAILED)])
+def test_cases_are_absent_only_from_a_whole_list(tmp_path: Path, host: Host, status: int, outcome: str) -> None:
+    subject = program(tmp_path, ["A.one", "A.two"], LISTING.replace("LISTED", str(status)))
+    assert [each for each, _ in run(host, replace(subject, varies=True))] == [PASSED, outcome]
 
 
 def test_a_machine_that_ends_fails_what_has_no_result(tmp_path: Path) -> None:

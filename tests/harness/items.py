@@ -100,8 +100,8 @@ class CaseItem(pytest.Item):
         self.result: streams.Result | None = None
 
     def is_absent(self) -> bool:
-        """Whether this machine does not have the case; waits for the program's answer."""
-        if not self.program.varies:
+        """Whether this machine need not have the case and does not; waits for the program's answer."""
+        if not self.program.varies or not self.plan.may_be_absent(self.machine, self.program.name, self.name):
             return False
         self.result = STAGE.batch(self).result(self.name)
         return self.result.outcome == streams.ABSENT
@@ -114,6 +114,8 @@ class CaseItem(pytest.Item):
             if not expected:
                 raise CaseFailed(f"it skipped ({result.reason}), and no [[skip]] of plan.toml says why it may")
             pytest.skip(f"{expected} ({result.reason})")
+        if result.outcome == streams.ABSENT:
+            raise CaseFailed("the program does not have it on this machine, and no [[absent]] of plan.toml says why it may not")
         if result.outcome == streams.FAILED:
             raise CaseFailed("\n".join([result.reason or "failed", *result.notes]))
 

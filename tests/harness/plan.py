@@ -75,8 +75,8 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class SkipRule:
-    """Cases that may skip where `when` holds."""
+class Exemption:
+    """Cases that may skip, or be absent, where `when` holds."""
 
     program: str
     cases: tuple[str, ...]
@@ -192,8 +192,11 @@ class Plan:
         self.samples = {name: set(names) for name, names in self.data.get("samples", {}).items()}
         self.samples["full"] = full
         self.programs = self.data["program"]
-        self.skips = [SkipRule(row.get("program", "*"), tuple(row["cases"]), row["when"], row["reason"])
-                      for row in self.data.get("skip", [])]
+        self.skips, self.absences = self._exemptions("skip"), self._exemptions("absent")
+
+    def _exemptions(self, table: str) -> list[Exemption]:
+        return [Exemption(row["program"], tuple(row["cases"]), row["when"], row["reason"])
+                for row in self.data.get(table, [])]
 
     def machines(self) -> list[Machine]:
         """All machines of the groups, those that take longest first."""
@@ -208,9 +211,16 @@ class Plan:
 
     def may_skip(self, machine: Machine, program: str, case: str) -> str:
         """The reason why this case may skip on this machine; empty if it must not."""
-        for rule in self.skips:
-            if fnmatch.fnmatchcase(program, rule.program) and \
-                    any(fnmatch.fnmatchcase(case, pattern) for pattern in rule.cases) and \
+        return self._reason(self.skips, machine, program, case)
+
+    def may_be_absent(self, machine: Machine, program: str, case: str) -> str:
+        """The reason why the program may not have this case on this machine; empty if it must."""
+        return self._reason(self.absences, machine, program, case)
+
+    @staticmethod
+    def _reason(rules: list[Exemption], machine: Machine, program: str, case: str) -> str:
+        for rule in rules:
+            if rule.program == program and any(fnmatch.fnmatchcase(case, pattern) for pattern in rule.cases) and \
                     holds(rule.when, machine.facts):
                 return rule.reason
         return ""
@@ -326,8 +336,8 @@ class Plan:
             cases = gtest_cases(lister, env)
         else:
             cases = (row.get("case", "succeeds"),)
-        return [Program(name, kind, tuple(argv), limit_s, cases, kind == "gtest" and machine.options is not None,
-                        entry.get("shards", 1))]
+        varies = machine.options is not None and any(rule.program == name for rule in self.absences)
+        return [Program(name, kind, tuple(argv), limit_s, cases, varies, entry.get("shards", 1))]
 
     def _kselftests(self, entry: dict, variant: str, limit_s: int) -> list[Program]:
         """Each kselftest program is a program of its own; `programs` names or excludes some."""

@@ -52,6 +52,11 @@ program = "suite"
 cases = ["A.svm"]
 when = "not svm"
 reason = "no SVM"
+[[absent]]
+program = "suite"
+cases = ["A.svm"]
+when = "not svm"
+reason = "no SVM"
 """
 
 
@@ -126,6 +131,19 @@ def test_a_skip_is_expected_where_its_condition_holds(make) -> None:
     assert subject.may_skip(without, "suite", "A.svm") == "no SVM"
     assert subject.may_skip(with_svm, "suite", "A.svm") == ""
     assert subject.may_skip(without, "suite", "B.other") == ""
+
+
+def test_a_case_may_be_absent_where_a_row_says_so(make) -> None:
+    subject = make()
+    with_svm, without = subject.machines()
+    assert subject.may_be_absent(without, "suite", "A.svm") == "no SVM"
+    assert subject.may_be_absent(with_svm, "suite", "A.svm") == ""
+    assert subject.may_be_absent(without, "suite", "B.other") == ""
+
+
+def test_only_a_program_that_may_lack_cases_is_asked_for_them_in_the_machine(make) -> None:
+    assert [run.program.varies for run in make(everything=True).machines()[0].runs] == [True, False]
+    assert not make(old="[[absent]]", new="[[unused]]").machines()[0].runs[0].program.varies
 
 
 def test_patterns_keep_the_order_of_the_cases() -> None:

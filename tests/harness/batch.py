@@ -88,7 +88,7 @@ class Batch:
         is known, for a status that no case explains is a failure of its own."""
         self._blame, self._tail, self._lost = "the program printed no result", [], ""
         held: Result | None = None
-        failed = False
+        failed, all_skipped = False, True
         try:
             output = self.place.start(self._argv(cases), self._env(), self.program.limit_s, self._cwd())
         except PlaceLost as error:
@@ -98,15 +98,20 @@ class Batch:
             if held is not None:
                 yield held
             held, failed = result, failed or result.outcome == FAILED
+            all_skipped = all_skipped and result.outcome == SKIPPED
         status = output.status
         if self._lost:
-            # The case that the machine ended in has failed already; what is left is not to blame.
-            self._blame, failed = self._lost, True
+            self._blame = self._lost
+            if held is not None and held.outcome != FAILED:
+                # No case was running: the machine may have ended as the program did.
+                held = Result(held.name, FAILED, f"behind this case {self._lost}", self._tail)
+            failed = True
         elif status == TIMED_OUT:
             self._blame = f"the program did not end within {self.program.limit_s} s"
         elif status != 0:
             self._blame = f"the program ended with status {status}"
-        if held is not None and status != 0 and not failed and self.program.kind != "command":
+        explained = failed or self.program.kind == "command" or (status == EXIT_SKIP and all_skipped)
+        if held is not None and status != 0 and not explained:
             held = Result(held.name, FAILED, f"no case failed, but {self._blame}", self._tail)
         if held is not None:
             yield held
@@ -118,8 +123,8 @@ class Batch:
             if result.name == streams.WHOLE_PROGRAM and result.outcome == SKIPPED:
                 for case in sorted(wanted):
                     yield Result(case, SKIPPED, result.reason)
-                return
-            if result.name in wanted:
+                wanted.clear()
+            elif result.name in wanted:
                 wanted.discard(result.name)
                 if result.outcome == FAILED:
                     result.notes = carried + result.notes

@@ -95,6 +95,41 @@ def test_cases_are_absent_only_from_a_whole_list(tmp_path: Path, host: Host, sta
     assert [each for each, _ in run(host, replace(subject, varies=True))] == [PASSED, outcome]
 
 
+KSELFTEST = """#!/bin/sh
+echo TAP version 13
+PLAN
+exit STATUS
+"""
+
+
+@pytest.mark.parametrize("plan, status, expected", [
+    ("echo '1..0 # SKIP not root'", 4, [(SKIPPED, "not root")] * 2),
+    ("echo '1..0 # SKIP not root'; sleep 0.3", 1, [
+        (SKIPPED, "not root"), (FAILED, "no case failed, but the program ended with status 1")]),
+    ("echo 1..2; echo ok 1 a.one; echo ok 2 a.two", 4, [
+        (PASSED, ""), (FAILED, "no case failed, but the program ended with status 4")]),
+])
+def test_a_program_that_skips_as_a_whole_skips_each_case(tmp_path: Path, host: Host, plan: str, status: int,
+                                                         expected: list[tuple[str, str]]) -> None:
+    text = KSELFTEST.replace("PLAN", plan).replace("STATUS", str(status))
+    assert run(host, program(tmp_path, ["a.one", "a.two"], text, "kselftest")) == expected
+
+
+def test_a_machine_that_ends_as_its_last_program_does_fails_the_last_case(tmp_path: Path) -> None:
+    class Dying:
+        def start(self, argv, env, limit_s, cwd=None) -> Output:
+            output = Output()
+            for line in ("[ RUN      ] A.one", "[       OK ] A.one (0 ms)", None):
+                output.lines.put(line)
+            output.lost = "the machine m ended: a panic"
+            return output
+
+        def path_of(self, name: str) -> Path:
+            return tmp_path / name
+
+    assert run(Dying(), gtest(tmp_path, ["A.one"])) == [(FAILED, "behind this case the machine m ended: a panic")]
+
+
 def test_a_machine_that_ends_fails_what_has_no_result(tmp_path: Path) -> None:
     class Lost:
         def start(self, argv, env, limit_s, cwd=None) -> Output:

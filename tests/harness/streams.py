@@ -22,11 +22,9 @@ PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 # The program does not have the case on this machine: it is not there for this chip or these GPUs.
 ABSENT = "absent"
 
-GTEST_BEGIN = re.compile(r"^\[ RUN      \] (\S+)$")
-# The program may have left a line of its own unfinished before the mark.
+# The program may have left a line of its own unfinished before a mark.
+GTEST_BEGIN = re.compile(r"\[ RUN      \] (\S+)$")
 GTEST_END = re.compile(r"\[(       OK |  FAILED  |  SKIPPED )\] ([^\s,]+)(?:, where .*)? \((\d+) ms\)$")
-# A summary line of GoogleTest for what fails outside of every case.
-GTEST_SUITE_FAILED = re.compile(r"^\[  FAILED  \] (\S+): SetUpTestSuite or TearDownTestSuite$")
 TAP_CASE = re.compile(r"^(?P<indent> *)(?P<not>not )?ok\b *(?P<number>\d+)?(?: +-)? *(?P<name>[^#]*?) *"
                       r"(?:# *(?P<directive>[A-Za-z]+):?\b *(?P<reason>.*))?$")
 TAP_PLAN = re.compile(r"^ *1\.\.(\d+)(?: *# *SKIP *(.*))?$", re.IGNORECASE)
@@ -49,20 +47,21 @@ WHOLE_PROGRAM = ""
 
 
 def read_gtest(lines: Iterable[str]) -> Iterator[Result]:
-    """Results of a GoogleTest program. A case that begins and does not end has failed."""
+    """Results of a GoogleTest program. A case that begins and does not end has failed; the end of
+    another one is what a case prints of a GoogleTest program that it runs itself."""
     running = ""
     notes: deque[str] = deque(maxlen=KEPT_NOTES)
     for line in lines:
-        begin, end = GTEST_BEGIN.match(line), GTEST_END.search(line)
+        begin, end = GTEST_BEGIN.search(line), GTEST_END.search(line)
         if begin:
             if running:
                 yield Result(running, FAILED, "the program ended during this case", list(notes))
             running = begin.group(1)
             notes.clear()
-        elif end and running:
+        elif end and end.group(2) == running:
             outcome = {"OK": PASSED, "FAILED": FAILED, "SKIPPED": SKIPPED}[end.group(1).strip()]
             reason = notes[-1].strip() if outcome == SKIPPED and notes else ""
-            yield Result(end.group(2), outcome, reason, list(notes) if outcome == FAILED else [])
+            yield Result(running, outcome, reason, list(notes) if outcome == FAILED else [])
             running = ""
             notes.clear()
         else:

@@ -29,7 +29,19 @@ def test_a_googletest_case_that_does_not_end_has_failed() -> None:
 
 
 def test_output_without_a_line_feed_before_the_mark_hides_no_result() -> None:
-    assert outcomes(read_gtest(["[ RUN      ] A.b", "dots...[       OK ] A.b (1 ms)"])) == [("A.b", PASSED)]
+    assert outcomes(read_gtest(["suite...[ RUN      ] A.b", "dots...[       OK ] A.b (1 ms)"])) == [("A.b", PASSED)]
+
+
+def test_the_end_of_another_case_ends_no_case() -> None:
+    results = list(read_gtest(["[ RUN      ] A.b", "[       OK ] Child.c (1 ms)", "[  FAILED  ] A.b (1 ms)"]))
+    assert outcomes(results) == [("A.b", FAILED)]
+
+
+def test_typed_cases_with_parameters_are_read() -> None:
+    results = list(read_gtest([
+        "[ RUN      ] P/T/0.x/1", "[  FAILED  ] P/T/0.x/1, where TypeParam = std::pair<int, char> and GetParam() = (1, 2) (10 ms)",
+        "[ RUN      ] P/T/0.y", "[  SKIPPED ] P/T/0.y (0 ms)"]))
+    assert outcomes(results) == [("P/T/0.x/1", FAILED), ("P/T/0.y", SKIPPED)]
 
 
 def test_kselftest_cases_pass_fail_and_skip() -> None:

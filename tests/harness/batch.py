@@ -87,6 +87,7 @@ class Batch:
         """One run of the program. The last result is held back until the program's status
         is known, for a status that no case explains is a failure of its own."""
         self._blame, self._tail, self._lost = "the program printed no result", [], ""
+        self._strays: list[str] = []
         held: Result | None = None
         failed, all_skipped = False, True
         try:
@@ -113,12 +114,14 @@ class Batch:
         explained = failed or self.program.kind == "command" or (status == EXIT_SKIP and all_skipped)
         if held is not None and status != 0 and not explained:
             held = Result(held.name, FAILED, f"no case failed, but {self._blame}", self._tail)
+        elif held is not None and self._strays and not failed and len(cases) == len(self.program.cases):
+            held = Result(held.name, FAILED, "what failed is no case of the plan", self._strays)
         if held is not None:
             yield held
 
     def _read(self, output: Output, cases: list[str]) -> Iterator[Result]:
         """Results of the wanted cases, each once."""
-        wanted, carried = set(cases), []
+        wanted = set(cases)
         for result in self._reader(output):
             if result.name == streams.WHOLE_PROGRAM and result.outcome == SKIPPED:
                 for case in sorted(wanted):
@@ -127,12 +130,12 @@ class Batch:
             elif result.name in wanted:
                 wanted.discard(result.name)
                 if result.outcome == FAILED:
-                    result.notes = carried + result.notes
-                carried = []
+                    result.notes = self._strays + result.notes
+                    self._strays = []
                 yield result
             elif result.outcome == FAILED:
-                # A parameter of a KUnit case: the case itself comes later.
-                carried += [*result.notes, f"{result.name}: {result.reason or 'failed'}"]
+                # A parameter of a KUnit case, which itself comes later, or a suite, whose case has failed.
+                self._strays += [*result.notes, f"{result.name}: {result.reason or 'failed'}"]
 
     def _reader(self, output: Output) -> Iterator[Result]:
         lines = self._kept(output)

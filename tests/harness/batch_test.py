@@ -115,6 +115,12 @@ def test_a_program_that_skips_as_a_whole_skips_each_case(tmp_path: Path, host: H
     assert run(host, program(tmp_path, ["a.one", "a.two"], text, "kselftest")) == expected
 
 
+@pytest.mark.parametrize("line, outcome", [("ok 2 unlisted", PASSED), ("not ok 2 unlisted", FAILED)])
+def test_a_failure_of_no_case_is_a_failure(tmp_path: Path, host: Host, line: str, outcome: str) -> None:
+    suite = f"#!/bin/sh\necho '    ok 1 first'\necho '    {line}'\necho '{line.split(' 2')[0]} 1 suite'\n"
+    assert run(host, program(tmp_path, ["first"], suite, "kunit"))[0][0] == outcome
+
+
 def test_a_machine_that_ends_as_its_last_program_does_fails_the_last_case(tmp_path: Path) -> None:
     class Dying:
         def start(self, argv, env, limit_s, cwd=None) -> Output:

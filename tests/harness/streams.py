@@ -155,7 +155,7 @@ def _columns(line: str) -> tuple[str, str, str] | None:
     return tuple(words) if any(words) else None
 
 
-KUNIT_CASE = re.compile(r"^\s*KUNIT_CASE(?:_PARAM|_SLOW|_ATTR|_PARAM_ATTR)?\(\s*(\w+)", re.MULTILINE)
+KUNIT_CASE = re.compile(r"^\s*KUNIT_CASE\w*\(\s*(\w+)", re.MULTILINE)
 KUNIT_SUITE = re.compile(r'\.name\s*=\s*"(\w+)"[^}]*?\.test_cases\s*=\s*(\w+)', re.DOTALL)
 KUNIT_ARRAY = r"struct kunit_case {}\[\]\s*=\s*\{{(.*?)\n\}};"
 

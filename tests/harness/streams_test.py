@@ -91,6 +91,7 @@ def test_the_cases_of_a_kunit_source_are_found() -> None:
 static struct kunit_case cases[] = {
 	KUNIT_CASE(first),
 	KUNIT_CASE_PARAM(second, gen),
+	KUNIT_CASE_PARAM_WITH_INIT(third, gen, begin, end),
 	{}
 };
 
@@ -100,4 +101,4 @@ static struct kunit_suite suite = {
 	.test_cases = cases,
 };
 """
-    assert list_kunit(source) == {"the_suite": ["first", "second"]}
+    assert list_kunit(source) == {"the_suite": ["first", "second", "third"]}

@@ -20,6 +20,8 @@ from .streams import ABSENT, FAILED, PASSED, SKIPPED, Result
 LIST_LIMIT_S = 120
 # Lines of the output that are shown when no case is to blame.
 TAIL_LINES = 40
+# Of a line, what reports get. The log has all of it.
+LINE_CHARS = 4096
 
 
 class Place(Protocol):
@@ -146,6 +148,8 @@ class Batch:
     def _kept(self, output: Output) -> Iterator[str]:
         try:
             for line in output:
+                # The mark of a case is at the end of its line, behind what the program left unfinished.
+                line = line[-LINE_CHARS:]
                 self._tail = [*self._tail[1 - TAIL_LINES:], line]
                 yield line
         except PlaceLost as error:

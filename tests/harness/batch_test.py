@@ -3,6 +3,8 @@
 """A batch answers for each of its cases, whatever the program does."""
 from __future__ import annotations
 
+import subprocess
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -68,6 +70,38 @@ def test_a_status_that_no_case_explains_is_a_failure(tmp_path: Path, host: Host)
     """LeakSanitizer ends a program with a status when all cases have passed."""
     assert run(host, gtest(tmp_path, ["A.one", "A.two"], 23)) == [
         (PASSED, ""), (FAILED, "no case failed, but the program ended with status 23")]
+
+
+def test_a_full_disk_for_the_log_is_a_failure_and_no_hang(tmp_path: Path) -> None:
+    (tmp_path / "log").symlink_to("/dev/full")
+    results = run(Host("host", tmp_path / "log"), gtest(tmp_path, ["A.one", "A.two"]))
+    assert results[1] == (FAILED, "behind this case the output was lost: [Errno 28] No space left on device")
+
+
+def test_a_program_ends_with_the_worker_that_runs_it(tmp_path: Path) -> None:
+    script = ("import sys, time; from pathlib import Path; from harness.places import Host\n"
+              f"host = Host('host', Path({str(tmp_path)!r}) / 'log')\n"
+              "host.start(('sleep', '600'), {}, 60)\nprint(host.process.pid, flush=True)\ntime.sleep(600)\n")
+    with subprocess.Popen(["python3", "-B", "-c", script], stdout=subprocess.PIPE,
+                          cwd=Path(__file__).parents[1]) as worker:
+        child = int(worker.stdout.readline())
+        worker.kill()
+    deadline = time.monotonic() + 10
+    while Path(f"/proc/{child}/stat").exists() and time.monotonic() < deadline:
+        if " Z " in Path(f"/proc/{child}/stat").read_text():
+            break
+        time.sleep(0.05)
+    else:
+        assert not Path(f"/proc/{child}").exists()
+
+
+def test_garbage_and_endless_lines_hide_no_result(tmp_path: Path, host: Host) -> None:
+    text = ("#!/usr/bin/python3\nimport sys\nout = sys.stdout.buffer\n"
+            "out.write(b'\\xff\\0\\x1b' * 1000000 + b'[ RUN      ] A.one\\n')\n"
+            "out.write(b'x' * 10000000 + b'[  FAILED  ] A.one (1 ms)\\n')\nsys.exit(1)\n")
+    subject = program(tmp_path, ["A.one"], text)
+    result = Batch(subject, ["A.one"], host).result("A.one")
+    assert result.outcome == FAILED and sum(map(len, result.notes)) < 100000
 
 
 def test_a_program_without_results_fails_each_case(tmp_path: Path, host: Host) -> None:

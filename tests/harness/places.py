@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import os
 import queue
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Iterator
+from typing import Callable, Iterator
 
 from . import paths, times
 
@@ -49,6 +50,15 @@ class Output:
         if self.lost:
             raise PlaceLost(self.lost)
 
+    def close_after(self, produce: Callable[[], None]) -> None:
+        """Calls what produces the lines, in a thread of its own. Whatever it raises, such as that
+        the disk with the log is full, must not leave the reader waiting."""
+        try:
+            produce()
+        except Exception as error:  # pylint: disable=broad-exception-caught
+            self.lost = f"the output was lost: {error}"
+        self.lines.put(None)
+
 
 class Host:
     """This machine."""
@@ -64,9 +74,10 @@ class Host:
         """Starts the program in a process group of its own, in the folder cwd or the project's."""
         output = Output()
         log = self.log.open("a", errors="replace")
+        # The program must not outlive the worker, which a signal may end.
         self.process = process = subprocess.Popen(  # pylint: disable=consider-using-with
-            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=cwd or paths.ROOT,
-            env={**os.environ, **env}, errors="replace", bufsize=1, text=True, start_new_session=True)
+            ("setpriv", "--pdeathsig", "KILL", *argv), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, cwd=cwd or paths.ROOT, env={**os.environ, **env}, errors="replace", bufsize=1, text=True, start_new_session=True)
         timer = threading.Timer(limit_s, self._end, (process, output))
         timer.daemon = True
         timer.start()
@@ -75,14 +86,18 @@ class Host:
             for line in process.stdout:
                 log.write(line)
                 output.lines.put(line.rstrip("\r\n"))
-            status = process.wait()
-            timer.cancel()
             log.close()
+            status = process.wait()
             if output.status is None:
                 output.status = status
-            output.lines.put(None)
 
-        threading.Thread(target=pump, daemon=True).start()
+        def run() -> None:
+            output.close_after(pump)
+            timer.cancel()
+            if output.lost:
+                self._end(process, output)
+
+        threading.Thread(target=run, daemon=True).start()
         return output
 
     @staticmethod
@@ -103,6 +118,7 @@ class Host:
         """Ends what still runs. What went wrong with the place itself; empty if nothing."""
         if self.process is not None and self.process.poll() is None:
             self._end(self.process, Output())
+        shutil.rmtree(self.files, ignore_errors=True)
         return ""
 
 
@@ -150,16 +166,15 @@ class Guest:
             log.write(line + "\n")
             output.lines.put(line)
 
-        def pump() -> None:
+        def run() -> None:
             try:
                 output.status = machine.run(list(argv), limit_s, env={**self.env, **env}, on_line=on_line,
                                             cwd=cwd or str(paths.ROOT))
             except MachineDied as error:
                 output.lost = f"the machine {self.name} ended: {self._lose(error)}"
             log.close()
-            output.lines.put(None)
 
-        threading.Thread(target=pump, daemon=True).start()
+        threading.Thread(target=output.close_after, args=(run,), daemon=True).start()
         return output
 
     def path_of(self, name: str) -> Path:

@@ -17,12 +17,14 @@ import pytest
 
 from . import paths, streams, times
 from .batch import Batch
-from .places import Guest, Host
+from .places import Guest, Host, PlaceLost
 from .plan import Machine, Plan, Program, Run
 
 
 # Seconds to copy what a kernel counted.
 GCOV_LIMIT_S = 120
+# Lines of its output that are shown when that fails.
+SHOWN_LINES = 20
 
 
 class CaseFailed(Exception):
@@ -103,7 +105,11 @@ class CaseItem(pytest.Item):
         """Whether this machine need not have the case and does not; waits for the program's answer."""
         if not self.program.varies or not self.plan.may_be_absent(self.machine, self.program.name, self.name):
             return False
-        self.result = STAGE.batch(self).result(self.name)
+        try:
+            self.result = STAGE.batch(self).result(self.name)
+        except Exception as error:  # pylint: disable=broad-exception-caught
+            # pytest asks outside of any test, where an exception would end the worker.
+            self.result = streams.Result(self.name, streams.FAILED, f"{type(error).__name__}: {error}")
         return self.result.outcome == streams.ABSENT
 
     def runtest(self) -> None:
@@ -175,21 +181,26 @@ class Stage:
             return ""
         place, group = self.place, self.group
         self.place, self.group = None, ""
-        if self.collects == "gcov":
-            self._collect_gcov(place, group)
-        complaint = place.close()
+        complaint = self._collect_gcov(place, group) if self.collects == "gcov" else ""
+        complaint += place.close()
         times.record("run", group, time.monotonic() - self.begin)
         return complaint
 
     @staticmethod
-    def _collect_gcov(place: Guest, group: str) -> None:
-        """Keeps what the machine's kernel counted, for scripts/coverage.py."""
-        counted = place.path_of("gcov")
-        for _ in place.start((str(paths.SCRIPTS / "guest/collect_gcov.sh"), str(counted)), {}, GCOV_LIMIT_S):
-            pass
+    def _collect_gcov(place: Guest, group: str) -> str:
+        """Keeps what the machine's kernel counted, for scripts/coverage.py. Why it could not; empty if it could."""
         kept = paths.OUT / "coverage" / group
         shutil.rmtree(kept, ignore_errors=True)
-        shutil.copytree(counted, kept)
+        try:
+            counted = place.path_of("gcov")
+            output = place.start((str(paths.SCRIPTS / "guest/collect_gcov.sh"), str(counted)), {}, GCOV_LIMIT_S)
+            lines = list(output)
+            if output.status != 0:
+                return "\n".join([f"collect_gcov.sh: status {output.status}", *lines[-SHOWN_LINES:], ""])
+            shutil.copytree(counted, kept)
+        except (PlaceLost, OSError) as error:
+            return f"what the kernel counted is lost: {error}\n"
+        return ""
 
 
 STAGE = Stage()

@@ -52,7 +52,7 @@ EXIT_USAGE, EXIT_INFRA = 64, 125
 # Debian's Python, for which Debian's package of pytest is installed; PATH may find another one first.
 PYTHON = "/usr/bin/python3"
 # pytest's own statuses.
-NOTHING_SELECTED, INTERNAL_ERROR, USAGE_ERROR = 5, 3, 4
+NOTHING_SELECTED, USAGE_ERROR = 5, 4
 # Memory of a virtual machine of the tests, and memory that the host keeps for itself, in MiB.
 VM_MIB, HOST_MIB = 3072, 2048
 MAX_WORKERS = 3
@@ -105,7 +105,8 @@ def last_failed() -> list[str]:
     results = paths.TEST / "results.jsonl"
     if not results.exists():
         return []
-    rows = [json.loads(line) for line in results.read_text().splitlines()]
+    # A run that was killed may have left a part of a line.
+    rows = [json.loads(line) for line in results.read_text().splitlines() if line.endswith("}")]
     return [row["id"] for row in rows if row["outcome"] == "failed"]
 
 
@@ -158,10 +159,14 @@ def kinds_of(ids: list[str]) -> set[str]:
     for each in ids:
         path, _, rest = each.partition("::")
         if path == "tests/plan.toml":
+            if not rest:
+                return set(TIERS)
             kinds.add("series" if rest.startswith("host-golden") else "unit" if rest.startswith("host-") else "guest")
         elif path.startswith("tests/test_"):
             name = Path(path).stem.removeprefix("test_")
             kinds.add(TIER_OF_FILE.get(name, name))
+        elif (ROOT / path).is_dir() and (ROOT / "tests").is_relative_to((ROOT / path).resolve()):
+            return set(TIERS)
     return kinds
 
 
@@ -188,7 +193,8 @@ def take_lock():
 def run_pytest(argv: list[str]) -> int:
     """Runs pytest in a process that ends when this one does; returns pytest's status."""
     command = ["setpriv", "--pdeathsig", "TERM", PYTHON, "-B", "-m", "pytest", *argv]
-    process = subprocess.Popen(command, cwd=ROOT)  # pylint: disable=consider-using-with
+    # In a session of its own, or Ctrl-C would reach it twice: from the terminal and from here.
+    process = subprocess.Popen(command, cwd=ROOT, start_new_session=True)  # pylint: disable=consider-using-with
 
     def pass_on(number, _frame) -> None:
         process.send_signal(number)
@@ -203,9 +209,9 @@ def closing_line(status: int) -> int:
     summary = paths.TEST / "summary.json"
     try:
         counts = json.loads(summary.read_text())
-    except FileNotFoundError:
+    except (FileNotFoundError, ValueError):
         print("0 passed, 1 failed")
-        return status or EXIT_INFRA
+        return EXIT_INFRA
     if status == 0 and counts["passed"] == 0:
         status = 1
     if status and not counts["failed"]:
@@ -253,6 +259,7 @@ def check_chips(full: str) -> None:
 def check_room(ours: argparse.Namespace) -> None:
     """Raises OSError if the output folder has too little free space for the files of a run."""
     needed = LOGS_MIB if ours.no_build or (paths.OUT / "kernel" / "pristine.stamp").exists() else BUILD_MIB
+    paths.TEST.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(paths.OUT).free >> 20
     if free < needed:
         raise OSError(errno.ENOSPC, f"{free} MiB are free, {needed} MiB needed", str(paths.OUT))
@@ -261,7 +268,7 @@ def check_room(ours: argparse.Namespace) -> None:
 def pytest_arguments(ours: argparse.Namespace, tiers: list[str]) -> list[str]:
     """Returns the options of test.py in the form of tests/conftest.py."""
     groups = ours.groups or ("test,all" if ours.all else "test")
-    arguments = [f"--junitxml={paths.TEST / 'junit.xml'}", f"--groups={groups}", f"--full={ours.full}"]
+    arguments = [f"--groups={groups}", f"--full={ours.full}"]
     if ours.all:
         arguments.append("--everything")
     if tiers:
@@ -273,23 +280,33 @@ def run(ours: argparse.Namespace, tiers: list[str], ids: list[str], options: lis
     """Builds and tests; returns the status of test.py."""
     begin = time.monotonic()
     check_room(ours)
+    unbuilt, before = [], ""
     if not ours.list:
+        before = check.clean_commit()
         times.forget()
         if not ours.no_build:
-            builds.run_all(needed_builds(tiers, ids, ours.groups or "test", ours.all))
+            unbuilt = builds.run_all(needed_builds(tiers, ids, ours.groups or "test", ours.all))
+        else:
+            builds.forget()
     check_chips(ours.full)
+    if unbuilt:
+        # What was built before is tested, so what was not has to be among the failures.
+        tiers, ids = [*tiers, "builds"] if tiers else [], [*ids, "tests/test_builds.py"] if ids else []
     arguments = [*options, *pytest_arguments(ours, tiers), *ids]
     if ours.list:
         return run_pytest(["--collect-only", "-q", *arguments])
+    arguments.append(f"--junitxml={paths.TEST / 'junit.xml'}")
     (paths.TEST / "summary.json").unlink(missing_ok=True)
     status = run_pytest(["-n", str(ours.n or worker_count()), "--dist", "loadgroup", *arguments])
     if status in (NOTHING_SELECTED, USAGE_ERROR):
         raise ValueError("no test is selected: scripts/test.py --list prints all")
     if not ids:
         print(times.write_table(time.monotonic() - begin), end="")
-    status = closing_line(status)
-    if status == 0 and not (tiers or ids or options):
-        check.remember_pass()
+    if unbuilt:
+        print(f"test.py: error: not built: {', '.join(unbuilt)} (logs: {paths.TEST}/build-*.log)", file=sys.stderr)
+    status = closing_line(status or int(bool(unbuilt)))
+    if status == 0 and before and before == check.clean_commit() and not (tiers or ids or options or ours.no_build):
+        check.remember_pass(before)
     return status
 
 
@@ -300,6 +317,8 @@ def main() -> int:
         return 0
     try:
         tiers, ids, options = choose(ours, words)
+        if ours.list:
+            return run(ours, tiers, ids, options)
         with take_lock():
             return run(ours, tiers, ids, options)
     except Nothing as reason:
@@ -308,6 +327,9 @@ def main() -> int:
         return 0
     except (ValueError, plan.PlanError) as error:
         return usage_error(str(error))
+    except KeyboardInterrupt:
+        print("test.py: interrupted", file=sys.stderr)
+        return EXIT_INFRA
     except OSError as error:
         print(f"test.py: error: {error.filename or paths.TEST}: {error.strerror}", file=sys.stderr)
         return EXIT_INFRA

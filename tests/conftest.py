@@ -48,7 +48,8 @@ def pytest_configure(config: pytest.Config) -> None:
     full = set(filter(None, config.getoption("full").split(",")))
     config.stash[plan_items.PLAN] = Plan(paths.PLAN, set(config.getoption("groups").split(",")), full,
                                          config.getoption("everything"))
-    if not is_worker(config):
+    # A list of the tests must not take the place of the results of the last run.
+    if not is_worker(config) and not config.getoption("collectonly"):
         config.pluginmanager.register(Reporter(config), "amdkfd-criu-reporter")
 
 
@@ -150,24 +151,26 @@ class Reporter:
         elif report.when == "call":
             self._add(nodeid, "passed", report)
 
-    def _add(self, nodeid: str, outcome: str, report: pytest.TestReport) -> None:
+    def _add(self, nodeid: str, outcome: str, report: pytest.TestReport | pytest.CollectReport) -> None:
         self.counts[outcome] += 1
         text = "" if outcome == "passed" else str(report.longrepr)
-        seconds = dict(report.user_properties).get("seconds", round(report.duration, 3))
+        # A report of a file that cannot be collected has neither.
+        took = getattr(report, "duration", 0.0)
+        seconds = dict(getattr(report, "user_properties", ())).get("seconds", round(took, 3))
         row = {"id": nodeid, "outcome": outcome, "seconds": seconds, "text": text}
         try:
             self.file.write(json.dumps(row) + "\n")
             self.file.flush()
             # Machines record their own time (harness/items.py, harness/steps.py).
-            if report.duration >= RECORDED_S and not nodeid.startswith(MACHINE_FILES):
-                times.record("run", nodeid, report.duration)
+            if took >= RECORDED_S and not nodeid.startswith(MACHINE_FILES):
+                times.record("run", nodeid, took)
         except OSError as error:
             pytest.exit(f"{RESULTS}: {error.strerror}", EXIT_INFRA)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """A file that cannot be collected is a failed case."""
         if report.failed:
-            self.counts["failed"] += 1
+            self._add(report.nodeid, "failed", report)
             self.failures.append((report.nodeid, str(report.longrepr)))
 
     @pytest.hookimpl(trylast=True)

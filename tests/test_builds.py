@@ -23,3 +23,7 @@ def test_succeeds(name: str) -> None:
         log = Path(result["log"]) if result["log"] else None
         tail = log.read_text(errors="replace").splitlines()[-TAIL_LINES:] if log else []
         pytest.fail("\n".join([f"{result['why']}, log: {log}", *tail]), pytrace=False)
+
+
+# A run without builds has no case here; pytest would report one that skips.
+test_succeeds.__test__ = bool(_results())

@@ -53,8 +53,9 @@ TSAN = Build("tsan", "programs", ("scripts/build.sh", "tsan", "vasicd_test", "va
 TREE = Build("kernel trees", "kernel", ("scripts/kernel.sh", "tree"))
 
 
-def run_all(builds: list[Build]) -> None:
-    """Runs the builds and records what became of them; says so on standard error."""
+def run_all(builds: list[Build]) -> list[str]:
+    """Runs the builds and records what became of them; says so on standard error. Returns the
+    names of those that are not built."""
     done: dict[str, dict] = {}
     lanes: dict[str, list[Build]] = {}
     for build in builds:
@@ -71,7 +72,8 @@ def run_all(builds: list[Build]) -> None:
                 break
         current.pop(lane, None)
 
-    threads = [threading.Thread(target=run_lane, args=(lane,)) for lane in lanes]
+    # Threads that do not keep an interrupted run from its end; their builds end with it.
+    threads = [threading.Thread(target=run_lane, args=(lane,), daemon=True) for lane in lanes]
     begin = said = time.monotonic()
     for thread in threads:
         thread.start()
@@ -83,13 +85,23 @@ def run_all(builds: list[Build]) -> None:
                 print(f"test.py: {said - begin:5.0f} s: building {build.name}: {_last_line(build)}",
                       file=sys.stderr, flush=True)
     RESULTS.write_text(json.dumps(done))
+    return [build.name for build in builds if done[build.name]["status"] != 0]
+
+
+def forget() -> None:
+    """Nothing was built for this run: what became of earlier builds is no result of it."""
+    RESULTS.unlink(missing_ok=True)
 
 
 def _run(build: Build) -> dict:
-    with times.step("compile", build.name), build.log.open("w") as log:
-        # A build must not outlive the run that wants it.
-        status = subprocess.run(["setpriv", "--pdeathsig", "TERM", *build.argv], cwd=paths.ROOT, stdin=subprocess.DEVNULL, stdout=log,
-                                stderr=subprocess.STDOUT, check=False).returncode
+    try:
+        with times.step("compile", build.name), build.log.open("w") as log:
+            # A build must not outlive the run that wants it.
+            status = subprocess.run(["setpriv", "--pdeathsig", "TERM", *build.argv], cwd=paths.ROOT,
+                                    stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                                    check=False).returncode
+    except OSError as error:
+        return {"status": None, "log": "", "why": str(error)}
     return {"status": status, "log": str(build.log), "why": f"status {status}"}
 
 

@@ -89,10 +89,14 @@ def select(base: str, files: list[str] | None = None, rows: list[dict] | None = 
     return found
 
 
-def remember_pass() -> None:
-    """Keeps the commit that has passed, if the work tree is just that commit."""
+def clean_commit() -> str:
+    """The commit that the work tree is just; empty if it differs or git does not say."""
     try:
-        if not _git("status", "--porcelain").strip():
-            PASSED.write_text(_git("rev-parse", "HEAD"))
-    except subprocess.CalledProcessError:
-        pass
+        return "" if _git("status", "--porcelain").strip() else _git("rev-parse", "HEAD").strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def remember_pass(commit: str) -> None:
+    """Keeps the commit whose whole `make test` has passed."""
+    PASSED.write_text(commit + "\n")

@@ -3,11 +3,12 @@
 """scripts/test.py refuses what it cannot mean, in one line, and runs nothing then."""
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 
 import pytest
-from harness import paths
+from harness import builds, paths, times
 
 
 def test_py(tmp_path, *words: str) -> subprocess.CompletedProcess:
@@ -17,6 +18,16 @@ def test_py(tmp_path, *words: str) -> subprocess.CompletedProcess:
 
 # It is the command, not a test.
 test_py.__test__ = False
+
+
+@pytest.fixture(name="command")
+def load_command(monkeypatch, tmp_path):
+    """scripts/test.py as a module, with an output folder of its own."""
+    monkeypatch.setattr(paths, "TEST", tmp_path)
+    spec = importlib.util.spec_from_file_location("test_command", paths.SCRIPTS / "test.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.mark.parametrize("words, said", [
@@ -35,6 +46,63 @@ def test_a_run_ends_with_its_count(tmp_path) -> None:
     done = test_py(tmp_path, "--no-build", "tests/harness/streams_test.py", "-k", "kunit or googletest")
     assert done.returncode == 0
     assert done.stdout.splitlines()[-1] == "5 passed, 0 failed"
+
+
+def test_a_list_keeps_the_results_of_the_last_run(tmp_path) -> None:
+    test_py(tmp_path, "--no-build", "tests/harness/streams_test.py", "-k", "kunit")
+    kept = {path: path.read_text() for path in (tmp_path / "test").glob("*.*")}
+    assert {"results.jsonl", "junit.xml", "summary.json"} <= {path.name for path in kept}
+    done = test_py(tmp_path, "--list", "tests/harness/streams_test.py")
+    assert done.returncode == 0 and "streams_test.py::" in done.stdout
+    assert {path: path.read_text() for path in kept} == kept
+
+
+def test_a_run_that_was_killed_leaves_what_failed(tmp_path) -> None:
+    results = tmp_path / "test/results.jsonl"
+    results.parent.mkdir()
+    results.write_text('{"id": "tests/harness/chip_test.py", "outcome": "failed"}\n{"id": "tests/ha')
+    done = test_py(tmp_path, "--lf", "--no-build")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1].endswith(" passed, 0 failed")
+
+
+def test_a_summary_that_was_cut_off_is_a_failure(command, capsys) -> None:
+    (paths.TEST / "summary.json").write_text('{"passed": 3')
+    assert command.closing_line(3) == 125
+    assert capsys.readouterr().out == "0 passed, 1 failed\n"
+
+
+@pytest.mark.parametrize("tiers, ids, expected", [
+    (["unit"], [], "--tiers=unit,builds"), ([], ["tests/test_fuzz.py"], "tests/test_builds.py"), ([], [], "-n")])
+def test_what_is_not_built_fails_a_run_of_what_was_built_before(command, monkeypatch, tiers, ids, expected) -> None:
+    argv: list[str] = []
+
+    def run_pytest(words: list[str]) -> int:
+        argv.extend(words)
+        (paths.TEST / "summary.json").write_text('{"passed": 3, "failed": 0, "skipped": 0}')
+        return 0
+
+    monkeypatch.setattr(command, "run_pytest", run_pytest)
+    monkeypatch.setattr(command, "check_room", lambda _: None)
+    monkeypatch.setattr(builds, "run_all", lambda _: ["asan"])
+    monkeypatch.setattr(times, "forget", lambda: None)
+    monkeypatch.setattr(times, "write_table", lambda _: "")
+    assert command.run(command.parse([])[0], tiers, ids, []) == 1
+    assert expected in argv
+
+
+@pytest.mark.parametrize("each", ["tests", "tests/plan.toml"])
+def test_a_folder_of_tests_needs_what_they_need(command, each: str) -> None:
+    assert command.kinds_of([each]) == set(command.TIERS)
+
+
+def test_a_build_that_cannot_begin_is_not_built(monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr(paths, "TEST", tmp_path)
+    monkeypatch.setattr(builds, "RESULTS", tmp_path / "builds.json")
+    monkeypatch.setattr(times, "STEPS", tmp_path / "times.jsonl")
+    lane = [builds.Build("one", "lane", ("true",)), builds.Build("two/three", "lane", ("true",)),
+            builds.Build("four", "lane", ("true",))]
+    assert builds.run_all(lane) == ["two/three", "four"]
 
 
 def test_nothing_failed_before_is_no_failure(tmp_path) -> None:

@@ -69,6 +69,14 @@ def tier_of(item: pytest.Item) -> str:
     return item.path.stem.removeprefix("test_")
 
 
+def group_of(item: pytest.Item) -> tuple[str, int]:
+    """The group of an item, whose tests one worker runs, and about how many seconds it takes."""
+    if isinstance(item, plan_items.CaseItem):
+        return item.group, item.machine.seconds
+    mark = item.get_closest_marker("group")
+    return (mark.args[0], mark.kwargs.get("seconds", 0)) if mark else (item.nodeid, 0)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     tiers = set(filter(None, config.getoption("tiers").split(",")))
@@ -79,11 +87,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         (kept if wanted else left_out).append(item)
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-    items[:] = kept
+    # Workers take groups in the order of their first items: what takes longest must not begin last.
+    items[:] = sorted(kept, key=lambda item: -group_of(item)[1])
     for item in items:
-        if not isinstance(item, plan_items.CaseItem):
-            group = item.get_closest_marker("group")
-            item.add_marker(pytest.mark.xdist_group(group.args[0] if group else item.nodeid))
+        item.add_marker(pytest.mark.xdist_group(group_of(item)[0]))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

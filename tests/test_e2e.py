@@ -22,7 +22,7 @@ from harness import chip, paths, plan
 from harness.steps import EXIT_INFRA, TIMED_OUT, StepMachine, fail, need_built, need_criu, once
 
 # The restoring machine needs the images of the dumping one, and so does the stock kernel.
-pytestmark = pytest.mark.group("e2e")
+pytestmark = pytest.mark.group("e2e", seconds=170)
 
 RUN, PLAIN_RUN = paths.OUT / "e2e", paths.OUT / "e2e-plain"
 PLUGINS = paths.built("release") / "plugin"
@@ -369,17 +369,17 @@ def test_the_stock_machines_kernel_does_not_complain(stock: Stock) -> None:
 # ---- a machine without GPUs, where the plugin must not be noticed ------------
 
 
-@pytest.mark.group("e2e-plain")
+@pytest.mark.group("e2e-plain", seconds=35)
 def test_a_machine_without_gpus_has_no_dev_kfd(plain: Machine) -> None:
     plain.step("has-no-kfd")
 
 
-@pytest.mark.group("e2e-plain")
+@pytest.mark.group("e2e-plain", seconds=35)
 def test_a_program_survives_dump_and_restore_on_a_machine_without_gpus(plain: Machine) -> None:
     plain.step("counter", "counter")
 
 
-@pytest.mark.group("e2e-plain")
+@pytest.mark.group("e2e-plain", seconds=35)
 def test_the_plain_machines_kernel_does_not_complain(plain: Machine) -> None:
     plain.must_be_content()
 
@@ -387,7 +387,7 @@ def test_the_plain_machines_kernel_does_not_complain(plain: Machine) -> None:
 # ---- the demo -----------------------------------------------------------------
 
 
-@pytest.mark.group("e2e-demo")
+@pytest.mark.group("e2e-demo", seconds=60)
 def test_the_demos_programs_go_on_in_another_machine() -> None:
     chosen_chip()
     need_criu()

@@ -69,7 +69,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def _marks(rounds: Rounds) -> list[pytest.MarkDecorator]:
     tier = "guest" if "test" in rounds.groups else "soak"
-    return [pytest.mark.group(rounds.name), pytest.mark.tier(tier)]
+    return [pytest.mark.group(rounds.name, seconds=80), pytest.mark.tier(tier)]
 
 
 def machine_options(kernel: str, chips: tuple[str, ...], limit_s: int) -> list[str]:
@@ -239,7 +239,7 @@ def test_the_kernel_does_not_complain_of_reloads_and_resets(loops: Loops) -> Non
 
 # ---- the loss of vasicd ---------------------------------------------------------
 
-loss_tests = [pytest.mark.group("loss"), pytest.mark.tier("guest")]
+loss_tests = [pytest.mark.group("loss", seconds=40), pytest.mark.tier("guest")]
 
 
 def with_loss(test):

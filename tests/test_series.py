@@ -9,7 +9,7 @@ import pytest
 from harness import paths
 
 # One after the other: kernel.sh locks the kernels' folder.
-pytestmark = pytest.mark.group("series")
+pytestmark = pytest.mark.group("series", seconds=100)
 
 
 def run(*argv: str) -> None:

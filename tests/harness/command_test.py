@@ -57,6 +57,13 @@ def test_a_list_keeps_the_results_of_the_last_run(tmp_path) -> None:
     assert {path: path.read_text() for path in kept} == kept
 
 
+def test_groups_that_take_longest_begin_first(tmp_path) -> None:
+    files = ["tests/test_boot.py", "tests/test_loops.py", "tests/test_e2e.py"]
+    listed = [line.split("::")[0] for line in test_py(tmp_path, "--list", *files).stdout.splitlines() if "::" in line]
+    first = {file: listed.index(file) for file in files}
+    assert first["tests/test_e2e.py"] < first["tests/test_loops.py"] < first["tests/test_boot.py"]
+
+
 def test_a_run_that_was_killed_leaves_what_failed(tmp_path) -> None:
     results = tmp_path / "test/results.jsonl"
     results.parent.mkdir()

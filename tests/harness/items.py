@@ -98,7 +98,6 @@ class CaseItem(pytest.Item):
         shard = zlib.crc32(self.name.encode()) % program.shards if program.shards > 1 else 0
         self.group = f"{self.machine.name}/{program.name}-{shard}" if self.machine.options is None \
             else self.machine.name
-        self.add_marker(pytest.mark.xdist_group(self.group))
         self.result: streams.Result | None = None
 
     def is_absent(self) -> bool:

@@ -72,6 +72,8 @@ class Machine:
     # Whether the tests behind one that ends the machine run in a new one.
     reboots: bool = False
     collects: str = ""
+    # About how long it takes: those that take longest begin first.
+    seconds: int = 0
 
 
 @dataclass(frozen=True)
@@ -199,7 +201,7 @@ class Plan:
                 for row in self.data.get(table, [])]
 
     def machines(self) -> list[Machine]:
-        """All machines of the groups, those that take longest first."""
+        """All machines of the groups."""
         found: list[Machine] = []
         for row in self.data["machine"]:
             if not self.groups & set(row.get("groups", ["test"])):
@@ -243,7 +245,7 @@ class Plan:
         tier, variant = row.get("tier", "guest"), row.get("kernel", "criu")
         limit_s = row.get("limit_s", self.data["defaults"]["limit_s"])
         machine = Machine(name, tier, None, {}, {}, limit_s, reboots=row.get("reboots", False),
-                          collects=row.get("collects", ""))
+                          collects=row.get("collects", ""), seconds=row.get("seconds", 0))
         try:
             first = chip or next((gpu.split(",")[0] for gpu in self._gpus(row)), "")
             properties = chips().get(first, {}) if first else {}

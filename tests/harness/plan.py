@@ -209,7 +209,28 @@ class Plan:
             if row.get("heavy") and not self.everything:
                 continue
             found += [self._machine(row, name) for name in self._names(row)]
-        return [machine for machine in found if machine.runs or machine.missing]
+        found = [machine for machine in found if machine.runs or machine.missing]
+        mistakes = self._unknown_chips() + self._stale_exemptions(found)
+        if mistakes:
+            found.append(Machine("plan", "guest", None, {}, {}, 0, missing="\n".join(mistakes)))
+        return found
+
+    def _unknown_chips(self) -> list[str]:
+        """What is wrong with [samples] that name no chip: machines would be missing in silence."""
+        try:
+            known = chips()
+        except PlanError:
+            return []
+        return [f"plan.toml: [samples] {sample}: no chip '{name}'"
+                for sample, names in self.data.get("samples", {}).items() for name in names if name not in known]
+
+    def _stale_exemptions(self, machines: list[Machine]) -> list[str]:
+        """What is wrong with patterns of [[skip]] and [[absent]] that no case of their programs has:
+        the case that they excused has another name by now."""
+        known = {run.program.name: run.program.cases for machine in machines for run in machine.runs}
+        return [f"plan.toml: an exemption of {rule.program}: '{pattern}' is no case"
+                for rule in self.skips + self.absences for pattern in rule.cases
+                if rule.program in known and not fnmatch.filter(known[rule.program], pattern)]
 
     def may_skip(self, machine: Machine, program: str, case: str) -> str:
         """The reason why this case may skip on this machine; empty if it must not."""

@@ -146,6 +146,17 @@ def test_only_a_program_that_may_lack_cases_is_asked_for_them_in_the_machine(mak
     assert not make(old="[[absent]]", new="[[unused]]").machines()[0].runs[0].program.varies
 
 
+def test_an_exemption_of_no_case_is_a_failure(make) -> None:
+    *_, last = make(old='cases = ["A.svm"]\nwhen', new='cases = ["A.*", "A.gone"]\nwhen').machines()
+    assert (last.name, last.missing) == ("plan", "\n".join(["plan.toml: an exemption of suite: 'A.gone' is no case"] * 2))
+    assert "plan" not in cases(make())
+
+
+def test_a_sample_that_is_no_chip_is_a_failure(make) -> None:
+    *_, last = make(old='few = ["gfxB"]', new='few = ["gfxB", "gfxb"]').machines()
+    assert (last.name, last.missing) == ("plan", "plan.toml: [samples] few: no chip 'gfxb'")
+
+
 def test_patterns_keep_the_order_of_the_cases() -> None:
     assert matching(["c", "a", "b"], ["b", "c"], "here") == ["c", "b"]
     with pytest.raises(PlanError):

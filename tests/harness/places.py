@@ -20,6 +20,7 @@ from typing import Callable, Iterator
 from . import paths, times
 
 sys.path.insert(0, str(paths.SCRIPTS))
+from vm.errors import VmError  # noqa: E402  # pylint: disable=wrong-import-position
 from vm.jobs import JobMachine, MachineDied  # noqa: E402  # pylint: disable=wrong-import-position
 from vm.kernel_log import PANIC, SPLAT  # noqa: E402  # pylint: disable=wrong-import-position
 
@@ -134,6 +135,8 @@ class Guest:
         self.machine: JobMachine | None = None
         # Why the machine ended before its time; empty while it runs.
         self.said = ""
+        # What its kernel complained of, and what ran then.
+        self.splats: list[str] = []
 
     def _boot(self) -> JobMachine:
         if self.said and self.boots_left:
@@ -147,14 +150,18 @@ class Guest:
             try:
                 with times.step("boot", self.name):
                     self.machine.start()
-            except MachineDied as error:
+            except (MachineDied, VmError, OSError) as error:
                 raise PlaceLost(f"the machine {self.name} does not boot: {self._lose(error)}") from error
+            self._note_splats(self.machine, "it booted")
         return self.machine
 
-    def _lose(self, error: MachineDied) -> str:
+    def _note_splats(self, machine: JobMachine, when: str) -> None:
+        self.splats += [f"while {when}: {line}" for line in machine.new_splats()]
+
+    def _lose(self, error: Exception) -> str:
         """Remembers why the machine ended; the reason with what its kernel said."""
         self.said = str(error)
-        complaints = [line for line in error.text.splitlines() if SPLAT.search(line) or PANIC.search(line)]
+        complaints = [line for line in getattr(error, "text", "").splitlines() if SPLAT.search(line) or PANIC.search(line)]
         return "\n".join([self.said, *complaints[:SHOWN_COMPLAINTS]])
 
     def start(self, argv: tuple[str, ...], env: dict[str, str], limit_s: int, cwd: str | None = None) -> Output:
@@ -170,6 +177,7 @@ class Guest:
             try:
                 output.status = machine.run(list(argv), limit_s, env={**self.env, **env}, on_line=on_line,
                                             cwd=cwd or str(paths.ROOT))
+                self._note_splats(machine, f"{Path(argv[0]).name} ran")
             except MachineDied as error:
                 output.lost = f"the machine {self.name} ended: {self._lose(error)}"
             log.close()
@@ -189,7 +197,9 @@ class Guest:
             self.machine.kill()
             return ""
         status, text = self.machine.finish()
-        return "" if status == 0 else f"the machine {self.name} ended with status {status}:\n{text}"
+        if status == 0:
+            return ""
+        return "\n".join([f"the machine {self.name} ended with status {status}:", *self.splats[:SHOWN_COMPLAINTS], text])
 
     def kill(self) -> None:
         """Ends the machine at once."""

@@ -142,6 +142,8 @@ class Reporter:
         self.counts = {"passed": 0, "failed": 0, "skipped": 0}
         self.failures: list[tuple[str, str]] = []
         self.failed_ids: set[str] = set()
+        # Reports of cases that would pass if their teardown does.
+        self.undecided: dict[str, pytest.TestReport] = {}
         RESULTS.parent.mkdir(parents=True, exist_ok=True)
         self.file = RESULTS.open("w")
 
@@ -149,6 +151,7 @@ class Reporter:
         """A case that fails counts once, however many of its phases do."""
         nodeid = report.nodeid.rsplit("@", 1)[0]
         if report.failed:
+            self.undecided.pop(nodeid, None)
             if nodeid not in self.failed_ids:
                 self.failed_ids.add(nodeid)
                 self._add(nodeid, "failed", report)
@@ -156,7 +159,9 @@ class Reporter:
         elif report.skipped:
             self._add(nodeid, "skipped", report)
         elif report.when == "call":
-            self._add(nodeid, "passed", report)
+            self.undecided[nodeid] = report
+        elif report.when == "teardown" and nodeid in self.undecided:
+            self._add(nodeid, "passed", self.undecided.pop(nodeid))
 
     def _add(self, nodeid: str, outcome: str, report: pytest.TestReport | pytest.CollectReport) -> None:
         self.counts[outcome] += 1

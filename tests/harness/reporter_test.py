@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 The amdkfd-criu authors
+"""Each case of a run has one result."""
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+from harness import paths
+
+
+@pytest.fixture(name="reporter")
+def make_reporter(monkeypatch, tmp_path: Path):
+    """The Reporter of tests/conftest.py, with results of its own."""
+    spec = importlib.util.spec_from_file_location("glue", paths.ROOT / "tests/conftest.py")
+    glue = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(glue)
+    monkeypatch.setattr(glue, "RESULTS", tmp_path / "results.jsonl")
+    reporter = glue.Reporter(None)
+    yield reporter
+    reporter.file.close()
+
+
+def report(reporter, when: str, outcome: str, nodeid: str = "a.py::b") -> None:
+    reporter.pytest_runtest_logreport(pytest.TestReport(nodeid + "@group", ("a.py", None, "b"), {}, outcome, "why", when))
+
+
+def results(reporter) -> list[tuple[str, str]]:
+    rows = map(json.loads, Path(reporter.file.name).read_text().splitlines())
+    return [(row["id"], row["outcome"]) for row in rows]
+
+
+@pytest.mark.parametrize("outcomes, expected", [
+    (("passed", "passed", "passed"), "passed"), (("passed", "failed", "passed"), "failed"),
+    (("passed", "passed", "failed"), "failed"), (("passed", "failed", "failed"), "failed"),
+    (("passed", "skipped", "passed"), "skipped")])
+def test_a_case_has_one_result(reporter, outcomes, expected: str) -> None:
+    for when, outcome in zip(("setup", "call", "teardown"), outcomes):
+        report(reporter, when, outcome)
+    assert results(reporter) == [("a.py::b", expected)]
+    assert reporter.counts == {"passed": 0, "failed": 0, "skipped": 0, expected: 1}
+
+
+def test_a_case_whose_worker_ends_behind_it_has_failed(reporter) -> None:
+    report(reporter, "setup", "passed")
+    report(reporter, "call", "passed")
+    report(reporter, "???", "failed")
+    assert results(reporter) == [("a.py::b", "failed")]

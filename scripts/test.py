@@ -212,7 +212,7 @@ def closing_line(status: int) -> int:
     except (FileNotFoundError, ValueError):
         print("0 passed, 1 failed")
         return EXIT_INFRA
-    if status == 0 and counts["passed"] == 0:
+    if status == 0 and (counts["passed"] == 0 or counts["failed"]):
         status = 1
     if status and not counts["failed"]:
         counts["failed"] = 1

@@ -106,6 +106,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None):
         if complaint:
             item.ihook.pytest_runtest_logreport(report=pytest.TestReport(
                 item.nodeid, item.location, {}, "failed", complaint, "call"))
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
     # pytest has to leave the program's node, which the item before this one entered.
     item.session._setupstate.teardown_exact(nextitem)  # pylint: disable=protected-access
     return True
@@ -142,7 +143,10 @@ class Reporter:
         self.counts = {"passed": 0, "failed": 0, "skipped": 0}
         self.failures: list[tuple[str, str]] = []
         self.failed_ids: set[str] = set()
-        # Reports of cases that would pass if their teardown does.
+        # What was selected, and what has come to its end.
+        self.selected: list[str] = []
+        self.ended: set[str] = set()
+        # Reports of cases that pass, or are skipped, if their teardown passes.
         self.undecided: dict[str, pytest.TestReport] = {}
         RESULTS.parent.mkdir(parents=True, exist_ok=True)
         self.file = RESULTS.open("w")
@@ -156,12 +160,27 @@ class Reporter:
                 self.failed_ids.add(nodeid)
                 self._add(nodeid, "failed", report)
             self.failures.append((nodeid, str(report.longrepr)))
-        elif report.skipped:
-            self._add(nodeid, "skipped", report)
-        elif report.when == "call":
+        elif report.skipped or report.when == "call":
             self.undecided[nodeid] = report
         elif report.when == "teardown" and nodeid in self.undecided:
-            self._add(nodeid, "passed", self.undecided.pop(nodeid))
+            decided = self.undecided.pop(nodeid)
+            self._add(nodeid, decided.outcome, decided)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        """All workers select the same."""
+        self.selected = ids
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        """A test, or a case that its machine need not have, has come to its end."""
+        self.ended.add(nodeid)
+
+    def _fail_what_did_not_run(self) -> None:
+        """A run that has not failed, and so was not ended early, has run all that was selected."""
+        lost = [nodeid for nodeid in self.selected if nodeid not in self.ended]
+        if lost and not self.failures:
+            self.counts["failed"] += len(lost)
+            self.failures += [(nodeid.rsplit("@", 1)[0], "it did not run") for nodeid in lost]
 
     def _add(self, nodeid: str, outcome: str, report: pytest.TestReport | pytest.CollectReport) -> None:
         self.counts[outcome] += 1
@@ -188,6 +207,7 @@ class Reporter:
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter) -> None:
         """Failures once more, short, with the command that repeats each; the closing line is test.py's."""
+        self._fail_what_did_not_run()
         self.file.close()
         for nodeid, text in self.failures[:SHOWN_FAILURES]:
             terminalreporter.write_line(f"failed: {nodeid}", red=True)

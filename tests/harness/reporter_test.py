@@ -35,7 +35,7 @@ def results(reporter) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("outcomes, expected", [
     (("passed", "passed", "passed"), "passed"), (("passed", "failed", "passed"), "failed"),
     (("passed", "passed", "failed"), "failed"), (("passed", "failed", "failed"), "failed"),
-    (("passed", "skipped", "passed"), "skipped")])
+    (("passed", "skipped", "passed"), "skipped"), (("passed", "skipped", "failed"), "failed")])
 def test_a_case_has_one_result(reporter, outcomes, expected: str) -> None:
     for when, outcome in zip(("setup", "call", "teardown"), outcomes):
         report(reporter, when, outcome)
@@ -48,3 +48,15 @@ def test_a_case_whose_worker_ends_behind_it_has_failed(reporter) -> None:
     report(reporter, "call", "passed")
     report(reporter, "???", "failed")
     assert results(reporter) == [("a.py::b", "failed")]
+
+
+@pytest.mark.parametrize("failed, lost", [(False, 1), (True, 0)])
+def test_what_was_selected_and_did_not_run_has_failed(reporter, failed: bool, lost: int) -> None:
+    reporter.pytest_xdist_node_collection_finished(ids=["a.py::b@group", "a.py::c@group", "a.py::d@group"])
+    report(reporter, "call", "failed" if failed else "passed")
+    report(reporter, "teardown", "passed")
+    reporter.pytest_runtest_logfinish("a.py::b@group")
+    reporter.pytest_runtest_logfinish("a.py::c@group")
+    reporter._fail_what_did_not_run()  # pylint: disable=protected-access
+    assert reporter.counts["failed"] == lost + failed
+    assert ("a.py::d", "it did not run") in reporter.failures or failed

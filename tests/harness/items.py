@@ -120,7 +120,8 @@ class CaseItem(pytest.Item):
                 raise CaseFailed(f"it skipped ({result.reason}), and no [[skip]] of plan.toml says why it may")
             pytest.skip(f"{expected} ({result.reason})")
         if result.outcome == streams.ABSENT:
-            raise CaseFailed("the program does not have it on this machine, and no [[absent]] of plan.toml says why it may not")
+            raise CaseFailed("the program does not have it on this machine, and no [[absent]] of plan.toml says "
+                             "why it may not")
         if result.outcome == streams.FAILED:
             raise CaseFailed("\n".join([result.reason or "failed", *result.notes]))
 

@@ -78,7 +78,8 @@ class Host:
         # The program must not outlive the worker, which a signal may end.
         self.process = process = subprocess.Popen(  # pylint: disable=consider-using-with
             ("setpriv", "--pdeathsig", "KILL", *argv), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, cwd=cwd or paths.ROOT, env={**os.environ, **env}, errors="replace", bufsize=1, text=True, start_new_session=True)
+            stderr=subprocess.STDOUT, cwd=cwd or paths.ROOT, env={**os.environ, **env}, errors="replace",
+            bufsize=1, text=True, start_new_session=True)
         timer = threading.Timer(limit_s, self._end, (process, output))
         timer.daemon = True
         timer.start()
@@ -161,7 +162,8 @@ class Guest:
     def _lose(self, error: Exception) -> str:
         """Remembers why the machine ended; the reason with what its kernel said."""
         self.said = str(error)
-        complaints = [line for line in getattr(error, "text", "").splitlines() if SPLAT.search(line) or PANIC.search(line)]
+        complaints = [line for line in getattr(error, "text", "").splitlines()
+                      if SPLAT.search(line) or PANIC.search(line)]
         return "\n".join([self.said, *complaints[:SHOWN_COMPLAINTS]])
 
     def start(self, argv: tuple[str, ...], env: dict[str, str], limit_s: int, cwd: str | None = None) -> Output:
@@ -199,7 +201,8 @@ class Guest:
         status, text = self.machine.finish()
         if status == 0:
             return ""
-        return "\n".join([f"the machine {self.name} ended with status {status}:", *self.splats[:SHOWN_COMPLAINTS], text])
+        first = f"the machine {self.name} ended with status {status}:"
+        return "\n".join([first, *self.splats[:SHOWN_COMPLAINTS], text])
 
     def kill(self) -> None:
         """Ends the machine at once."""

@@ -148,7 +148,8 @@ def test_only_a_program_that_may_lack_cases_is_asked_for_them_in_the_machine(mak
 
 def test_an_exemption_of_no_case_is_a_failure(make) -> None:
     *_, last = make(old='cases = ["A.svm"]\nwhen', new='cases = ["A.*", "A.gone"]\nwhen').machines()
-    assert (last.name, last.missing) == ("plan", "\n".join(["plan.toml: an exemption of suite: 'A.gone' is no case"] * 2))
+    said = ["plan.toml: an exemption of suite: 'A.gone' is no case"] * 2
+    assert (last.name, last.missing) == ("plan", "\n".join(said))
     assert "plan" not in cases(make())
 
 

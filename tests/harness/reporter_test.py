@@ -24,7 +24,8 @@ def make_reporter(monkeypatch, tmp_path: Path):
 
 
 def report(reporter, when: str, outcome: str, nodeid: str = "a.py::b") -> None:
-    reporter.pytest_runtest_logreport(pytest.TestReport(nodeid + "@group", ("a.py", None, "b"), {}, outcome, "why", when))
+    made = pytest.TestReport(nodeid + "@group", ("a.py", None, "b"), {}, outcome, "why", when)
+    reporter.pytest_runtest_logreport(made)
 
 
 def results(reporter) -> list[tuple[str, str]]:

@@ -39,7 +39,8 @@ def test_the_end_of_another_case_ends_no_case() -> None:
 
 def test_typed_cases_with_parameters_are_read() -> None:
     results = list(read_gtest([
-        "[ RUN      ] P/T/0.x/1", "[  FAILED  ] P/T/0.x/1, where TypeParam = std::pair<int, char> and GetParam() = (1, 2) (10 ms)",
+        "[ RUN      ] P/T/0.x/1",
+        "[  FAILED  ] P/T/0.x/1, where TypeParam = std::pair<int, char> and GetParam() = (1, 2) (10 ms)",
         "[ RUN      ] P/T/0.y", "[  SKIPPED ] P/T/0.y (0 ms)"]))
     assert outcomes(results) == [("P/T/0.x/1", FAILED), ("P/T/0.y", SKIPPED)]
 

@@ -11,7 +11,7 @@ from harness import paths
 
 pytestmark = pytest.mark.tier("guest")
 
-# What QEMU, vasicd and vm.sh may use together, from the start to the end of a machine that runs `true`, without KVM. What else
+# The bound on QEMU, vasicd and vm.sh together, from the start to the end of a machine that runs `true`, without KVM. What else
 # this host does hardly changes it, as it would change the time that passes.
 BOUND_S = 10.0
 # One of a few boots has to be within the bound: a busy host's caches are cold.

@@ -20,7 +20,7 @@ from .streams import ABSENT, FAILED, PASSED, SKIPPED, Result
 LIST_LIMIT_S = 120
 # Lines of the output that are shown when no case is to blame.
 TAIL_LINES = 40
-# Of a line, what reports get. The log has all of it.
+# Characters of a line that reports get, from its end. The log has all of them.
 LINE_CHARS = 4096
 
 

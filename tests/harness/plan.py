@@ -210,7 +210,9 @@ class Plan:
                 continue
             found += [self._machine(row, name) for name in self._names(row)]
         found = [machine for machine in found if machine.runs or machine.missing]
-        mistakes = self._unknown_chips() + self._stale_exemptions(found)
+        names = [machine.name for machine in found]
+        mistakes = [f"plan.toml: two machines are named '{name}'" for name in sorted(set(names)) if names.count(name) > 1]
+        mistakes += self._unknown_chips() + self._stale_exemptions(found)
         if mistakes:
             found.append(Machine("plan", "guest", None, {}, {}, 0, missing="\n".join(mistakes)))
         return found

@@ -158,6 +158,11 @@ def test_a_sample_that_is_no_chip_is_a_failure(make) -> None:
     assert (last.name, last.missing) == ("plan", "plan.toml: [samples] few: no chip 'gfxb'")
 
 
+def test_two_machines_of_one_name_are_a_failure(make) -> None:
+    *_, last = make(everything=True, old='name = "big"', new='name = "m-gfxA"').machines()
+    assert (last.name, last.missing) == ("plan", "plan.toml: two machines are named 'm-gfxA'")
+
+
 def test_patterns_keep_the_order_of_the_cases() -> None:
     assert matching(["c", "a", "b"], ["b", "c"], "here") == ["c", "b"]
     with pytest.raises(PlanError):

@@ -427,10 +427,12 @@ def write(folder: Path, results: Path, logs: Path, chips: list[str], known: list
     return 1 if wrong else 0
 
 
-def run(chips: list[str]) -> None:
-    """Runs the tests and keeps their results. A failed test is a result, not an error of the report."""
+def run(chips: list[str]) -> int:
+    """Runs the tests; a failed test is a result, not an error of the report. Returns the status of tests that
+    could not be run, or 0."""
     ids = [f"tests/plan.toml::report-{kernel}-{chip}" for kernel in KERNELS for chip in chips]
-    subprocess.run([paths.SCRIPTS / "test.py", "--groups", "report", *ids], check=False)
+    status = subprocess.run([paths.SCRIPTS / "test.py", "--groups", "report", *ids], check=False).returncode
+    return 0 if status in (0, 1) else status
 
 
 def main(arguments: list[str]) -> int:
@@ -447,7 +449,9 @@ def main(arguments: list[str]) -> int:
             return 64
     folder, chips = paths.OUT / "report", asked or known_chips
     if not only_write:
-        run(chips)
+        if status := run(chips):
+            print("report.py: error: the tests could not be run", file=sys.stderr)
+            return status
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "results.jsonl").write_text((paths.TEST / "results.jsonl").read_text())
     status = write(folder, folder / "results.jsonl", paths.TEST / "logs", chips, None if asked else known_defects())

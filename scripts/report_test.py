@@ -8,6 +8,7 @@ import json
 import sys
 import tempfile
 import unittest
+import unittest.mock
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -91,6 +92,14 @@ class ReadTest(unittest.TestCase):
         self.assertEqual(report.read_row(failed(H6, "\n".join(notes))).notes, notes[:1])
         late = "  Actual: false (scenario did not end)"
         self.assertEqual(report.read_row(failed(H6, late)).notes, [late.strip()])
+
+
+class RunTest(unittest.TestCase):
+    def test_only_tests_that_ran_are_reported(self) -> None:
+        for status, expected in ((0, 0), (1, 0), (64, 64), (125, 125)):
+            with unittest.mock.patch("report.subprocess.run") as started:
+                started.return_value.returncode = status
+                self.assertEqual(report.run(["gfx906"]), expected)
 
 
 class WriteTest(unittest.TestCase):

@@ -203,8 +203,3 @@ class Guest:
             return ""
         first = f"the machine {self.name} ended with status {status}:"
         return "\n".join([first, *self.splats[:SHOWN_COMPLAINTS], text])
-
-    def kill(self) -> None:
-        """Ends the machine at once."""
-        if self.machine is not None:
-            self.machine.kill()

@@ -81,7 +81,10 @@ def test_a_full_disk_for_the_log_is_a_failure_and_no_hang(tmp_path: Path) -> Non
 def test_a_program_ends_with_the_worker_that_runs_it(tmp_path: Path) -> None:
     script = ("import sys, time; from pathlib import Path; from harness.places import Host\n"
               f"host = Host('host', Path({str(tmp_path)!r}) / 'log')\n"
-              "host.start(('sleep', '600'), {}, 60)\nprint(host.process.pid, flush=True)\ntime.sleep(600)\n")
+              "host.start(('sleep', '600'), {}, 60)\nchild = host.process.pid\n"
+              # Until setpriv has become the program, it may not have asked for its end yet.
+              "while Path(f'/proc/{child}/comm').read_text() != 'sleep\\n': time.sleep(0.02)\n"
+              "print(child, flush=True)\ntime.sleep(600)\n")
     with subprocess.Popen(["python3", "-B", "-c", script], stdout=subprocess.PIPE,
                           cwd=Path(__file__).parents[1]) as worker:
         child = int(worker.stdout.readline())

@@ -20,6 +20,7 @@
 #include "../../../kselftest_harness.h"
 #include "lib/bo.h"
 #include "lib/criu_op.h"
+#include "lib/debug_trap.h"
 #include "lib/fixture.h"
 #include "lib/image_v2.h"
 #include "lib/kfd.h"
@@ -409,23 +410,6 @@ static int trace_restored(struct shared *shared)
 	return ptrace(PTRACE_SEIZE, pid, 0, 0) ? -errno : pid;
 }
 
-/* A process may debug itself and processes that it traces; events go into a pipe. */
-static int debug(const struct kfd *kfd, pid_t pid, __u32 op, int events)
-{
-	struct kfd_runtime_info info;
-	struct kfd_ioctl_dbg_trap_args args = {
-		.pid = pid,
-		.op = op,
-	};
-
-	if (op == KFD_IOC_DBG_TRAP_ENABLE) {
-		args.enable.rinfo_ptr = (unsigned long)&info;
-		args.enable.rinfo_size = sizeof(info);
-		args.enable.dbg_fd = events;
-	}
-	return kfd_call(kfd->fd, AMDKFD_IOC_DBG_TRAP, &args);
-}
-
 TEST_F(race, a_process_that_is_being_restored_cannot_be_debugged)
 {
 	struct shared *shared = shared_memory(sizeof(*shared));
@@ -436,18 +420,18 @@ TEST_F(race, a_process_that_is_being_restored_cannot_be_debugged)
 
 	ASSERT_NE(MAP_FAILED, shared);
 	ASSERT_EQ(0, pipe(ends));
-	if (debug(kfd, getpid(), KFD_IOC_DBG_TRAP_ENABLE, ends[1]))
+	if (kfd_debug_trap(kfd, getpid(), KFD_IOC_DBG_TRAP_ENABLE, ends[1]))
 		SKIP(return, "amdkfd does not debug programs on this GPU");
-	ASSERT_EQ(0, debug(kfd, getpid(), KFD_IOC_DBG_TRAP_DISABLE, -1));
+	ASSERT_EQ(0, kfd_debug_trap(kfd, getpid(), KFD_IOC_DBG_TRAP_DISABLE, -1));
 	ASSERT_EQ(0, fixture_create(&self->kfd, &fixture, FIXTURE_BOS));
 	ASSERT_EQ(0, kfd_v2_image_dump(kfd->fd, &self->image));
 	shared->image = self->image;
 	pid = trace_restored(shared);
 	ASSERT_LT(0, pid);
-	EXPECT_EQ(-EBUSY, debug(kfd, pid, KFD_IOC_DBG_TRAP_ENABLE, ends[1]));
+	EXPECT_EQ(-EBUSY, kfd_debug_trap(kfd, pid, KFD_IOC_DBG_TRAP_ENABLE, ends[1]));
 	EXPECT_EQ(0, kfd_v1_resume(kfd->fd, pid));
-	EXPECT_EQ(0, debug(kfd, pid, KFD_IOC_DBG_TRAP_ENABLE, ends[1]));
-	EXPECT_EQ(0, debug(kfd, pid, KFD_IOC_DBG_TRAP_DISABLE, -1));
+	EXPECT_EQ(0, kfd_debug_trap(kfd, pid, KFD_IOC_DBG_TRAP_ENABLE, ends[1]));
+	EXPECT_EQ(0, kfd_debug_trap(kfd, pid, KFD_IOC_DBG_TRAP_DISABLE, -1));
 	kill(pid, SIGKILL);
 	EXPECT_NE(-ETIME, ends_within(pid, 10));
 }

@@ -17,6 +17,7 @@
 #include "../../../kselftest_harness.h"
 #include "lib/bo.h"
 #include "lib/criu_op.h"
+#include "lib/debug_trap.h"
 #include "lib/event.h"
 #include "lib/fixture.h"
 #include "lib/image_v1.h"
@@ -80,36 +81,20 @@ TEST_F(states, a_process_that_has_objects_is_not_restored)
 	EXPECT_EQ(0, kfd_v1_op(self->kfd.fd, KFD_CRIU_OP_PROCESS_INFO));
 }
 
-/* A process may debug itself; events go into a pipe. */
-static int debug(const struct kfd *kfd, __u32 op, int event_file)
-{
-	struct kfd_runtime_info info;
-	struct kfd_ioctl_dbg_trap_args args = {
-		.pid = getpid(),
-		.op = op,
-	};
-
-	if (op == KFD_IOC_DBG_TRAP_ENABLE) {
-		args.enable.rinfo_ptr = (unsigned long)&info;
-		args.enable.rinfo_size = sizeof(info);
-		args.enable.dbg_fd = event_file;
-	}
-	return ioctl(kfd->fd, AMDKFD_IOC_DBG_TRAP, &args) ? -errno : 0;
-}
-
 TEST_F(states, a_process_that_is_debugged_is_not_checkpointed)
 {
 	int ends[2], r;
 
 	ASSERT_EQ(0, pipe(ends));
-	r = debug(&self->kfd, KFD_IOC_DBG_TRAP_ENABLE, ends[1]);
+	r = kfd_debug_trap(&self->kfd, getpid(), KFD_IOC_DBG_TRAP_ENABLE, ends[1]);
 	if (r == -ENODEV)
 		SKIP(return, "amdkfd does not debug programs on this GPU");
 	ASSERT_EQ(0, r);
 	EXPECT_EQ(-EOPNOTSUPP,
 		  kfd_v1_op(self->kfd.fd, KFD_CRIU_OP_PROCESS_INFO));
 	EXPECT_EQ(KFD_CRIU_STATE_RUNNING, kfd_v2_state(&self->kfd));
-	ASSERT_EQ(0, debug(&self->kfd, KFD_IOC_DBG_TRAP_DISABLE, -1));
+	ASSERT_EQ(0, kfd_debug_trap(&self->kfd, getpid(),
+				    KFD_IOC_DBG_TRAP_DISABLE, -1));
 	EXPECT_EQ(0, kfd_v1_op(self->kfd.fd, KFD_CRIU_OP_PROCESS_INFO));
 	EXPECT_EQ(0, kfd_v1_op(self->kfd.fd, KFD_CRIU_OP_UNPAUSE));
 }

@@ -20,6 +20,7 @@
 #include "lib/image_v2.h"
 #include "lib/kfd.h"
 #include "lib/queue.h"
+#include "lib/settings.h"
 #include "lib/svm.h"
 
 #define TWO		2
@@ -27,44 +28,12 @@
 #define RANGE_SIZE	(2 * KFD_PAGE)
 
 /* Settings that every generation of hardware accepts, different for each GPU. */
-static const struct settings {
-	__u64 handler;
-	__u64 scratch;
-	__u64 aperture;
-	__u32 default_policy;
-	__u32 alternate_policy;
-} settings[TWO] = {
+static const struct kfd_settings settings[TWO] = {
 	{ 0x200000000ULL, 0x30000000, 0x100000000ULL,
 	  KFD_IOC_CACHE_POLICY_NONCOHERENT, KFD_IOC_CACHE_POLICY_COHERENT },
 	{ 0x240000000ULL, 0x40000000, 0x180000000ULL,
 	  KFD_IOC_CACHE_POLICY_COHERENT, KFD_IOC_CACHE_POLICY_NONCOHERENT },
 };
-
-#define APERTURE_SIZE	0x10000ULL
-
-static int make_settings(const struct kfd *kfd, unsigned int gpu)
-{
-	struct kfd_ioctl_set_memory_policy_args policy = {
-		.gpu_id = kfd->gpus[gpu].id,
-		.default_policy = settings[gpu].default_policy,
-		.alternate_policy = settings[gpu].alternate_policy,
-		.alternate_aperture_base = settings[gpu].aperture,
-		.alternate_aperture_size = APERTURE_SIZE,
-	};
-	struct kfd_ioctl_set_trap_handler_args trap = {
-		.gpu_id = kfd->gpus[gpu].id,
-		.tba_addr = settings[gpu].handler,
-		.tma_addr = settings[gpu].handler + KFD_PAGE,
-	};
-	struct kfd_ioctl_set_scratch_backing_va_args scratch = {
-		.gpu_id = kfd->gpus[gpu].id,
-		.va_addr = settings[gpu].scratch,
-	};
-	int r = kfd_call(kfd->fd, AMDKFD_IOC_SET_MEMORY_POLICY, &policy);
-
-	r = r ? r : kfd_call(kfd->fd, AMDKFD_IOC_SET_TRAP_HANDLER, &trap);
-	return r ? r : kfd_call(kfd->fd, AMDKFD_IOC_SET_SCRATCH_BACKING_VA, &scratch);
-}
 
 FIXTURE(devices) {
 	struct kfd kfd;
@@ -168,7 +137,7 @@ TEST_F(devices, settings_are_restored_on_the_gpu_that_takes_the_place)
 	struct move *move = &self->move;
 	const struct kfd_criu_record_device *device;
 
-	ASSERT_EQ(0, make_settings(&self->kfd, 0));
+	ASSERT_EQ(0, kfd_settings_make(&self->kfd, 0, &settings[0]));
 	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &move->image));
 	device = device_of(&move->image, self->kfd.gpus[0].id);
 	ASSERT_NE(NULL, device);
@@ -186,8 +155,8 @@ TEST_F(devices, settings_are_not_mixed_up_when_gpus_are_swapped)
 	struct move *move = &self->move;
 
 	ASSERT_EQ(0, kfd_acquire_vm(&self->kfd, 1));
-	ASSERT_EQ(0, make_settings(&self->kfd, 0));
-	ASSERT_EQ(0, make_settings(&self->kfd, 1));
+	ASSERT_EQ(0, kfd_settings_make(&self->kfd, 0, &settings[0]));
+	ASSERT_EQ(0, kfd_settings_make(&self->kfd, 1, &settings[1]));
 	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &move->image));
 	move->num_targets = TWO;
 	move->targets[0] = 1;

@@ -14,6 +14,7 @@
 #include "event.h"
 #include "fixture.h"
 #include "fixture_words.h"
+#include "settings.h"
 #include "svm.h"
 
 #define USER_PAGE		FIXTURE_HOST_MEMORY
@@ -23,7 +24,6 @@
 #define SVM_LAST		3	/* index of the attribute for the second GPU */
 /* Values that every generation of hardware accepts. */
 #define APERTURE_BASE		0x100000000ULL
-#define APERTURE_SIZE		0x10000ULL
 #define TRAP_HANDLER		0x200000000ULL
 #define SCRATCH			0x30000000U
 
@@ -32,30 +32,19 @@
 /* Settings of GPU 0 and of the process, which the driver accepts only before any queue. */
 static int make_settings(const struct kfd *kfd)
 {
-	struct kfd_ioctl_set_memory_policy_args policy = {
-		.gpu_id = kfd->gpus[0].id,
+	const struct kfd_settings settings = {
+		.handler = TRAP_HANDLER,
+		.scratch = SCRATCH,
+		.aperture = APERTURE_BASE,
 		.default_policy = KFD_IOC_CACHE_POLICY_NONCOHERENT,
 		.alternate_policy = KFD_IOC_CACHE_POLICY_COHERENT,
-		.alternate_aperture_base = APERTURE_BASE,
-		.alternate_aperture_size = APERTURE_SIZE,
-	};
-	struct kfd_ioctl_set_trap_handler_args trap = {
-		.gpu_id = kfd->gpus[0].id,
-		.tba_addr = TRAP_HANDLER,
-		.tma_addr = TRAP_HANDLER + KFD_PAGE,
-	};
-	struct kfd_ioctl_set_scratch_backing_va_args scratch = {
-		.gpu_id = kfd->gpus[0].id,
-		.va_addr = SCRATCH,
 	};
 	struct kfd_ioctl_runtime_enable_args runtime = {
 		.r_debug = TRAP_HANDLER,
 		.mode_mask = KFD_RUNTIME_ENABLE_MODE_ENABLE_MASK,
 	};
-	int r = kfd_call(kfd->fd, AMDKFD_IOC_SET_MEMORY_POLICY, &policy);
+	int r = kfd_settings_make(kfd, 0, &settings);
 
-	r = r ? r : kfd_call(kfd->fd, AMDKFD_IOC_SET_TRAP_HANDLER, &trap);
-	r = r ? r : kfd_call(kfd->fd, AMDKFD_IOC_SET_SCRATCH_BACKING_VA, &scratch);
 	return r ? r : kfd_call(kfd->fd, AMDKFD_IOC_RUNTIME_ENABLE, &runtime);
 }
 

@@ -41,14 +41,12 @@ FIXTURE(sigkill) {
 
 FIXTURE_SETUP(sigkill)
 {
-	int r = fixture_open_checkpointed(&self->kfd, &self->fixture,
-					  FIXTURE_IDLE_QUEUE);
+	int r = fixture_open_running(&self->kfd, &self->fixture,
+				     FIXTURE_IDLE_QUEUE, &self->before);
 
 	if (r == -ENODEV)
 		SKIP(return, "no AMD GPU");
 	ASSERT_EQ(0, r);
-	ASSERT_EQ(0, kfd_v2_op(self->kfd.fd, KFD_CRIU_V2_UNPAUSE));
-	leak_baseline_take(&self->kfd, &self->before);
 }
 
 FIXTURE_TEARDOWN(sigkill)

@@ -14,6 +14,7 @@
 #include "event.h"
 #include "fixture.h"
 #include "fixture_words.h"
+#include "leak_check.h"
 #include "settings.h"
 #include "svm.h"
 
@@ -369,6 +370,17 @@ int fixture_open_checkpointed(struct kfd *kfd, struct fixture *fixture,
 	memset(fixture, 0, sizeof(*fixture));
 	r = r ? r : fixture_create(kfd, fixture, kind);
 	return r ? r : fixture_checkpoint(kfd, fixture);
+}
+
+int fixture_open_running(struct kfd *kfd, struct fixture *fixture,
+			 enum fixture_kind kind, struct leak_baseline *before)
+{
+	int r = fixture_open_checkpointed(kfd, fixture, kind);
+
+	r = r ? r : kfd_v2_op(kfd->fd, KFD_CRIU_V2_UNPAUSE);
+	if (!r)
+		leak_baseline_take(kfd, before);
+	return r;
 }
 
 void fixture_free(struct fixture *fixture)

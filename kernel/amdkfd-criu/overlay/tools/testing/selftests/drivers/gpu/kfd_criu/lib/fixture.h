@@ -15,6 +15,8 @@
 #include "kfd.h"
 #include "queue.h"
 
+struct leak_baseline;
+
 enum fixture_kind {
 	/* A GTT, a VRAM and a user memory BO on GPU 0, and an event. */
 	FIXTURE_BOS,
@@ -93,6 +95,12 @@ int fixture_checkpoint(struct kfd *kfd, struct fixture *fixture);
 /* Opens the GPUs, creates the objects and checkpoints them. -ENODEV: there is no GPU. */
 int fixture_open_checkpointed(struct kfd *kfd, struct fixture *fixture,
 			      enum fixture_kind kind);
+/*
+ * What fixture_open_checkpointed() does; then the process runs again, and `before` is what
+ * tests compare with: the process with its images.
+ */
+int fixture_open_running(struct kfd *kfd, struct fixture *fixture,
+			 enum fixture_kind kind, struct leak_baseline *before);
 void fixture_free(struct fixture *fixture);
 
 /* Maps the memory at FIXTURE_HOST_MEMORY, for FIXTURE_PORTABLE. */

@@ -6,7 +6,8 @@
 usage: test.py [OPTION]... [TIER | ID]... [-k EXPRESSION] [-x] [any option of pytest]
 
   TIER          builds lint python unit vm series guest e2e; without one, all of them
-  ID            one test, as a failed one is named: tests/plan.toml::gfx906::kfdtest::BoTest.x
+  ID            one test, as a failed one is named: tests/plan.toml::gfx906::kfdtest::BoTest.x;
+                not together with a TIER, --lf or --check
   --all         also tests that take too long for every change: make test-all
   --groups G    other machines of tests/plan.toml: debug, coverage, report, soak, soak-quick
   --full CHIPS  all cases on these chips (names and commas, or "all"), not only on gfx906
@@ -226,6 +227,10 @@ def choose(ours: argparse.Namespace, words: list[str]) -> tuple[list[str], list[
     """Returns tiers, IDs and options of pytest, also those that --lf, --check and --groups select.
     Raises ValueError for a wrong command line, and Nothing if no test has to run."""
     tiers, ids, options = split_words(words)
+    if tiers and ids:
+        raise ValueError(f"a tier ('{tiers[0]}') and a test ('{ids[0]}') at once: name tiers or tests")
+    if ids and (ours.lf or ours.check):
+        raise ValueError(f"{'--lf' if ours.lf else '--check'} selects the tests itself: name no test ('{ids[0]}')")
     if ours.lf:
         ids = last_failed()
         if not ids:

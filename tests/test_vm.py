@@ -378,6 +378,10 @@ def test_output_that_cannot_be_written_fails_the_run():
 
 # ---- many commands in one machine ----
 
+# One worker runs them all, in one machine.
+shares_jobs = pytest.mark.group("vm-jobs", seconds=20)
+
+
 @pytest.fixture(scope="module")
 def jobs() -> Iterator[JobMachine]:
     with JobMachine(f"vm-test-jobs-{os.getpid()}", OPTIONS, limit_s=300) as machine:
@@ -389,6 +393,7 @@ def bash(script: str, *args: str) -> list[str]:
     return ["bash", "-c", script, "_", *args]
 
 
+@shares_jobs
 def test_a_job_has_its_arguments_environment_folder_and_status(jobs):
     lines: list[str] = []
     args = ["two words", "", "line\nbreak", "it's", "ü"]
@@ -398,12 +403,14 @@ def test_a_job_has_its_arguments_environment_folder_and_status(jobs):
     assert "\n".join(lines) == "".join(f"{item}|" for item in ["a 'b'  c", "/usr", *args])
 
 
+@shares_jobs
 def test_a_job_has_no_descriptors_but_its_streams(jobs):
     lines: list[str] = []
     assert jobs.run(bash("echo /proc/self/fd/*"), 30, on_line=lines.append) == 0
     assert len(lines[0].split()) == 4, lines
 
 
+@shares_jobs
 def test_lines_of_a_job_come_while_it_runs(jobs):
     times: dict[str, float] = {}
     assert jobs.run(bash("echo first; sleep 2; printf '\\xff second' >&2"), 30,
@@ -412,16 +419,19 @@ def test_lines_of_a_job_come_while_it_runs(jobs):
     assert times["\ufffd second"] - times["first"] > 1
 
 
+@shares_jobs
 def test_a_job_over_its_limit_is_124_and_its_processes_are_gone(jobs):
     assert jobs.run(bash("echo $$ >/tmp/group; sleep 600 & sleep 600"), 1) == 124
     assert jobs.run(bash("! pgrep -g $(</tmp/group)"), 30) == 0
 
 
+@shares_jobs
 def test_a_job_that_a_signal_ends_or_that_is_not_there_says_so(jobs):
     assert jobs.run(bash("kill -SEGV $$"), 30) == 128 + signal.SIGSEGV
     assert jobs.run(["/no/such/command"], 30) == 127
 
 
+@shares_jobs
 def test_output_that_a_process_left_behind_holds_open_ends_the_job(jobs):
     lines: list[str] = []
     begin = time.monotonic()

@@ -55,7 +55,7 @@ ROUNDS = (
     Rounds("soak-stock", ("soak-quick",), "stock", SOAK_CHIPS, 20, 5, 7200),
     Rounds("soak-debug", ("soak-quick",), "criu-debug", SOAK_CHIPS, 20, 5, 7200),
 )
-LOSS_CHIPS = ("gfx906", "gfx1100")
+LOSS_CHIPS, LOSS_LIMIT_S = ("gfx906", "gfx1100"), 1800
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -72,10 +72,10 @@ def _marks(rounds: Rounds) -> list[pytest.MarkDecorator]:
     return [pytest.mark.group(rounds.name, seconds=80), pytest.mark.tier(tier)]
 
 
-def machine_options(kernel: str, chips: tuple[str, ...], limit_s: int) -> list[str]:
+def machine_options(kernel: str, chips: tuple[str, ...]) -> list[str]:
     """Options of scripts/vm.sh."""
     gpus = [word for chip in chips for word in ("--gpu", f"{chip},vram={VRAM}")]
-    return ["--kernel", kernel, "--timeout", str(limit_s), *gpus]
+    return ["--kernel", kernel, *gpus]
 
 
 @dataclass
@@ -93,8 +93,9 @@ class Loops(StepMachine):
 
     def __init__(self, rounds: Rounds) -> None:
         need_built(rounds.kernel, "drmtest/drmtest")
-        super().__init__(rounds.name, machine_options(rounds.kernel, rounds.chips, 4 * rounds.limit_s),
-                         [str(paths.SCRIPTS / "guest/loops.sh"), str(paths.built("release")), str(len(rounds.chips))])
+        super().__init__(rounds.name, machine_options(rounds.kernel, rounds.chips),
+                         [str(paths.SCRIPTS / "guest/loops.sh"), str(paths.built("release")), str(len(rounds.chips))],
+                         4 * rounds.limit_s)
         self.rounds = rounds
 
     def _run(self, *words: str) -> None:
@@ -152,8 +153,8 @@ class Loss(StepMachine):
 
     def __init__(self) -> None:
         need_built("criu", "drmtest/drmtest", "kfdtest-criu/kfdbench")
-        super().__init__("loss", [*machine_options("criu", LOSS_CHIPS, 1800), "--lossy"],
-                         [str(paths.SCRIPTS / "guest/loss.sh"), str(paths.built("release"))])
+        super().__init__("loss", [*machine_options("criu", LOSS_CHIPS), "--lossy"],
+                         [str(paths.SCRIPTS / "guest/loss.sh"), str(paths.built("release"))], LOSS_LIMIT_S)
 
     @once("queues and jobs that are running")
     def loaded(self) -> None:

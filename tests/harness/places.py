@@ -125,7 +125,7 @@ class Host:
 
 
 class Guest:
-    """A virtual machine, booted at the first start()."""
+    """A virtual machine, booted at the first start() or boot()."""
 
     def __init__(self, name: str, options: list[str], env: dict[str, str], limit_s: int, log: Path,
                  reboots: bool = False) -> None:
@@ -139,7 +139,8 @@ class Guest:
         # What its kernel complained of, and what ran then.
         self.splats: list[str] = []
 
-    def _boot(self) -> JobMachine:
+    def boot(self) -> JobMachine:
+        """The machine, which is booted if it does not run. Raises PlaceLost if it cannot be."""
         if self.said and self.boots_left:
             self.machine.kill()
             self.machine, self.said = None, ""
@@ -160,16 +161,18 @@ class Guest:
         self.splats += [f"while {when}: {line}" for line in machine.new_splats()]
 
     def _lose(self, error: Exception) -> str:
-        """Remembers why the machine ended; the reason with what its kernel said."""
+        """Remembers why the machine ended; the reason with what its kernel complained of or, if it did not
+        complain, with the last lines that vm.sh printed."""
         self.said = str(error)
-        complaints = [line for line in getattr(error, "text", "").splitlines()
-                      if SPLAT.search(line) or PANIC.search(line)]
-        return "\n".join([self.said, *complaints[:SHOWN_COMPLAINTS]])
+        lines = getattr(error, "text", "").splitlines()
+        complaints = [line for line in lines if SPLAT.search(line) or PANIC.search(line)]
+        return "\n".join([self.said, *(complaints[:SHOWN_COMPLAINTS] or lines[-SHOWN_COMPLAINTS:])])
 
     def start(self, argv: tuple[str, ...], env: dict[str, str], limit_s: int, cwd: str | None = None) -> Output:
         """Starts the program in the machine, in the folder cwd or the project's."""
-        output, machine = Output(), self._boot()
-        log = self.log.open("a", errors="replace")
+        output, machine = Output(), self.boot()
+        # Each line is there as soon as it comes, for whoever watches a long run.
+        log = self.log.open("a", errors="replace", buffering=1)
 
         def on_line(line: str) -> None:
             log.write(line + "\n")
@@ -189,7 +192,7 @@ class Guest:
 
     def path_of(self, name: str) -> Path:
         """A file that the program will find under this path."""
-        return self._boot().dir / name
+        return self.boot().dir / name
 
     def close(self) -> str:
         """Shuts the machine down. What its kernel or vm.sh complained of; empty if of nothing."""

@@ -2,7 +2,7 @@
 # Copyright (c) 2026 The amdkfd-criu authors
 """Virtual machines in which tests run one command after the other.
 
-A StepMachine boots at its first step and runs each step as a job of scripts/vm/jobs.py.
+A StepMachine boots at its first step and runs each step in a Guest of places.py.
 What a test makes and others need is a method with @once: whichever test asks first makes
 it, so every test works alone; after a failure the others say what they lack.
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import shutil
-import sys
 import time
 from collections import deque
 from typing import Callable, NoReturn, Sequence, TypeVar
@@ -18,13 +17,9 @@ from typing import Callable, NoReturn, Sequence, TypeVar
 import pytest
 
 from . import paths, times
-
-sys.path.insert(0, str(paths.SCRIPTS))
-from vm.jobs import JobMachine, MachineDied  # noqa: E402  # pylint: disable=wrong-import-position
+from .places import TIMED_OUT, Guest, PlaceLost
 
 STEP_LIMIT_S, SHOWN_LINES = 300, 60
-# What the agent in the guest and timeout(1) report of a command that they stopped.
-TIMED_OUT = 124
 # The status of a step that did not come to what it is about: scripts/lib.sh.
 EXIT_INFRA = 125
 
@@ -72,14 +67,16 @@ class StepMachine:
     """A virtual machine. As a context manager it shuts the machine down, and fails the test
     at whose end that happens if the guest's kernel has complained."""
 
-    def __init__(self, name: str, options: Sequence[str], command: Sequence[str]) -> None:
-        """`command` is what all steps begin with; `options` are those of scripts/vm.sh."""
-        self.name, self._options, self._command = name, list(options), list(command)
-        self._machine: JobMachine | None = None
+    def __init__(self, name: str, options: Sequence[str], command: Sequence[str], limit_s: int) -> None:
+        """`command` is what all steps begin with; `options` are those of scripts/vm.sh; `limit_s` is for the
+        machine's whole life."""
+        self.name, self._command = name, tuple(command)
+        self._log = paths.TEST / "logs" / f"{name}.log"
+        self._guest = Guest(name, list(options), {}, limit_s, self._log)
+        # Seconds on a clock when it began to boot; 0: it is not there.
         self._begin = 0.0
         # Why the machine is no more, once it is not.
         self._ended = ""
-        self._log = paths.TEST / "logs" / f"{name}.log"
 
     def __enter__(self):
         return self
@@ -93,41 +90,32 @@ class StepMachine:
         """The process of the machine's virtual GPUs, on this host."""
         return int((paths.OUT / "vm" / self.name / "vasicd.pid").read_text())
 
-    def boot(self) -> JobMachine:
-        """The machine, which is booted by the first call."""
+    def boot(self) -> None:
+        """Boots the machine, if it was not booted yet."""
         if self._ended:
             fail(f"needs: the machine {self.name}, which {self._ended}")
-        if self._machine is None:
+        if not self._begin:
             self._log.parent.mkdir(parents=True, exist_ok=True)
             self._log.write_text("")
             self._begin = time.monotonic()
-            machine = JobMachine(self.name, self._options)
             try:
-                with times.step("boot", self.name):
-                    machine.start()
-            except MachineDied as error:
+                self._guest.boot()
+            except PlaceLost as error:
                 self._ended = "did not boot"
-                fail(f"the machine {self.name} does not boot: {error}\n{error.text}")
-            self._machine = machine
-        return self._machine
+                fail(str(error))
 
     def attempt(self, *words: str, limit_s: int = STEP_LIMIT_S) -> tuple[int, str]:
         """Runs a step; its status and the last lines of its output."""
-        machine, tail = self.boot(), deque(maxlen=SHOWN_LINES)
+        self.boot()
         with self._log.open("a", errors="replace") as log:
-            def on_line(line: str) -> None:
-                log.write(line + "\n")
-                log.flush()
-                tail.append(line)
-
-            on_line(f"---- {' '.join(words)}")
-            tail.clear()
-            try:
-                status = machine.run([*self._command, *words], limit_s, on_line=on_line)
-            except MachineDied as error:
-                self._ended = "ended before its time"
-                fail(f"the machine {self.name} ended: {error}\n{error.text}")
-        return status, "\n".join(tail)
+            log.write(f"---- {' '.join(words)}\n")
+        try:
+            output = self._guest.start((*self._command, *words), {}, limit_s)
+            tail = deque(output, maxlen=SHOWN_LINES)
+        except PlaceLost as error:
+            self._ended = "ended before its time"
+            fail(str(error))
+        return output.status, "\n".join(tail)
 
     def step(self, *words: str, limit_s: int = STEP_LIMIT_S) -> str:
         """Runs a step that has to succeed; returns the last lines of its output."""
@@ -139,16 +127,13 @@ class StepMachine:
 
     def finish(self) -> str:
         """Shuts the machine down. What its kernel or scripts/vm.sh complained of; empty if of nothing."""
-        machine, self._machine = self._machine, None
-        if machine is None:
+        if not self._begin:
             return ""
         times.record("run", self.name, time.monotonic() - self._begin)
-        if self._ended:
-            machine.kill()
-            return ""
-        self._ended = "has been shut down"
-        status, text = machine.finish()
-        return "" if status == 0 else f"the machine {self.name} ended with status {status}:\n{text}"
+        self._begin = 0.0
+        complaint = self._guest.close()
+        self._ended = self._ended or "has been shut down"
+        return complaint
 
     def must_be_content(self) -> None:
         """Shuts the machine down, for a test of its own on the kernel's log."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from harness import paths, steps, times
+from harness import paths, places, steps, times
 from harness.steps import StepMachine, once
 
 Failed = pytest.fail.Exception
@@ -34,18 +34,23 @@ class FakeMachine:
     ends = (0, "")
     boots = True
 
-    def __init__(self, _name: str, _options: list[str]) -> None:
+    def __init__(self, _name: str, _options: list[str], limit_s: int) -> None:
+        assert limit_s
         self.killed = False
 
     def start(self) -> None:
         if not self.boots:
-            raise steps.MachineDied("no kernel", "vm.sh: error: no kernel\n")
+            raise places.MachineDied("no kernel", "vm.sh: error: no kernel\n")
 
-    def run(self, argv: list[str], _limit_s: int, on_line=None) -> int:
+    def run(self, argv: list[str], _limit_s: int, on_line=None, **_more) -> int:
         if argv[-1] == "panic":
-            raise steps.MachineDied("a triple fault", "")
+            raise places.MachineDied("a triple fault", "")
         on_line(" ".join(argv[:-1]))
         return int(argv[-1])
+
+    @staticmethod
+    def new_splats() -> list[str]:
+        return []
 
     def finish(self) -> tuple[int, str]:
         return self.ends
@@ -59,7 +64,7 @@ def make_fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> type[FakeMachi
     class Fake(FakeMachine):
         pass
 
-    monkeypatch.setattr(steps, "JobMachine", Fake)
+    monkeypatch.setattr(places, "JobMachine", Fake)
     monkeypatch.setattr(paths, "TEST", tmp_path)
     monkeypatch.setattr(times, "STEPS", tmp_path / "times.jsonl")
     return Fake
@@ -68,7 +73,7 @@ def make_fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> type[FakeMachi
 @pytest.fixture(name="machine")
 def make_machine(fake: type[FakeMachine]) -> StepMachine:
     assert fake
-    return StepMachine("m", [], ["run"])
+    return StepMachine("m", [], ["run"], 10)
 
 
 def test_a_thing_is_made_once_for_each_argument() -> None:
@@ -121,7 +126,7 @@ def test_a_machine_that_ends_fails_the_step_and_is_needed_by_the_others(machine:
 def test_a_kernel_that_complains_fails_the_test_at_whose_end_the_machine_is_shut_down(fake: type[FakeMachine]) -> None:
     fake.ends = (1, "WARNING: here")
     with pytest.raises(Failed, match="(?s)status 1.*WARNING: here"):
-        with StepMachine("m", [], []) as machine:
+        with StepMachine("m", [], [], 10) as machine:
             machine.step("0")
 
 

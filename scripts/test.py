@@ -111,6 +111,10 @@ def last_failed() -> list[str]:
     return [row["id"] for row in rows if row["outcome"] == "failed"]
 
 
+# What the unit tests of a machine of the plan are compiled to.
+UNIT_BUILDS = {"host-asan": builds.ASAN, "host-tsan": builds.TSAN, "host-release": builds.RELEASE_UNITS}
+
+
 def needed_builds(tiers: list[str], ids: list[str], groups: str, everything: bool) -> list[builds.Build]:
     """Returns the builds that the tiers, or single tests, need."""
     if groups == "debug":
@@ -125,10 +129,11 @@ def needed_builds(tiers: list[str], ids: list[str], groups: str, everything: boo
         wanted += [builds.RELEASE, *builds.kernel_builds("criu")]
         if everything or groups == "report":
             wanted += builds.kernel_builds("stock")
-    if kinds & {"unit", "builds"}:
-        # The plan runs vasicd of the release build to get the list of chips.
-        wanted += [builds.RELEASE, builds.ASAN, builds.TSAN]
-        wanted += [builds.RELEASE_UNITS] if everything else []
+    if {"unit", "builds"} & kinds:
+        kinds |= {"host-asan", "host-tsan"} | ({"host-release"} if everything else set())
+    units = [build for kind, build in UNIT_BUILDS.items() if kind in kinds]
+    # The plan runs vasicd of the release build to get the list of chips.
+    wanted += [builds.RELEASE, *units] if units or "documents" in kinds else []
     if "series" in kinds:
         wanted += [builds.TREE, *builds.kernel_builds("criu"), builds.RELEASE]
     return list(dict.fromkeys(wanted))
@@ -150,19 +155,20 @@ def ids_of(test: str) -> list[str]:
     return [f"tests/plan.toml::host-asan::{test}" if test.startswith("unit_") else f"tests/plan.toml::{test}"]
 
 
-# Files in tests/ that need the builds of another tier.
-TIER_OF_FILE = {"fuzz": "unit", "documents": "unit", "loops": "guest", "boot": "guest", "recipes": "guest"}
+# Files in tests/ that need the builds of another tier, or those of a host machine of the plan.
+TIER_OF_FILE = {"fuzz": "host-asan", "loops": "guest", "boot": "guest", "recipes": "guest"}
 
 
 def kinds_of(ids: list[str]) -> set[str]:
-    """Returns the tiers whose builds the tests with these IDs need."""
+    """Returns the tiers, and the host machines of the plan, whose builds the tests with these IDs need."""
     kinds = set()
     for each in ids:
         path, _, rest = each.partition("::")
         if path == "tests/plan.toml":
             if not rest:
                 return set(TIERS)
-            kinds.add("series" if rest.startswith("host-golden") else "unit" if rest.startswith("host-") else "guest")
+            machine = rest.split("::")[0]
+            kinds.add("series" if machine == "host-golden" else machine if machine in UNIT_BUILDS else "guest")
         elif path.startswith("tests/test_"):
             name = Path(path).stem.removeprefix("test_")
             kinds.add(TIER_OF_FILE.get(name, name))

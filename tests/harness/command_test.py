@@ -106,6 +106,17 @@ def test_a_folder_of_tests_needs_what_they_need(command, each: str) -> None:
     assert command.kinds_of([each]) == set(command.TIERS)
 
 
+@pytest.mark.parametrize("test, built", [
+    ("tests/plan.toml::host-asan::unit_base", [builds.RELEASE, builds.ASAN]),
+    ("tests/plan.toml::host-tsan", [builds.RELEASE, builds.TSAN]),
+    ("tests/plan.toml::host-release", [builds.RELEASE, builds.RELEASE_UNITS]),
+    ("tests/test_fuzz.py", [builds.RELEASE, builds.ASAN]),
+    ("tests/test_documents.py", [builds.RELEASE]),
+])
+def test_a_unit_test_needs_only_the_build_that_it_is_in(command, test: str, built: list[builds.Build]) -> None:
+    assert command.needed_builds([], [test], "test", True) == built
+
+
 def test_a_build_that_cannot_begin_is_not_built(monkeypatch, tmp_path) -> None:
     monkeypatch.setattr(paths, "TEST", tmp_path)
     monkeypatch.setattr(builds, "RESULTS", tmp_path / "builds.json")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 import shlex
 import signal
 import sys
@@ -24,6 +25,10 @@ SHOWN_FAILURES, SHOWN_LINES = 24, 12
 RECORDED_S = 1.0
 MACHINE_FILES = ("tests/plan.toml", "tests/test_e2e.py", "tests/test_loops.py")
 EXIT_INFRA = 125
+# Variables of the environment that decide what tests do, or where what they run is built.
+VARIABLES = ("OUT_DIR", "CHIP", "VM_TEST_OPTIONS", "KFD_CRIU_MUTATIONS", "KFD_CRIU_FAIL_STEP")
+# The value of --full without the option, in scripts/test.py.
+FULL_BY_DEFAULT = "gfx906"
 RESULTS = paths.TEST / "results.jsonl"
 SUMMARY = paths.TEST / "summary.json"
 
@@ -126,13 +131,18 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def repeat_command(config: pytest.Config, nodeid: str) -> str:
-    """The command that runs just this case, in any shell that stands in the project."""
+    """The command that runs just this case as it ran now, in any shell that stands in the project."""
+    variables = [f"{name}={shlex.quote(os.environ[name])}" for name in VARIABLES if name in os.environ]
     words = ["scripts/test.py"]
-    if config.getoption("groups") != "test":
-        words += ["--groups", config.getoption("groups")]
+    groups, full = config.getoption("groups"), config.getoption("full")
     if config.getoption("everything"):
         words.append("--all")
-    return shlex.join([*words, nodeid])
+    elif groups != "test":
+        words += ["--groups", groups]
+    # A case may be in the plan only because its chip is a full one.
+    if full not in ("", FULL_BY_DEFAULT):
+        words += ["--full", full]
+    return " ".join([*variables, shlex.join([*words, nodeid])])
 
 
 class Reporter:

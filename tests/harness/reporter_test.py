@@ -11,13 +11,19 @@ import pytest
 from harness import paths
 
 
-@pytest.fixture(name="reporter")
-def make_reporter(monkeypatch, tmp_path: Path):
-    """The Reporter of tests/conftest.py, with results of its own."""
+@pytest.fixture(name="glue")
+def load_glue(monkeypatch, tmp_path: Path):
+    """tests/conftest.py, with results of its own."""
     spec = importlib.util.spec_from_file_location("glue", paths.ROOT / "tests/conftest.py")
     glue = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(glue)
     monkeypatch.setattr(glue, "RESULTS", tmp_path / "results.jsonl")
+    return glue
+
+
+@pytest.fixture(name="reporter")
+def make_reporter(glue):
+    """The Reporter of tests/conftest.py."""
     reporter = glue.Reporter(None)
     yield reporter
     reporter.file.close()
@@ -61,3 +67,29 @@ def test_what_was_selected_and_did_not_run_has_failed(reporter, failed: bool, lo
     reporter._fail_what_did_not_run()  # pylint: disable=protected-access
     assert reporter.counts["failed"] == lost + failed
     assert ("a.py::d", "it did not run") in reporter.failures or failed
+
+
+class Options:
+    """A pytest.Config with the options of a run."""
+
+    def __init__(self, **options) -> None:
+        self.options = {"groups": "test", "full": "gfx906", "everything": False, **options}
+
+    def getoption(self, name: str):
+        return self.options[name]
+
+
+@pytest.mark.parametrize("options, environment, expected", [
+    ({}, {}, "scripts/test.py 'a.py::b[c]'"),
+    ({"groups": "test,all", "everything": True}, {}, "scripts/test.py --all 'a.py::b[c]'"),
+    ({"groups": "debug"}, {"KFD_CRIU_MUTATIONS": "50"},
+     "KFD_CRIU_MUTATIONS=50 scripts/test.py --groups debug 'a.py::b[c]'"),
+    ({"full": "all"}, {"CHIP": "gfx90a", "OUT_DIR": "/a b"},
+     "OUT_DIR='/a b' CHIP=gfx90a scripts/test.py --full all 'a.py::b[c]'"),
+])
+def test_a_failed_case_is_repeated_as_it_ran(glue, monkeypatch, options, environment, expected: str) -> None:
+    for name in glue.VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert glue.repeat_command(Options(**options), "a.py::b[c]") == expected

@@ -6,7 +6,6 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <string>
 #include <string_view>
 
 #include "kfdtest-criu/env/test_listener.h"
@@ -22,21 +21,11 @@ int scenario_main(std::string_view name) {
   return EXIT_FAILURE;
 }
 
-// What slow tests check hardly depends on the chip, so they run on two chips only.
-void leave_out_slow_tests() {
-  const char* const chip = std::getenv("KFDTEST_CHIP");
-  if (chip == nullptr || std::string_view(chip) == "gfx906" || std::string_view(chip) == "gfx90a") return;
-  std::string& filter = testing::GTEST_FLAG(filter);
-  filter += filter.find('-') == std::string::npos ? "-" : ":";
-  filter += "*SlowTest.*";
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc == 3 && std::string_view(argv[1]) == "--scenario") return scenario_main(argv[2]);
   testing::InitGoogleTest(&argc, argv);
-  leave_out_slow_tests();
   kfdtest::install_environment();
   const int status = RUN_ALL_TESTS();
   if (testing::GTEST_FLAG(list_tests)) return status;

@@ -94,9 +94,11 @@ class Runs(NamedTuple):
 # ---- reading ------------------------------------------------------------------
 
 def telling_lines(text: str) -> list[str]:
-    """Returns the first lines of the kernel's warnings, without times and without repeated lines."""
+    """Returns the lines that say why the kernel died, without times and without repeated lines. Warnings may be
+    of earlier tests in the same machine, so they count only if there is nothing else."""
     found = [re.sub(r"^\[[\s\d.]+\] ", "", line) for line in text.splitlines() if TELLING.search(line)]
-    return list(dict.fromkeys(found))[:TELLING_LINES]
+    fatal = [line for line in found if not line.startswith("WARNING: ")]
+    return list(dict.fromkeys(fatal or found))[:TELLING_LINES]
 
 
 def read_row(row: dict) -> Result:
@@ -114,8 +116,8 @@ def read_row(row: dict) -> Result:
 
 
 def shorten(notes: list[str]) -> list[str]:
-    """Returns the messages of a test without the lines that GoogleTest adds."""
-    frame = re.compile(r"^\s*$|^/|^Failed$|^Value of: |^  Actual: false \(scenario failed|^Expected: |see its message above$|Failure$")
+    """Returns the messages of a test without the lines that GoogleTest and tests/harness add."""
+    frame = re.compile(r"^\s*$|^/|^[Ff]ailed$|^Value of: |^  Actual: false \(scenario failed|^Expected: |see its message above$|Failure$")
     return [text.strip() for text in notes if not frame.search(text)][:NOTES]
 
 

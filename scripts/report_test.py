@@ -82,12 +82,16 @@ class ReadTest(unittest.TestCase):
         self.assertEqual(result.notes, ["BUG: kernel NULL pointer dereference", "RIP: 0010:amdgpu_amdkfd_bo_mapped_to_dev",
                                         "Kernel panic - not syncing: Fatal exception"])
 
+    def test_a_warning_of_an_earlier_test_is_not_why_the_kernel_died(self) -> None:
+        result = report.read_row(failed(H5, DIED.replace("died\n", "died\n[    1.0] WARNING: CPU: 0 at ttm_bo.c:252\n", 1)))
+        self.assertEqual(result.notes[0], "BUG: kernel NULL pointer dereference")
+
     def test_a_test_that_no_machine_reached_did_not_run(self) -> None:
         self.assertEqual(report.read_row(failed(H5, NEVER)).verdict, report.NOT_RUN)
         self.assertEqual(report.read_row(failed(H5, "the machine x does not boot: no kernel")).verdict, report.NOT_RUN)
 
     def test_a_frame_of_googletest_is_not_what_a_test_says(self) -> None:
-        notes = ["scenario x: no memory", "/src/defect_test.cc:15: Failure", "Value of: base::is_ok(x)",
+        notes = ["scenario x: no memory", "failed", "/src/defect_test.cc:15: Failure", "Value of: base::is_ok(x)",
                  "  Actual: false (scenario failed)", "Expected: true", "scenario x: see its message above"]
         self.assertEqual(report.read_row(failed(H6, "\n".join(notes))).notes, notes[:1])
         late = "  Actual: false (scenario did not end)"

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from itertools import zip_longest
 from pathlib import Path
 
 from series_export import export_mails, tidy_mails
@@ -25,6 +26,8 @@ FIX_SERIES = "fixes"  # holds real changes of upstream code, so no hook limit
 TEMPLATE_SUBJECT = "area: say what the patch does"
 SUBJECT = re.compile(r"[A-Za-z0-9_.,/-]+(: [A-Za-z0-9_./-]+)*: \S.*[^.]")
 LICENCE_TAG = "SPDX-License-Identifier:"
+# The first two cells of a row in a table of patches: the number and the subject.
+TABLE_ROW = re.compile(r"^\| (\d{4}) \| ([^|]*) \|", re.MULTILINE)
 CHECKPATCH_LINE = re.compile(r"(?P<where>.*?):?\s*(?P<level>ERROR|WARNING|CHECK):(?P<what>.*)")
 # checkpatch messages that are ignored: the series do not change MAINTAINERS, there is no
 # git history with commit ids, and amdgpu declares its tables with uint32_t.
@@ -57,6 +60,20 @@ def check_listing(series: Series, found: Findings) -> None:
         found.error(f"{series.name}: {name} is not listed in `series`")
     if not (series.folder / "cover.md").is_file():
         found.error(f"{series.name}: cover.md does not exist")
+
+
+def check_table(series: Series, found: Findings) -> None:
+    """If README.md has a table of patches, each patch has one row in it, in order, with its subject."""
+    readme = series.folder / "README.md"
+    rows = TABLE_ROW.findall(readme.read_text()) if readme.is_file() else []
+    if not rows:
+        return
+    patches = [(patch.name[:4], patch.message.split("\n", 1)[0]) for patch in series.patches]
+    for row, patch in zip_longest(rows, patches, fillvalue=("nothing", "")):
+        if row != patch:
+            found.error(f"{readme}: the table has {' '.join(row).strip()}, `series` has "
+                        f"{' '.join(patch).strip()}")
+            return
 
 
 def check_message(patch: Patch, found: Findings) -> None:
@@ -159,6 +176,7 @@ def check_series(root: Path, base: Path, name: str, style: bool, found: Findings
     try:
         series = read_series(root, name)
         check_listing(series, found)
+        check_table(series, found)
         check_overlay(series, found)
         check_hook_size(series, found)
         for patch in series.patches:

@@ -457,6 +457,32 @@ class Check(MiniatureProject):
         self.write(self.add_fixes().parent / "0002-forgotten.patch", MAIL)
         self.assert_fails(self.run_series("check"), "0002-forgotten", "not listed")
 
+    def test_headings_between_patches_are_comments(self):
+        self.write(self.demo / "series",
+                   "# Demo\n\n# The ABI\n0001-abi\n\n# The driver\n0002-driver\n")
+        self.assertEqual(self.run_series("check")[0], 0)
+        status, _, err = self.run_series("export", self.work / "mails", "demo", "--verify")
+        self.assertEqual((status, err), (0, ""))
+
+    def write_table(self, *rows):
+        head = "# demo\n\n| number | subject | topic |\n|---|---|---|\n"
+        self.write(self.demo / "README.md", head + "".join(f"| {row} | topic |\n" for row in rows))
+
+    def test_table_with_a_row_for_each_patch_passes(self):
+        self.write_table("0001 | drm/demo: add the ABI", "0002 | drm/demo: add a demonstration")
+        self.assertEqual(self.run_series("check")[0], 0)
+
+    def test_table_that_lacks_a_patch_or_has_another_subject_is_an_error(self):
+        self.write_table("0001 | drm/demo: add the ABI")
+        self.assert_fails(self.run_series("check"), "the table has nothing", "0002 drm/demo: add a demo")
+        self.write_table("0001 | drm/demo: add the ABI", "0002 | drm/demo: remove it")
+        self.assert_fails(self.run_series("check"), "0002 drm/demo: remove it")
+        self.write_table("0002 | drm/demo: add a demonstration", "0001 | drm/demo: add the ABI")
+        self.assert_fails(self.run_series("check"), "the table has 0002")
+        self.write_table("0001 | drm/demo: add the ABI", "0002 | drm/demo: add a demonstration",
+                         "0003 | drm/demo: gone")
+        self.assert_fails(self.run_series("check"), "0003 drm/demo: gone", "`series` has nothing")
+
     def test_unedited_mail_of_new_does_not_pass(self):
         self.add_fixes()
         self.assertEqual(self.run_series("new", "fixes", "more-words")[0], 0)

@@ -278,7 +278,7 @@ TEST_F(shared_bo, one_memory_given_twice_is_refused)
 	EXPECT_EQ(EEXIST, kfd_in_child(restore_with_two_memories, sharing));
 }
 
-/* The driver once freed the handle of another BO when it freed an import. */
+/* Each import has a GEM handle of its own, so the driver deletes no other BO's handle with it. */
 TEST_F(shared_bo, freeing_an_import_frees_no_other_handle)
 {
 	struct kfd_bo others[MANY];

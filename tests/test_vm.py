@@ -99,6 +99,14 @@ def test_a_panic_is_125_with_the_serial_log():
     assert "Kernel panic" in run.err
 
 
+def test_a_panic_after_warnings_is_told_with_the_last_one():
+    """What is printed of a machine that died must say why, though its kernel has complained before."""
+    run = vm_run(*sh('for i in 1 2 3 4; do echo "<4>WARNING: made up $i" >/dev/kmsg; done; '
+                     'for ((i = 0; i < 200; i++)); do echo "<4>filler" >/dev/kmsg; done; '
+                     'echo c >/proc/sysrq-trigger; sleep 60'))
+    assert run.status == 125 and "made up 4" in run.err and "made up 1" not in run.err, run.err
+
+
 def test_a_warning_of_the_kernel_fails_the_run():
     run = vm_run(*sh('echo "WARNING: CPU: 0 PID: 1 at made-up.c:1" >/dev/kmsg; dmesg -C; exit 0'))
     assert run.status == 1 and "kernel complained" in run.err and "made-up.c" in run.err, run.err

@@ -164,6 +164,14 @@ def test_excerpts_are_those_of_grep(pattern, before, after, most):
     assert shown[:len(grep)] == grep
 
 
+def test_the_last_excerpts_are_shown_of_a_machine_that_died():
+    lines = ["a", "x1", "b", "x2", "c", "x3", "d", "e", "x4", "f", "g"]
+    pattern = kernel_log.re.compile("x")
+    assert kernel_log.last_excerpts(lines, pattern, 1, 2) == ["x3", "d", "--", "x4", "f"]
+    assert kernel_log.last_excerpts(lines, pattern, 0, 9) == ["x1", "--", "x2", "--", "x3", "--", "x4"]
+    assert kernel_log.last_excerpts(["a"], pattern, 1, 2) == []
+
+
 @pytest.mark.parametrize("line, is_splat", [
     ("WARNING: CPU: 1 PID: 2 at x.c:3", True), ("BUG: KASAN: slab-out-of-bounds", True),
     ("unreferenced object 0xffff (size 8):", True), ("INFO: task a:1 blocked for more than 1 s", True),

@@ -45,6 +45,12 @@ def excerpts(lines: Sequence[str], pattern: re.Pattern[str], before: int, after:
     return shown
 
 
+def last_excerpts(lines: Sequence[str], pattern: re.Pattern[str], after: int, most: int) -> list[str]:
+    """The last `most` lines with the pattern, with the lines behind each."""
+    hits = [number for number, line in enumerate(lines) if pattern.search(line)]
+    return excerpts(lines[hits[-most:][0]:], pattern, 0, after, most) if hits else []
+
+
 def complaint(dmesg: Sequence[str], source: str) -> str:
     """What the kernel complained of, to be shown; empty if it did not. `source` names the log."""
     if not any(SPLAT.search(line) for line in dmesg):

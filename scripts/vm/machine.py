@@ -19,7 +19,7 @@ from typing import Callable
 from . import accel, guest_files
 from .boot import Boot, Died, NotBooted
 from .errors import EXIT_FAIL, EXIT_INFRA, VmError, from_os_error, infra_error
-from .kernel_log import SPLAT, TAINT_FAULTS, complaint, dmesg_lines, excerpts
+from .kernel_log import SPLAT, TAINT_FAULTS, complaint, dmesg_lines, last_excerpts
 from .options import Options
 from .places import LogFolder, RunFolder, out_dir, read_text, write_file
 from .processes import Check
@@ -116,8 +116,9 @@ class Machine:
         console = read_text(setup.log / "serial.log").splitlines()
         path = setup.log / "serial.log"
         lines = [f"qemu: {line}" for line in read_text(setup.log / "qemu.log").splitlines()[-5:]]
-        # The lines of a panic itself scroll away under those that follow it.
-        lines += excerpts(console, SPLAT, 0, 3, 3)
+        # The lines of a panic itself scroll away under those that follow it; earlier complaints are not why the guest
+        # died.
+        lines += last_excerpts(console, SPLAT, 3, 3)
         lines += [f"---- last {TAIL_LINES} lines of {path}", *console[-TAIL_LINES:], "----", ""]
         self._write_times(setup, boot, error.status)
         return VmError(error.status, f"{error.message} (logs: {setup.log})", "\n".join(lines))

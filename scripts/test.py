@@ -278,7 +278,7 @@ def check_room(ours: argparse.Namespace) -> None:
 
 
 def pytest_arguments(ours: argparse.Namespace, tiers: list[str]) -> list[str]:
-    """Returns the options of test.py in the form of tests/conftest.py."""
+    """Returns the options of test.py in the form of conftest.py."""
     groups = ours.groups or ("test,all" if ours.all else "test")
     arguments = [f"--groups={groups}", f"--full={ours.full}"]
     if ours.all:

@@ -51,6 +51,12 @@ def test_a_run_ends_with_its_count(tmp_path) -> None:
     assert done.stdout.splitlines()[-1] == "5 passed, 0 failed"
 
 
+def test_one_test_of_the_scripts_runs(tmp_path) -> None:
+    done = test_py(tmp_path, "--no-build", "scripts/check_steps_test.py")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1].endswith(" passed, 0 failed")
+
+
 def test_a_list_keeps_the_results_of_the_last_run(tmp_path) -> None:
     test_py(tmp_path, "--no-build", "tests/harness/streams_test.py", "-k", "kunit")
     kept = {path: path.read_text() for path in (tmp_path / "test").glob("*.*")}

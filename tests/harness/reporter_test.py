@@ -13,8 +13,8 @@ from harness import paths
 
 @pytest.fixture(name="glue")
 def load_glue(monkeypatch, tmp_path: Path):
-    """tests/conftest.py, with results of its own."""
-    spec = importlib.util.spec_from_file_location("glue", paths.ROOT / "tests/conftest.py")
+    """conftest.py, with results of its own."""
+    spec = importlib.util.spec_from_file_location("glue", paths.ROOT / "conftest.py")
     glue = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(glue)
     monkeypatch.setattr(glue, "RESULTS", tmp_path / "results.jsonl")
@@ -23,7 +23,7 @@ def load_glue(monkeypatch, tmp_path: Path):
 
 @pytest.fixture(name="reporter")
 def make_reporter(glue):
-    """The Reporter of tests/conftest.py."""
+    """The Reporter of conftest.py."""
     reporter = glue.Reporter(None)
     yield reporter
     reporter.file.close()

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The amdkfd-criu authors
-"""Glue between pytest and tests/harness: options, selection, order, and what a run reports."""
+"""Glue between pytest and tests/harness: options, selection, order, and what a run reports.
+
+It is in the project's root because pytest reads the options of a run from the folders that the named tests are in,
+and tests are in scripts/ too.
+"""
 from __future__ import annotations
 
 import ctypes
@@ -13,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent / "tests"))
 from harness import items as plan_items  # noqa: E402
 from harness import paths, times  # noqa: E402
 from harness.plan import Plan  # noqa: E402

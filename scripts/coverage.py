@@ -81,6 +81,10 @@ def report() -> int:
     print(table(summary))
     print(f"coverage.py: lines that did not run: {FOLDER / 'coverage.txt'}, coverage.html", file=sys.stderr)
     enough = summary["line_percent"] >= LINES_PERCENT and summary["branch_percent"] >= BRANCHES_PERCENT
+    if not enough:
+        machines = ", ".join(sorted(path.name for path in FOLDER.iterdir() if path.is_dir()))
+        print(f"coverage.py: error: less than {LINES_PERCENT} % of the lines or {BRANCHES_PERCENT} % of the branches "
+              f"ran in {machines}", file=sys.stderr)
     return 0 if enough else 1
 
 

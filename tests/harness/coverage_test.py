@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import subprocess
 from pathlib import Path
 
@@ -49,3 +50,16 @@ def test_a_machine_is_known_before_anything_is_built(coverage, capsys) -> None:
 def test_a_machine_that_there_is_not_is_refused_with_those_there_are(coverage, capsys) -> None:
     assert coverage.main(["coverage-gfx1"]) == 64
     assert "no machine 'coverage-gfx1'; there are coverage-gfx906 coverage-xnack-gfx90a" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("lines, branches, status", [(90.0, 80.0, 0), (89.9, 99.0, 1), (99.0, 79.9, 1)])
+def test_too_little_coverage_is_an_error_that_names_the_machines(coverage, monkeypatch, capsys, lines: float,
+                                                                 branches: float, status: int) -> None:
+    (coverage.FOLDER / "coverage-gfx906").mkdir(parents=True)
+    summary = {"line_percent": lines, "branch_percent": branches, "line_covered": 1, "line_total": 2,
+               "branch_covered": 1, "branch_total": 2, "files": []}
+    (coverage.FOLDER / "summary.json").write_text(json.dumps(summary))
+    monkeypatch.setattr(coverage, "merge", lambda: None)
+    monkeypatch.setattr(coverage, "gcovr", lambda *_: "")
+    assert coverage.main(["--write"]) == status
+    assert ("the branches ran in coverage-gfx906" in capsys.readouterr().err) == bool(status)

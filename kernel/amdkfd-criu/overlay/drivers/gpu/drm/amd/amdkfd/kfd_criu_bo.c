@@ -628,10 +628,14 @@ void kfd_criu_bo_destroy_all(struct kfd_process *p)
 		idr_for_each_entry(&pdd->alloc_idr, mem, id)
 			kfd_criu_bo_destroy(pdd, mem, id);
 	}
+	if (!info)
+		return;
 	/*
 	 * Other users of the VM may have userptr BOs that rely on MMU
-	 * notifications.
+	 * notifications. A notification in progress reads the member under the
+	 * lock.
 	 */
-	if (info)
-		WRITE_ONCE(info->block_mmu_notifications, false);
+	mutex_lock(&info->notifier_lock);
+	info->block_mmu_notifications = false;
+	mutex_unlock(&info->notifier_lock);
 }

@@ -23,12 +23,11 @@ using base::Status;
 using base::UniqueFd;
 
 constexpr std::uint64_t kMaxImage = 1ULL << 30;
-constexpr unsigned long kCall = AMDKFD_IOWR(0x22, kfd_criu_v2_args);
 
-Status call(int fd, kfd_criu_v2_args& args, std::string_view what) {
+Status call(int fd, kfd_criu_args& args, std::string_view what) {
   int result = 0;
   do {
-    result = ::ioctl(fd, kCall, &args);
+    result = ::ioctl(fd, AMDKFD_IOC_CRIU, &args);
   } while (result < 0 && errno == EINTR);
   if (result < 0) return Error::from_errno(errno, what);
   return {};
@@ -57,7 +56,7 @@ Result<Record> read_record(std::span<const std::byte> bytes) {
 Status read_device(std::span<const std::byte> bytes, Contents& contents) {
   ASSIGN_OR_RETURN(const auto record, read_record<kfd_criu_record_device>(bytes));
   if ((le32toh(record.flags) & KFD_CRIU_DEVICE_ACQUIRED) != 0)
-    contents.devices.push_back({le32toh(record.user_gpu_id), 0});
+    contents.devices.push_back({le32toh(record.user_gpu_id), le32toh(record.gpu_id)});
   return {};
 }
 
@@ -83,10 +82,14 @@ Result<Contents> read_image(std::span<const std::byte> image) {
   return contents;
 }
 
-Result<UniqueFd> export_bo(int fd, const NamedBo& named) {
+// A descriptor that is none: the process is restored, not paused.
+constexpr int kNoPause = -1;
+
+Result<UniqueFd> export_bo(int fd, int pause_fd, const NamedBo& named) {
   if (!has_contents(named.bo)) return UniqueFd();
-  kfd_criu_v2_args args{};
-  args.op = KFD_CRIU_V2_EXPORT_BO;
+  kfd_criu_args args{};
+  args.op = KFD_CRIU_CMD_EXPORT_BO;
+  args.pause_fd = pause_fd;
   args.gpu_id = named.bo.user_gpu_id;
   args.handle = named.handle;
   TRY(call(fd, args, "KFD EXPORT_BO"));
@@ -94,8 +97,9 @@ Result<UniqueFd> export_bo(int fd, const NamedBo& named) {
 }
 
 Result<std::uint64_t> offset_of(int fd, const NamedBo& named) {
-  kfd_criu_v2_args args{};
-  args.op = KFD_CRIU_V2_BO_OFFSET;
+  kfd_criu_args args{};
+  args.op = KFD_CRIU_CMD_BO_OFFSET;
+  args.pause_fd = kNoPause;
   args.gpu_id = named.bo.user_gpu_id;
   args.handle = named.handle;
   TRY(call(fd, args, "KFD BO_OFFSET"));
@@ -107,9 +111,10 @@ Result<std::uint64_t> offset_of(int fd, const NamedBo& named) {
 Result<Version> ExtensibleKfd::version(int fd) { return RealKfd().version(fd); }
 
 Result<ProcessInfo> ExtensibleKfd::process_info(int fd) {
-  kfd_criu_v2_args args{};
-  args.op = KFD_CRIU_V2_PAUSE;
+  kfd_criu_args args{};
+  args.op = KFD_CRIU_CMD_PAUSE;
   TRY(call(fd, args, "KFD PAUSE"));
+  pause_.reset(args.fd);
   ProcessInfo info;
   info.pid = args.pid;
   info.priv_size = args.data_size;
@@ -121,8 +126,9 @@ Result<Checkpoint> ExtensibleKfd::checkpoint(int fd, const ProcessInfo& info) {
     return Error(EOVERFLOW, "KFD PAUSE answered an impossible size");
   Checkpoint result;
   result.priv_data.resize(info.priv_size);
-  kfd_criu_v2_args args{};
-  args.op = KFD_CRIU_V2_CHECKPOINT;
+  kfd_criu_args args{};
+  args.op = KFD_CRIU_CMD_CHECKPOINT;
+  args.pause_fd = pause_.get();
   args.data = user_pointer(result.priv_data.data());
   args.data_size = result.priv_data.size();
   TRY(call(fd, args, "KFD CHECKPOINT"));
@@ -130,43 +136,46 @@ Result<Checkpoint> ExtensibleKfd::checkpoint(int fd, const ProcessInfo& info) {
   ASSIGN_OR_RETURN(Contents contents, read_image(result.priv_data));
   result.devices = std::move(contents.devices);
   for (const NamedBo& named : contents.bos) {
-    ASSIGN_OR_RETURN(UniqueFd dmabuf, export_bo(fd, named));
+    ASSIGN_OR_RETURN(UniqueFd dmabuf, export_bo(fd, pause_.get(), named));
     result.bos.push_back({named.bo, std::move(dmabuf)});
   }
   return result;
 }
 
 Status ExtensibleKfd::unpause(int fd) {
-  kfd_criu_v2_args args{};
-  args.op = KFD_CRIU_V2_UNPAUSE;
-  return call(fd, args, "KFD UNPAUSE");
+  kfd_criu_args args{};
+  args.op = KFD_CRIU_CMD_UNPAUSE;
+  args.pause_fd = pause_.get();
+  const Status status = call(fd, args, "KFD UNPAUSE");
+  pause_.reset();
+  return status;
 }
 
 Result<std::vector<RestoredBo>> ExtensibleKfd::restore(int fd, RestoreRequest request) {
   ASSIGN_OR_RETURN(const Contents contents, read_image(request.priv_data));
   if (contents.bos.size() != request.bos.size()) return Error(EINVAL, "BOs are not those of the image");
-  std::vector<kfd_criu_v2_device> devices;
+  std::vector<kfd_criu_gpu> gpus;
   for (const RestoreDevice& device : request.devices)
-    devices.push_back({device.user_id, device.actual_id, device.drm_fd, 0});
-  kfd_criu_v2_args args{};
-  args.op = KFD_CRIU_V2_RESTORE;
+    gpus.push_back({device.user_id, device.actual_id, device.drm_fd, 0});
+  kfd_criu_args args{};
+  args.op = KFD_CRIU_CMD_RESTORE;
   args.data = user_pointer(request.priv_data.data());
   args.data_size = request.priv_data.size();
-  args.devices = user_pointer(devices.data());
-  args.num_devices = static_cast<std::uint32_t>(devices.size());
+  args.gpus = user_pointer(gpus.data());
+  args.num_gpus = static_cast<std::uint32_t>(gpus.size());
   TRY(call(fd, args, "KFD RESTORE"));
   std::vector<RestoredBo> result;
   for (const NamedBo& named : contents.bos) {
     ASSIGN_OR_RETURN(const std::uint64_t offset, offset_of(fd, named));
-    ASSIGN_OR_RETURN(UniqueFd dmabuf, export_bo(fd, named));
+    ASSIGN_OR_RETURN(UniqueFd dmabuf, export_bo(fd, kNoPause, named));
     result.push_back({offset, std::move(dmabuf)});
   }
   return result;
 }
 
 Status ExtensibleKfd::resume(int fd, pid_t pid) {
-  kfd_criu_v2_args args{};
-  args.op = KFD_CRIU_V2_RESUME;
+  kfd_criu_args args{};
+  args.op = KFD_CRIU_CMD_RESUME;
   args.pid = static_cast<std::uint32_t>(pid);
   return call(fd, args, "KFD RESUME");
 }

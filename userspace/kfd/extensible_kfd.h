@@ -16,11 +16,14 @@ class ExtensibleKfd final : public Kfd {
  public:
   base::Result<Version> version(int fd) override;
   base::Result<ProcessInfo> process_info(int fd) override;
-  // The ids of this machine are not part of an image: Device::actual_id is 0.
   base::Result<Checkpoint> checkpoint(int fd, const ProcessInfo& info) override;
   base::Status unpause(int fd) override;
   base::Result<std::vector<RestoredBo>> restore(int fd, RestoreRequest request) override;
   base::Status resume(int fd, pid_t pid) override;
+
+ private:
+  // From process_info() to unpause(). The process runs again when this object is destroyed, too.
+  base::UniqueFd pause_;
 };
 
 }  // namespace kfd

@@ -72,35 +72,39 @@ class ReleasedImage final : public TimedImage {
 class ExtensibleImage final : public TimedImage {
  public:
   base::Status take(int fd, CriuTimes& times) override {
-    kfd_criu_v2_args pause{};
-    TRY(call(fd, pause, KFD_CRIU_V2_PAUSE, times.checkpoint, "PAUSE"));
+    kfd_criu_args pause{};
+    TRY(call(fd, pause, KFD_CRIU_CMD_PAUSE, times.checkpoint, "PAUSE"));
+    // The process stays paused until it exits, as with the released ABI.
+    pause_.reset(pause.fd);
     data_.assign(pause.data_size, {});
-    kfd_criu_v2_args args{};
+    kfd_criu_args args{};
+    args.pause_fd = pause.fd;
     args.data = address(data_.data());
     args.data_size = data_.size();
-    return call(fd, args, KFD_CRIU_V2_CHECKPOINT, times.checkpoint, "CHECKPOINT");
+    return call(fd, args, KFD_CRIU_CMD_CHECKPOINT, times.checkpoint, "CHECKPOINT");
   }
 
   base::Status restore(int fd, std::uint32_t gpu_id, int render_fd, CriuTimes& times) override {
-    const kfd_criu_v2_device device{gpu_id, gpu_id, render_fd, 0};
-    kfd_criu_v2_args args{};
+    const kfd_criu_gpu device{gpu_id, gpu_id, render_fd, 0};
+    kfd_criu_args args{};
     args.data = address(data_.data());
     args.data_size = data_.size();
-    args.devices = address(&device);
-    args.num_devices = 1;
-    TRY(call(fd, args, KFD_CRIU_V2_RESTORE, times.restore, "RESTORE"));
-    kfd_criu_v2_args resume{};
+    args.gpus = address(&device);
+    args.num_gpus = 1;
+    TRY(call(fd, args, KFD_CRIU_CMD_RESTORE, times.restore, "RESTORE"));
+    kfd_criu_args resume{};
     resume.pid = static_cast<std::uint32_t>(::getpid());
-    return call(fd, resume, KFD_CRIU_V2_RESUME, times.resume, "RESUME");
+    return call(fd, resume, KFD_CRIU_CMD_RESUME, times.resume, "RESUME");
   }
 
  private:
-  static base::Status call(int fd, kfd_criu_v2_args& args, std::uint32_t op, std::uint64_t& nanoseconds,
+  static base::Status call(int fd, kfd_criu_args& args, std::uint32_t op, std::uint64_t& nanoseconds,
                            std::string_view what) {
     args.op = op;
-    return timed(fd, AMDKFD_IOWR(0x22, kfd_criu_v2_args), &args, nanoseconds, what);
+    return timed(fd, AMDKFD_IOC_CRIU, &args, nanoseconds, what);
   }
 
+  base::UniqueFd pause_;
   std::vector<std::byte> data_;
 };
 

@@ -44,13 +44,13 @@
  * DRM_CHECKPOINT_WRITE_STATE, otherwise       the initial one
  * =========================================== ====================================
  *
- * Any user can become root of a new user namespace. So the first three rows are
- * not a barrier against a process that wants to do something to itself: they keep
- * a file that got lost from being used, and a container's root within the
- * container. A driver may call state validated only if it has checked that the
- * process could have got into this state by ordinary ioctls and by work that it
- * submitted. State that the driver passes to the hardware without understanding
- * it is not validated.
+ * Any user can become root of a new user namespace. So the first three rows do not
+ * restrict what a process does to itself. They restrict what others can do with a
+ * file that was inherited or passed on, and confine root of a container to the
+ * processes of the container. A driver may declare state validated only if it has
+ * checked that the process could have got into this state by ordinary ioctls and
+ * by work that it submitted. State that the driver passes to the hardware without
+ * understanding it is not validated.
  *
  * A process that may not be dumped, for example because its program is set-uid,
  * can only be accessed by itself and with ``CAP_SYS_PTRACE``. Security modules are

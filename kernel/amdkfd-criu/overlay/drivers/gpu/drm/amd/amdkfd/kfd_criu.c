@@ -14,7 +14,7 @@
 
 static bool kfd_criu_is_v2(u32 op)
 {
-	return op >= KFD_CRIU_V2_PROBE;
+	return op >= KFD_CRIU_CMD_PROBE;
 }
 
 /*
@@ -41,14 +41,16 @@ int kfd_criu_validate(void *args, unsigned int size)
 	const struct kfd_ioctl_criu_args *v1 = args;
 
 	BUILD_BUG_ON(offsetof(struct kfd_ioctl_criu_args, op) !=
-		     offsetof(struct kfd_criu_v2_args, op));
+		     offsetof(struct kfd_criu_args, op));
 
 	if (!kfd_criu_is_v2(v1->op))
 		return 0;
-	if (size < sizeof(struct kfd_criu_v2_args))
+	/* The caller of kfd_criu_ioctl() has set the members behind @size to 0. */
+	if (size < KFD_CRIU_ARGS_SIZE_VER0)
 		return -EINVAL;
-	if (memchr_inv(args + sizeof(struct kfd_criu_v2_args), 0,
-		       size - sizeof(struct kfd_criu_v2_args)))
+	if (size > sizeof(struct kfd_criu_args) &&
+	    memchr_inv(args + sizeof(struct kfd_criu_args), 0,
+		       size - sizeof(struct kfd_criu_args)))
 		return -E2BIG;
 	return kfd_criu_v2_check(args);
 }
@@ -56,26 +58,20 @@ int kfd_criu_validate(void *args, unsigned int size)
 /**
  * kfd_criu_ioctl - execute AMDKFD_IOC_CRIU_OP
  * @filep: open file of /dev/kfd
- * @p: the file's process; kfd_criu_check_access() has admitted the caller
+ * @p: the file's process
  * @data: args that have passed kfd_criu_validate()
  *
- * Return: as kfd_criu_event_drain_interrupts(), kfd_criu_v1_ioctl() or
- * kfd_criu_v2_ioctl(), but -EINTR instead of -ERESTARTSYS.
+ * Return: as kfd_criu_v1_ioctl() or kfd_criu_v2_ioctl(), but -EINTR instead of
+ * -ERESTARTSYS.
  */
 int kfd_criu_ioctl(struct file *filep, struct kfd_process *p, void *data)
 {
 	const u32 op = ((const struct kfd_ioctl_criu_args *)data)->op;
 	int r;
 
-	if (op == KFD_CRIU_OP_CHECKPOINT || op == KFD_CRIU_V2_CHECKPOINT) {
-		r = kfd_criu_event_drain_interrupts(p);
-		if (r)
-			goto out;
-	}
 	if (kfd_criu_is_v2(op))
 		r = kfd_criu_v2_ioctl(p, data);
 	else
 		r = kfd_criu_v1_ioctl(filep, p, data);
-out:
 	return kfd_criu_restartsys_to_eintr(r);
 }

@@ -13,9 +13,11 @@
 #include <linux/sched/signal.h>
 #include "kfd_priv.h"
 
+struct amdgpu_fpriv;
 struct dma_buf;
+struct file;
 struct kfd_criu_memories;
-struct kfd_criu_v2_args;
+struct kfd_criu_args;
 struct kgd_mem;
 struct mm_struct;
 struct mqd_manager;
@@ -39,6 +41,27 @@ struct kfd_criu_process {
 	u64 r_debug;
 };
 
+/*
+ * Which registers the words of an MQD are: the structure in
+ * drivers/gpu/drm/amd/include/ whose words have their indices. The numbers are
+ * those of images (KFD_CRIU_MQD_*).
+ */
+enum kfd_criu_mqd_layout_id {
+	KFD_CRIU_LAYOUT_UNKNOWN = 0,
+	KFD_CRIU_LAYOUT_CIK = 1,
+	KFD_CRIU_LAYOUT_VI = 2,
+	KFD_CRIU_LAYOUT_V9 = 3,
+	KFD_CRIU_LAYOUT_V10 = 4,
+	KFD_CRIU_LAYOUT_V11 = 5,
+	KFD_CRIU_LAYOUT_V12 = 6,
+	KFD_CRIU_LAYOUT_CIK_SDMA = 65,
+	KFD_CRIU_LAYOUT_VI_SDMA = 66,
+	KFD_CRIU_LAYOUT_V9_SDMA = 67,
+	KFD_CRIU_LAYOUT_V10_SDMA = 68,
+	KFD_CRIU_LAYOUT_V11_SDMA = 69,
+	KFD_CRIU_LAYOUT_V12_SDMA = 70,
+};
+
 /**
  * struct kfd_criu_device_compat - properties of a device that must be equal at
  * restore
@@ -47,8 +70,8 @@ struct kfd_criu_process {
  * @cwsr_size: bytes of a compute queue's context save area for one XCC; 0: no
  *	CWSR
  * @ctl_stack_size: bytes of @cwsr_size used by the control stack
- * @mqd_size: bytes of a compute queue's MQD
- * @sdma_mqd_size: bytes of an SDMA queue's MQD
+ * @mqd_layout: enum kfd_criu_mqd_layout_id of compute queues
+ * @sdma_mqd_layout: enum kfd_criu_mqd_layout_id of SDMA queues
  *
  * kfd_criu_device_compat_check() compares two of them with memcmp(), so there
  * must be no padding.
@@ -58,8 +81,8 @@ struct kfd_criu_device_compat {
 	u32 num_xcc;
 	u32 cwsr_size;
 	u32 ctl_stack_size;
-	u32 mqd_size;
-	u32 sdma_mqd_size;
+	u32 mqd_layout;
+	u32 sdma_mqd_layout;
 };
 
 /**
@@ -101,8 +124,8 @@ struct kfd_criu_device {
  * @user_addr: address of the user memory; 0 unless the BO is a userptr
  * @mmap_offset: offset at which this machine maps the BO; restore writes the
  *	new one
- * @identity: equal for all BOs that share their memory; 0: not known (version
- *	1)
+ * @inode: inode number of the memory's DMA-buf, equal for all BOs that share the
+ *	memory; 0: not known (version 1), or the memory cannot be shared
  * @mapped: bit i is set if the BO is mapped to device i of the process
  *	(kfd_process.pdds)
  */
@@ -115,8 +138,17 @@ struct kfd_criu_bo {
 	u64 size;
 	u64 user_addr;
 	u64 mmap_offset;
-	u64 identity;
+	u64 inode;
 	DECLARE_BITMAP(mapped, MAX_GPU_INSTANCE);
+};
+
+/*
+ * What RESTORE does with a BO whose memory was allocated for a BO that is not in
+ * the image, if the caller does not supply that memory.
+ */
+enum kfd_criu_missing_memory {
+	KFD_CRIU_MISSING_REFUSE,	/* fails with -EREMOTE */
+	KFD_CRIU_MISSING_COPY,		/* gives the BO memory of its own */
 };
 
 /**
@@ -126,7 +158,8 @@ struct kfd_criu_bo {
  * @ctl_stack_size: bytes of each control stack; 0 where the stack is part of
  *	the context save area in user memory
  * @data: all MQDs, followed by all control stacks; NULL until saved, freed with
- *	kvfree()
+ *	kvfree(). From an image it may contain only the words that are restored;
+ *	the others are 0.
  */
 struct kfd_criu_mqd {
 	u32 n_xcc;
@@ -138,6 +171,19 @@ struct kfd_criu_mqd {
 static inline size_t kfd_criu_mqd_bytes(const struct kfd_criu_mqd *mqd)
 {
 	return (size_t)mqd->n_xcc * (mqd->mqd_size + mqd->ctl_stack_size);
+}
+
+static inline void *kfd_criu_mqd_words(const struct kfd_criu_mqd *mqd,
+				       unsigned int xcc)
+{
+	return mqd->data + (size_t)xcc * mqd->mqd_size;
+}
+
+static inline void *kfd_criu_mqd_ctl_stack(const struct kfd_criu_mqd *mqd,
+					   unsigned int xcc)
+{
+	return mqd->data + (size_t)mqd->n_xcc * mqd->mqd_size +
+	       (size_t)xcc * mqd->ctl_stack_size;
 }
 
 /**
@@ -234,6 +280,16 @@ struct kfd_criu_svm {
 	u8 access[MAX_GPU_INSTANCE];
 };
 
+/**
+ * struct kfd_criu_new_file - file that user space does not have yet
+ * @file: the file
+ * @fd: its descriptor, reserved
+ */
+struct kfd_criu_new_file {
+	struct file *file;
+	int fd;
+};
+
 /*
  * Called between the objects of an image, of which user space may ask for a
  * lot: yields the CPU, and returns -EINTR once the caller has been killed.
@@ -251,22 +307,43 @@ int kfd_set_memory_policy(struct kfd_process_device *pdd,
 			  const struct kfd_memory_policy *policy);
 
 /* kfd_criu_session.c; see also kfd_criu_session.h */
-int kfd_criu_session_check(const struct kfd_process *p, enum kfd_criu_op op);
-int kfd_criu_pause(struct kfd_process *p, u32 *pid,
-		   int (*measure)(struct kfd_process *p, void *args), void *args);
-int kfd_criu_unpause(struct kfd_process *p);
+int kfd_criu_session_check(const struct kfd_process *p, enum kfd_criu_op op,
+			   u32 *reason);
+u32 kfd_criu_session_pid(const struct kfd_process *p);
+int kfd_criu_begin_pause(struct kfd_process *p, u32 *reason);
+int kfd_criu_end_pause(struct kfd_process *p);
+int kfd_criu_owned_pause(struct kfd_process *p, u32 *pid,
+			 int (*measure)(struct kfd_process *p, void *args),
+			 void *args);
+int kfd_criu_check_owned_pause(const struct kfd_process *p);
+int kfd_criu_owned_unpause(struct kfd_process *p);
 int kfd_criu_check_restore(const struct kfd_process *p);
 int kfd_criu_begin_restore(struct kfd_process *p);
 void kfd_criu_end_restore(struct kfd_process *p, bool failed);
 int kfd_criu_abort(struct kfd_process *p);
+int kfd_criu_start_resume(struct kfd_process *p);
 int kfd_criu_resume(struct kfd_process *p, unsigned int limit_ms);
-int kfd_criu_resume_pid(u32 number, u32 *state);
+int kfd_criu_check_running(struct kfd_process *p);
+struct kfd_process *kfd_criu_find_process(u32 number);
+
+/* kfd_criu_file.c */
+int kfd_criu_file_pause(struct kfd_process *p, struct kfd_criu_new_file *new,
+			u32 *reason);
+int kfd_criu_file_resume(struct kfd_process *p, struct kfd_criu_new_file *new);
+int kfd_criu_file_publish(const struct kfd_criu_new_file *new);
+void kfd_criu_file_undo(const struct kfd_criu_new_file *new);
+int kfd_criu_file_get(int fd, const struct kfd_process *p, struct file **file);
+bool kfd_criu_file_is_paused(const struct file *file);
+int kfd_criu_file_unpause(struct kfd_process *p, struct file *file);
 
 /* kfd_criu_process.c */
 void kfd_criu_process_describe(const struct kfd_process *p,
 			       struct kfd_criu_process *cp);
 int kfd_criu_process_restore(struct kfd_process *p,
 			     const struct kfd_criu_process *cp);
+bool kfd_criu_process_is_untouched(struct kfd_process *p);
+void kfd_criu_process_save_gpu_ids(struct kfd_process *p);
+void kfd_criu_process_restore_gpu_ids(struct kfd_process *p);
 int kfd_criu_device_compat_describe(const struct kfd_node *node,
 				    struct kfd_criu_device_compat *compat);
 int kfd_criu_device_compat_check(u32 gpu_id,
@@ -276,8 +353,13 @@ void kfd_criu_settings_describe(const struct kfd_process_device *pdd,
 int kfd_criu_settings_restore(struct kfd_process *p, u32 user_gpu_id,
 			      const struct kfd_criu_settings *cs);
 int kfd_criu_xnack_restore(struct kfd_process *p, bool enabled);
+bool kfd_criu_node_has_vm(const struct kfd_node *node,
+			  const struct amdgpu_fpriv *fpriv);
+int kfd_criu_device_check(const struct kfd_criu_device *cd,
+			  struct file *drm_file);
 int kfd_criu_device_restore(struct kfd_process *p,
-			    const struct kfd_criu_device *cd, int drm_fd);
+			    const struct kfd_criu_device *cd,
+			    struct file *drm_file);
 int kfd_criu_device_set_user_gpu_id(struct kfd_process *p,
 				    const struct kfd_criu_device *cd);
 int kfd_criu_finish_devices(struct kfd_process *p);
@@ -285,19 +367,24 @@ int kfd_criu_finish_devices(struct kfd_process *p);
 /* kfd_criu_bo.c */
 u32 kfd_criu_bo_count(const struct kfd_process *p);
 bool kfd_criu_bo_has_contents(u32 flags);
-u64 kfd_criu_bo_identity(const struct kgd_mem *mem);
 int kfd_criu_bo_describe(const struct kfd_process_device *pdd, u32 handle,
 			 struct kgd_mem *mem, struct kfd_criu_bo *cb);
 int kfd_criu_bo_export(struct kgd_mem *mem, struct file **file);
-struct kfd_criu_memories *kfd_criu_memories_create(void);
-int kfd_criu_memories_add(struct kfd_criu_memories *memories, u64 identity,
+int kfd_criu_bo_get_inode(struct kgd_mem *mem, u64 *inode);
+struct kfd_criu_memories *
+kfd_criu_memories_create(enum kfd_criu_missing_memory missing);
+int kfd_criu_memories_add(struct kfd_criu_memories *memories, u64 inode,
 			  struct dma_buf *dmabuf);
+int kfd_criu_memories_check_used(const struct kfd_criu_memories *memories);
 void kfd_criu_memories_destroy(struct kfd_criu_memories *memories);
 int kfd_criu_bo_restore(struct kfd_process *p, struct kfd_criu_bo *cb,
 			struct kfd_criu_memories *memories,
 			struct kgd_mem **bo);
 void kfd_criu_bo_sync_all(struct kfd_process *p);
 void kfd_criu_bo_destroy_all(struct kfd_process *p);
+
+/* kfd_criu_drm_file.c */
+int kfd_criu_drm_file_check(struct kfd_process *p, u32 *reason);
 
 /* kfd_criu_buffers.c */
 struct mm_struct *kfd_criu_get_mm(const struct kfd_process *p);
@@ -306,6 +393,8 @@ int kfd_criu_queue_acquire_buffers(struct kfd_process_device *pdd,
 void kfd_criu_queue_release_buffers(struct kfd_process_device *pdd,
 				    struct queue_properties *qp);
 int kfd_criu_queue_acquire_deferred(struct kfd_process *p);
+bool kfd_criu_queue_needs_wptrs(const struct kfd_process *p);
+void kfd_criu_queue_fault_in_wptrs(struct kfd_process *p);
 
 /* kfd_criu_event.c */
 u32 kfd_criu_event_count(struct kfd_process *p);
@@ -317,13 +406,21 @@ int kfd_criu_event_restore(struct kfd_process *p,
 void kfd_criu_event_destroy_all(struct kfd_process *p);
 
 /* kfd_criu_mqd.c */
+enum kfd_criu_mqd_layout_id
+kfd_criu_mqd_layout_id(const struct kfd_node *node, enum kfd_queue_type type);
+bool kfd_criu_mqd_is_validated(const struct kfd_node *node,
+			       enum kfd_queue_type type);
+bool kfd_criu_mqd_get_run(const struct kfd_node *node, enum kfd_queue_type type,
+			  unsigned int index, u32 *first, u32 *count);
+bool kfd_criu_mqd_get_mask(const struct kfd_node *node,
+			   const struct kfd_criu_queue *cq, u32 word,
+			   u32 *mask);
 int kfd_criu_mqd_describe(const struct kfd_node *node,
 			  const struct queue_properties *qp,
 			  struct kfd_criu_mqd *mqd);
 int kfd_criu_mqd_save(const struct queue *q, struct kfd_criu_mqd *mqd);
 int kfd_criu_mqd_check(const struct kfd_node *node,
-		       const struct queue_properties *qp,
-		       const struct kfd_criu_mqd *mqd);
+		       const struct kfd_criu_queue *cq);
 void kfd_criu_mqd_restore(struct mqd_manager *mm, struct queue *q,
 			  const struct kfd_criu_mqd *mqd);
 void kfd_criu_mqd_merge(struct queue *q, const struct kfd_criu_mqd *mqd);
@@ -332,6 +429,8 @@ u32 kfd_criu_mqd_target_xcc(const struct kfd_node *node,
 			    const struct kfd_criu_mqd *mqd);
 
 /* kfd_criu_queue.c */
+bool kfd_criu_queue_has_unknown_type(const struct kfd_process *p);
+bool kfd_criu_queue_has_unknown_gpu(const struct kfd_process *p);
 u32 kfd_criu_queue_type(const struct queue_properties *qp);
 int kfd_criu_queue_set_type(struct queue_properties *qp, u32 type);
 int kfd_criu_queue_describe(const struct kfd_process_device *pdd,
@@ -413,8 +512,8 @@ int kfd_criu_v1_stage_svm(struct kfd_process *p, u32 num_devices,
 			  const u8 __user *priv, u64 *offset, u64 size);
 
 /* kfd_criu_v2.c */
-int kfd_criu_v2_check(const struct kfd_criu_v2_args *args);
-int kfd_criu_v2_ioctl(struct kfd_process *p, struct kfd_criu_v2_args *args);
+int kfd_criu_v2_check(const struct kfd_criu_args *args);
+int kfd_criu_v2_ioctl(struct kfd_process *p, struct kfd_criu_args *args);
 
 /* kfd_criu.c */
 int kfd_criu_validate(void *args, unsigned int size);

@@ -7,17 +7,16 @@
  * memory anyway.
  *
  * Several BOs of one or several processes may share their memory. At checkpoint
- * they report the same identity; at restore the first of them allocates the
- * memory, and the others import it.
+ * they report the same inode number, that of the memory's DMA-buf. At restore
+ * the BO that the memory was allocated for allocates it again, or the caller
+ * supplies it, and the other BOs import it.
  *
  * Locks: the callers hold p->mutex.
  */
 #include <linux/dma-buf.h>
+#include <linux/fs.h>
 #include <linux/idr.h>
-#include <linux/once.h>
-#include <linux/random.h>
 #include <linux/rhashtable.h>
-#include <linux/siphash.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 #include "kfd_criu.h"
@@ -90,27 +89,6 @@ static u64 kfd_criu_bo_mmap_offset(const struct kfd_process_device *pdd,
 	return amdgpu_bo_mmap_offset(mem->bo);
 }
 
-/**
- * kfd_criu_bo_identity - identify the memory of a BO
- * @mem: the BO
- *
- * A device that imports memory of another device has a GEM object of its own,
- * so the DMA-buf's object is used then.
- *
- * Return: a hash that is equal for all BOs with this memory until the memory is
- * freed, and does not reveal a kernel address.
- */
-u64 kfd_criu_bo_identity(const struct kgd_mem *mem)
-{
-	const struct drm_gem_object *obj = &mem->bo->tbo.base;
-	const void *memory = obj->import_attach ?
-				     obj->import_attach->dmabuf->priv : obj;
-	static siphash_key_t key;
-
-	get_random_once(&key, sizeof(key));
-	return siphash_1u64((uintptr_t)memory, &key);
-}
-
 /*
  * AMDKFD_IOC_ALLOC_MEMORY_OF_GPU ignores unknown flags, and if several kinds of
  * memory are requested it allocates the first of these.
@@ -154,7 +132,7 @@ static u32 kfd_criu_bo_flags(const struct kgd_mem *mem)
 }
 
 /**
- * kfd_criu_bo_describe - describe a BO without its contents and identity
+ * kfd_criu_bo_describe - describe a BO without its contents and inode number
  * @pdd: the process on the BO's device
  * @handle: handle of the BO
  * @mem: the BO
@@ -205,7 +183,40 @@ int kfd_criu_bo_export(struct kgd_mem *mem, struct file **file)
 	return 0;
 }
 
-/* Makes the checks of AMDKFD_IOC_ALLOC_MEMORY_OF_GPU. */
+/**
+ * kfd_criu_bo_get_inode - find out which memory a BO has
+ * @mem: the BO
+ * @inode: returns the inode number of the memory's DMA-buf; 0 if the memory
+ *	cannot be shared
+ *
+ * DRM gives a GEM object one DMA-buf as long as the object has a handle, and the
+ * BO has one. A BO that was imported, even from another device or another
+ * driver, refers to the DMA-buf that it was imported from. So the number is equal
+ * for all BOs, GEM handles and descriptors of the memory. The BO keeps the
+ * DMA-buf, so exporting it later returns it.
+ *
+ * Return: 0, or as amdgpu_amdkfd_gpuvm_export_dmabuf().
+ */
+int kfd_criu_bo_get_inode(struct kgd_mem *mem, u64 *inode)
+{
+	struct file *file;
+	int r;
+
+	*inode = 0;
+	if (!kfd_criu_bo_has_contents(mem->alloc_flags))
+		return 0;
+	r = kfd_criu_bo_export(mem, &file);
+	if (r)
+		return r;
+	*inode = file_inode(file)->i_ino;
+	fput(file);
+	return 0;
+}
+
+/*
+ * Makes the checks of AMDKFD_IOC_ALLOC_MEMORY_OF_GPU, and refuses memory that is
+ * shared although it is of a kind that cannot be.
+ */
 static int kfd_criu_bo_check(const struct kfd_process_device *pdd,
 			     const struct kfd_criu_bo *cb)
 {
@@ -214,6 +225,8 @@ static int kfd_criu_bo_check(const struct kfd_process_device *pdd,
 	if (cb->flags & ~BO_FLAGS || hweight32(kind) != 1 ||
 	    cb->handle > INT_MAX || !cb->size || !PAGE_ALIGNED(cb->size) ||
 	    cb->size > SIZE_MAX / 2)
+		return -EINVAL;
+	if ((cb->imported || cb->inode) && !kfd_criu_bo_has_contents(kind))
 		return -EINVAL;
 	switch (kind) {
 	case KFD_IOC_ALLOC_MEM_FLAGS_VRAM:
@@ -299,39 +312,49 @@ static int kfd_criu_bo_alloc(struct kfd_process_device *pdd,
 /**
  * struct kfd_criu_memory - memory that BOs of an image can share
  * @node: entry in struct kfd_criu_memories
- * @identity: identity of that memory in the image
+ * @inode: inode number of that memory in the image
  * @mem: BO that allocated the memory; NULL: the caller supplied it as a DMA-buf
  * @dmabuf: DMA-buf of the memory; NULL until a second BO needs it
+ * @is_used: a BO of the image has imported the memory
  */
 struct kfd_criu_memory {
 	struct rhash_head node;
-	u64 identity;
+	u64 inode;
 	struct kgd_mem *mem;
 	struct dma_buf *dmabuf;
+	bool is_used;
 };
 
 static const struct rhashtable_params kfd_criu_memories_params = {
 	.head_offset = offsetof(struct kfd_criu_memory, node),
-	.key_offset = offsetof(struct kfd_criu_memory, identity),
-	.key_len = sizeof_field(struct kfd_criu_memory, identity),
+	.key_offset = offsetof(struct kfd_criu_memory, inode),
+	.key_len = sizeof_field(struct kfd_criu_memory, inode),
 	.automatic_shrinking = false,
 };
 
-/*
- * Memory that exists already, indexed by its identity in the image. A BO with
- * that identity imports it instead of allocating new memory. Not to be placed
- * on the stack, because the hash table contains a work item.
+/**
+ * struct kfd_criu_memories - memory that exists already
+ * @table: struct kfd_criu_memory by the inode number in the image. A BO with
+ *	that number imports the memory instead of allocating new memory.
+ * @num_unused: entries that the caller supplied and no BO has imported
+ * @missing: what to do with an imported BO whose memory is not in @table
+ *
+ * Not to be placed on the stack, because the hash table contains a work item.
  */
 struct kfd_criu_memories {
 	struct rhashtable table;
+	u32 num_unused;
+	enum kfd_criu_missing_memory missing;
 };
 
 /**
  * kfd_criu_memories_create - create an empty table for the restore of an image
+ * @missing: what to do with an imported BO whose memory is not in the table
  *
  * Return: the table, for kfd_criu_memories_destroy(), or ERR_PTR(-ENOMEM).
  */
-struct kfd_criu_memories *kfd_criu_memories_create(void)
+struct kfd_criu_memories *
+kfd_criu_memories_create(enum kfd_criu_missing_memory missing)
 {
 	struct kfd_criu_memories *memories;
 	int r;
@@ -344,6 +367,7 @@ struct kfd_criu_memories *kfd_criu_memories_create(void)
 		kfree(memories);
 		return ERR_PTR(r);
 	}
+	memories->missing = missing;
 	return memories;
 }
 
@@ -369,7 +393,7 @@ void kfd_criu_memories_destroy(struct kfd_criu_memories *memories)
 }
 
 static int kfd_criu_memory_insert(struct kfd_criu_memories *memories,
-				  u64 identity, struct kgd_mem *mem,
+				  u64 inode, struct kgd_mem *mem,
 				  struct dma_buf *dmabuf)
 {
 	struct kfd_criu_memory *m = kzalloc(sizeof(*m), GFP_KERNEL_ACCOUNT);
@@ -377,7 +401,7 @@ static int kfd_criu_memory_insert(struct kfd_criu_memories *memories,
 
 	if (!m)
 		return -ENOMEM;
-	m->identity = identity;
+	m->inode = inode;
 	m->mem = mem;
 	m->dmabuf = dmabuf;
 	r = rhashtable_lookup_insert_fast(&memories->table, &m->node,
@@ -390,25 +414,52 @@ static int kfd_criu_memory_insert(struct kfd_criu_memories *memories,
 /**
  * kfd_criu_memories_add - add memory that exists before the restore
  * @memories: the table
- * @identity: identity in the image of the BOs that are to use the memory
+ * @inode: inode number in the image of the BOs that are to use the memory
  * @dmabuf: DMA-buf of the memory; the table takes over the reference, even on
  *	failure
  *
- * Return: 0; -EEXIST if the identity is in the table already; -ENOMEM.
+ * Return: 0; -EEXIST if the number is in the table already; -ENOMEM.
  */
-int kfd_criu_memories_add(struct kfd_criu_memories *memories, u64 identity,
+int kfd_criu_memories_add(struct kfd_criu_memories *memories, u64 inode,
 			  struct dma_buf *dmabuf)
 {
-	const int r = kfd_criu_memory_insert(memories, identity, NULL, dmabuf);
+	const int r = kfd_criu_memory_insert(memories, inode, NULL, dmabuf);
 
 	if (r)
 		dma_buf_put(dmabuf);
+	else
+		memories->num_unused++;
 	return r;
+}
+
+/**
+ * kfd_criu_memories_check_used - check that the image has used all memory that
+ * the caller supplied
+ * @memories: the table, after all BOs of the image have been restored
+ *
+ * A wrong inode number must not go unnoticed: the BO that the caller meant has
+ * memory of its own then, and no longer shares it.
+ *
+ * Return: 0; -EINVAL if no BO of the image has the inode number of a supplied
+ * memory.
+ */
+int kfd_criu_memories_check_used(const struct kfd_criu_memories *memories)
+{
+	return memories->num_unused ? -EINVAL : 0;
+}
+
+static void kfd_criu_memory_set_used(struct kfd_criu_memories *memories,
+				     struct kfd_criu_memory *m)
+{
+	if (!m->mem && !m->is_used)
+		memories->num_unused--;
+	m->is_used = true;
 }
 
 /*
  * The kind of memory is that of the exporter; all other flags are those that
- * the program requested for this BO.
+ * the program requested for this BO. An AQL queue BO is mapped twice, no matter
+ * who has allocated the memory.
  */
 static int kfd_criu_bo_import(struct kfd_process_device *pdd,
 			      const struct kfd_criu_bo *cb,
@@ -433,14 +484,17 @@ static int kfd_criu_bo_import(struct kfd_process_device *pdd,
 	}
 	(*mem)->alloc_flags &= BO_KINDS;
 	(*mem)->alloc_flags |= cb->flags & ~BO_KINDS;
+	(*mem)->aql_queue = cb->flags & KFD_IOC_ALLOC_MEM_FLAGS_AQL_QUEUE_MEM;
 	return kfd_criu_bo_add_handle(pdd, cb, *mem);
 }
 
-/* An AQL queue BO that is mapped twice cannot be imported. */
-static bool kfd_criu_bo_can_share(const struct kfd_criu_bo *cb)
+static struct kfd_criu_memory *
+kfd_criu_memory_find(struct kfd_criu_memories *memories, u64 inode)
 {
-	return cb->identity && kfd_criu_bo_has_contents(cb->flags) &&
-	       !(cb->flags & KFD_IOC_ALLOC_MEM_FLAGS_AQL_QUEUE_MEM);
+	if (!memories || !inode)
+		return NULL;
+	return rhashtable_lookup_fast(&memories->table, &inode,
+				      kfd_criu_memories_params);
 }
 
 static int kfd_criu_bo_alloc_or_import(struct kfd_process_device *pdd,
@@ -448,19 +502,20 @@ static int kfd_criu_bo_alloc_or_import(struct kfd_process_device *pdd,
 				       struct kfd_criu_memories *memories,
 				       struct kgd_mem **mem)
 {
-	struct kfd_criu_memory *m;
+	struct kfd_criu_memory *m = kfd_criu_memory_find(memories, cb->inode);
 	int r;
 
-	if (!memories || !kfd_criu_bo_can_share(cb))
-		return kfd_criu_bo_alloc(pdd, cb, mem);
-	m = rhashtable_lookup_fast(&memories->table, &cb->identity,
-				   kfd_criu_memories_params);
-	if (m)
+	if (m) {
+		kfd_criu_memory_set_used(memories, m);
 		return kfd_criu_bo_import(pdd, cb, m, mem);
+	}
+	if (memories && cb->imported &&
+	    memories->missing == KFD_CRIU_MISSING_REFUSE)
+		return -EREMOTE;
 	r = kfd_criu_bo_alloc(pdd, cb, mem);
-	if (r)
+	if (r || !memories || !cb->inode)
 		return r;
-	return kfd_criu_memory_insert(memories, cb->identity, *mem, NULL);
+	return kfd_criu_memory_insert(memories, cb->inode, *mem, NULL);
 }
 
 static int kfd_criu_bo_map(struct kfd_process *p, const struct kfd_criu_bo *cb,
@@ -491,9 +546,10 @@ static int kfd_criu_bo_map(struct kfd_process *p, const struct kfd_criu_bo *cb,
  * @bo: returns the BO
  *
  * Return: 0; -EINVAL if AMDKFD_IOC_ALLOC_MEMORY_OF_GPU would refuse the BO, or
- * if shared memory has another size; -ENOSPC if the handle is in use; -ENOMEM;
- * as AMDKFD_IOC_IMPORT_DMABUF. After a failure the BO may exist without all of
- * its mappings, see kfd_criu_bo_destroy_all().
+ * if shared memory has another size; -EREMOTE if the memory was allocated for a
+ * BO that is not in the image, and is not in @memories; -ENOSPC if the handle is
+ * in use; -ENOMEM; as AMDKFD_IOC_IMPORT_DMABUF. After a failure the BO may exist
+ * without all of its mappings, see kfd_criu_bo_destroy_all().
  */
 int kfd_criu_bo_restore(struct kfd_process *p, struct kfd_criu_bo *cb,
 			struct kfd_criu_memories *memories,

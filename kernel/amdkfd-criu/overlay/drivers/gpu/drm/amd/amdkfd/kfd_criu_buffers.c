@@ -226,11 +226,38 @@ struct mm_struct *kfd_criu_get_mm(const struct kfd_process *p)
 
 /*
  * Without a hardware scheduler the driver loads queues itself, and reads the
- * write pointer from user memory only if the page is present. After a restore
- * it is not. If it cannot be faulted in, the queue starts late, at its next
- * doorbell.
+ * write pointer from user memory only if the page is present.
  */
-static void kfd_criu_queue_fault_in_wptrs(struct kfd_process *p)
+static bool kfd_criu_queue_needs_wptr(const struct process_queue_node *pqn)
+{
+	return pqn->q &&
+	       pqn->q->device->dqm->sched_policy == KFD_SCHED_POLICY_NO_HWS;
+}
+
+/**
+ * kfd_criu_queue_needs_wptrs - whether kfd_criu_queue_fault_in_wptrs() has
+ * something to do
+ * @p: process in the state RESUMING; its mutex need not be held
+ */
+bool kfd_criu_queue_needs_wptrs(const struct kfd_process *p)
+{
+	const struct process_queue_node *pqn;
+
+	list_for_each_entry(pqn, &p->pqm.queues, process_queue_list)
+		if (kfd_criu_queue_needs_wptr(pqn))
+			return true;
+	return false;
+}
+
+/**
+ * kfd_criu_queue_fault_in_wptrs - fault in the write pointers of all queues
+ * @p: process in the state RESUMING, so that its queues stay; its mutex is not
+ *	held, because faults may take long
+ *
+ * After a restore the page of a write pointer is not present. If it cannot be
+ * faulted in, the queue starts late, at its next doorbell.
+ */
+void kfd_criu_queue_fault_in_wptrs(struct kfd_process *p)
 {
 	struct process_queue_node *pqn;
 	struct mm_struct *mm = kfd_criu_get_mm(p);
@@ -241,8 +268,7 @@ static void kfd_criu_queue_fault_in_wptrs(struct kfd_process *p)
 	list_for_each_entry(pqn, &p->pqm.queues, process_queue_list) {
 		bool unlocked;
 
-		if (!pqn->q || pqn->q->device->dqm->sched_policy !=
-				       KFD_SCHED_POLICY_NO_HWS)
+		if (!kfd_criu_queue_needs_wptr(pqn))
 			continue;
 		fixup_user_fault(mm, (unsigned long)
 				 pqn->q->properties.write_ptr, 0, &unlocked);
@@ -256,8 +282,8 @@ static void kfd_criu_queue_fault_in_wptrs(struct kfd_process *p)
  * @p: process being resumed; its memory is in place and its SVM ranges are
  *	registered
  *
- * This is the second of two steps: context save areas in SVM ranges, and the
- * pages of write pointers. No queue may run before it.
+ * This is the second of two steps: context save areas in SVM ranges. No queue may
+ * run before it.
  *
  * Return: 0; -EINVAL if the save area of a queue is neither a BO nor an SVM
  * range that is always mapped to the queue's device.
@@ -292,6 +318,5 @@ int kfd_criu_queue_acquire_deferred(struct kfd_process *p)
 		if (r)
 			return r;
 	}
-	kfd_criu_queue_fault_in_wptrs(p);
 	return 0;
 }

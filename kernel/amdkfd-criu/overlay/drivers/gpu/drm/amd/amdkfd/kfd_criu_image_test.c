@@ -2,9 +2,9 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * KUnit tests of images of the extensible ABI: which sequences of record
- * headers are a valid image, and that the writer produces valid ones. As in
- * real use, the images are in user memory.
+ * KUnit tests of images of the extensible ABI: which sequences of records are a
+ * valid image, which GPUs the caller may choose for it, and that the writer
+ * produces valid images. As in real use, the images are in user memory.
  */
 #include <kunit/test.h>
 #include <linux/mman.h>
@@ -21,25 +21,27 @@
 
 /* Bytes of records of version 1 without payload, as the ABI defines them. */
 static const u32 sizes[KFD_CRIU_MAX_RECORD_TYPE + 1] = {
-	[KFD_CRIU_RECORD_IMAGE] = 40,
-	[KFD_CRIU_RECORD_DEVICE] = 112,
-	[KFD_CRIU_RECORD_PROCESS] = 32,
-	[KFD_CRIU_RECORD_BO] = 80,
-	[KFD_CRIU_RECORD_QUEUE] = 128,
-	[KFD_CRIU_RECORD_EVENT_PAGE] = 24,
-	[KFD_CRIU_RECORD_EVENT] = 80,
-	[KFD_CRIU_RECORD_SVM_RANGE] = 56,
+	[KFD_CRIU_RECORD_IMAGE] = 48,
+	[KFD_CRIU_RECORD_DEVICE] = 120,
+	[KFD_CRIU_RECORD_PROCESS] = 40,
+	[KFD_CRIU_RECORD_BO] = 88,
+	[KFD_CRIU_RECORD_QUEUE] = 144,
+	[KFD_CRIU_RECORD_EVENT_PAGE] = 32,
+	[KFD_CRIU_RECORD_EVENT] = 88,
+	[KFD_CRIU_RECORD_SVM_RANGE] = 64,
 };
 
 /*
- * An image under construction, and a page of user memory that is followed by an
- * unmapped one.
+ * An image under construction, a page of user memory that is followed by an
+ * unmapped one, and the GPUs that the caller of RESTORE has chosen: by default
+ * none.
  */
 struct draft {
 	u8 bytes[BUFFER_SIZE];
 	u64 size;
 	u32 records;
 	u8 __user *page;
+	struct kfd_criu_restore_ctx ctx;
 };
 
 static int init_test(struct kunit *test)
@@ -54,6 +56,11 @@ static int init_test(struct kunit *test)
 	if (!at || IS_ERR_VALUE(at) || vm_munmap(at + BUFFER_SIZE, BUFFER_SIZE))
 		return -ENOMEM;
 	draft->page = (u8 __user *)at;
+	draft->ctx.gpus = kunit_kzalloc(test, struct_size(draft->ctx.gpus,
+							  choices, 2),
+					GFP_KERNEL);
+	if (!draft->ctx.gpus)
+		return -ENOMEM;
 	test->priv = draft;
 	return 0;
 }
@@ -68,16 +75,21 @@ static bool is_supported(u32 type)
 	       IS_ENABLED(CONFIG_HSA_AMD_SVM);
 }
 
-static void add(struct draft *draft, u32 type, u16 version, u16 flags, u64 size)
+/* Returns the record, whose members the caller may set. */
+static void *add(struct draft *draft, u32 type, u16 version, u16 flags, u64 size)
 {
 	struct kfd_criu_record *record = (void *)(draft->bytes + draft->size);
+	const bool is_known = version == 1 && type &&
+			      type <= KFD_CRIU_MAX_RECORD_TYPE;
 
 	record->type = cpu_to_le32(type);
 	record->version = cpu_to_le16(version);
 	record->flags = cpu_to_le16(flags);
+	record->fixed_size = cpu_to_le32(is_known ? sizes[type] : HEADER);
 	record->size = cpu_to_le64(size);
 	draft->size += size;
 	draft->records++;
+	return record;
 }
 
 /* Adds a record as this kernel writes it. */
@@ -112,14 +124,14 @@ static void finish_draft(struct draft *draft)
  */
 static int check_bytes(struct kunit *test, struct draft *draft, u64 size)
 {
-	const struct kfd_criu_stream image = {
+	struct kfd_criu_stream image = {
 		.data = draft->page + BUFFER_SIZE - size,
 		.size = size,
 	};
 
 	KUNIT_ASSERT_LE(test, size, BUFFER_SIZE);
 	KUNIT_ASSERT_EQ(test, 0, copy_to_user(image.data, draft->bytes, size));
-	return kfd_criu_check_image(&image);
+	return kfd_criu_check_image(&image, &draft->ctx);
 }
 
 static int finish_and_check(struct kunit *test, struct draft *draft)
@@ -321,25 +333,22 @@ static void an_unknown_flag_is_refused(struct kunit *test)
 	}
 }
 
-/*
- * The payload is checked when the record is read, which these tests do not do.
- */
 static void records_are_as_long_as_their_type(struct kunit *test)
 {
 	struct draft *draft = test->priv;
 	u64 size;
 	u32 type;
 
+	/* Their members say that the records have no payload. */
 	for (type = KFD_CRIU_RECORD_DEVICE; type <= KFD_CRIU_MAX_RECORD_TYPE;
 	     type++) {
 		if (!is_supported(type))
 			continue;
 		for (size = 0; size <= sizes[type] + 16; size++) {
-			const bool good = size >= sizes[type] && size % 8 == 0;
-
 			begin_draft(draft);
 			add(draft, type, 1, REQUIRED, size);
-			KUNIT_EXPECT_EQ_MSG(test, good ? 0 : -EINVAL,
+			KUNIT_EXPECT_EQ_MSG(test,
+					    size == sizes[type] ? 0 : -EINVAL,
 					    finish_and_check(test, draft),
 					    "type %u, %llu bytes", type, size);
 		}
@@ -351,6 +360,236 @@ static void records_are_as_long_as_their_type(struct kunit *test)
 				    size >= HEADER && size % 8 == 0 ? 0 : -EINVAL,
 				    finish_and_check(test, draft), "%llu bytes", size);
 	}
+}
+
+static void the_fixed_part_has_the_known_members(struct kunit *test)
+{
+	struct draft *draft = test->priv;
+	u32 type, fixed;
+
+	for (type = KFD_CRIU_RECORD_DEVICE; type <= UNKNOWN; type++) {
+		const u32 least = type == UNKNOWN ? HEADER : sizes[type];
+		const u32 size = least + 16;
+
+		if (!is_supported(type))
+			continue;
+		for (fixed = 0; fixed <= size + 8; fixed++) {
+			/* A known record without payload has no other bytes. */
+			const bool good = fixed % 8 == 0 &&
+					  (type == UNKNOWN ? fixed >= least &&
+							     fixed <= size :
+							     fixed == size);
+			struct kfd_criu_record *record;
+
+			begin_draft(draft);
+			record = add(draft, type, 1, 0, size);
+			record->fixed_size = cpu_to_le32(fixed);
+			KUNIT_EXPECT_EQ_MSG(test, good ? 0 : -EINVAL,
+					    finish_and_check(test, draft),
+					    "type %u, %u bytes", type, fixed);
+		}
+	}
+}
+
+static void unknown_members_must_be_zero(struct kunit *test)
+{
+	struct draft *draft = test->priv;
+	u32 type, at;
+
+	for (type = KFD_CRIU_RECORD_DEVICE; type <= KFD_CRIU_MAX_RECORD_TYPE;
+	     type++) {
+		const u32 size = sizes[type] + 16;
+
+		if (!is_supported(type))
+			continue;
+		for (at = sizes[type]; at < size; at++) {
+			struct kfd_criu_record *record;
+
+			/* A record that may be skipped is not, if it is known. */
+			begin_draft(draft);
+			record = add(draft, type, 1, at & 1 ? REQUIRED : 0, size);
+			record->fixed_size = cpu_to_le32(size);
+			KUNIT_EXPECT_EQ(test, 0, finish_and_check(test, draft));
+			((u8 *)record)[at] = 1;
+			KUNIT_EXPECT_EQ_MSG(test, -EPROTONOSUPPORT,
+					    finish_and_check(test, draft),
+					    "type %u, byte %u", type, at);
+			KUNIT_EXPECT_EQ(test, 2, draft->ctx.record);
+		}
+	}
+}
+
+/*
+ * Checks a BO that says it is mapped to so many GPUs and has a payload of 12
+ * bytes and 4 of padding, behind @more unknown members.
+ */
+static int check_payload(struct kunit *test, u32 num_mapped, u32 more, u8 padding)
+{
+	const u32 fixed = sizes[KFD_CRIU_RECORD_BO] + more;
+	struct draft *draft = test->priv;
+	struct kfd_criu_record_bo *bo;
+	u8 *payload;
+
+	begin_draft(draft);
+	bo = add(draft, KFD_CRIU_RECORD_BO, 1, REQUIRED, fixed + 16);
+	bo->record.fixed_size = cpu_to_le32(fixed);
+	bo->num_mapped = cpu_to_le32(num_mapped);
+	payload = (u8 *)bo + fixed;
+	memset(payload, 0xff, 12);
+	payload[15] = padding;
+	return finish_and_check(test, draft);
+}
+
+static void the_payload_follows_all_members(struct kunit *test)
+{
+	u32 more;
+
+	for (more = 0; more <= 16; more += 8) {
+		KUNIT_EXPECT_EQ(test, 0, check_payload(test, 3, more, 0));
+		KUNIT_EXPECT_EQ(test, 0, check_payload(test, 4, more, 1));
+		KUNIT_EXPECT_EQ(test, -EINVAL, check_payload(test, 3, more, 1));
+		KUNIT_EXPECT_EQ(test, -EINVAL, check_payload(test, 2, more, 0));
+		KUNIT_EXPECT_EQ(test, -EINVAL, check_payload(test, 5, more, 0));
+		KUNIT_EXPECT_EQ(test, -EINVAL,
+				check_payload(test, U32_MAX, more, 0));
+	}
+}
+
+/* The numbers multiply to 2^64 or a little more, which must not count as little. */
+static void the_bytes_of_a_payload_cannot_overflow(struct kunit *test)
+{
+	struct draft *draft = test->priv;
+	struct kfd_criu_record_queue *queue;
+
+	begin_draft(draft);
+	queue = add(draft, KFD_CRIU_RECORD_QUEUE, 1, REQUIRED,
+		    sizes[KFD_CRIU_RECORD_QUEUE]);
+	queue->num_xcc = cpu_to_le32(1U << 31);
+	queue->num_words = cpu_to_le32(1U << 31);
+	KUNIT_EXPECT_EQ(test, -EINVAL, finish_and_check(test, draft));
+}
+
+static void the_refused_record_is_named(struct kunit *test)
+{
+	struct draft *draft = test->priv;
+	struct kfd_criu_record *record;
+	u32 number;
+	u64 at;
+
+	make_full_image(draft);
+	for (at = 0, number = 1; at < draft->size; number++) {
+		record = (void *)(draft->bytes + at);
+		KUNIT_EXPECT_EQ(test, 0, check_bytes(test, draft, draft->size));
+		KUNIT_EXPECT_EQ(test, 0, draft->ctx.record);
+		record->reserved = cpu_to_le32(1);
+		KUNIT_EXPECT_EQ(test, -EINVAL,
+				check_bytes(test, draft, draft->size));
+		KUNIT_EXPECT_EQ(test, number, draft->ctx.record);
+		record->reserved = 0;
+		at += le64_to_cpu(record->size);
+	}
+	KUNIT_EXPECT_EQ(test, draft->records, number - 1);
+	image_record(draft)->num_records = 0;
+	KUNIT_EXPECT_EQ(test, -EINVAL, check_bytes(test, draft, draft->size));
+	KUNIT_EXPECT_EQ(test, 1, draft->ctx.record);
+}
+
+/* ---- the chosen GPUs ---- */
+
+static struct kfd_criu_record_device *add_device(struct draft *draft, u32 flags)
+{
+	struct kfd_criu_record_device *device =
+		add(draft, KFD_CRIU_RECORD_DEVICE, 1, REQUIRED,
+		    sizes[KFD_CRIU_RECORD_DEVICE]);
+
+	device->user_gpu_id = cpu_to_le32(draft->records);
+	device->flags = cpu_to_le32(flags);
+	return device;
+}
+
+static void gpus_are_those_of_the_image(struct kunit *test)
+{
+	struct draft *draft = test->priv;
+	struct kfd_criu_gpus *gpus = draft->ctx.gpus;
+	struct kfd_criu_record_device *device;
+
+	begin_draft(draft);
+	device = add_device(draft, KFD_CRIU_DEVICE_ACQUIRED);
+	KUNIT_EXPECT_EQ(test, -ENODEV, finish_and_check(test, draft));
+	KUNIT_EXPECT_EQ(test, 2, draft->ctx.record);
+	device->flags = 0;
+	KUNIT_EXPECT_EQ(test, 0, finish_and_check(test, draft));
+	device->flags = cpu_to_le32(KFD_CRIU_DEVICE_POLICY << 1);
+	KUNIT_EXPECT_EQ(test, -EINVAL, finish_and_check(test, draft));
+	/* A GPU that no record has. */
+	device->flags = 0;
+	gpus->n = 1;
+	gpus->choices[0].device.user_gpu_id = 77;
+	gpus->choices[0].device.gpu_id = U32_MAX;
+	KUNIT_EXPECT_EQ(test, -EINVAL, finish_and_check(test, draft));
+	KUNIT_EXPECT_EQ(test, 0, draft->ctx.record);
+	/* One that has a record, and no machine has. */
+	device->user_gpu_id = cpu_to_le32(77);
+	KUNIT_EXPECT_EQ(test, -ENODEV, finish_and_check(test, draft));
+	KUNIT_EXPECT_EQ(test, 2, draft->ctx.record);
+	/* The program has acquired it, but there is no file. */
+	device->flags = cpu_to_le32(KFD_CRIU_DEVICE_ACQUIRED);
+	KUNIT_EXPECT_EQ(test, -EINVAL, finish_and_check(test, draft));
+	/* There is a file, but the program has not acquired it. */
+	device->flags = 0;
+	gpus->choices[0].drm_file = (void *)draft;	/* only compared with NULL */
+	KUNIT_EXPECT_EQ(test, -EINVAL, finish_and_check(test, draft));
+	KUNIT_EXPECT_EQ(test, 2, draft->ctx.record);
+}
+
+static int choose(struct draft *draft, const struct kfd_criu_gpu *gpus, u32 n)
+{
+	const struct kfd_criu_args args = {
+		.gpus = (unsigned long)draft->page,
+		.num_gpus = n,
+	};
+	struct kfd_criu_gpus *copy;
+
+	if (copy_to_user(draft->page, gpus, n * sizeof(*gpus)))
+		return -EFAULT;
+	copy = kfd_criu_gpus_create(&args);
+	if (IS_ERR(copy))
+		return PTR_ERR(copy);
+	kfd_criu_gpus_destroy(copy);
+	return 0;
+}
+
+static void wrong_gpus_are_refused(struct kunit *test)
+{
+	static const struct {
+		struct kfd_criu_gpu gpu;
+		int error;
+	} wrong[] = {
+		{ { 1, U32_MAX, -1, 0 }, -ENODEV },
+		{ { 1, U32_MAX, -1, 1 }, -EINVAL },
+		{ { 1, U32_MAX, -2, 0 }, -EINVAL },
+		{ { 1, U32_MAX, INT_MAX, 0 }, -EINVAL },
+		{ { 0, U32_MAX, -1, 0 }, -EINVAL },
+		{ { 0x10000, U32_MAX, -1, 0 }, -EINVAL },
+	};
+	struct draft *draft = test->priv;
+	struct kfd_criu_args args = {
+		.gpus = (unsigned long)draft->page + BUFFER_SIZE,
+		.num_gpus = 1,
+	};
+	struct kfd_criu_gpu *many;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(wrong); i++)
+		KUNIT_EXPECT_EQ_MSG(test, wrong[i].error,
+				    choose(draft, &wrong[i].gpu, 1), "%u", i);
+	many = kunit_kcalloc(test, KFD_CRIU_MAX_GPUS + 1, sizeof(*many),
+			     GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, many);
+	KUNIT_EXPECT_EQ(test, 0, choose(draft, many, 0));
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			choose(draft, many, KFD_CRIU_MAX_GPUS + 1));
+	KUNIT_EXPECT_EQ(test, -EFAULT, PTR_ERR(kfd_criu_gpus_create(&args)));
 }
 
 static void a_record_ends_within_the_image(struct kunit *test)
@@ -400,16 +639,16 @@ static void what_cannot_be_read_is_a_fault(struct kunit *test)
 	image.num_records = 0;
 	image.data = draft->page + BUFFER_SIZE - FIRST;
 	KUNIT_ASSERT_EQ(test, 0, copy_to_user(image.data, draft->bytes, FIRST));
-	KUNIT_EXPECT_EQ(test, -EFAULT, kfd_criu_check_image(&image));
+	KUNIT_EXPECT_EQ(test, -EFAULT, kfd_criu_check_image(&image, &draft->ctx));
 	image.data = draft->page + BUFFER_SIZE - FIRST - HEADER + 1;
 	KUNIT_ASSERT_EQ(test, 0, copy_to_user(image.data, draft->bytes,
 					      FIRST + HEADER - 1));
-	KUNIT_EXPECT_EQ(test, -EFAULT, kfd_criu_check_image(&image));
+	KUNIT_EXPECT_EQ(test, -EFAULT, kfd_criu_check_image(&image, &draft->ctx));
 	image.data = draft->page + BUFFER_SIZE;
-	KUNIT_EXPECT_EQ(test, -EFAULT, kfd_criu_check_image(&image));
+	KUNIT_EXPECT_EQ(test, -EFAULT, kfd_criu_check_image(&image, &draft->ctx));
 	/* Kernel memory must not be accepted as an image. */
 	image.data = (u8 __force __user *)draft->bytes;
-	KUNIT_EXPECT_EQ(test, -EFAULT, kfd_criu_check_image(&image));
+	KUNIT_EXPECT_EQ(test, -EFAULT, kfd_criu_check_image(&image, &draft->ctx));
 }
 
 #if IS_ENABLED(CONFIG_HSA_AMD_SVM)
@@ -474,7 +713,8 @@ static void what_is_written_is_an_image(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, 3, s.num_records);
 		KUNIT_EXPECT_EQ(test, size == expected ? 0 : -EINVAL,
 				kfd_criu_check_image(&(struct kfd_criu_stream){
-					.data = s.data, .size = size }));
+					.data = s.data, .size = size },
+					&draft->ctx));
 		/* The buffer does not begin with an image record. */
 		if (size >= FIRST && size < expected) {
 			KUNIT_ASSERT_EQ(test, 0, copy_from_user(draft->bytes, s.data,
@@ -510,6 +750,50 @@ static void what_cannot_be_written_is_a_fault(struct kunit *test)
 	idr_destroy(&p->event_idr);
 }
 
+/*
+ * User space can add a queue to an image after kfd_criu_check_image() has seen
+ * none.
+ */
+static void a_queue_that_comes_late_is_refused(struct kunit *test)
+{
+	struct kfd_process *p = make_process(test);
+	struct draft *draft = test->priv;
+	struct {
+		struct kfd_criu_record_image image;
+		struct kfd_criu_record_queue queue;
+	} records = {
+		.image.record = {
+			.type = cpu_to_le32(KFD_CRIU_RECORD_IMAGE),
+			.version = cpu_to_le16(1),
+			.fixed_size = cpu_to_le32(sizeof(records.image)),
+			.size = cpu_to_le64(sizeof(records.image)),
+		},
+		.queue.record = {
+			.type = cpu_to_le32(KFD_CRIU_RECORD_QUEUE),
+			.version = cpu_to_le16(1),
+			.fixed_size = cpu_to_le32(sizeof(records.queue)),
+			.size = cpu_to_le64(sizeof(records.queue)),
+		},
+	};
+	struct kfd_criu_stream s = {
+		.data = draft->page,
+		.size = sizeof(records),
+	};
+	struct kfd_criu_restore_ctx ctx = { .may_write_registers = false };
+	struct amdkfd_process_info info = {};
+
+	mutex_init(&info.notifier_lock);
+	p->kgd_process_info = &info;
+	KUNIT_ASSERT_EQ(test, 0, copy_to_user(s.data, &records, sizeof(records)));
+	KUNIT_EXPECT_EQ(test, -EACCES, kfd_criu_read_image(p, &s, &ctx));
+	/* With access it is the queue that is refused: it has no GPU. */
+	s.pos = 0;
+	ctx.may_write_registers = true;
+	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_read_image(p, &s, &ctx));
+	p->kgd_process_info = NULL;
+	idr_destroy(&p->event_idr);
+}
+
 static struct kunit_case cases[] = {
 	KUNIT_CASE(an_image_has_records_of_each_type),
 	KUNIT_CASE(an_image_that_is_cut_is_none),
@@ -519,10 +803,18 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(unknown_records_are_skipped_or_refused),
 	KUNIT_CASE(an_unknown_flag_is_refused),
 	KUNIT_CASE(records_are_as_long_as_their_type),
+	KUNIT_CASE(the_fixed_part_has_the_known_members),
+	KUNIT_CASE(unknown_members_must_be_zero),
+	KUNIT_CASE(the_payload_follows_all_members),
+	KUNIT_CASE(the_bytes_of_a_payload_cannot_overflow),
+	KUNIT_CASE(the_refused_record_is_named),
+	KUNIT_CASE(gpus_are_those_of_the_image),
+	KUNIT_CASE(wrong_gpus_are_refused),
 	KUNIT_CASE(a_record_ends_within_the_image),
 	KUNIT_CASE(what_cannot_be_read_is_a_fault),
 	KUNIT_CASE(what_is_written_is_an_image),
 	KUNIT_CASE(what_cannot_be_written_is_a_fault),
+	KUNIT_CASE(a_queue_that_comes_late_is_refused),
 	{}
 };
 

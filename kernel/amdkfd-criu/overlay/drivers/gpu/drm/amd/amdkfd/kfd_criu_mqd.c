@@ -2,11 +2,11 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * MQDs at checkpoint and restore. A checkpoint copies them whole. A restore
- * initialises new MQDs as for a new queue and merges from the image only the
- * fields that the hardware wrote while the queue ran. Addresses, VMID,
- * doorbell, privileges, priority and the context save area are always set by
- * the driver.
+ * MQDs at checkpoint and restore. A restore initialises new MQDs as for a new
+ * queue and merges from the image only the words that the hardware wrote while
+ * the queue ran. Addresses, VMID, doorbell, privileges, priority and the context
+ * save area are always set by the driver. An image of version 1 contains whole
+ * MQDs, an image of the extensible ABI only the words that are merged.
  *
  * On gfx9 the control stack follows the MQD in kernel memory. On a device with
  * several XCCs each XCC has its own MQD and control stack.
@@ -14,354 +14,201 @@
  * Locks: the callers hold p->mutex; kfd_criu_mqd_restore() is called with the
  * lock of the device's queue manager.
  */
+#include <linux/bitfield.h>
 #include <linux/slab.h>
+#include "amdgpu.h"
 #include "kfd_criu.h"
+#include "kfd_criu_mqd_words.h"
 #include "kfd_priv.h"
 #include "kfd_device_queue_manager.h"
 #include "kfd_mqd_manager.h"
-#include "cik_structs.h"
-#include "vi_structs.h"
 #include "v9_structs.h"
-#include "v10_structs.h"
-#include "v11_structs.h"
-#include "v12_structs.h"
 
 /*
- * Fields that are taken from an image: dwords @first to @last of the MQD, or
- * the bits of @mask in dword @first if @mask is not 0. @saved_waves fields are
- * taken only if CWSR has saved waves, which the device restores.
+ * A device that is not listed may have other MQDs than its relatives, as gfx12.1
+ * has, so it is unknown until somebody has compared them.
  */
-struct kfd_criu_mqd_range {
-	u16 first;
-	u16 last;
-	u32 mask;
-	bool saved_waves;
-};
-
-/* Fields of an MQD that a restore reads. */
-struct kfd_criu_mqd_layout {
-	const struct kfd_criu_mqd_range *ranges;
-	unsigned int num_ranges;
-	/*
-	 * Dword offsets of the CWSR stack and wave pointers; 0: this generation
-	 * has no CWSR.
-	 */
-	u16 stack_offset;
-	u16 wave_offset;
-};
-
-#define DWORD(type, member) (offsetof(struct type, member) / sizeof(u32))
-#define RANGE(type, from, to) { .first = DWORD(type, from), .last = DWORD(type, to) }
-#define BITS(type, member, bits) { .first = DWORD(type, member), .mask = (bits) }
-#define WAVE_BITS(type, member, bits) \
-	{ .first = DWORD(type, member), .mask = (bits), .saved_waves = true }
-/*
- * COMPUTE_PGM_RSRC2.TRAP_PRESENT: up to gfx9 the driver sets it if there is a
- * trap handler.
- */
-#define NOT_TRAP_PRESENT	((u32)~BIT(6))
-/*
- * CP_HQD_IB_CONTROL: IB_SIZE and PROCESSING_IB are the CP's, the rest is the
- * driver's.
- */
-#define IB_PROGRESS		(GENMASK(19, 0) | BIT(31))
-/* CP_HQD_PERSISTENT_STATE: DISP_ACTIVE; RELAUNCH_WAVES and RESTORE_ACTIVE. */
-#define DISPATCH_PROGRESS	BIT(31)
-#define RESTORE_PROGRESS	(BIT(29) | BIT(28))
-/*
- * CP_HQD_EOP_CONTROL: PEND_SIG_SEM, SIG_SEM_RESULT, PROCESSING_EOPIB,
- * PROCESSING_EOP.
- */
-#define EOP_PROGRESS		(GENMASK(31, 29) | BIT(13) | BIT(8))
-#define EOP_PROGRESS_GFX12	(BIT(13) | BIT(8))
-/* CP_HQD_HQ_STATUS0: TCL2_DIRTY, SAVE_STATUS, CWSR. */
-#define SAVED_STATE		(BIT(8) | BIT(1) | BIT(0))
-/*
- * SDMA: IB_CNTL.IB_ENABLE. The VMID of the IB in this register is the driver's.
- */
-#define SDMA_IB_ENABLE		BIT(0)
-
-/*
- * Fields of a compute queue's MQD that the hardware writes:
- *
- *  - the dispatch registers without the VMID and the trap handler's addresses.
- *    A program sets these registers with SET_SH_REG, so they give an image no
- *    additional privileges. The trap handler's addresses are there up to gfx8
- *    only: on gfx9 and gfx10 the structs still call the registers of a
- *    dispatch's packet and scratch addresses compute_tba_* and compute_tma_*,
- *    and registers such as COMPUTE_PGM_RSRC3 have the names of other registers,
- *    or reserved names;
- *  - the position of the CP in the ring, in an indirect buffer and in packets
- *    that take time. iqtimer_pkt_dw0 is among these, because the timer that
- *    sends that packet is off;
- *  - whether a dispatch is active;
- *  - the pointers into the EOP ring;
- *  - how much of the control stack and save area is in use, see
- *    kfd_criu_mqd_offsets_valid().
- */
-static const struct kfd_criu_mqd_range cik_cp_ranges[] = {
-	RANGE(cik_mqd, compute_dispatch_initiator, compute_pgm_hi),
-	RANGE(cik_mqd, compute_pgm_rsrc1, compute_pgm_rsrc1),
-	BITS(cik_mqd, compute_pgm_rsrc2, NOT_TRAP_PRESENT),
-	RANGE(cik_mqd, compute_user_data_0, compute_user_data_15),
-	RANGE(cik_mqd, cp_compute_csinvoc_count_lo,
-	      cp_compute_csinvoc_count_hi),
-	RANGE(cik_mqd, compute_resource_limits, compute_thread_trace_enable),
-	BITS(cik_mqd, cp_hqd_persistent_state, DISPATCH_PROGRESS),
-	RANGE(cik_mqd, cp_hqd_pq_rptr, cp_hqd_pq_rptr),
-	RANGE(cik_mqd, cp_hqd_ib_base_addr_lo, cp_hqd_ib_rptr),
-	BITS(cik_mqd, cp_hqd_ib_control, IB_PROGRESS),
-	RANGE(cik_mqd, cp_hqd_sema_cmd, cp_hqd_atomic1_preop_hi),
-	RANGE(cik_mqd, iqtimer_pkt_dw0, iqtimer_pkt_dw0),
-	RANGE(cik_mqd, cp_hqd_pq_wptr, cp_hqd_pq_wptr),
-};
-
-static const struct kfd_criu_mqd_range vi_cp_ranges[] = {
-	RANGE(vi_mqd, compute_dispatch_initiator, compute_pgm_hi),
-	RANGE(vi_mqd, compute_pgm_rsrc1, compute_pgm_rsrc1),
-	BITS(vi_mqd, compute_pgm_rsrc2, NOT_TRAP_PRESENT),
-	RANGE(vi_mqd, compute_user_data_0, compute_user_data_15),
-	RANGE(vi_mqd, cp_compute_csinvoc_count_lo, cp_compute_csinvoc_count_hi),
-	RANGE(vi_mqd, compute_resource_limits, compute_wave_restore_control),
-	RANGE(vi_mqd, gds_cs_ctxsw_cnt0, gds_cs_ctxsw_cnt3),
-	RANGE(vi_mqd, cp_pq_exe_status_lo, cp_packet_exe_status_hi),
-	BITS(vi_mqd, cp_hqd_persistent_state, DISPATCH_PROGRESS),
-	WAVE_BITS(vi_mqd, cp_hqd_persistent_state, RESTORE_PROGRESS),
-	RANGE(vi_mqd, cp_hqd_pq_rptr, cp_hqd_pq_rptr),
-	RANGE(vi_mqd, cp_hqd_ib_base_addr_lo, cp_hqd_ib_rptr),
-	BITS(vi_mqd, cp_hqd_ib_control, IB_PROGRESS),
-	RANGE(vi_mqd, cp_hqd_sema_cmd, cp_hqd_atomic1_preop_hi),
-	RANGE(vi_mqd, iqtimer_pkt_dw0, iqtimer_pkt_dw0),
-	RANGE(vi_mqd, cp_hqd_pq_wptr, cp_hqd_pq_wptr),
-	BITS(vi_mqd, cp_hqd_eop_control, EOP_PROGRESS),
-	RANGE(vi_mqd, cp_hqd_eop_rptr, cp_hqd_eop_done_events),
-	RANGE(vi_mqd, cp_hqd_eop_wptr_mem, cp_hqd_eop_wptr_mem),
-	RANGE(vi_mqd, cp_hqd_cntl_stack_offset, cp_hqd_cntl_stack_offset),
-	RANGE(vi_mqd, cp_hqd_wg_state_offset, cp_hqd_wg_state_offset),
-	RANGE(vi_mqd, cp_hqd_gds_resource_state, cp_hqd_error),
-	RANGE(vi_mqd, cp_hqd_eop_dones, cp_hqd_eop_dones),
-};
-
-static const struct kfd_criu_mqd_range v9_cp_ranges[] = {
-	RANGE(v9_mqd, compute_dispatch_initiator, compute_pgm_rsrc1),
-	BITS(v9_mqd, compute_pgm_rsrc2, NOT_TRAP_PRESENT),
-	RANGE(v9_mqd, compute_user_data_0, compute_user_data_15),
-	RANGE(v9_mqd, cp_compute_csinvoc_count_lo, cp_compute_csinvoc_count_hi),
-	/*
-	 * With several XCCs these include the part of a dispatch that each XCC
-	 * executes.
-	 */
-	RANGE(v9_mqd, compute_resource_limits, reserved_64),
-	RANGE(v9_mqd, cp_mqd_readindex_lo, cp_mqd_readindex_hi),
-	RANGE(v9_mqd, gds_cs_ctxsw_cnt0, gds_cs_ctxsw_cnt3),
-	RANGE(v9_mqd, cp_pq_exe_status_lo, cp_packet_exe_status_hi),
-	BITS(v9_mqd, cp_hqd_persistent_state, DISPATCH_PROGRESS),
-	WAVE_BITS(v9_mqd, cp_hqd_persistent_state, RESTORE_PROGRESS),
-	RANGE(v9_mqd, cp_hqd_pq_rptr, cp_hqd_pq_rptr),
-	RANGE(v9_mqd, cp_hqd_ib_base_addr_lo, cp_hqd_ib_rptr),
-	BITS(v9_mqd, cp_hqd_ib_control, IB_PROGRESS),
-	RANGE(v9_mqd, cp_hqd_sema_cmd, cp_hqd_atomic1_preop_hi),
-	RANGE(v9_mqd, iqtimer_pkt_dw0, iqtimer_pkt_dw0),
-	BITS(v9_mqd, cp_hqd_eop_control, EOP_PROGRESS),
-	RANGE(v9_mqd, cp_hqd_eop_rptr, cp_hqd_eop_done_events),
-	RANGE(v9_mqd, cp_hqd_eop_wptr_mem, cp_hqd_eop_wptr_mem),
-	RANGE(v9_mqd, cp_hqd_cntl_stack_offset, cp_hqd_cntl_stack_offset),
-	RANGE(v9_mqd, cp_hqd_wg_state_offset, cp_hqd_wg_state_offset),
-	RANGE(v9_mqd, cp_hqd_gds_resource_state, cp_hqd_error),
-	RANGE(v9_mqd, cp_hqd_pq_wptr_lo, cp_hqd_pq_wptr_hi),
-};
-
-static const struct kfd_criu_mqd_range v10_cp_ranges[] = {
-	RANGE(v10_compute_mqd, compute_dispatch_initiator, compute_pgm_rsrc2),
-	RANGE(v10_compute_mqd, compute_user_data_0, compute_user_data_15),
-	RANGE(v10_compute_mqd, cp_compute_csinvoc_count_lo,
-	      cp_compute_csinvoc_count_hi),
-	RANGE(v10_compute_mqd, compute_resource_limits, reserved_64),
-	RANGE(v10_compute_mqd, cp_mqd_readindex_lo, cp_mqd_readindex_hi),
-	RANGE(v10_compute_mqd, gds_cs_ctxsw_cnt0, gds_cs_ctxsw_cnt3),
-	RANGE(v10_compute_mqd, cp_pq_exe_status_lo, cp_packet_exe_status_hi),
-	BITS(v10_compute_mqd, cp_hqd_persistent_state, DISPATCH_PROGRESS),
-	WAVE_BITS(v10_compute_mqd, cp_hqd_persistent_state, RESTORE_PROGRESS),
-	RANGE(v10_compute_mqd, cp_hqd_pq_rptr, cp_hqd_pq_rptr),
-	RANGE(v10_compute_mqd, cp_hqd_ib_base_addr_lo, cp_hqd_ib_rptr),
-	BITS(v10_compute_mqd, cp_hqd_ib_control, IB_PROGRESS),
-	RANGE(v10_compute_mqd, cp_hqd_sema_cmd, cp_hqd_atomic1_preop_hi),
-	RANGE(v10_compute_mqd, iqtimer_pkt_dw0, iqtimer_pkt_dw0),
-	BITS(v10_compute_mqd, cp_hqd_eop_control, EOP_PROGRESS),
-	RANGE(v10_compute_mqd, cp_hqd_eop_rptr, cp_hqd_eop_done_events),
-	RANGE(v10_compute_mqd, cp_hqd_eop_wptr_mem, cp_hqd_eop_wptr_mem),
-	RANGE(v10_compute_mqd, cp_hqd_cntl_stack_offset,
-	      cp_hqd_cntl_stack_offset),
-	RANGE(v10_compute_mqd, cp_hqd_wg_state_offset, cp_hqd_wg_state_offset),
-	RANGE(v10_compute_mqd, cp_hqd_gds_resource_state, cp_hqd_error),
-	RANGE(v10_compute_mqd, cp_hqd_pq_wptr_lo,
-	      cp_hqd_suspend_wg_state_offset),
-};
-
-static const struct kfd_criu_mqd_range v11_cp_ranges[] = {
-	RANGE(v11_compute_mqd, compute_dispatch_initiator, compute_pgm_hi),
-	RANGE(v11_compute_mqd, compute_pgm_rsrc1, compute_pgm_rsrc2),
-	RANGE(v11_compute_mqd, compute_user_data_0, compute_user_data_15),
-	RANGE(v11_compute_mqd, cp_compute_csinvoc_count_lo,
-	      cp_compute_csinvoc_count_hi),
-	RANGE(v11_compute_mqd, compute_dispatch_pkt_addr_lo,
-	      compute_dispatch_scratch_base_hi),
-	RANGE(v11_compute_mqd, compute_resource_limits,
-	      compute_wave_restore_control),
-	RANGE(v11_compute_mqd, cp_mqd_readindex_lo, cp_mqd_readindex_hi),
-	RANGE(v11_compute_mqd, gds_cs_ctxsw_cnt0, gds_cs_ctxsw_cnt3),
-	RANGE(v11_compute_mqd, cp_pq_exe_status_lo, cp_packet_exe_status_hi),
-	BITS(v11_compute_mqd, cp_hqd_persistent_state, DISPATCH_PROGRESS),
-	WAVE_BITS(v11_compute_mqd, cp_hqd_persistent_state, RESTORE_PROGRESS),
-	RANGE(v11_compute_mqd, cp_hqd_pq_rptr, cp_hqd_pq_rptr),
-	RANGE(v11_compute_mqd, cp_hqd_ib_base_addr_lo, cp_hqd_ib_rptr),
-	BITS(v11_compute_mqd, cp_hqd_ib_control, IB_PROGRESS),
-	RANGE(v11_compute_mqd, cp_hqd_sema_cmd, cp_hqd_atomic1_preop_hi),
-	RANGE(v11_compute_mqd, iqtimer_pkt_dw0, iqtimer_pkt_dw0),
-	WAVE_BITS(v11_compute_mqd, cp_hqd_hq_status0, SAVED_STATE),
-	BITS(v11_compute_mqd, cp_hqd_eop_control, EOP_PROGRESS),
-	RANGE(v11_compute_mqd, cp_hqd_eop_rptr, cp_hqd_eop_done_events),
-	RANGE(v11_compute_mqd, cp_hqd_eop_wptr_mem, cp_hqd_eop_wptr_mem),
-	RANGE(v11_compute_mqd, cp_hqd_cntl_stack_offset,
-	      cp_hqd_cntl_stack_offset),
-	RANGE(v11_compute_mqd, cp_hqd_wg_state_offset, cp_hqd_wg_state_offset),
-	RANGE(v11_compute_mqd, cp_hqd_gds_resource_state, cp_hqd_error),
-	RANGE(v11_compute_mqd, cp_hqd_pq_wptr_lo, cp_hqd_pq_wptr_hi),
-	RANGE(v11_compute_mqd, gws_0_val, gws_63_val),
-};
-
-static const struct kfd_criu_mqd_range v12_cp_ranges[] = {
-	RANGE(v12_compute_mqd, compute_dispatch_initiator, compute_pgm_hi),
-	RANGE(v12_compute_mqd, compute_pgm_rsrc1, compute_pgm_rsrc2),
-	RANGE(v12_compute_mqd, compute_user_data_0, compute_user_data_15),
-	RANGE(v12_compute_mqd, cp_compute_csinvoc_count_lo,
-	      cp_compute_csinvoc_count_hi),
-	RANGE(v12_compute_mqd, compute_dispatch_pkt_addr_lo,
-	      compute_dispatch_scratch_base_hi),
-	RANGE(v12_compute_mqd, compute_resource_limits,
-	      compute_static_thread_mgmt_se8),
-	RANGE(v12_compute_mqd, cp_mqd_readindex_lo, cp_mqd_readindex_hi),
-	RANGE(v12_compute_mqd, cp_pq_exe_status_lo, cp_packet_exe_status_hi),
-	BITS(v12_compute_mqd, cp_hqd_persistent_state, DISPATCH_PROGRESS),
-	WAVE_BITS(v12_compute_mqd, cp_hqd_persistent_state, RESTORE_PROGRESS),
-	RANGE(v12_compute_mqd, cp_hqd_pq_rptr, cp_hqd_pq_rptr),
-	RANGE(v12_compute_mqd, cp_hqd_ib_base_addr_lo, cp_hqd_ib_rptr),
-	BITS(v12_compute_mqd, cp_hqd_ib_control, IB_PROGRESS),
-	RANGE(v12_compute_mqd, cp_hqd_sema_cmd, cp_hqd_atomic1_preop_hi),
-	RANGE(v12_compute_mqd, iqtimer_pkt_dw0, iqtimer_pkt_dw0),
-	WAVE_BITS(v12_compute_mqd, cp_hqd_hq_status0, SAVED_STATE),
-	BITS(v12_compute_mqd, cp_hqd_eop_control, EOP_PROGRESS_GFX12),
-	RANGE(v12_compute_mqd, cp_hqd_eop_rptr, cp_hqd_eop_done_events),
-	RANGE(v12_compute_mqd, cp_hqd_eop_wptr_mem, cp_hqd_eop_wptr_mem),
-	RANGE(v12_compute_mqd, cp_hqd_cntl_stack_offset,
-	      cp_hqd_cntl_stack_offset),
-	RANGE(v12_compute_mqd, cp_hqd_wg_state_offset, cp_hqd_wg_state_offset),
-	RANGE(v12_compute_mqd, cp_hqd_error, cp_hqd_error),
-	RANGE(v12_compute_mqd, cp_hqd_pq_wptr_lo, cp_hqd_pq_wptr_hi),
-	RANGE(v12_compute_mqd, gws_0_val, gws_63_val),
-};
-
-static const struct kfd_criu_mqd_range cik_sdma_ranges[] = {
-	RANGE(cik_sdma_rlc_registers, sdma_rlc_rb_rptr, sdma_rlc_rb_wptr),
-	BITS(cik_sdma_rlc_registers, sdma_rlc_ib_cntl, SDMA_IB_ENABLE),
-	RANGE(cik_sdma_rlc_registers, sdma_rlc_ib_rptr,
-	      sdma_rlc_context_status),
-};
-
-static const struct kfd_criu_mqd_range vi_sdma_ranges[] = {
-	RANGE(vi_sdma_mqd, sdmax_rlcx_rb_rptr, sdmax_rlcx_rb_wptr),
-	BITS(vi_sdma_mqd, sdmax_rlcx_ib_cntl, SDMA_IB_ENABLE),
-	RANGE(vi_sdma_mqd, sdmax_rlcx_ib_rptr, sdmax_rlcx_context_status),
-};
-
-/*
- * SDMA 4.4 and 5.2 have two more midcmd_data registers (state of an interrupted
- * command), so that midcmd_cntl is where the struct has reserved_43.
- */
-static const struct kfd_criu_mqd_range v9_sdma_ranges[] = {
-	RANGE(v9_sdma_mqd, sdmax_rlcx_rb_rptr, sdmax_rlcx_rb_wptr_hi),
-	BITS(v9_sdma_mqd, sdmax_rlcx_ib_cntl, SDMA_IB_ENABLE),
-	RANGE(v9_sdma_mqd, sdmax_rlcx_ib_rptr, sdmax_rlcx_ib_size),
-	RANGE(v9_sdma_mqd, sdmax_rlcx_ib_sub_remain, sdmax_rlcx_ib_sub_remain),
-	RANGE(v9_sdma_mqd, sdmax_rlcx_skip_cntl, sdmax_rlcx_context_status),
-	RANGE(v9_sdma_mqd, sdmax_rlcx_midcmd_data0, reserved_43),
-};
-
-static const struct kfd_criu_mqd_range v10_sdma_ranges[] = {
-	RANGE(v10_sdma_mqd, sdmax_rlcx_rb_rptr, sdmax_rlcx_rb_wptr_hi),
-	BITS(v10_sdma_mqd, sdmax_rlcx_ib_cntl, SDMA_IB_ENABLE),
-	RANGE(v10_sdma_mqd, sdmax_rlcx_ib_rptr, sdmax_rlcx_ib_size),
-	RANGE(v10_sdma_mqd, sdmax_rlcx_ib_sub_remain, sdmax_rlcx_ib_sub_remain),
-	RANGE(v10_sdma_mqd, sdmax_rlcx_skip_cntl, sdmax_rlcx_context_status),
-	RANGE(v10_sdma_mqd, sdmax_rlcx_midcmd_data0, reserved_43),
-};
-
-static const struct kfd_criu_mqd_range v11_sdma_ranges[] = {
-	RANGE(v11_sdma_mqd, sdmax_rlcx_rb_rptr, sdmax_rlcx_rb_wptr_hi),
-	BITS(v11_sdma_mqd, sdmax_rlcx_ib_cntl, SDMA_IB_ENABLE),
-	RANGE(v11_sdma_mqd, sdmax_rlcx_ib_rptr, sdmax_rlcx_ib_size),
-	RANGE(v11_sdma_mqd, sdmax_rlcx_ib_sub_remain, sdmax_rlcx_ib_sub_remain),
-	RANGE(v11_sdma_mqd, sdmax_rlcx_midcmd_cntl, sdmax_rlcx_midcmd_cntl),
-	RANGE(v11_sdma_mqd, sdmax_rlcx_skip_cntl, sdmax_rlcx_context_status),
-	RANGE(v11_sdma_mqd, sdmax_rlcx_midcmd_data0, sdmax_rlcx_midcmd_data10),
-};
-
-static const struct kfd_criu_mqd_range v12_sdma_ranges[] = {
-	RANGE(v12_sdma_mqd, sdmax_rlcx_rb_rptr, sdmax_rlcx_rb_wptr_hi),
-	BITS(v12_sdma_mqd, sdmax_rlcx_ib_cntl, SDMA_IB_ENABLE),
-	RANGE(v12_sdma_mqd, sdmax_rlcx_ib_rptr, sdmax_rlcx_ib_size),
-	RANGE(v12_sdma_mqd, sdmax_rlcx_ib_sub_remain, sdmax_rlcx_ib_sub_remain),
-	RANGE(v12_sdma_mqd, sdmax_rlcx_midcmd_cntl, sdmax_rlcx_midcmd_cntl),
-	RANGE(v12_sdma_mqd, sdmax_rlcx_context_switch_status,
-	      sdmax_rlcx_context_switch_status),
-	RANGE(v12_sdma_mqd, sdmax_rlcx_midcmd_data0, sdmax_rlcx_midcmd_data10),
-};
-
-/* The tables below are indexed by generation, starting at gfx7. */
-#define FIRST_GENERATION 7
-
-static const struct kfd_criu_mqd_layout cp_layouts[] = {
-	{ cik_cp_ranges, ARRAY_SIZE(cik_cp_ranges) },
-	{ vi_cp_ranges, ARRAY_SIZE(vi_cp_ranges),
-	  DWORD(vi_mqd, cp_hqd_cntl_stack_offset),
-	  DWORD(vi_mqd, cp_hqd_wg_state_offset) },
-	{ v9_cp_ranges, ARRAY_SIZE(v9_cp_ranges),
-	  DWORD(v9_mqd, cp_hqd_cntl_stack_offset),
-	  DWORD(v9_mqd, cp_hqd_wg_state_offset) },
-	{ v10_cp_ranges, ARRAY_SIZE(v10_cp_ranges),
-	  DWORD(v10_compute_mqd, cp_hqd_cntl_stack_offset),
-	  DWORD(v10_compute_mqd, cp_hqd_wg_state_offset) },
-	{ v11_cp_ranges, ARRAY_SIZE(v11_cp_ranges),
-	  DWORD(v11_compute_mqd, cp_hqd_cntl_stack_offset),
-	  DWORD(v11_compute_mqd, cp_hqd_wg_state_offset) },
-	{ v12_cp_ranges, ARRAY_SIZE(v12_cp_ranges),
-	  DWORD(v12_compute_mqd, cp_hqd_cntl_stack_offset),
-	  DWORD(v12_compute_mqd, cp_hqd_wg_state_offset) },
-};
-
-static const struct kfd_criu_mqd_layout sdma_layouts[] = {
-	{ cik_sdma_ranges, ARRAY_SIZE(cik_sdma_ranges) },
-	{ vi_sdma_ranges, ARRAY_SIZE(vi_sdma_ranges) },
-	{ v9_sdma_ranges, ARRAY_SIZE(v9_sdma_ranges) },
-	{ v10_sdma_ranges, ARRAY_SIZE(v10_sdma_ranges) },
-	{ v11_sdma_ranges, ARRAY_SIZE(v11_sdma_ranges) },
-	{ v12_sdma_ranges, ARRAY_SIZE(v12_sdma_ranges) },
-};
-
-static unsigned int kfd_criu_gfx_generation(const struct kfd_node *node)
+static const struct kfd_criu_mqd_generation *
+kfd_criu_mqd_get_generation(const struct kfd_node *node)
 {
-	return node->kfd->device_info.gfx_target_version / 10000;
+	switch (node->adev->asic_type) {
+	case CHIP_KAVERI:
+	case CHIP_HAWAII:
+		return &cik_generation;
+	case CHIP_CARRIZO:
+	case CHIP_TONGA:
+	case CHIP_FIJI:
+	case CHIP_POLARIS10:
+	case CHIP_POLARIS11:
+	case CHIP_POLARIS12:
+	case CHIP_VEGAM:
+		return &vi_generation;
+	default:
+		break;
+	}
+	switch (KFD_GC_VERSION(node)) {
+	case IP_VERSION(9, 0, 1):
+	case IP_VERSION(9, 1, 0):
+	case IP_VERSION(9, 2, 1):
+	case IP_VERSION(9, 2, 2):
+	case IP_VERSION(9, 3, 0):
+	case IP_VERSION(9, 4, 0):
+	case IP_VERSION(9, 4, 1):
+	case IP_VERSION(9, 4, 2):
+	case IP_VERSION(9, 4, 3):
+	case IP_VERSION(9, 4, 4):
+		return &v9_generation;
+	case IP_VERSION(10, 1, 1):
+	case IP_VERSION(10, 1, 2):
+	case IP_VERSION(10, 1, 3):
+	case IP_VERSION(10, 1, 4):
+	case IP_VERSION(10, 1, 10):
+	case IP_VERSION(10, 3, 0):
+	case IP_VERSION(10, 3, 1):
+	case IP_VERSION(10, 3, 2):
+	case IP_VERSION(10, 3, 3):
+	case IP_VERSION(10, 3, 4):
+	case IP_VERSION(10, 3, 5):
+	case IP_VERSION(10, 3, 6):
+	case IP_VERSION(10, 3, 7):
+		return &v10_generation;
+	case IP_VERSION(11, 0, 0):
+	case IP_VERSION(11, 0, 1):
+	case IP_VERSION(11, 0, 2):
+	case IP_VERSION(11, 0, 3):
+	case IP_VERSION(11, 0, 4):
+	case IP_VERSION(11, 5, 0):
+	case IP_VERSION(11, 5, 1):
+	case IP_VERSION(11, 5, 2):
+		return &v11_generation;
+	case IP_VERSION(12, 0, 0):
+	case IP_VERSION(12, 0, 1):
+		return &v12_generation;
+	default:
+		return NULL;
+	}
 }
 
 static const struct kfd_criu_mqd_layout *
 kfd_criu_mqd_get_layout(const struct kfd_node *node, enum kfd_queue_type type)
 {
-	unsigned int i = kfd_criu_gfx_generation(node) - FIRST_GENERATION;
+	const struct kfd_criu_mqd_generation *generation =
+		kfd_criu_mqd_get_generation(node);
 
-	if (i >= ARRAY_SIZE(cp_layouts))
+	if (!generation)
 		return NULL;
-	return type == KFD_QUEUE_TYPE_COMPUTE ? &cp_layouts[i] :
-						&sdma_layouts[i];
+	if (type != KFD_QUEUE_TYPE_COMPUTE)
+		return &generation->sdma;
+	if (NUM_XCC(node->xcc_mask) > 1 && !generation->cp.per_xcc)
+		return NULL;
+	return &generation->cp;
+}
+
+/**
+ * kfd_criu_mqd_layout_id - identify the words of the MQDs of a device
+ * @node: the device
+ * @type: type of the queues that have the MQDs
+ *
+ * Return: the layout; KFD_CRIU_LAYOUT_UNKNOWN if the queues cannot be
+ * checkpointed.
+ */
+enum kfd_criu_mqd_layout_id
+kfd_criu_mqd_layout_id(const struct kfd_node *node, enum kfd_queue_type type)
+{
+	const struct kfd_criu_mqd_layout *layout =
+		kfd_criu_mqd_get_layout(node, type);
+
+	return layout ? layout->id : KFD_CRIU_LAYOUT_UNKNOWN;
+}
+
+/**
+ * kfd_criu_mqd_is_validated - tell whether the driver checks all that an image
+ * decides
+ * @node: the device
+ * @type: type of the queue
+ *
+ * Return: false if RESTORE of such a queue writes registers which no other
+ * ioctl can set, and whose values the driver does not check completely.
+ */
+bool kfd_criu_mqd_is_validated(const struct kfd_node *node,
+			       enum kfd_queue_type type)
+{
+	const struct kfd_criu_mqd_layout *layout =
+		kfd_criu_mqd_get_layout(node, type);
+
+	return layout && layout->validated;
+}
+
+static u32 kfd_criu_mqd_range_last(const struct kfd_criu_mqd_range *range)
+{
+	return max(range->first, range->last);
+}
+
+/**
+ * kfd_criu_mqd_get_run - get words of an MQD that an image contains
+ * @node: the device
+ * @type: type of the queue
+ * @index: number of the run, starting at 0
+ * @first: returns the index of the first word
+ * @count: returns the number of words
+ *
+ * Return: true; false if there are not so many runs.
+ */
+bool kfd_criu_mqd_get_run(const struct kfd_node *node, enum kfd_queue_type type,
+			  unsigned int index, u32 *first, u32 *count)
+{
+	const struct kfd_criu_mqd_layout *layout =
+		kfd_criu_mqd_get_layout(node, type);
+
+	if (!layout || index >= layout->num_ranges)
+		return false;
+	*first = layout->ranges[index].first;
+	*count = kfd_criu_mqd_range_last(&layout->ranges[index]) - *first + 1;
+	return true;
+}
+
+static bool kfd_criu_mqd_saves_waves(const struct kfd_criu_mqd_layout *layout,
+				     const struct kfd_node *node,
+				     const struct queue_properties *qp)
+{
+	return layout->stack_offset && node->kfd->cwsr_enabled &&
+	       qp->ctx_save_restore_area_address;
+}
+
+static u32 kfd_criu_mqd_range_mask(const struct kfd_criu_mqd_range *range,
+				   bool with_waves, bool with_gws)
+{
+	return range->mask | (with_waves ? range->wave_mask : 0) |
+	       (with_gws ? range->gws_mask : 0);
+}
+
+/**
+ * kfd_criu_mqd_get_mask - get the bits of a word that an image decides
+ * @node: the device
+ * @cq: the queue; its MQDs are not looked at
+ * @word: index of the word in the MQD
+ * @mask: returns the bits, which can be none
+ *
+ * Return: true; false if images have no such word.
+ */
+bool kfd_criu_mqd_get_mask(const struct kfd_node *node,
+			   const struct kfd_criu_queue *cq, u32 word, u32 *mask)
+{
+	const struct kfd_criu_mqd_layout *layout =
+		kfd_criu_mqd_get_layout(node, cq->qp.type);
+	unsigned int i;
+	bool waves;
+
+	for (i = 0; layout && i < layout->num_ranges; i++) {
+		const struct kfd_criu_mqd_range *range = &layout->ranges[i];
+
+		if (word < range->first || word > kfd_criu_mqd_range_last(range))
+			continue;
+		waves = kfd_criu_mqd_saves_waves(layout, node, &cq->qp);
+		*mask = kfd_criu_mqd_range_mask(range, waves, cq->gws);
+		return true;
+	}
+	return false;
 }
 
 static struct mqd_manager *kfd_criu_mqd_get_manager(const struct kfd_node *node,
@@ -369,31 +216,6 @@ static struct mqd_manager *kfd_criu_mqd_get_manager(const struct kfd_node *node,
 {
 	return node->dqm->mqd_mgrs[type == KFD_QUEUE_TYPE_COMPUTE ?
 				   KFD_MQD_TYPE_CP : KFD_MQD_TYPE_SDMA];
-}
-
-/*
- * On gfx9 the control stack follows the MQD. Other generations keep it in the
- * save area.
- */
-static bool kfd_criu_mqd_has_ctl_stack(const struct kfd_node *node,
-				       const struct queue_properties *qp)
-{
-	return qp->type == KFD_QUEUE_TYPE_COMPUTE &&
-	       kfd_criu_gfx_generation(node) == 9 && node->kfd->cwsr_enabled &&
-	       qp->ctx_save_restore_area_address;
-}
-
-static void *kfd_criu_mqd_image(const struct kfd_criu_mqd *mqd,
-				unsigned int xcc)
-{
-	return mqd->data + (size_t)xcc * mqd->mqd_size;
-}
-
-static void *kfd_criu_mqd_image_ctl_stack(const struct kfd_criu_mqd *mqd,
-					  unsigned int xcc)
-{
-	return mqd->data + (size_t)mqd->n_xcc * mqd->mqd_size +
-	       (size_t)xcc * mqd->ctl_stack_size;
 }
 
 /**
@@ -408,15 +230,17 @@ int kfd_criu_mqd_describe(const struct kfd_node *node,
 			  const struct queue_properties *qp,
 			  struct kfd_criu_mqd *mqd)
 {
-	if (!kfd_criu_mqd_get_layout(node, qp->type))
+	const struct kfd_criu_mqd_layout *layout =
+		kfd_criu_mqd_get_layout(node, qp->type);
+
+	if (!layout)
 		return -EOPNOTSUPP;
 	mqd->mqd_size = kfd_criu_mqd_get_manager(node, qp->type)->mqd_size;
-	mqd->n_xcc = 1;
-	if (qp->type == KFD_QUEUE_TYPE_COMPUTE &&
-	    kfd_criu_gfx_generation(node) == 9)
-		mqd->n_xcc = NUM_XCC(node->xcc_mask);
-	mqd->ctl_stack_size =
-		kfd_criu_mqd_has_ctl_stack(node, qp) ? qp->ctl_stack_size : 0;
+	mqd->n_xcc = layout->per_xcc ? NUM_XCC(node->xcc_mask) : 1;
+	mqd->ctl_stack_size = 0;
+	/* Other generations keep the control stack in the save area. */
+	if (layout->has_ctl_stack && kfd_criu_mqd_saves_waves(layout, node, qp))
+		mqd->ctl_stack_size = qp->ctl_stack_size;
 	return 0;
 }
 
@@ -467,9 +291,9 @@ int kfd_criu_mqd_save(const struct queue *q, struct kfd_criu_mqd *mqd)
 	for (xcc = 0; xcc < mqd->n_xcc; xcc++) {
 		const void *from = q->mqd + xcc * stride;
 
-		memcpy(kfd_criu_mqd_image(mqd, xcc), from, mqd->mqd_size);
+		memcpy(kfd_criu_mqd_words(mqd, xcc), from, mqd->mqd_size);
 		if (mqd->ctl_stack_size)
-			kfd_criu_mqd_copy_ctl_stack(kfd_criu_mqd_image_ctl_stack(mqd, xcc),
+			kfd_criu_mqd_copy_ctl_stack(kfd_criu_mqd_ctl_stack(mqd, xcc),
 						    from, mqd->ctl_stack_size);
 	}
 out:
@@ -498,6 +322,43 @@ static bool kfd_criu_mqd_offsets_valid(const struct kfd_criu_mqd_layout *layout,
 	       IS_ALIGNED(waves, sizeof(u32));
 }
 
+/*
+ * The position of an interrupted save in the same area; 0: no save was
+ * interrupted.
+ */
+static bool kfd_criu_mqd_suspend_valid(const struct kfd_criu_mqd_layout *layout,
+				       const struct queue_properties *qp,
+				       const u32 *words)
+{
+	const u32 *suspend = &words[layout->suspend_offset];
+	u32 stack = suspend[0], dwords = suspend[1], waves = suspend[2];
+
+	if (!layout->suspend_offset)
+		return true;
+	return stack <= qp->ctl_stack_size && IS_ALIGNED(stack, sizeof(u32)) &&
+	       dwords <= (qp->ctl_stack_size - stack) / sizeof(u32) &&
+	       (!waves || waves >= qp->ctl_stack_size) &&
+	       waves <= qp->ctx_save_restore_area_size &&
+	       IS_ALIGNED(waves, sizeof(u32));
+}
+
+/*
+ * pqm_set_gws() gives the process all units of the device, numbered from 0. A
+ * queue without the global wave sync takes nothing from the word.
+ */
+static bool kfd_criu_mqd_gws_valid(const struct kfd_criu_mqd_layout *layout,
+				   const struct kfd_node *node,
+				   const struct kfd_criu_queue *cq,
+				   const u32 *words)
+{
+	u32 state = words[layout->gds_resource_state];
+
+	if (!cq->gws || !layout->gds_resource_state)
+		return true;
+	return FIELD_GET(GWS_POINTER, state) + FIELD_GET(GWS_SIZE, state) <=
+	       node->adev->gds.gws_size;
+}
+
 /* On a device with several XCCs each MQD has the number of its XCC. */
 static bool kfd_criu_mqd_xcc_id_valid(const void *mqd, unsigned int n_xcc)
 {
@@ -518,14 +379,6 @@ static bool kfd_criu_mqd_dispatch_active(const void *mqd)
 	       (DISPATCH_PROGRESS | RESTORE_PROGRESS);
 }
 
-static bool kfd_criu_mqd_saves_waves(const struct kfd_criu_mqd_layout *layout,
-				     const struct kfd_node *node,
-				     const struct queue_properties *qp)
-{
-	return layout->stack_offset && node->kfd->cwsr_enabled &&
-	       qp->ctx_save_restore_area_address;
-}
-
 /*
  * The image has saved waves, which this GPU (no CWSR) would never restore. If
  * there are none, the offset is 0 or ctl_stack_size.
@@ -540,11 +393,24 @@ kfd_criu_mqd_has_stray_waves(const struct kfd_criu_mqd_layout *layout,
 	       words[layout->stack_offset] != qp->ctl_stack_size;
 }
 
+static bool kfd_criu_mqd_xcc_valid(const struct kfd_criu_mqd_layout *layout,
+				   const struct kfd_node *node,
+				   const struct kfd_criu_queue *cq,
+				   const u32 *words, bool saves)
+{
+	if (!kfd_criu_mqd_gws_valid(layout, node, cq, words))
+		return false;
+	if (!saves)
+		return !kfd_criu_mqd_has_stray_waves(layout, &cq->qp, words);
+	return kfd_criu_mqd_offsets_valid(layout, &cq->qp, words) &&
+	       kfd_criu_mqd_suspend_valid(layout, &cq->qp, words);
+}
+
 /**
  * kfd_criu_mqd_check - check that saved MQDs can be used on a device
  * @node: device on which the queue is to be restored
- * @qp: properties of the queue, validated and completed from the device
- * @mqd: MQDs from an image
+ * @cq: the queue with MQDs from an image; its properties are validated and
+ *	completed from the device
  *
  * An image with the MQD of one XCC is accepted for a device with several XCCs
  * if no dispatch was active. Older kernels wrote such images; they do not say
@@ -555,11 +421,12 @@ kfd_criu_mqd_has_stray_waves(const struct kfd_criu_mqd_layout *layout,
  * offset is wrong.
  */
 int kfd_criu_mqd_check(const struct kfd_node *node,
-		       const struct queue_properties *qp,
-		       const struct kfd_criu_mqd *mqd)
+		       const struct kfd_criu_queue *cq)
 {
 	const struct kfd_criu_mqd_layout *layout =
-		kfd_criu_mqd_get_layout(node, qp->type);
+		kfd_criu_mqd_get_layout(node, cq->qp.type);
+	const struct queue_properties *qp = &cq->qp;
+	const struct kfd_criu_mqd *mqd = &cq->mqd;
 	struct kfd_criu_mqd device_mqd;
 	unsigned int xcc;
 	bool saves;
@@ -574,12 +441,10 @@ int kfd_criu_mqd_check(const struct kfd_node *node,
 	    (mqd->n_xcc != device_mqd.n_xcc && mqd->n_xcc != 1))
 		return -EINVAL;
 	for (xcc = 0; xcc < mqd->n_xcc; xcc++) {
-		const u32 *words = kfd_criu_mqd_image(mqd, xcc);
+		const u32 *words = kfd_criu_mqd_words(mqd, xcc);
 
-		if (!kfd_criu_mqd_xcc_id_valid(words, device_mqd.n_xcc))
-			return -EINVAL;
-		if (saves ? !kfd_criu_mqd_offsets_valid(layout, qp, words) :
-			    kfd_criu_mqd_has_stray_waves(layout, qp, words))
+		if (!kfd_criu_mqd_xcc_id_valid(words, device_mqd.n_xcc) ||
+		    !kfd_criu_mqd_xcc_valid(layout, node, cq, words, saves))
 			return -EINVAL;
 		if (mqd->n_xcc == device_mqd.n_xcc)
 			continue;
@@ -592,27 +457,18 @@ int kfd_criu_mqd_check(const struct kfd_node *node,
 }
 
 static void kfd_criu_mqd_merge_ranges(const struct kfd_criu_mqd_layout *layout,
-				      u32 *to, const u32 *from, bool with_waves)
+				      u32 *to, const u32 *from, bool with_waves,
+				      bool with_gws)
 {
 	unsigned int i, word;
 
 	for (i = 0; i < layout->num_ranges; i++) {
 		const struct kfd_criu_mqd_range *range = &layout->ranges[i];
+		u32 mask = kfd_criu_mqd_range_mask(range, with_waves, with_gws);
+		u32 last = kfd_criu_mqd_range_last(range);
 
-		if (range->saved_waves && !with_waves)
-			continue;
-		if (range->mask) {
-			to[range->first] = (to[range->first] & ~range->mask) |
-					   (from[range->first] & range->mask);
-			continue;
-		}
-		for (word = range->first; word <= range->last; word++) {
-			if (!with_waves && layout->stack_offset &&
-			    (word == layout->stack_offset ||
-			     word == layout->wave_offset))
-				continue;
-			to[word] = from[word];
-		}
+		for (word = range->first; mask && word <= last; word++)
+			to[word] = (to[word] & ~mask) | (from[word] & mask);
 	}
 }
 
@@ -622,12 +478,12 @@ static void kfd_criu_mqd_merge_ranges(const struct kfd_criu_mqd_layout *layout,
  */
 static void
 kfd_criu_mqd_merge_first_xcc(const struct kfd_criu_mqd_layout *layout, u32 *to,
-			     const u32 *from)
+			     const u32 *from, bool with_gws)
 {
 	struct v9_mqd *m = (struct v9_mqd *)to;
 	u32 id = m->compute_current_logic_xcc_id;
 
-	kfd_criu_mqd_merge_ranges(layout, to, from, false);
+	kfd_criu_mqd_merge_ranges(layout, to, from, false, with_gws);
 	m->compute_current_logic_xcc_id = id;
 }
 
@@ -649,12 +505,14 @@ static void kfd_criu_mqd_merge_all(struct mqd_manager *mm, struct queue *q,
 
 		if (mqd->n_xcc != device_mqd.n_xcc) {
 			kfd_criu_mqd_merge_first_xcc(layout, to,
-						     kfd_criu_mqd_image(mqd, 0));
+						     kfd_criu_mqd_words(mqd, 0),
+						     q->gws);
 			continue;
 		}
 		kfd_criu_mqd_merge_ranges(layout, to,
-					  kfd_criu_mqd_image(mqd, xcc), waves);
-		memcpy(to + PAGE_SIZE, kfd_criu_mqd_image_ctl_stack(mqd, xcc),
+					  kfd_criu_mqd_words(mqd, xcc), waves,
+					  q->gws);
+		memcpy(to + PAGE_SIZE, kfd_criu_mqd_ctl_stack(mqd, xcc),
 		       mqd->ctl_stack_size);
 	}
 }
@@ -705,11 +563,12 @@ u32 kfd_criu_mqd_target_xcc(const struct kfd_node *node,
 			    const struct queue_properties *qp,
 			    const struct kfd_criu_mqd *mqd)
 {
+	const struct kfd_criu_mqd_layout *layout =
+		kfd_criu_mqd_get_layout(node, qp->type);
 	const struct v9_mqd *m = mqd->data;
 
-	if (qp->type != KFD_QUEUE_TYPE_COMPUTE ||
-	    qp->format != KFD_QUEUE_FORMAT_PM4 ||
-	    kfd_criu_gfx_generation(node) != 9 || NUM_XCC(node->xcc_mask) == 1)
+	if (qp->format != KFD_QUEUE_FORMAT_PM4 || !layout || !layout->per_xcc ||
+	    NUM_XCC(node->xcc_mask) == 1)
 		return 0;
 	return m->pm4_target_xcc_in_xcp & U8_MAX;
 }

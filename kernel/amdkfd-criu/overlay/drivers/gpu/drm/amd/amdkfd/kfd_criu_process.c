@@ -11,15 +11,14 @@
  * Locks: the callers hold p->mutex.
  */
 #include <drm/drm_file.h>
-#include <linux/file.h>
+#include <linux/fs.h>
 #include "kfd_criu.h"
-#include "kfd_device_queue_manager.h"
-#include "kfd_mqd_manager.h"
 #include "kfd_priv.h"
 #include "kfd_topology.h"
 #include "amdgpu.h"
 #include "amdgpu_amdkfd.h"
 #include "amdgpu_ttm.h"
+#include "amdgpu_xcp.h"
 
 /* An mmap offset has 16 bits for a GPU id (KFD_MMAP_GPU_ID). */
 #define GPU_ID_MASK	0xffff
@@ -63,6 +62,56 @@ int kfd_criu_process_restore(struct kfd_process *p,
 }
 
 /**
+ * kfd_criu_process_is_untouched - check whether a process has none of the
+ * objects that an image can contain
+ * @p: the process; no ioctl of the program is in progress
+ *
+ * Events, the signal page and the runtime need no VM, so a process without a
+ * bound device may have them. BOs, queues, SVM ranges, memory policies, trap
+ * handlers and scratch addresses need one. The XNACK mode is no object: RESTORE
+ * sets it, and puts it back after a failure.
+ *
+ * Return: whether RESTORE will find nothing in its way.
+ */
+bool kfd_criu_process_is_untouched(struct kfd_process *p)
+{
+	unsigned int i;
+
+	for (i = 0; i < p->n_pdds; i++)
+		if (p->pdds[i]->drm_file)
+			return false;
+	/* The page remains when the program has destroyed all of its events. */
+	return !READ_ONCE(p->signal_page) && !kfd_criu_event_count(p) &&
+	       p->runtime_info.runtime_state == DEBUG_RUNTIME_STATE_DISABLED;
+}
+
+/**
+ * kfd_criu_process_save_gpu_ids - remember by which ids the program knows its
+ * devices
+ * @p: process that is about to be restored
+ */
+void kfd_criu_process_save_gpu_ids(struct kfd_process *p)
+{
+	unsigned int i;
+
+	for (i = 0; i < p->n_pdds; i++)
+		p->pdds[i]->saved_user_gpu_id = p->pdds[i]->user_gpu_id;
+}
+
+/**
+ * kfd_criu_process_restore_gpu_ids - give the devices their ids from before a
+ * restore that failed
+ * @p: process after kfd_criu_process_save_gpu_ids(); its objects are destroyed
+ */
+void kfd_criu_process_restore_gpu_ids(struct kfd_process *p)
+{
+	unsigned int i;
+
+	for (i = 0; i < p->n_pdds; i++)
+		p->pdds[i]->user_gpu_id = p->pdds[i]->saved_user_gpu_id;
+}
+
+/**
  * kfd_criu_device_compat_describe - get the properties that must be equal at
  * restore
  * @node: the device
@@ -75,7 +124,6 @@ int kfd_criu_device_compat_describe(const struct kfd_node *node,
 {
 	const struct kfd_topology_device *topo =
 		kfd_topology_device_by_id(node->id);
-	struct mqd_manager *const *mm = node->dqm->mqd_mgrs;
 
 	if (!topo)
 		return -ENODEV;
@@ -84,8 +132,10 @@ int kfd_criu_device_compat_describe(const struct kfd_node *node,
 	compat->num_xcc = NUM_XCC(node->xcc_mask);
 	compat->cwsr_size = topo->node_props.cwsr_size;
 	compat->ctl_stack_size = topo->node_props.ctl_stack_size;
-	compat->mqd_size = mm[KFD_MQD_TYPE_CP]->mqd_size;
-	compat->sdma_mqd_size = mm[KFD_MQD_TYPE_SDMA]->mqd_size;
+	compat->mqd_layout =
+		kfd_criu_mqd_layout_id(node, KFD_QUEUE_TYPE_COMPUTE);
+	compat->sdma_mqd_layout =
+		kfd_criu_mqd_layout_id(node, KFD_QUEUE_TYPE_SDMA);
 	return 0;
 }
 
@@ -188,10 +238,26 @@ int kfd_criu_xnack_restore(struct kfd_process *p, bool enabled)
 	return 0;
 }
 
-/*
- * With the file of another device, that device's VM would be used for this
- * one's queues.
+/**
+ * kfd_criu_node_has_vm - check whether a VM is one of a device and of the same
+ * partition of it
+ * @node: the device
+ * @fpriv: private data of an open file of amdgpu, which has the VM
+ *
+ * The VM of another device has page tables that this one cannot use. With the
+ * VM of another partition the driver would allocate VRAM from that partition and
+ * count it there. The file of a card node is of no partition.
+ *
+ * Return: whether the VM can be bound to the device.
  */
+bool kfd_criu_node_has_vm(const struct kfd_node *node,
+			  const struct amdgpu_fpriv *fpriv)
+{
+	if (amdgpu_ttm_adev(fpriv->vm.root.bo->tbo.bdev) != node->adev)
+		return false;
+	return !node->xcp || fpriv->xcp_id == node->xcp->id;
+}
+
 static int kfd_criu_check_drm_file(const struct kfd_node *node,
 				   struct file *drm_file)
 {
@@ -201,8 +267,29 @@ static int kfd_criu_check_drm_file(const struct kfd_node *node,
 	r = amdgpu_file_to_fpriv(drm_file, &fpriv);
 	if (r)
 		return r;
-	return amdgpu_ttm_adev(fpriv->vm.root.bo->tbo.bdev) == node->adev ?
-		       0 : -EINVAL;
+	return kfd_criu_node_has_vm(node, fpriv) ? 0 : -EINVAL;
+}
+
+/**
+ * kfd_criu_device_check - check whether a device can be bound to a file
+ * @cd: which device replaces which
+ * @drm_file: file of the device's render node; NULL if the device is not to be
+ *	bound
+ *
+ * Return: 0; -EINVAL if an id of @cd is invalid, or the file is not one of that
+ * device; -ENODEV if there is no such device.
+ */
+int kfd_criu_device_check(const struct kfd_criu_device *cd,
+			  struct file *drm_file)
+{
+	const struct kfd_node *node;
+
+	if (!cd->user_gpu_id || cd->user_gpu_id > GPU_ID_MASK)
+		return -EINVAL;
+	node = kfd_device_by_id(cd->gpu_id);
+	if (!node)
+		return -ENODEV;
+	return drm_file ? kfd_criu_check_drm_file(node, drm_file) : 0;
 }
 
 static int kfd_criu_bind_pdd(struct kfd_process_device *pdd,
@@ -254,33 +341,29 @@ kfd_criu_find_unbound_pdd(struct kfd_process *p,
  * of an image
  * @p: process being restored
  * @cd: which device replaces which
- * @drm_fd: descriptor of the device's render node in the caller; the process
- *	keeps the file
+ * @drm_file: file of the device's render node; the process takes a reference
  *
- * Return: 0; -EINVAL if there is no such device or file, the file is that of
- * another device, or an id or the file's VM is in use; -EBUSY; -ENOMEM.
+ * Return: 0; -EINVAL if there is no such device, the file is not one of that
+ * device, or an id or the file's VM is in use; -EBUSY; -ENOMEM.
  */
 int kfd_criu_device_restore(struct kfd_process *p,
-			    const struct kfd_criu_device *cd, int drm_fd)
+			    const struct kfd_criu_device *cd,
+			    struct file *drm_file)
 {
 	struct kfd_process_device *pdd = kfd_criu_find_unbound_pdd(p, cd);
-	struct file *drm_file;
 	u32 old_id;
 	int r;
 
 	if (!pdd)
-		return -EINVAL;
-	drm_file = fget(drm_fd);
-	if (!drm_file)
 		return -EINVAL;
 	old_id = pdd->user_gpu_id;
 	pdd->user_gpu_id = cd->user_gpu_id;
 	r = kfd_criu_bind_pdd(pdd, drm_file);
 	if (r) {
 		pdd->user_gpu_id = old_id;
-		fput(drm_file);
 		return r;
 	}
+	get_file(drm_file);
 	return kfd_criu_activate_pdd(p, pdd);
 }
 

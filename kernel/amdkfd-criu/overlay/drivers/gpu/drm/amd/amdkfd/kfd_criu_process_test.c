@@ -21,6 +21,7 @@
 #include "kfd_mqd_manager.h"
 #include "v9_structs.h"
 #include "amdgpu.h"
+#include "amdgpu_xcp.h"
 
 #define DEVICES		2
 #define GFX9		90006
@@ -119,6 +120,8 @@ static struct fake *make_fake(struct kunit *test)
 	unsigned int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, fake);
+	/* A worker of RESUME has a second reference for a while. */
+	kref_init(&fake->p.ref);
 	mutex_init(&fake->p.mutex);
 	mutex_init(&fake->p.event_mutex);
 	idr_init(&fake->p.event_idr);
@@ -161,7 +164,7 @@ static int pause(struct fake *fake,
 	int r;
 
 	mutex_lock(&fake->p.mutex);
-	r = kfd_criu_pause(&fake->p, &pid, measure, NULL);
+	r = kfd_criu_owned_pause(&fake->p, &pid, measure, NULL);
 	mutex_unlock(&fake->p.mutex);
 	return r;
 }
@@ -171,7 +174,7 @@ static int unpause(struct fake *fake)
 	int r;
 
 	mutex_lock(&fake->p.mutex);
-	r = kfd_criu_unpause(&fake->p);
+	r = kfd_criu_owned_unpause(&fake->p);
 	mutex_unlock(&fake->p.mutex);
 	return r;
 }
@@ -242,6 +245,62 @@ static void a_device_that_does_not_stop_undoes_a_pause(struct kunit *test)
 	free_fake(fake);
 }
 
+static int begin_pause(struct fake *fake)
+{
+	u32 reason;
+	int r;
+
+	mutex_lock(&fake->p.mutex);
+	r = kfd_criu_begin_pause(&fake->p, &reason);
+	mutex_unlock(&fake->p.mutex);
+	return r;
+}
+
+static int end_pause(struct fake *fake)
+{
+	int r;
+
+	mutex_lock(&fake->p.mutex);
+	r = kfd_criu_end_pause(&fake->p);
+	mutex_unlock(&fake->p.mutex);
+	return r;
+}
+
+static void a_process_is_paused_until_the_last_pause_ends(struct kunit *test)
+{
+	struct fake *fake = make_fake(test);
+
+	KUNIT_ASSERT_EQ(test, 0, begin_pause(fake));
+	KUNIT_ASSERT_EQ(test, 0, pause(fake, measure_ok));
+	KUNIT_ASSERT_EQ(test, 0, begin_pause(fake));
+	expect_state(test, fake, KFD_CRIU_PAUSED, 1);
+	KUNIT_EXPECT_EQ(test, 0, end_pause(fake));
+	KUNIT_EXPECT_EQ(test, 0, unpause(fake));
+	/* There is no pause of version 1 any more, but another one. */
+	KUNIT_EXPECT_EQ(test, -EINVAL, unpause(fake));
+	expect_state(test, fake, KFD_CRIU_PAUSED, 1);
+	KUNIT_EXPECT_EQ(test, 0, end_pause(fake));
+	expect_state(test, fake, KFD_CRIU_RUNNING, 0);
+	free_fake(fake);
+}
+
+/* Nothing wakes up for a process, but while version 1 pauses it. */
+static void only_a_pause_of_version_1_has_a_timer(struct kunit *test)
+{
+	struct fake *fake = make_fake(test);
+	struct delayed_work *work = &fake->p.criu.owner_work;
+
+	KUNIT_EXPECT_FALSE(test, delayed_work_pending(work));
+	KUNIT_ASSERT_EQ(test, 0, begin_pause(fake));
+	KUNIT_EXPECT_FALSE(test, delayed_work_pending(work));
+	KUNIT_ASSERT_EQ(test, 0, pause(fake, measure_ok));
+	KUNIT_EXPECT_TRUE(test, delayed_work_pending(work));
+	KUNIT_ASSERT_EQ(test, 0, unpause(fake));
+	KUNIT_EXPECT_FALSE(test, delayed_work_pending(work));
+	KUNIT_ASSERT_EQ(test, 0, end_pause(fake));
+	free_fake(fake);
+}
+
 static void a_pause_ends_on_all_devices(struct kunit *test)
 {
 	struct fake *fake = make_fake(test);
@@ -300,6 +359,9 @@ static void a_restore_needs_a_process_without_objects(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, id);
 	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_begin_restore(&fake->p));
 	idr_remove(&fake->p.event_idr, id);
+	fake->p.signal_page = (void *)fake;
+	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_begin_restore(&fake->p));
+	fake->p.signal_page = NULL;
 	fake->p.runtime_info.runtime_state = DEBUG_RUNTIME_STATE_ENABLED;
 	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_begin_restore(&fake->p));
 	fake->p.runtime_info.runtime_state = DEBUG_RUNTIME_STATE_DISABLED;
@@ -369,7 +431,51 @@ static void invalid_settings_and_devices_are_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -ENODEV,
 			kfd_criu_device_compat_check(~0U, &compat));
 	KUNIT_EXPECT_EQ(test, -EINVAL,
-			kfd_criu_device_restore(&fake->p, &cd, -1));
+			kfd_criu_device_restore(&fake->p, &cd, NULL));
+	free_fake(fake);
+}
+
+static void ids_of_devices_are_put_back(struct kunit *test)
+{
+	struct fake *fake = make_fake(test);
+	unsigned int i;
+
+	kfd_criu_process_save_gpu_ids(&fake->p);
+	for (i = 0; i < DEVICES; i++)
+		fake->pdds[i].user_gpu_id = DEVICES - i;
+	kfd_criu_process_restore_gpu_ids(&fake->p);
+	for (i = 0; i < DEVICES; i++)
+		KUNIT_EXPECT_EQ(test, i + 1, fake->pdds[i].user_gpu_id);
+	free_fake(fake);
+}
+
+/* The virtual GPU has no partitions, so no selftest can open the file of one. */
+static void a_vm_is_one_of_the_devices_partition(struct kunit *test)
+{
+	struct amdgpu_fpriv *fpriv = kunit_kzalloc(test, sizeof(*fpriv), GFP_KERNEL);
+	struct amdgpu_bo *root = kunit_kzalloc(test, sizeof(*root), GFP_KERNEL);
+	struct amdgpu_xcp *xcp = kunit_kzalloc(test, sizeof(*xcp), GFP_KERNEL);
+	struct fake *fake = make_fake(test);
+	struct kfd_node *node = &fake->nodes[0];
+
+	KUNIT_ASSERT_NOT_NULL(test, fpriv);
+	KUNIT_ASSERT_NOT_NULL(test, root);
+	KUNIT_ASSERT_NOT_NULL(test, xcp);
+	root->tbo.bdev = &fake->adev.mman.bdev;
+	fpriv->vm.root.bo = root;
+	/* A GPU that has no partitions does not set xcp_id. */
+	KUNIT_EXPECT_TRUE(test, kfd_criu_node_has_vm(node, fpriv));
+	xcp->id = 3;
+	node->xcp = xcp;
+	KUNIT_EXPECT_FALSE(test, kfd_criu_node_has_vm(node, fpriv));
+	fpriv->xcp_id = 3;
+	KUNIT_EXPECT_TRUE(test, kfd_criu_node_has_vm(node, fpriv));
+	/* The file of the card node. */
+	fpriv->xcp_id = AMDGPU_XCP_NO_PARTITION;
+	KUNIT_EXPECT_FALSE(test, kfd_criu_node_has_vm(node, fpriv));
+	fpriv->xcp_id = 3;
+	node->adev = NULL;
+	KUNIT_EXPECT_FALSE(test, kfd_criu_node_has_vm(node, fpriv));
 	free_fake(fake);
 }
 
@@ -653,6 +759,8 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(a_process_without_devices_is_not_paused),
 	KUNIT_CASE(a_pause_whose_measurement_fails_is_undone),
 	KUNIT_CASE(a_device_that_does_not_stop_undoes_a_pause),
+	KUNIT_CASE(a_process_is_paused_until_the_last_pause_ends),
+	KUNIT_CASE(only_a_pause_of_version_1_has_a_timer),
 	KUNIT_CASE(a_pause_ends_on_all_devices),
 	KUNIT_CASE(the_end_of_a_pause_reports_a_reset),
 	KUNIT_CASE(only_the_process_itself_can_restore),
@@ -661,6 +769,8 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(settings_go_to_the_bound_device),
 	KUNIT_CASE(only_a_restored_process_can_be_aborted),
 	KUNIT_CASE(invalid_settings_and_devices_are_refused),
+	KUNIT_CASE(ids_of_devices_are_put_back),
+	KUNIT_CASE(a_vm_is_one_of_the_devices_partition),
 	KUNIT_CASE(a_resume_returns_when_the_queues_run),
 	KUNIT_CASE(a_resume_reports_missing_user_pages),
 	KUNIT_CASE(a_resume_reports_evicted_queues),

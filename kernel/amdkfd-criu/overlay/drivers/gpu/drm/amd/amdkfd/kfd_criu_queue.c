@@ -28,6 +28,44 @@ static bool kfd_criu_queue_type_supported(enum kfd_queue_type type)
 }
 
 /**
+ * kfd_criu_queue_has_unknown_type - look for queues that no image describes
+ * @p: the process
+ *
+ * Return: whether a queue is of a type that cannot be checkpointed.
+ */
+bool kfd_criu_queue_has_unknown_type(const struct kfd_process *p)
+{
+	const struct queue *q;
+	unsigned int i;
+
+	for (i = 0; i < p->n_pdds; i++)
+		list_for_each_entry(q, &p->pdds[i]->qpd.queues_list, list)
+			if (!kfd_criu_queue_type_supported(q->properties.type))
+				return true;
+	return false;
+}
+
+/**
+ * kfd_criu_queue_has_unknown_gpu - look for queues of unknown generations
+ * @p: the process
+ *
+ * Return: whether a queue is on a device for which it is not known which words
+ * of an MQD the hardware writes.
+ */
+bool kfd_criu_queue_has_unknown_gpu(const struct kfd_process *p)
+{
+	const struct queue *q;
+	unsigned int i;
+
+	for (i = 0; i < p->n_pdds; i++)
+		list_for_each_entry(q, &p->pdds[i]->qpd.queues_list, list)
+			if (!kfd_criu_mqd_layout_id(p->pdds[i]->dev,
+						    q->properties.type))
+				return true;
+	return false;
+}
+
+/**
  * kfd_criu_queue_type - get the type of a queue as AMDKFD_IOC_CREATE_QUEUE
  * names it
  * @qp: properties of a queue that can be checkpointed
@@ -92,7 +130,7 @@ static void kfd_criu_queue_copy_properties(struct queue_properties *to,
 	to->ctx_save_restore_area_size = from->ctx_save_restore_area_size;
 	to->ctl_stack_size = from->ctl_stack_size;
 	to->is_user_cu_masked = from->is_user_cu_masked;
-	to->exception_status = from->exception_status;
+	to->exception_status = from->exception_status & KFD_EC_MASK_QUEUE;
 }
 
 /**
@@ -151,7 +189,8 @@ static int kfd_criu_queue_check_properties(const struct queue_properties *qp)
 		return -EINVAL;
 	if (qp->queue_percent > KFD_MAX_QUEUE_PERCENTAGE ||
 	    qp->priority > KFD_MAX_QUEUE_PRIORITY ||
-	    qp->pm4_target_xcc > U8_MAX)
+	    qp->pm4_target_xcc > U8_MAX ||
+	    qp->exception_status & ~(u64)KFD_EC_MASK_QUEUE)
 		return -EINVAL;
 	if (!is_power_of_2(qp->queue_size) || qp->queue_size > U32_MAX ||
 	    qp->queue_size < KFD_MIN_QUEUE_RING_SIZE ||
@@ -211,7 +250,7 @@ static int kfd_criu_queue_create(struct kfd_process *p,
 	unsigned int queue_id;
 	int r;
 
-	r = kfd_criu_mqd_check(pdd->dev, &cq->qp, &cq->mqd);
+	r = kfd_criu_mqd_check(pdd->dev, cq);
 	if (r)
 		return r;
 	r = pqm_create_queue(&p->pqm, pdd->dev, NULL, &cq->qp, &queue_id, cq,

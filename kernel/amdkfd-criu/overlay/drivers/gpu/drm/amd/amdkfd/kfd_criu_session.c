@@ -7,27 +7,31 @@
  *
  *            pause             begin_restore            end_restore
  *   PAUSED <-------- RUNNING ----------------> RESTORING ---------> RESTORED
- *     |               ^ ^ ^                        |                 |   |
- *     +---------------+ | +------------------------|-----------------+   |
- *       unpause, or     |            resume        |                     |
- *       the owner exits +--------------------------+                     |
- *                         failure before any       | failure     failure |
- *                         device was bound         v                     v
- *                                                ABORTED <---------------+
+ *     |               ^ ^ ^                      |   |               |   |
+ *     +---------------+ | +----------------------+   |        resume |   | abort
+ *       the last pause  |   failure before any       |               v   |
+ *       ends            |   device was bound         |          RESUMING |
+ *                       |                            | failure    |  |   |
+ *                       |       queues may run       |            |  |   |
+ *                       +----------------------------|------------+  |   |
+ *                                                    v       failure v   v
+ *                                                  ABORTED <-------------+
+ *
+ * A process can have several pauses: one of version 1, which belongs to a thread
+ * group, and any number of files (kfd_criu_file.c). It is paused as long as one
+ * of them exists.
  *
  * Locks: the callers hold p->mutex unless a function's comment says otherwise.
  */
-#include <linux/capability.h>
-#include <linux/cred.h>
-#include <linux/delay.h>
 #include <linux/kthread.h>
 #include <linux/pid.h>
 #include <linux/ptrace.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/uaccess.h>
-#include <linux/user_namespace.h>
+#include <linux/wait.h>
 #include <linux/workqueue.h>
+#include <linux/kfd_criu_ioctl.h>
 #include "kfd_criu.h"
 #include "kfd_priv.h"
 #include "kfd_device_queue_manager.h"
@@ -35,12 +39,10 @@
 #include "amdgpu_amdkfd.h"
 
 /*
- * A process stays paused for at most this long after the owner of the pause has
- * gone.
+ * A process stays paused for at most this long after the owner of a pause of
+ * version 1 has gone. The file of a pause needs no such poll.
  */
 #define KFD_CRIU_OWNER_POLL_MS 250
-/* RESUME waits at most this long for the queues to run. */
-#define KFD_CRIU_RESUME_MS	5000
 #define KFD_CRIU_RETRY_MS	2
 
 /* Error for an operation in a state; 0 if the operation is permitted. */
@@ -49,25 +51,30 @@ static const s8 kfd_criu_op_errno[KFD_CRIU_OPS][KFD_CRIU_STATES] = {
 		[KFD_CRIU_RESTORING] = -EBUSY,
 		[KFD_CRIU_RESTORED] = -EBUSY,
 		[KFD_CRIU_ABORTED] = -EIO,
+		[KFD_CRIU_RESUMING] = -EBUSY,
 	},
 	[KFD_CRIU_OP_CHECKPOINT] = {
 		[KFD_CRIU_RUNNING] = -EINVAL,
 		[KFD_CRIU_RESTORING] = -EBUSY,
 		[KFD_CRIU_RESTORED] = -EBUSY,
 		[KFD_CRIU_ABORTED] = -EIO,
+		[KFD_CRIU_RESUMING] = -EBUSY,
 	},
 	[KFD_CRIU_OP_UNPAUSE] = {
 		[KFD_CRIU_RUNNING] = -EINVAL,
 		[KFD_CRIU_RESTORING] = -EINVAL,
 		[KFD_CRIU_RESTORED] = -EINVAL,
 		[KFD_CRIU_ABORTED] = -EINVAL,
+		[KFD_CRIU_RESUMING] = -EINVAL,
 	},
 	[KFD_CRIU_OP_RESTORE] = {
 		[KFD_CRIU_PAUSED] = -EBUSY,
 		[KFD_CRIU_RESTORING] = -EBUSY,
 		[KFD_CRIU_RESTORED] = -EBUSY,
 		[KFD_CRIU_ABORTED] = -EIO,
+		[KFD_CRIU_RESUMING] = -EBUSY,
 	},
+	/* A RESUME while one is in progress waits for that one. */
 	[KFD_CRIU_OP_RESUME] = {
 		[KFD_CRIU_RUNNING] = -EINVAL,
 		[KFD_CRIU_PAUSED] = -EINVAL,
@@ -88,9 +95,16 @@ enum kfd_criu_state kfd_criu_session_state(const struct kfd_process *p)
 	return READ_ONCE(p->mm) ? READ_ONCE(p->criu.state) : KFD_CRIU_ABORTED;
 }
 
-static bool kfd_criu_paused_by_other(const struct kfd_process *p)
+/**
+ * kfd_criu_session_pid - process id of a process
+ * @p: the process
+ *
+ * Return: the id as seen in the process's own PID namespace.
+ */
+u32 kfd_criu_session_pid(const struct kfd_process *p)
 {
-	return p->criu.owner && p->criu.owner != task_tgid(current);
+	return task_pid_nr_ns(p->lead_thread,
+			      task_active_pid_ns(p->lead_thread));
 }
 
 /*
@@ -111,39 +125,57 @@ static bool kfd_criu_device_was_reset(const struct kfd_process *p)
  * An image cannot describe what a debugger has set up, nor the work of a queue
  * that hung and was reset: the MQD of such a queue does not show what it lost.
  */
-static int kfd_criu_check_supported(const struct kfd_process *p)
+static int kfd_criu_check_supported(const struct kfd_process *p, u32 *reason)
 {
 	unsigned int i;
 
-	if (p->debug_trap_enabled)
+	if (p->debug_trap_enabled) {
+		*reason = KFD_CRIU_REASON_DEBUGGER;
 		return -EOPNOTSUPP;
-	for (i = 0; i < p->n_pdds; i++)
-		if (p->pdds[i]->has_reset_queue)
+	}
+	if (kfd_criu_queue_has_unknown_type(p)) {
+		*reason = KFD_CRIU_REASON_QUEUE_TYPE;
+		return -EOPNOTSUPP;
+	}
+	if (kfd_criu_queue_has_unknown_gpu(p)) {
+		*reason = KFD_CRIU_REASON_GPU;
+		return -EOPNOTSUPP;
+	}
+	for (i = 0; i < p->n_pdds; i++) {
+		if (p->pdds[i]->has_reset_queue) {
+			*reason = KFD_CRIU_REASON_QUEUE_RESET;
 			return -ENOTRECOVERABLE;
-	return kfd_criu_device_was_reset(p) ? -ENOTRECOVERABLE : 0;
+		}
+	}
+	if (kfd_criu_device_was_reset(p)) {
+		*reason = KFD_CRIU_REASON_GPU_RESET;
+		return -ENOTRECOVERABLE;
+	}
+	return 0;
 }
 
 /**
  * kfd_criu_session_check - check whether an operation is permitted now
  * @p: the process; its mutex is held
- * @op: the operation
+ * @op: the operation; those of version 1 stand for those of the extensible ABI
+ * @reason: returns KFD_CRIU_REASON_* with -EOPNOTSUPP and -ENOTRECOVERABLE
  *
- * Return: 0; -EINVAL, -EBUSY or -EIO if the state does not permit @op; -EBUSY
- * if another thread group has paused the process. Operations other than UNPAUSE
- * and RESUME also fail with -EOPNOTSUPP if a debugger uses the process, and
+ * Return: 0; -EINVAL, -EBUSY or -EIO if the state does not permit @op.
+ * Operations other than UNPAUSE and RESUME also fail with -EOPNOTSUPP if a
+ * debugger uses the process or a queue is of an unknown type or generation, and
  * with -ENOTRECOVERABLE if one of its queues or devices was reset.
  */
-int kfd_criu_session_check(const struct kfd_process *p, enum kfd_criu_op op)
+int kfd_criu_session_check(const struct kfd_process *p, enum kfd_criu_op op,
+			   u32 *reason)
 {
 	const int err = kfd_criu_op_errno[op][kfd_criu_session_state(p)];
 
+	*reason = KFD_CRIU_REASON_NONE;
 	if (err)
 		return err;
-	if (kfd_criu_paused_by_other(p))
-		return -EBUSY;
 	if (op == KFD_CRIU_OP_UNPAUSE || op == KFD_CRIU_OP_RESUME)
 		return 0;
-	return kfd_criu_check_supported(p);
+	return kfd_criu_check_supported(p, reason);
 }
 
 static void kfd_criu_set_state(struct kfd_process *p, enum kfd_criu_state state)
@@ -240,12 +272,67 @@ err_unevict:
 	return r;
 }
 
-static int kfd_criu_end_pause(struct kfd_process *p)
+/**
+ * kfd_criu_begin_pause - evict the queues of a process, unless it is paused
+ * already
+ * @p: the process
+ * @reason: as kfd_criu_session_check()
+ *
+ * Each successful call needs one of kfd_criu_end_pause().
+ *
+ * Return: 0; as kfd_criu_session_check(); -ENODEV if the process has no device;
+ * as kfd_criu_drm_file_check(); the error of a device whose queues cannot be
+ * evicted, then the queues run again.
+ */
+int kfd_criu_begin_pause(struct kfd_process *p, u32 *reason)
 {
+	int r;
+
+	r = kfd_criu_session_check(p, KFD_CRIU_OP_PROCESS_INFO, reason);
+	if (r)
+		return r;
+	if (!p->n_pdds)
+		return -ENODEV;
+	r = kfd_criu_drm_file_check(p, reason);
+	if (r)
+		return r;
+	if (!p->criu.pauses) {
+		r = kfd_criu_evict_queues(p, KFD_QUEUE_EVICTION_CRIU_CHECKPOINT);
+		if (r)
+			return r;
+		kfd_criu_set_state(p, KFD_CRIU_PAUSED);
+	}
+	p->criu.pauses++;
+	return 0;
+}
+
+/**
+ * kfd_criu_end_pause - end a pause; the last one lets the queues run again
+ * @p: the process, after a successful kfd_criu_begin_pause()
+ *
+ * Return: 0; -ENOTRECOVERABLE if a device was reset during the pause, so that
+ * what was read from it may not be the process's state; the error of a device
+ * whose queues cannot be restored. The pause has ended in any case.
+ */
+int kfd_criu_end_pause(struct kfd_process *p)
+{
+	int r = 0;
+
+	/* The queues of a process that has exited must not run again. */
+	if (!--p->criu.pauses && kfd_criu_session_state(p) == KFD_CRIU_PAUSED) {
+		kfd_criu_set_state(p, KFD_CRIU_RUNNING);
+		r = kfd_criu_unevict_queues(p);
+	}
+	return kfd_criu_device_was_reset(p) ? -ENOTRECOVERABLE : r;
+}
+
+static int kfd_criu_end_owned_pause(struct kfd_process *p)
+{
+	/* May be called by that work, which then is not pending. */
+	cancel_delayed_work(&p->criu.owner_work);
 	put_pid(p->criu.owner);
 	p->criu.owner = NULL;
-	kfd_criu_set_state(p, KFD_CRIU_RUNNING);
-	return kfd_criu_unevict_queues(p);
+	return kfd_criu_end_pause(p);
 }
 
 static void kfd_criu_owner_work_fn(struct work_struct *work)
@@ -255,15 +342,17 @@ static void kfd_criu_owner_work_fn(struct work_struct *work)
 					     criu.owner_work);
 
 	mutex_lock(&p->mutex);
-	if (kfd_criu_session_state(p) == KFD_CRIU_PAUSED) {
+	if (kfd_criu_session_state(p) == KFD_CRIU_PAUSED && p->criu.owner) {
 		if (kfd_criu_owner_is_alive(p))
 			schedule_delayed_work(&p->criu.owner_work,
 					      msecs_to_jiffies(KFD_CRIU_OWNER_POLL_MS));
 		else
-			kfd_criu_end_pause(p);
+			kfd_criu_end_owned_pause(p);
 	}
 	mutex_unlock(&p->mutex);
 }
+
+static void kfd_criu_resume_work_fn(struct work_struct *work);
 
 /**
  * kfd_criu_session_init - initialise the session of a new process
@@ -272,9 +361,14 @@ static void kfd_criu_owner_work_fn(struct work_struct *work)
 void kfd_criu_session_init(struct kfd_process *p)
 {
 	p->criu.state = KFD_CRIU_RUNNING;
+	p->criu.pauses = 0;
 	p->criu.owner = NULL;
 	init_rwsem(&p->criu.ioctl_sem);
 	INIT_DELAYED_WORK(&p->criu.owner_work, kfd_criu_owner_work_fn);
+	INIT_LIST_HEAD(&p->criu.files);
+	INIT_WORK(&p->criu.resume_work, kfd_criu_resume_work_fn);
+	init_waitqueue_head(&p->criu.resumed);
+	p->criu.resume_result = 0;
 }
 
 /**
@@ -288,6 +382,7 @@ void kfd_criu_session_init(struct kfd_process *p)
  */
 void kfd_criu_session_fini(struct kfd_process *p)
 {
+	kfd_criu_files_detach(p);
 	cancel_delayed_work_sync(&p->criu.owner_work);
 	put_pid(p->criu.owner);
 	p->criu.owner = NULL;
@@ -363,111 +458,135 @@ void kfd_criu_session_end_ioctl(struct kfd_process *p, unsigned int nr)
 }
 
 /**
- * kfd_criu_check_access - check whether the caller may checkpoint and restore a
+ * kfd_criu_check_access - check whether the caller may checkpoint or restore a
  * process
  * @p: the process; its mutex need not be held
+ * @what: what the caller wants to do
+ * @is_validated: DRM_CHECKPOINT_WRITE_STATE: nothing that is written decides
+ *	registers which no other ioctl can set
  *
- * The caller must be the process itself or its tracer, and must have
- * CAP_CHECKPOINT_RESTORE in the process's user namespace. CAP_SYS_ADMIN is
- * accepted instead, because container engines that predate
- * CAP_CHECKPOINT_RESTORE grant that.
- *
- * Return: 0; -EBADF if the caller is neither the process nor its tracer;
- * -EACCES if it lacks the capability.
+ * Return: as drm_checkpoint_may().
  */
-int kfd_criu_check_access(struct kfd_process *p)
+int kfd_criu_check_access(struct kfd_process *p, enum drm_checkpoint_what what,
+			  bool is_validated)
 {
-	struct user_namespace *ns;
-	bool related, capable;
+	return drm_checkpoint_may(p->lead_thread, what, is_validated);
+}
+
+/**
+ * kfd_criu_check_tracer_access - kfd_criu_check_access() as version 1 does it
+ * @p: the process; its mutex need not be held
+ * @what: what the caller wants to do
+ * @is_validated: as for kfd_criu_check_access()
+ *
+ * Return: 0; -EBADF if the caller is neither the process itself nor its tracer;
+ * as kfd_criu_check_access().
+ */
+int kfd_criu_check_tracer_access(struct kfd_process *p,
+				 enum drm_checkpoint_what what,
+				 bool is_validated)
+{
+	bool is_related;
 
 	rcu_read_lock();
-	related = kfd_criu_is_self_or_tracer(p, current);
-	ns = get_user_ns(__task_cred(p->lead_thread)->user_ns);
+	is_related = kfd_criu_is_self_or_tracer(p, current);
 	rcu_read_unlock();
-	if (!related) {
-		put_user_ns(ns);
+	if (!is_related)
 		return -EBADF;
-	}
-	capable = ns_capable(ns, CAP_CHECKPOINT_RESTORE) ||
-		  ns_capable(ns, CAP_SYS_ADMIN);
-	put_user_ns(ns);
-	return capable ? 0 : -EACCES;
+	return kfd_criu_check_access(p, what, is_validated);
 }
 
 /*
- * Makes the caller the owner of the pause. A second call of the owner changes
- * nothing.
+ * Whether the caller may end the pause of version 1, or use it. 0: yes; -EINVAL:
+ * there is none; -EBUSY: it belongs to another thread group.
  */
-static int kfd_criu_begin_pause(struct kfd_process *p)
+static int kfd_criu_check_owner(const struct kfd_process *p)
 {
+	if (!p->criu.owner)
+		return -EINVAL;
+	return p->criu.owner == task_tgid(current) ? 0 : -EBUSY;
+}
+
+/**
+ * kfd_criu_owned_pause - evict the queues of a process and make the caller's
+ * thread group own the pause, as version 1 does
+ * @p: the process
+ * @pid: returns the process id, as seen in the process's own PID namespace
+ * @measure: stores in @args how large the image will be
+ * @args: passed to @measure
+ *
+ * A second call of the owner changes nothing but measures again. If the pause is
+ * new and @measure fails, it ends.
+ *
+ * Return: 0; -EBUSY if another thread group owns the pause; as
+ * kfd_criu_begin_pause() and @measure.
+ */
+int kfd_criu_owned_pause(struct kfd_process *p, u32 *pid,
+			 int (*measure)(struct kfd_process *p, void *args),
+			 void *args)
+{
+	const bool owned = p->criu.owner;
+	u32 reason;
 	int r;
 
-	if (p->criu.state == KFD_CRIU_PAUSED)
-		return 0;
-	r = kfd_criu_evict_queues(p, KFD_QUEUE_EVICTION_CRIU_CHECKPOINT);
+	if (owned) {
+		r = kfd_criu_session_check(p, KFD_CRIU_OP_PROCESS_INFO,
+					   &reason);
+		if (!r)
+			r = kfd_criu_check_owner(p);
+	} else {
+		r = kfd_criu_begin_pause(p, &reason);
+	}
 	if (r)
 		return r;
+	*pid = kfd_criu_session_pid(p);
+	r = measure(p, args);
+	if (owned)
+		return r;
+	if (r) {
+		kfd_criu_end_pause(p);
+		return r;
+	}
 	p->criu.owner = get_pid(task_tgid(current));
-	kfd_criu_set_state(p, KFD_CRIU_PAUSED);
 	schedule_delayed_work(&p->criu.owner_work,
 			      msecs_to_jiffies(KFD_CRIU_OWNER_POLL_MS));
 	return 0;
 }
 
 /**
- * kfd_criu_pause - evict the queues of a process and make the caller own the
- * pause
+ * kfd_criu_check_owned_pause - check whether the caller may read the state of a
+ * process that it has paused by version 1
  * @p: the process
- * @pid: returns the process id, as seen in the process's own PID namespace
- * @measure: stores in @args how large the image will be
- * @args: passed to @measure
  *
- * If the pause is new and @measure fails, the queues run again.
- *
- * Return: 0; as kfd_criu_session_check(); -ENODEV if the process has no device;
- * the error of a device whose queues cannot be evicted, then the queues run
- * again; as @measure.
+ * Return: 0; as kfd_criu_session_check(); -EINVAL or -EBUSY if the caller does
+ * not own the pause.
  */
-int kfd_criu_pause(struct kfd_process *p, u32 *pid,
-		   int (*measure)(struct kfd_process *p, void *args), void *args)
+int kfd_criu_check_owned_pause(const struct kfd_process *p)
 {
-	const bool already_paused = p->criu.state == KFD_CRIU_PAUSED;
+	u32 reason;
 	int r;
 
-	r = kfd_criu_session_check(p, KFD_CRIU_OP_PROCESS_INFO);
-	if (r)
-		return r;
-	if (!p->n_pdds)
-		return -ENODEV;
-	r = kfd_criu_begin_pause(p);
-	if (r)
-		return r;
-	*pid = task_pid_nr_ns(p->lead_thread,
-			      task_active_pid_ns(p->lead_thread));
-	r = measure(p, args);
-	if (r && !already_paused)
-		kfd_criu_end_pause(p);
-	return r;
+	r = kfd_criu_session_check(p, KFD_CRIU_OP_CHECKPOINT, &reason);
+	return r ? r : kfd_criu_check_owner(p);
 }
 
 /**
- * kfd_criu_unpause - let the queues of a paused process run again
+ * kfd_criu_owned_unpause - end the pause of version 1
  * @p: the process
  *
- * Return: 0; as kfd_criu_session_check(); -ENOTRECOVERABLE if a device was
- * reset during the pause, so that what was read from it may not be the
- * process's state; the error of a device whose queues cannot be restored. In
- * the last two cases the pause has ended nevertheless.
+ * Return: 0; as kfd_criu_session_check(); -EINVAL or -EBUSY if the caller does
+ * not own the pause; as kfd_criu_end_pause().
  */
-int kfd_criu_unpause(struct kfd_process *p)
+int kfd_criu_owned_unpause(struct kfd_process *p)
 {
+	u32 reason;
 	int r;
 
-	r = kfd_criu_session_check(p, KFD_CRIU_OP_UNPAUSE);
+	r = kfd_criu_session_check(p, KFD_CRIU_OP_UNPAUSE, &reason);
 	if (r)
 		return r;
-	r = kfd_criu_end_pause(p);
-	return kfd_criu_device_was_reset(p) ? -ENOTRECOVERABLE : r;
+	r = kfd_criu_check_owner(p);
+	return r ? r : kfd_criu_end_owned_pause(p);
 }
 
 /**
@@ -481,10 +600,12 @@ int kfd_criu_unpause(struct kfd_process *p)
  */
 int kfd_criu_check_restore(const struct kfd_process *p)
 {
+	u32 reason;
+
 	if (p->lead_thread != current->group_leader ||
 	    READ_ONCE(p->mm) != current->mm)
 		return -EPERM;
-	return kfd_criu_session_check(p, KFD_CRIU_OP_RESTORE);
+	return kfd_criu_session_check(p, KFD_CRIU_OP_RESTORE, &reason);
 }
 
 static bool kfd_criu_no_device_bound(const struct kfd_process *p)
@@ -495,12 +616,6 @@ static bool kfd_criu_no_device_bound(const struct kfd_process *p)
 		if (p->pdds[i]->drm_file)
 			return false;
 	return true;
-}
-
-static bool kfd_criu_has_no_objects(struct kfd_process *p)
-{
-	return kfd_criu_no_device_bound(p) && !kfd_criu_event_count(p) &&
-	       p->runtime_info.runtime_state == DEBUG_RUNTIME_STATE_DISABLED;
 }
 
 /**
@@ -521,7 +636,7 @@ int kfd_criu_begin_restore(struct kfd_process *p)
 
 	if (!down_write_trylock(&p->criu.ioctl_sem))
 		return -EBUSY;
-	if (!kfd_criu_has_no_objects(p)) {
+	if (!kfd_criu_process_is_untouched(p)) {
 		r = -EINVAL;
 		goto out_unlock;
 	}
@@ -529,6 +644,7 @@ int kfd_criu_begin_restore(struct kfd_process *p)
 	if (r)
 		goto out_unlock;
 	p->criu.saved_xnack = p->xnack_enabled;
+	kfd_criu_process_save_gpu_ids(p);
 	kfd_criu_set_state(p, KFD_CRIU_RESTORING);
 out_unlock:
 	up_write(&p->criu.ioctl_sem);
@@ -598,6 +714,7 @@ static void kfd_criu_abort_restore(struct kfd_process *p)
 		 */
 		kfd_criu_unevict_queues(p);
 	}
+	kfd_criu_process_restore_gpu_ids(p);
 	kfd_criu_set_state(p, no_device_bound ? KFD_CRIU_RUNNING :
 						KFD_CRIU_ABORTED);
 }
@@ -634,30 +751,68 @@ int kfd_criu_abort(struct kfd_process *p)
 	return 0;
 }
 
+/* All that RESUME does under the mutex. */
 static int kfd_criu_resume_locked(struct kfd_process *p)
 {
 	int r;
 
-	if (kfd_criu_device_was_reset(p)) {
-		r = -ENOTRECOVERABLE;
-		goto err_abort;
-	}
-	r = kfd_criu_svm_resume(p);
-	if (r)
-		goto err_abort;
+	if (kfd_criu_session_state(p) != KFD_CRIU_RESUMING)
+		return -ESRCH;	/* the process exits */
+	if (kfd_criu_device_was_reset(p))
+		return -ENOTRECOVERABLE;
 	r = kfd_criu_queue_acquire_deferred(p);
 	if (r)
-		goto err_abort;
+		return r;
 	kfd_criu_bo_sync_all(p);
-	r = amdgpu_amdkfd_criu_resume(p->kgd_process_info);
-	if (r)
-		goto err_abort;
-	kfd_criu_set_state(p, KFD_CRIU_RUNNING);
-	return 0;
+	return amdgpu_amdkfd_criu_resume(p->kgd_process_info);
+}
 
-err_abort:
-	kfd_criu_abort_restore(p);
-	return r;
+/*
+ * The state RESUMING keeps everybody else away from the staged ranges and from
+ * the queues while the mutex is not held.
+ */
+static void kfd_criu_run_resume(struct kfd_process *p)
+{
+	int r;
+
+	r = kfd_criu_svm_resume(p);
+	if (!r)
+		kfd_criu_queue_fault_in_wptrs(p);
+	mutex_lock(&p->mutex);
+	if (!r)
+		r = kfd_criu_resume_locked(p);
+	if (r)
+		kfd_criu_abort_restore(p);
+	else
+		kfd_criu_set_state(p, KFD_CRIU_RUNNING);
+	WRITE_ONCE(p->criu.resume_result, r);
+	mutex_unlock(&p->mutex);
+	wake_up_all(&p->criu.resumed);
+}
+
+static void kfd_criu_resume_work_fn(struct work_struct *work)
+{
+	struct kfd_process *p = container_of(work, struct kfd_process,
+					     criu.resume_work);
+
+	kfd_criu_run_resume(p);
+	kfd_unref_process(p);
+}
+
+/*
+ * Registering SVM ranges and reading write pointers faults in user pages, which
+ * can take as long as a file system likes. A worker does it then, because the
+ * caller could not be killed, and could not stop waiting.
+ */
+static void kfd_criu_begin_resume(struct kfd_process *p)
+{
+	if (list_empty(&p->svms.criu_svm_metadata_list) &&
+	    !kfd_criu_queue_needs_wptrs(p)) {
+		kfd_criu_run_resume(p);
+		return;
+	}
+	kref_get(&p->ref);
+	queue_work(system_unbound_wq, &p->criu.resume_work);
 }
 
 static bool kfd_criu_userptr_pending(struct amdkfd_process_info *info)
@@ -694,87 +849,124 @@ static bool kfd_criu_queues_are_evicted(const struct kfd_process *p)
 	return false;
 }
 
-/*
- * restore_userptr_work faults in user pages and then restores the queues. It
- * schedules itself again as long as pages are invalidated.
+/**
+ * kfd_criu_check_running - find out whether the queues of a process run
+ * @p: the process; its mutex need not be held
+ *
+ * Only looks, and does not wait for the worker that faults in user pages: a page
+ * of a file system that does not answer would make that wait for ever.
+ *
+ * Return: 0: they run. -EAGAIN: the driver is about to let them run. -EBUSY:
+ * the process is paused, or waits for RESUME. -ESRCH: they will never run.
  */
-static int kfd_criu_wait_running(struct kfd_process *p, unsigned int limit_ms)
+int kfd_criu_check_running(struct kfd_process *p)
 {
-	const unsigned long end = jiffies + msecs_to_jiffies(limit_ms);
-	struct amdkfd_process_info *info = p->kgd_process_info;
+	switch (kfd_criu_session_state(p)) {
+	case KFD_CRIU_RUNNING:
+		if (p->kgd_process_info &&
+		    kfd_criu_userptr_pending(p->kgd_process_info))
+			return -EAGAIN;
+		return kfd_criu_queues_are_evicted(p) ? -EAGAIN : 0;
+	case KFD_CRIU_RESUMING:
+		return -EAGAIN;
+	case KFD_CRIU_ABORTED:
+		return -ESRCH;
+	default:
+		return -EBUSY;
+	}
+}
 
+static int kfd_criu_wait_running(struct kfd_process *p, unsigned long end)
+{
 	for (;;) {
-		flush_delayed_work(&info->restore_userptr_work);
-		if (!kfd_criu_userptr_pending(info) &&
-		    !kfd_criu_queues_are_evicted(p))
-			return 0;
-		/*
-		 * A process that has exited or was paused meanwhile does not
-		 * run either.
-		 */
-		if (time_after(jiffies, end) ||
-		    kfd_criu_session_state(p) != KFD_CRIU_RUNNING ||
-		    fatal_signal_pending(current))
+		const int r = kfd_criu_check_running(p);
+
+		if (r != -EAGAIN)
+			return r ? -ETIME : 0;
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		if (time_after(jiffies, end))
 			return -ETIME;
-		msleep(KFD_CRIU_RETRY_MS);
+		schedule_timeout_killable(msecs_to_jiffies(KFD_CRIU_RETRY_MS));
 	}
 }
 
 /**
- * kfd_criu_resume - let the queues of a restored process run
+ * kfd_criu_start_resume - begin to let the queues of a restored process run
  * @p: the process; its mutex is not held
- * @limit_ms: how long to wait for the queues, in milliseconds
  *
- * Return: 0 once all queues run. -ETIME if they do not run in time because user
- * pages or memory for the runlist are missing (the driver keeps trying), or
- * because the process was paused or exits meanwhile. As
- * kfd_criu_session_check(). -ENOTRECOVERABLE if a device was reset since
- * RESTORE, or the error of an SVM range or a context save area that cannot be
- * used: then the restore has failed, see kfd_criu_end_restore().
+ * Does nothing if that has begun already.
+ *
+ * Return: 0; as kfd_criu_session_check().
  */
-int kfd_criu_resume(struct kfd_process *p, unsigned int limit_ms)
+int kfd_criu_start_resume(struct kfd_process *p)
 {
+	bool begins;
+	u32 reason;
 	int r;
 
 	mutex_lock(&p->mutex);
-	r = kfd_criu_session_check(p, KFD_CRIU_OP_RESUME);
-	if (!r)
-		r = kfd_criu_resume_locked(p);
+	r = kfd_criu_session_check(p, KFD_CRIU_OP_RESUME, &reason);
+	begins = !r && p->criu.state == KFD_CRIU_RESTORED;
+	if (begins) {
+		kfd_criu_set_state(p, KFD_CRIU_RESUMING);
+		WRITE_ONCE(p->criu.resume_result, -EINPROGRESS);
+	}
 	mutex_unlock(&p->mutex);
-	if (r)
-		return r;
-	return kfd_criu_wait_running(p, limit_ms);
+	if (begins)
+		kfd_criu_begin_resume(p);
+	return r;
 }
 
 /**
- * kfd_criu_resume_pid - kfd_criu_resume() for a process id, with a limit of
- * five seconds
- * @number: process id in the caller's PID namespace
- * @state: returns the state of that process; unchanged if the caller has no
- *	access to it
+ * kfd_criu_resume - let the queues of a restored process run, and wait for that
+ * @p: the process; its mutex is not held
+ * @limit_ms: how long to wait, in milliseconds
  *
- * Return: as kfd_criu_resume() and kfd_criu_check_access(); -ESRCH if there is
- * no such process, or it does not use amdkfd.
+ * Return: 0 once all queues run. -ETIME if they do not run in time because user
+ * pages or memory for the runlist are missing (the driver keeps trying), or
+ * because the process was paused or exits meanwhile. -EINTR if the caller is
+ * killed. As kfd_criu_session_check(). -ENOTRECOVERABLE if a device was reset
+ * since RESTORE, or the error of an SVM range or a context save area that cannot
+ * be used: then the restore has failed, see kfd_criu_end_restore().
  */
-int kfd_criu_resume_pid(u32 number, u32 *state)
+int kfd_criu_resume(struct kfd_process *p, unsigned int limit_ms)
 {
-	struct kfd_process *target;
-	struct pid *pid;
+	const unsigned long limit = msecs_to_jiffies(limit_ms);
+	const unsigned long end = jiffies + limit;
+	long left;
 	int r;
+
+	r = kfd_criu_start_resume(p);
+	if (r)
+		return r;
+	left = wait_event_killable_timeout(p->criu.resumed,
+					   READ_ONCE(p->criu.resume_result) !=
+					   -EINPROGRESS, limit);
+	if (left < 0)
+		return -EINTR;
+	if (!left)
+		return -ETIME;
+	r = READ_ONCE(p->criu.resume_result);
+	return r ? r : kfd_criu_wait_running(p, end);
+}
+
+/**
+ * kfd_criu_find_process - find a process that uses amdkfd by its process id
+ * @number: process id in the caller's PID namespace
+ *
+ * Return: the process, for kfd_unref_process(); NULL if there is no such process,
+ * or it does not use amdkfd.
+ */
+struct kfd_process *kfd_criu_find_process(u32 number)
+{
+	struct kfd_process *p;
+	struct pid *pid;
 
 	pid = find_get_pid(number);
 	if (!pid)
-		return -ESRCH;
-	target = kfd_lookup_process_by_pid(pid);
+		return NULL;
+	p = kfd_lookup_process_by_pid(pid);
 	put_pid(pid);
-	if (!target)
-		return -ESRCH;
-	r = kfd_criu_check_access(target);
-	if (r)
-		goto out_unref;
-	r = kfd_criu_resume(target, KFD_CRIU_RESUME_MS);
-	*state = kfd_criu_session_state(target);
-out_unref:
-	kfd_unref_process(target);
-	return r;
+	return p;
 }

@@ -8,8 +8,11 @@
 #ifndef KFD_CRIU_SESSION_H_INCLUDED
 #define KFD_CRIU_SESSION_H_INCLUDED
 
+#include <linux/list.h>
 #include <linux/rwsem.h>
+#include <linux/wait.h>
 #include <linux/workqueue.h>
+#include <drm/drm_checkpoint.h>
 
 struct kfd_process;
 struct pid;
@@ -17,14 +20,16 @@ struct pid;
 /**
  * enum kfd_criu_state - checkpoint/restore state of a process
  * @KFD_CRIU_RUNNING: neither paused nor being restored; its queues run
- * @KFD_CRIU_PAUSED: its queues are evicted until the owner of the pause ends
- *	the pause, or exits
+ * @KFD_CRIU_PAUSED: its queues are evicted until the last pause ends
  * @KFD_CRIU_RESTORING: RESTORE is creating its objects
  * @KFD_CRIU_RESTORED: all objects exist; its queues stay evicted until RESUME
  * @KFD_CRIU_ABORTED: a restore failed; the process has no objects and cannot
  *	create any
- *
+ * @KFD_CRIU_RESUMING: SVM ranges are registered and the queues prepared, by a
+ *	worker
  * @KFD_CRIU_STATES: number of states
+ *
+ * The numbers are those of KFD_CRIU_STATE_* in linux/kfd_criu_ioctl.h.
  */
 enum kfd_criu_state {
 	KFD_CRIU_RUNNING,
@@ -32,6 +37,7 @@ enum kfd_criu_state {
 	KFD_CRIU_RESTORING,
 	KFD_CRIU_RESTORED,
 	KFD_CRIU_ABORTED,
+	KFD_CRIU_RESUMING,
 	KFD_CRIU_STATES,
 };
 
@@ -40,15 +46,26 @@ enum kfd_criu_state {
  * @state: written under p->mutex; kfd_criu_session_state() reads it without
  * @ioctl_sem: held for reading by the program's ioctls; RESTORE starts only if
  *	it can take it for writing
- * @owner: thread group that paused the process; NULL: not paused
- * @owner_work: polls whether @owner still exists, while the process is paused
+ * @pauses: number of pauses; the process is in KFD_CRIU_PAUSED unless it is 0
+ * @owner: thread group that owns the pause of version 1; NULL: there is none
+ * @owner_work: polls whether @owner still exists, while there is one
+ * @files: struct kfd_criu_file of this process; changed by kfd_criu_file.c
+ * @resume_work: does the work of RESUME if it may wait for user pages; holds a
+ *	reference to the process
+ * @resume_result: -EINPROGRESS in KFD_CRIU_RESUMING, then the result of RESUME
+ * @resumed: woken when the process leaves KFD_CRIU_RESUMING
  * @saved_xnack: kfd_process.xnack_enabled before the restore, for undoing it
  */
 struct kfd_criu_session {
 	enum kfd_criu_state state;
 	struct rw_semaphore ioctl_sem;
+	unsigned int pauses;
 	struct pid *owner;
 	struct delayed_work owner_work;
+	struct list_head files;
+	struct work_struct resume_work;
+	int resume_result;
+	wait_queue_head_t resumed;
 	bool saved_xnack;
 };
 
@@ -58,6 +75,13 @@ enum kfd_criu_state kfd_criu_session_state(const struct kfd_process *p);
 int kfd_criu_session_allows(const struct kfd_process *p);
 int kfd_criu_session_begin_ioctl(struct kfd_process *p, unsigned int nr);
 void kfd_criu_session_end_ioctl(struct kfd_process *p, unsigned int nr);
-int kfd_criu_check_access(struct kfd_process *p);
+int kfd_criu_check_access(struct kfd_process *p, enum drm_checkpoint_what what,
+			  bool is_validated);
+int kfd_criu_check_tracer_access(struct kfd_process *p,
+				 enum drm_checkpoint_what what,
+				 bool is_validated);
+
+/* kfd_criu_file.c */
+void kfd_criu_files_detach(struct kfd_process *p);
 
 #endif /* KFD_CRIU_SESSION_H_INCLUDED */

@@ -12,6 +12,7 @@
 #include <linux/file.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
+#include <linux/kfd_criu_ioctl.h>
 #include "kfd_criu.h"
 #include "kfd_priv.h"
 
@@ -115,7 +116,8 @@ static int kfd_criu_v1_add_dmabuf(struct list_head *blocks, struct kgd_mem *mem,
 	r = kfd_criu_bo_export(mem, &dmabuf->file);
 	if (r)
 		return r;
-	dmabuf->fd = get_unused_fd_flags(O_CLOEXEC);
+	/* The released kernels do not set O_CLOEXEC either. */
+	dmabuf->fd = get_unused_fd_flags(0);
 	if (dmabuf->fd < 0) {
 		fput(dmabuf->file);
 		return dmabuf->fd;
@@ -339,13 +341,17 @@ static int kfd_criu_v1_checkpoint(struct kfd_process *p,
 {
 	struct kfd_ioctl_criu_args now = *args;
 	LIST_HEAD(dmabufs);
+	u32 reason;
 	int r;
 
 	if (!args->devices || !args->bos || !args->priv_data)
 		return -EINVAL;
 	if (!p->n_pdds)
 		return -ENODEV;
-	r = kfd_criu_session_check(p, KFD_CRIU_OP_CHECKPOINT);
+	r = kfd_criu_check_owned_pause(p);
+	if (r)
+		return r;
+	r = kfd_criu_drm_file_check(p, &reason);
 	if (r)
 		return r;
 	r = kfd_criu_v1_measure(p, &now);
@@ -378,12 +384,19 @@ kfd_criu_v1_restore_device(struct kfd_process *p,
 {
 	struct kfd_criu_device_bucket bucket;
 	struct kfd_criu_device cd;
+	struct file *drm_file;
+	int r;
 
 	if (copy_from_user(&bucket, in, sizeof(bucket)))
 		return -EFAULT;
 	cd.user_gpu_id = bucket.user_gpu_id;
 	cd.gpu_id = bucket.actual_gpu_id;
-	return kfd_criu_device_restore(p, &cd, bucket.drm_fd);
+	drm_file = fget(bucket.drm_fd);
+	if (!drm_file)
+		return -EINVAL;
+	r = kfd_criu_device_restore(p, &cd, drm_file);
+	fput(drm_file);
+	return r;
 }
 
 static int kfd_criu_v1_restore_devices(struct kfd_process *p,
@@ -575,16 +588,54 @@ static int kfd_criu_v1_restore(struct kfd_process *p,
 	return r;
 }
 
+static int kfd_criu_v1_resume(u32 pid)
+{
+	struct kfd_process *p = kfd_criu_find_process(pid);
+	int r;
+
+	if (!p)
+		return -ESRCH;
+	r = kfd_criu_check_tracer_access(p, DRM_CHECKPOINT_QUIESCE, false);
+	if (r)
+		goto out_unref;
+	r = kfd_criu_resume(p, KFD_CRIU_RESUME_TIMEOUT_MS);
+	/*
+	 * RESUME of the released ABI cannot report that the queues do not run
+	 * yet.
+	 */
+	if (r == -ETIME)
+		r = 0;
+out_unref:
+	kfd_unref_process(p);
+	return r;
+}
+
+/*
+ * Access to the process of the file. An image of version 1 has no records that
+ * could be told apart, so all of RESTORE needs the right to write registers.
+ */
+static int kfd_criu_v1_check_access(struct kfd_process *p, u32 op)
+{
+	enum drm_checkpoint_what what = DRM_CHECKPOINT_QUIESCE;
+
+	if (op == KFD_CRIU_OP_CHECKPOINT)
+		what = DRM_CHECKPOINT_READ_STATE;
+	else if (op == KFD_CRIU_OP_RESTORE)
+		what = DRM_CHECKPOINT_WRITE_STATE;
+	return kfd_criu_check_tracer_access(p, what, false);
+}
+
 static int kfd_criu_v1_op_locked(struct kfd_process *p,
 				 struct kfd_ioctl_criu_args *args)
 {
 	switch (args->op) {
 	case KFD_CRIU_OP_PROCESS_INFO:
-		return kfd_criu_pause(p, &args->pid, kfd_criu_v1_measure, args);
+		return kfd_criu_owned_pause(p, &args->pid, kfd_criu_v1_measure,
+					    args);
 	case KFD_CRIU_OP_CHECKPOINT:
 		return kfd_criu_v1_checkpoint(p, args);
 	case KFD_CRIU_OP_UNPAUSE:
-		return kfd_criu_unpause(p);
+		return kfd_criu_owned_unpause(p);
 	case KFD_CRIU_OP_RESTORE:
 		return kfd_criu_v1_restore(p, args);
 	default:
@@ -595,31 +646,32 @@ static int kfd_criu_v1_op_locked(struct kfd_process *p,
 /**
  * kfd_criu_v1_ioctl - execute an operation of the released ABI
  * @filep: open file of /dev/kfd
- * @p: the file's process; kfd_criu_check_access() has admitted the caller
+ * @p: the file's process
  * @data: struct kfd_ioctl_criu_args
  *
- * Return: 0; -EINVAL for invalid args or in the wrong state; -EBUSY if another
- * thread group has paused the process or it is being restored; -EIO after a
- * failed restore; for RESUME -ESRCH, -EBADF or -EACCES if the target does not
- * exist or the caller has no access to it; -ENODEV, -EFAULT, -ENOMEM, -EPERM,
- * -EOPNOTSUPP, -ENOSPC, -EMFILE.
+ * Return: 0; as kfd_criu_check_tracer_access() and
+ * kfd_criu_event_drain_interrupts(); -EINVAL for invalid args or in
+ * the wrong state; -EBUSY if another thread group has paused the process or it
+ * is being restored; -EIO after a failed restore; -ESRCH if the process to
+ * resume does not exist; -ENODEV, -EFAULT, -ENOMEM, -EOPNOTSUPP, -ENOSPC,
+ * -EMFILE.
  */
 int kfd_criu_v1_ioctl(struct file *filep, struct kfd_process *p, void *data)
 {
 	struct kfd_ioctl_criu_args *args = data;
 	int r;
 
+	r = kfd_criu_v1_check_access(p, args->op);
+	if (r)
+		return r;
 	if (args->op == KFD_CRIU_OP_RESUME) {
-		u32 state;
-
-		r = kfd_criu_resume_pid(args->pid, &state);
-		/*
-		 * RESUME of the released ABI cannot report that the queues do
-		 * not run yet.
-		 */
-		if (r == -ETIME)
-			r = 0;
+		r = kfd_criu_v1_resume(args->pid);
 	} else {
+		if (args->op == KFD_CRIU_OP_CHECKPOINT) {
+			r = kfd_criu_event_drain_interrupts(p);
+			if (r)
+				return r;
+		}
 		mutex_lock(&p->mutex);
 		r = kfd_criu_v1_op_locked(p, args);
 		mutex_unlock(&p->mutex);

@@ -4,236 +4,20 @@
  *
  * The extensible ABI: restores objects from a sequence of records.
  *
- * The reader walks over the image twice: first over the headers, so that
- * unknown records are refused before anything is changed, then over everything.
- * User memory may change in between, so the second walk relies on nothing that
- * the first one has checked.
+ * The reader walks over the image twice: first it checks the records and what
+ * they say about devices, so that most wrong images are refused before anything
+ * is changed, then it restores the objects. User memory may change in between,
+ * so the second walk relies on nothing that the first one has checked.
  *
  * Locks: the callers hold p->mutex.
  */
 #include <linux/slab.h>
+#include <linux/string.h>
 #include <linux/uaccess.h>
 #include "kfd_criu.h"
 #include "kfd_criu_v2.h"
 #include "kfd_events.h"
 #include "kfd_priv.h"
-
-/* Bytes of a record of version 1 without its payload. */
-static const u32 kfd_criu_v2_min_size[KFD_CRIU_MAX_RECORD_TYPE + 1] = {
-	[KFD_CRIU_RECORD_IMAGE] = sizeof(struct kfd_criu_record_image),
-	[KFD_CRIU_RECORD_PROCESS] = sizeof(struct kfd_criu_record_process),
-	[KFD_CRIU_RECORD_DEVICE] = sizeof(struct kfd_criu_record_device),
-	[KFD_CRIU_RECORD_BO] = sizeof(struct kfd_criu_record_bo),
-	[KFD_CRIU_RECORD_QUEUE] = sizeof(struct kfd_criu_record_queue),
-	[KFD_CRIU_RECORD_EVENT_PAGE] = sizeof(struct kfd_criu_record_event_page),
-	[KFD_CRIU_RECORD_EVENT] = sizeof(struct kfd_criu_record_event),
-	[KFD_CRIU_RECORD_SVM_RANGE] = sizeof(struct kfd_criu_record_svm_range),
-};
-
-static bool kfd_criu_v2_record_is_known(const struct kfd_criu_record *record)
-{
-	const u16 version = le16_to_cpu(record->version);
-	const u32 type = le32_to_cpu(record->type);
-
-	return version && version <= kfd_criu_max_record_version(type);
-}
-
-/* Types of which an image has at most one record. */
-static bool kfd_criu_v2_record_is_unique(u32 type)
-{
-	return type == KFD_CRIU_RECORD_IMAGE || type == KFD_CRIU_RECORD_PROCESS ||
-	       type == KFD_CRIU_RECORD_EVENT_PAGE;
-}
-
-static bool kfd_criu_v2_order_is_valid(u32 type, u32 last)
-{
-	return type > last ||
-	       (type == last && !kfd_criu_v2_record_is_unique(type));
-}
-
-/*
- * Reads the header of the record at s->pos and checks that the record lies
- * within the image.
- */
-static int kfd_criu_v2_read_header(const struct kfd_criu_stream *s,
-				   struct kfd_criu_record *record)
-{
-	u64 size;
-
-	if (s->size - s->pos < sizeof(*record))
-		return -EINVAL;
-	if (copy_from_user(record, s->data + s->pos, sizeof(*record)))
-		return -EFAULT;
-	size = le64_to_cpu(record->size);
-	if (size < sizeof(*record) || size > s->size - s->pos ||
-	    !IS_ALIGNED(size, 8))
-		return -EINVAL;
-	return 0;
-}
-
-static int kfd_criu_v2_check_header(const struct kfd_criu_record *record)
-{
-	const u32 type = le32_to_cpu(record->type);
-	const bool known = kfd_criu_v2_record_is_known(record);
-
-	if (le16_to_cpu(record->flags) & ~KFD_CRIU_RECORD_REQUIRED)
-		return -EINVAL;
-	if (!known && le16_to_cpu(record->flags) & KFD_CRIU_RECORD_REQUIRED) {
-		pr_debug("image has a record of type %u, version %u\n", type,
-			 le16_to_cpu(record->version));
-		return -EPROTONOSUPPORT;
-	}
-	if (known && le64_to_cpu(record->size) < kfd_criu_v2_min_size[type])
-		return -EINVAL;
-	return 0;
-}
-
-/*
- * Records of known types must be in the order of their types, unknown ones may
- * be anywhere.
- */
-static int kfd_criu_v2_check_records(struct kfd_criu_stream *s)
-{
-	u32 type, last_type = 0;
-	struct kfd_criu_record record;
-	int r;
-
-	while (s->pos < s->size) {
-		r = kfd_criu_check_killed();
-		if (r)
-			return r;
-		r = kfd_criu_v2_read_header(s, &record);
-		if (r)
-			return r;
-		r = kfd_criu_v2_check_header(&record);
-		if (r)
-			return r;
-		type = 0;
-		if (kfd_criu_v2_record_is_known(&record)) {
-			type = le32_to_cpu(record.type);
-			if (!kfd_criu_v2_order_is_valid(type, last_type))
-				return -EINVAL;
-			last_type = type;
-		}
-		if (!s->num_records && type != KFD_CRIU_RECORD_IMAGE)
-			return -EINVAL;
-		s->pos += le64_to_cpu(record.size);
-		s->num_records++;
-	}
-	return s->num_records ? 0 : -EINVAL;
-}
-
-/**
- * kfd_criu_check_image - check that an image can be read, before anything is
- * changed
- * @image: the whole image
- *
- * Return: 0; -EPROTONOSUPPORT if a record is required but its type or version
- * is unknown; -EINVAL if this is not an image or its records are not in order;
- * -EFAULT; -EINTR if the caller was killed.
- */
-int kfd_criu_check_image(const struct kfd_criu_stream *image)
-{
-	struct kfd_criu_record_image record;
-	struct kfd_criu_stream s = *image;
-	int r;
-
-	r = kfd_criu_v2_check_records(&s);
-	if (r)
-		return r;
-	if (copy_from_user(&record, image->data, sizeof(record)))
-		return -EFAULT;
-	if (le64_to_cpu(record.magic) != KFD_CRIU_IMAGE_MAGIC ||
-	    le64_to_cpu(record.size) != image->size ||
-	    le32_to_cpu(record.num_records) != s.num_records || record.reserved)
-		return -EINVAL;
-	return 0;
-}
-
-/*
- * A record that is being read: its fixed part is copied here, its payload is in
- * user memory.
- */
-struct kfd_criu_v2_record {
-	union {
-		struct kfd_criu_record record;
-		struct kfd_criu_record_process process;
-		struct kfd_criu_record_device device;
-		struct kfd_criu_record_bo bo;
-		struct kfd_criu_record_queue queue;
-		struct kfd_criu_record_event_page page;
-		struct kfd_criu_record_event event;
-		struct kfd_criu_record_svm_range svm;
-	};
-	const u8 __user *payload;
-	u64 payload_bytes;
-};
-
-/*
- * Bytes between the fixed part and the padding. In version 1 nothing else may
- * follow.
- */
-static u64 kfd_criu_v2_payload_bytes(const struct kfd_criu_v2_record *in)
-{
-	switch (le32_to_cpu(in->record.type)) {
-	case KFD_CRIU_RECORD_BO:
-		return (u64)le32_to_cpu(in->bo.num_mapped) * sizeof(__le32);
-	case KFD_CRIU_RECORD_QUEUE:
-		return le32_to_cpu(in->queue.num_xcc) *
-		       ((u64)le32_to_cpu(in->queue.mqd_size) +
-			le32_to_cpu(in->queue.ctl_stack_size));
-	case KFD_CRIU_RECORD_SVM_RANGE:
-		return (u64)le32_to_cpu(in->svm.num_access) *
-		       sizeof(struct kfd_criu_svm_device);
-	default:
-		return 0;
-	}
-}
-
-static int kfd_criu_v2_check_payload(const struct kfd_criu_v2_record *in)
-{
-	const u64 bytes = kfd_criu_v2_payload_bytes(in);
-	int r;
-
-	if (bytes > in->payload_bytes || in->payload_bytes - bytes >= 8)
-		return -EINVAL;
-	r = check_zeroed_user(in->payload + bytes, in->payload_bytes - bytes);
-	if (r < 0)
-		return r;
-	return r ? 0 : -EINVAL;
-}
-
-static int kfd_criu_v2_read_record(struct kfd_criu_stream *s,
-				   struct kfd_criu_v2_record *in)
-{
-	u32 fixed = sizeof(in->record);
-	bool known;
-	u64 size;
-	int r;
-
-	r = kfd_criu_v2_read_header(s, &in->record);
-	if (r)
-		return r;
-	r = kfd_criu_v2_check_header(&in->record);
-	if (r)
-		return r;
-	size = le64_to_cpu(in->record.size);
-	known = kfd_criu_v2_record_is_known(&in->record);
-	if (known)
-		fixed = kfd_criu_v2_min_size[le32_to_cpu(in->record.type)];
-	/*
-	 * The header is not copied again, so it is the one that was just
-	 * checked.
-	 */
-	if (copy_from_user((u8 *)in + sizeof(in->record),
-			   s->data + s->pos + sizeof(in->record),
-			   fixed - sizeof(in->record)))
-		return -EFAULT;
-	in->payload = s->data + s->pos + fixed;
-	in->payload_bytes = size - fixed;
-	s->pos += size;
-	return known ? kfd_criu_v2_check_payload(in) : 0;
-}
 
 static int kfd_criu_v2_restore_process(struct kfd_process *p,
 				       const struct kfd_criu_v2_record *in)
@@ -252,43 +36,54 @@ static int kfd_criu_v2_restore_process(struct kfd_process *p,
 	return kfd_criu_process_restore(p, &cp);
 }
 
-/*
- * Finds the device of this machine that the caller has chosen for a device of
- * the image.
- */
-static int kfd_criu_v2_find_device(const struct kfd_criu_v2_args *args,
-				   u32 user_gpu_id,
-				   struct kfd_criu_v2_device *device)
+/* Members of the memory policy must be 0 if there is none. */
+static bool kfd_criu_v2_policy_is_valid(const struct kfd_criu_record_device *record)
 {
-	const struct kfd_criu_v2_device __user *devices =
-		u64_to_user_ptr(args->devices);
-	u32 i;
-
-	for (i = 0; i < args->num_devices && i < MAX_GPU_INSTANCE; i++) {
-		if (copy_from_user(device, &devices[i], sizeof(*device)))
-			return -EFAULT;
-		if (device->reserved)
-			return -EINVAL;
-		if (device->user_gpu_id == user_gpu_id)
-			return 0;
-	}
-	return -ENODEV;
+	if (le32_to_cpu(record->flags) & KFD_CRIU_DEVICE_POLICY)
+		return true;
+	return !record->default_policy && !record->alternate_policy &&
+	       !record->aperture_base && !record->aperture_size;
 }
 
-static int kfd_criu_v2_restore_device(struct kfd_process *p,
-				      const struct kfd_criu_v2_record *in,
-				      const struct kfd_criu_v2_args *args)
+/*
+ * Checks what a record says about a device, and finds the device of this machine
+ * that the caller has chosen for it. NULL: a device that the program has not
+ * acquired need not exist on this machine.
+ */
+static int kfd_criu_v2_check_device(const struct kfd_criu_v2_record *in,
+				    const struct kfd_criu_restore_ctx *ctx,
+				    struct kfd_criu_gpu_choice **choice)
 {
 	const struct kfd_criu_record_device *record = &in->device;
 	const u32 flags = le32_to_cpu(record->flags);
+	const bool acquired = flags & KFD_CRIU_DEVICE_ACQUIRED;
 	const struct kfd_criu_device_compat compat = {
 		.gfx_target_version = le32_to_cpu(record->gfx_target_version),
 		.num_xcc = le32_to_cpu(record->num_xcc),
 		.cwsr_size = le32_to_cpu(record->cwsr_size),
 		.ctl_stack_size = le32_to_cpu(record->ctl_stack_size),
-		.mqd_size = le32_to_cpu(record->mqd_size),
-		.sdma_mqd_size = le32_to_cpu(record->sdma_mqd_size),
+		.mqd_layout = le32_to_cpu(record->mqd_layout),
+		.sdma_mqd_layout = le32_to_cpu(record->sdma_mqd_layout),
 	};
+
+	if (flags & ~(KFD_CRIU_DEVICE_ACQUIRED | KFD_CRIU_DEVICE_POLICY) ||
+	    !kfd_criu_v2_policy_is_valid(record))
+		return -EINVAL;
+	*choice = kfd_criu_gpus_find(ctx->gpus,
+				     le32_to_cpu(record->user_gpu_id));
+	if (!*choice)
+		return acquired ? -ENODEV : 0;
+	if (acquired != !!(*choice)->drm_file)
+		return -EINVAL;
+	return kfd_criu_device_compat_check((*choice)->device.gpu_id, &compat);
+}
+
+static int kfd_criu_v2_restore_device(struct kfd_process *p,
+				      const struct kfd_criu_v2_record *in,
+				      const struct kfd_criu_restore_ctx *ctx)
+{
+	const struct kfd_criu_record_device *record = &in->device;
+	const u32 flags = le32_to_cpu(record->flags);
 	const struct kfd_criu_settings cs = {
 		.tba = le64_to_cpu(record->tba),
 		.tma = le64_to_cpu(record->tma),
@@ -301,34 +96,18 @@ static int kfd_criu_v2_restore_device(struct kfd_process *p,
 			.aperture_size = le64_to_cpu(record->aperture_size),
 		},
 	};
-	struct kfd_criu_v2_device device;
-	struct kfd_criu_device cd;
+	struct kfd_criu_gpu_choice *choice;
 	int r;
 
-	if (flags & ~(KFD_CRIU_DEVICE_ACQUIRED | KFD_CRIU_DEVICE_POLICY) ||
-	    record->reserved)
-		return -EINVAL;
-	r = kfd_criu_v2_find_device(args, le32_to_cpu(record->user_gpu_id),
-				    &device);
-	/*
-	 * A device that the program has not acquired need not exist on this
-	 * machine.
-	 */
-	if (r == -ENODEV && !(flags & KFD_CRIU_DEVICE_ACQUIRED))
-		return 0;
+	r = kfd_criu_v2_check_device(in, ctx, &choice);
+	if (r || !choice)
+		return r;
+	if (!choice->drm_file)
+		return kfd_criu_device_set_user_gpu_id(p, &choice->device);
+	r = kfd_criu_device_restore(p, &choice->device, choice->drm_file);
 	if (r)
 		return r;
-	cd.user_gpu_id = device.user_gpu_id;
-	cd.gpu_id = device.gpu_id;
-	r = kfd_criu_device_compat_check(device.gpu_id, &compat);
-	if (r)
-		return r;
-	if (!(flags & KFD_CRIU_DEVICE_ACQUIRED))
-		return kfd_criu_device_set_user_gpu_id(p, &cd);
-	r = kfd_criu_device_restore(p, &cd, device.drm_fd);
-	if (r)
-		return r;
-	return kfd_criu_settings_restore(p, device.user_gpu_id, &cs);
+	return kfd_criu_settings_restore(p, choice->device.user_gpu_id, &cs);
 }
 
 static int kfd_criu_v2_parse_mapped(struct kfd_process *p,
@@ -366,7 +145,7 @@ static int kfd_criu_v2_restore_bo(struct kfd_process *p,
 		.va = le64_to_cpu(in->bo.va),
 		.size = le64_to_cpu(in->bo.size),
 		.user_addr = le64_to_cpu(in->bo.user_addr),
-		.identity = le64_to_cpu(in->bo.identity),
+		.inode = le64_to_cpu(in->bo.inode),
 		.imported = flags & KFD_CRIU_BO_IMPORTED,
 	};
 	struct kgd_mem *mem;
@@ -408,51 +187,60 @@ static void kfd_criu_v2_parse_queue(struct kfd_criu_queue *cq,
 }
 
 /*
- * The device decides how many bytes of MQDs to read; the sizes in the image
- * must agree.
+ * The device decides how many words and control stacks to read; the sizes in the
+ * image must agree. An image may have fewer words than this kernel knows, but
+ * none that it does not know.
  */
 static int kfd_criu_v2_read_mqds(const struct kfd_node *node,
 				 const struct kfd_criu_v2_record *in,
 				 struct kfd_criu_queue *cq)
 {
-	struct kfd_criu_mqd *mqd = &cq->mqd;
-	size_t bytes;
+	const enum kfd_queue_type type = cq->qp.type;
+	const u32 num_words = le32_to_cpu(in->queue.num_words);
+	void *payload;
 	int r;
 
 	cq->qp.ctl_stack_size = node->ctl_stack_size;
-	r = kfd_criu_mqd_describe(node, &cq->qp, mqd);
+	r = kfd_criu_mqd_describe(node, &cq->qp, &cq->mqd);
 	if (r)
 		return r;
-	bytes = kfd_criu_mqd_bytes(mqd);
-	if (le32_to_cpu(in->queue.num_xcc) != mqd->n_xcc ||
-	    le32_to_cpu(in->queue.mqd_size) != mqd->mqd_size ||
-	    le32_to_cpu(in->queue.ctl_stack_size) != mqd->ctl_stack_size)
+	if (le32_to_cpu(in->queue.mqd_layout) !=
+		    kfd_criu_mqd_layout_id(node, type) ||
+	    le32_to_cpu(in->queue.num_xcc) != cq->mqd.n_xcc ||
+	    le32_to_cpu(in->queue.ctl_stack_size) != cq->mqd.ctl_stack_size ||
+	    !num_words || !IS_ALIGNED(num_words, 2) ||
+	    num_words > kfd_criu_v2_num_words(node, type))
 		return -EINVAL;
-	mqd->data = kvmalloc(bytes, GFP_KERNEL_ACCOUNT);
-	if (!mqd->data)
-		return -ENOMEM;
-	if (copy_from_user(mqd->data, in->payload, bytes)) {
-		kfd_criu_queue_free(cq);
-		return -EFAULT;
-	}
-	return 0;
+	payload = vmemdup_user(in->payload,
+			       kfd_criu_v2_mqd_bytes(&cq->mqd, num_words));
+	if (IS_ERR(payload))
+		return PTR_ERR(payload);
+	r = kfd_criu_v2_unpack_mqds(node, cq, num_words, payload);
+	kvfree(payload);
+	return r;
 }
 
 static int kfd_criu_v2_restore_queue(struct kfd_process *p,
-				     const struct kfd_criu_v2_record *in)
+				     const struct kfd_criu_v2_record *in,
+				     bool may_write_registers)
 {
 	const u32 flags = le32_to_cpu(in->queue.flags);
 	struct kfd_process_device *pdd;
 	struct kfd_criu_queue cq;
 	int r;
 
-	if (flags & ~(KFD_CRIU_QUEUE_GWS | KFD_CRIU_QUEUE_CU_MASKED))
+	if (flags & ~(KFD_CRIU_QUEUE_GWS | KFD_CRIU_QUEUE_CU_MASKED) ||
+	    in->queue.reserved)
 		return -EINVAL;
 	kfd_criu_v2_parse_queue(&cq, &in->queue);
 	r = kfd_criu_queue_set_type(&cq.qp, le32_to_cpu(in->queue.type));
 	if (r)
 		return r;
 	pdd = kfd_process_device_data_by_id(p, cq.gpu_id);
+	/* User space may have added the record after the first look. */
+	if (!may_write_registers &&
+	    !(pdd && kfd_criu_mqd_is_validated(pdd->dev, cq.qp.type)))
+		return -EACCES;
 	if (!pdd)
 		return -EINVAL;
 	r = kfd_criu_queue_check(pdd, &cq);
@@ -464,6 +252,22 @@ static int kfd_criu_v2_restore_queue(struct kfd_process *p,
 	r = kfd_criu_queue_restore(p, pdd, &cq);
 	kfd_criu_queue_free(&cq);
 	return r;
+}
+
+/* Members that describe another kind of exception must be 0. */
+static bool kfd_criu_v2_exception_is_valid(const struct kfd_criu_record_event *record)
+{
+	const u32 type = le32_to_cpu(record->type);
+	const bool memory = type == KFD_EVENT_TYPE_MEMORY;
+	const bool hardware = type == KFD_EVENT_TYPE_HW_EXCEPTION;
+
+	if (!memory && !hardware && record->gpu_id)
+		return false;
+	if (!memory && (record->address || record->error_type ||
+			memchr_inv(record->failure, 0, sizeof(record->failure))))
+		return false;
+	return hardware || (!record->memory_lost &&
+			    !memchr_inv(record->reset, 0, sizeof(record->reset)));
 }
 
 static int kfd_criu_v2_restore_event(struct kfd_process *p,
@@ -479,7 +283,8 @@ static int kfd_criu_v2_restore_event(struct kfd_process *p,
 		.age = le64_to_cpu(record->age),
 	};
 
-	if (flags & ~(KFD_CRIU_EVENT_AUTO_RESET | KFD_CRIU_EVENT_SIGNALED))
+	if (flags & ~(KFD_CRIU_EVENT_AUTO_RESET | KFD_CRIU_EVENT_SIGNALED) ||
+	    !kfd_criu_v2_exception_is_valid(record))
 		return -EINVAL;
 	if (ce.type == KFD_EVENT_TYPE_MEMORY) {
 		ce.memory_exception.gpu_id = le32_to_cpu(record->gpu_id);
@@ -559,11 +364,12 @@ static int kfd_criu_v2_restore_record(struct kfd_process *p,
 	case KFD_CRIU_RECORD_PROCESS:
 		return kfd_criu_v2_restore_process(p, in);
 	case KFD_CRIU_RECORD_DEVICE:
-		return kfd_criu_v2_restore_device(p, in, ctx->args);
+		return kfd_criu_v2_restore_device(p, in, ctx);
 	case KFD_CRIU_RECORD_BO:
 		return kfd_criu_v2_restore_bo(p, in, ctx->memories);
 	case KFD_CRIU_RECORD_QUEUE:
-		return kfd_criu_v2_restore_queue(p, in);
+		return kfd_criu_v2_restore_queue(p, in,
+						 ctx->may_write_registers);
 	case KFD_CRIU_RECORD_EVENT_PAGE:
 		return kfd_kmap_event_page(p, le64_to_cpu(in->page.handle));
 	case KFD_CRIU_RECORD_EVENT:
@@ -573,6 +379,124 @@ static int kfd_criu_v2_restore_record(struct kfd_process *p,
 	default:
 		return 0;
 	}
+}
+
+static int kfd_criu_v2_check_device_record(const struct kfd_criu_v2_record *in,
+					   const struct kfd_criu_restore_ctx *ctx)
+{
+	struct kfd_criu_gpu_choice *choice;
+	int r;
+
+	r = kfd_criu_v2_check_device(in, ctx, &choice);
+	if (r || !choice)
+		return r;
+	if (choice->has_record)
+		return -EINVAL;
+	choice->has_record = true;
+	return 0;
+}
+
+static int kfd_criu_v2_check_image_record(const struct kfd_criu_record_image *image,
+					  u64 size)
+{
+	return le64_to_cpu(image->magic) == KFD_CRIU_IMAGE_MAGIC &&
+	       le64_to_cpu(image->size) == size && !image->reserved ? 0 : -EINVAL;
+}
+
+/* The driver checks everything that the record of a queue decides. */
+static bool
+kfd_criu_v2_queue_is_validated(const struct kfd_criu_v2_record *in,
+			       const struct kfd_criu_restore_ctx *ctx)
+{
+	const struct kfd_criu_gpu_choice *choice =
+		kfd_criu_gpus_find(ctx->gpus, le32_to_cpu(in->queue.gpu_id));
+	const struct kfd_node *node =
+		choice ? kfd_device_by_id(choice->device.gpu_id) : NULL;
+	struct queue_properties qp;
+
+	return node &&
+	       !kfd_criu_queue_set_type(&qp, le32_to_cpu(in->queue.type)) &&
+	       kfd_criu_mqd_is_validated(node, qp.type);
+}
+
+/* Stores the number of records that the image says it has. */
+static int kfd_criu_v2_check_records(struct kfd_criu_stream *s,
+				     struct kfd_criu_restore_ctx *ctx,
+				     u32 *num_records)
+{
+	u32 type, last_type = 0;
+	struct kfd_criu_v2_record in;
+	int r;
+
+	while (s->pos < s->size) {
+		r = kfd_criu_next_record(s, &in, ctx, last_type, &type);
+		if (r)
+			return r;
+		if (type == KFD_CRIU_RECORD_IMAGE) {
+			*num_records = le32_to_cpu(in.image.num_records);
+			r = kfd_criu_v2_check_image_record(&in.image, s->size);
+		} else if (type == KFD_CRIU_RECORD_DEVICE) {
+			r = kfd_criu_v2_check_device_record(&in, ctx);
+		}
+		if (r)
+			return r;
+		if (type == KFD_CRIU_RECORD_QUEUE &&
+		    !kfd_criu_v2_queue_is_validated(&in, ctx))
+			ctx->needs_registers = true;
+		last_type = type ? type : last_type;
+	}
+	ctx->record = 0;
+	return 0;
+}
+
+/**
+ * kfd_criu_check_image - check an image before anything is changed
+ * @image: the whole image
+ * @ctx: what the caller supplies besides the image
+ *
+ * Checks whether all records can be read, and whether the GPUs that the caller
+ * has chosen can replace those of the image.
+ *
+ * Return: 0; -EPROTONOSUPPORT if a record is required but its type, its version
+ * or a member is unknown; -EINVAL if this is not an image, its records are not
+ * in order, or a GPU was chosen that the image does not have; -ENODEV if no GPU
+ * was chosen for one that the program has acquired; -ENXIO if one has other
+ * properties; -EFAULT; -EINTR if the caller was killed.
+ */
+int kfd_criu_check_image(const struct kfd_criu_stream *image,
+			 struct kfd_criu_restore_ctx *ctx)
+{
+	struct kfd_criu_stream s = *image;
+	u32 num_records = 0;
+	int r;
+
+	r = kfd_criu_v2_check_records(&s, ctx, &num_records);
+	if (r)
+		return r;
+	if (!s.num_records)
+		return -EINVAL;
+	if (s.num_records != num_records) {
+		ctx->record = 1;
+		return -EINVAL;
+	}
+	return kfd_criu_gpus_all_in_image(ctx->gpus) ? 0 : -EINVAL;
+}
+
+/*
+ * All devices must be bound before any other object is restored. If that fails
+ * it is the fault of no single record.
+ */
+static int kfd_criu_v2_finish_devices(struct kfd_process *p,
+				      struct kfd_criu_restore_ctx *ctx)
+{
+	const u32 record = ctx->record;
+	int r;
+
+	ctx->record = 0;
+	r = kfd_criu_finish_devices(p);
+	if (!r)
+		ctx->record = record;
+	return r;
 }
 
 /**
@@ -586,33 +510,22 @@ static int kfd_criu_v2_restore_record(struct kfd_process *p,
  * restored, then the objects before it exist.
  */
 int kfd_criu_read_image(struct kfd_process *p, struct kfd_criu_stream *s,
-			const struct kfd_criu_restore_ctx *ctx)
+			struct kfd_criu_restore_ctx *ctx)
 {
-	u32 last_type = 0;
+	u32 type, last_type = 0;
 	int r;
 
 	while (s->pos < s->size) {
 		struct kfd_criu_v2_record in;
-		u32 type;
 
-		r = kfd_criu_check_killed();
+		r = kfd_criu_next_record(s, &in, ctx, last_type, &type);
 		if (r)
 			return r;
-		r = kfd_criu_v2_read_record(s, &in);
-		if (r)
-			return r;
-		if (!kfd_criu_v2_record_is_known(&in.record))
+		if (!type)
 			continue;
-		type = le32_to_cpu(in.record.type);
-		if (!kfd_criu_v2_order_is_valid(type, last_type))
-			return -EINVAL;
-		/*
-		 * All devices must be bound before any other object is
-		 * restored.
-		 */
 		if (last_type <= KFD_CRIU_RECORD_DEVICE &&
 		    type > KFD_CRIU_RECORD_DEVICE) {
-			r = kfd_criu_finish_devices(p);
+			r = kfd_criu_v2_finish_devices(p, ctx);
 			if (r)
 				return r;
 		}
@@ -621,7 +534,11 @@ int kfd_criu_read_image(struct kfd_process *p, struct kfd_criu_stream *s,
 			return r;
 		last_type = type;
 	}
-	if (last_type <= KFD_CRIU_RECORD_DEVICE)
-		return kfd_criu_finish_devices(p);
+	if (last_type <= KFD_CRIU_RECORD_DEVICE) {
+		r = kfd_criu_v2_finish_devices(p, ctx);
+		if (r)
+			return r;
+	}
+	ctx->record = 0;
 	return 0;
 }

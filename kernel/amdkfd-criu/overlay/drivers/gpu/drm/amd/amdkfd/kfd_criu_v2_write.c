@@ -31,6 +31,7 @@ static int kfd_criu_v2_write_record(struct kfd_criu_stream *s, u32 type,
 	record->type = cpu_to_le32(type);
 	record->version = cpu_to_le16(1);
 	record->flags = cpu_to_le16(KFD_CRIU_RECORD_REQUIRED);
+	record->fixed_size = cpu_to_le32(bytes);
 	record->size = cpu_to_le64(size);
 	s->num_records++;
 	s->pos = end;
@@ -78,13 +79,14 @@ static int kfd_criu_v2_write_device(struct kfd_criu_stream *s,
 		return r;
 	kfd_criu_settings_describe(pdd, &cs);
 	record.user_gpu_id = cpu_to_le32(pdd->user_gpu_id);
+	record.gpu_id = cpu_to_le32(pdd->dev->id);
 	record.gfx_target_version = cpu_to_le32(compat.gfx_target_version);
 	record.num_xcc = cpu_to_le32(compat.num_xcc);
 	record.xcc_mask = cpu_to_le32(pdd->dev->xcc_mask);
 	record.cwsr_size = cpu_to_le32(compat.cwsr_size);
 	record.ctl_stack_size = cpu_to_le32(compat.ctl_stack_size);
-	record.mqd_size = cpu_to_le32(compat.mqd_size);
-	record.sdma_mqd_size = cpu_to_le32(compat.sdma_mqd_size);
+	record.mqd_layout = cpu_to_le32(compat.mqd_layout);
+	record.sdma_mqd_layout = cpu_to_le32(compat.sdma_mqd_layout);
 	record.flags = cpu_to_le32((pdd->drm_priv ?
 					    KFD_CRIU_DEVICE_ACQUIRED : 0) |
 				   (cs.policy.is_set ?
@@ -116,13 +118,19 @@ static int kfd_criu_v2_write_bo(struct kfd_criu_stream *s,
 	r = kfd_criu_bo_describe(pdd, handle, mem, &cb);
 	if (r)
 		return r;
+	/* When the image is only measured, no DMA-bufs are created. */
+	if (s->size) {
+		r = kfd_criu_bo_get_inode(mem, &cb.inode);
+		if (r)
+			return r;
+	}
 	for_each_set_bit(i, cb.mapped, p->n_pdds)
 		mapped[n++] = cpu_to_le32(p->pdds[i]->user_gpu_id);
 	record.va = cpu_to_le64(cb.va);
 	record.size = cpu_to_le64(cb.size);
 	record.user_addr = cpu_to_le64(cb.user_addr);
 	record.mmap_offset = cpu_to_le64(cb.mmap_offset);
-	record.identity = cpu_to_le64(kfd_criu_bo_identity(mem));
+	record.inode = cpu_to_le64(cb.inode);
 	record.gpu_id = cpu_to_le32(cb.gpu_id);
 	record.handle = cpu_to_le32(cb.handle);
 	record.alloc_flags = cpu_to_le32(cb.flags);
@@ -175,7 +183,6 @@ static void kfd_criu_v2_fill_queue(struct kfd_criu_record_queue *record,
 	record->eop_size = cpu_to_le32(qp->eop_ring_buffer_size);
 	record->save_area_size = cpu_to_le32(qp->ctx_save_restore_area_size);
 	record->num_xcc = cpu_to_le32(cq->mqd.n_xcc);
-	record->mqd_size = cpu_to_le32(cq->mqd.mqd_size);
 	record->ctl_stack_size = cpu_to_le32(cq->mqd.ctl_stack_size);
 }
 
@@ -183,7 +190,9 @@ static int kfd_criu_v2_write_queue(struct kfd_criu_stream *s,
 				   const struct kfd_process_device *pdd,
 				   const struct queue *q)
 {
+	const u32 num_words = kfd_criu_v2_num_words(pdd->dev, q->properties.type);
 	struct kfd_criu_record_queue record = {};
+	void *payload = NULL;
 	struct kfd_criu_queue cq;
 	int r;
 
@@ -195,11 +204,21 @@ static int kfd_criu_v2_write_queue(struct kfd_criu_stream *s,
 		r = kfd_criu_queue_save(q, &cq);
 		if (r)
 			return r;
+		payload = kfd_criu_v2_pack_mqds(pdd->dev, &cq);
+		if (!payload) {
+			r = -ENOMEM;
+			goto out_free;
+		}
 	}
 	kfd_criu_v2_fill_queue(&record, &cq);
+	record.mqd_layout = cpu_to_le32(kfd_criu_mqd_layout_id(pdd->dev,
+							       cq.qp.type));
+	record.num_words = cpu_to_le32(num_words);
 	r = kfd_criu_v2_write_record(s, KFD_CRIU_RECORD_QUEUE, &record.record,
-				     sizeof(record), cq.mqd.data,
-				     kfd_criu_mqd_bytes(&cq.mqd));
+				     sizeof(record), payload,
+				     kfd_criu_v2_mqd_bytes(&cq.mqd, num_words));
+	kvfree(payload);
+out_free:
 	kfd_criu_queue_free(&cq);
 	return r;
 }

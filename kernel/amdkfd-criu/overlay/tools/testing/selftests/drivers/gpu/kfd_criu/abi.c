@@ -103,7 +103,34 @@ TEST_F(process, buckets_describe_the_devices_and_bos)
 	EXPECT_EQ(1, *(__u32 *)self->image.priv);
 }
 
-TEST_F(process, bo_files_are_dma_bufs_that_exec_closes)
+/* Returns the number of the check that fails. */
+static int opens_files_as_released(struct kfd *kfd, void *data)
+{
+	struct kfd_v1_image *image = data;
+	unsigned int i;
+
+	if (kfd_v1_image_restore(kfd, image))
+		return 1;
+	for (i = 0; i < image->args.num_bos; i++) {
+		const int fd = image->bos[i].dmabuf_fd;
+
+		if (fd < 0)
+			continue;
+		if (fcntl(fd, F_GETFD))
+			return 2;
+		if ((fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDWR)
+			return 3;
+	}
+	return 0;
+}
+
+TEST_F(process, restored_bo_files_have_the_released_flags)
+{
+	ASSERT_EQ(0, kfd_v1_image_checkpoint(self->kfd.fd, &self->image));
+	EXPECT_EQ(0, kfd_in_child(opens_files_as_released, &self->image));
+}
+
+TEST_F(process, bo_files_are_dma_bufs_with_the_released_flags)
 {
 	const struct kfd_criu_bo_bucket *bo;
 	char *bytes;
@@ -115,7 +142,8 @@ TEST_F(process, bo_files_are_dma_bufs_that_exec_closes)
 	bytes = mmap(NULL, bo->size, PROT_READ, MAP_SHARED, bo->dmabuf_fd, 0);
 	ASSERT_NE(MAP_FAILED, bytes);
 	EXPECT_STREQ("contents", bytes);
-	EXPECT_EQ(FD_CLOEXEC, fcntl(bo->dmabuf_fd, F_GETFD));
+	EXPECT_EQ(0, fcntl(bo->dmabuf_fd, F_GETFD));
+	EXPECT_EQ(O_RDWR, fcntl(bo->dmabuf_fd, F_GETFL) & O_ACCMODE);
 }
 
 TEST_F(process, unknown_operations_are_refused)

@@ -40,7 +40,7 @@
 
 union args {
 	struct kfd_ioctl_criu_args v1;
-	struct kfd_criu_v2_args v2;
+	struct kfd_criu_args v2;
 	unsigned char bytes[LARGEST_ARGS];
 };
 
@@ -61,7 +61,13 @@ struct caller {
 	struct kfd_ioctl_criu_args v1;
 	__u64 v2_size;
 	__u64 handle;	/* of an existing BO */
-	int first_free_fd;
+	/*
+	 * The number at which one pause is kept open, if has_pause. Files that calls open
+	 * have higher numbers.
+	 */
+	int pause_fd;
+	bool has_pause;
+	bool owns_pause;	/* of version 1 */
 };
 
 struct trials {
@@ -85,7 +91,7 @@ static void *part(unsigned int i)
 
 /*
  * Closes all files but those of the GPUs, so that files which calls open have numbers from
- * first_free_fd on.
+ * pause_fd on.
  */
 static bool close_all_but(struct caller *caller)
 {
@@ -100,7 +106,7 @@ static bool close_all_but(struct caller *caller)
 		fd = open("/dev/null", O_RDONLY);
 	while (fd >= 0 && fd < last);
 	close(fd);
-	caller->first_free_fd = fd;
+	caller->pause_fd = fd;
 	return fd > last;
 }
 
@@ -177,33 +183,39 @@ static void valid_v1(const struct caller *caller, struct kfd_ioctl_criu_args *ar
 	args->pid = getpid();
 }
 
-static void valid_v2(const struct caller *caller, struct kfd_criu_v2_args *args)
+static void valid_v2(const struct caller *caller, struct kfd_criu_args *args)
 {
-	const __u32 ops = KFD_CRIU_V2_BO_OFFSET - KFD_CRIU_V2_PROBE + 1;
+	const __u32 ops = KFD_CRIU_CMD_BO_OFFSET - KFD_CRIU_CMD_PROBE + 1;
 
-	args->op = KFD_CRIU_V2_PROBE + rand_next() % ops;
+	args->op = KFD_CRIU_CMD_PROBE + rand_next() % ops;
 	switch (args->op) {
-	case KFD_CRIU_V2_PROBE:
-		args->data_size = sizeof(struct kfd_criu_v2_probe);
+	case KFD_CRIU_CMD_PROBE:
+		args->data_size = sizeof(struct kfd_criu_probe);
 		args->data = (unsigned long)part(3);
 		break;
-	case KFD_CRIU_V2_CHECKPOINT:
+	case KFD_CRIU_CMD_CHECKPOINT:
 		args->data_size = PART;
 		args->data = (unsigned long)part(3);
+		args->pause_fd = caller->pause_fd;
 		break;
-	case KFD_CRIU_V2_RESTORE:
+	case KFD_CRIU_CMD_UNPAUSE:
+		args->pause_fd = caller->pause_fd;
+		break;
+	case KFD_CRIU_CMD_RESTORE:
 		args->data_size = caller->v2_size;
 		args->data = (unsigned long)part(3);
-		args->devices = (unsigned long)part(0);
-		args->num_devices = caller->kfd->num_gpus;
+		args->gpus = (unsigned long)part(0);
+		args->num_gpus = caller->kfd->num_gpus;
 		break;
-	case KFD_CRIU_V2_EXPORT_BO:
-	case KFD_CRIU_V2_BO_OFFSET:
+	case KFD_CRIU_CMD_EXPORT_BO:
+	case KFD_CRIU_CMD_BO_OFFSET:
 		args->gpu_id = caller->kfd->gpus[0].id;
 		args->handle = caller->handle;
+		args->pause_fd = rand_next() % 4 ? caller->pause_fd : KFD_NO_PAUSE;
 		break;
-	case KFD_CRIU_V2_RESUME:
-		args->pid = getpid();
+	case KFD_CRIU_CMD_RESUME:
+		args->pid = rand_next() % 2 ? getpid() : 0;
+		args->flags = rand_next() % 2 ? KFD_CRIU_RESUME_FD : 0;
 	}
 }
 
@@ -251,8 +263,10 @@ static bool is_expected_errno(int r)
 	case EOPNOTSUPP:
 	case EPERM:
 	case EPROTONOSUPPORT:
+	case EREMOTE:
 	case ESRCH:
 	case ETIME:
+	case EXDEV:
 		return true;
 	default:
 		return false;
@@ -260,21 +274,22 @@ static bool is_expected_errno(int r)
 }
 
 /* The state after an operation that succeeded. */
-static int state_after(__u32 op, int before)
+static int state_after(const struct caller *caller, __u32 op, int before)
 {
 	switch (op) {
 	case KFD_CRIU_OP_PROCESS_INFO:
-	case KFD_CRIU_V2_PAUSE:
-		return KFD_CRIU_STATE_PAUSED;
-	case KFD_CRIU_OP_RESTORE:
-	case KFD_CRIU_V2_RESTORE:
-		return KFD_CRIU_STATE_RESTORED;
+	case KFD_CRIU_CMD_PAUSE:
 	case KFD_CRIU_OP_UNPAUSE:
-	case KFD_CRIU_V2_UNPAUSE:
+	case KFD_CRIU_CMD_UNPAUSE:
+		return caller->has_pause || caller->owns_pause ?
+			       KFD_CRIU_STATE_PAUSED : KFD_CRIU_STATE_RUNNING;
+	case KFD_CRIU_OP_RESTORE:
+	case KFD_CRIU_CMD_RESTORE:
+		return KFD_CRIU_STATE_RESTORED;
 	case KFD_CRIU_OP_RESUME:
-	case KFD_CRIU_V2_RESUME:
+	case KFD_CRIU_CMD_RESUME:
 		return KFD_CRIU_STATE_RUNNING;
-	case KFD_CRIU_V2_ABORT:
+	case KFD_CRIU_CMD_ABORT:
 		return KFD_CRIU_STATE_ABORTED;
 	default:
 		return before;
@@ -287,8 +302,8 @@ static int state_after(__u32 op, int before)
  */
 static bool is_state_after_failure(__u32 op, int before, int after)
 {
-	const bool restores = op == KFD_CRIU_OP_RESTORE || op == KFD_CRIU_V2_RESTORE;
-	const bool resumes = op == KFD_CRIU_OP_RESUME || op == KFD_CRIU_V2_RESUME;
+	const bool restores = op == KFD_CRIU_OP_RESTORE || op == KFD_CRIU_CMD_RESTORE;
+	const bool resumes = op == KFD_CRIU_OP_RESUME || op == KFD_CRIU_CMD_RESUME;
 
 	if (after == before)
 		return true;
@@ -297,7 +312,7 @@ static bool is_state_after_failure(__u32 op, int before, int after)
 		(resumes && before == KFD_CRIU_STATE_RESTORED));
 }
 
-static bool is_state(const struct trials *trials)
+static bool is_state(const struct caller *caller, const struct trials *trials)
 {
 	const __u32 op = trials->seen->op;
 	const int before = trials->seen->before, after = trials->seen->after;
@@ -305,7 +320,7 @@ static bool is_state(const struct trials *trials)
 
 	if (r && r != -ETIME)
 		return is_state_after_failure(op, before, after);
-	return after == state_after(op, before);
+	return after == state_after(caller, op, before);
 }
 
 static void count_states(struct trials *trials)
@@ -318,6 +333,22 @@ static void count_states(struct trials *trials)
 	trials->seen->aborted += after == KFD_CRIU_STATE_ABORTED;
 	trials->seen->resumed += before == KFD_CRIU_STATE_RESTORED &&
 				 after == KFD_CRIU_STATE_RUNNING;
+}
+
+/* Keeps the first pause open; a second one ends when its file is closed. */
+static void keep_pause(struct caller *caller, __u32 op, int fd)
+{
+	if (op == KFD_CRIU_OP_PROCESS_INFO)
+		caller->owns_pause = true;
+	if (op == KFD_CRIU_OP_UNPAUSE)
+		caller->owns_pause = false;
+	if (op == KFD_CRIU_CMD_PAUSE && !caller->has_pause) {
+		if (fd != caller->pause_fd)
+			dup2(fd, caller->pause_fd);
+		caller->has_pause = true;
+	}
+	if (op == KFD_CRIU_CMD_UNPAUSE)
+		caller->has_pause = false;
 }
 
 static enum outcome call(struct caller *caller, struct trials *trials)
@@ -335,14 +366,17 @@ static enum outcome call(struct caller *caller, struct trials *trials)
 	r = kfd_call(caller->kfd->fd,
 		     _IOC(_IOC_READ | _IOC_WRITE, AMDKFD_IOCTL_BASE,
 			  _IOC_NR(AMDKFD_IOC_CRIU_OP), size), &args);
-	syscall(__NR_close_range, caller->first_free_fd, ~0U, 0);
+	if (!r)
+		keep_pause(caller, args.v2.op, args.v2.fd);
+	syscall(__NR_close_range, caller->pause_fd + caller->has_pause, ~0U, 0);
 	trials->seen->result = r;
 	trials->seen->refused += r < 0;
-	trials->seen->after = kfd_v2_state(caller->kfd);
+	/* RESUME that does not wait has a result a moment later. */
+	trials->seen->after = kfd_v2_settled_state(caller->kfd);
 	count_states(trials);
 	if (!is_expected_errno(r))
 		return UNEXPECTED_ERRNO;
-	return is_state(trials) ? PASSED : WRONG_STATE;
+	return is_state(caller, trials) ? PASSED : WRONG_STATE;
 }
 
 /* After all its calls the process must be aborted, or be able to continue. */
@@ -352,8 +386,9 @@ static enum outcome end(const struct caller *caller, const struct trials *trials
 
 	if (trials->seen->after == KFD_CRIU_STATE_ABORTED)
 		return PASSED;
-	if (trials->seen->after == KFD_CRIU_STATE_PAUSED &&
-	    kfd_v1_op(kfd->fd, KFD_CRIU_OP_UNPAUSE))
+	if (caller->owns_pause && kfd_v1_op(kfd->fd, KFD_CRIU_OP_UNPAUSE))
+		return WRONG_CONTENTS;
+	if (caller->has_pause && kfd_v2_unpause(kfd->fd, caller->pause_fd))
 		return WRONG_CONTENTS;
 	if (trials->seen->after == KFD_CRIU_STATE_RESTORED &&
 	    kfd_v1_resume(kfd->fd, getpid()))
@@ -403,7 +438,7 @@ FIXTURE_SETUP(args_fuzz)
 	if (r == -ENODEV)
 		SKIP(return, "no AMD GPU");
 	ASSERT_EQ(0, r);
-	ASSERT_EQ(0, kfd_v2_op(self->kfd.fd, KFD_CRIU_V2_UNPAUSE));
+	ASSERT_EQ(0, kfd_v2_unpause(self->kfd.fd, self->sample.v2.pause_fd));
 }
 
 FIXTURE_TEARDOWN(args_fuzz)

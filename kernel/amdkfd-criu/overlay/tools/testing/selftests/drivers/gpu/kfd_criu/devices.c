@@ -4,8 +4,9 @@
  *
  * A process that is restored on other GPUs, or that uses only some GPUs of the machine: its
  * settings of a GPU are restored on the GPU that takes its place and on no other, and its
- * SVM ranges name no GPU that it does not use. Also a process for whose queues the hardware
- * has no slots left.
+ * SVM ranges name no GPU that it does not use. A restore that fails before a GPU is bound
+ * leaves the process as it was. Also a process for whose queues the hardware has no slots
+ * left.
  *
  * Runs: per-chip
  */
@@ -15,7 +16,9 @@
 #include <string.h>
 #include <unistd.h>
 #include "../../../kselftest_harness.h"
+#include "lib/bo.h"
 #include "lib/criu_op.h"
+#include "lib/event.h"
 #include "lib/image_v1.h"
 #include "lib/image_v2.h"
 #include "lib/kfd.h"
@@ -65,7 +68,7 @@ FIXTURE_TEARDOWN(devices)
 
 static int restore(const struct kfd *kfd, const struct move *move)
 {
-	struct kfd_criu_v2_device devices[TWO] = {};
+	struct kfd_criu_gpu devices[TWO] = {};
 	unsigned int i;
 	int r;
 
@@ -371,6 +374,195 @@ TEST_F(devices, an_image_of_the_released_abi_cannot_give_it_either)
 	name_second_gpu(&image);
 	EXPECT_EQ(EINVAL, kfd_in_child(is_refused_v1, &image));
 	kfd_v1_image_free(&image);
+}
+
+/* ---- ids of GPUs after a failed restore ---- */
+
+/* Stores the ids by which the process knows its GPUs, in the order of the topology. */
+static int known_ids(const struct kfd *kfd, __u32 *ids)
+{
+	struct kfd_process_device_apertures apertures[KFD_MAX_GPUS] = {};
+	struct kfd_ioctl_get_process_apertures_new_args args = {
+		.kfd_process_device_apertures_ptr = (unsigned long)apertures,
+		.num_of_nodes = kfd->num_gpus,
+	};
+	const int r = kfd_call(kfd->fd, AMDKFD_IOC_GET_PROCESS_APERTURES_NEW, &args);
+	unsigned int i;
+
+	for (i = 0; i < kfd->num_gpus; i++)
+		ids[i] = apertures[i].gpu_id;
+	return r;
+}
+
+/*
+ * Exchanges the ids of two GPUs, which the restore does before it finds that the image has
+ * no GPU to bind.
+ */
+static int keeps_its_ids(struct kfd *kfd, void *data)
+{
+	const struct kfd_v2_image *image = data;
+	const struct kfd_criu_gpu gpus[TWO] = {
+		{ kfd->gpus[0].id, kfd->gpus[1].id, -1 },
+		{ kfd->gpus[1].id, kfd->gpus[0].id, -1 },
+	};
+	__u32 before[KFD_MAX_GPUS], after[KFD_MAX_GPUS];
+
+	if (known_ids(kfd, before))
+		return 1;
+	if (kfd_v2_image_restore_on(kfd, image, gpus, TWO) != -EINVAL)
+		return 2;
+	if (kfd_v2_state(kfd) != KFD_CRIU_STATE_RUNNING)
+		return 3;
+	if (known_ids(kfd, after))
+		return 4;
+	return memcmp(before, after, kfd->num_gpus * sizeof(*before)) ? 5 : 0;
+}
+
+TEST_F(devices, a_failed_restore_leaves_the_ids_of_gpus)
+{
+	struct kfd_v2_image *image = &self->move.image;
+	struct kfd_criu_record_device *device;
+	unsigned int i;
+
+	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, image));
+	for (i = 0; (device = (void *)v2_nth(image, KFD_CRIU_RECORD_DEVICE, i)); i++)
+		device->flags = 0;
+	EXPECT_EQ(0, kfd_in_child(keeps_its_ids, image));
+}
+
+/*
+ * GPU 1 gets the id of GPU 0, then GPU 0 cannot be bound: its render node has a VM of another
+ * process already.
+ */
+struct no_vm {
+	struct kfd_v2_image image;
+	int used;	/* file of GPU 0 */
+};
+
+static int keeps_its_ids_without_vm(struct kfd *kfd, void *data)
+{
+	const struct no_vm *no_vm = data;
+	const struct kfd_criu_gpu gpus[TWO] = {
+		{ kfd->gpus[0].id, kfd->gpus[1].id, -1 },
+		{ kfd->gpus[1].id, kfd->gpus[0].id, no_vm->used },
+	};
+	__u32 before[KFD_MAX_GPUS], after[KFD_MAX_GPUS];
+
+	if (known_ids(kfd, before))
+		return 1;
+	if (!kfd_v2_image_restore_on(kfd, &no_vm->image, gpus, TWO))
+		return 2;
+	if (kfd_v2_state(kfd) != KFD_CRIU_STATE_RUNNING)
+		return 3;
+	if (known_ids(kfd, after))
+		return 4;
+	return memcmp(before, after, kfd->num_gpus * sizeof(*before)) ? 5 : 0;
+}
+
+TEST_F(devices, a_gpu_that_cannot_be_bound_leaves_the_ids_of_gpus)
+{
+	struct no_vm no_vm = { .used = self->kfd.gpus[0].drm };
+	struct kfd_criu_record_device *device;
+	unsigned int i;
+
+	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &self->move.image));
+	no_vm.image = self->move.image;
+	for (i = 0; (device = (void *)v2_nth(&no_vm.image, KFD_CRIU_RECORD_DEVICE, i)); i++)
+		device->flags = device->user_gpu_id == self->kfd.gpus[1].id ?
+				       KFD_CRIU_DEVICE_ACQUIRED : 0;
+	EXPECT_EQ(0, kfd_in_child(keeps_its_ids_without_vm, &no_vm));
+}
+
+/* ---- a process that is not new ---- */
+
+FIXTURE(used_process) {
+	struct kfd kfd;
+	struct kfd_bo page;
+	struct both_images {
+		struct kfd_v1_image v1;
+		struct kfd_v2_image v2;
+	} images;
+};
+
+FIXTURE_SETUP(used_process)
+{
+	__u32 id;
+
+	memset(&self->images, 0, sizeof(self->images));
+	if (kfd_open(&self->kfd) == -ENODEV)
+		SKIP(return, "no AMD GPU");
+	ASSERT_EQ(0, kfd_acquire_vm(&self->kfd, 0));
+	ASSERT_EQ(0, kfd_bo_create(&self->kfd, 0, KFD_BO_GTT, KFD_EVENT_PAGE_SIZE,
+				   &self->page));
+	ASSERT_EQ(0, kfd_event_create_type(&self->kfd, self->page.handle,
+					   KFD_IOC_EVENT_SIGNAL, false, &id));
+	ASSERT_EQ(0, kfd_v1_image_dump(self->kfd.fd, &self->images.v1));
+	ASSERT_EQ(0, kfd_v1_op(self->kfd.fd, KFD_CRIU_OP_UNPAUSE));
+	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &self->images.v2));
+}
+
+FIXTURE_TEARDOWN(used_process)
+{
+	kfd_v1_image_close_files(&self->images.v1);
+	kfd_v1_image_free(&self->images.v1);
+	free(self->images.v2.data);
+	kfd_close(&self->kfd);
+}
+
+/* Both images are refused, and the process can still do what it wants. */
+static int is_refused_as_used(struct kfd *kfd, void *data)
+{
+	struct both_images *images = data;
+
+	if (kfd_v1_image_restore(kfd, &images->v1) != -EINVAL)
+		return 10;
+	if (kfd_v2_state(kfd) != KFD_CRIU_STATE_RUNNING)
+		return 11;
+	if (kfd_v2_image_restore(kfd, &images->v2) != -EINVAL)
+		return 12;
+	if (kfd_v2_state(kfd) != KFD_CRIU_STATE_RUNNING)
+		return 13;
+	return kfd_acquire_vms(kfd) ? 14 : 0;
+}
+
+static int has_had_an_event(struct kfd *kfd, void *data)
+{
+	struct kfd_ioctl_destroy_event_args args = {};
+
+	if (kfd_event_create_type(kfd, 0, KFD_IOC_EVENT_SIGNAL, false, &args.event_id) ||
+	    kfd_call(kfd->fd, AMDKFD_IOC_DESTROY_EVENT, &args))
+		return 1;
+	return is_refused_as_used(kfd, data);
+}
+
+/* The driver keeps the event page of a process whose events are destroyed. */
+TEST_F(used_process, is_not_restored_after_its_events)
+{
+	EXPECT_EQ(0, kfd_in_child(has_had_an_event, &self->images));
+}
+
+/* Returns the number of the first call that succeeds. */
+static int sets_without_vm(struct kfd *kfd, void *data)
+{
+	const struct kfd_ioctl_svm_attribute attribute = {
+		.type = KFD_IOCTL_SVM_ATTR_GRANULARITY,
+		.value = 4,
+	};
+	void *memory = svm_memory(RANGE_SIZE);
+
+	if (!kfd_settings_policy(kfd, 0, &settings[0]))
+		return 1;
+	if (!kfd_settings_handler(kfd, 0, &settings[0]))
+		return 2;
+	if (!kfd_settings_scratch(kfd, 0, &settings[0]))
+		return 3;
+	return svm_set(kfd, memory, RANGE_SIZE, &attribute, 1) ? 0 : 4;
+}
+
+/* So RESTORE need not look for them in a process that has no VM. */
+TEST_F(used_process, has_no_settings_and_no_svm_range_without_a_vm)
+{
+	EXPECT_EQ(0, kfd_in_child(sets_without_vm, NULL));
 }
 
 /* ---- no slot for a queue ---- */

@@ -181,9 +181,20 @@ static int process_info(struct kfd *kfd, struct target *target)
 	return kfd_v1_op(kfd->fd, KFD_CRIU_OP_PROCESS_INFO);
 }
 
+/*
+ * When the copy of the arguments to the caller fails, a file is open whose number the caller
+ * does not get, as with every ioctl that opens a file. It is the next free number.
+ */
 static int pause_v2(struct kfd *kfd, struct target *target)
 {
-	return kfd_v2_op(kfd->fd, KFD_CRIU_V2_PAUSE);
+	const int next = dup(kfd->fd);
+	int r;
+
+	close(next);
+	r = kfd_v2_pause(kfd->fd, &target->v2.pause_fd);
+	if (r)
+		target->v2.pause_fd = next;
+	return r;
 }
 
 static int unpause(struct kfd *kfd, struct target *target)
@@ -191,9 +202,20 @@ static int unpause(struct kfd *kfd, struct target *target)
 	return kfd_v1_op(kfd->fd, KFD_CRIU_OP_UNPAUSE);
 }
 
+/* The file stays open, so a pause that does not end holds on. */
 static int unpause_v2(struct kfd *kfd, struct target *target)
 {
-	return kfd_v2_op(kfd->fd, KFD_CRIU_V2_UNPAUSE);
+	struct kfd_criu_args args = {
+		.op = KFD_CRIU_CMD_UNPAUSE,
+		.pause_fd = target->v2.pause_fd,
+	};
+
+	return kfd_v2(kfd->fd, &args);
+}
+
+static int end_pause_v2(struct kfd *kfd, struct target *target)
+{
+	return kfd_v2_unpause(kfd->fd, target->v2.pause_fd);
 }
 
 static int checkpoint(struct kfd *kfd, struct target *target)
@@ -206,17 +228,14 @@ static int checkpoint_v2(struct kfd *kfd, struct target *target)
 	return kfd_v2_image_checkpoint(kfd->fd, &target->v2);
 }
 
-/*
- * When the copy of the arguments to the caller fails, a file is open whose number the caller
- * does not get, as with every ioctl that opens a file. It is the next free number.
- */
+/* As for pause_v2(), the file has the next free number if its caller does not get it. */
 static int export(struct kfd *kfd, struct target *target)
 {
 	const int next = dup(kfd->fd);
 	int fd, r;
 
 	close(next);
-	r = kfd_v2_export(kfd, target->fixture.gtt.handle, &fd);
+	r = kfd_v2_export(kfd, target->v2.pause_fd, target->fixture.gtt.handle, &fd);
 	close(next);
 	return r;
 }
@@ -226,7 +245,8 @@ static int bo_offset(struct kfd *kfd, struct target *target)
 	const __u64 handle = target->fixture.gtt.handle;
 	__u64 offset;
 
-	return kfd_v2_bo_offset(kfd, handle >> 32, handle, &offset);
+	return kfd_v2_bo_offset(kfd, target->v2.pause_fd, handle >> 32, handle,
+				&offset);
 }
 
 static int state_of(struct kfd *kfd, struct target *target)
@@ -238,9 +258,9 @@ static int state_of(struct kfd *kfd, struct target *target)
 
 static int probe(struct kfd *kfd, struct target *target)
 {
-	struct kfd_criu_v2_probe answer;
-	struct kfd_criu_v2_args args = {
-		.op = KFD_CRIU_V2_PROBE,
+	struct kfd_criu_probe answer;
+	struct kfd_criu_args args = {
+		.op = KFD_CRIU_CMD_PROBE,
 		.data = (unsigned long)&answer,
 		.data_size = sizeof(answer),
 	};
@@ -307,7 +327,7 @@ static int sweep(struct __test_metadata *_metadata,
 TEST_F_TIMEOUT(fail_nth, a_pause_that_fails_leaves_the_process_running, LIMIT_S)
 {
 	const struct operation v1 = { process_info, unpause };
-	const struct operation v2 = { pause_v2, unpause_v2 };
+	const struct operation v2 = { pause_v2, end_pause_v2 };
 
 	EXPECT_LT(0, sweep(_metadata, &v1, &self->kfd, &self->target));
 	EXPECT_LT(0, sweep(_metadata, &v2, &self->kfd, &self->target));
@@ -320,15 +340,24 @@ static int run_and_pause(struct kfd *kfd, struct target *target)
 						 process_info(kfd, target);
 }
 
+static int run_and_pause_v2(struct kfd *kfd, struct target *target)
+{
+	close(target->v2.pause_fd);
+	return fixture_run_queues(kfd, &target->fixture) ? -ETIME :
+						 pause_v2(kfd, target);
+}
+
 TEST_F_TIMEOUT(fail_nth, an_unpause_that_fails_leaves_it_paused_or_running, LIMIT_S)
 {
 	const struct operation v1 = { unpause, run_and_pause };
-	const struct operation v2 = { unpause_v2, run_and_pause };
+	const struct operation v2 = { unpause_v2, run_and_pause_v2 };
 
 	ASSERT_EQ(0, process_info(&self->kfd, NULL));
 	EXPECT_LT(0, sweep(_metadata, &v1, &self->kfd, &self->target));
-	EXPECT_LT(0, sweep(_metadata, &v2, &self->kfd, &self->target));
 	EXPECT_EQ(0, unpause(&self->kfd, NULL));
+	ASSERT_EQ(0, pause_v2(&self->kfd, &self->target));
+	EXPECT_LT(0, sweep(_metadata, &v2, &self->kfd, &self->target));
+	EXPECT_EQ(0, end_pause_v2(&self->kfd, &self->target));
 	EXPECT_EQ(NULL, fixture_run_queues(&self->kfd, &self->target.fixture));
 }
 
@@ -348,7 +377,8 @@ TEST_F_TIMEOUT(fail_nth, a_checkpoint_that_fails_leaves_no_file, LIMIT_S)
 	EXPECT_LT(0, sweep(_metadata, &v1, &self->kfd, target));
 	ASSERT_EQ(0, kfd_v2_image_prepare(self->kfd.fd, &target->v2));
 	EXPECT_LT(0, sweep(_metadata, &v2, &self->kfd, target));
-	EXPECT_EQ(0, unpause(&self->kfd, NULL));
+	EXPECT_EQ(0, unpause(&self->kfd, target));
+	EXPECT_EQ(0, end_pause_v2(&self->kfd, target));
 	EXPECT_EQ(NULL, fixture_run_queues(&self->kfd, &target->fixture));
 }
 
@@ -359,13 +389,13 @@ TEST_F_TIMEOUT(fail_nth, a_query_that_fails_changes_nothing, LIMIT_S)
 	};
 	unsigned int i;
 
-	ASSERT_EQ(0, process_info(&self->kfd, NULL));
+	ASSERT_EQ(0, pause_v2(&self->kfd, &self->target));
 	for (i = 0; i < sizeof(operations) / sizeof(*operations); i++) {
 		EXPECT_LT(0, sweep(_metadata, &operations[i], &self->kfd,
 				   &self->target))
 			TH_LOG("operation %u", i);
 	}
-	EXPECT_EQ(0, unpause(&self->kfd, NULL));
+	EXPECT_EQ(0, end_pause_v2(&self->kfd, &self->target));
 	EXPECT_EQ(NULL, fixture_run_queues(&self->kfd, &self->target.fixture));
 }
 
@@ -393,7 +423,7 @@ static int resume_v2(struct kfd *kfd, struct target *target)
 
 static int abort_v2(struct kfd *kfd, struct target *target)
 {
-	return kfd_v2_op(kfd->fd, KFD_CRIU_V2_ABORT);
+	return kfd_v2_op(kfd->fd, KFD_CRIU_CMD_ABORT);
 }
 
 static int run_with_fault(struct kfd *kfd, struct target *target,
@@ -453,7 +483,7 @@ static int resume_fails(struct kfd *kfd, struct target *target,
 	int r = restore_v2(kfd, target);
 
 	before.files = 0;
-	if (r || fixture_remap(kfd, &target->fixture))
+	if (r || fixture_remap(kfd, KFD_NO_PAUSE, &target->fixture))
 		return 3;
 	r = run_with_fault(kfd, target, operation);
 	switch (target->attempt->state) {

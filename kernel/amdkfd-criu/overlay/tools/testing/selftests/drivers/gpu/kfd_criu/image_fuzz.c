@@ -239,6 +239,8 @@ static void copy_sample(struct sample *to, const struct sample *from)
 	to->v1.args.priv_data = (unsigned long)to->v1.priv;
 	memcpy(to->v2.data, from->v2.data, from->v2.size);
 	to->v2.size = from->v2.size;
+	/* The changed image may say anything about its GPUs. */
+	to->v2.gpus_of = &from->v2;
 }
 
 FIXTURE(image_fuzz) {
@@ -328,6 +330,7 @@ static bool is_expected_errno(int r)
 	case ENODEV:
 	case EOPNOTSUPP:
 	case EPROTONOSUPPORT:
+	case EREMOTE:
 		return true;
 	default:
 		return false;
@@ -408,7 +411,7 @@ static int restore_and_resume(struct kfd *kfd, void *data)
 	copy_sample(&trials->changed, trials->taken);
 	r = trials->abi->restore(kfd, &trials->changed);
 	if (!r)
-		r = fixture_remap(kfd, trials->fixture);
+		r = fixture_remap(kfd, KFD_NO_PAUSE, trials->fixture);
 	return -(r ? r : kfd_v1_resume(kfd->fd, getpid()));
 }
 
@@ -519,7 +522,7 @@ static int try_one(struct kfd *kfd, struct trials *trials)
 	if (r)
 		return r;
 	/* Queues continue with the contents of their rings; other BOs stay zero. */
-	fixture_remap(kfd, trials->fixture);
+	fixture_remap(kfd, KFD_NO_PAUSE, trials->fixture);
 	r = kfd_v1_resume(kfd->fd, getpid());
 	/* A queue whose pointers were changed may not get off the hardware in time. */
 	if (r == -ETIME)
@@ -569,7 +572,7 @@ static void try_all(struct __test_metadata *_metadata, struct kfd *kfd,
 	TH_LOG("%lu of %lu images accepted", trials->count->accepted, trials->n);
 	EXPECT_LT(trials->count->accepted, trials->n);
 	/* The process that was checkpointed continues. */
-	EXPECT_EQ(0, kfd_v1_op(kfd->fd, KFD_CRIU_OP_UNPAUSE));
+	EXPECT_EQ(0, kfd_v2_unpause(kfd->fd, trials->fixture->v2.pause_fd));
 }
 
 TEST_F_TIMEOUT(image_fuzz, an_image_changed_at_random_is_refused_or_restored, LIMIT_S)

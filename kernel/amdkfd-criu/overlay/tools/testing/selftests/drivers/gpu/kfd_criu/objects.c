@@ -121,7 +121,7 @@ static bool is_same_memory(const struct kfd_v2_image *image)
 			imported = bo;
 	}
 	for (i = 0; (bo = (void *)v2_nth(image, KFD_CRIU_RECORD_BO, i)); i++)
-		if (bo != imported && bo->identity == imported->identity)
+		if (bo != imported && bo->inode == imported->inode)
 			return true;
 	return false;
 }
@@ -160,11 +160,11 @@ static int compare_v2(const struct kfd_v2_image *was,
 		if (!b)
 			return 3;
 		if (type == KFD_CRIU_RECORD_BO) {
-			/* mmap offsets and identities are new after each restore. */
+			/* mmap offsets and inodes are new after each restore. */
 			((struct kfd_criu_record_bo *)a)->mmap_offset =
 				((struct kfd_criu_record_bo *)b)->mmap_offset;
-			((struct kfd_criu_record_bo *)a)->identity =
-				((struct kfd_criu_record_bo *)b)->identity;
+			((struct kfd_criu_record_bo *)a)->inode =
+				((struct kfd_criu_record_bo *)b)->inode;
 		}
 		if (memcmp(a, b, type == KFD_CRIU_RECORD_QUEUE ?
 				 v2_fixed_size(type) : a->size)) {
@@ -179,8 +179,6 @@ static int check_objects(struct kfd *kfd, struct fixture *fixture)
 {
 	const char *wrong;
 
-	if (kfd_v1_op(kfd->fd, KFD_CRIU_OP_UNPAUSE))
-		return 20;
 	wrong = fixture_check(kfd, fixture);
 	if (wrong)
 		printf("# %s\n", wrong);
@@ -228,12 +226,14 @@ static int is_restored_by_v1(struct kfd *kfd, void *data)
 		return 10;
 	}
 	kfd_v1_image_close_files(&fixture->v1);
-	if (fixture_remap(kfd, fixture) || resume_with_child(kfd, resume_v1))
+	if (fixture_remap(kfd, KFD_NO_PAUSE, fixture) || resume_with_child(kfd, resume_v1))
 		return 11;
 	if (kfd_v1_image_dump(kfd->fd, &again))
 		return 12;
 	kfd_v1_image_close_files(&again);
 	r = compare_v1(&fixture->v1, &again);
+	if (kfd_v1_op(kfd->fd, KFD_CRIU_OP_UNPAUSE))
+		return 20;
 	return r ? r : check_objects(kfd, fixture);
 }
 
@@ -247,11 +247,13 @@ static int is_restored_by_v2(struct kfd *kfd, void *data)
 		printf("# restore: %s\n", strerror(-r));
 		return 10;
 	}
-	if (fixture_remap(kfd, fixture) || resume_with_child(kfd, kfd_v2_resume))
+	if (fixture_remap(kfd, KFD_NO_PAUSE, fixture) || resume_with_child(kfd, kfd_v2_resume))
 		return 11;
 	if (kfd_v2_image_dump(kfd->fd, &again))
 		return 12;
 	r = compare_v2(&fixture->v2, &again);
+	if (kfd_v2_unpause(kfd->fd, again.pause_fd))
+		return 20;
 	return r ? r : check_objects(kfd, fixture);
 }
 

@@ -198,6 +198,8 @@ TEST_F(old_images, its_process_is_restored_from_a_new_image_with_all_xccs)
 /* ---- images as later kernels write them ---- */
 
 #define GARBAGE	0xa5
+/* The word cp_hqd_cntl_stack_offset of an MQD of gfx9. */
+#define GFX9_CTL_STACK_OFFSET	174
 
 FIXTURE(rewritten) {
 	struct kfd kfd;
@@ -250,13 +252,43 @@ static int add_mqd_space(struct kfd_v1_image *image, __u32 num_xcc)
 	return 0;
 }
 
-/* Linux writes such images from 6.17 on; with one XCC there is no difference. */
-TEST_F(rewritten, an_image_with_an_sdma_mqd_for_every_xcc_is_restored)
+/*
+ * Fills the unused part of the control stacks of the compute queue. Only gfx9 has control
+ * stacks in its images; they grow down, and the MQDs say from where on they are used.
+ */
+static void fill_unused_ctl_stacks(struct kfd_v1_image *image, __u32 num_xcc)
+{
+	unsigned char *record = queue_record(image, V1_TYPE_COMPUTE);
+	const __u32 mqd = word_at(record, V1_MQD_SIZE) / num_xcc;
+	const __u32 stack = word_at(record, V1_CTL_STACK_SIZE) / num_xcc;
+	unsigned char *mqds = record + V1_QUEUE_SIZE;
+	unsigned char *stacks = mqds + num_xcc * mqd;
+	__u32 i;
+
+	for (i = 0; stack && i < num_xcc; i++) {
+		const __u32 used_from =
+			word_at(mqds + i * mqd, GFX9_CTL_STACK_OFFSET * 4);
+
+		memset(stacks + i * stack, GARBAGE,
+		       used_from < stack ? used_from : stack);
+	}
+}
+
+/*
+ * Linux 6.17 to 7.3 write for a compute queue the MQDs of all XCCs and then their control
+ * stacks, as these patches do, but with the unused part of the control stacks; for an SDMA
+ * queue they write as many bytes as MQDs of all XCCs have. The image is made from that
+ * description, because these kernels do not run here. With one XCC, and no control stacks,
+ * there is no difference.
+ */
+TEST_F(rewritten, an_image_in_the_layout_of_linux_6_17_is_restored)
 {
 	struct kfd_v1_image *image = &self->file.image;
 	const __u32 num_xcc = kfd_gpu_property(&self->kfd.gpus[0], "num_xcc") ?: 1;
 
+	ASSERT_NE(NULL, queue_record(image, V1_TYPE_COMPUTE));
 	ASSERT_NE(NULL, queue_record(image, V1_TYPE_SDMA));
+	fill_unused_ctl_stacks(image, num_xcc);
 	ASSERT_EQ(0, add_mqd_space(image, num_xcc));
 	EXPECT_EQ(0, kfd_in_child(is_restored, &self->file));
 }

@@ -2,26 +2,38 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * A pause belongs to the process that asked for it and ends when that process exits.
+ * A pause of the released ABI belongs to the process that asked for it and ends when that
+ * process exits. A pause of the extensible ABI is a file and ends when the file is closed.
  *
  * Runs: once
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include "../../../kselftest_harness.h"
 #include "lib/bo.h"
 #include "lib/criu_op.h"
 #include "lib/image_v1.h"
+#include "lib/image_v2.h"
 #include "lib/kfd.h"
 #include "lib/queue.h"
 
 #define LIMIT_MS	10000
 /* Queues must not execute anything for so long while the process is paused. */
 #define PAUSE_HOLDS_MS	50
+
+/* How long queues may take to continue after the owner of a pause was killed. */
+#define END_LIMIT_US	5000
+#define TRIES		21
 
 /* Words of the BO. */
 enum {
@@ -161,6 +173,336 @@ TEST_F(pause, lets_queues_with_work_continue_when_its_owner_exits)
 	EXPECT_TRUE(wait_for_word(&words[SDMA_BEHIND], 1));
 	EXPECT_TRUE(wait_for_word(&words[PM4_BEHIND], 1));
 	EXPECT_EQ(KFD_CRIU_STATE_RUNNING, kfd_v2_state(&self->kfd));
+}
+
+/* ---- the file of a pause ---- */
+
+FIXTURE(pause_file) {
+	struct kfd kfd;
+	pid_t child;	/* ends with the test; 0: none */
+	struct kfd_bo bo, area;
+	struct kfd_queue sdma, pm4;
+};
+
+FIXTURE_SETUP(pause_file)
+{
+	self->child = 0;
+	if (kfd_open(&self->kfd) == -ENODEV)
+		SKIP(return, "no AMD GPU");
+	ASSERT_EQ(0, kfd_acquire_vms(&self->kfd));
+	ASSERT_EQ(0, kfd_bo_create(&self->kfd, 0, KFD_BO_GTT, KFD_PAGE,
+				   &self->bo));
+	ASSERT_EQ(0, make_queues(&self->kfd, &self->bo, &self->area,
+				 &self->sdma, &self->pm4));
+}
+
+FIXTURE_TEARDOWN(pause_file)
+{
+	if (self->child > 0)
+		kill_owner(&self->child);
+	kfd_close(&self->kfd);
+}
+
+/* poll() of one file, without waiting unless said. Returns the events, or -errno. */
+static int events_of(int fd, int limit_ms)
+{
+	struct pollfd file = { .fd = fd, .events = POLLIN };
+	const int r = poll(&file, 1, limit_ms);
+
+	return r < 0 ? -errno : file.revents;
+}
+
+/* A file of another process, as pidfd_getfd() gives it to a checkpointer. */
+static int take_file(pid_t pid, int number)
+{
+	const int pidfd = syscall(SYS_pidfd_open, pid, 0);
+	const int fd = syscall(SYS_pidfd_getfd, pidfd, number, 0);
+
+	close(pidfd);
+	return fd;
+}
+
+static int checkpoint_with(const struct kfd *kfd, int pause_fd)
+{
+	static char buffer[1 << 16];
+	struct kfd_criu_args args = {
+		.op = KFD_CRIU_CMD_CHECKPOINT,
+		.pause_fd = pause_fd,
+		.data = (unsigned long)buffer,
+		.data_size = sizeof(buffer),
+	};
+
+	return kfd_v2(kfd->fd, &args);
+}
+
+TEST_F(pause_file, keeps_the_process_paused_until_it_is_closed)
+{
+	__u32 *words = self->bo.cpu;
+	int fd;
+
+	ASSERT_EQ(0, kfd_v2_pause(self->kfd.fd, &fd));
+	__atomic_store_n(&words[GATE], 1, __ATOMIC_RELEASE);
+	usleep(PAUSE_HOLDS_MS * 1000);
+	EXPECT_EQ(0, __atomic_load_n(&words[SDMA_BEHIND], __ATOMIC_ACQUIRE));
+	EXPECT_EQ(0, events_of(fd, 0));
+	close(fd);
+	EXPECT_EQ(KFD_CRIU_STATE_RUNNING, kfd_v2_state(&self->kfd));
+	EXPECT_TRUE(wait_for_word(&words[SDMA_BEHIND], 1));
+	EXPECT_TRUE(wait_for_word(&words[PM4_BEHIND], 1));
+}
+
+TEST_F(pause_file, is_one_of_several_pauses)
+{
+	int first, second;
+
+	ASSERT_EQ(0, kfd_v2_pause(self->kfd.fd, &first));
+	ASSERT_EQ(0, kfd_v2_pause(self->kfd.fd, &second));
+	ASSERT_EQ(0, kfd_v1_op(self->kfd.fd, KFD_CRIU_OP_PROCESS_INFO));
+	close(first);
+	EXPECT_EQ(KFD_CRIU_STATE_PAUSED, kfd_v2_state(&self->kfd));
+	EXPECT_EQ(0, checkpoint_with(&self->kfd, second));
+	EXPECT_EQ(0, kfd_v2_unpause(self->kfd.fd, second));
+	EXPECT_EQ(KFD_CRIU_STATE_PAUSED, kfd_v2_state(&self->kfd));
+	EXPECT_EQ(0, kfd_v1_op(self->kfd.fd, KFD_CRIU_OP_UNPAUSE));
+	EXPECT_EQ(KFD_CRIU_STATE_RUNNING, kfd_v2_state(&self->kfd));
+}
+
+/* The released ABI finds no pause of its own. */
+TEST_F(pause_file, is_no_pause_of_the_released_abi)
+{
+	int fd;
+
+	ASSERT_EQ(0, kfd_v2_pause(self->kfd.fd, &fd));
+	EXPECT_EQ(-EINVAL, kfd_v1_op(self->kfd.fd, KFD_CRIU_OP_UNPAUSE));
+	EXPECT_EQ(KFD_CRIU_STATE_PAUSED, kfd_v2_state(&self->kfd));
+	close(fd);
+}
+
+TEST_F(pause_file, tells_by_poll_when_the_queues_run)
+{
+	struct kfd_criu_args args = { .op = KFD_CRIU_CMD_UNPAUSE };
+	int other;
+
+	ASSERT_EQ(0, kfd_v2_pause(self->kfd.fd, &args.pause_fd));
+	ASSERT_EQ(0, kfd_v2_pause(self->kfd.fd, &other));
+	ASSERT_EQ(0, kfd_v2(self->kfd.fd, &args));
+	/* The pause has ended, but the process has another one. */
+	EXPECT_EQ(POLLHUP, events_of(args.pause_fd, 0));
+	close(other);
+	while (events_of(args.pause_fd, LIMIT_MS) == POLLHUP)
+		usleep(1000);
+	EXPECT_EQ(POLLHUP | POLLIN, events_of(args.pause_fd, 0));
+	args.state = 0;
+	EXPECT_EQ(-EINVAL, kfd_v2(self->kfd.fd, &args));
+	EXPECT_EQ(-EINVAL, checkpoint_with(&self->kfd, args.pause_fd));
+	close(args.pause_fd);
+}
+
+/* Files that are none of a pause of this process. */
+TEST_F(pause_file, must_be_one_of_the_same_process)
+{
+	int ends[2], fd;
+
+	ASSERT_EQ(0, pipe(ends));
+	ASSERT_EQ(0, kfd_v2_pause(self->kfd.fd, &fd));
+	EXPECT_EQ(-EBADF, checkpoint_with(&self->kfd, -1));
+	EXPECT_EQ(-EBADF, checkpoint_with(&self->kfd, ends[0]));
+	EXPECT_EQ(-EBADF, checkpoint_with(&self->kfd, self->kfd.fd));
+	EXPECT_EQ(-EBADF, checkpoint_with(&self->kfd, self->kfd.gpus[0].drm));
+	EXPECT_EQ(0, checkpoint_with(&self->kfd, fd));
+	close(fd);
+}
+
+static int use_pause_of_parent(struct kfd *kfd, void *data)
+{
+	const int *pause_fd = data;
+	int own;
+
+	if (kfd_acquire_vms(kfd) || kfd_v2_pause(kfd->fd, &own))
+		return 1;
+	if (checkpoint_with(kfd, *pause_fd) != -EXDEV)
+		return 2;
+	return checkpoint_with(kfd, own) ? 3 : 0;
+}
+
+TEST_F(pause_file, of_another_process_is_refused)
+{
+	int fd;
+
+	ASSERT_EQ(0, kfd_v2_pause(self->kfd.fd, &fd));
+	EXPECT_EQ(0, kfd_in_child(use_pause_of_parent, &fd));
+	EXPECT_EQ(KFD_CRIU_STATE_PAUSED, kfd_v2_state(&self->kfd));
+	close(fd);
+}
+
+struct checkpointer {
+	const struct kfd *kfd;
+	int pause_fd;
+	unsigned int succeeded;
+	int result;	/* of the first call that failed */
+};
+
+static void *checkpoint_until_failure(void *data)
+{
+	struct checkpointer *checkpointer = data;
+
+	for (;;) {
+		checkpointer->result = checkpoint_with(checkpointer->kfd,
+						       checkpointer->pause_fd);
+		if (checkpointer->result)
+			return NULL;
+		checkpointer->succeeded++;
+	}
+}
+
+/* CHECKPOINT holds the file until it returns, and the process is paused as long. */
+TEST_F(pause_file, may_be_closed_in_the_middle_of_a_checkpoint)
+{
+	struct checkpointer checkpointer = { .kfd = &self->kfd };
+	pthread_t thread;
+	unsigned int i;
+
+	for (i = 0; i < TRIES; i++) {
+		ASSERT_EQ(0, kfd_v2_pause(self->kfd.fd, &checkpointer.pause_fd));
+		ASSERT_EQ(0, pthread_create(&thread, NULL,
+					    checkpoint_until_failure,
+					    &checkpointer));
+		usleep(1000 + 97 * i);
+		close(checkpointer.pause_fd);
+		pthread_join(thread, NULL);
+		EXPECT_EQ(-EBADF, checkpointer.result);
+		EXPECT_EQ(KFD_CRIU_STATE_RUNNING, kfd_v2_state(&self->kfd));
+	}
+	EXPECT_LT(0, checkpointer.succeeded);
+}
+
+static int send_file(int socket, int fd)
+{
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {};
+	char byte = 0;
+	struct iovec data = { &byte, 1 };
+	struct msghdr message = {
+		.msg_iov = &data,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control.bytes),
+	};
+
+	control.header.cmsg_level = SOL_SOCKET;
+	control.header.cmsg_type = SCM_RIGHTS;
+	control.header.cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+	return sendmsg(socket, &message, 0) == 1 ? 0 : -errno;
+}
+
+/* A pause that is on its way to somebody else lasts until that somebody has closed it. */
+TEST_F(pause_file, lasts_while_it_is_sent_to_somebody_else)
+{
+	int ends[2], fd;
+
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_DGRAM, 0, ends));
+	ASSERT_EQ(0, kfd_v2_pause(self->kfd.fd, &fd));
+	ASSERT_EQ(0, send_file(ends[0], fd));
+	close(fd);
+	EXPECT_EQ(KFD_CRIU_STATE_PAUSED, kfd_v2_state(&self->kfd));
+	close(ends[0]);
+	close(ends[1]);
+	EXPECT_EQ(KFD_CRIU_STATE_RUNNING, kfd_v2_state(&self->kfd));
+}
+
+/* The pause must not keep the queues and the memory of a process that was killed. */
+TEST_F(pause_file, does_not_keep_a_process_that_was_killed)
+{
+	const long long before = kfd_available(&self->kfd, 0);
+	int ends[2], pause_fd;
+	struct kfd_bo vram;
+	struct kfd kfd;
+
+	ASSERT_EQ(0, pipe(ends));
+	self->child = fork();
+	ASSERT_LE(0, self->child);
+	if (!self->child) {
+		if (kfd_open(&kfd) || kfd_acquire_vms(&kfd) ||
+		    kfd_bo_create(&kfd, 0, KFD_BO_VRAM, 1 << 20, &vram) ||
+		    write(ends[1], &kfd.fd, sizeof(int)) != sizeof(int))
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	ASSERT_EQ(sizeof(int), read(ends[0], &kfd.fd, sizeof(int)));
+	kfd.fd = take_file(self->child, kfd.fd);
+	ASSERT_LE(0, kfd.fd);
+	ASSERT_EQ(0, kfd_v2_pause(kfd.fd, &pause_fd));
+	close(kfd.fd);
+	ASSERT_EQ(0, kill_owner(&self->child));
+	EXPECT_TRUE(kfd_available_becomes(&self->kfd, 0, before));
+	EXPECT_EQ(POLLHUP | POLLERR, events_of(pause_fd, LIMIT_MS));
+	close(pause_fd);
+}
+
+/*
+ * Kills a process that has paused this one, and returns how long the queues took to
+ * continue, in microseconds; a negative errno if they did not.
+ */
+static long killed_owner_us(struct kfd *kfd, __u32 *words)
+{
+	int ends[2], byte = 0, fd;
+	__u64 killed;
+	pid_t pid;
+
+	if (pipe(ends))
+		return -errno;
+	words[GATE] = 0;
+	words[SDMA_BEHIND] = 0;
+	pid = fork();
+	if (!pid) {
+		if (kfd_v2_pause(kfd->fd, &fd) ||
+		    write(ends[1], &byte, 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(ends[1]);
+	if (read(ends[0], &byte, 1) != 1)
+		return -ECHILD;
+	close(ends[0]);
+	__atomic_store_n(&words[GATE], 1, __ATOMIC_RELEASE);
+	kill(pid, SIGKILL);
+	killed = now_us();
+	if (!wait_for_word(&words[SDMA_BEHIND], 1))
+		return -ETIME;
+	killed = now_us() - killed;
+	waitpid(pid, NULL, 0);
+	return killed;
+}
+
+static int compare_longs(const void *a, const void *b)
+{
+	return *(const long *)a > *(const long *)b ? 1 : -1;
+}
+
+TEST_F(pause_file, of_a_killed_process_ends_within_5_ms)
+{
+	long took[TRIES];
+	unsigned int i;
+
+	/* The gate of the fixture's packets has been passed. */
+	__atomic_store_n((__u32 *)self->bo.cpu + GATE, 1, __ATOMIC_RELEASE);
+	ASSERT_TRUE(wait_for_word((__u32 *)self->bo.cpu + PM4_BEHIND, 1));
+	for (i = 0; i < TRIES; i++) {
+		((__u32 *)self->bo.cpu)[GATE] = 0;
+		kfd_sdma_wait(&self->sdma, word_va(&self->bo, GATE), 1);
+		kfd_sdma_write(&self->sdma, word_va(&self->bo, SDMA_BEHIND), 1);
+		took[i] = killed_owner_us(&self->kfd, self->bo.cpu);
+		ASSERT_LE(0, took[i]);
+	}
+	qsort(took, TRIES, sizeof(*took), compare_longs);
+	printf("# median %ld us, longest %ld us\n", took[TRIES / 2],
+	       took[TRIES - 1]);
+	EXPECT_GE(END_LIMIT_US, took[TRIES / 2]);
 }
 
 KFD_TEST_MAIN

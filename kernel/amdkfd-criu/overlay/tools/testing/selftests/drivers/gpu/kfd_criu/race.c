@@ -171,6 +171,7 @@ static int collide(const struct collision *collision, struct call *restore,
 {
 	if (blocking_image_create(late, collision->image->size))
 		return 1;
+	late->image.gpus_of = collision->image;
 	restore->data = &late->image;
 	if (!call_start(restore) || !blocking_image_is_read(late))
 		return 2;
@@ -332,7 +333,7 @@ static int uses_new_pages(struct kfd *kfd, void *data)
 
 	if (kfd_v2_image_restore(kfd, &pages->image))
 		return 1;
-	if (kfd_bo_remap(kfd, 0, &pages->done) ||
+	if (kfd_bo_remap(kfd, KFD_NO_PAUSE, 0, &pages->done) ||
 	    kfd_queue_remap(kfd, &pages->queue))
 		return 2;
 	if (resume_while_unmapping(kfd, pages))
@@ -498,6 +499,7 @@ static int append_ranges(struct kfd_v2_image *image, __u64 start, __u32 gpu_id)
 				.type = KFD_CRIU_RECORD_SVM_RANGE,
 				.version = 1,
 				.flags = KFD_CRIU_RECORD_REQUIRED,
+				.fixed_size = sizeof(*range),
 				.size = bytes,
 			},
 			.start = start + i * SVM_RANGE_SIZE,

@@ -163,28 +163,42 @@ static int restore_v1(struct kfd *kfd, struct trial *trial)
 	return r;
 }
 
+/* Number of a record in its image, starting at 1. Call it before the image is changed. */
+static __u32 number_of(const struct kfd_v2_image *image, const void *record)
+{
+	__u32 number = 1;
+	__u64 at;
+
+	for (at = 0; image->data + at != record; at += v2_record(image, at)->size)
+		number++;
+	return number;
+}
+
+/* Returns -EBADMSG if RESTORE refuses another record than the one that is wrong. */
 static int restore_v2(struct kfd *kfd, struct trial *trial)
 {
 	struct kfd_v2_image *image = &trial->fixture->v2;
-	void *record = find_v2(image, trial->row, 0);
+	const struct refusal *row = trial->row;
+	void *record = find_v2(image, row, 0);
+	void *next = find_v2(image, row, 1);
+	struct kfd_criu_gpu gpus[KFD_MAX_GPUS];
+	struct kfd_criu_args args = {
+		.op = KFD_CRIU_CMD_RESTORE,
+		.data = (unsigned long)image->data,
+		.data_size = image->size,
+		.gpus = (unsigned long)gpus,
+	};
+	__u32 wrong;
+	int r;
 
 	if (!record)
 		return -ENOKEY;
-	change(trial->row, record, find_v2(image, trial->row, 1));
-	return kfd_v2_image_restore(kfd, image);
-}
-
-/*
- * A refused image may have changed the ids by which the process knows its GPUs, even so that
- * two have the same. So only the memory of the first GPU is compared.
- */
-static void take_baseline(const struct kfd *kfd, struct leak_baseline *before)
-{
-	unsigned int i;
-
-	leak_baseline_take(kfd, before);
-	for (i = 1; i < kfd->num_gpus; i++)
-		before->available[i] = 0;
+	/* The first of two equal records is accepted. */
+	wrong = number_of(image, row->change == SAME ? next : record);
+	change(row, record, next);
+	args.num_gpus = kfd_v2_image_gpus(kfd, image, gpus);
+	r = kfd_v2(kfd->fd, &args);
+	return r && args.record != wrong ? -EBADMSG : r;
 }
 
 static int is_refused(struct kfd *kfd, void *data)
@@ -193,7 +207,7 @@ static int is_refused(struct kfd *kfd, void *data)
 	struct leak_baseline before;
 	int r, wrong;
 
-	take_baseline(kfd, &before);
+	leak_baseline_take(kfd, &before);
 	r = trial->restore(kfd, trial);
 	if (!r && trial->row->time == AT_RESUME)
 		r = kfd_v1_resume(kfd->fd, getpid());
@@ -255,7 +269,7 @@ static int refuses_args(struct kfd *kfd, void *data)
 	for (i = 0; i < 6; i++) {
 		struct leak_baseline before;
 
-		take_baseline(kfd, &before);
+		leak_baseline_take(kfd, &before);
 		wrong[i].args.op = KFD_CRIU_OP_RESTORE;
 		if (kfd_v1(kfd->fd, &wrong[i].args) != -EINVAL ||
 		    leak_check(kfd, &before))
@@ -269,7 +283,7 @@ static int is_restored_v1(struct kfd *kfd, void *data)
 	struct leak_baseline before;
 	int r;
 
-	take_baseline(kfd, &before);
+	leak_baseline_take(kfd, &before);
 	r = kfd_v1_image_restore(kfd, data);
 	return leak_check(kfd, &before) ?: -r;
 }
@@ -279,7 +293,7 @@ static int is_restored_v2(struct kfd *kfd, void *data)
 	struct leak_baseline before;
 	int r;
 
-	take_baseline(kfd, &before);
+	leak_baseline_take(kfd, &before);
 	r = kfd_v2_image_restore(kfd, data);
 	return r ? leak_check(kfd, &before) ?: -r : 0;
 }
@@ -305,57 +319,98 @@ struct choice {
 	unsigned int wrong;
 };
 
+/* Changes the arguments in one way; returns whether there is a way of that number. */
+static bool spoil_gpus(const struct choice *choice, struct kfd *kfd,
+		       struct kfd_criu_args *args, struct kfd_criu_gpu *gpus)
+{
+	switch (choice->wrong) {
+	case 0:
+		gpus[0].reserved = 1;
+		break;
+	case 1:
+		gpus[0].gpu_id = ~0U;
+		break;
+	case 2:
+		gpus[0].drm_fd = -1;
+		break;
+	case 3:
+		gpus[0].drm_fd = kfd->fd;
+		break;
+	case 4:
+		gpus[0].drm_fd = choice->parent->gpus[0].drm;
+		break;
+	case 5:
+		args->num_gpus = 0;
+		break;
+	case 6:
+		args->gpus = 8;
+		break;
+	case 7:
+		gpus[0].drm_fd = -2;
+		break;
+	case 8:
+		args->num_gpus = KFD_CRIU_MAX_GPUS + 1;
+		break;
+	case 9:
+		gpus[args->num_gpus++] = (struct kfd_criu_gpu){
+			.user_gpu_id = 1,	/* not in the image */
+			.gpu_id = gpus[0].gpu_id,
+			.drm_fd = -1,
+		};
+		break;
+	case 10:
+		gpus[args->num_gpus++] = gpus[0];
+		break;
+	case 11:
+		gpus[0].user_gpu_id = 0x10000;
+		break;
+	case 12:
+		if (args->num_gpus < 2)
+			gpus[1] = gpus[0];
+		args->num_gpus = 2;
+		gpus[1].user_gpu_id = gpus[0].user_gpu_id;
+		break;
+	case 13:
+		args->num_gpus = 2;
+		gpus[1].gpu_id = gpus[0].gpu_id;
+		gpus[1].drm_fd = gpus[0].drm_fd;
+		break;
+	default:
+		return false;
+	}
+	return true;
+}
+
+/* A GPU that is refused leaves the process as it was. */
 static int restores_on_wrong_device(struct kfd *kfd, void *data)
 {
 	const struct choice *choice = data;
-	struct kfd_criu_v2_device devices[KFD_MAX_GPUS] = {};
-	struct kfd_criu_v2_args args = {
-		.op = KFD_CRIU_V2_RESTORE,
+	struct kfd_criu_gpu gpus[KFD_CRIU_MAX_GPUS + 1] = {};
+	struct kfd_criu_args args = {
+		.op = KFD_CRIU_CMD_RESTORE,
 		.data = (unsigned long)choice->fixture->v2.data,
 		.data_size = choice->fixture->v2.size,
-		.devices = (unsigned long)devices,
-		.num_devices = kfd->num_gpus,
+		.gpus = (unsigned long)gpus,
+		.num_gpus = kfd_v2_image_gpus(kfd, &choice->fixture->v2, gpus),
 	};
 	struct leak_baseline before;
-	unsigned int i;
 	int r;
 
-	for (i = 0; i < kfd->num_gpus; i++) {
-		devices[i].user_gpu_id = kfd->gpus[i].id;
-		devices[i].gpu_id = kfd->gpus[i].id;
-		devices[i].drm_fd = kfd->gpus[i].drm;
-	}
-	switch (choice->wrong) {
-	case 0:
-		devices[0].reserved = 1;
-		break;
-	case 1:
-		devices[0].gpu_id = ~0U;
-		break;
-	case 2:
-		devices[0].drm_fd = -1;
-		break;
-	case 3:
-		devices[0].drm_fd = kfd->fd;
-		break;
-	case 4:
-		devices[0].drm_fd = choice->parent->gpus[0].drm;
-		break;
-	case 5:
-		args.num_devices = 0;
-		break;
-	default:
-		args.devices = 8;
-	}
-	take_baseline(kfd, &before);
+	if (!spoil_gpus(choice, kfd, &args, gpus))
+		return 255;
+	leak_baseline_take(kfd, &before);
 	r = kfd_v2(kfd->fd, &args);
+	if (args.state != KFD_CRIU_STATE_RUNNING)
+		return 254;
 	return leak_check(kfd, &before) ?: -r;
 }
 
 TEST_F_TIMEOUT(refuse, devices_that_do_not_exist, LIMIT_S)
 {
 	static const int errors[] = {
-		EINVAL, ENODEV, EINVAL, EINVAL, EINVAL, ENODEV, EFAULT,
+		EINVAL, ENODEV, EINVAL, EINVAL, EINVAL, ENODEV,
+		EFAULT, EINVAL, EINVAL, EINVAL, EINVAL, EINVAL,
+		EINVAL, EINVAL,
 	};
 	struct choice choice = { &self->fixture, &self->kfd, 0 };
 
@@ -363,6 +418,7 @@ TEST_F_TIMEOUT(refuse, devices_that_do_not_exist, LIMIT_S)
 		EXPECT_EQ(errors[choice.wrong], kfd_in_child(restores_on_wrong_device, &choice))
 			TH_LOG("choice %u", choice.wrong);
 	}
+	EXPECT_EQ(255, kfd_in_child(restores_on_wrong_device, &choice));
 }
 
 /* An SDMA queue cannot have global wave sync. */
@@ -463,6 +519,52 @@ TEST_F(one_gpu, is_restored_without_the_other)
 	EXPECT_EQ(EINVAL, kfd_in_child(is_restored_v2, &self->image));
 }
 
+/* Restores on both GPUs. Only GPU 0 has to have a file. */
+static int restores_with_file_of_other(struct kfd *kfd, void *data)
+{
+	const struct kfd_v2_image *image = data;
+	struct kfd_criu_gpu gpus[KFD_MAX_GPUS];
+	const unsigned int n = kfd_v2_image_gpus(kfd, image, gpus);
+	int r;
+
+	gpus[1].drm_fd = kfd->gpus[1].drm;
+	r = kfd_v2_image_restore_on(kfd, image, gpus, n);
+	return kfd_v2_state(kfd) != KFD_CRIU_STATE_RUNNING ? 254 : -r;
+}
+
+TEST_F(one_gpu, gets_no_file_of_the_other)
+{
+	EXPECT_EQ(EINVAL, kfd_in_child(restores_with_file_of_other, &self->image));
+}
+
+/* Restores on GPU 0, and also chooses GPU 1, of which the image says nothing. */
+static int restores_on_gpu_without_record(struct kfd *kfd, void *data)
+{
+	const struct kfd_v2_image *image = data;
+	const struct kfd_criu_gpu gpus[] = {
+		{ kfd->gpus[0].id, kfd->gpus[0].id, kfd->gpus[0].drm },
+		{ kfd->gpus[1].id, kfd->gpus[1].id, -1 },
+	};
+	const int r = kfd_v2_image_restore_on(kfd, image, gpus, 2);
+
+	if (kfd_v2_state(kfd) != KFD_CRIU_STATE_RUNNING)
+		return 254;
+	/* Without that element the image can be restored. */
+	return kfd_v2_image_restore_on(kfd, image, gpus, 1) ? 253 : -r;
+}
+
+TEST_F(one_gpu, is_not_restored_on_a_gpu_without_a_record)
+{
+	struct kfd_criu_record_image *first = (void *)self->image.data;
+	unsigned char *next = (unsigned char *)(self->other + 1);
+
+	memmove(self->other, next, self->image.data + self->image.size - next);
+	self->image.size -= sizeof(*self->other);
+	first->size = self->image.size;
+	first->num_records--;
+	EXPECT_EQ(EINVAL, kfd_in_child(restores_on_gpu_without_record, &self->image));
+}
+
 /*
  * The image has one device, with the id of the machine's GPU 1, and it is restored on GPU 0.
  * The process then knows GPU 0 by the id of GPU 1, and needs another id for GPU 1.
@@ -475,7 +577,7 @@ static int gets_id_of_other_gpu(struct kfd *kfd, void *data)
 		.kfd_process_device_apertures_ptr = (unsigned long)apertures,
 		.num_of_nodes = kfd->num_gpus,
 	};
-	struct kfd_criu_v2_device device = {
+	struct kfd_criu_gpu device = {
 		.user_gpu_id = kfd->gpus[1].id,
 		.gpu_id = kfd->gpus[0].id,
 		.drm_fd = kfd->gpus[0].drm,
@@ -510,21 +612,26 @@ TEST_F(one_gpu, may_get_the_id_of_the_other_gpu)
 TEST_F(one_gpu, returns_offsets_of_its_own_bos_only)
 {
 	const __u32 first = self->kfd.gpus[0].id;
-	struct kfd_criu_v2_args probe = {
-		.op = KFD_CRIU_V2_PROBE,
+	const int pause = self->image.pause_fd;
+	struct kfd_criu_args probe = {
+		.op = KFD_CRIU_CMD_PROBE,
 		.data = 8,
-		.data_size = sizeof(struct kfd_criu_v2_probe),
+		.data_size = sizeof(struct kfd_criu_probe),
 	};
 	__u64 offset;
 	int fd;
 
-	EXPECT_EQ(0, kfd_v2_bo_offset(&self->kfd, first, self->bo.handle, &offset));
-	EXPECT_EQ(-ENOENT, kfd_v2_bo_offset(&self->kfd, first, ~0U, &offset));
-	EXPECT_EQ(-ENOENT, kfd_v2_bo_offset(&self->kfd, ~0U, self->bo.handle, &offset));
-	EXPECT_EQ(-ENOENT, kfd_v2_export(&self->kfd, ~0ULL, &fd));
+	EXPECT_EQ(0, kfd_v2_bo_offset(&self->kfd, pause, first, self->bo.handle,
+				      &offset));
+	EXPECT_EQ(-ENOENT, kfd_v2_bo_offset(&self->kfd, pause, first, ~0U,
+					    &offset));
+	EXPECT_EQ(-ENOENT, kfd_v2_bo_offset(&self->kfd, pause, ~0U,
+					    self->bo.handle, &offset));
+	EXPECT_EQ(-ENOENT, kfd_v2_export(&self->kfd, pause, ~0ULL, &fd));
 	EXPECT_EQ(-EFAULT, kfd_v2(self->kfd.fd, &probe));
-	ASSERT_EQ(0, kfd_v1_op(self->kfd.fd, KFD_CRIU_OP_UNPAUSE));
-	EXPECT_EQ(-EINVAL, kfd_v2_bo_offset(&self->kfd, first, self->bo.handle, &offset));
+	ASSERT_EQ(0, kfd_v2_unpause(self->kfd.fd, pause));
+	EXPECT_EQ(-EINVAL, kfd_v2_bo_offset(&self->kfd, KFD_NO_PAUSE, first,
+					    self->bo.handle, &offset));
 	/* Process 1 exists, but does not use GPUs. */
 	EXPECT_EQ(-ESRCH, kfd_v1_resume(self->kfd.fd, 1));
 }

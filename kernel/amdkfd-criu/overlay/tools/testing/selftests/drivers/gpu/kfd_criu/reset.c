@@ -105,7 +105,7 @@ TEST_F_TIMEOUT(reset, a_process_that_lost_its_gpu_is_not_checkpointed, LIMIT_S)
 	EXPECT_EQ(-ENOTRECOVERABLE,
 		  kfd_v1_op(self->kfd.fd, KFD_CRIU_OP_PROCESS_INFO));
 	EXPECT_EQ(-ENOTRECOVERABLE,
-		  kfd_v2_op(self->kfd.fd, KFD_CRIU_V2_PAUSE));
+		  kfd_v2_pause(self->kfd.fd, &self->image.pause_fd));
 	EXPECT_EQ(KFD_CRIU_STATE_RUNNING, kfd_v2_state(&self->kfd));
 }
 
@@ -121,7 +121,10 @@ TEST_F_TIMEOUT(reset, a_paused_process_that_lost_its_gpu_can_only_be_unpaused, L
 	EXPECT_EQ(KFD_CRIU_STATE_PAUSED, kfd_v2_state(&self->kfd));
 	/* UNPAUSE reports the loss: contents that were read since the reset are wrong. */
 	EXPECT_EQ(-ENOTRECOVERABLE,
-		  kfd_v2_op(self->kfd.fd, KFD_CRIU_V2_UNPAUSE));
+		  kfd_v2_unpause(self->kfd.fd, self->image.pause_fd));
+	EXPECT_EQ(KFD_CRIU_STATE_PAUSED, kfd_v2_state(&self->kfd));
+	EXPECT_EQ(-ENOTRECOVERABLE,
+		  kfd_v1_op(self->kfd.fd, KFD_CRIU_OP_UNPAUSE));
 	EXPECT_EQ(KFD_CRIU_STATE_RUNNING, kfd_v2_state(&self->kfd));
 }
 

@@ -15,6 +15,7 @@
 #include "../../../kselftest_harness.h"
 #include "lib/bo.h"
 #include "lib/criu_op.h"
+#include "lib/gem.h"
 #include "lib/image_v2.h"
 #include "lib/kfd.h"
 
@@ -24,7 +25,7 @@
 struct sharing {
 	struct kfd_v2_image image;
 	struct kfd_bo first, second;	/* before the checkpoint */
-	struct kfd_criu_v2_memory memory;
+	struct kfd_criu_shared_memory memory;
 	unsigned int num_memories;
 };
 
@@ -53,31 +54,6 @@ FIXTURE_TEARDOWN(shared_bo)
 	kfd_close(&self->kfd);
 }
 
-static struct kfd_criu_record_bo *find_bo(const struct kfd_v2_image *image,
-					  __u64 handle)
-{
-	struct kfd_criu_record_bo *bo;
-	unsigned int i;
-
-	for (i = 0; (bo = (void *)v2_nth(image, KFD_CRIU_RECORD_BO, i)); i++)
-		if (bo->gpu_id == handle >> 32 && bo->handle == (__u32)handle)
-			break;
-	return bo;
-}
-
-/* Maps a BO of a restored process. Returns NULL on failure. */
-static char *contents(const struct kfd *kfd, __u64 handle)
-{
-	void *bytes;
-	int fd;
-
-	if (kfd_v2_export(kfd, handle, &fd))
-		return NULL;
-	bytes = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	close(fd);
-	return bytes == MAP_FAILED ? NULL : bytes;
-}
-
 static int restore(const struct kfd *kfd, const struct sharing *sharing)
 {
 	return kfd_v2_image_restore_with(kfd, &sharing->image, &sharing->memory,
@@ -96,8 +72,8 @@ static int restore_and_compare(struct kfd *kfd, void *data)
 
 	if (restore(kfd, sharing))
 		return 100;
-	one = contents(kfd, sharing->first.handle);
-	two = contents(kfd, sharing->second.handle);
+	one = kfd_v2_map_bo(kfd, SIZE, sharing->first.handle);
+	two = kfd_v2_map_bo(kfd, SIZE, sharing->second.handle);
 	if (!one || !two)
 		return 101;
 	seen = strcmp(one, "given") ? 0 : 2;
@@ -116,13 +92,13 @@ TEST_F(shared_bo, two_handles_of_one_memory_share_it_again)
 	ASSERT_EQ(0, kfd_bo_import(&self->kfd, 0, self->fd, SIZE,
 				   &sharing->second));
 	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &sharing->image));
-	one = find_bo(&sharing->image, sharing->first.handle);
-	two = find_bo(&sharing->image, sharing->second.handle);
+	one = v2_bo(&sharing->image, sharing->first.handle);
+	two = v2_bo(&sharing->image, sharing->second.handle);
 	ASSERT_NE(NULL, one);
 	ASSERT_NE(NULL, two);
 	EXPECT_EQ(0, one->flags);
 	EXPECT_EQ(KFD_CRIU_BO_IMPORTED, two->flags);
-	EXPECT_EQ(one->identity, two->identity);
+	EXPECT_EQ(one->inode, two->inode);
 	/* The BO that is restored first allocates the memory, with the flags of both. */
 	EXPECT_EQ(one->alloc_flags, two->alloc_flags);
 	EXPECT_EQ(1, kfd_in_child(restore_and_compare, sharing));
@@ -137,25 +113,29 @@ TEST_F(shared_bo, two_devices_share_memory_again)
 	ASSERT_EQ(0, kfd_bo_import(&self->kfd, 1, self->fd, SIZE,
 				   &sharing->second));
 	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &sharing->image));
-	ASSERT_NE(NULL, find_bo(&sharing->image, sharing->first.handle));
-	EXPECT_EQ(find_bo(&sharing->image, sharing->first.handle)->identity,
-		  find_bo(&sharing->image, sharing->second.handle)->identity);
+	ASSERT_NE(NULL, v2_bo(&sharing->image, sharing->first.handle));
+	EXPECT_EQ(v2_bo(&sharing->image, sharing->first.handle)->inode,
+		  v2_bo(&sharing->image, sharing->second.handle)->inode);
 	EXPECT_EQ(1, kfd_in_child(restore_and_compare, sharing));
 }
 
-TEST_F(shared_bo, bos_without_an_identity_do_not_share_memory)
+TEST_F(shared_bo, bos_without_an_inode_do_not_share_memory)
 {
 	struct sharing *sharing = &self->sharing;
+	struct kfd_criu_record_bo *one, *two;
 
 	ASSERT_EQ(0, kfd_bo_import(&self->kfd, 0, self->fd, SIZE,
 				   &sharing->second));
 	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &sharing->image));
-	ASSERT_NE(NULL, find_bo(&sharing->image, sharing->first.handle));
-	ASSERT_NE(NULL, find_bo(&sharing->image, sharing->second.handle));
-	find_bo(&sharing->image, sharing->second.handle)->identity = 0;
+	one = v2_bo(&sharing->image, sharing->first.handle);
+	two = v2_bo(&sharing->image, sharing->second.handle);
+	ASSERT_NE(NULL, one);
+	ASSERT_NE(NULL, two);
+	two->inode = 0;
+	two->flags = 0;
 	EXPECT_EQ(0, kfd_in_child(restore_and_compare, sharing));
-	/* Identity 0 means that the memory is not shared, even if both BOs have it. */
-	find_bo(&sharing->image, sharing->first.handle)->identity = 0;
+	/* Inode 0 means that the memory is not shared, even if both BOs have it. */
+	one->inode = 0;
 	EXPECT_EQ(0, kfd_in_child(restore_and_compare, sharing));
 }
 
@@ -167,23 +147,23 @@ TEST_F(shared_bo, memory_of_another_process_is_shared)
 	ASSERT_EQ(0, kfd_bo_import(&self->kfd, 0, self->fd, SIZE,
 				   &sharing->second));
 	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &sharing->image));
-	ASSERT_NE(NULL, find_bo(&sharing->image, sharing->first.handle));
+	ASSERT_NE(NULL, v2_bo(&sharing->image, sharing->first.handle));
 	memcpy(sharing->first.cpu, "given", sizeof("given"));
-	sharing->memory.identity =
-		find_bo(&sharing->image, sharing->first.handle)->identity;
+	sharing->memory.inode =
+		v2_bo(&sharing->image, sharing->first.handle)->inode;
 	sharing->memory.dmabuf_fd = self->fd;
 	sharing->num_memories = 1;
 	EXPECT_EQ(3, kfd_in_child(restore_and_compare, sharing));
 	EXPECT_STREQ("here", sharing->first.cpu);
 }
 
-/* The identities of two BOs of a child: an import of the test's first BO, and its own. */
+/* The inodes of two BOs of a child: an import of the test's first BO, and its own. */
 struct other {
 	int fd;
-	__u64 *identities;	/* in memory that the child shares with the test */
+	__u64 *inodes;	/* in memory that the child shares with the test */
 };
 
-static int store_identities(struct kfd *kfd, void *data)
+static int store_inodes(struct kfd *kfd, void *data)
 {
 	const struct other *other = data;
 	struct kfd_bo import, own;
@@ -194,34 +174,157 @@ static int store_identities(struct kfd *kfd, void *data)
 	    kfd_bo_import(kfd, 0, other->fd, SIZE, &import) ||
 	    kfd_v2_image_dump(kfd->fd, &image))
 		return 1;
-	if (!find_bo(&image, import.handle) || !find_bo(&image, own.handle))
+	if (!v2_bo(&image, import.handle) || !v2_bo(&image, own.handle))
 		return 2;
-	if (find_bo(&image, import.handle)->flags != KFD_CRIU_BO_IMPORTED)
+	if (v2_bo(&image, import.handle)->flags != KFD_CRIU_BO_IMPORTED)
 		return 3;
-	other->identities[0] = find_bo(&image, import.handle)->identity;
-	other->identities[1] = find_bo(&image, own.handle)->identity;
-	return kfd_v2_op(kfd->fd, KFD_CRIU_V2_UNPAUSE) ? 4 : 0;
+	other->inodes[0] = v2_bo(&image, import.handle)->inode;
+	other->inodes[1] = v2_bo(&image, own.handle)->inode;
+	return kfd_v2_unpause(kfd->fd, image.pause_fd) ? 4 : 0;
 }
 
-/* CRIU compares identities to find out which memory two processes share. */
-TEST_F(shared_bo, memory_of_two_processes_has_one_identity)
+/* CRIU compares inodes to find out which memory two processes share. */
+TEST_F(shared_bo, memory_of_two_processes_has_one_inode)
 {
 	struct sharing *sharing = &self->sharing;
 	struct other other = { .fd = self->fd };
 	__u64 mine;
 
-	other.identities = shared_memory(KFD_PAGE);
-	ASSERT_NE(MAP_FAILED, other.identities);
+	other.inodes = shared_memory(KFD_PAGE);
+	ASSERT_NE(MAP_FAILED, other.inodes);
 	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &sharing->image));
-	ASSERT_NE(NULL, find_bo(&sharing->image, sharing->first.handle));
-	mine = find_bo(&sharing->image, sharing->first.handle)->identity;
-	/* The test is still paused, so its identities are still valid. */
-	ASSERT_EQ(0, kfd_in_child(store_identities, &other));
+	ASSERT_NE(NULL, v2_bo(&sharing->image, sharing->first.handle));
+	mine = v2_bo(&sharing->image, sharing->first.handle)->inode;
+	/* The test is still paused, so its inodes are still valid. */
+	ASSERT_EQ(0, kfd_in_child(store_inodes, &other));
 	EXPECT_NE(0, mine);
-	EXPECT_EQ(mine, other.identities[0]);
-	EXPECT_NE(mine, other.identities[1]);
+	EXPECT_EQ(file_inode(self->fd), mine);
+	EXPECT_EQ(mine, other.inodes[0]);
+	EXPECT_NE(mine, other.inodes[1]);
 	EXPECT_EQ(KFD_CRIU_STATE_PAUSED, kfd_v2_state(&self->kfd));
-	munmap(other.identities, KFD_PAGE);
+	munmap(other.inodes, KFD_PAGE);
+}
+
+/* The inode of the DMA-buf that a descriptor was imported from, on a render node. */
+static __u64 inode_of_gem_handle(int drm, int fd)
+{
+	__u32 handle;
+	__u64 inode;
+	int prime;
+
+	if (gem_import(drm, fd, &handle) || gem_export(drm, handle, &prime))
+		return 0;
+	inode = file_inode(prime);
+	close(prime);
+	gem_close(drm, handle);
+	return inode;
+}
+
+/* The inode in an image of the process now. */
+static __u64 inode_in_image(const struct kfd *kfd, __u64 handle)
+{
+	const struct kfd_criu_record_bo *bo;
+	struct kfd_v2_image image;
+	__u64 inode = 0;
+
+	if (kfd_v2_image_dump(kfd->fd, &image))
+		return 0;
+	bo = v2_bo(&image, handle);
+	if (bo)
+		inode = bo->inode;
+	free(image.data);
+	return kfd_v2_unpause(kfd->fd, image.pause_fd) ? 0 : inode;
+}
+
+/* User space can compare memory of /dev/kfd, of render nodes and of other drivers. */
+TEST_F(shared_bo, inode_is_that_of_all_descriptors)
+{
+	struct kfd *kfd = &self->kfd;
+	unsigned int i;
+	struct kfd_bo bo;
+	__u64 inode;
+	int fd, drm, pause_fd;
+
+	/* Nobody has exported this BO before the checkpoint. */
+	ASSERT_EQ(0, kfd_bo_create(kfd, 0, KFD_BO_VRAM, SIZE, &bo));
+	inode = inode_in_image(kfd, bo.handle);
+	EXPECT_NE(0, inode);
+	EXPECT_NE(file_inode(self->fd), inode);
+	EXPECT_EQ(file_inode(self->fd),
+		  inode_in_image(kfd, self->sharing.first.handle));
+	/* A second checkpoint, and exports with each interface. */
+	EXPECT_EQ(inode, inode_in_image(kfd, bo.handle));
+	ASSERT_EQ(0, kfd_v2_pause(kfd->fd, &pause_fd));
+	ASSERT_EQ(0, kfd_v2_export(kfd, pause_fd, bo.handle, &fd));
+	EXPECT_EQ(inode, file_inode(fd));
+	close(fd);
+	ASSERT_EQ(0, kfd_v2_unpause(kfd->fd, pause_fd));
+	ASSERT_EQ(0, kfd_bo_export(kfd, bo.handle, &fd));
+	EXPECT_EQ(inode, file_inode(fd));
+	for (i = 0; i < kfd->num_gpus; i++) {
+		drm = gem_open_render_node(&kfd->gpus[i]);
+		ASSERT_LE(0, drm);
+		EXPECT_EQ(inode, inode_of_gem_handle(drm, fd)) TH_LOG("GPU %u", i);
+		close(drm);
+	}
+	close(fd);
+	EXPECT_EQ(inode, inode_in_image(kfd, bo.handle));
+}
+
+TEST_F(shared_bo, inode_is_equal_for_imports_of_every_gpu)
+{
+	struct kfd *kfd = &self->kfd;
+	struct kfd_bo imports[KFD_MAX_GPUS];
+	__u64 inode = file_inode(self->fd);
+	unsigned int i;
+
+	for (i = 0; i < kfd->num_gpus; i++)
+		ASSERT_EQ(0, kfd_bo_import(kfd, i, self->fd, SIZE, &imports[i]));
+	for (i = 0; i < kfd->num_gpus; i++)
+		EXPECT_EQ(inode, inode_in_image(kfd, imports[i].handle));
+	/* The memory stays the same when the BO that it was allocated for is freed. */
+	ASSERT_EQ(0, kfd_bo_free(kfd, 0, &self->sharing.first));
+	for (i = 0; i < kfd->num_gpus; i++)
+		EXPECT_EQ(inode, inode_in_image(kfd, imports[i].handle));
+}
+
+TEST_F(shared_bo, inode_is_that_of_a_gem_object)
+{
+	struct kfd *kfd = &self->kfd;
+	int drm = gem_open_render_node(&kfd->gpus[0]);
+	struct kfd_bo bo;
+	__u32 handle;
+	__u64 inode;
+	int fd;
+
+	ASSERT_LE(0, drm);
+	ASSERT_EQ(0, gem_create(drm, SIZE, &handle));
+	ASSERT_EQ(0, gem_export(drm, handle, &fd));
+	inode = file_inode(fd);
+	ASSERT_EQ(0, kfd_bo_import(kfd, 0, fd, SIZE, &bo));
+	close(fd);
+	EXPECT_EQ(inode, inode_in_image(kfd, bo.handle));
+	/* The program closes its handle, and exports the BO of amdkfd. */
+	ASSERT_EQ(0, gem_close(drm, handle));
+	EXPECT_EQ(inode, inode_in_image(kfd, bo.handle));
+	ASSERT_EQ(0, kfd_bo_export(kfd, bo.handle, &fd));
+	EXPECT_EQ(inode, file_inode(fd));
+	EXPECT_EQ(inode, inode_of_gem_handle(drm, fd));
+	close(fd);
+	close(drm);
+}
+
+TEST_F(shared_bo, user_memory_has_no_inode)
+{
+	struct kfd_v2_image image;
+	struct kfd_bo bo;
+
+	ASSERT_EQ(0, kfd_bo_create(&self->kfd, 0, KFD_BO_USERPTR, SIZE, &bo));
+	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &image));
+	ASSERT_NE(NULL, v2_bo(&image, bo.handle));
+	EXPECT_EQ(0, v2_bo(&image, bo.handle)->inode);
+	free(image.data);
+	EXPECT_EQ(0, kfd_v2_unpause(self->kfd.fd, image.pause_fd));
 }
 
 static int try_restore(struct kfd *kfd, void *data)
@@ -235,12 +338,12 @@ TEST_F(shared_bo, memory_that_does_not_fit_is_refused)
 	struct kfd_criu_record_bo *bo;
 
 	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &sharing->image));
-	bo = find_bo(&sharing->image, sharing->first.handle);
+	bo = v2_bo(&sharing->image, sharing->first.handle);
 	ASSERT_NE(NULL, bo);
 	sharing->num_memories = 1;
 	sharing->memory.dmabuf_fd = self->fd;
 	EXPECT_EQ(EINVAL, kfd_in_child(try_restore, sharing));
-	sharing->memory.identity = bo->identity;
+	sharing->memory.inode = bo->inode;
 	sharing->memory.reserved = 1;
 	EXPECT_EQ(EINVAL, kfd_in_child(try_restore, sharing));
 	sharing->memory.reserved = 0;
@@ -261,7 +364,7 @@ TEST_F(shared_bo, memory_that_does_not_fit_is_refused)
 static int restore_with_two_memories(struct kfd *kfd, void *data)
 {
 	const struct sharing *sharing = data;
-	const struct kfd_criu_v2_memory twice[] = { sharing->memory, sharing->memory };
+	const struct kfd_criu_shared_memory twice[] = { sharing->memory, sharing->memory };
 
 	return -kfd_v2_image_restore_with(kfd, &sharing->image, twice, 2);
 }
@@ -271,9 +374,9 @@ TEST_F(shared_bo, one_memory_given_twice_is_refused)
 	struct sharing *sharing = &self->sharing;
 
 	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &sharing->image));
-	ASSERT_NE(NULL, find_bo(&sharing->image, sharing->first.handle));
-	sharing->memory.identity =
-		find_bo(&sharing->image, sharing->first.handle)->identity;
+	ASSERT_NE(NULL, v2_bo(&sharing->image, sharing->first.handle));
+	sharing->memory.inode =
+		v2_bo(&sharing->image, sharing->first.handle)->inode;
 	sharing->memory.dmabuf_fd = self->fd;
 	EXPECT_EQ(EEXIST, kfd_in_child(restore_with_two_memories, sharing));
 }

@@ -88,6 +88,7 @@ static int restore_cut(const struct guarded *buffer, const struct kfd_v2_image *
 	struct kfd_v2_image cut = {
 		.data = guarded_before(buffer, at + there),
 		.size = at + v2_record(image, at)->size,
+		.gpus_of = image,
 	};
 	struct kfd_criu_record_image *first = (void *)cut.data;
 
@@ -235,6 +236,7 @@ TEST(a_checkpoint_into_a_buffer_that_ends_too_early_is_refused)
 			const struct kfd_v2_image cut = {
 				.data = guarded_before(&buffer, at + there[i]),
 				.size = image.size,
+				.pause_fd = image.pause_fd,
 			};
 
 			EXPECT_EQ(-EFAULT, kfd_v2_image_checkpoint(kfd.fd, &cut))
@@ -273,7 +275,7 @@ static int exports_beyond_the_limit(struct kfd *kfd, void *data)
 	limit.rlim_cur = 3;
 	if (setrlimit(RLIMIT_NOFILE, &limit))
 		return 2;
-	if (kfd_v2_export(kfd, fixture->gtt.handle, &fd) != -EMFILE)
+	if (kfd_v2_export(kfd, KFD_NO_PAUSE, fixture->gtt.handle, &fd) != -EMFILE)
 		return 3;
 	limit.rlim_cur = limit.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &limit);

@@ -140,16 +140,17 @@ static int do_step(struct kfd *kfd, struct fixture *fixture, enum step step)
 	case UNPAUSE_V1:
 		return kfd_v1_op(kfd->fd, KFD_CRIU_OP_UNPAUSE);
 	case PAUSE_V2:
-		return kfd_v2_op(kfd->fd, KFD_CRIU_V2_PAUSE);
+		return kfd_v2_pause(kfd->fd, &fixture->v2.pause_fd);
 	case CHECKPOINT_V2:
 		return kfd_v2_image_checkpoint(kfd->fd, &fixture->v2);
 	case EXPORT:
-		r = kfd_v2_export(kfd, fixture->vram[0].handle, &fd);
+		r = kfd_v2_export(kfd, fixture->v2.pause_fd, fixture->vram[0].handle,
+				  &fd);
 		if (!r)
 			close(fd);
 		return r;
 	default:
-		return kfd_v2_op(kfd->fd, KFD_CRIU_V2_UNPAUSE);
+		return kfd_v2_unpause(kfd->fd, fixture->v2.pause_fd);
 	}
 }
 
@@ -162,8 +163,9 @@ static void trace_and_checkpoint(struct kfd *kfd, struct fixture *fixture,
 	alarm(END_LIMIT_S);
 	if (ptrace(PTRACE_SEIZE, getppid(), 0, 0) ||
 	    kfd_v1_image_prepare(kfd->fd, &fixture->v1) ||
+	    kfd_v1_op(kfd->fd, KFD_CRIU_OP_UNPAUSE) ||
 	    kfd_v2_image_prepare(kfd->fd, &fixture->v2) ||
-	    kfd_v2_op(kfd->fd, KFD_CRIU_V2_UNPAUSE))
+	    kfd_v2_unpause(kfd->fd, fixture->v2.pause_fd))
 		_exit(1);
 	for (step = PAUSE_V1;; step = step % (STEPS - 1) + 1) {
 		__atomic_store_n(&shared->step, step, __ATOMIC_RELEASE);
@@ -274,7 +276,7 @@ static void trace_and_end(struct kfd *kfd, struct shared *shared)
 	if (shared->wanted == 1)
 		kfd_v1_resume(kfd->fd, pid);
 	else
-		kfd_v2_op(kfd->fd, KFD_CRIU_V2_ABORT);
+		kfd_v2_op(kfd->fd, KFD_CRIU_CMD_ABORT);
 	__atomic_store_n(&shared->step, 0, __ATOMIC_RELEASE);
 	pause();
 }
@@ -299,7 +301,8 @@ static int is_resumed_by_killed_tracer(struct kfd *kfd, void *data)
 	if (waitpid(pid, NULL, 0) != pid)
 		return 2;
 	/* The tracer may have been killed before the operation began. */
-	if (kfd_v2_state(kfd) == KFD_CRIU_STATE_RESTORED && kfd_v2_resume(kfd))
+	if (kfd_v2_settled_state(kfd) == KFD_CRIU_STATE_RESTORED &&
+	    kfd_v2_resume(kfd))
 		return 3;
 	return kfd_v2_state(kfd) == KFD_CRIU_STATE_ABORTED ?
 		       leak_check(kfd, &before) :

@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,7 @@
 #define RANGE_SIZE	(64UL << 20)
 #define GRANULARITY	3
 #define CHILDREN	3
+#define POLL_LIMIT_MS	10000
 
 FIXTURE(states) {
 	struct kfd kfd;
@@ -333,6 +335,85 @@ TEST_F(states, a_resume_that_fails_returns_its_memory_in_any_xnack_mode)
 	EXPECT_TRUE(reserved_becomes(before))
 		TH_LOG("%lld MiB were %lld", reserved(), before);
 	EXPECT_TRUE(kfd_available_becomes(&self->kfd, 0, available));
+	free(image.data);
+}
+
+/* ---- RESUME that does not wait ---- */
+
+static int resume_file(const struct kfd *kfd, int *fd)
+{
+	struct kfd_criu_args args = {
+		.op = KFD_CRIU_CMD_RESUME,
+		.flags = KFD_CRIU_RESUME_FD,
+	};
+	const int r = kfd_v2(kfd->fd, &args);
+
+	*fd = args.fd;
+	return r;
+}
+
+/* The events of poll() of one file, for which this waits; 0 if there are none in time. */
+static int wait_for_events(int fd)
+{
+	struct pollfd file = { .fd = fd, .events = POLLIN };
+
+	return poll(&file, 1, POLL_LIMIT_MS) < 0 ? -errno : file.revents;
+}
+
+static int resumes_without_waiting(struct kfd *kfd, void *data)
+{
+	int fd;
+
+	if (kfd_v2_image_restore(kfd, data))
+		return 1;
+	if (resume_file(kfd, &fd))
+		return 2;
+	if (fcntl(fd, F_GETFD) != FD_CLOEXEC)
+		return 3;
+	if (wait_for_events(fd) != POLLIN)
+		return 4;
+	if (kfd_v2_state(kfd) != KFD_CRIU_STATE_RUNNING)
+		return 5;
+	/* It is no pause. */
+	if (kfd_v2_unpause(kfd->fd, fd) != -EINVAL)
+		return 6;
+	return resume_file(kfd, &fd) == -EINVAL ? 0 : 7;
+}
+
+TEST_F(states, a_resume_that_does_not_wait_returns_a_file_to_poll)
+{
+	struct kfd_v2_image image;
+
+	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &image));
+	EXPECT_EQ(0, kfd_in_child(resumes_without_waiting, &image));
+	free(image.data);
+}
+
+static int fails_later(struct kfd *kfd, void *data)
+{
+	int fd;
+
+	if (kfd_v2_image_restore(kfd, data))
+		return 1;
+	if (resume_file(kfd, &fd))
+		return 2;
+	if (wait_for_events(fd) != POLLERR)
+		return 3;
+	return kfd_v2_state(kfd) == KFD_CRIU_STATE_ABORTED ? 0 : 4;
+}
+
+/* The driver finds out that there is no memory under the range when nobody waits. */
+TEST_F(states, a_resume_that_fails_when_nobody_waits_is_reported_by_poll)
+{
+	struct kfd_v2_image image;
+
+	if (!svm_is_supported(&self->kfd))
+		SKIP(return, "the driver offers no SVM on this GPU");
+	ASSERT_EQ(0, make_ranges(&self->kfd));
+	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &image));
+	ASSERT_NE(NULL, last_range(&image));
+	last_range(&image)->start += SVM_AWAY;
+	EXPECT_EQ(0, kfd_in_child(fails_later, &image));
 	free(image.data);
 }
 

@@ -19,7 +19,8 @@
 #include "lib/image_v2.h"
 #include "lib/kfd.h"
 
-#define CALL(size)	_IOC(_IOC_READ | _IOC_WRITE, AMDKFD_IOCTL_BASE, 0x22, size)
+#define CALL(size)	_IOC(_IOC_READ | _IOC_WRITE, AMDKFD_IOCTL_BASE, \
+			     _IOC_NR(AMDKFD_IOC_CRIU), size)
 #define UNKNOWN_TYPE	1000
 /* Values that every generation of hardware accepts. */
 #define APERTURE_BASE	0x100000000ULL
@@ -52,6 +53,7 @@ static void append_unknown(struct kfd_v2_image *image, __u16 flags)
 		.type = UNKNOWN_TYPE,
 		.version = 1,
 		.flags = flags,
+		.fixed_size = sizeof(*last),
 		.size = sizeof(*last) + 8,
 	};
 	image->size += last->size;
@@ -81,9 +83,9 @@ FIXTURE_TEARDOWN(v2)
 
 TEST_F(v2, probe_returns_operations_and_record_versions)
 {
-	struct kfd_criu_v2_probe probe = {};
-	struct kfd_criu_v2_args args = {
-		.op = KFD_CRIU_V2_PROBE,
+	struct kfd_criu_probe probe = {};
+	struct kfd_criu_args args = {
+		.op = KFD_CRIU_CMD_PROBE,
 		.data = (unsigned long)&probe,
 		.data_size = sizeof(probe),
 	};
@@ -101,63 +103,66 @@ TEST_F(v2, probe_returns_operations_and_record_versions)
 TEST_F(v2, larger_arguments_are_accepted_if_the_rest_is_zero)
 {
 	struct {
-		struct kfd_criu_v2_args args;
+		struct kfd_criu_args args;
 		__u64 more[4];
-	} larger = { .args.op = KFD_CRIU_V2_STATE };
+	} larger = { .args.op = KFD_CRIU_CMD_STATE };
 
 	EXPECT_EQ(0, call_sized(self->kfd.fd, &larger, sizeof(larger)));
-	larger.args = (struct kfd_criu_v2_args){ .op = KFD_CRIU_V2_STATE };
+	larger.args = (struct kfd_criu_args){ .op = KFD_CRIU_CMD_STATE };
 	larger.more[3] = 1;
 	EXPECT_EQ(-E2BIG, call_sized(self->kfd.fd, &larger, sizeof(larger)));
-	larger.args = (struct kfd_criu_v2_args){ .op = KFD_CRIU_V2_STATE };
+	larger.args = (struct kfd_criu_args){ .op = KFD_CRIU_CMD_STATE };
+	EXPECT_EQ(-EINVAL, call_sized(self->kfd.fd, &larger,
+				      KFD_CRIU_ARGS_SIZE_VER0 - 1));
 	EXPECT_EQ(-EINVAL, call_sized(self->kfd.fd, &larger,
 				      sizeof(struct kfd_ioctl_criu_args)));
 }
 
 TEST_F(v2, arguments_that_an_operation_does_not_use_must_be_zero)
 {
-	const struct kfd_criu_v2_args wrong[] = {
-		{ .op = KFD_CRIU_V2_STATE, .flags = 1 },
-		{ .op = KFD_CRIU_V2_STATE, .data = 1 },
-		{ .op = KFD_CRIU_V2_STATE, .data_size = 1 },
-		{ .op = KFD_CRIU_V2_STATE, .devices = 1 },
-		{ .op = KFD_CRIU_V2_STATE, .num_devices = 1 },
-		{ .op = KFD_CRIU_V2_STATE, .gpu_id = 1 },
-		{ .op = KFD_CRIU_V2_STATE, .handle = 1 },
-		{ .op = KFD_CRIU_V2_STATE, .pid = 1 },
-		{ .op = KFD_CRIU_V2_STATE, .reserved = 1 },
-		{ .op = KFD_CRIU_V2_BO_OFFSET + 1 },
+	const struct kfd_criu_args wrong[] = {
+		{ .op = KFD_CRIU_CMD_STATE, .flags = 1 },
+		{ .op = KFD_CRIU_CMD_STATE, .data = 1 },
+		{ .op = KFD_CRIU_CMD_STATE, .data_size = 1 },
+		{ .op = KFD_CRIU_CMD_STATE, .gpus = 1 },
+		{ .op = KFD_CRIU_CMD_STATE, .num_gpus = 1 },
+		{ .op = KFD_CRIU_CMD_STATE, .gpu_id = 1 },
+		{ .op = KFD_CRIU_CMD_STATE, .handle = 1 },
+		{ .op = KFD_CRIU_CMD_STATE, .pid = 1 },
+		{ .op = KFD_CRIU_CMD_STATE, .state = 1 },
+		{ .op = KFD_CRIU_CMD_STATE, .fd = -1 },
+		{ .op = KFD_CRIU_CMD_STATE, .pause_fd = -1 },
+		{ .op = KFD_CRIU_CMD_STATE, .offset = 1 },
+		{ .op = KFD_CRIU_CMD_STATE, .memories = 1 },
+		{ .op = KFD_CRIU_CMD_STATE, .num_memories = 1 },
+		{ .op = KFD_CRIU_CMD_STATE, .timeout_ms = 1 },
+		{ .op = KFD_CRIU_CMD_STATE, .reason = 1 },
+		{ .op = KFD_CRIU_CMD_STATE, .record = 1 },
+		{ .op = KFD_CRIU_CMD_RESUME, .flags = KFD_CRIU_RESUME_FD << 1 },
+		{ .op = KFD_CRIU_CMD_RESTORE, .flags = KFD_CRIU_PRIVATE_COPY << 1 },
+		{ .op = KFD_CRIU_CMD_BO_OFFSET + 1 },
 		{ .op = ~0U },
 	};
 	unsigned int i;
 
 	for (i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
-		struct kfd_criu_v2_args args = wrong[i];
+		struct kfd_criu_args args = wrong[i];
 
 		EXPECT_EQ(-EINVAL, kfd_v2(self->kfd.fd, &args))
 			TH_LOG("args %u", i);
 	}
 }
 
-TEST_F(v2, results_of_the_last_call_may_remain_in_the_arguments)
+TEST_F(v2, pause_returns_the_size_of_the_image_and_the_process_id)
 {
-	struct kfd_criu_v2_args args = { .op = KFD_CRIU_V2_PAUSE };
+	struct kfd_criu_args args = { .op = KFD_CRIU_CMD_PAUSE };
 
-	/* ioctl() is called with these values when an interrupted call is repeated. */
-	args.state = ~0U;
-	args.fd = -1;
-	args.offset = ~0ULL;
-	args.data_size = ~0ULL;
-	args.pid = ~0U;
 	ASSERT_EQ(0, kfd_v2(self->kfd.fd, &args));
 	EXPECT_EQ(KFD_CRIU_STATE_PAUSED, args.state);
 	EXPECT_EQ(getpid(), args.pid);
-	EXPECT_NE(~0ULL, args.data_size);
-	args.op = KFD_CRIU_V2_UNPAUSE;
-	args.data_size = 0;
-	args.pid = 0;
-	ASSERT_EQ(0, kfd_v2(self->kfd.fd, &args));
-	EXPECT_EQ(KFD_CRIU_STATE_RUNNING, args.state);
+	EXPECT_LT(0, args.data_size);
+	EXPECT_EQ(FD_CLOEXEC, fcntl(args.fd, F_GETFD));
+	EXPECT_EQ(0, kfd_v2_unpause(self->kfd.fd, args.fd));
 }
 
 TEST_F(v2, records_are_in_order_and_fill_the_image)
@@ -195,9 +200,10 @@ TEST_F(v2, records_are_in_order_and_fill_the_image)
 
 TEST_F(v2, an_image_that_does_not_fit_is_not_written)
 {
-	struct kfd_criu_v2_args args = { .op = KFD_CRIU_V2_CHECKPOINT };
+	struct kfd_criu_args args = { .op = KFD_CRIU_CMD_CHECKPOINT };
 
 	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &self->image));
+	args.pause_fd = self->image.pause_fd;
 	memset(self->image.data, 0, self->image.size);
 	args.data = (unsigned long)self->image.data;
 	args.data_size = self->image.size - 8;
@@ -230,12 +236,12 @@ static int is_restored_the_same(struct kfd *kfd, void *data)
 		struct kfd_criu_record *was = v2_record(image, at);
 		struct kfd_criu_record *is = v2_record(&again, at2);
 
-		/* mmap offsets and identities are new after each restore. */
+		/* mmap offsets and inodes are new after each restore. */
 		if (was->type == KFD_CRIU_RECORD_BO) {
 			struct kfd_criu_record_bo *bo = (void *)was;
 
 			bo->mmap_offset = ((struct kfd_criu_record_bo *)is)->mmap_offset;
-			bo->identity = ((struct kfd_criu_record_bo *)is)->identity;
+			bo->inode = ((struct kfd_criu_record_bo *)is)->inode;
 		}
 		if (memcmp(was, is, was->size))
 			return 10 + was->type;
@@ -306,6 +312,7 @@ static void empty(struct kfd_v2_image *image, struct kfd_criu_record *record)
 	unsigned char *next = (unsigned char *)record + record->size;
 
 	memmove(record + 1, next, image->data + image->size - next);
+	record->fixed_size = sizeof(*record);
 	record->size = sizeof(*record);
 	image->size -= cut;
 	first->size = image->size;
@@ -407,25 +414,34 @@ TEST_F(v2, an_image_needs_devices_but_no_objects)
 	EXPECT_EQ(EINVAL, kfd_in_child(is_refused_untouched, &self->image));
 }
 
+static int export_bo(const FIXTURE_DATA(v2) *self, const struct kfd_bo *bo,
+		     int pause_fd, int *fd)
+{
+	return kfd_v2_export(&self->kfd, pause_fd, bo->handle, fd);
+}
+
 TEST_F(v2, a_bo_is_exported_only_while_the_process_is_paused)
 {
 	char *bytes;
-	int fd;
+	int fd, pause;
 
 	memcpy(self->fixture.gtt.cpu, "contents", sizeof("contents"));
-	EXPECT_EQ(-EINVAL,
-		  kfd_v2_export(&self->kfd, self->fixture.gtt.handle, &fd));
+	EXPECT_EQ(-EINVAL, export_bo(self, &self->fixture.gtt, KFD_NO_PAUSE, &fd));
 	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &self->image));
-	ASSERT_EQ(0, kfd_v2_export(&self->kfd, self->fixture.gtt.handle, &fd));
+	EXPECT_EQ(-EINVAL, export_bo(self, &self->fixture.gtt, KFD_NO_PAUSE, &fd));
+	pause = self->image.pause_fd;
+	ASSERT_EQ(0, export_bo(self, &self->fixture.gtt, pause, &fd));
 	EXPECT_EQ(FD_CLOEXEC, fcntl(fd, F_GETFD));
 	bytes = mmap(NULL, self->fixture.gtt.size, PROT_READ, MAP_SHARED, fd, 0);
 	ASSERT_NE(MAP_FAILED, bytes);
 	EXPECT_STREQ("contents", bytes);
 	close(fd);
 	EXPECT_EQ(-ENOENT,
-		  kfd_v2_export(&self->kfd, self->fixture.gtt.handle + 77, &fd));
-	EXPECT_EQ(-EINVAL,
-		  kfd_v2_export(&self->kfd, self->fixture.user.handle, &fd));
+		  kfd_v2_export(&self->kfd, pause,
+				self->fixture.gtt.handle + 77, &fd));
+	EXPECT_EQ(-EINVAL, export_bo(self, &self->fixture.user, pause, &fd));
+	ASSERT_EQ(0, kfd_v2_unpause(self->kfd.fd, pause));
+	EXPECT_EQ(-EBADF, export_bo(self, &self->fixture.gtt, pause, &fd));
 }
 
 static int aborts_restore(struct kfd *kfd, void *data)
@@ -434,19 +450,19 @@ static int aborts_restore(struct kfd *kfd, void *data)
 
 	if (kfd_v2_image_restore(kfd, data))
 		return 1;
-	if (kfd_v2_op(kfd->fd, KFD_CRIU_V2_ABORT))
+	if (kfd_v2_op(kfd->fd, KFD_CRIU_CMD_ABORT))
 		return 2;
 	if (kfd_v2_state(kfd) != KFD_CRIU_STATE_ABORTED)
 		return 3;
 	if (!kfd_available_becomes(kfd, 0, before))
 		return 4;
-	return kfd_v2_op(kfd->fd, KFD_CRIU_V2_ABORT) == -EINVAL ? 0 : 5;
+	return kfd_v2_op(kfd->fd, KFD_CRIU_CMD_ABORT) == -EINVAL ? 0 : 5;
 }
 
 TEST_F(v2, a_restore_can_be_aborted)
 {
 	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &self->image));
-	EXPECT_EQ(-EINVAL, kfd_v2_op(self->kfd.fd, KFD_CRIU_V2_ABORT));
+	EXPECT_EQ(-EINVAL, kfd_v2_op(self->kfd.fd, KFD_CRIU_CMD_ABORT));
 	EXPECT_EQ(0, kfd_in_child(aborts_restore, &self->image));
 }
 

@@ -139,10 +139,12 @@ int kfd_bo_free(const struct kfd *kfd, unsigned int gpu,
 	return r ? r : kfd_call(kfd->fd, AMDKFD_IOC_FREE_MEMORY_OF_GPU, &args);
 }
 
-int kfd_bo_remap(const struct kfd *kfd, unsigned int gpu, struct kfd_bo *bo)
+int kfd_bo_remap(const struct kfd *kfd, int pause_fd, unsigned int gpu,
+		 struct kfd_bo *bo)
 {
 	__u64 offset;
-	int r = kfd_v2_bo_offset(kfd, bo->handle >> 32, bo->handle, &offset);
+	int r = kfd_v2_bo_offset(kfd, pause_fd, bo->handle >> 32, bo->handle,
+				 &offset);
 
 	if (r)
 		return r;

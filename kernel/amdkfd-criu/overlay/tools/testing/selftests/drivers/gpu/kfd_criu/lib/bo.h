@@ -58,6 +58,7 @@ int kfd_bo_free(const struct kfd *kfd, unsigned int gpu,
  */
 int kfd_bo_move_to_va(struct kfd_bo *bo);
 /* In a restored process: maps the BO at the address that the GPU uses. */
-int kfd_bo_remap(const struct kfd *kfd, unsigned int gpu, struct kfd_bo *bo);
+int kfd_bo_remap(const struct kfd *kfd, int pause_fd, unsigned int gpu,
+		 struct kfd_bo *bo);
 
 #endif /* KFD_CRIU_SELFTEST_BO_H */

@@ -4,11 +4,9 @@
  *
  * Both ABIs have the same ioctl number; the size in it tells them apart.
  */
+#include <sys/mman.h>
 #include <unistd.h>
 #include "criu_op.h"
-
-#define V2_CALL		_IOC(_IOC_READ | _IOC_WRITE, AMDKFD_IOCTL_BASE, 0x22, \
-			     sizeof(struct kfd_criu_v2_args))
 
 int kfd_v1(int fd, struct kfd_ioctl_criu_args *args)
 {
@@ -32,23 +30,22 @@ int kfd_v1_resume(int fd, int pid)
 	return kfd_v1(fd, &args);
 }
 
-int kfd_v2(int fd, struct kfd_criu_v2_args *args)
+int kfd_v2(int fd, struct kfd_criu_args *args)
 {
-	return kfd_call(fd, V2_CALL, args);
+	return kfd_call(fd, AMDKFD_IOC_CRIU, args);
 }
 
 int kfd_v2_op(int fd, __u32 op)
 {
-	struct kfd_criu_v2_args args = { .op = op };
+	struct kfd_criu_args args = { .op = op };
 
 	return kfd_v2(fd, &args);
 }
 
 int kfd_v2_resume(const struct kfd *kfd)
 {
-	struct kfd_criu_v2_args args = {
-		.op = KFD_CRIU_V2_RESUME,
-		.pid = getpid(),
+	struct kfd_criu_args args = {
+		.op = KFD_CRIU_CMD_RESUME,
 	};
 
 	return kfd_v2(kfd->fd, &args);
@@ -56,16 +53,49 @@ int kfd_v2_resume(const struct kfd *kfd)
 
 int kfd_v2_state(const struct kfd *kfd)
 {
-	struct kfd_criu_v2_args args = { .op = KFD_CRIU_V2_STATE };
+	struct kfd_criu_args args = { .op = KFD_CRIU_CMD_STATE };
 	int r = kfd_v2(kfd->fd, &args);
 
 	return r ? r : (int)args.state;
 }
 
-int kfd_v2_export(const struct kfd *kfd, __u64 handle, int *fd)
+int kfd_v2_settled_state(const struct kfd *kfd)
 {
-	struct kfd_criu_v2_args args = {
-		.op = KFD_CRIU_V2_EXPORT_BO,
+	int i, state = kfd_v2_state(kfd);
+
+	for (i = 0; i < 10000 && state == KFD_CRIU_STATE_RESUMING; i++) {
+		usleep(1000);
+		state = kfd_v2_state(kfd);
+	}
+	return state;
+}
+
+int kfd_v2_pause(int fd, int *pause_fd)
+{
+	struct kfd_criu_args args = { .op = KFD_CRIU_CMD_PAUSE };
+	int r = kfd_v2(fd, &args);
+
+	*pause_fd = r ? KFD_NO_PAUSE : args.fd;
+	return r;
+}
+
+int kfd_v2_unpause(int fd, int pause_fd)
+{
+	struct kfd_criu_args args = {
+		.op = KFD_CRIU_CMD_UNPAUSE,
+		.pause_fd = pause_fd,
+	};
+	int r = kfd_v2(fd, &args);
+
+	close(pause_fd);
+	return r;
+}
+
+int kfd_v2_export(const struct kfd *kfd, int pause_fd, __u64 handle, int *fd)
+{
+	struct kfd_criu_args args = {
+		.op = KFD_CRIU_CMD_EXPORT_BO,
+		.pause_fd = pause_fd,
 		.gpu_id = handle >> 32,
 		.handle = handle,
 	};
@@ -75,11 +105,24 @@ int kfd_v2_export(const struct kfd *kfd, __u64 handle, int *fd)
 	return r;
 }
 
-int kfd_v2_bo_offset(const struct kfd *kfd, __u32 gpu_id, __u32 handle,
-		     __u64 *offset)
+void *kfd_v2_map_bo(const struct kfd *kfd, size_t size, __u64 handle)
 {
-	struct kfd_criu_v2_args args = {
-		.op = KFD_CRIU_V2_BO_OFFSET,
+	void *bytes;
+	int fd;
+
+	if (kfd_v2_export(kfd, KFD_NO_PAUSE, handle, &fd))
+		return NULL;
+	bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	return bytes == MAP_FAILED ? NULL : bytes;
+}
+
+int kfd_v2_bo_offset(const struct kfd *kfd, int pause_fd, __u32 gpu_id,
+		     __u32 handle, __u64 *offset)
+{
+	struct kfd_criu_args args = {
+		.op = KFD_CRIU_CMD_BO_OFFSET,
+		.pause_fd = pause_fd,
 		.gpu_id = gpu_id,
 		.handle = handle,
 	};

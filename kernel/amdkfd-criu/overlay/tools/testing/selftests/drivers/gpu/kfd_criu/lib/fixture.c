@@ -358,6 +358,7 @@ int fixture_checkpoint(struct kfd *kfd, struct fixture *fixture)
 	r = r ? r : kfd_v1_image_dump(kfd->fd, &fixture->v1);
 	kfd_v1_image_close_files(&fixture->v1);
 	r = r ? r : kfd_v2_image_dump(kfd->fd, &fixture->v2);
+	r = r ? r : kfd_v1_op(kfd->fd, KFD_CRIU_OP_UNPAUSE);
 	r = r ? r : keep_contents(fixture);
 	return r ? r : fixture_destroy_queues(kfd, fixture);
 }
@@ -377,7 +378,7 @@ int fixture_open_running(struct kfd *kfd, struct fixture *fixture,
 {
 	int r = fixture_open_checkpointed(kfd, fixture, kind);
 
-	r = r ? r : kfd_v2_op(kfd->fd, KFD_CRIU_V2_UNPAUSE);
+	r = r ? r : kfd_v2_unpause(kfd->fd, fixture->v2.pause_fd);
 	if (!r)
 		leak_baseline_take(kfd, before);
 	return r;

@@ -118,7 +118,7 @@ int fixture_start_work(const struct kfd *kfd, struct fixture *fixture);
  * In a process that is paused, or restored and not yet resumed: maps the BOs, the queues and
  * their doorbells, and fills the BOs with their contents.
  */
-int fixture_remap(const struct kfd *kfd, struct fixture *fixture);
+int fixture_remap(const struct kfd *kfd, int pause_fd, struct fixture *fixture);
 /* Unmaps these BOs, because a BO that is mapped stays alive even after ABORT. */
 void fixture_unmap(struct fixture *fixture);
 /*

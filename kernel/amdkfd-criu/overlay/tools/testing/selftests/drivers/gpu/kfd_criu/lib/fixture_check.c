@@ -164,7 +164,7 @@ struct kfd_bo *fixture_content(struct fixture *fixture, unsigned int i)
 
 /* ---- after the restore ---- */
 
-int fixture_remap(const struct kfd *kfd, struct fixture *fixture)
+int fixture_remap(const struct kfd *kfd, int pause_fd, struct fixture *fixture)
 {
 	struct kfd_bo *bo;
 	unsigned int i;
@@ -173,7 +173,7 @@ int fixture_remap(const struct kfd *kfd, struct fixture *fixture)
 	for (i = 0; !r && (bo = fixture_content(fixture, i)); i++) {
 		if (!bo->size)
 			continue;
-		r = kfd_bo_remap(kfd, 0, bo);
+		r = kfd_bo_remap(kfd, pause_fd, 0, bo);
 		if (!r)
 			memcpy(bo->cpu, fixture->contents[i], bo->size);
 	}
@@ -309,10 +309,10 @@ const char *fixture_check(const struct kfd *kfd, struct fixture *fixture)
 /* BO_OFFSET tells where BOs are mapped only while the process is paused. */
 int fixture_check_idle_queue(const struct kfd *kfd, struct fixture *fixture)
 {
-	int r = kfd_v2_op(kfd->fd, KFD_CRIU_V2_PAUSE);
+	int pause_fd, r = kfd_v2_pause(kfd->fd, &pause_fd);
 
-	r = r ? r : fixture_remap(kfd, fixture);
-	r = r ? r : kfd_v2_op(kfd->fd, KFD_CRIU_V2_UNPAUSE);
+	r = r ? r : fixture_remap(kfd, pause_fd, fixture);
+	r = r ? r : kfd_v2_unpause(kfd->fd, pause_fd);
 	if (r)
 		return r;
 	return kfd_queue_runs(kfd, &fixture->sdma) ? 0 : -ETIME;

@@ -11,11 +11,13 @@
 
 int kfd_v2_image_prepare(int fd, struct kfd_v2_image *image)
 {
-	struct kfd_criu_v2_args args = { .op = KFD_CRIU_V2_PAUSE };
+	struct kfd_criu_args args = { .op = KFD_CRIU_CMD_PAUSE };
 	int r = kfd_v2(fd, &args);
 
 	if (r)
 		return r;
+	image->pause_fd = args.fd;
+	image->gpus_of = NULL;
 	image->size = args.data_size;
 	image->data = calloc(1, image->size + 64);
 	return image->data ? 0 : -ENOMEM;
@@ -23,8 +25,9 @@ int kfd_v2_image_prepare(int fd, struct kfd_v2_image *image)
 
 int kfd_v2_image_checkpoint(int fd, const struct kfd_v2_image *image)
 {
-	struct kfd_criu_v2_args args = {
-		.op = KFD_CRIU_V2_CHECKPOINT,
+	struct kfd_criu_args args = {
+		.op = KFD_CRIU_CMD_CHECKPOINT,
+		.pause_fd = image->pause_fd,
 		.data = (unsigned long)image->data,
 		.data_size = image->size,
 	};
@@ -48,15 +51,15 @@ int kfd_v2_image_restore(const struct kfd *kfd,
 
 int kfd_v2_image_restore_on(const struct kfd *kfd,
 			    const struct kfd_v2_image *image,
-			    const struct kfd_criu_v2_device *devices,
+			    const struct kfd_criu_gpu *devices,
 			    unsigned int num_devices)
 {
-	struct kfd_criu_v2_args args = {
-		.op = KFD_CRIU_V2_RESTORE,
+	struct kfd_criu_args args = {
+		.op = KFD_CRIU_CMD_RESTORE,
 		.data = (unsigned long)image->data,
 		.data_size = image->size,
-		.devices = (unsigned long)devices,
-		.num_devices = num_devices,
+		.gpus = (unsigned long)devices,
+		.num_gpus = num_devices,
 	};
 
 	return kfd_v2(kfd->fd, &args);
@@ -64,27 +67,58 @@ int kfd_v2_image_restore_on(const struct kfd *kfd,
 
 int kfd_v2_image_restore_with(const struct kfd *kfd,
 			      const struct kfd_v2_image *image,
-			      const struct kfd_criu_v2_memory *memories,
+			      const struct kfd_criu_shared_memory *memories,
 			      unsigned int num_memories)
 {
-	struct kfd_criu_v2_device devices[KFD_MAX_GPUS] = {};
-	struct kfd_criu_v2_args args = {
-		.op = KFD_CRIU_V2_RESTORE,
+	struct kfd_criu_gpu gpus[KFD_MAX_GPUS];
+	struct kfd_criu_args args = {
+		.op = KFD_CRIU_CMD_RESTORE,
 		.data = (unsigned long)image->data,
 		.data_size = image->size,
-		.devices = (unsigned long)devices,
-		.num_devices = kfd->num_gpus,
+		.gpus = (unsigned long)gpus,
+		.num_gpus = kfd_v2_image_gpus(kfd, image, gpus),
 		.memories = (unsigned long)memories,
 		.num_memories = num_memories,
 	};
+
+	return kfd_v2(kfd->fd, &args);
+}
+
+unsigned int kfd_v2_image_gpus(const struct kfd *kfd,
+			       const struct kfd_v2_image *image,
+			       struct kfd_criu_gpu *gpus)
+{
+	const struct kfd_criu_record_device *device;
+	unsigned int i, n = 0;
+
+	if (image->gpus_of)
+		image = image->gpus_of;
+	for (i = 0; i < kfd->num_gpus; i++) {
+		const struct kfd_gpu *gpu = &kfd->gpus[i];
+
+		device = v2_device(image, gpu->id);
+		if (!device)
+			continue;
+		gpus[n++] = (struct kfd_criu_gpu){
+			.user_gpu_id = gpu->id,
+			.gpu_id = gpu->id,
+			.drm_fd = device->flags & KFD_CRIU_DEVICE_ACQUIRED ?
+					  gpu->drm : -1,
+		};
+	}
+	return n;
+}
+
+struct kfd_criu_record_device *v2_device(const struct kfd_v2_image *image,
+					 __u32 user_gpu_id)
+{
+	struct kfd_criu_record_device *device;
 	unsigned int i;
 
-	for (i = 0; i < kfd->num_gpus; i++) {
-		devices[i].user_gpu_id = kfd->gpus[i].id;
-		devices[i].gpu_id = kfd->gpus[i].id;
-		devices[i].drm_fd = kfd->gpus[i].drm;
-	}
-	return kfd_v2(kfd->fd, &args);
+	for (i = 0; (device = (void *)v2_nth(image, KFD_CRIU_RECORD_DEVICE, i)); i++)
+		if (device->user_gpu_id == user_gpu_id)
+			return device;
+	return NULL;
 }
 
 struct kfd_criu_record *v2_record(const struct kfd_v2_image *image, __u64 at)
@@ -104,6 +138,17 @@ struct kfd_criu_record *v2_nth(const struct kfd_v2_image *image, __u32 type,
 			return record;
 	}
 	return NULL;
+}
+
+struct kfd_criu_record_bo *v2_bo(const struct kfd_v2_image *image, __u64 handle)
+{
+	struct kfd_criu_record_bo *bo;
+	unsigned int i;
+
+	for (i = 0; (bo = (void *)v2_nth(image, KFD_CRIU_RECORD_BO, i)); i++)
+		if (bo->gpu_id == handle >> 32 && bo->handle == (__u32)handle)
+			break;
+	return bo;
 }
 
 __u64 v2_fixed_size(__u32 type)

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include "criu_op.h"
 #include "queue.h"
 
 /* Offsets in the queue's memory; an AQL queue has amd_queue_t of the HSA ABI there. */
@@ -146,9 +147,9 @@ int kfd_queue_destroy(const struct kfd *kfd, const struct kfd_queue *queue)
 
 int kfd_queue_remap(const struct kfd *kfd, struct kfd_queue *queue)
 {
-	int r = kfd_bo_remap(kfd, queue->gpu, &queue->ring);
+	int r = kfd_bo_remap(kfd, KFD_NO_PAUSE, queue->gpu, &queue->ring);
 
-	r = r ? r : kfd_bo_remap(kfd, queue->gpu, &queue->memory);
+	r = r ? r : kfd_bo_remap(kfd, KFD_NO_PAUSE, queue->gpu, &queue->memory);
 	return r ? r : kfd_queue_map_doorbell(kfd, queue,
 					      queue->doorbell_offset);
 }

@@ -18,9 +18,16 @@ struct kfd_settings {
 };
 
 /*
- * Makes these settings on the GPU. The driver accepts them only while the process has no
- * queue. Returns 0 or a negative errno.
+ * Each makes one of these settings on the GPU. The driver accepts them only while the process
+ * has no queue. Returns 0 or a negative errno.
  */
+int kfd_settings_policy(const struct kfd *kfd, unsigned int gpu,
+			const struct kfd_settings *settings);
+int kfd_settings_handler(const struct kfd *kfd, unsigned int gpu,
+			 const struct kfd_settings *settings);
+int kfd_settings_scratch(const struct kfd *kfd, unsigned int gpu,
+			 const struct kfd_settings *settings);
+/* Makes all of them. */
 int kfd_settings_make(const struct kfd *kfd, unsigned int gpu,
 		      const struct kfd_settings *settings);
 

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Copyright (c) 2026 The amdkfd-criu authors
+ *
+ * RESUME of a process with memory whose pages never arrive: a mapping of a file whose
+ * server does not answer. Neither RESUME nor its caller nor the process may hang.
+ *
+ * Runs: once
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include "../../../kselftest_harness.h"
+#include "lib/criu_op.h"
+#include "lib/dead_file.h"
+#include "lib/fixture.h"
+#include "lib/kfd.h"
+#include "lib/queue.h"
+
+#define TEST_LIMIT_S	120
+/* RESUME gives up after five seconds. */
+#define RESUME_LIMIT_MS	6000
+#define KILL_LIMIT_MS	100
+#define EXIT_LIMIT_MS	10000
+/* How long a hanging RESUME is watched before the server is made to answer. */
+#define HANG_MS		10000
+#define PROCESSES	"/sys/class/kfd/kfd/proc"
+
+/* What the processes of a test tell each other, in memory that they share. */
+struct shared {
+	__u32 restored;	/* the program waits for its RESUME */
+	__u32 check;	/* the program shall check its queue */
+	__u32 returned;	/* RESUME has returned */
+	int result;	/* of RESUME */
+	__u32 state;	/* that RESUME reports; version 1 reports none */
+	__u64 us;	/* that RESUME took */
+};
+
+FIXTURE(resume_dead_memory) {
+	struct kfd kfd;
+	struct fixture objects;
+	struct dead_file file;
+	struct shared *shared;
+	pid_t program, caller;
+};
+
+FIXTURE_VARIANT(resume_dead_memory) {
+	bool svm;	/* the memory is an SVM range, else a BO of user memory */
+	bool v1;	/* RESUME is that of version 1 */
+	int result;	/* of RESUME */
+	__u32 state;	/* that RESUME reports */
+};
+
+FIXTURE_VARIANT_ADD(resume_dead_memory, userptr) {
+	.result = -ETIME,
+	.state = KFD_CRIU_STATE_RUNNING,
+};
+
+FIXTURE_VARIANT_ADD(resume_dead_memory, svm_range) {
+	.svm = true,
+	.result = -ETIME,
+	.state = KFD_CRIU_STATE_RESUMING,
+};
+
+/* Version 1 cannot report that the queues do not run yet. */
+FIXTURE_VARIANT_ADD(resume_dead_memory, svm_range_v1) {
+	.svm = true,
+	.v1 = true,
+};
+
+/* What the child processes need; they inherit it. */
+static struct {
+	struct fixture *objects;
+	struct dead_file *file;
+	struct shared *shared;
+	void *memory;
+	pid_t program;
+	bool v1;
+} test;
+
+static void set_word(__u32 *word)
+{
+	__atomic_store_n(word, 1, __ATOMIC_RELEASE);
+}
+
+/* Waits so long for the end of a child and returns its status, or -ETIME. */
+static int ends_within(pid_t pid, unsigned int limit_ms)
+{
+	const __u64 begin = now_us();
+	int status;
+
+	do {
+		if (waitpid(pid, &status, WNOHANG) == pid)
+			return status;
+		usleep(1000);
+	} while (now_us() - begin < limit_ms * 1000ULL);
+	return -ETIME;
+}
+
+static bool returns_within(const struct shared *shared, unsigned int limit_ms)
+{
+	const __u64 begin = now_us();
+
+	do {
+		if (__atomic_load_n(&shared->returned, __ATOMIC_ACQUIRE))
+			return true;
+		usleep(1000);
+	} while (now_us() - begin < limit_ms * 1000ULL);
+	return false;
+}
+
+static char state_of(pid_t pid)
+{
+	char path[64], state = '?';
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	file = fopen(path, "r");
+	if (!file)
+		return state;
+	if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+		state = '?';
+	fclose(file);
+	return state;
+}
+
+/* Its tracer keeps a program that has ended from being waited for. */
+static bool becomes_zombie(pid_t pid, unsigned int limit_ms)
+{
+	const __u64 begin = now_us();
+
+	while (state_of(pid) != 'Z' && now_us() - begin < limit_ms * 1000ULL)
+		usleep(1000);
+	return state_of(pid) == 'Z';
+}
+
+/* Whether amdkfd has freed everything of the process. */
+static bool is_freed(pid_t pid)
+{
+	char path[64];
+	unsigned int i;
+
+	snprintf(path, sizeof(path), PROCESSES "/%d", pid);
+	for (i = 0; i < EXIT_LIMIT_MS / 10 && !access(path, F_OK); i++)
+		usleep(10 * 1000);
+	return access(path, F_OK);
+}
+
+/* ---- the processes ---- */
+
+/* As CRIU does, maps the memory after RESTORE, which needs only its address. */
+static int restores_and_runs(struct kfd *kfd, void *data)
+{
+	(void)data;
+	if (kfd_v1_image_restore(kfd, &test.objects->v1))
+		return 1;
+	if (fixture_remap(kfd, KFD_NO_PAUSE, test.objects))
+		return 2;
+	if (mmap(test.memory, KFD_PAGE, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_FIXED, test.file->fd, 0) == MAP_FAILED)
+		return 3;
+	set_word(&test.shared->restored);
+	while (!__atomic_load_n(&test.shared->check, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	return kfd_queue_runs(kfd, &test.objects->sdma) ? 0 : 4;
+}
+
+static int resumes(struct kfd *kfd, void *data)
+{
+	struct kfd_criu_args args = {
+		.op = KFD_CRIU_CMD_RESUME,
+		.pid = test.program,
+	};
+	struct shared *shared = test.shared;
+	__u64 begin;
+
+	(void)data;
+	if (ptrace(PTRACE_SEIZE, test.program, 0, 0))
+		return 1;
+	begin = now_us();
+	shared->result = test.v1 ? kfd_v1_resume(kfd->fd, test.program) :
+				   kfd_v2(kfd->fd, &args);
+	shared->us = now_us() - begin;
+	shared->state = args.state;
+	set_word(&shared->returned);
+	return 0;
+}
+
+FIXTURE_SETUP(resume_dead_memory)
+{
+	int r = kfd_open(&self->kfd);
+
+	if (r == -ENODEV)
+		SKIP(return, "no AMD GPU");
+	ASSERT_EQ(0, r);
+	ASSERT_EQ(0, fixture_create(&self->kfd, &self->objects,
+				    FIXTURE_IDLE_QUEUE));
+	if (variant->svm && !self->objects.svm)
+		SKIP(return, "the driver offers no SVM on this GPU");
+	ASSERT_EQ(0, fixture_checkpoint(&self->kfd, &self->objects));
+	r = dead_file_create(&self->file, KFD_PAGE);
+	if (r == -ENODEV)
+		SKIP(return, "no FUSE");
+	ASSERT_EQ(0, r);
+	self->shared = shared_memory(sizeof(*self->shared));
+	ASSERT_NE(MAP_FAILED, self->shared);
+	test.objects = &self->objects;
+	test.file = &self->file;
+	test.shared = self->shared;
+	test.v1 = variant->v1;
+	test.memory = variant->svm ? self->objects.svm : self->objects.user.cpu;
+	self->program = kfd_start_child(restores_and_runs, NULL);
+	ASSERT_GT(self->program, 0);
+	ASSERT_TRUE(wait_for_word(&self->shared->restored, 1));
+	test.program = self->program;
+	self->caller = kfd_start_child(resumes, NULL);
+	ASSERT_GT(self->caller, 0);
+	ASSERT_TRUE(dead_file_is_asked(&self->file))
+		TH_LOG("RESUME did not fault the page in: %d", self->shared->result);
+}
+
+FIXTURE_TEARDOWN(resume_dead_memory)
+{
+	dead_file_destroy(&self->file);
+	fixture_free(&self->objects);
+	kfd_close(&self->kfd);
+}
+
+/* Ends a RESUME that hangs, so that the machine can be used by the next test. */
+static void end_hang(pid_t caller)
+{
+	printf("# RESUME hangs; its caller is in state %c\n", state_of(caller));
+	fflush(stdout);
+	dead_file_answer(test.file);
+	set_word(&test.shared->check);
+}
+
+TEST_F_TIMEOUT(resume_dead_memory, returns_in_time_and_the_queues_run_later, TEST_LIMIT_S)
+{
+	EXPECT_TRUE(returns_within(self->shared, HANG_MS))
+		end_hang(self->caller);
+	EXPECT_EQ(variant->result, self->shared->result);
+	EXPECT_EQ(variant->state, self->shared->state);
+	EXPECT_GT(RESUME_LIMIT_MS * 1000ULL, self->shared->us);
+	EXPECT_EQ(0, ends_within(self->caller, EXIT_LIMIT_MS));
+	dead_file_answer(&self->file);
+	set_word(&self->shared->check);
+	EXPECT_EQ(0, ends_within(self->program, 2 * EXIT_LIMIT_MS));
+	EXPECT_TRUE(is_freed(self->program));
+}
+
+TEST_F_TIMEOUT(resume_dead_memory, its_caller_can_be_killed, TEST_LIMIT_S)
+{
+	__u64 begin = now_us();
+	int status;
+
+	kill(self->caller, SIGKILL);
+	status = ends_within(self->caller, HANG_MS);
+	EXPECT_NE(-ETIME, status)
+		end_hang(self->caller);
+	EXPECT_GT(KILL_LIMIT_MS * 1000ULL, now_us() - begin)
+		TH_LOG("the caller ended after %llu ms",
+		       (unsigned long long)(now_us() - begin) / 1000);
+	dead_file_answer(&self->file);
+	set_word(&self->shared->check);
+	EXPECT_EQ(0, ends_within(self->program, 2 * EXIT_LIMIT_MS));
+	EXPECT_TRUE(is_freed(self->program));
+}
+
+/* The program ends at once; what it owns is freed when the server has ended too. */
+TEST_F_TIMEOUT(resume_dead_memory, the_program_can_be_killed, TEST_LIMIT_S)
+{
+	kill(self->program, SIGKILL);
+	EXPECT_TRUE(becomes_zombie(self->program, KILL_LIMIT_MS))
+		TH_LOG("the program is in state %c", state_of(self->program));
+	EXPECT_TRUE(returns_within(self->shared, HANG_MS))
+		end_hang(self->caller);
+	dead_file_kill_server(&self->file);
+	EXPECT_EQ(0, ends_within(self->caller, EXIT_LIMIT_MS));
+	EXPECT_NE(-ETIME, ends_within(self->program, EXIT_LIMIT_MS));
+	EXPECT_TRUE(is_freed(self->program));
+}
+
+/* The page cannot be read any more. The process can always be ended without a leak. */
+TEST_F_TIMEOUT(resume_dead_memory, the_server_ends_before_the_program, TEST_LIMIT_S)
+{
+	EXPECT_TRUE(returns_within(self->shared, HANG_MS))
+		end_hang(self->caller);
+	EXPECT_EQ(variant->result, self->shared->result);
+	dead_file_kill_server(&self->file);
+	EXPECT_EQ(0, ends_within(self->caller, EXIT_LIMIT_MS));
+	kill(self->program, SIGKILL);
+	EXPECT_NE(-ETIME, ends_within(self->program, EXIT_LIMIT_MS));
+	EXPECT_TRUE(is_freed(self->program));
+}
+
+KFD_TEST_MAIN

@@ -6,8 +6,8 @@
  * (kfd_criu_v2.c), the writer of images (kfd_criu_v2_write.c) and the reader
  * (kfd_criu_v2_read.c, kfd_criu_record.c, kfd_criu_gpus.c).
  */
-#ifndef KFD_CRIU_CMD_H_INCLUDED
-#define KFD_CRIU_CMD_H_INCLUDED
+#ifndef KFD_CRIU_V2_H_INCLUDED
+#define KFD_CRIU_V2_H_INCLUDED
 
 #include <linux/kfd_criu_ioctl.h>
 #include <linux/types.h>
@@ -154,4 +154,4 @@ int kfd_criu_check_image(const struct kfd_criu_stream *image,
 int kfd_criu_read_image(struct kfd_process *p, struct kfd_criu_stream *s,
 			struct kfd_criu_restore_ctx *ctx);
 
-#endif /* KFD_CRIU_CMD_H_INCLUDED */
+#endif /* KFD_CRIU_V2_H_INCLUDED */

@@ -369,6 +369,17 @@ TEST_F(DumpRestoreTest, a_restore_that_the_kernel_refuses_leaks_no_descriptor) {
   EXPECT_EQ(open_descriptors(), before);
 }
 
+TEST_F(DumpRestoreTest, a_restore_without_the_capability_says_which_one_it_needs) {
+  dump_all();
+  target_.machine.add_gpu(1, kGpu, 128);
+  target_.kfd.fail_at = "restore";
+  target_.kfd.fail_errno = EACCES;
+  Restore restore(target_.parts);
+  const auto fd = restore.restore_file(kKfdId);
+  ASSERT_FALSE(fd.ok());
+  EXPECT_NE(fd.error().message().find("in the initial user namespace"), std::string::npos) << fd.error().message();
+}
+
 TEST_F(DumpRestoreTest, only_processes_of_the_image_are_resumed) {
   dump_all();
   target_.machine.add_tracee(5000, 77, "");

@@ -783,6 +783,7 @@ static void a_queue_that_comes_late_is_refused(struct kunit *test)
 	struct amdkfd_process_info info = {};
 
 	mutex_init(&info.notifier_lock);
+	mutex_init(&info.lock);
 	p->kgd_process_info = &info;
 	KUNIT_ASSERT_EQ(test, 0, copy_to_user(s.data, &records, sizeof(records)));
 	KUNIT_EXPECT_EQ(test, -EACCES, kfd_criu_read_image(p, &s, &ctx));

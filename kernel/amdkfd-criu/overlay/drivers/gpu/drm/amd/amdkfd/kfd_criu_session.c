@@ -215,12 +215,49 @@ static bool kfd_criu_owner_is_alive(const struct kfd_process *p)
 	return alive;
 }
 
-static int kfd_criu_unevict_pdd(struct kfd_process_device *pdd)
+struct kfd_criu_unevict_work {
+	struct work_struct work;
+	struct kfd_process_device *pdd;
+	int result;
+};
+
+static void kfd_criu_unevict_work_fn(struct work_struct *work)
 {
+	struct kfd_criu_unevict_work *unevict =
+		container_of(work, struct kfd_criu_unevict_work, work);
+	struct kfd_process_device *pdd = unevict->pdd;
 	struct device_queue_manager *dqm = pdd->dev->dqm;
 
+	unevict->result = dqm->ops.restore_process_queues(dqm, &pdd->qpd);
+}
+
+/*
+ * Without a hardware scheduler the driver reads write pointers from user memory
+ * when it loads queues, and can do so as the program itself or as a kernel thread
+ * only. In the context of a checkpointer, queues that have work would not
+ * continue before the program rings their doorbells again.
+ */
+static bool kfd_criu_unevict_needs_worker(const struct kfd_process_device *pdd)
+{
+	return pdd->dev->dqm->sched_policy == KFD_SCHED_POLICY_NO_HWS &&
+	       current->mm != READ_ONCE(pdd->process->mm) &&
+	       !(current->flags & PF_KTHREAD);
+}
+
+static int kfd_criu_unevict_pdd(struct kfd_process_device *pdd)
+{
+	struct kfd_criu_unevict_work unevict = { .pdd = pdd };
+
 	kfd_smi_event_queue_restore(pdd->dev, pdd->process->lead_thread->pid);
-	return dqm->ops.restore_process_queues(dqm, &pdd->qpd);
+	if (!kfd_criu_unevict_needs_worker(pdd)) {
+		kfd_criu_unevict_work_fn(&unevict.work);
+		return unevict.result;
+	}
+	INIT_WORK_ONSTACK(&unevict.work, kfd_criu_unevict_work_fn);
+	queue_work(system_unbound_wq, &unevict.work);
+	flush_work(&unevict.work);
+	destroy_work_on_stack(&unevict.work);
+	return unevict.result;
 }
 
 static int kfd_criu_evict_pdd(struct kfd_process_device *pdd, u32 trigger)

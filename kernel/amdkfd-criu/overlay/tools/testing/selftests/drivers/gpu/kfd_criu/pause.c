@@ -5,7 +5,7 @@
  * A pause of the released ABI belongs to the process that asked for it and ends when that
  * process exits. A pause of the extensible ABI is a file and ends when the file is closed.
  *
- * Runs: once
+ * Runs: per-scheduler
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -224,7 +224,7 @@ static int take_file(pid_t pid, int number)
 
 static int checkpoint_with(const struct kfd *kfd, int pause_fd)
 {
-	static char buffer[1 << 16];
+	static char buffer[1 << 20];
 	struct kfd_criu_args args = {
 		.op = KFD_CRIU_CMD_CHECKPOINT,
 		.pause_fd = pause_fd,

@@ -188,17 +188,21 @@ static int restore_v2(struct kfd *kfd, struct trial *trial)
 		.data_size = image->size,
 		.gpus = (unsigned long)gpus,
 	};
-	__u32 wrong;
+	__u32 wrong, twin;
 	int r;
 
 	if (!record)
 		return -ENOKEY;
-	/* The first of two equal records is accepted. */
-	wrong = number_of(image, row->change == SAME ? next : record);
+	wrong = number_of(image, record);
+	/*
+	 * The first of two equal records is accepted, but for doorbells before gfx9: there
+	 * the number must be that of the queue.
+	 */
+	twin = row->change == SAME ? number_of(image, next) : wrong;
 	change(row, record, next);
 	args.num_gpus = kfd_v2_image_gpus(kfd, image, gpus);
 	r = kfd_v2(kfd->fd, &args);
-	return r && args.record != wrong ? -EBADMSG : r;
+	return r && args.record != wrong && args.record != twin ? -EBADMSG : r;
 }
 
 static int is_refused(struct kfd *kfd, void *data)

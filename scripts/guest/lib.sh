@@ -108,21 +108,28 @@ start_demo() {
 start_counter() {
 	rm -rf -- "$1" && mkdir -p -- "$1"
 	# The loop starts no other program, because CRIU cannot restore every program that is
-	# dumped while the dynamic linker loads it.
+	# dumped while the dynamic linker loads it. It writes over the number without emptying the
+	# file, because CRIU may stop the program between the two.
 	# shellcheck disable=SC2016  # expanded by the program
 	start_program bash -c 'while :; do
 		for ((i = 0; i < 20000; i++)); do :; done
-		n=$((n + 1)) && echo "$n" >"$0/count"
+		n=$((n + 1)) && echo "$n" 1<>"$0/count"
 	done' "$1"
 	demo_pid=$!
 	wait_for "$PENDING_LIMIT_S" count_above "$1" 2
 }
 
-# count_above DIR N: succeeds if DIR/count is greater than N.
-count_above() {
+# count_of DIR: prints the number in DIR/count; fails if there is none.
+count_of() {
 	local count=''
 	read -r count 2>/dev/null <"$1/count" || true
-	((${count:-0} > $2))
+	[[ $count =~ ^[0-9]+$ ]] && printf '%s' "$count"
+}
+
+# count_above DIR N: succeeds if DIR/count is greater than N.
+count_above() {
+	local count
+	count=$(count_of "$1") && ((count > $2))
 }
 
 # result_of DIR: waits for the program's result and prints the checksum.
@@ -179,19 +186,17 @@ plugin_of() {
 }
 
 # counter_survives DIR PLUGINS: dumps a counting program, then restores it in this machine;
-# it must continue to count from the number that it had.
+# the first number that it writes afterwards must be greater than one from before the dump.
 counter_survives() {
 	local dir=$1 plugins=$2 before after
 	start_counter "$dir" || return 1
+	before=$(count_of "$dir") || return 1
 	dump_and_keep "$demo_pid" "$dir/images" "$plugins" "$dir/dump.log" || { tail_of "$dir/dump.log" && return 1; }
 	wait_for "$EXIT_LIMIT_S" is_gone "$demo_pid" || return 1
-	before=$(<"$dir/count")
 	restore_kept "$dir/images" "$plugins" "$dir/restore.log" || { tail_of "$dir/restore.log" && return 1; }
 	rm -f -- "$dir/count" # the program opens the file again for each number
-	wait_for "$RESULT_LIMIT_S" count_above "$dir" "$before" || { tail_of "$dir/restore.log" && return 1; }
-	after=$(<"$dir/count")
-	kill "$demo_pid"
-	((after > before))
+	wait_for "$RESULT_LIMIT_S" count_above "$dir" 0 || { tail_of "$dir/restore.log" && return 1; }
+	after=$(count_of "$dir") && kill "$demo_pid" && ((after > before))
 }
 
 tail_of() {

@@ -124,6 +124,7 @@ struct shared {
 	__u32 step;	/* where the tracer is: enum step, or RESUME (1) or ABORT (2) */
 	__u32 wanted;	/* the step in which it is killed */
 	unsigned int hits; /* how often it was killed in that step */
+	int error;	/* what RESTORE or RESUME returned last */
 };
 
 static int do_step(struct kfd *kfd, struct fixture *fixture, enum step step)
@@ -288,7 +289,8 @@ static int is_resumed_by_killed_tracer(struct kfd *kfd, void *data)
 	pid_t pid;
 
 	before.files = 0;
-	if (kfd_v2_image_restore(kfd, &shared->fixture->v2))
+	shared->error = kfd_v2_image_restore(kfd, &shared->fixture->v2);
+	if (shared->error)
 		return 1;
 	pid = fork();
 	if (pid == 0)
@@ -301,8 +303,9 @@ static int is_resumed_by_killed_tracer(struct kfd *kfd, void *data)
 	if (waitpid(pid, NULL, 0) != pid)
 		return 2;
 	/* The tracer may have been killed before the operation began. */
-	if (kfd_v2_settled_state(kfd) == KFD_CRIU_STATE_RESTORED &&
-	    kfd_v2_resume(kfd))
+	if (kfd_v2_settled_state(kfd) == KFD_CRIU_STATE_RESTORED)
+		shared->error = kfd_v2_resume(kfd);
+	if (shared->error)
 		return 3;
 	return kfd_v2_state(kfd) == KFD_CRIU_STATE_ABORTED ?
 		       leak_check(kfd, &before) :
@@ -322,7 +325,7 @@ TEST_F_TIMEOUT(sigkill, a_restored_process_survives_its_tracer_or_is_aborted, LI
 		/* Advances the sequence here: each child would begin with the same number. */
 		rand_next();
 		EXPECT_EQ(0, kfd_in_child(is_resumed_by_killed_tracer, shared))
-			TH_LOG("round %u", i);
+			TH_LOG("round %u, error %d", i, shared->error);
 		expect_nothing_held(_metadata, &self->kfd, &self->before);
 	}
 	TH_LOG("%u of %u killed in the step", shared->hits, i);

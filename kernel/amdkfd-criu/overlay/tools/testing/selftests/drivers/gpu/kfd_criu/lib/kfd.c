@@ -248,12 +248,24 @@ pid_t kfd_start_child(int (*body)(struct kfd *kfd, void *data), void *data)
 	return pid;
 }
 
+bool kfd_process_is_released(pid_t pid)
+{
+	char path[64];
+	int i;
+
+	snprintf(path, sizeof(path), PROCESSES "/%d", pid);
+	for (i = 0; i < 10000 && !access(path, F_OK); i++)
+		usleep(1000);
+	return access(path, F_OK) != 0;
+}
+
 int kfd_in_child(int (*body)(struct kfd *kfd, void *data), void *data)
 {
 	pid_t pid = kfd_start_child(body, data);
 	int status;
 
-	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+	if (pid < 0 || waitpid(pid, &status, 0) != pid ||
+	    !kfd_process_is_released(pid))
 		return -1;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }

@@ -82,9 +82,17 @@ bool kfd_available_becomes(const struct kfd *kfd, unsigned int gpu,
 			   long long bytes);
 
 /*
- * Calls body in a child process that has nothing but newly opened GPUs, and waits for it.
- * Returns the child's exit status, which is what body returned, or -1 if a signal ended
- * the child, for example the alarm after a minute.
+ * Waits up to ten seconds until the driver has destroyed the queues of a process that has
+ * exited: a worker does it, and until then no other process gets its SDMA queues. False when
+ * the time is over.
+ */
+bool kfd_process_is_released(pid_t pid);
+
+/*
+ * Calls body in a child process that has nothing but newly opened GPUs, and waits for it and
+ * for the driver to release it. Returns the child's exit status, which is what body returned,
+ * or -1 if a signal ended the child, for example the alarm after a minute, or if the driver
+ * does not release it.
  */
 int kfd_in_child(int (*body)(struct kfd *kfd, void *data), void *data);
 /* Starts such a child without waiting for it. Returns its process id, or -1. */

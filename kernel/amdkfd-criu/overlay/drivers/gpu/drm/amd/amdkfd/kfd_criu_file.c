@@ -110,13 +110,12 @@ static __poll_t kfd_criu_file_poll(struct file *file, poll_table *wait)
 static int kfd_criu_file_end_pause(struct kfd_criu_file *cf,
 				   struct kfd_process *p)
 {
-	int r = 0;
+	int r;
 
 	if (!cf->paused)
 		return -EINVAL;
 	cf->paused = false;
-	if (p)
-		r = kfd_criu_end_pause(p);
+	r = kfd_criu_end_pause(p);
 	WRITE_ONCE(cf->ended, true);
 	wake_up_all(&cf->wq);
 	return r;

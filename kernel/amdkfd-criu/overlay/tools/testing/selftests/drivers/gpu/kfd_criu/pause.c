@@ -65,18 +65,24 @@ static __u64 word_va(const struct kfd_bo *bo, unsigned int i)
 	return bo->va + i * sizeof(__u32);
 }
 
-/* Creates two queues that wait at a closed gate, each with a packet behind it. */
-static int make_queues(struct kfd *kfd, const struct kfd_bo *bo,
-		       struct kfd_bo *area, struct kfd_queue *sdma,
-		       struct kfd_queue *pm4)
+/*
+ * Opens the GPUs and creates a BO, and two queues that wait at a closed gate in it, each
+ * with a packet behind it.
+ */
+static int open_with_queues(struct kfd *kfd, struct kfd_bo *bo,
+			    struct kfd_bo *area, struct kfd_queue *sdma,
+			    struct kfd_queue *pm4)
 {
 	const struct kfd_compute_queue_options wish = {
 		.type = KFD_IOC_QUEUE_TYPE_COMPUTE,
 		.percentage = KFD_MAX_QUEUE_PERCENTAGE,
 		.area = area,
 	};
-	int r = kfd_queue_create(kfd, 0, sdma);
+	int r = kfd_open(kfd);
 
+	r = r ? r : kfd_acquire_vms(kfd);
+	r = r ? r : kfd_bo_create(kfd, 0, KFD_BO_GTT, KFD_PAGE, bo);
+	r = r ? r : kfd_queue_create(kfd, 0, sdma);
 	r = r ? r : kfd_cwsr_area_create(kfd, 0, area);
 	r = r ? r : kfd_compute_queue_create(kfd, 0, &wish, pm4);
 	if (r)
@@ -91,16 +97,14 @@ static int make_queues(struct kfd *kfd, const struct kfd_bo *bo,
 FIXTURE_SETUP(pause)
 {
 	const pid_t program = getpid();
-	int i;
+	int i, r;
 
 	self->tracer = 0;
-	if (kfd_open(&self->kfd) == -ENODEV)
+	r = open_with_queues(&self->kfd, &self->bo, &self->area, &self->sdma,
+			     &self->pm4);
+	if (r == -ENODEV)
 		SKIP(return, "no AMD GPU");
-	ASSERT_EQ(0, kfd_acquire_vms(&self->kfd));
-	ASSERT_EQ(0, kfd_bo_create(&self->kfd, 0, KFD_BO_GTT, KFD_PAGE,
-				   &self->bo));
-	ASSERT_EQ(0, make_queues(&self->kfd, &self->bo, &self->area,
-				 &self->sdma, &self->pm4));
+	ASSERT_EQ(0, r);
 	self->paused = shared_memory(KFD_PAGE);
 	ASSERT_NE(MAP_FAILED, self->paused);
 	self->tracer = fork();
@@ -186,14 +190,14 @@ FIXTURE(pause_file) {
 
 FIXTURE_SETUP(pause_file)
 {
+	int r;
+
 	self->child = 0;
-	if (kfd_open(&self->kfd) == -ENODEV)
+	r = open_with_queues(&self->kfd, &self->bo, &self->area, &self->sdma,
+			     &self->pm4);
+	if (r == -ENODEV)
 		SKIP(return, "no AMD GPU");
-	ASSERT_EQ(0, kfd_acquire_vms(&self->kfd));
-	ASSERT_EQ(0, kfd_bo_create(&self->kfd, 0, KFD_BO_GTT, KFD_PAGE,
-				   &self->bo));
-	ASSERT_EQ(0, make_queues(&self->kfd, &self->bo, &self->area,
-				 &self->sdma, &self->pm4));
+	ASSERT_EQ(0, r);
 }
 
 FIXTURE_TEARDOWN(pause_file)

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/os.h"
 #include "base/result.h"
 
 namespace base {
@@ -48,7 +49,7 @@ class Mapping {
 
  private:
   static Result<Mapping> create(std::size_t size, int prot, int flags, int fd, off_t offset, std::string_view what) {
-    void* data = ::mmap(nullptr, size, prot, flags, fd, offset);
+    void* data = os::mmap(nullptr, size, prot, flags, fd, offset);
     if (data == MAP_FAILED) return Error::from_errno(errno, what);
     Mapping mapping;
     mapping.data_ = data;
@@ -56,7 +57,7 @@ class Mapping {
     return mapping;
   }
   void unmap() {
-    if (data_ != nullptr) ::munmap(data_, size_);
+    if (data_ != nullptr) os::munmap(data_, size_);
     data_ = nullptr;
     size_ = 0;
   }

@@ -4,9 +4,9 @@
 // Owner of a file descriptor.
 #pragma once
 
-#include <unistd.h>
-
 #include <utility>
+
+#include "base/os.h"
 
 namespace base {
 
@@ -28,7 +28,7 @@ class UniqueFd {
   // Gives up ownership.
   [[nodiscard]] int release() { return std::exchange(fd_, -1); }
   void reset(int fd = -1) {
-    if (fd_ >= 0) ::close(fd_);
+    if (fd_ >= 0) os::close(fd_);
     fd_ = fd;
   }
 

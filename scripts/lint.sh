@@ -13,7 +13,7 @@ set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
-readonly CHECKS=(format shell licences layers steps comments)
+readonly CHECKS=(format shell licences layers seam steps comments)
 readonly CHECKS_BY_NAME_ONLY=(series tidy)
 # A comment that begins like this is a sentence only together with the line above it.
 readonly HEADLESS='^[[:space:]]*(//|/?\*+|#)[[:space:]]+(Of|Or|The same)( |,|$)'
@@ -110,6 +110,10 @@ check_tidy() {
 
 check_layers() {
 	python3 scripts/check_layers.py
+}
+
+check_seam() {
+	scripts/check_seam.py
 }
 
 check_steps() {

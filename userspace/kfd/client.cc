@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/os.h"
+
 namespace kfd {
 namespace {
 
@@ -22,14 +24,14 @@ std::uint64_t user_pointer(const void* pointer) { return reinterpret_cast<std::u
 
 UniqueFd closed_on_exec(std::uint32_t fd) {
   UniqueFd owner(static_cast<int>(fd));
-  (void)::fcntl(owner.get(), F_SETFD, FD_CLOEXEC);
+  (void)os::fcntl(owner.get(), F_SETFD, FD_CLOEXEC);
   return owner;
 }
 
 }  // namespace
 
 Result<Client> Client::open() {
-  UniqueFd file(::open("/dev/kfd", O_RDWR | O_CLOEXEC));
+  UniqueFd file(os::open("/dev/kfd", O_RDWR | O_CLOEXEC));
   if (!file.valid()) return Error::from_errno(errno, "/dev/kfd");
   return Client(std::move(file));
 }
@@ -37,7 +39,7 @@ Result<Client> Client::open() {
 Status Client::call(unsigned long request, void* argument, std::string_view what) const {
   int result = 0;
   do {
-    result = ::ioctl(file_.get(), request, argument);
+    result = os::ioctl(file_.get(), request, argument);
   } while (result < 0 && errno == EINTR);
   if (result < 0) return Error::from_errno(errno, what);
   return {};

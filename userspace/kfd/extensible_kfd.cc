@@ -12,6 +12,7 @@
 #include <cstring>
 #include <span>
 
+#include "base/os.h"
 #include "kfd_criu_layout.h"
 
 namespace kfd {
@@ -27,7 +28,7 @@ constexpr std::uint64_t kMaxImage = 1ULL << 30;
 Status call(int fd, kfd_criu_args& args, std::string_view what) {
   int result = 0;
   do {
-    result = ::ioctl(fd, AMDKFD_IOC_CRIU, &args);
+    result = os::ioctl(fd, AMDKFD_IOC_CRIU, &args);
   } while (result < 0 && errno == EINTR);
   if (result < 0) return Error::from_errno(errno, what);
   return {};

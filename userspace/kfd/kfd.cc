@@ -9,6 +9,8 @@
 
 #include <cerrno>
 
+#include "base/os.h"
+
 namespace kfd {
 namespace {
 
@@ -25,7 +27,7 @@ constexpr std::uint64_t kMaxPrivSize = 1ULL << 30;
 int ioctl_restarted(int fd, unsigned long request, void* argument) {
   int result = 0;
   do {
-    result = ::ioctl(fd, request, argument);
+    result = os::ioctl(fd, request, argument);
   } while (result < 0 && errno == EINTR);
   return result;
 }
@@ -43,7 +45,7 @@ UniqueFd take_dmabuf(const kfd_criu_bo_bucket& bucket, const Bo& bo) {
   if (!has_contents(bo)) return UniqueFd();
   UniqueFd dmabuf(static_cast<int>(bucket.dmabuf_fd));
   // The kernel made it inheritable; nothing that CRIU executes may inherit it.
-  (void)::fcntl(dmabuf.get(), F_SETFD, FD_CLOEXEC);
+  (void)os::fcntl(dmabuf.get(), F_SETFD, FD_CLOEXEC);
   return dmabuf;
 }
 

@@ -15,6 +15,8 @@
 #include <cerrno>
 #include <string>
 
+#include "base/os.h"
+
 namespace plugin::criu_api {
 namespace {
 
@@ -57,7 +59,7 @@ int RealCriu::image_dir() const {
 
 int RealCriu::unused_fd() const {
   const auto function = host_function<int(pid_t)>("find_unused_fd_pid");
-  return function == nullptr ? -1 : function(::getpid());
+  return function == nullptr ? -1 : function(os::getpid());
 }
 
 bool RealCriu::takes_vma_fd() const {

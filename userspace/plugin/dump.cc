@@ -8,6 +8,7 @@
 
 #include <cerrno>
 
+#include "base/os.h"
 #include "plugin/topology/snapshot.h"
 
 namespace plugin {
@@ -43,7 +44,7 @@ const topology::Node* gpu_of(const std::vector<topology::Node>& nodes, const std
 
 Result<Claim> Dump::dump_file(int fd, std::uint32_t id) {
   struct stat status {};
-  if (::fstat(fd, &status) != 0) return Error::from_errno(errno, "fstat of the program's file");
+  if (os::fstat(fd, &status) != 0) return Error::from_errno(errno, "fstat of the program's file");
   const DeviceFile device = parts_.system.identify(status);
   switch (device.kind) {
     case DeviceKind::kNotOurs:
@@ -96,7 +97,7 @@ Status Dump::check_version() {
 
 Result<kfd::ProcessInfo> Dump::pause(int fd) {
   // Kept before the pause, so that no failure can leave queues paused with nobody to wake them.
-  Paused paused{UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, 0)), 0, false};
+  Paused paused{UniqueFd(os::fcntl(fd, F_DUPFD_CLOEXEC, 0)), 0, false};
   if (!paused.file.valid()) return Error::from_errno(errno, "duplicating the program's /dev/kfd");
   paused_.push_back(std::move(paused));
   auto info = parts_.kfd.process_info(fd);
@@ -147,7 +148,7 @@ Status Dump::dump_render(int fd, std::uint32_t id, std::uint32_t minor) {
   const topology::Node* gpu = topology::find_render_minor(nodes, minor);
   const std::string name = "renderD" + std::to_string(minor);
   if (gpu == nullptr) return Error(ENODEV, name + ": KFD does not know this GPU, so its files cannot be checkpointed");
-  const int flags = ::fcntl(fd, F_GETFL);
+  const int flags = os::fcntl(fd, F_GETFL);
   if (flags < 0) return Error::from_errno(errno, name + ": F_GETFL");
   const image::RenderFile render{gpu->gpu_id, static_cast<std::uint32_t>(flags & O_NONBLOCK),
                                  parts_.system.render_binding(fd)};

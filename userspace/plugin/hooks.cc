@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "base/os.h"
 #include "plugin/criu_api.h"
 #include "plugin/session.h"
 
@@ -93,7 +94,7 @@ int update_vma_map(const char* path, std::uint64_t addr, std::uint64_t old_offse
   if (!found.ok()) {
     const int result = fail(found.error());
     // CRIU takes a failure for "map the old offset", which is other memory or none. This is the task itself.
-    (void)::kill(::getpid(), SIGKILL);
+    (void)os::kill(os::getpid(), SIGKILL);
     return result;
   }
   if (!*found) return -ENOTSUP;
@@ -109,7 +110,7 @@ int resume_devices_late(int pid) noexcept {
   if (!result.ok()) {
     criu_api::log(Level::kError, "ending process " + std::to_string(pid) + ": it would wait for its GPU for ever");
     // CRIU ignores a failure at this point.
-    (void)::kill(pid, SIGKILL);
+    (void)os::kill(pid, SIGKILL);
   }
   return answer(result);
 }

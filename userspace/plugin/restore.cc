@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/os.h"
 #include "plugin/topology/snapshot.h"
 
 namespace plugin {
@@ -158,9 +159,9 @@ Result<UniqueFd> Restore::restore_render(const Plan& plan, const image::RenderFi
     return parts_.system.open_render(gpu->render_minor(), static_cast<int>(render.open_flags & O_NONBLOCK));
   // The program maps BOs through this file, and the kernel lets it only through the one that KFD was given.
   ASSIGN_OR_RETURN(const int shared, kfd_render_fd(*gpu));
-  UniqueFd fd(::fcntl(shared, F_DUPFD_CLOEXEC, 0));
+  UniqueFd fd(os::fcntl(shared, F_DUPFD_CLOEXEC, 0));
   if (!fd.valid()) return Error::from_errno(errno, "duplicating a render node");
-  if ((render.open_flags & O_NONBLOCK) != 0) (void)::fcntl(fd.get(), F_SETFL, O_NONBLOCK);
+  if ((render.open_flags & O_NONBLOCK) != 0) (void)os::fcntl(fd.get(), F_SETFL, O_NONBLOCK);
   return fd;
 }
 
@@ -241,7 +242,7 @@ UniqueFd Restore::park(UniqueFd fd) const {
   // Everything below is or will be the program's; CRIU's own files are far above.
   const int lowest = parts_.criu.unused_fd();
   if (lowest < 0) return fd;
-  UniqueFd copy(::fcntl(fd.get(), F_DUPFD_CLOEXEC, lowest));
+  UniqueFd copy(os::fcntl(fd.get(), F_DUPFD_CLOEXEC, lowest));
   if (copy.get() < lowest || copy.get() >= lowest + kParkRoom) return fd;
   return copy;
 }
@@ -257,7 +258,7 @@ void Restore::settle(Task& current) const {
   }
 }
 
-Restore::Task& Restore::task() { return tasks_[::getpid()]; }
+Restore::Task& Restore::task() { return tasks_[os::getpid()]; }
 
 Result<std::optional<VmaAnswer>> Restore::update_vma(std::string_view path, std::uint64_t addr, std::uint64_t offset) {
   const DeviceFile device = parts_.system.identify_path(path);
@@ -276,7 +277,7 @@ Result<std::optional<VmaAnswer>> Restore::update_vma(std::string_view path, std:
   if (!found) return Error(ENXIO, where + ": a mapping of memory that is no BO of KFD's");
   const int number = current.render[found->destination_gpu].number;
   if (!parts_.criu.takes_vma_fd()) return std::optional<VmaAnswer>(VmaAnswer{found->new_offset, number});
-  const int copy = ::fcntl(number, F_DUPFD_CLOEXEC, 0);
+  const int copy = os::fcntl(number, F_DUPFD_CLOEXEC, 0);
   if (copy < 0) return Error::from_errno(errno, where + ": duplicating the render node");
   return std::optional<VmaAnswer>(VmaAnswer{found->new_offset, copy});
 }

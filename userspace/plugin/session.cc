@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/os.h"
+
 namespace plugin {
 namespace {
 
@@ -18,7 +20,8 @@ using base::Result;
 // What tells the files of this dump from older ones in the same directory.
 Result<std::uint64_t> new_session_id() {
   std::uint64_t id = 0;
-  if (::getrandom(&id, sizeof(id), 0) != static_cast<ssize_t>(sizeof(id))) return Error::from_errno(errno, "getrandom");
+  if (os::getrandom(&id, sizeof(id), 0) != static_cast<ssize_t>(sizeof(id)))
+    return Error::from_errno(errno, "getrandom");
   return id;
 }
 

@@ -17,10 +17,11 @@
 #include <charconv>
 #include <climits>
 #include <cstdio>
-#include <fstream>
 #include <set>
 #include <sstream>
 
+#include "base/os.h"
+#include "base/text_file.h"
 #include "plugin/topology/snapshot.h"
 
 namespace plugin {
@@ -42,14 +43,14 @@ std::string base_name(std::string_view path) {
 
 std::string read_link(const std::string& path) {
   std::array<char, PATH_MAX> target{};
-  const ssize_t length = ::readlink(path.c_str(), target.data(), target.size());
+  const ssize_t length = os::readlink(path.c_str(), target.data(), target.size());
   return length < 0 ? std::string() : std::string(target.data(), static_cast<std::size_t>(length));
 }
 
 std::string device_number(dev_t device) { return std::to_string(major(device)) + ":" + std::to_string(minor(device)); }
 
 std::string first_word(const std::string& path) {
-  std::ifstream in(path);
+  std::istringstream in(base::read_text_or_empty(path));
   std::string word;
   in >> word;
   return word;
@@ -67,17 +68,17 @@ std::optional<T> parse(std::string_view text) {
 template <typename T>
 std::vector<T> numbers_in(const std::string& path) {
   std::vector<T> numbers;
-  DIR* dir = ::opendir(path.c_str());
+  DIR* dir = os::opendir(path.c_str());
   if (dir == nullptr) return numbers;
-  while (const dirent* entry = ::readdir(dir))
+  while (const dirent* entry = os::readdir(dir))
     if (const auto number = parse<T>(entry->d_name)) numbers.push_back(*number);
-  ::closedir(dir);
+  os::closedir(dir);
   return numbers;
 }
 
 // The rest of the line that begins with `key` and a colon.
 std::string field(const std::string& path, std::string_view key) {
-  std::ifstream in(path);
+  std::istringstream in(base::read_text_or_empty(path));
   std::string line;
   while (std::getline(in, line))
     if (line.size() > key.size() && line.starts_with(key) && line[key.size()] == ':')
@@ -95,14 +96,14 @@ std::vector<std::uint32_t> numbers_of(const std::string& text) {
 Result<image::SharedFile> read_shared_file(const std::string& path, const std::string& name) {
   image::SharedFile file;
   file.name = name;
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  const UniqueFd fd(os::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat status {};
-  if (!fd.valid() || ::fstat(fd.get(), &status) != 0) return Error::from_errno(errno, "reading " + path);
+  if (!fd.valid() || os::fstat(fd.get(), &status) != 0) return Error::from_errno(errno, "reading " + path);
   if (!S_ISREG(status.st_mode) || status.st_size < 0 ||
       static_cast<std::size_t>(status.st_size) > image::kMaxSharedFile)
     return Error(EFBIG, path + ": not a small regular file");
   file.contents.resize(static_cast<std::size_t>(status.st_size));
-  const ssize_t count = ::pread(fd.get(), file.contents.data(), file.contents.size(), 0);
+  const ssize_t count = os::pread(fd.get(), file.contents.data(), file.contents.size(), 0);
   if (count != static_cast<ssize_t>(file.contents.size())) return Error(EIO, "reading " + path + ": short");
   file.mode = status.st_mode & 0777U;
   file.uid = status.st_uid;
@@ -127,11 +128,11 @@ bool maps_inode(const std::string& maps, const std::string& shm, ino_t inode) {
 // The names that CRIU's --link-remap gave to the inode.
 std::vector<std::string> link_remaps(const std::string& directory, ino_t inode) {
   std::vector<std::string> names;
-  DIR* dir = ::opendir(directory.c_str());
+  DIR* dir = os::opendir(directory.c_str());
   if (dir == nullptr) return names;
-  while (const dirent* entry = ::readdir(dir))
+  while (const dirent* entry = os::readdir(dir))
     if (entry->d_ino == inode && image::is_link_remap(entry->d_name)) names.emplace_back(entry->d_name);
-  ::closedir(dir);
+  os::closedir(dir);
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -139,27 +140,27 @@ std::vector<std::string> link_remaps(const std::string& directory, ino_t inode) 
 // Leaves an existing file alone: another program may be using it.
 Status create_file(const std::string& path, const image::SharedFile& file) {
   // Complete before it has its name: another ROCm program may be starting.
-  const std::string unfinished = path + "." + std::to_string(::getpid());
-  if (::access(path.c_str(), F_OK) == 0) return {};
-  (void)::unlink(unfinished.c_str());
-  const UniqueFd fd(::open(unfinished.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, file.mode));
+  const std::string unfinished = path + "." + std::to_string(os::getpid());
+  if (os::access(path.c_str(), F_OK) == 0) return {};
+  (void)os::unlink(unfinished.c_str());
+  const UniqueFd fd(os::open(unfinished.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, file.mode));
   if (!fd.valid()) return Error::from_errno(errno, "creating " + unfinished);
-  const ssize_t count = ::pwrite(fd.get(), file.contents.data(), file.contents.size(), 0);
-  const bool written = count == static_cast<ssize_t>(file.contents.size()) && ::fchmod(fd.get(), file.mode) == 0 &&
-                       ::fchown(fd.get(), file.uid, file.gid) == 0;
-  const bool named = written && (::link(unfinished.c_str(), path.c_str()) == 0 || errno == EEXIST);
+  const ssize_t count = os::pwrite(fd.get(), file.contents.data(), file.contents.size(), 0);
+  const bool written = count == static_cast<ssize_t>(file.contents.size()) && os::fchmod(fd.get(), file.mode) == 0 &&
+                       os::fchown(fd.get(), file.uid, file.gid) == 0;
+  const bool named = written && (os::link(unfinished.c_str(), path.c_str()) == 0 || errno == EEXIST);
   const int error = errno;
-  (void)::unlink(unfinished.c_str());
+  (void)os::unlink(unfinished.c_str());
   if (!named) return Error::from_errno(error, "creating " + path);
   return {};
 }
 
 Status make_link(const std::string& path, const std::string& link) {
-  if (::link(path.c_str(), link.c_str()) == 0) return {};
+  if (os::link(path.c_str(), link.c_str()) == 0) return {};
   if (errno != EEXIST) return Error::from_errno(errno, "linking " + path + " to " + link);
   struct stat file {};
   struct stat other {};
-  if (::stat(path.c_str(), &file) != 0 || ::stat(link.c_str(), &other) != 0)
+  if (os::stat(path.c_str(), &file) != 0 || os::stat(link.c_str(), &other) != 0)
     return Error::from_errno(errno, "looking at " + link);
   if (file.st_ino != other.st_ino || file.st_dev != other.st_dev)
     return Error(EEXIST, link + " is left from another restore; remove it and try again");
@@ -192,7 +193,7 @@ DeviceFile System::identify_path(std::string_view path) const {
 
 Result<UniqueFd> System::open_kfd() const {
   const std::string path = roots_.dev + "/kfd";
-  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  UniqueFd fd(os::open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!fd.valid())
     return Error::from_errno(errno, "opening " + path + " (is amdgpu loaded, is the device permitted here?)");
   return fd;
@@ -200,7 +201,7 @@ Result<UniqueFd> System::open_kfd() const {
 
 Result<UniqueFd> System::open_render(std::uint32_t minor_number, int extra_flags) const {
   const std::string path = roots_.dev + "/dri/renderD" + std::to_string(minor_number);
-  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | extra_flags));
+  UniqueFd fd(os::open(path.c_str(), O_RDWR | O_CLOEXEC | extra_flags));
   if (!fd.valid())
     return Error::from_errno(errno, "opening " + path + " (does it exist and is it permitted in this container?)");
   return fd;
@@ -227,7 +228,7 @@ std::vector<std::uint32_t> System::namespace_pids(pid_t pid) const {
 }
 
 std::optional<pid_t> System::find_tracee(std::uint32_t innermost) const {
-  const auto self = static_cast<std::uint32_t>(::syscall(SYS_gettid));
+  const auto self = static_cast<std::uint32_t>(os::gettid());
   for (const pid_t pid : numbers_in<pid_t>(roots_.proc)) {
     const auto tracer = numbers_of(field(roots_.proc + "/" + std::to_string(pid) + "/status", "TracerPid"));
     if (tracer.empty() || tracer[0] != self) continue;
@@ -245,8 +246,7 @@ Result<SharedFiles> System::read_shared_files(std::optional<pid_t> pid) const {
     const std::string process = roots_.proc + "/" + std::to_string(*pid);
     result.own_mount_namespace = read_link(process + "/ns/mnt") != read_link(roots_.proc + "/self/ns/mnt");
     shm = process + "/root" + roots_.dev;
-    std::ifstream in(process + "/maps");
-    maps.assign(std::istreambuf_iterator<char>(in), {});
+    maps = base::read_text_or_empty(process + "/maps");
     // A descriptor that is open but not mapped counts as well.
     for (const int fd : numbers_in<int>(process + "/fd"))
       maps += read_link(process + "/fd/" + std::to_string(fd)) + "\n";
@@ -255,7 +255,7 @@ Result<SharedFiles> System::read_shared_files(std::optional<pid_t> pid) const {
   for (const std::string_view name_view : image::kSharedFileNames) {
     const std::string name(name_view);
     struct stat status {};
-    if (::stat((shm + name).c_str(), &status) != 0) continue;  // deleted: CRIU keeps such files itself
+    if (os::stat((shm + name).c_str(), &status) != 0) continue;  // deleted: CRIU keeps such files itself
     const std::string directory = roots_.dev + std::string(kShm);
     if (pid && maps.find(directory + name + "\n") == std::string::npos && !maps_inode(maps, directory, status.st_ino))
       continue;
@@ -274,10 +274,11 @@ Status System::create_shared_file(const image::SharedFile& file) const {
 }
 
 std::optional<int> System::find_duplicate(int fd) const {
-  const pid_t self = ::getpid();
+  const pid_t self = os::getpid();
   for (const int other : numbers_in<int>(roots_.proc + "/self/fd")) {
     if (other == fd) continue;
-    if (::syscall(SYS_kcmp, self, self, KCMP_FILE, fd, other) == 0) return other;
+    if (os::kcmp(self, self, KCMP_FILE, static_cast<unsigned long>(fd), static_cast<unsigned long>(other)) == 0)
+      return other;
   }
   return std::nullopt;
 }

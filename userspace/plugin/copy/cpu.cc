@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/os.h"
 #include "plugin/copy/copier.h"
 #include "plugin/copy/sdma.h"
 
@@ -33,11 +34,11 @@ class View {
   ~View() {
     if (data_ == nullptr) return;
     sync(DMA_BUF_SYNC_END);
-    ::munmap(data_, size_);
+    os::munmap(data_, size_);
   }
 
   static Result<View> open(int dmabuf, std::uint64_t offset, std::size_t size, int protection) {
-    void* data = ::mmap(nullptr, size, protection, MAP_SHARED, dmabuf, static_cast<off_t>(offset));
+    void* data = os::mmap(nullptr, size, protection, MAP_SHARED, dmabuf, static_cast<off_t>(offset));
     if (data == MAP_FAILED) return Error::from_errno(errno, "mapping a BO for the CPU");
     View view(data, size, dmabuf, (protection & PROT_WRITE) != 0 ? DMA_BUF_SYNC_RW : DMA_BUF_SYNC_READ);
     view.sync(DMA_BUF_SYNC_START);
@@ -54,7 +55,7 @@ class View {
   void sync(std::uint64_t phase) const {
     dma_buf_sync request{};
     request.flags = flags_ | phase;
-    (void)::ioctl(dmabuf_, DMA_BUF_IOCTL_SYNC, &request);
+    (void)os::ioctl(dmabuf_, DMA_BUF_IOCTL_SYNC, &request);
   }
 
   void* data_;

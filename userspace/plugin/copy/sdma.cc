@@ -5,18 +5,17 @@
 // Every wait has a limit; after a fence that did not come, the device is used no more.
 #include "plugin/copy/sdma.h"
 
-#include <amdgpu.h>
-#include <amdgpu_drm.h>
-
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <ctime>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "base/mapping.h"
+#include "base/os.h"
+#include "plugin/copy/drm.h"
 #include "plugin/copy/sdma_packet.h"
 
 namespace plugin::copy {
@@ -26,7 +25,7 @@ using base::Error;
 using base::Result;
 using base::Status;
 
-constexpr std::chrono::microseconds kFencePause{50};
+constexpr timespec kFencePause{0, 50'000};
 constexpr std::uint64_t kVaAlign = 2U << 20;  // lets the page tables use large entries
 constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kIbBytes = 4096;
@@ -34,12 +33,6 @@ constexpr std::size_t kSlots = 2;
 constexpr std::uint32_t kRing = 0;
 // A ring's slice never needs more packets than fit its IB.
 static_assert((kSliceSize / kMaxCopyBytes + 1) * kCopyDwords * 4 + kIbAlignDwords * 4 <= kIbBytes);
-
-// libdrm answers 0 or -errno.
-Status check(int result, std::string_view what) {
-  if (result != 0) return Error::from_errno(-result, what);
-  return {};
-}
 
 class Device {
  public:
@@ -51,7 +44,7 @@ class Device {
     return *this;
   }
   ~Device() {
-    if (handle_ != nullptr) amdgpu_device_deinitialize(handle_);
+    if (handle_ != nullptr) drm_release(amdgpu_device_deinitialize, handle_);
   }
   [[nodiscard]] amdgpu_device_handle get() const { return handle_; }
 
@@ -69,17 +62,16 @@ class MappedBo {
     return *this;
   }
   ~MappedBo() {
-    if (cpu_ != nullptr) amdgpu_bo_cpu_unmap(bo_);
-    if (mapped_) amdgpu_bo_va_op(bo_, 0, size_, va_, 0, AMDGPU_VA_OP_UNMAP);
-    if (range_ != nullptr) amdgpu_va_range_free(range_);
-    if (bo_ != nullptr) amdgpu_bo_free(bo_);
+    if (cpu_ != nullptr) drm_release(amdgpu_bo_cpu_unmap, bo_);
+    if (mapped_) drm_release(amdgpu_bo_va_op, bo_, 0, size_, va_, 0, AMDGPU_VA_OP_UNMAP);
+    if (range_ != nullptr) drm_release(amdgpu_va_range_free, range_);
+    if (bo_ != nullptr) drm_release(amdgpu_bo_free, bo_);
   }
 
   static Result<MappedBo> import(const Device& device, int dmabuf, std::uint64_t size) {
     amdgpu_bo_import_result imported{};
-    TRY(check(
-        amdgpu_bo_import(device.get(), amdgpu_bo_handle_type_dma_buf_fd, static_cast<std::uint32_t>(dmabuf), &imported),
-        "importing a BO"));
+    TRY(drm_call("importing a BO", amdgpu_bo_import, device.get(), amdgpu_bo_handle_type_dma_buf_fd,
+                 static_cast<std::uint32_t>(dmabuf), &imported));
     MappedBo result;
     result.bo_ = imported.buf_handle;
     if (imported.alloc_size < size) return Error(EINVAL, "importing a BO: smaller than KFD says");
@@ -93,8 +85,8 @@ class MappedBo {
     MappedBo result;
     ASSIGN_OR_RETURN(result.memory_, base::Mapping::anonymous(size, "allocating a staging buffer"));
     std::memset(result.memory_.data(), 0, size);  // there before it is pinned
-    TRY(check(amdgpu_create_bo_from_user_mem(device.get(), result.memory_.data(), size, &result.bo_),
-              "giving a staging buffer to the GPU"));
+    TRY(drm_call("giving a staging buffer to the GPU", amdgpu_create_bo_from_user_mem, device.get(),
+                 result.memory_.data(), size, &result.bo_));
     TRY(result.map(device, size));
     return result;
   }
@@ -105,8 +97,8 @@ class MappedBo {
     request.phys_alignment = kPage;
     request.preferred_heap = AMDGPU_GEM_DOMAIN_GTT;
     MappedBo result;
-    TRY(check(amdgpu_bo_alloc(device.get(), &request, &result.bo_), "allocating an indirect buffer"));
-    TRY(check(amdgpu_bo_cpu_map(result.bo_, &result.cpu_), "mapping an indirect buffer"));
+    TRY(drm_call("allocating an indirect buffer", amdgpu_bo_alloc, device.get(), &request, &result.bo_));
+    TRY(drm_call("mapping an indirect buffer", amdgpu_bo_cpu_map, result.bo_, &result.cpu_));
     TRY(result.map(device, size));
     return result;
   }
@@ -121,9 +113,9 @@ class MappedBo {
  private:
   Status map(const Device& device, std::uint64_t size) {
     const std::uint64_t rounded = (size + kPage - 1) / kPage * kPage;
-    TRY(check(amdgpu_va_range_alloc(device.get(), amdgpu_gpu_va_range_general, rounded, kVaAlign, 0, &va_, &range_, 0),
-              "reserving a GPU address"));
-    TRY(check(amdgpu_bo_va_op(bo_, 0, rounded, va_, 0, AMDGPU_VA_OP_MAP), "mapping a BO to the GPU"));
+    TRY(drm_call("reserving a GPU address", amdgpu_va_range_alloc, device.get(), amdgpu_gpu_va_range_general, rounded,
+                 kVaAlign, 0, &va_, &range_, 0));
+    TRY(drm_call("mapping a BO to the GPU", amdgpu_bo_va_op, bo_, 0, rounded, va_, 0, AMDGPU_VA_OP_MAP));
     size_ = rounded;
     mapped_ = true;
     return {};
@@ -157,7 +149,7 @@ class Context {
     return *this;
   }
   ~Context() {
-    if (handle_ != nullptr) amdgpu_cs_ctx_free(handle_);
+    if (handle_ != nullptr) drm_release(amdgpu_cs_ctx_free, handle_);
   }
   [[nodiscard]] amdgpu_context_handle get() const { return handle_; }
 
@@ -173,7 +165,7 @@ class BoList {
   BoList& operator=(const BoList&) = delete;
   BoList(BoList&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
   ~BoList() {
-    if (handle_ != nullptr) amdgpu_bo_list_destroy(handle_);
+    if (handle_ != nullptr) drm_release(amdgpu_bo_list_destroy, handle_);
   }
   [[nodiscard]] amdgpu_bo_list_handle get() const { return handle_; }
 
@@ -230,8 +222,8 @@ class SdmaCopier final : public Copier {
       handles[count++] = slot.ib.bo();
     }
     amdgpu_bo_list_handle list = nullptr;
-    TRY(check(amdgpu_bo_list_create(device_.get(), static_cast<std::uint32_t>(count), handles.data(), nullptr, &list),
-              "making a list of BOs"));
+    TRY(drm_call("making a list of BOs", amdgpu_bo_list_create, device_.get(), static_cast<std::uint32_t>(count),
+                 handles.data(), nullptr, &list));
     return BoList(list);
   }
 
@@ -281,7 +273,7 @@ class SdmaCopier final : public Copier {
     request.resources = list.get();
     request.number_of_ibs = 1;
     request.ibs = &ib;
-    TRY(check(amdgpu_cs_submit(context_.get(), 0, &request, 1), "submitting a copy to SDMA"));
+    TRY(drm_call("submitting a copy to SDMA", amdgpu_cs_submit, context_.get(), 0, &request, 1));
     slot.fence = request.seq_no;
     return {};
   }
@@ -299,12 +291,14 @@ class SdmaCopier final : public Copier {
     // A timeout of 0 makes the kernel answer without waiting, and we ask again: the kernel takes deadlines by the
     // host's clock, but CRIU restores a task in a time namespace, whose clock differs.
     const auto deadline = std::chrono::steady_clock::now() + timeout_;
-    int result = 0;
-    while ((result = amdgpu_cs_query_fence_status(&fence, 0, AMDGPU_QUERY_FENCE_TIMEOUT_IS_ABSOLUTE, &expired)) == 0 &&
+    Status status;
+    while ((status = drm_call("waiting for SDMA", amdgpu_cs_query_fence_status, &fence, 0,
+                              AMDGPU_QUERY_FENCE_TIMEOUT_IS_ABSOLUTE, &expired))
+               .ok() &&
            expired == 0 && std::chrono::steady_clock::now() < deadline)
-      std::this_thread::sleep_for(kFencePause);
-    if (result != 0 || expired == 0) hung_ = true;
-    TRY(check(result, "waiting for SDMA"));
+      (void)os::nanosleep(&kFencePause);
+    if (!status.ok() || expired == 0) hung_ = true;
+    TRY(std::move(status));
     if (expired == 0)
       return Error(ETIMEDOUT, "SDMA did not finish a copy in " + std::to_string(timeout_.count()) +
                                   " s; see the kernel log for a hung ring");
@@ -328,10 +322,10 @@ class SdmaCopier final : public Copier {
 
 Status check_ring(const Device& device) {
   amdgpu_gpu_info info{};
-  TRY(check(amdgpu_query_gpu_info(device.get(), &info), "asking for the GPU's family"));
+  TRY(drm_call("asking for the GPU's family", amdgpu_query_gpu_info, device.get(), &info));
   if (info.family_id < AMDGPU_FAMILY_AI) return Error(ENOTSUP, "SDMA packets of GPUs before GFX9 are not implemented");
   drm_amdgpu_info_hw_ip ip{};
-  TRY(check(amdgpu_query_hw_ip_info(device.get(), AMDGPU_HW_IP_DMA, 0, &ip), "asking for the DMA rings"));
+  TRY(drm_call("asking for the DMA rings", amdgpu_query_hw_ip_info, device.get(), AMDGPU_HW_IP_DMA, 0, &ip));
   if ((ip.available_rings & 1U) == 0) return Error(ENODEV, "the GPU has no DMA ring");
   return {};
 }
@@ -342,7 +336,7 @@ Result<std::unique_ptr<Copier>> make_sdma_copier(int render_fd, std::chrono::sec
   std::uint32_t major = 0;
   std::uint32_t minor = 0;
   amdgpu_device_handle handle = nullptr;
-  TRY(check(amdgpu_device_initialize(render_fd, &major, &minor, &handle), "amdgpu_device_initialize"));
+  TRY(drm_call("amdgpu_device_initialize", amdgpu_device_initialize, render_fd, &major, &minor, &handle));
   Device device(handle);
   TRY(check_ring(device));
 
@@ -352,7 +346,7 @@ Result<std::unique_ptr<Copier>> make_sdma_copier(int render_fd, std::chrono::sec
     ASSIGN_OR_RETURN(slot.ib, MappedBo::commands(device, kIbBytes));
   }
   amdgpu_context_handle context = nullptr;
-  TRY(check(amdgpu_cs_ctx_create(device.get(), &context), "making a GPU context"));
+  TRY(drm_call("making a GPU context", amdgpu_cs_ctx_create, device.get(), &context));
   return std::unique_ptr<Copier>(
       std::make_unique<SdmaCopier>(std::move(device), Context(context), std::move(slots), fence_timeout));
 }

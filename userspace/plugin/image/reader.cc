@@ -15,6 +15,7 @@
 #include <cstring>
 #include <set>
 
+#include "base/os.h"
 #include "plugin/image/codec.h"
 
 namespace plugin::image {
@@ -32,7 +33,7 @@ constexpr const char* kMetadataPrefix = "amdgpu-";
 
 Status read_all(int fd, std::span<std::byte> out, std::uint64_t offset) {
   while (!out.empty()) {
-    const ssize_t count = ::pread(fd, out.data(), out.size(), static_cast<off_t>(offset));
+    const ssize_t count = os::pread(fd, out.data(), out.size(), static_cast<off_t>(offset));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return Error::from_errno(errno, "reading");
     if (count == 0) return Error(EINVAL, "truncated");
@@ -44,7 +45,7 @@ Status read_all(int fd, std::span<std::byte> out, std::uint64_t offset) {
 
 Result<std::uint64_t> regular_file_length(int fd) {
   struct stat status {};
-  if (::fstat(fd, &status) != 0) return Error::from_errno(errno, "fstat");
+  if (os::fstat(fd, &status) != 0) return Error::from_errno(errno, "fstat");
   if (!S_ISREG(status.st_mode)) return Error(EINVAL, "not a regular file");
   return static_cast<std::uint64_t>(status.st_size);
 }
@@ -66,7 +67,7 @@ Result<std::vector<std::byte>> read_message(int fd, FileKind kind, std::uint64_t
 
 // Nothing when there is no such file.
 Result<std::optional<UniqueFd>> open_if_there(int dir_fd, const std::string& name) {
-  UniqueFd fd(::openat(dir_fd, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  UniqueFd fd(os::openat(dir_fd, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (fd.valid()) return std::optional<UniqueFd>(std::move(fd));
   if (errno == ENOENT) return std::optional<UniqueFd>();
   return Error::from_errno(errno, "opening " + name);
@@ -166,20 +167,20 @@ Result<Contents> open_contents(int dir_fd, const Loaded& loaded) {
 }
 
 Result<std::vector<std::uint32_t>> list_ids(int dir_fd) {
-  UniqueFd copy(::openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  UniqueFd copy(os::openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!copy.valid()) return Error::from_errno(errno, "opening the image directory");
-  DIR* dir = ::fdopendir(copy.get());
+  DIR* dir = os::fdopendir(copy.get());
   if (dir == nullptr) return Error::from_errno(errno, "listing the image directory");
   (void)copy.release();  // closedir() closes it
   std::set<std::uint32_t> ids;
   errno = 0;
-  while (const dirent* entry = ::readdir(dir)) {
+  while (const dirent* entry = os::readdir(dir)) {
     for (const char* prefix : {kManifestPrefix, kMetadataPrefix})
       if (const auto id = id_after(prefix, entry->d_name)) ids.insert(*id);
     errno = 0;
   }
   const int error = errno;
-  ::closedir(dir);
+  os::closedir(dir);
   if (error != 0) return Error::from_errno(error, "listing the image directory");
   return std::vector<std::uint32_t>(ids.begin(), ids.end());
 }

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/os.h"
 #include "plugin/image/codec.h"
 
 namespace plugin::image {
@@ -26,7 +27,7 @@ constexpr mode_t kImageMode = 0600;  // the memory of a program, which only its 
 
 Status write_all(int fd, std::span<const std::byte> bytes, std::uint64_t offset, const std::string& name) {
   while (!bytes.empty()) {
-    const ssize_t written = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    const ssize_t written = os::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) return Error::from_errno(errno, "writing " + name);
     if (written == 0) return Error(EIO, "writing " + name + ": wrote nothing");
@@ -38,12 +39,12 @@ Status write_all(int fd, std::span<const std::byte> bytes, std::uint64_t offset,
 
 Status sync(int fd, const std::string& name) {
   // A directory or pipe-like file system may not know fsync; that is no loss of data.
-  if (::fsync(fd) != 0 && errno != EINVAL && errno != EROFS) return Error::from_errno(errno, "fsync of " + name);
+  if (os::fsync(fd) != 0 && errno != EINVAL && errno != EROFS) return Error::from_errno(errno, "fsync of " + name);
   return {};
 }
 
 Result<UniqueFd> create_file(int dir_fd, const std::string& name) {
-  UniqueFd fd(::openat(dir_fd, name.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, kImageMode));
+  UniqueFd fd(os::openat(dir_fd, name.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, kImageMode));
   if (!fd.valid()) return Error::from_errno(errno, "creating " + name + " in the image directory");
   return fd;
 }
@@ -60,7 +61,7 @@ Status write_message(int dir_fd, const std::string& name, FileKind kind, const s
 }
 
 Status remove_if_there(int dir_fd, const std::string& name) {
-  if (::unlinkat(dir_fd, name.c_str(), 0) != 0 && errno != ENOENT)
+  if (os::unlinkat(dir_fd, name.c_str(), 0) != 0 && errno != ENOENT)
     return Error::from_errno(errno, "removing an old " + name);
   return {};
 }
@@ -103,7 +104,7 @@ Status Writer::append(std::span<const std::byte> contents, std::vector<Chunk>& c
 Status Writer::finish_pages() {
   const std::string name = pages_name(id_);
   // The last chunk's padding is part of the file, so that its length says whether it is complete.
-  if (::ftruncate(pages_.get(), static_cast<off_t>(pages_length_)) != 0)
+  if (os::ftruncate(pages_.get(), static_cast<off_t>(pages_length_)) != 0)
     return Error::from_errno(errno, "setting the length of " + name);
   TRY(write_all(pages_.get(), encode_header({FileKind::kPages, pages_length_ - kPageSize, 0}), 0, name));
   TRY(sync(pages_.get(), name));
@@ -122,7 +123,7 @@ Status Writer::commit(const File& file) {
   const std::string name = manifest_name(id_);
   const std::string unfinished = name + ".tmp";
   TRY(write_message(dir_fd_, unfinished, FileKind::kManifest, encode(manifest)));
-  if (::renameat(dir_fd_, unfinished.c_str(), dir_fd_, name.c_str()) != 0)
+  if (os::renameat(dir_fd_, unfinished.c_str(), dir_fd_, name.c_str()) != 0)
     return Error::from_errno(errno, "renaming " + unfinished);
   return sync(dir_fd_, "the image directory");
 }

@@ -9,9 +9,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <fstream>
 #include <optional>
 #include <sstream>
+
+#include "base/os.h"
+#include "base/text_file.h"
 
 namespace plugin::topology {
 namespace {
@@ -28,15 +30,15 @@ using Properties = std::map<std::string, std::uint64_t, std::less<>>;
 // Names of the numbered sub-directories, ascending; none when there is no such directory.
 std::vector<std::uint32_t> numbered(const std::string& path) {
   std::vector<std::uint32_t> numbers;
-  DIR* dir = ::opendir(path.c_str());
+  DIR* dir = os::opendir(path.c_str());
   if (dir == nullptr) return numbers;
-  while (const dirent* entry = ::readdir(dir)) {
+  while (const dirent* entry = os::readdir(dir)) {
     const std::string_view name(entry->d_name);
     std::uint32_t number = 0;
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
     if (error == std::errc() && end == name.data() + name.size()) numbers.push_back(number);
   }
-  ::closedir(dir);
+  os::closedir(dir);
   std::sort(numbers.begin(), numbers.end());
   return numbers;
 }
@@ -44,7 +46,7 @@ std::vector<std::uint32_t> numbered(const std::string& path) {
 // Lines "name value"; other lines are skipped.
 Properties read_properties(const std::string& path) {
   Properties properties;
-  std::ifstream in(path);
+  std::istringstream in(base::read_text_or_empty(path));
   std::string line;
   while (properties.size() < kMaxProperties && std::getline(in, line)) {
     std::istringstream words(line);
@@ -56,7 +58,7 @@ Properties read_properties(const std::string& path) {
 }
 
 std::optional<std::uint32_t> read_number(const std::string& path) {
-  std::ifstream in(path);
+  std::istringstream in(base::read_text_or_empty(path));
   std::uint32_t value = 0;
   if (!(in >> value)) return std::nullopt;
   return value;

@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The amdkfd-criu authors
 #
-# usage: setup.sh [--list | -h]
+# usage: setup.sh [roots] [--list] [-h]
 #
 # Installs the packages that this project needs on a Debian 12 machine, and nothing
 # else. If all of them are installed, it ends within a second. It is the only script
 # that installs packages; every make target calls it first.
+#   roots    install only what scripts/root.sh needs, which makes the roots of other Debian
+#            releases for `make test-distro`
 #   --list   print the package names, one a line, and do nothing
 #
 # The kernel source and the distribution's configuration of it are installed in the
@@ -41,12 +43,20 @@ readonly CHECKERS=(
 	clang clang-format clang-tidy gcovr libclang-rt-dev python3-pytest python3-pytest-timeout
 	python3-pytest-xdist shellcheck sparse
 )
+# debootstrap, and the keys that sign the releases that scripts/root.sh makes roots of.
+readonly ROOTS=(
+	debian-archive-keyring debootstrap
+)
 
 kernel_packages() {
 	sed -n 's/^\(config_\)\{0,1\}package=//p' "$(repo_root)/kernel/BASE"
 }
 
 list_packages() {
+	if [[ $step == roots ]]; then
+		printf '%s\n' "${ROOTS[@]}"
+		return
+	fi
 	printf '%s\n' "${BUILD_TOOLS[@]}" "${GUEST_TOOLS[@]}" "${ROCM[@]}" \
 		"${SHADERS[@]}" "${LIBRARIES[@]}" "${CHECKERS[@]}"
 	kernel_packages
@@ -89,7 +99,11 @@ install_packages() {
 }
 
 main() {
-	local packages missing
+	local packages missing step=''
+	if [[ ${1-} == roots ]]; then
+		step=$1
+		shift
+	fi
 	case ${1-} in
 	-h | --help) print_header "$0"; exit "$EXIT_PASS" ;;
 	--list) list_packages; exit "$EXIT_PASS" ;;

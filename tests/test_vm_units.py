@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import vm_support  # noqa: F401  It makes the package vm importable.
 
-from vm import guest_files, kernel_log, options, places, processes, qemu
+from vm import guest_files, kernel_log, machine, options, places, processes, qemu
 from vm.boot import Report
 from vm.errors import VmError
 
@@ -58,6 +58,7 @@ def test_gpus_take_slots_in_order_and_keep_what_is_for_vasicd():
     (["--smp", "0"], "not a positive number"), (["--smp", "1000000"], "not a positive number"),
     (["--share", "/"], "not the whole root"), (["--share", ""], "not a folder"),
     (["--name", "a/b"], "not a file name"), (["--name", "latest"], "reserved"), (["--kernel", "../x"], "not a name"),
+    (["--root", "../x"], "not a name"), (["--root", ""], "not a name"),
     (["--mem", "255M"], "less than 256M"), (["--env", "1=x"], "not K=V"), (["--param", "X=1"], "not K=V"),
     (["--smp"], "needs a value"), (["stray"], "unknown option"),
 ])
@@ -112,6 +113,43 @@ def test_the_guest_keeps_only_the_folders_of_the_run_in_tmp(tmp_path):
 def test_the_command_s_own_folder_is_kept_when_it_is_named_in_full(command, folder):
     given = options.Options(argv=[command], cwd="/here")
     assert guest_files.kept_folders(given, "/modules") == sorted({"/here", "/modules", folder})
+
+
+def other_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An output folder whose root `other` has one folder, /usr/bin."""
+    monkeypatch.setenv("OUT_DIR", str(tmp_path))
+    root = tmp_path / "roots" / "other"
+    (root / "usr/bin").mkdir(parents=True)
+    return root
+
+
+def test_another_root_gets_the_project_and_what_the_run_needs(tmp_path, monkeypatch):
+    root = other_root(tmp_path, monkeypatch)
+    given = options.Options(argv=[str(tmp_path / "tool/x")], cwd="/usr/bin", root="other")
+    (tmp_path / "tool").mkdir()
+    project = str(vm_support.ROOT)
+    assert guest_files.brought_folders(given, "/nowhere", root) == sorted({project, str(tmp_path)})
+    lines = guest_files.fstab_lines(given, "/nowhere")
+    assert lines[0] == f"{root} /sys/root/../lower none bind 0 0\n"
+    assert lines[1].startswith("overlay /sys/root overlay lowerdir=/sys/lower,")
+    assert f"{project} /sys/root{project} none bind,X-mount.mkdir 0 0\n" in lines
+    assert lines.index("tmpfs /sys/root/tmp tmpfs mode=1777 0 0\n") < lines.index(
+        f"{tmp_path} /sys/root{tmp_path} none bind,X-mount.mkdir 0 0\n")
+
+
+def test_a_folder_of_the_other_root_is_not_replaced_by_this_host_s(tmp_path, monkeypatch):
+    root = other_root(tmp_path, monkeypatch)
+    given = options.Options(argv=["/usr/bin/criu"], cwd="/usr/bin", root="other")
+    assert "/usr/bin" not in guest_files.brought_folders(given, "/nowhere", root)
+
+
+def test_a_root_that_is_not_complete_is_refused(tmp_path, monkeypatch):
+    root = other_root(tmp_path, monkeypatch)
+    with pytest.raises(VmError) as caught:
+        machine.check_root("other")
+    assert caught.value.status == 125 and "run scripts/root.sh other" in caught.value.message
+    (root / "root.stamp").touch()
+    machine.check_root("other")
 
 
 # ---- QEMU ----

@@ -11,9 +11,11 @@ from typing import Iterable
 
 from .errors import from_os_error
 from .options import Options
-from .places import repo_root, write_file
+from .places import out_dir, repo_root, root_folder, write_file
 
 NINE_P = "trans=virtio,version=9p2000.L,msize=524288"
+# Folders that are empty when a guest begins, and their modes.
+EMPTY_FOLDERS = (("/tmp", "1777"), ("/run", "755"))
 
 
 def write(folder: Path, options: Options, modules: str) -> None:
@@ -32,7 +34,7 @@ def write(folder: Path, options: Options, modules: str) -> None:
 
 def _make_skeleton(folder: Path) -> None:
     """What /sys and /dev of the guest need before anything is mounted there."""
-    for name in ("upper", "work", "root", "keep"):
+    for name in ("upper", "work", "root", "keep", "lower"):
         (folder / "sys" / name).mkdir(parents=True)
     dev = folder / "dev"
     dev.mkdir()
@@ -72,10 +74,28 @@ def kept_folders(options: Options, modules: str) -> list[str]:
     return sorted({options.cwd, modules, folder})
 
 
+def brought_folders(options: Options, modules: str, root: Path) -> list[str]:
+    """Folders of this host that the run needs and another root does not have, parents before what is below them:
+    also the project, the output folder, and what links in the output folder lead to. A folder below another one of
+    them comes with it."""
+    folders: list[str] = []
+    linked = [str(path.resolve()) for path in out_dir().iterdir() if path.is_symlink()]
+    for folder in sorted({*kept_folders(options, modules), str(repo_root()), str(out_dir()), *linked}):
+        is_there = any(folder == other or folder.startswith(other + "/") for other in folders)
+        if not is_there and Path(folder).is_dir() and not (root / folder.lstrip("/")).is_dir():
+            folders.append(folder)
+    return folders
+
+
 def fstab_lines(options: Options, modules: str) -> list[str]:
     """What the guest mounts, in this order. /tmp and /run are empty, except for the folders that the run needs."""
-    lines = [
-        fstab_line("overlay", "", "overlay", "lowerdir=/,upperdir=/sys/upper,workdir=/sys/work"),
+    lower, lines = "/", []
+    if options.root:
+        # The path of the root may have characters that are special in the options of overlayfs.
+        lower = "/sys/lower"
+        lines.append(fstab_line(str(root_folder(options.root)), "/../lower", "none", "bind"))
+    lines += [
+        fstab_line("overlay", "", "overlay", f"lowerdir={lower},upperdir=/sys/upper,workdir=/sys/work"),
         fstab_line("devtmpfs", "/dev", "devtmpfs", "mode=755"),
         fstab_line("devpts", "/dev/pts", "devpts", "mode=620,ptmxmode=666,X-mount.mkdir"),
         fstab_line("tmpfs", "/dev/shm", "tmpfs", "mode=1777,X-mount.mkdir"),
@@ -83,12 +103,27 @@ def fstab_lines(options: Options, modules: str) -> list[str]:
         fstab_line("sysfs", "/sys", "sysfs", "defaults"),
         fstab_line("debugfs", "/sys/kernel/debug", "debugfs", "defaults"),
         fstab_line("cgroup2", "/sys/fs/cgroup", "cgroup2", "defaults")]
-    for top, mode in (("/tmp", "1777"), ("/run", "755")):
+    lines += _other_root(options, modules) if options.root else _own_root(options, modules)
+    lines += [fstab_line(f"share{number}", path, "9p", f"{NINE_P},cache=none,X-mount.mkdir")
+              for number, path in enumerate(options.shares)]
+    return lines
+
+
+def _own_root(options: Options, modules: str) -> list[str]:
+    """New /tmp and /run, and in them the folders of this host's that the run needs."""
+    lines = []
+    for top, mode in EMPTY_FOLDERS:
         lines.append(fstab_line(f"/sys/root{top}", f"/../keep{top}", "none", "bind,X-mount.mkdir"))
         lines.append(fstab_line("tmpfs", top, "tmpfs", f"mode={mode}"))
         lines += [fstab_line(f"/sys/keep{folder}", folder, "none", "bind,X-mount.mkdir")
                   for folder in kept_folders(options, modules)
                   if folder.startswith(top + "/") and Path(folder).is_dir()]
-    lines += [fstab_line(f"share{number}", path, "9p", f"{NINE_P},cache=none,X-mount.mkdir")
-              for number, path in enumerate(options.shares)]
+    return lines
+
+
+def _other_root(options: Options, modules: str) -> list[str]:
+    """New /tmp and /run, and folders of this host's root, which is read-only."""
+    lines = [fstab_line("tmpfs", top, "tmpfs", f"mode={mode}") for top, mode in EMPTY_FOLDERS]
+    lines += [fstab_line(folder, folder, "none", "bind,X-mount.mkdir")
+              for folder in brought_folders(options, modules, root_folder(options.root))]
     return lines

@@ -21,7 +21,7 @@ from .boot import Boot, Died, NotBooted
 from .errors import EXIT_FAIL, EXIT_INFRA, VmError, from_os_error, infra_error
 from .kernel_log import SPLAT, TAINT_FAULTS, complaint, dmesg_lines, last_excerpts
 from .options import Options
-from .places import LogFolder, RunFolder, out_dir, read_text, write_file
+from .places import LogFolder, RunFolder, out_dir, read_text, root_folder, write_file
 from .processes import Check
 from .qemu import Setup
 
@@ -69,6 +69,8 @@ class Machine:
         options = self._options
         bzimage, modules = find_kernel(options)
         vasicd = find_vasicd() if options.gpus else None
+        if options.root:
+            check_root(options.root)
         check_memory(options)
         folder = RunFolder()
         log: LogFolder | None = None
@@ -180,6 +182,12 @@ def find_kernel(options: Options) -> tuple[Path, str]:
             raise infra_error(f"no kernel modules in {modules}: run make kernel")
         modules = str(Path(modules).resolve())
     return bzimage, modules
+
+
+def check_root(name: str) -> None:
+    """Raises unless the root is there as a whole: root.sh writes its stamp last."""
+    if not (root_folder(name) / "root.stamp").is_file():
+        raise infra_error(f"no root '{name}' ({root_folder(name)}): run scripts/root.sh {name}")
 
 
 def find_vasicd() -> Path:

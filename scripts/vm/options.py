@@ -18,6 +18,9 @@ Run one command in a virtual machine whose root is this machine's root.
   vm.sh run [OPTION]... --jobs DIR
 
   --kernel NAME      stock (default) or criu: out/kernel/NAME
+  --root NAME        another root than this machine's: out/roots/NAME, which
+                     scripts/root.sh makes. The project, --modules, the current
+                     folder and the command's own folder are there too, read-only
   --gpu SPEC         add a virtual GPU; repeat for more. SPEC is vasicd's, plus
                      slot=N, the PCI slot (default 0x10 and up)
   --mem SIZE         guest memory, default 2G
@@ -78,6 +81,7 @@ class Options:
     """One machine. Sizes are in MiB, times in seconds; an empty text means the default."""
     argv: list[str] = field(default_factory=list)
     kernel: str = "stock"
+    root: str = ""
     mem_mib: int = 2048
     smp: int = 2
     limit_s: int = 120
@@ -145,6 +149,13 @@ def parse_share(text: str) -> str:
     return path
 
 
+def parse_root(text: str) -> str:
+    """The name of a folder in out/roots; this host's own root has none."""
+    if not re.fullmatch(r"[a-z][a-z0-9_-]*", text):
+        raise usage_error(f"--root: '{text}' is not a name")
+    return text
+
+
 def parse_number(option: str, text: str) -> int:
     if not re.fullmatch(r"[1-9][0-9]{0,5}", text):
         raise usage_error(f"{option}: '{text}' is not a positive number")
@@ -159,6 +170,7 @@ def parse(args: Sequence[str]) -> Options:
         "--icount": ("icount", True), "--until-eof": ("until_eof", True)}
     values: dict[str, Callable[[str], None]] = {
         "--kernel": lambda v: setattr(options, "kernel", v),
+        "--root": lambda v: setattr(options, "root", parse_root(v)),
         "--gpu": lambda v: options.gpus.append(parse_gpu(v, options.gpus)),
         "--mem": lambda v: setattr(options, "mem_mib", size_mib(v, "--mem")),
         "--smp": lambda v: setattr(options, "smp", parse_number("--smp", v)),

@@ -31,6 +31,11 @@ def out_dir(environ: Mapping[str, str] = os.environ) -> Path:
     return path.resolve()
 
 
+def root_folder(name: str) -> Path:
+    """The root that scripts/root.sh makes under this name."""
+    return out_dir() / "roots" / name
+
+
 def logical_cwd() -> str:
     """The current folder by the name that the caller's shell has for it, which may go through links."""
     name = os.environ.get("PWD", "")

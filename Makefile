@@ -6,7 +6,7 @@
 # which explains itself with -h; everything generated is under out/.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup kernel build demo test test-all check test-debug report coverage soak bench fuzz lint clean
+.PHONY: help setup kernel build install deb-plugin demo test test-all check test-debug report coverage soak bench fuzz lint clean
 # Targets are steps, not files; each script uses all processors by itself.
 .NOTPARALLEL:
 # Options for make itself are not for the builds that the scripts start.
@@ -26,6 +26,8 @@ help:
 	  'make bench    measure, judge by the limits, write out/bench.json' \
 	  'make kernel   build the kernels of the virtual machines (out/kernel)' \
 	  'make build    build the programs (out/cmake/release)' \
+	  'make install  install plugin, manual and configuration; PREFIX=/usr/local, DESTDIR=' \
+	  'make deb-plugin  a Debian package of the same files' \
 	  'make lint     check the sources' \
 	  'make setup    install the Debian packages that all this needs' \
 	  'make clean    remove out/' \
@@ -41,6 +43,12 @@ kernel: setup
 
 build: setup
 	@scripts/build.sh release
+
+install: setup
+	@scripts/package.sh install --prefix '$(or $(PREFIX),/usr/local)' $(if $(DESTDIR),--destdir '$(abspath $(DESTDIR))')
+
+deb-plugin: setup
+	@scripts/package.sh deb
 
 # demo.sh builds what it runs, which is far from all.
 demo: setup

@@ -40,7 +40,7 @@ readonly LIBRARIES=(
 	protobuf-compiler
 )
 readonly CHECKERS=(
-	clang clang-format clang-tidy gcovr libclang-rt-dev python3-pytest python3-pytest-timeout
+	clang clang-format clang-tidy gcovr groff-base libclang-rt-dev python3-pytest python3-pytest-timeout
 	python3-pytest-xdist shellcheck sparse
 )
 # debootstrap, and the keys that sign the releases that scripts/root.sh makes roots of.

@@ -145,6 +145,7 @@ TIER_IDS = {
     "tests/plan.toml::host-golden"], "vm": ["tests/test_vm.py"], "e2e": ["tests/test_e2e.py"],
     "unit": ["tests/plan.toml::host-asan", "tests/plan.toml::host-tsan", "tests/test_fuzz.py"],
     "fuzz": ["tests/test_fuzz.py"], "loops": ["tests/test_loops.py"],
+    "package": ["tests/test_package.py", "tests/test_documents.py"],
 }
 
 
@@ -156,7 +157,8 @@ def ids_of(test: str) -> list[str]:
 
 
 # Files in tests/ that need the builds of another tier, or those of a host machine of the plan.
-TIER_OF_FILE = {"fuzz": "host-asan", "loops": "guest", "boot": "guest", "recipes": "guest"}
+TIER_OF_FILE = {"fuzz": "host-asan", "loops": "guest", "boot": "guest", "recipes": "guest",
+                "package": "documents"}
 
 
 def kinds_of(ids: list[str]) -> set[str]:

@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The amdkfd-criu authors
 #
-# usage: setup.sh [roots] [--list] [-h]
+# usage: setup.sh [roots | upstream] [--list] [-h]
 #
 # Installs the packages that this project needs on a Debian 12 machine, and nothing
 # else. If all of them are installed, it ends within a second. It is the only script
 # that installs packages; every make target calls it first.
 #   roots    install only what scripts/root.sh needs, which makes the roots of other Debian
 #            releases for `make test-distro`
+#   upstream install only what scripts/upstream-plugin.sh needs, which builds CRIU's own
+#            amdgpu plugin for tests
 #   --list   print the package names, one a line, and do nothing
 #
 # The kernel source and the distribution's configuration of it are installed in the
@@ -57,6 +59,10 @@ list_packages() {
 		printf '%s\n' "${ROOTS[@]}"
 		return
 	fi
+	if [[ $step == upstream ]]; then
+		"$(repo_root)/scripts/upstream-plugin.sh" --list
+		return
+	fi
 	printf '%s\n' "${BUILD_TOOLS[@]}" "${GUEST_TOOLS[@]}" "${ROCM[@]}" \
 		"${SHADERS[@]}" "${LIBRARIES[@]}" "${CHECKERS[@]}"
 	kernel_packages
@@ -100,7 +106,7 @@ install_packages() {
 
 main() {
 	local packages missing step=''
-	if [[ ${1-} == roots ]]; then
+	if [[ ${1-} == roots || ${1-} == upstream ]]; then
 		step=$1
 		shift
 	fi

@@ -24,7 +24,7 @@ FOLDERS = ("userspace/kfd", "userspace/plugin")
 # What runs in tests only.
 TEST_FILES = re.compile(r"(_test|_fuzz)\.cc$|^(test_support\.h|load_host\.cc|fake_kfd\.(cc|h))$")
 # Functions of the C library that make no system call, or do not return.
-PURE = {"_exit", "dladdr1", "dlerror", "dlopen", "dlsym", "getenv"}
+PURE = {"_exit", "dladdr1", "dlerror", "dlopen", "dlsym", "getenv", "strerrorname_np"}
 DECLARATION = re.compile(r"^[A-Za-z_][\w:<>* ]*?[ *](\w+)\(", re.M)
 LIBRARY = re.compile(r"std::(?:[io]?fstream|filesystem|this_thread|thread|random_device|fopen|tmpfile|remove|rename|system)\b")
 LIBDRM = re.compile(r"\b(?:amdgpu_[a-z_]+|drm(?:[A-Z]\w*))\(")

@@ -13,6 +13,7 @@
 #include <span>
 
 #include "base/os.h"
+#include "kfd/errors.h"
 #include "kfd_criu_layout.h"
 
 namespace kfd {
@@ -25,12 +26,12 @@ using base::UniqueFd;
 
 constexpr std::uint64_t kMaxImage = 1ULL << 30;
 
-Status call(int fd, kfd_criu_args& args, std::string_view what) {
+Status call(int fd, kfd_criu_args& args, Operation operation) {
   int result = 0;
   do {
     result = os::ioctl(fd, AMDKFD_IOC_CRIU, &args);
   } while (result < 0 && errno == EINTR);
-  if (result < 0) return Error::from_errno(errno, what);
+  if (result < 0) return operation_error(Abi::kExtensible, operation, errno, {args.reason, args.record});
   return {};
 }
 
@@ -93,7 +94,7 @@ Result<UniqueFd> export_bo(int fd, int pause_fd, const NamedBo& named) {
   args.pause_fd = pause_fd;
   args.gpu_id = named.bo.user_gpu_id;
   args.handle = named.handle;
-  TRY(call(fd, args, "KFD EXPORT_BO"));
+  TRY(call(fd, args, Operation::kExportBo));
   return UniqueFd(args.fd);
 }
 
@@ -103,7 +104,7 @@ Result<std::uint64_t> offset_of(int fd, const NamedBo& named) {
   args.pause_fd = kNoPause;
   args.gpu_id = named.bo.user_gpu_id;
   args.handle = named.handle;
-  TRY(call(fd, args, "KFD BO_OFFSET"));
+  TRY(call(fd, args, Operation::kBoOffset));
   return args.offset;
 }
 
@@ -114,7 +115,7 @@ Result<Version> ExtensibleKfd::version(int fd) { return RealKfd().version(fd); }
 Result<ProcessInfo> ExtensibleKfd::process_info(int fd) {
   kfd_criu_args args{};
   args.op = KFD_CRIU_CMD_PAUSE;
-  TRY(call(fd, args, "KFD PAUSE"));
+  TRY(call(fd, args, Operation::kPause));
   pause_.reset(args.fd);
   ProcessInfo info;
   info.pid = args.pid;
@@ -132,7 +133,7 @@ Result<Checkpoint> ExtensibleKfd::checkpoint(int fd, const ProcessInfo& info) {
   args.pause_fd = pause_.get();
   args.data = user_pointer(result.priv_data.data());
   args.data_size = result.priv_data.size();
-  TRY(call(fd, args, "KFD CHECKPOINT"));
+  TRY(call(fd, args, Operation::kCheckpoint));
   result.priv_data.resize(args.data_size);
   ASSIGN_OR_RETURN(Contents contents, read_image(result.priv_data));
   result.devices = std::move(contents.devices);
@@ -147,7 +148,7 @@ Status ExtensibleKfd::unpause(int fd) {
   kfd_criu_args args{};
   args.op = KFD_CRIU_CMD_UNPAUSE;
   args.pause_fd = pause_.get();
-  const Status status = call(fd, args, "KFD UNPAUSE");
+  const Status status = call(fd, args, Operation::kUnpause);
   pause_.reset();
   return status;
 }
@@ -164,7 +165,7 @@ Result<std::vector<RestoredBo>> ExtensibleKfd::restore(int fd, RestoreRequest re
   args.data_size = request.priv_data.size();
   args.gpus = user_pointer(gpus.data());
   args.num_gpus = static_cast<std::uint32_t>(gpus.size());
-  TRY(call(fd, args, "KFD RESTORE"));
+  TRY(call(fd, args, Operation::kRestore));
   std::vector<RestoredBo> result;
   for (const NamedBo& named : contents.bos) {
     ASSIGN_OR_RETURN(const std::uint64_t offset, offset_of(fd, named));
@@ -178,7 +179,7 @@ Status ExtensibleKfd::resume(int fd, pid_t pid) {
   kfd_criu_args args{};
   args.op = KFD_CRIU_CMD_RESUME;
   args.pid = static_cast<std::uint32_t>(pid);
-  return call(fd, args, "KFD RESUME");
+  return call(fd, args, Operation::kResume);
 }
 
 }  // namespace kfd

@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/os.h"
+
 namespace kfd {
 namespace {
 
@@ -29,10 +31,11 @@ UniqueFd memory_file(std::uint64_t size) {
 
 std::uint64_t fake_restored_offset(std::size_t index) { return 0x2'0000'0000ULL + index * 0x1000'0000ULL; }
 
-Status FakeKfd::step(int fd, const std::string& name) {
+Status FakeKfd::step(int fd, const std::string& name, Operation operation) {
   calls.push_back(name);
   if (::fcntl(fd, F_GETFD) < 0) return Error(EBADF, "fake " + name + ": descriptor is closed");
-  if (fail_at == name) return Error::from_errno(fail_errno, "fake " + name);
+  const int code = fail_at == name ? fail_errno : os::fault(operation_name(Abi::kReleased, operation));
+  if (code != 0) return operation_error(Abi::kReleased, operation, code).wrap("fake " + name);
   return {};
 }
 
@@ -44,19 +47,19 @@ std::vector<std::byte> FakeKfd::restored_contents(std::size_t index) const {
 }
 
 Result<Version> FakeKfd::version(int fd) {
-  TRY(step(fd, "version"));
+  TRY(step(fd, "version", Operation::kVersion));
   return kfd_version;
 }
 
 Result<ProcessInfo> FakeKfd::process_info(int fd) {
-  TRY(step(fd, "process_info"));
+  TRY(step(fd, "process_info", Operation::kPause));
   paused = true;
   return ProcessInfo{pid, static_cast<std::uint32_t>(devices.size()), static_cast<std::uint32_t>(bos.size()),
                      num_objects, priv_data.size()};
 }
 
 Result<Checkpoint> FakeKfd::checkpoint(int fd, const ProcessInfo& info) {
-  TRY(step(fd, "checkpoint"));
+  TRY(step(fd, "checkpoint", Operation::kCheckpoint));
   if (!paused || info.num_bos != bos.size()) return Error(EINVAL, "fake checkpoint: not paused");
   Checkpoint result;
   result.devices = devices;
@@ -74,14 +77,14 @@ Result<Checkpoint> FakeKfd::checkpoint(int fd, const ProcessInfo& info) {
 }
 
 Status FakeKfd::unpause(int fd) {
-  TRY(step(fd, "unpause"));
+  TRY(step(fd, "unpause", Operation::kUnpause));
   if (!paused) return Error(EINVAL, "fake unpause: not paused");
   paused = false;
   return {};
 }
 
 Result<std::vector<RestoredBo>> FakeKfd::restore(int fd, RestoreRequest request) {
-  TRY(step(fd, "restore"));
+  TRY(step(fd, "restore", Operation::kRestore));
   for (const RestoreDevice& device : request.devices)
     if (::fcntl(device.drm_fd, F_GETFD) < 0) return Error(EINVAL, "fake restore: bad drm_fd");
   std::vector<RestoredBo> result;
@@ -101,7 +104,7 @@ Result<std::vector<RestoredBo>> FakeKfd::restore(int fd, RestoreRequest request)
 }
 
 Status FakeKfd::resume(int fd, pid_t target) {
-  TRY(step(fd, "resume"));
+  TRY(step(fd, "resume", Operation::kResume));
   resumed.push_back(target);
   return {};
 }

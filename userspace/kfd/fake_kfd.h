@@ -2,7 +2,8 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // A /dev/kfd in memory for tests: one process with devices and BOs, whose "dmabufs" are memfds.
-// fail_at names the operation that fails; every call is recorded. Follows the kernel's rules about order
+// fail_at names the operation that fails; every call is recorded, and counts as a system call (base/os.h), as it is one
+// on a real /dev/kfd. Follows the kernel's rules about order
 // (CHECKPOINT and UNPAUSE want a pause) so that a wrong order fails here too.
 #pragma once
 
@@ -10,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "kfd/errors.h"
 #include "kfd/kfd.h"
 
 namespace kfd {
@@ -50,7 +52,7 @@ class FakeKfd final : public Kfd {
   base::Status resume(int fd, pid_t target) override;
 
  private:
-  base::Status step(int fd, const std::string& name);
+  base::Status step(int fd, const std::string& name, Operation operation);
 
   std::vector<base::UniqueFd> restored_memory_;
 };

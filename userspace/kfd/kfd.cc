@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "base/os.h"
+#include "kfd/errors.h"
 
 namespace kfd {
 namespace {
@@ -32,9 +33,9 @@ int ioctl_restarted(int fd, unsigned long request, void* argument) {
   return result;
 }
 
-Status criu_op(int fd, kfd_ioctl_criu_args& args, kfd_criu_op op, std::string_view what) {
+Status criu_op(int fd, kfd_ioctl_criu_args& args, kfd_criu_op op, Operation operation) {
   args.op = op;
-  if (ioctl_restarted(fd, AMDKFD_IOC_CRIU_OP, &args) < 0) return Error::from_errno(errno, what);
+  if (ioctl_restarted(fd, AMDKFD_IOC_CRIU_OP, &args) < 0) return operation_error(Abi::kReleased, operation, errno);
   return {};
 }
 
@@ -57,13 +58,14 @@ bool has_contents(const Bo& bo) {
 
 Result<Version> RealKfd::version(int fd) {
   kfd_ioctl_get_version_args args{};
-  if (ioctl_restarted(fd, AMDKFD_IOC_GET_VERSION, &args) < 0) return Error::from_errno(errno, "AMDKFD_IOC_GET_VERSION");
+  if (ioctl_restarted(fd, AMDKFD_IOC_GET_VERSION, &args) < 0)
+    return operation_error(Abi::kReleased, Operation::kVersion, errno);
   return Version{args.major_version, args.minor_version};
 }
 
 Result<ProcessInfo> RealKfd::process_info(int fd) {
   kfd_ioctl_criu_args args{};
-  TRY(criu_op(fd, args, KFD_CRIU_OP_PROCESS_INFO, "KFD PROCESS_INFO"));
+  TRY(criu_op(fd, args, KFD_CRIU_OP_PROCESS_INFO, Operation::kPause));
   return ProcessInfo{args.pid, args.num_devices, args.num_bos, args.num_objects, args.priv_data_size};
 }
 
@@ -85,7 +87,7 @@ Result<Checkpoint> RealKfd::checkpoint(int fd, const ProcessInfo& info) {
   args.num_devices = info.num_devices;
   args.num_bos = info.num_bos;
   args.num_objects = info.num_objects;
-  TRY(criu_op(fd, args, KFD_CRIU_OP_CHECKPOINT, "KFD CHECKPOINT"));
+  TRY(criu_op(fd, args, KFD_CRIU_OP_CHECKPOINT, Operation::kCheckpoint));
 
   bos.resize(info.num_bos);
   for (const kfd_criu_bo_bucket& bucket : bos) {
@@ -99,7 +101,7 @@ Result<Checkpoint> RealKfd::checkpoint(int fd, const ProcessInfo& info) {
 
 Status RealKfd::unpause(int fd) {
   kfd_ioctl_criu_args args{};
-  return criu_op(fd, args, KFD_CRIU_OP_UNPAUSE, "KFD UNPAUSE");
+  return criu_op(fd, args, KFD_CRIU_OP_UNPAUSE, Operation::kUnpause);
 }
 
 Result<std::vector<RestoredBo>> RealKfd::restore(int fd, RestoreRequest request) {
@@ -125,7 +127,7 @@ Result<std::vector<RestoredBo>> RealKfd::restore(int fd, RestoreRequest request)
   args.num_devices = static_cast<std::uint32_t>(devices.size());
   args.num_bos = static_cast<std::uint32_t>(bos.size());
   args.num_objects = request.num_objects;
-  TRY(criu_op(fd, args, KFD_CRIU_OP_RESTORE, "KFD RESTORE"));
+  TRY(criu_op(fd, args, KFD_CRIU_OP_RESTORE, Operation::kRestore));
 
   std::vector<RestoredBo> result;
   for (std::size_t i = 0; i < bos.size(); ++i)
@@ -136,7 +138,7 @@ Result<std::vector<RestoredBo>> RealKfd::restore(int fd, RestoreRequest request)
 Status RealKfd::resume(int fd, pid_t pid) {
   kfd_ioctl_criu_args args{};
   args.pid = static_cast<std::uint32_t>(pid);
-  return criu_op(fd, args, KFD_CRIU_OP_RESUME, "KFD RESUME");
+  return criu_op(fd, args, KFD_CRIU_OP_RESUME, Operation::kResume);
 }
 
 }  // namespace kfd

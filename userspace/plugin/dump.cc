@@ -64,10 +64,7 @@ Status Dump::dump_kfd(int fd, std::uint32_t id) {
   ASSIGN_OR_RETURN(const kfd::ProcessInfo info, pause(fd));
   auto checkpoint = parts_.kfd.checkpoint(fd, info);
   if (!checkpoint.ok())
-    return std::move(checkpoint)
-        .error()
-        .wrap("saving the kernel's state of " + std::to_string(info.num_bos) +
-              " BOs (each needs a descriptor, see RLIMIT_NOFILE)");
+    return std::move(checkpoint).error().wrap("saving the kernel's state of " + std::to_string(info.num_bos) + " BOs");
   ASSIGN_OR_RETURN(const auto nodes, parts_.system.topology());
   ASSIGN_OR_RETURN(SharedFiles shared, parts_.system.read_shared_files(parts_.system.find_tracee(info.pid)));
 
@@ -101,8 +98,7 @@ Result<kfd::ProcessInfo> Dump::pause(int fd) {
   if (!paused.file.valid()) return Error::from_errno(errno, "duplicating the program's /dev/kfd");
   paused_.push_back(std::move(paused));
   auto info = parts_.kfd.process_info(fd);
-  if (!info.ok())
-    return std::move(info).error().wrap("pausing the program's queues (needs CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN)");
+  if (!info.ok()) return std::move(info).error().wrap("pausing the program's queues");
   paused_.back().pid = info->pid;
   paused_.back().certain = true;
   return info;

@@ -27,12 +27,6 @@ using base::UniqueFd;
 // park() takes one of so many descriptor numbers above the program's; CRIU's own files follow.
 constexpr int kParkRoom = 16;
 
-// What to do about a KFD that refuses RESTORE.
-constexpr std::string_view kNeedsCapability =
-    "it sets registers of the GPU, which needs CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN in the initial user namespace";
-constexpr std::string_view kKernelLogHasReason =
-    "the kernel log has the reason; Linux 6.12 wants this machine to have as many GPUs as the program saw";
-
 std::uint32_t actual_id_of(const image::KfdFile& kfd, std::uint32_t user_id) {
   for (const kfd::Device& device : kfd.devices)
     if (device.user_id == user_id) return device.actual_id;
@@ -171,10 +165,7 @@ Result<UniqueFd> Restore::restore_kfd(const Plan& plan, const image::KfdFile& kf
   ASSIGN_OR_RETURN(UniqueFd fd, parts_.system.open_kfd());
   ASSIGN_OR_RETURN(kfd::RestoreRequest request, make_request(plan, kfd));
   auto restored = parts_.kfd.restore(fd.get(), std::move(request));
-  if (!restored.ok()) {
-    const std::string_view hint = restored.error().code() == EACCES ? kNeedsCapability : kKernelLogHasReason;
-    return std::move(restored).error().wrap("giving the kernel back its state (" + std::string(hint) + ")");
-  }
+  if (!restored.ok()) return std::move(restored).error().wrap("giving the kernel back its state");
   TRY(remember(plan, kfd, *restored));
   TRY(fill_bos(plan, kfd, contents, std::move(restored).value()));
   return fd;

@@ -4,7 +4,9 @@
 // For tests: lets one of the calls of os.h fail. A program that links os_failing.cc behaves like any other until
 // fail_call(), or when the environment says so at its first call:
 //   KFD_CRIU_FAIL_CALL=N[:ERRNO]  the N-th call fails, with an errno as a number; without one with EIO
-//   KFD_CRIU_FAIL_RECORD=PATH     the file gets the line "N ERRNO CALL" when that happens
+//   KFD_CRIU_FAIL_RECORD=PATH     the file gets the line "N ERRNO CALL" when that happens, and the line "N calls" with
+//   the
+//                                 number of all calls when the program ends
 // A process that this one forks continues to count where its parent stood, and both count together: after a fork in a
 // program with KFD_CRIU_FAIL_CALL there is one N-th call, not one for each process.
 #pragma once

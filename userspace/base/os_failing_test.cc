@@ -186,6 +186,18 @@ TEST_F(FailingByEnvironment, chooses_the_call_and_the_record_names_it) {
   EXPECT_EQ(record(), "2 28 access\n");
 }
 
+TEST_F(FailingByEnvironment, the_record_has_the_number_of_calls_when_a_program_ends) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    choose("0");
+    for (int i = 0; i < 3; ++i) (void)os::fault("call");
+    std::exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(record(), "3 calls\n");
+}
+
 TEST_F(FailingByEnvironment, without_an_errno_the_call_fails_with_eio) {
   choose("1");
   EXPECT_EQ(os::fault("call"), EIO);

@@ -15,6 +15,7 @@
 #include <cstdint>
 
 struct stat;
+struct statvfs;
 struct timespec;
 
 namespace os {
@@ -37,6 +38,7 @@ int ioctl(int fd, unsigned long request, void* argument);
 int fchmod(int fd, mode_t mode);
 int fchown(int fd, uid_t uid, gid_t gid);
 int fstat(int fd, struct ::stat* status);
+int fstatvfs(int fd, struct ::statvfs* status);
 
 // Names of files.
 int access(const char* path, int mode);

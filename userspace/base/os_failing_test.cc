@@ -95,6 +95,7 @@ std::vector<std::pair<std::string, std::function<bool()>>> fallible() {
       {"fchmod", [=] { return bad(os::fchmod(-1, 0)); }},
       {"fchown", [=] { return bad(os::fchown(-1, 0, 0)); }},
       {"fstat", [=] { return bad(os::fstat(0, &status)); }},
+      {"fstatvfs", [=] { return bad(os::fstatvfs(-1, nullptr)); }},
       {"access", [=] { return bad(os::access("/", F_OK)); }},
       {"faccessat", [=] { return bad(os::faccessat(AT_FDCWD, "/", F_OK, 0)); }},
       {"stat", [=] { return bad(os::stat("/", &status)); }},

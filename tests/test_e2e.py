@@ -162,7 +162,7 @@ def damage_images() -> None:
     file is one that the damaged images do not have."""
     pages = largest_pages()
     data = pages.read_bytes()
-    manifests = [path.name for path in (RUN / "images").glob("amdgpu-manifest-*.img")]
+    manifests = [path.name for path in (RUN / "images").glob("amdgpu-manifest*.img")]
     if not manifests:
         fail("the images have no manifest")
     different = {"flipped": {pages.name: flip_last_byte(data)}, "truncated": {pages.name: data[:-PAGE_BYTES]},
@@ -182,7 +182,7 @@ def largest_pages() -> Path:
 
 
 def flip_last_byte(data: bytes) -> bytes:
-    """Changes the last byte that is not zero: files are padded, and no checksum is of the padding."""
+    """Changes the last byte that is not zero, which is one of a buffer: files are padded."""
     at = len(data.rstrip(b"\0")) - 1
     return data[:at] + bytes([data[at] ^ 0x40]) + data[at + 1:]
 

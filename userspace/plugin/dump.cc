@@ -26,12 +26,6 @@ std::string bo_name(std::size_t index, const kfd::Bo& bo) {
   return "BO " + std::to_string(index) + " of " + std::to_string(bo.size) + " bytes";
 }
 
-std::vector<std::uint32_t> actual_ids(const std::vector<kfd::Device>& devices) {
-  std::vector<std::uint32_t> ids;
-  for (const kfd::Device& device : devices) ids.push_back(device.actual_id);
-  return ids;
-}
-
 // The topology node of the GPU that the program calls user_id.
 const topology::Node* gpu_of(const std::vector<topology::Node>& nodes, const std::vector<kfd::Device>& devices,
                              std::uint32_t user_id) {
@@ -46,17 +40,31 @@ Result<Claim> Dump::dump_file(int fd, std::uint32_t id) {
   struct stat status {};
   if (os::fstat(fd, &status) != 0) return Error::from_errno(errno, "fstat of the program's file");
   const DeviceFile device = parts_.system.identify(status);
-  switch (device.kind) {
-    case DeviceKind::kNotOurs:
-      return Claim::kNotMine;
-    case DeviceKind::kKfd:
-      TRY(dump_kfd(fd, id));
-      return Claim::kMine;
-    case DeviceKind::kRender:
-      TRY(dump_render(fd, id, device.minor));
-      return Claim::kMine;
+  if (device.kind == DeviceKind::kNotOurs) return Claim::kNotMine;
+  if (auto saved = dump_device(fd, id, device); !saved.ok()) {
+    failed_ = true;
+    return std::move(saved).error();
   }
-  return Claim::kNotMine;
+  return Claim::kMine;
+}
+
+Status Dump::dump_device(int fd, std::uint32_t id, const DeviceFile& device) {
+  if (device.kind == DeviceKind::kKfd) return dump_kfd(fd, id);
+  return dump_render(fd, id, device.minor);
+}
+
+Result<image::SessionWriter*> Dump::images() {
+  if (images_ == nullptr) {
+    ASSIGN_OR_RETURN(images_, image::SessionWriter::create(parts_.criu.image_dir(), session_id_));
+  }
+  return images_.get();
+}
+
+Status Dump::commit() {
+  ASSIGN_OR_RETURN(const auto nodes, parts_.system.topology());
+  session_.nodes = topology::select(nodes, gpus_);
+  TRY(images_->prepare(std::move(session_)));
+  return images_->commit();
 }
 
 Status Dump::dump_kfd(int fd, std::uint32_t id) {
@@ -76,10 +84,11 @@ Status Dump::dump_kfd(int fd, std::uint32_t id) {
   kfd.shared_files = std::move(shared.files);
   kfd.own_mount_namespace = shared.own_mount_namespace;
 
-  ASSIGN_OR_RETURN(auto writer, image::Writer::create(parts_.criu.image_dir(), id));
-  TRY(save_bos(std::move(checkpoint->bos), nodes, writer, kfd));
-  image::File file{session_id_, topology::select(nodes, actual_ids(kfd.devices)), std::move(kfd)};
-  return writer.commit(file);
+  ASSIGN_OR_RETURN(image::SessionWriter * writer, images());
+  TRY(save_bos(std::move(checkpoint->bos), nodes, writer->file(id), kfd));
+  session_.processes.push_back({kfd.pid, {}});
+  for (const kfd::Device& gpu : kfd.devices) gpus_.push_back(gpu.actual_id);
+  return writer->add({id, std::move(kfd)});
 }
 
 Status Dump::check_version() {
@@ -105,7 +114,7 @@ Result<kfd::ProcessInfo> Dump::pause(int fd) {
 }
 
 Status Dump::save_bos(std::vector<kfd::CheckpointedBo> bos, const std::vector<topology::Node>& nodes,
-                      image::Writer& writer, image::KfdFile& out) {
+                      image::FileWriter& writer, image::KfdFile& out) {
   for (std::size_t i = 0; i < bos.size(); ++i) {
     const std::string name = bo_name(i, bos[i].bo);
     if (bos[i].bo.size == 0) continue;  // a bucket that the kernel did not fill
@@ -120,12 +129,13 @@ Status Dump::save_bos(std::vector<kfd::CheckpointedBo> bos, const std::vector<to
   return {};
 }
 
-Result<image::BoRecord> Dump::save_bo(kfd::CheckpointedBo bo, const topology::Node& gpu, image::Writer& writer) {
-  image::BoRecord record{bo.bo, {}};
+Result<image::BoRecord> Dump::save_bo(kfd::CheckpointedBo bo, const topology::Node& gpu, image::FileWriter& writer) {
+  image::BoRecord record;
+  record.bo = bo.bo;
   if (!kfd::has_contents(bo.bo)) return record;
   ASSIGN_OR_RETURN(copy::Copier * copier, copier_of(gpu));
-  auto outcome = copier->read(bo.dmabuf.get(), bo.bo.size,
-                              [&](std::span<const std::byte> slice) { return writer.append(slice, record.chunks); });
+  auto outcome =
+      copier->read(bo.dmabuf.get(), bo.bo.size, [&](std::span<const std::byte> slice) { return writer.append(slice); });
   if (!outcome.ok()) return std::move(outcome).error().error;
   return record;
 }
@@ -147,13 +157,19 @@ Status Dump::dump_render(int fd, std::uint32_t id, std::uint32_t minor) {
   const int flags = os::fcntl(fd, F_GETFL);
   if (flags < 0) return Error::from_errno(errno, name + ": F_GETFL");
   const image::RenderFile render{gpu->gpu_id, static_cast<std::uint32_t>(flags & O_NONBLOCK),
-                                 parts_.system.render_binding(fd)};
-  ASSIGN_OR_RETURN(auto writer, image::Writer::create(parts_.criu.image_dir(), id));
-  return writer.commit(image::File{session_id_, topology::select(nodes, {gpu->gpu_id}), render});
+                                 parts_.system.render_binding(fd), 0};
+  ASSIGN_OR_RETURN(image::SessionWriter * writer, images());
+  gpus_.push_back(gpu->gpu_id);
+  return writer->add({id, render});
 }
 
 std::vector<Error> Dump::finish() {
   std::vector<Error> errors;
+  if (images_ != nullptr) {
+    auto status = failed_ ? images_->discard() : commit();
+    if (!status.ok()) errors.push_back(std::move(status).error());
+    images_.reset();
+  }
   for (Paused& paused : paused_) {
     auto status = parts_.kfd.unpause(paused.file.get());
     // When pausing itself failed, the kernel has undone it, and refuses.

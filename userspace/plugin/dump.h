@@ -21,10 +21,11 @@ class Dump {
  public:
   Dump(Parts& parts, std::uint64_t session_id) : parts_(parts), session_id_(session_id) {}
 
-  // fd (borrowed) is the program's open file. When kMine is answered, its image is committed.
+  // fd (borrowed) is the program's open file. When kMine is answered, its image is written; finish() commits.
   base::Result<Claim> dump_file(int fd, std::uint32_t id);
 
-  // Un-pauses every queue that dump_file() paused. Answers what could not be undone.
+  // Commits the images if every dump_file() succeeded, else removes them. Un-pauses every queue that dump_file()
+  // paused. Answers what failed or could not be undone.
   std::vector<base::Error> finish();
 
  private:
@@ -39,13 +40,20 @@ class Dump {
   base::Status dump_render(int fd, std::uint32_t id, std::uint32_t minor);
   base::Status check_version();
   base::Result<kfd::ProcessInfo> pause(int fd);
+  base::Status dump_device(int fd, std::uint32_t id, const DeviceFile& device);
+  base::Result<image::SessionWriter*> images();
+  base::Status commit();
   base::Status save_bos(std::vector<kfd::CheckpointedBo> bos, const std::vector<topology::Node>& nodes,
-                        image::Writer& writer, image::KfdFile& out);
-  base::Result<image::BoRecord> save_bo(kfd::CheckpointedBo bo, const topology::Node& gpu, image::Writer& writer);
+                        image::FileWriter& writer, image::KfdFile& out);
+  base::Result<image::BoRecord> save_bo(kfd::CheckpointedBo bo, const topology::Node& gpu, image::FileWriter& writer);
   base::Result<copy::Copier*> copier_of(const topology::Node& gpu);
 
   Parts& parts_;
   std::uint64_t session_id_;
+  std::unique_ptr<image::SessionWriter> images_;  // from the first file of ours on
+  image::Session session_;
+  std::vector<std::uint32_t> gpus_;  // that the files need
+  bool failed_ = false;
   std::vector<Paused> paused_;
   std::map<std::uint32_t, std::unique_ptr<copy::Copier>> copiers_;  // by actual gpu_id
 };

@@ -12,6 +12,7 @@
 
 #include "kfd/fake_kfd.h"
 #include "plugin/dump.h"
+#include "plugin/image/version_1.h"
 #include "plugin/restore.h"
 #include "plugin/test_support.h"
 
@@ -145,7 +146,7 @@ TEST_F(DumpRestoreTest, a_dump_whose_copier_fails_unpauses_and_commits_nothing) 
   EXPECT_TRUE(dump.finish().empty());
   EXPECT_FALSE(source_.kfd.paused);
   EXPECT_EQ(open_descriptors(), before);
-  EXPECT_FALSE(std::filesystem::exists(images_.path() + "/" + image::manifest_name(kKfdId)));
+  EXPECT_FALSE(std::filesystem::exists(images_.path() + "/" + std::string(image::kManifestName)));
 }
 
 TEST_F(DumpRestoreTest, a_failing_unpause_is_reported_with_the_pid) {
@@ -456,14 +457,9 @@ TEST_F(DumpRestoreTest, an_existing_shared_file_is_left_as_it_is) {
 }
 
 TEST_F(DumpRestoreTest, a_left_over_image_of_another_dump_does_not_take_part_in_the_choice_of_gpus) {
-  source_.machine.add_gpu(2, 0x9999, 131);
-  auto writer = image::Writer::create(source_.criu.image_dir(), 1);
-  topology::Node strange;
-  strange.node_id = 1;
-  strange.gpu_id = 0x7777;
-  strange.properties = {{"simd_count", 1}};
-  ASSERT_TRUE(writer->commit({999, {strange}, image::RenderFile{0x7777, 0, image::Binding::kOther}}).ok());
+  // Only a dump of version 1 can lie beside one of version 2; the oldest plugin wrote it there.
   dump_all();
+  testing::write_version_1(images_.path());
   target_.machine.add_gpu(1, kGpu, 128);
   Restore restore(target_.parts);
   const auto fd = restore.restore_file(kRenderId);
@@ -513,10 +509,10 @@ TEST_F(DumpRestoreTest, a_restore_opens_each_file_of_the_image_once) {
   const UniqueFd render(**render_fd);
   EXPECT_FALSE(restore.restore_file(1234)->has_value());
   EXPECT_EQ(*restore.resume(77), Claim::kMine);
-  const std::map<std::string, int> once = {{image::manifest_name(kKfdId), 1},
+  const std::map<std::string, int> once = {{std::string(image::kManifestName), 1},
                                            {image::metadata_name(kKfdId), 1},
+                                           {image::index_name(kKfdId), 1},
                                            {image::pages_name(kKfdId), 1},
-                                           {image::manifest_name(kRenderId), 1},
                                            {image::metadata_name(kRenderId), 1}};
   EXPECT_EQ(opens.counts(), once);
 }

@@ -44,35 +44,9 @@ std::vector<std::uint32_t> gpus_of(const image::Loaded& loaded) {
   return ids;
 }
 
-// Reads the chunks of one BO as the copier asks for slices, which need not be of a chunk's length.
-Status fill_bo(copy::Copier& copier, const image::Contents& contents, const image::BoRecord& record,
-               std::uint32_t chunk_size, int dmabuf) {
-  std::uint64_t index = 0;  // the next chunk to read
-  std::vector<std::byte>
-      rest;  // a chunk that reaches beyond its slice: only images with larger chunks than ours have them
-  std::size_t used = 0;
-  auto outcome = copier.write(dmabuf, record.bo.size, [&](std::span<std::byte> slice) -> Status {
-    while (!slice.empty()) {
-      if (used < rest.size()) {
-        const std::size_t part = std::min(slice.size(), rest.size() - used);
-        std::copy_n(rest.begin() + static_cast<std::ptrdiff_t>(used), part, slice.begin());
-        used += part;
-        slice = slice.subspan(part);
-        continue;
-      }
-      const auto length = static_cast<std::size_t>(image::chunk_length(record.bo.size, chunk_size, index));
-      const image::Chunk& chunk = record.chunks[index++];
-      if (length <= slice.size()) {
-        TRY(contents.read_chunk(chunk, slice.first(length)));
-        slice = slice.subspan(length);
-      } else {
-        rest.resize(length);
-        used = 0;
-        TRY(contents.read_chunk(chunk, rest));
-      }
-    }
-    return {};
-  });
+Status fill_bo(copy::Copier& copier, const image::Contents& contents, std::size_t bo, std::uint64_t size, int dmabuf) {
+  image::BoReader reader(contents, bo);
+  auto outcome = copier.write(dmabuf, size, [&reader](std::span<std::byte> slice) { return reader.read(slice); });
   if (!outcome.ok()) return std::move(outcome).error().error;
   return {};
 }
@@ -101,21 +75,24 @@ Result<std::optional<int>> Restore::restore_file(std::uint32_t id) {
   ASSIGN_OR_RETURN(const image::Catalogue* images, catalogue());
   ASSIGN_OR_RETURN(const image::Loaded* loaded, images->find(id));
   if (loaded == nullptr) return std::optional<int>();
-  ASSIGN_OR_RETURN(const image::Contents contents, image::open_contents(parts_.criu.image_dir(), *loaded));
-  ASSIGN_OR_RETURN(const Plan* plan, plan_for(loaded->file().session_id));
+  if (loaded->kfd() == nullptr && loaded->render() == nullptr)
+    return Error(ENOTSUP, image::metadata_name(id) + ": is of a kind that this plugin cannot restore");
   UniqueFd fd;
   if (const auto* render = loaded->render()) {
+    ASSIGN_OR_RETURN(const Plan* plan, plan_for(loaded->session()));
     ASSIGN_OR_RETURN(fd, restore_render(*plan, *render));
   } else {
+    ASSIGN_OR_RETURN(const image::Contents contents, image::open_contents(parts_.criu.image_dir(), *loaded));
+    ASSIGN_OR_RETURN(const Plan* plan, plan_for(loaded->session()));
     ASSIGN_OR_RETURN(fd, restore_kfd(*plan, *loaded->kfd(), contents));
   }
   return std::optional<int>(fd.release());
 }
 
-Result<const Restore::Plan*> Restore::plan_for(std::uint64_t session_id) {
-  if (plan_ && plan_->session_id == session_id) return &*plan_;
+Result<const Restore::Plan*> Restore::plan_for(const image::Session& session) {
+  if (plan_ && plan_->session == &session) return &*plan_;
   Plan plan;
-  plan.session_id = session_id;
+  plan.session = &session;
   TRY(collect_sources(plan));
   ASSIGN_OR_RETURN(plan.destination, parts_.system.topology());
   std::set<std::uint32_t> usable;
@@ -129,11 +106,10 @@ Result<const Restore::Plan*> Restore::plan_for(std::uint64_t session_id) {
 
 Status Restore::collect_sources(Plan& plan) {
   ASSIGN_OR_RETURN(const image::Catalogue* images, catalogue());
-  for (const image::Loaded* loaded : images->intact()) {
-    if (loaded->file().session_id != plan.session_id) continue;  // belongs to another dump
+  for (const image::Loaded* loaded : images->files_of(*plan.session)) {
     for (const std::uint32_t gpu_id : gpus_of(*loaded)) {
       if (topology::find_gpu(plan.source, gpu_id) == nullptr)
-        plan.source.push_back(*topology::find_gpu(loaded->file().nodes, gpu_id));
+        plan.source.push_back(*topology::find_gpu(plan.session->nodes, gpu_id));
     }
   }
   return {};
@@ -205,7 +181,7 @@ Status Restore::fill_bos(const Plan& plan, const image::KfdFile& kfd, const imag
   std::map<std::uint32_t, std::unique_ptr<copy::Copier>> copiers;  // by destination gpu_id
   for (std::size_t i = 0; i < kfd.bos.size(); ++i) {
     const image::BoRecord& record = kfd.bos[i];
-    if (!kfd::has_contents(record.bo)) continue;
+    if (!image::stores_contents(record)) continue;
     ASSIGN_OR_RETURN(const topology::Node* gpu, destination_of(plan, actual_id_of(kfd, record.bo.user_gpu_id)));
     auto& copier = copiers[gpu->gpu_id];
     if (copier == nullptr) {
@@ -214,7 +190,7 @@ Status Restore::fill_bos(const Plan& plan, const image::KfdFile& kfd, const imag
       ASSIGN_OR_RETURN(copier, parts_.make_copier(render.get(), parts_.options));
     }
     const UniqueFd dmabuf = std::move(restored[i].dmabuf);
-    if (auto status = fill_bo(*copier, contents, record, kfd.chunk_size, dmabuf.get()); !status.ok())
+    if (auto status = fill_bo(*copier, contents, i, record.bo.size, dmabuf.get()); !status.ok())
       return std::move(status).error().wrap("contents of BO " + std::to_string(i));
   }
   return {};

@@ -55,7 +55,7 @@ class Restore {
   };
   // Choice of GPUs, for all files of one dump.
   struct Plan {
-    std::uint64_t session_id = 0;
+    const image::Session* session = nullptr;
     std::vector<topology::Node> source;
     std::vector<topology::Node> destination;
     topology::GpuMap gpus;
@@ -63,7 +63,7 @@ class Restore {
 
   // Reads the images unless that is done.
   base::Result<const image::Catalogue*> catalogue();
-  base::Result<const Plan*> plan_for(std::uint64_t session_id);
+  base::Result<const Plan*> plan_for(const image::Session& session);
   base::Status collect_sources(Plan& plan);
   // The GPU in plan.destination that stands for the image's.
   static base::Result<const topology::Node*> destination_of(const Plan& plan, std::uint32_t source_gpu);

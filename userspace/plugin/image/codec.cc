@@ -1,21 +1,104 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// One pair of functions per message: to it and from it.
+// One pair of functions per message: to it and from it. Messages of version 1 are only read.
 #include "plugin/image/codec.h"
 
+#include <google/protobuf/io/coded_stream.h>
+
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <climits>
 #include <cstring>
 
 #include "amdgpu.pb.h"
+#include "plugin/image/wire.h"
 
 namespace plugin::image {
 namespace {
 
 using base::Error;
 using base::Result;
+using base::Status;
+
+// ---- what the messages of amdgpu.proto may cost ----
+
+constexpr std::uint32_t kMaxProperties = 1U << 15;
+constexpr std::uint32_t kMaxTopologyLinks = 1U << 16;
+constexpr std::uint32_t kMaxFiles = 1U << 16;
+constexpr std::uint32_t kMaxProcesses = 1U << 14;
+constexpr std::uint32_t kMaxSharedFiles = 8;
+
+constexpr WireRule kScalar{kWireVarint};
+constexpr WireRule kFixed{kWireFixed64};
+constexpr WireRule bytes_field(std::uint32_t most, std::size_t longest) { return {kWireBytes, most, longest}; }
+constexpr WireRule message_field(const WireShape& shape, std::uint32_t most) {
+  return {kWireBytes, most, kMaxMetadata, &shape};
+}
+
+constexpr std::array kPropertyRules = {bytes_field(kMaxProperties, kMaxText), kScalar};
+constexpr WireShape kPropertyShape{kPropertyRules};
+constexpr std::array kLinkRules = {kScalar, kScalar};
+constexpr WireShape kLinkShape{kLinkRules};
+constexpr std::array kNodeRules = {kScalar, kScalar, message_field(kPropertyShape, kMaxProperties),
+                                   message_field(kLinkShape, kMaxTopologyLinks)};
+constexpr WireShape kNodeShape{kNodeRules};
+constexpr std::array kDeviceRules = {kScalar, kScalar};
+constexpr WireShape kDeviceShape{kDeviceRules};
+constexpr std::array kSharedFileRules = {bytes_field(kMaxSharedFiles, kMaxText),
+                                         bytes_field(kMaxSharedFiles, kMaxSharedFile),
+                                         kScalar,
+                                         kScalar,
+                                         kScalar,
+                                         bytes_field(kMaxSharedFiles* kMaxLinks, kMaxText)};
+constexpr WireShape kSharedFileShape{kSharedFileRules};
+// In version 1 decode_kfd_1() takes BOs and priv_data before protobuf sees them.
+constexpr std::array kKfdRules = {kScalar,
+                                  kScalar,
+                                  kScalar,
+                                  message_field(kDeviceShape, kMaxDevices),
+                                  bytes_field(0, 0),
+                                  bytes_field(1, kMaxMetadata),
+                                  message_field(kSharedFileShape, kMaxSharedFiles),
+                                  kScalar,
+                                  kScalar};
+constexpr WireShape kKfdShape{kKfdRules};
+constexpr std::array kOtherKfdRules = {kScalar, kScalar};
+constexpr WireShape kOtherKfdShape{kOtherKfdRules};
+constexpr std::array kRenderNodeRules = {kScalar, kScalar, kScalar, kScalar};
+constexpr WireShape kRenderNodeShape{kRenderNodeRules};
+constexpr std::array kFileRules = {kFixed,
+                                   message_field(kNodeShape, kMaxNodes),
+                                   message_field(kKfdShape, 1),
+                                   message_field(kRenderNodeShape, 1),
+                                   message_field(kOtherKfdShape, 1),
+                                   message_field(kOtherKfdShape, 1),
+                                   kScalar};
+constexpr WireShape kFileShape{kFileRules};
+constexpr std::array kManifest1Rules = {kFixed, kScalar, kScalar, kFixed, kScalar};
+constexpr WireShape kManifest1Shape{kManifest1Rules};
+constexpr std::array kSessionFileRules = {kScalar, kScalar, kScalar, kFixed, kScalar, kFixed, kScalar};
+constexpr WireShape kSessionFileShape{kSessionFileRules};
+constexpr std::array kProcessRules = {kScalar, bytes_field(kMaxProcesses, kMaxText)};
+constexpr WireShape kProcessShape{kProcessRules};
+constexpr std::array kSessionRules = {kFixed,
+                                      kScalar,
+                                      bytes_field(1, kMaxText),
+                                      message_field(kNodeShape, kMaxNodes),
+                                      message_field(kSessionFileShape, kMaxFiles),
+                                      message_field(kProcessShape, kMaxProcesses)};
+constexpr WireShape kSessionShape{kSessionRules};
+
+template <typename Message>
+Status parse(std::span<const std::byte> bytes, const WireShape& shape, Message& message) {
+  TRY(WireBudget().take(bytes, shape));
+  if (bytes.size() > INT_MAX || !message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+    return Error(EINVAL, "invalid image: not a protobuf message");
+  return {};
+}
+
+// ---- topology ----
 
 void to_message(const topology::Node& node, amdkfd_criu::Node& out) {
   out.set_node_id(node.node_id);
@@ -41,26 +124,7 @@ topology::Node from_message(const amdkfd_criu::Node& in) {
   return node;
 }
 
-void to_message(const BoRecord& record, amdkfd_criu::Bo& out) {
-  out.set_addr(record.bo.addr);
-  out.set_size(record.bo.size);
-  out.set_mmap_offset(record.bo.mmap_offset);
-  out.set_gpu_id(record.bo.user_gpu_id);
-  out.set_alloc_flags(record.bo.alloc_flags);
-  for (const Chunk& chunk : record.chunks) {
-    out.add_chunk_offset(chunk.offset);
-    out.add_chunk_hash(chunk.hash);
-  }
-}
-
-Result<BoRecord> from_message(const amdkfd_criu::Bo& in) {
-  if (in.chunk_offset_size() != in.chunk_hash_size())
-    return Error(EINVAL, "invalid image: a BO's chunk index has offsets and checksums of different number");
-  BoRecord record;
-  record.bo = {in.addr(), in.size(), in.mmap_offset(), in.gpu_id(), in.alloc_flags()};
-  for (int i = 0; i < in.chunk_offset_size(); ++i) record.chunks.push_back({in.chunk_offset(i), in.chunk_hash(i)});
-  return record;
-}
+// ---- files ----
 
 void to_message(const SharedFile& file, amdkfd_criu::SharedFile& out) {
   out.set_name(file.name);
@@ -73,32 +137,27 @@ void to_message(const SharedFile& file, amdkfd_criu::SharedFile& out) {
 
 void to_message(const KfdFile& kfd, amdkfd_criu::Kfd& out) {
   out.set_pid(kfd.pid);
+  out.set_open_flags(kfd.open_flags);
   out.set_num_objects(kfd.num_objects);
-  out.set_chunk_size(kfd.chunk_size);
   for (const kfd::Device& device : kfd.devices) {
     auto* message = out.add_devices();
     message->set_user_gpu_id(device.user_id);
     message->set_actual_gpu_id(device.actual_id);
   }
-  for (const BoRecord& record : kfd.bos) to_message(record, *out.add_bos());
   out.set_priv_data(kfd.priv_data.data(), kfd.priv_data.size());
   for (const SharedFile& file : kfd.shared_files) to_message(file, *out.add_shared_files());
   out.set_own_mount_namespace(kfd.own_mount_namespace);
 }
 
-Result<KfdFile> from_message(const amdkfd_criu::Kfd& in) {
+// Everything but BOs.
+KfdFile from_message(const amdkfd_criu::Kfd& in) {
   KfdFile kfd;
   kfd.pid = in.pid();
+  kfd.open_flags = in.open_flags();
   kfd.num_objects = in.num_objects();
-  kfd.chunk_size = in.chunk_size();
   for (const auto& device : in.devices()) kfd.devices.push_back({device.user_gpu_id(), device.actual_gpu_id()});
-  for (const auto& bo : in.bos()) {
-    ASSIGN_OR_RETURN(BoRecord record, from_message(bo));
-    kfd.bos.push_back(std::move(record));
-  }
-  kfd.priv_data.resize(in.priv_data().size());
-  std::transform(in.priv_data().begin(), in.priv_data().end(), kfd.priv_data.begin(),
-                 [](char c) { return static_cast<std::byte>(c); });
+  const auto priv_data = std::as_bytes(std::span(in.priv_data()));
+  kfd.priv_data.assign(priv_data.begin(), priv_data.end());
   for (const auto& file : in.shared_files())
     kfd.shared_files.push_back({file.name(),
                                 file.contents(),
@@ -110,68 +169,217 @@ Result<KfdFile> from_message(const amdkfd_criu::Kfd& in) {
   return kfd;
 }
 
-Result<RenderFile> from_message(const amdkfd_criu::RenderNode& in) {
-  RenderFile render;
-  render.gpu_id = in.gpu_id();
-  render.open_flags = in.open_flags();
-  render.binding = static_cast<Binding>(in.binding());
-  return render;
+RenderFile from_message(const amdkfd_criu::RenderNode& in) {
+  return {in.gpu_id(), in.open_flags(), static_cast<Binding>(in.binding()), in.owner_pid()};
 }
 
-template <typename Message>
-bool parse(std::span<const std::byte> bytes, Message& message) {
-  if (bytes.size() > INT_MAX) return false;
-  return message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+template <typename Other>
+void to_message(const Other& file, amdkfd_criu::OtherKfd& out) {
+  out.set_owner_pid(file.owner);
+  out.set_open_flags(file.open_flags);
+}
+
+void to_message(const RenderFile& render, amdkfd_criu::RenderNode& out) {
+  out.set_gpu_id(render.gpu_id);
+  out.set_open_flags(render.open_flags);
+  out.set_binding(static_cast<amdkfd_criu::RenderNode::Binding>(render.binding));
+  out.set_owner_pid(render.owner);
+}
+
+Error unknown_kind() { return {EINVAL, "invalid image: of a kind of device file that this plugin does not know"}; }
+
+Result<DecodedFile> from_message(const amdkfd_criu::File& in) {
+  DecodedFile decoded;
+  decoded.session_id = in.session_id();
+  decoded.file.id = in.id();
+  if (in.has_kfd())
+    decoded.file.contents = from_message(in.kfd());
+  else if (in.has_render_node())
+    decoded.file.contents = from_message(in.render_node());
+  else if (in.has_second())
+    decoded.file.contents = SecondFile{in.second().owner_pid(), in.second().open_flags()};
+  else if (in.has_inert())
+    decoded.file.contents = InertFile{in.inert().owner_pid(), in.inert().open_flags()};
+  else
+    return unknown_kind();
+  return decoded;
+}
+
+// ---- BOs of version 1 ----
+
+// A program's BO takes no less on average; what a reader makes of it takes twice as much.
+constexpr std::size_t kLeastBoBytes = 32;
+constexpr std::size_t kFewBos = 1U << 16;
+
+// Counts BOs of a Kfd message and their chunks before anything is allocated.
+Status reserve_index_1(std::span<const std::byte> kfd, Index& index) {
+  std::size_t bos = 0;
+  std::size_t chunks = 0;
+  WireReader reader(kfd);
+  WireField field;
+  while (reader.next(field)) {
+    if (field.number != amdkfd_criu::Kfd::kBosFieldNumber || field.type != kWireBytes) continue;
+    ++bos;
+    WireReader bo_reader(field.payload);
+    WireField bo_field;
+    while (bo_reader.next(bo_field)) {
+      if (bo_field.number != amdkfd_criu::Bo::kChunkOffsetFieldNumber) continue;
+      chunks += bo_field.type == kWireBytes ? bo_field.payload.size() / sizeof(std::uint64_t) : 1;
+    }
+  }
+  if (bos > kFewBos + kfd.size() / kLeastBoBytes) return Error(EFBIG, "invalid image: too many BOs for its length");
+  index.bos.reserve(bos);
+  index.chunks.reserve(chunks);
+  return {};
+}
+
+// Adds one field to a message, as far as the budget permits.
+Status merge_field(const WireField& field, const WireShape& shape, WireBudget& budget,
+                   google::protobuf::MessageLite& message) {
+  TRY(budget.take(field.whole, shape));
+  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const std::uint8_t*>(field.whole.data()),
+                                                static_cast<int>(field.whole.size()));
+  if (!message.MergeFromCodedStream(&stream)) return Error(EINVAL, "invalid image: not a protobuf message");
+  return {};
+}
+
+Status read_bo_1(const amdkfd_criu::Bo& in, Index& index) {
+  if (in.chunk_offset_size() != in.chunk_hash_size())
+    return Error(EINVAL, "invalid image: a BO's chunk index has offsets and checksums of different number");
+  BoRecord record;
+  record.bo = {in.addr(), in.size(), in.mmap_offset(), in.gpu_id(), in.alloc_flags()};
+  index.bos.push_back(record);
+  // A chunk of version 1 is one piece.
+  for (int i = 0; i < in.chunk_offset_size(); ++i) {
+    const std::uint64_t offset = in.chunk_offset(i);
+    index.chunks.push_back({offset, in.chunk_hash(i), offset == 0 ? 0ULL : 1ULL});
+  }
+  return {};
+}
+
+// BOs go to `index` one by one.
+Result<KfdFile> decode_kfd_1(std::span<const std::byte> bytes, Index& index) {
+  TRY(reserve_index_1(bytes, index));
+  amdkfd_criu::Kfd message;
+  amdkfd_criu::Bo bo;
+  WireBudget budget;
+  std::span<const std::byte> priv_data;
+  WireReader reader(bytes);
+  WireField field;
+  while (reader.next(field)) {
+    if (field.number == amdkfd_criu::Kfd::kBosFieldNumber && field.type == kWireBytes) {
+      if (!bo.ParseFromArray(field.payload.data(), static_cast<int>(field.payload.size())))
+        return Error(EINVAL, "invalid image: a BO is not a protobuf message");
+      TRY(read_bo_1(bo, index));
+    } else if (field.number == amdkfd_criu::Kfd::kPrivDataFieldNumber && field.type == kWireBytes) {
+      priv_data = field.payload;
+    } else {
+      TRY(merge_field(field, kKfdShape, budget, message));
+    }
+  }
+  if (reader.malformed()) return Error(EINVAL, "invalid image: not a protobuf message");
+  index.chunk_size = message.chunk_size();
+  index.piece_size = message.chunk_size();
+  KfdFile kfd = from_message(message);
+  kfd.priv_data.assign(priv_data.begin(), priv_data.end());
+  return kfd;
 }
 
 }  // namespace
 
-std::string encode(const File& file) {
-  amdkfd_criu::File message;
-  message.set_session_id(file.session_id);
-  for (const topology::Node& node : file.nodes) to_message(node, *message.add_nodes());
-  if (const auto* kfd = std::get_if<KfdFile>(&file.kind)) {
-    to_message(*kfd, *message.mutable_kfd());
-  } else if (const auto* render = std::get_if<RenderFile>(&file.kind)) {
-    auto* out = message.mutable_render_node();
-    out->set_gpu_id(render->gpu_id);
-    out->set_open_flags(render->open_flags);
-    out->set_binding(static_cast<amdkfd_criu::RenderNode::Binding>(render->binding));
-  }
-  return message.SerializeAsString();
-}
-
 std::string encode(const Manifest& manifest) {
-  amdkfd_criu::Manifest message;
-  message.set_session_id(manifest.session_id);
-  message.set_id(manifest.id);
-  message.set_metadata_length(manifest.metadata_length);
-  message.set_metadata_hash(manifest.metadata_hash);
-  message.set_pages_length(manifest.pages_length);
+  amdkfd_criu::Session message;
+  message.set_session_id(manifest.session.id);
+  message.set_abi(static_cast<amdkfd_criu::Session::Abi>(manifest.session.abi));
+  message.set_kernel_release(manifest.session.kernel_release);
+  for (const topology::Node& node : manifest.session.nodes) to_message(node, *message.add_nodes());
+  for (const FileEntry& file : manifest.files) {
+    auto* out = message.add_files();
+    out->set_id(file.id);
+    out->set_kind(static_cast<amdkfd_criu::SessionFile::Kind>(file.kind));
+    out->set_metadata_length(file.metadata_length);
+    out->set_metadata_hash(file.metadata_hash);
+    out->set_index_length(file.index_length);
+    out->set_index_hash(file.index_hash);
+    out->set_pages_length(file.pages_length);
+  }
+  for (const Process& process : manifest.session.processes) {
+    auto* out = message.add_processes();
+    out->set_pid(process.pid);
+    out->set_comm(process.comm);
+  }
   return message.SerializeAsString();
 }
 
-Result<File> decode_file(std::span<const std::byte> bytes) {
+std::string encode(const File& file, std::uint64_t session_id) {
   amdkfd_criu::File message;
-  if (!parse(bytes, message)) return Error(EINVAL, "invalid image: not a protobuf message");
-  File file;
-  file.session_id = message.session_id();
-  for (const auto& node : message.nodes()) file.nodes.push_back(from_message(node));
-  if (message.has_kfd()) {
-    ASSIGN_OR_RETURN(file.kind, from_message(message.kfd()));
-  } else if (message.has_render_node()) {
-    ASSIGN_OR_RETURN(file.kind, from_message(message.render_node()));
-  } else {
-    return Error(EINVAL, "invalid image: of a kind of device file that this plugin does not know");
-  }
-  return file;
+  message.set_session_id(session_id);
+  message.set_id(file.id);
+  if (const auto* kfd = std::get_if<KfdFile>(&file.contents)) to_message(*kfd, *message.mutable_kfd());
+  if (const auto* second = std::get_if<SecondFile>(&file.contents)) to_message(*second, *message.mutable_second());
+  if (const auto* inert = std::get_if<InertFile>(&file.contents)) to_message(*inert, *message.mutable_inert());
+  if (const auto* render = std::get_if<RenderFile>(&file.contents)) to_message(*render, *message.mutable_render_node());
+  return message.SerializeAsString();
 }
 
 Result<Manifest> decode_manifest(std::span<const std::byte> bytes) {
+  amdkfd_criu::Session message;
+  TRY(parse(bytes, kSessionShape, message));
+  Manifest manifest;
+  manifest.session.id = message.session_id();
+  manifest.session.version = Version::k2;
+  manifest.session.abi = static_cast<Abi>(message.abi());
+  manifest.session.kernel_release = message.kernel_release();
+  for (const auto& node : message.nodes()) manifest.session.nodes.push_back(from_message(node));
+  for (const auto& file : message.files())
+    manifest.files.push_back({file.id(), static_cast<Kind>(file.kind()), file.metadata_length(), file.metadata_hash(),
+                              file.index_length(), file.index_hash(), file.pages_length()});
+  for (const auto& process : message.processes()) manifest.session.processes.push_back({process.pid(), process.comm()});
+  return manifest;
+}
+
+Result<DecodedFile> decode_file(std::span<const std::byte> bytes) {
+  amdkfd_criu::File message;
+  TRY(parse(bytes, kFileShape, message));
+  return from_message(message);
+}
+
+Result<Manifest1> decode_manifest_1(std::span<const std::byte> bytes) {
   amdkfd_criu::Manifest message;
-  if (!parse(bytes, message)) return Error(EINVAL, "invalid image: not a protobuf message");
-  return Manifest{message.session_id(), message.id(), message.metadata_length(), message.metadata_hash(),
-                  message.pages_length()};
+  TRY(parse(bytes, kManifest1Shape, message));
+  Manifest1 manifest;
+  manifest.session_id = message.session_id();
+  manifest.file.id = message.id();
+  manifest.file.metadata_length = message.metadata_length();
+  manifest.file.metadata_hash = message.metadata_hash();
+  manifest.file.pages_length = message.pages_length();
+  return manifest;
+}
+
+Result<DecodedFile1> decode_file_1(std::span<const std::byte> bytes) {
+  amdkfd_criu::File message;
+  DecodedFile1 decoded;
+  WireBudget budget;
+  bool has_kfd = false;
+  WireReader reader(bytes);
+  WireField field;
+  while (reader.next(field)) {
+    if (field.number != amdkfd_criu::File::kKfdFieldNumber || field.type != kWireBytes) {
+      TRY(merge_field(field, kFileShape, budget, message));
+      continue;
+    }
+    if (has_kfd) return Error(EINVAL, "invalid image: two states of one file");
+    has_kfd = true;
+    ASSIGN_OR_RETURN(decoded.file.contents, decode_kfd_1(field.payload, decoded.index));
+  }
+  if (reader.malformed()) return Error(EINVAL, "invalid image: not a protobuf message");
+  decoded.session_id = message.session_id();
+  for (const auto& node : message.nodes()) decoded.nodes.push_back(from_message(node));
+  if (message.has_render_node() && !has_kfd)
+    decoded.file.contents = from_message(message.render_node());
+  else if (!has_kfd)
+    return unknown_kind();
+  return decoded;
 }
 
 }  // namespace plugin::image

@@ -9,7 +9,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
+
+#include "plugin/image/bytes.h"
 
 namespace plugin::image {
 namespace {
@@ -25,45 +28,87 @@ constexpr std::size_t kPayloadAt = 16;
 constexpr std::size_t kHashAt = 24;
 constexpr std::size_t kHeaderHashAt = 32;
 
-template <typename T>
-void put(std::span<std::byte> bytes, std::size_t at, T value) {
-  for (std::size_t i = 0; i < sizeof(T); ++i) bytes[at + i] = static_cast<std::byte>((value >> (8 * i)) & 0xff);
+constexpr std::string_view kSuffix = ".img";
+constexpr std::string_view kUnfinishedSuffix = ".img.tmp";
+
+Error wrong_version(std::uint32_t found, Version expected) {
+  if (found == static_cast<std::uint32_t>(Version::k1) || found == static_cast<std::uint32_t>(Version::k2))
+    return Error(EINVAL, "has format version " + std::to_string(found) + ", its manifest has version " +
+                             std::to_string(static_cast<std::uint32_t>(expected)) + " (of another dump?)");
+  return Error(EINVAL, "unknown format version " + std::to_string(found) +
+                           ", this plugin reads 1 and 2; restore with the plugin that dumped");
 }
 
-template <typename T>
-T get(std::span<const std::byte> bytes, std::size_t at) {
-  T value = 0;
-  for (std::size_t i = 0; i < sizeof(T); ++i)
-    value = static_cast<T>(value | (static_cast<T>(std::to_integer<std::uint8_t>(bytes[at + i])) << (8 * i)));
-  return value;
+// The id in "<prefix><id><suffix>"; nothing for other names, and for spellings of a number that we do not write.
+std::optional<std::uint32_t> id_between(std::string_view name, std::string_view prefix, std::string_view suffix) {
+  if (!name.starts_with(prefix)) return std::nullopt;
+  name.remove_prefix(prefix.size());
+  std::uint32_t id = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
+  const auto digits = static_cast<std::size_t>(end - name.data());
+  if (error != std::errc() || name.substr(digits) != suffix) return std::nullopt;
+  if (digits > 1 && name.front() == '0') return std::nullopt;
+  return id;
 }
+
+std::string name_of(std::string_view prefix, std::uint32_t id) {
+  return std::string(prefix) + std::to_string(id) + std::string(kSuffix);
+}
+
+constexpr std::string_view kMetadataPrefix = "amdgpu-";
+constexpr std::string_view kIndexPrefix = "amdgpu-index-";
+constexpr std::string_view kPagesPrefix = "amdgpu-pages-";
+constexpr std::string_view kManifestPrefix = "amdgpu-manifest-";
 
 }  // namespace
 
+Kind kind_of(const File& file) {
+  // The alternatives of File::contents in their order.
+  constexpr std::array kinds = {Kind::kKfd, Kind::kSecond, Kind::kInert, Kind::kRender};
+  return kinds[file.contents.index()];
+}
+
+std::uint32_t owner_of(const File& file) {
+  if (const auto* kfd = std::get_if<KfdFile>(&file.contents)) return kfd->pid;
+  if (const auto* second = std::get_if<SecondFile>(&file.contents)) return second->owner;
+  if (const auto* inert = std::get_if<InertFile>(&file.contents)) return inert->owner;
+  return std::get_if<RenderFile>(&file.contents)->owner;
+}
+
+std::uint32_t open_flags_of(const File& file) {
+  return std::visit([](const auto& contents) { return contents.open_flags; }, file.contents);
+}
+
 std::uint64_t hash_bytes(std::span<const std::byte> bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
+
+std::uint64_t pages_tag(std::uint64_t session_id, std::uint32_t id) {
+  std::array<std::byte, sizeof(session_id) + sizeof(id)> bytes{};
+  put(bytes, 0, session_id);
+  put(bytes, sizeof(session_id), id);
+  return hash_bytes(bytes);
+}
 
 std::array<std::byte, kHeaderSize> encode_header(const Header& header) {
   std::array<std::byte, kHeaderSize> bytes{};
   std::memcpy(bytes.data(), kMagic.data(), kMagic.size());
-  put<std::uint32_t>(bytes, kVersionAt, kFormatVersion);
-  put<std::uint32_t>(bytes, kKindAt, static_cast<std::uint32_t>(header.kind));
-  put<std::uint64_t>(bytes, kPayloadAt, header.payload);
-  put<std::uint64_t>(bytes, kHashAt, header.hash);
-  put<std::uint64_t>(bytes, kHeaderHashAt, hash_bytes(std::span(bytes).first(kHeaderHashAt)));
+  put(bytes, kVersionAt, static_cast<std::uint32_t>(header.version));
+  put(bytes, kKindAt, static_cast<std::uint32_t>(header.kind));
+  put(bytes, kPayloadAt, header.payload);
+  put(bytes, kHashAt, header.hash);
+  put(bytes, kHeaderHashAt, hash_bytes(std::span(bytes).first(kHeaderHashAt)));
   return bytes;
 }
 
-Result<Header> decode_header(std::span<const std::byte> bytes, FileKind expected) {
+Result<Header> decode_header(std::span<const std::byte> bytes, FileKind expected, Version version) {
   if (bytes.size() < kHeaderSize) return Error(EINVAL, "truncated: shorter than its header");
   if (std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0)
     return Error(EINVAL, "not an image of this plugin (bad magic)");
-  const auto version = get<std::uint32_t>(bytes, kVersionAt);
-  if (version != kFormatVersion)
-    return Error(EINVAL, "unknown format version " + std::to_string(version) + ", this plugin reads " +
-                             std::to_string(kFormatVersion) + "; restore with the plugin that dumped");
+  if (const auto found = get<std::uint32_t>(bytes, kVersionAt); found != static_cast<std::uint32_t>(version))
+    return wrong_version(found, version);
   if (get<std::uint64_t>(bytes, kHeaderHashAt) != hash_bytes(bytes.first(kHeaderHashAt)))
     return Error(EINVAL, "damaged: wrong checksum of the header");
   Header header;
+  header.version = version;
   header.kind = static_cast<FileKind>(get<std::uint32_t>(bytes, kKindAt));
   if (header.kind != expected) return Error(EINVAL, "is another kind of image file than its name says");
   header.payload = get<std::uint64_t>(bytes, kPayloadAt);
@@ -71,9 +116,28 @@ Result<Header> decode_header(std::span<const std::byte> bytes, FileKind expected
   return header;
 }
 
-std::string metadata_name(std::uint32_t id) { return "amdgpu-" + std::to_string(id) + ".img"; }
-std::string pages_name(std::uint32_t id) { return "amdgpu-pages-" + std::to_string(id) + ".img"; }
-std::string manifest_name(std::uint32_t id) { return "amdgpu-manifest-" + std::to_string(id) + ".img"; }
+std::string metadata_name(std::uint32_t id) { return name_of(kMetadataPrefix, id); }
+std::string index_name(std::uint32_t id) { return name_of(kIndexPrefix, id); }
+std::string pages_name(std::uint32_t id) { return name_of(kPagesPrefix, id); }
+std::string manifest_name_1(std::uint32_t id) { return name_of(kManifestPrefix, id); }
+
+std::optional<Name> parse_name(std::string_view name) {
+  if (name == kManifestName) return Name{NameKind::kManifest, 0};
+  if (name == kUnfinishedManifestName) return Name{NameKind::kUnfinishedManifest, 0};
+  struct Pattern {
+    NameKind kind;
+    std::string_view prefix;
+    std::string_view suffix;
+  };
+  constexpr std::array<Pattern, 5> patterns = {{{NameKind::kManifest1, kManifestPrefix, kSuffix},
+                                                {NameKind::kUnfinishedManifest1, kManifestPrefix, kUnfinishedSuffix},
+                                                {NameKind::kIndex, kIndexPrefix, kSuffix},
+                                                {NameKind::kPages, kPagesPrefix, kSuffix},
+                                                {NameKind::kMetadata, kMetadataPrefix, kSuffix}}};
+  for (const Pattern& pattern : patterns)
+    if (const auto id = id_between(name, pattern.prefix, pattern.suffix)) return Name{pattern.kind, *id};
+  return std::nullopt;
+}
 
 std::uint64_t chunk_count(std::uint64_t size, std::uint32_t chunk_size) {
   return size / chunk_size + (size % chunk_size != 0 ? 1 : 0);

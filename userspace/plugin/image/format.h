@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// What the image of one device file holds, as plain values; file names, file header, limits, checks.
-// The grammar is docs/image-format.md. Not here: bytes of messages (codec), files (reader, writer).
+// What the image of a dump holds, as plain values; file names, file header, limits, checks.
+// The grammar is docs/image-format.md. Not here: bytes of messages (codec) and of the index (index), files (reader,
+// writer).
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -19,15 +21,20 @@
 
 namespace plugin::image {
 
-inline constexpr std::uint32_t kFormatVersion = 1;
+// Version 1 is read, version 2 is read and written.
+enum class Version : std::uint32_t { k1 = 1, k2 = 2 };
 inline constexpr std::size_t kPageSize = 4096;
 inline constexpr std::uint32_t kChunkSize = 1U << 20;
+inline constexpr std::uint32_t kPieceSize = 64U << 10;  // the unit in which zeros are left out
 
 // Limits that a reader enforces before it allocates.
-inline constexpr std::uint64_t kMaxMetadata = 1ULL << 30;
+inline constexpr std::uint64_t kMaxMetadata = 64ULL << 20;
+inline constexpr std::uint64_t kMaxManifest = 16ULL << 20;
+inline constexpr std::uint64_t kMaxIndex = 1ULL << 30;
 inline constexpr std::size_t kMaxDevices = 1024;
 inline constexpr std::size_t kMaxNodes = 4096;
 inline constexpr std::size_t kMaxSharedFile = 1U << 16;
+inline constexpr std::size_t kMaxText = 64;  // the kernel's release, the name of a process
 
 // The files of libhsakmt in /dev/shm that a restored program must find.
 inline constexpr std::array<std::string_view, 2> kSharedFileNames = {"hsakmt_shared_mem", "sem.hsakmt_semaphore"};
@@ -41,16 +48,28 @@ inline bool is_link_remap(std::string_view name) {
   return !name.empty() && name.size() <= 10 && name.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
+// The part of a BO's contents that has one checksum. Of its pieces only those that are not all zero are stored, one
+// behind the other.
 struct Chunk {
-  std::uint64_t offset = 0;  // in the pages file; 0: all zero, not stored
-  std::uint64_t hash = 0;
+  std::uint64_t offset = 0;  // of the first stored piece in the pages file; 0: nothing is stored
+  std::uint64_t hash = 0;    // XXH3 of all its bytes, zeros included; 0: nothing is stored
+  std::uint64_t stored = 0;  // bit i: piece i is stored
   bool operator==(const Chunk&) const = default;
 };
 
+// A BO without its contents; those are in the order of KfdFile::bos behind FileWriter::append() and Contents.
 struct BoRecord {
   kfd::Bo bo;
-  std::vector<Chunk> chunks;
+  std::uint32_t handle = 0;  // by which the program knows it, lower 32 bits; 0 with the released ABI
+  std::uint64_t inode = 0;   // equal for BOs of the same memory within a session; 0: unknown, or cannot be shared
+  // The contents are stored with another BO of this file that has the same inode and size.
+  bool shares_contents = false;
 };
+
+// Whether contents of the BO are stored with it.
+[[nodiscard]] inline bool stores_contents(const BoRecord& record) {
+  return kfd::has_contents(record.bo) && !record.shares_contents;
+}
 
 struct SharedFile {
   std::string name;
@@ -62,15 +81,37 @@ struct SharedFile {
   std::vector<std::string> links;
 };
 
+// What the interface of the kernel was that wrote KfdFile::priv_data.
+enum class Abi : std::uint32_t { kReleased = 1, kExtensible = 2 };
+
+// Kinds of open files.
+enum class Kind : std::uint32_t {
+  kKfd = 1,     // /dev/kfd, with the state of the process that opened it
+  kSecond = 2,  // a further open /dev/kfd of a process that has one of kind kKfd
+  kInert = 3,   // /dev/kfd, opened by another process than the one that uses it: all its ioctls fail
+  kRender = 4,  // a render node
+};
+
+// Pids are those of the innermost pid namespace, at dump and again at restore. open_flags has O_NONBLOCK or nothing.
 struct KfdFile {
-  std::uint32_t pid = 0;  // in the innermost pid namespace, at dump and again at restore
-  std::uint32_t num_objects = 0;
-  std::uint32_t chunk_size = kChunkSize;
+  std::uint32_t pid = 0;
+  std::uint32_t open_flags = 0;
+  std::uint32_t num_objects = 0;  // released ABI only
   std::vector<kfd::Device> devices;
   std::vector<BoRecord> bos;
-  std::vector<std::byte> priv_data;
+  std::vector<std::byte> priv_data;  // what the kernel wrote; with the extensible ABI the whole image of the process
   std::vector<SharedFile> shared_files;
   bool own_mount_namespace = false;  // the program's /dev/shm was not CRIU's
+};
+
+struct SecondFile {
+  std::uint32_t owner = 0;  // pid; has a KfdFile in this session
+  std::uint32_t open_flags = 0;
+};
+
+struct InertFile {
+  std::uint32_t owner = 0;  // pid of the process that opened it; 0: one that is not in the session
+  std::uint32_t open_flags = 0;
 };
 
 enum class Binding { kUnknown, kKfd, kOther };
@@ -79,46 +120,93 @@ struct RenderFile {
   std::uint32_t gpu_id = 0;  // actual id at dump
   std::uint32_t open_flags = 0;
   Binding binding = Binding::kUnknown;
+  std::uint32_t owner = 0;  // pid of the process whose KFD uses the file's VM; 0: none, or unknown
 };
 
+// The open file with CRIU's number `id`.
 struct File {
-  std::uint64_t session_id = 0;  // same in all files of one dump
+  std::uint32_t id = 0;
+  std::variant<KfdFile, SecondFile, InertFile, RenderFile> contents;
+};
+[[nodiscard]] Kind kind_of(const File& file);
+// The pid of KfdFile, the owner of the others.
+[[nodiscard]] std::uint32_t owner_of(const File& file);
+[[nodiscard]] std::uint32_t open_flags_of(const File& file);
+
+struct Process {
+  std::uint32_t pid = 0;  // two processes of nested pid namespaces may have the same
+  std::string comm;       // any bytes: the program chose them
+  bool operator==(const Process&) const = default;
+};
+
+// What is known of a whole dump; nodes are those of the GPUs that its files need, and all CPUs.
+struct Session {
+  std::uint64_t id = 0;  // random
+  Version version = Version::k2;
+  Abi abi = Abi::kReleased;
+  std::string kernel_release;  // empty in version 1
   std::vector<topology::Node> nodes;
-  std::variant<KfdFile, RenderFile> kind;
+  std::vector<Process> processes;  // those that use KFD; in version 1 without names
+};
+
+// What the manifest says of one file.
+struct FileEntry {
+  std::uint32_t id = 0;
+  Kind kind = Kind::kKfd;
+  std::uint64_t metadata_length = 0;
+  std::uint64_t metadata_hash = 0;
+  std::uint64_t index_length = 0;  // 0: no index file
+  std::uint64_t index_hash = 0;
+  std::uint64_t pages_length = 0;  // 0: no pages file
+  bool operator==(const FileEntry&) const = default;
 };
 
 struct Manifest {
-  std::uint64_t session_id = 0;
-  std::uint32_t id = 0;
-  std::uint64_t metadata_length = 0;
-  std::uint64_t metadata_hash = 0;
-  std::uint64_t pages_length = 0;  // 0: no pages file
+  Session session;
+  std::vector<FileEntry> files;
 };
 
-enum class FileKind : std::uint32_t { kMetadata = 1, kManifest = 2, kPages = 3 };
+enum class FileKind : std::uint32_t { kMetadata = 1, kManifest = 2, kPages = 3, kIndex = 4 };
 
 // First bytes of every file. `payload` is the length of what follows it (in a pages file: what follows the first page).
 struct Header {
   FileKind kind = FileKind::kMetadata;
   std::uint64_t payload = 0;
-  std::uint64_t hash = 0;  // XXH3 of the payload; 0 in a pages file, whose chunks have their own
+  // XXH3 of the payload. In a pages file, whose chunks have their own: 0 in version 1, pages_tag() in version 2.
+  std::uint64_t hash = 0;
+  Version version = Version::k2;
 };
 inline constexpr std::size_t kHeaderSize = 40;
 std::array<std::byte, kHeaderSize> encode_header(const Header& header);
-// Refuses what is not ours, another version, another kind.
-base::Result<Header> decode_header(std::span<const std::byte> bytes, FileKind expected);
+// Refuses what is not ours, a version that is not `version`, another kind.
+base::Result<Header> decode_header(std::span<const std::byte> bytes, FileKind expected, Version version);
 
 [[nodiscard]] std::uint64_t hash_bytes(std::span<const std::byte> bytes);
+// What ties a pages file to its dump and its file.
+[[nodiscard]] std::uint64_t pages_tag(std::uint64_t session_id, std::uint32_t id);
 
+inline constexpr std::string_view kManifestName = "amdgpu-manifest.img";
+inline constexpr std::string_view kUnfinishedManifestName = "amdgpu-manifest.img.tmp";
 [[nodiscard]] std::string metadata_name(std::uint32_t id);
+[[nodiscard]] std::string index_name(std::uint32_t id);
 [[nodiscard]] std::string pages_name(std::uint32_t id);
-[[nodiscard]] std::string manifest_name(std::uint32_t id);
+[[nodiscard]] std::string manifest_name_1(std::uint32_t id);  // version 1
+
+// What a name in the image directory stands for; nothing when it is none of ours.
+// Manifests come first: a writer removes them before the rest.
+enum class NameKind { kManifest, kManifest1, kUnfinishedManifest, kUnfinishedManifest1, kMetadata, kIndex, kPages };
+struct Name {
+  NameKind kind = NameKind::kManifest;
+  std::uint32_t id = 0;  // 0 for the two names of version 2's manifest
+};
+[[nodiscard]] std::optional<Name> parse_name(std::string_view name);
 
 // Chunks that a BO of `size` bytes has, and the length of the `index`-th.
 [[nodiscard]] std::uint64_t chunk_count(std::uint64_t size, std::uint32_t chunk_size);
 [[nodiscard]] std::uint64_t chunk_length(std::uint64_t size, std::uint32_t chunk_size, std::uint64_t index);
 
-// Everything that must hold before the kernel sees a value of `file`; pages_length is that of the pages file.
-base::Status validate(const File& file, std::uint64_t pages_length);
+// Everything that must hold before the kernel sees a value of them.
+base::Status validate(const Manifest& manifest);
+base::Status validate(const File& file, const Session& session);
 
 }  // namespace plugin::image

@@ -1,250 +1,338 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// The image: round trips, the commit mark, and damage of every kind at every place.
+// Writing and reading a dump: round trips, zeros, the commit mark, several dumps in a directory, values that are
+// refused. Damage of every byte is in damage_test.cc.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <csignal>
-#include <filesystem>
-#include <functional>
-#include <numeric>
+#include <limits>
 
-#include "plugin/image/catalogue.h"
+#include "base/os_failing.h"
 #include "plugin/image/codec.h"
-#include "plugin/image/writer.h"
-#include "plugin/test_support.h"
+#include "plugin/image/test_support.h"
+#include "plugin/image/version_1.h"
 
 namespace plugin::image {
 namespace {
 
 using testing::read_file;
-using testing::TempDir;
 using testing::write_file;
 
-constexpr std::uint32_t kId = 7;
-constexpr std::uint32_t kVram = KFD_IOC_ALLOC_MEM_FLAGS_VRAM;
-
-topology::Node node(std::uint32_t gpu_id) {
-  topology::Node node;
-  node.node_id = gpu_id;
-  node.gpu_id = gpu_id;
-  node.properties = {{"simd_count", 240}};
-  node.links = {{0, 2}};
-  return node;
-}
-
-KfdFile small_kfd() {
-  KfdFile kfd;
-  kfd.pid = 42;
-  kfd.num_objects = 3;
-  kfd.devices = {{100, 200}};
-  kfd.priv_data = {std::byte{1}, std::byte{2}, std::byte{3}};
-  kfd.shared_files = {{"hsakmt_shared_mem", "shared", 0666, 0, 0, {"link_remap.5"}}};
-  return kfd;
-}
-
-std::vector<std::byte> pattern(std::size_t size) {
-  std::vector<std::byte> bytes(size);
-  for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>((i * 7 + i / 256) | 1);
-  return bytes;
-}
-
-class ImageTest : public ::testing::Test {
+class ImageTest : public SessionTest {
  protected:
-  [[nodiscard]] std::string path(const std::string& name) const { return dir_.path() + "/" + name; }
-  [[nodiscard]] int dir() const { return dir_fd_.get(); }
-
-  // One GPU, one BO with `contents`.
-  void write_image(const std::vector<std::byte>& contents) {
-    auto writer = Writer::create(dir(), kId);
-    ASSERT_TRUE(writer.ok());
-    KfdFile kfd = small_kfd();
-    BoRecord record{{0x1000, contents.size(), 0x5000, 100, kVram}, {}};
-    ASSERT_TRUE(writer->append(contents, record.chunks).ok());
-    kfd.bos.push_back(record);
-    const auto status = writer->commit({11, {node(0), node(200)}, kfd});
-    ASSERT_TRUE(status.ok()) << status.error().message();
-  }
-
-  // Empty when the image loads and its pages file can be opened.
-  [[nodiscard]] std::string load_error() const {
-    const auto loaded = load(dir(), kId);
-    if (!loaded.ok()) return loaded.error().message();
-    if (!*loaded) return "no image";
-    const auto contents = open_contents(dir(), **loaded);
-    return contents.ok() ? "" : contents.error().message();
-  }
-
-  // Loads the image and all its contents.
-  [[nodiscard]] base::Result<std::vector<std::byte>> load_contents() const {
-    ASSIGN_OR_RETURN(auto loaded, load(dir(), kId));
-    if (!loaded) return base::Error(ENOENT, "no image");
-    ASSIGN_OR_RETURN(const Contents contents, open_contents(dir(), *loaded));
-    const BoRecord& record = loaded->kfd()->bos.at(0);
-    std::vector<std::byte> bytes(record.bo.size);
-    for (std::size_t i = 0; i < record.chunks.size(); ++i) {
-      const auto length = chunk_length(record.bo.size, loaded->kfd()->chunk_size, i);
-      TRY(contents.read_chunk(record.chunks[i], std::span(bytes).subspan(i * loaded->kfd()->chunk_size, length)));
-    }
-    return bytes;
-  }
-
-  TempDir dir_;
-  base::UniqueFd dir_fd_{::open(dir_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  ~ImageTest() override { os::fail_call(0, 0); }
 };
 
 TEST_F(ImageTest, what_was_written_is_read_back) {
   const auto contents = pattern(2 * kChunkSize + 5000);
-  write_image(contents);
-  auto loaded = load(dir(), kId);
-  ASSERT_TRUE(loaded.ok() && *loaded) << load_error();
-  const KfdFile& kfd = *(*loaded)->kfd();
+  expect_ok(write_all_kinds(contents, kSession));
+  const Catalogue images = catalogue();
+  EXPECT_TRUE(images.damaged().empty());
+  ASSERT_EQ(images.intact().size(), 4U);
+  const Loaded* loaded = *images.find(kKfdId);
+  ASSERT_NE(loaded, nullptr);
+  const KfdFile& kfd = *loaded->kfd();
   EXPECT_EQ(kfd.pid, 42U);
   EXPECT_EQ(kfd.num_objects, 3U);
-  EXPECT_EQ(kfd.priv_data, small_kfd().priv_data);
+  EXPECT_EQ(kfd.priv_data, test_kfd().priv_data);
   EXPECT_EQ(kfd.devices.at(0).user_id, 100U);
   EXPECT_EQ(kfd.shared_files.at(0).contents, "shared");
   EXPECT_EQ(kfd.shared_files.at(0).links, std::vector<std::string>{"link_remap.5"});
-  EXPECT_EQ((*loaded)->file().nodes, (std::vector<topology::Node>{node(0), node(200)}));
-  EXPECT_EQ(kfd.bos.at(0).chunks.size(), 3U);
+  ASSERT_EQ(kfd.bos.size(), 4U);
+  EXPECT_EQ(kfd.bos[0].bo.addr, 0x1000U);
+  EXPECT_EQ(kfd.bos[0].bo.mmap_offset, 0x5000U);
+  EXPECT_EQ(kfd.bos[0].handle, 77U);
+  EXPECT_EQ(kfd.bos[0].inode, 4711U);
+  EXPECT_FALSE(kfd.bos[0].shares_contents);
+  EXPECT_TRUE(kfd.bos[3].shares_contents);
   EXPECT_EQ(*load_contents(), contents);
 }
 
-TEST_F(ImageTest, zero_chunks_are_not_stored) {
+TEST_F(ImageTest, what_is_known_of_the_dump_is_stored_once) {
+  expect_ok(write_all_kinds(pattern(10), kSession));
+  const Catalogue images = catalogue();
+  ASSERT_EQ(images.sessions().size(), 1U);
+  const Session& session = *images.sessions()[0];
+  EXPECT_EQ(session.id, kSession);
+  EXPECT_EQ(session.version, Version::k2);
+  EXPECT_EQ(session.abi, Abi::kExtensible);
+  EXPECT_EQ(session.kernel_release, "6.12.0-test");
+  EXPECT_EQ(session.nodes, test_session().nodes);
+  EXPECT_EQ(session.processes, test_session().processes);
+  for (const Loaded* loaded : images.intact()) EXPECT_EQ(&loaded->session(), &session);
+  EXPECT_EQ(read_file(path(metadata_name(kRenderId))).find("simd_count"), std::string::npos);
+}
+
+TEST_F(ImageTest, each_kind_of_file_keeps_owner_and_flags) {
+  expect_ok(write_all_kinds(pattern(10), kSession));
+  const Catalogue images = catalogue();
+  EXPECT_EQ((*images.find(kSecondId))->second()->owner, 42U);
+  EXPECT_EQ((*images.find(kInertId))->inert()->owner, 43U);
+  EXPECT_EQ(open_flags_of((*images.find(kInertId))->file()), static_cast<std::uint32_t>(O_NONBLOCK));
+  const RenderFile& render = *(*images.find(kRenderId))->render();
+  EXPECT_EQ(render.binding, Binding::kKfd);
+  EXPECT_EQ(render.owner, 42U);
+  EXPECT_EQ(render.gpu_id, 200U);
+  EXPECT_EQ((*images.find(kRenderId))->kind(), Kind::kRender);
+  EXPECT_EQ(owner_of((*images.find(kKfdId))->file()), 42U);
+}
+
+TEST_F(ImageTest, a_bo_can_be_read_in_slices_of_any_length) {
+  const auto contents = pattern(2 * kChunkSize + 5000);
+  write_kfd(contents);
+  for (const std::size_t slice : {std::size_t{4096}, std::size_t{300000}, std::size_t{3} * kChunkSize})
+    EXPECT_EQ(*load_contents(slice), contents) << slice;
+}
+
+TEST_F(ImageTest, a_bo_cannot_be_read_behind_its_end) {
+  write_kfd(pattern(5000));
+  const Catalogue images = catalogue();
+  const auto contents = open_contents(dir(), **images.find(kKfdId));
+  BoReader reader(*contents, 0);
+  std::vector<std::byte> bytes(5001);
+  EXPECT_FALSE(reader.read(bytes).ok());
+}
+
+TEST_F(ImageTest, of_a_chunk_only_the_pieces_that_are_not_zero_are_stored) {
   auto contents = std::vector<std::byte>(8 * kChunkSize);
-  contents[5 * kChunkSize] = std::byte{1};
-  write_image(contents);
-  EXPECT_EQ(std::filesystem::file_size(path(pages_name(kId))), kPageSize + kChunkSize);
+  contents[5 * kChunkSize + 3 * kPieceSize + 17] = std::byte{1};
+  contents[5 * kChunkSize + 7 * kPieceSize] = std::byte{2};
+  contents[6 * kChunkSize - 1] = std::byte{3};
+  write_kfd(contents);
+  EXPECT_EQ(std::filesystem::file_size(path(pages_name(kKfdId))), kPageSize + 3 * kPieceSize);
+  const Catalogue images = catalogue();
+  const Index& index = (*images.find(kKfdId))->index();
+  ASSERT_EQ(index.chunks.size(), 8U);
+  EXPECT_EQ(index.chunks[5].stored, (1U << 3) | (1U << 7) | (1U << 15));
+  EXPECT_EQ(index.chunks[4], Chunk{});
+  EXPECT_EQ(*load_contents(), contents);
+  expect_ok(open_contents(dir(), **images.find(kKfdId))->verify());
+}
+
+TEST_F(ImageTest, any_selection_of_pieces_comes_back) {
+  std::uint32_t seed = 7;
+  std::vector<std::byte> contents(3 * kChunkSize + kPieceSize / 2);
+  for (std::size_t piece = 0; piece * kPieceSize < contents.size(); ++piece) {
+    seed = seed * 1664525U + 1013904223U;
+    if ((seed >> 30) != 0) contents[std::min(piece * kPieceSize + (seed >> 16), contents.size() - 1)] = std::byte{9};
+  }
+  write_kfd(contents);
   EXPECT_EQ(*load_contents(), contents);
 }
 
-TEST_F(ImageTest, chunks_begin_at_page_boundaries) {
-  auto writer = Writer::create(dir(), kId);
-  std::vector<Chunk> chunks;
-  ASSERT_TRUE(writer->append(pattern(100), chunks).ok());
-  ASSERT_TRUE(writer->append(pattern(5000), chunks).ok());
-  ASSERT_TRUE(writer->append(pattern(1), chunks).ok());
-  EXPECT_EQ(chunks[0].offset, kPageSize);
-  EXPECT_EQ(chunks[1].offset, 2 * kPageSize);
-  EXPECT_EQ(chunks[2].offset, 4 * kPageSize);
+TEST_F(ImageTest, contents_that_are_all_zero_need_no_pages_file) {
+  write_kfd(std::vector<std::byte>(2 * kChunkSize));
+  EXPECT_FALSE(std::filesystem::exists(path(pages_name(kKfdId))));
+  EXPECT_EQ(*load_contents(), std::vector<std::byte>(2 * kChunkSize));
 }
 
-TEST_F(ImageTest, a_render_node_is_read_back) {
-  auto writer = Writer::create(dir(), 3);
-  ASSERT_TRUE(writer->commit({11, {node(200)}, RenderFile{200, O_NONBLOCK, Binding::kKfd}}).ok());
-  auto loaded = load(dir(), 3);
-  ASSERT_TRUE(loaded.ok() && *loaded);
-  ASSERT_NE((*loaded)->render(), nullptr);
-  EXPECT_EQ((*loaded)->render()->binding, Binding::kKfd);
-  EXPECT_EQ((*loaded)->render()->open_flags, static_cast<std::uint32_t>(O_NONBLOCK));
+TEST_F(ImageTest, chunks_begin_at_page_boundaries_one_behind_the_other) {
+  auto writer = SessionWriter::create(dir(), kSession);
+  KfdFile kfd = test_kfd();
+  for (const std::size_t size : {std::size_t{100}, std::size_t{5000}, std::size_t{1}}) {
+    kfd.bos.push_back(test_bo(size));
+    expect_ok((*writer)->file(kKfdId).append(pattern(size)));
+  }
+  EXPECT_EQ((*writer)->file(kKfdId).appended(), 5101U);
+  EXPECT_EQ((*writer)->file(kKfdId).stored(), 4 * kPageSize);
+  expect_ok((*writer)->add({kKfdId, kfd}));
+  expect_ok((*writer)->prepare(test_session()));
+  expect_ok((*writer)->commit());
+  const Catalogue images = catalogue();
+  const Index& index = (*images.find(kKfdId))->index();
+  EXPECT_EQ(index.chunks[0].offset, kPageSize);
+  EXPECT_EQ(index.chunks[1].offset, 2 * kPageSize);
+  EXPECT_EQ(index.chunks[2].offset, 4 * kPageSize);
 }
 
 TEST_F(ImageTest, an_id_without_files_is_no_image_and_no_error) { EXPECT_EQ(load_error(), "no image"); }
 
-TEST_F(ImageTest, an_image_without_manifest_is_refused_as_incomplete) {
-  write_image(pattern(10));
-  std::filesystem::remove(path(manifest_name(kId)));
+// ---- the commit mark ----
+
+TEST_F(ImageTest, until_the_commit_every_file_is_refused_as_incomplete) {
+  auto writer = SessionWriter::create(dir(), kSession);
+  KfdFile kfd = test_kfd();
+  kfd.bos.push_back(test_bo(10));
+  expect_ok((*writer)->file(kKfdId).append(pattern(10)));
+  expect_ok((*writer)->add({kKfdId, kfd}));
+  EXPECT_FALSE((*writer)->commit().ok());
+  EXPECT_FALSE((*writer)->prepared());
+  expect_ok((*writer)->prepare(test_session()));
+  EXPECT_TRUE((*writer)->prepared());
   EXPECT_NE(load_error().find("did not complete"), std::string::npos) << load_error();
+  expect_ok((*writer)->commit());
+  EXPECT_EQ(load_error(), "");
 }
 
-TEST_F(ImageTest, a_new_dump_to_the_same_id_uncommits_the_old_one_first) {
-  write_image(pattern(10));
-  ASSERT_TRUE(Writer::create(dir(), kId).ok());
-  EXPECT_NE(load_error().find("did not complete"), std::string::npos);
+TEST_F(ImageTest, a_dump_that_is_not_committed_leaves_no_file) {
+  {
+    auto writer = SessionWriter::create(dir(), kSession);
+    expect_ok((*writer)->file(kKfdId).append(pattern(10)));
+    EXPECT_EQ(files().size(), 1U);
+  }
+  EXPECT_TRUE(files().empty());
+}
+
+TEST_F(ImageTest, a_dump_can_be_discarded_at_any_time) {
+  write_file(path("core-1.img"), "CRIU's");
+  for (const int steps : {0, 1, 2}) {
+    auto writer = SessionWriter::create(dir(), kSession);
+    expect_ok((*writer)->add({kRenderId, RenderFile{200, 0, Binding::kOther, 0}}));
+    if (steps >= 1) expect_ok((*writer)->prepare(test_session()));
+    if (steps >= 2) expect_ok((*writer)->commit());
+    expect_ok((*writer)->discard());
+    EXPECT_EQ(files().size(), 1U) << steps;
+  }
+}
+
+TEST_F(ImageTest, a_committed_dump_outlives_its_writer) {
+  write_kfd(pattern(10));
+  EXPECT_EQ(load_error(), "");
+}
+
+TEST_F(ImageTest, a_new_dump_removes_what_older_ones_left_and_nothing_else) {
+  testing::write_version_1(dir_.path());
+  write_file(path("amdgpu-manifest-3.img.tmp"), "x");
+  write_file(path(kUnfinishedManifestName), "x");
+  write_file(path(kManifestName), "x");
+  write_file(path(index_name(5)), "x");
+  write_file(path("amdgpu-07.img"), "not ours");
+  write_file(path("amdgpu-kfd-1.img"), "not ours");
+  write_file(path("pages-1.img"), "CRIU's");
+  const auto writer = SessionWriter::create(dir(), kSession);
+  ASSERT_TRUE(writer.ok());
+  std::vector<std::string> names;
+  for (const auto& [name, bytes] : files()) names.push_back(name);
+  EXPECT_EQ(names, (std::vector<std::string>{"amdgpu-07.img", "amdgpu-kfd-1.img", "pages-1.img"}));
+}
+
+TEST_F(ImageTest, a_prepared_file_of_somebody_else_keeps_neither_mode_nor_owner) {
+  for (const std::string& name : {std::string(kUnfinishedManifestName), std::string(kManifestName),
+                                  metadata_name(kKfdId), index_name(kKfdId), pages_name(kKfdId)}) {
+    write_file(path(name), "left");
+    ASSERT_EQ(::chmod(path(name).c_str(), 0666), 0);
+  }
+  write_kfd(pattern(5000));
+  EXPECT_EQ(files().size(), 4U);
+  for (const auto& entry : std::filesystem::directory_iterator(dir_.path()))
+    EXPECT_EQ(entry.status().permissions(), std::filesystem::perms(0600)) << entry.path();
+}
+
+TEST_F(ImageTest, a_symbolic_link_is_replaced_and_not_followed) {
+  const std::string target = path("victim");
+  write_file(target, "precious");
+  std::filesystem::create_symlink(target, path(pages_name(kKfdId)));
+  std::filesystem::create_symlink(target, path(kUnfinishedManifestName));
+  write_kfd(pattern(5000));
+  EXPECT_EQ(read_file(target), "precious");
+  EXPECT_EQ(load_error(), "");
+}
+
+TEST_F(ImageTest, a_file_that_appears_during_the_dump_is_not_written_through) {
+  auto writer = SessionWriter::create(dir(), kSession);
+  const std::string target = path("victim");
+  write_file(target, "precious");
+  std::filesystem::create_symlink(target, path(pages_name(kKfdId)));
+  const auto status = (*writer)->file(kKfdId).append(pattern(5000));
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code(), EEXIST);
+  EXPECT_EQ(read_file(target), "precious");
+}
+
+TEST_F(ImageTest, a_name_that_cannot_be_removed_fails_the_dump_before_it_begins) {
+  std::filesystem::create_directory(path(metadata_name(kKfdId)));
+  const auto writer = SessionWriter::create(dir(), kSession);
+  ASSERT_FALSE(writer.ok());
+  EXPECT_NE(writer.error().message().find("removing amdgpu-7.img"), std::string::npos) << writer.error().message();
 }
 
 TEST_F(ImageTest, a_smaller_dump_over_a_larger_one_leaves_nothing_of_it) {
-  write_image(pattern(3 * kChunkSize));
-  write_image(pattern(10));
+  expect_ok(write_all_kinds(pattern(3 * kChunkSize), 1));
+  write_kfd(pattern(10));
   EXPECT_EQ(*load_contents(), pattern(10));
-  EXPECT_EQ(std::filesystem::file_size(path(pages_name(kId))), 2 * kPageSize);
+  EXPECT_EQ(std::filesystem::file_size(path(pages_name(kKfdId))), 2 * kPageSize);
+  EXPECT_EQ(files().size(), 4U);
 }
 
-TEST_F(ImageTest, each_damage_has_its_own_message) {
-  const auto damaged = [this](const std::string& name, const std::function<void(std::string&)>& damage) {
-    write_image(pattern(5000));
-    std::string bytes = read_file(path(name));
-    damage(bytes);
-    write_file(path(name), bytes);
-    return load_error();
-  };
-  EXPECT_NE(damaged(metadata_name(kId), [](auto& b) { b[8] = 9; }).find("unknown format version 9"), std::string::npos);
-  EXPECT_NE(damaged(metadata_name(kId), [](auto& b) { b[0] = 'X'; }).find("bad magic"), std::string::npos);
-  EXPECT_NE(damaged(metadata_name(kId), [](auto& b) { b[45] ^= 1; }).find("wrong checksum"), std::string::npos);
-  EXPECT_NE(damaged(pages_name(kId), [](auto& b) { b.pop_back(); }).find("truncated"), std::string::npos);
-  EXPECT_NE(damaged(manifest_name(kId), [](auto& b) { b.resize(20); }).find("truncated"), std::string::npos);
+TEST_F(ImageTest, a_dump_has_one_sync_for_each_file_and_two_for_the_directory) {
+  auto writer = SessionWriter::create(dir(), kSession);
+  constexpr std::uint32_t kFiles = 100;
+  for (std::uint32_t id = 0; id < kFiles; ++id) expect_ok((*writer)->add({id, RenderFile{200, 0, Binding::kOther, 0}}));
+  os::fail_call(0, 0);
+  expect_ok((*writer)->prepare(test_session()));
+  // Each file: create, two writes, fsync; the manifest too; the directory: open and fsync.
+  EXPECT_EQ(os::calls(), (kFiles + 1) * 4 + 2);
+  os::fail_call(0, 0);
+  expect_ok((*writer)->commit());
+  EXPECT_EQ(os::calls(), 3U);
 }
 
-TEST_F(ImageTest, a_damaged_chunk_is_refused_when_read) {
-  write_image(pattern(5000));
-  std::string bytes = read_file(path(pages_name(kId)));
-  bytes[kPageSize + 4999] ^= 1;
-  write_file(path(pages_name(kId)), bytes);
-  const auto contents = load_contents();
-  ASSERT_FALSE(contents.ok());
-  EXPECT_NE(contents.error().message().find("wrong checksum of the chunk at 4096"), std::string::npos);
+TEST_F(ImageTest, a_writer_refuses_what_a_reader_would) {
+  auto writer = SessionWriter::create(dir(), kSession);
+  KfdFile kfd = test_kfd();
+  kfd.bos.push_back(test_bo(10));
+  expect_ok((*writer)->add({kKfdId, kfd}));
+  const auto status = (*writer)->prepare(test_session());
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.error().message().find("amdgpu-index-7.img: invalid image: BO 0 has fewer chunks"),
+            std::string::npos)
+      << status.error().message();
 }
 
-TEST_F(ImageTest, metadata_of_another_dump_is_refused) {
-  write_image(pattern(10));
-  const std::string other = read_file(path(metadata_name(kId)));
-  write_image(pattern(11));
-  write_file(path(metadata_name(kId)), other);
-  EXPECT_NE(load_error().find("not the one that was committed"), std::string::npos) << load_error();
+TEST_F(ImageTest, a_file_is_added_once_and_only_a_kfd_file_has_contents) {
+  auto writer = SessionWriter::create(dir(), kSession);
+  expect_ok((*writer)->add({kRenderId, RenderFile{200, 0, Binding::kOther, 0}}));
+  EXPECT_FALSE((*writer)->add({kRenderId, RenderFile{200, 0, Binding::kOther, 0}}).ok());
+  expect_ok((*writer)->file(kRenderId).append(pattern(10)));
+  EXPECT_FALSE((*writer)->prepare(test_session()).ok());
 }
 
-TEST_F(ImageTest, flipping_any_byte_gives_an_error_or_the_same_contents) {
-  const auto contents = pattern(300);
-  write_image(contents);
-  for (const std::string& name : {manifest_name(kId), metadata_name(kId), pages_name(kId)}) {
-    const std::string good = read_file(path(name));
-    const base::UniqueFd file(::open(path(name).c_str(), O_RDWR | O_CLOEXEC));
-    for (std::size_t i = 0; i < good.size(); ++i) {
-      const char bad = static_cast<char>(good[i] ^ (1 << (i % 8)));
-      ASSERT_EQ(::pwrite(file.get(), &bad, 1, static_cast<off_t>(i)), 1);
-      const auto result = load_contents();
-      // Only the padding of the pages file is not covered.
-      ASSERT_TRUE(!result.ok() || (*result == contents && name == pages_name(kId))) << name << " byte " << i;
-      ASSERT_EQ(::pwrite(file.get(), &good[i], 1, static_cast<off_t>(i)), 1);
+TEST_F(ImageTest, a_dump_without_files_is_refused) {
+  auto writer = SessionWriter::create(dir(), kSession);
+  EXPECT_FALSE((*writer)->prepare(test_session()).ok());
+}
+
+// Every call of the writer fails once: no file of the dump is left, whatever it was.
+TEST_F(ImageTest, a_dump_that_fails_at_any_call_leaves_nothing_that_loads) {
+  std::uint64_t failures = 0;
+  for (std::uint64_t number = 1;; ++number) {
+    testing::write_version_1(dir_.path());
+    os::fail_call(number, ENOSPC);
+    const auto status = write_all_kinds(pattern(kChunkSize + 300), kSession);
+    const std::string failed = os::failed_call();
+    os::fail_call(0, 0);
+    if (failed.empty()) {
+      expect_ok(status);
+      break;
     }
+    ++failures;
+    ASSERT_FALSE(status.ok()) << number << " " << failed;
+    EXPECT_EQ(status.error().code(), ENOSPC) << number << " " << failed;
+    for (const auto& session : catalogue().sessions())
+      EXPECT_EQ(session->version, Version::k1) << number << " " << failed;
+    for (const auto& [name, bytes] : files()) std::filesystem::remove(path(name));
   }
-  EXPECT_EQ(*load_contents(), contents);
+  EXPECT_GT(failures, 30U);
 }
 
-TEST_F(ImageTest, truncation_at_any_length_is_an_error) {
-  for (const std::string& name : {manifest_name(kId), metadata_name(kId), pages_name(kId)}) {
-    write_image(pattern(300));
-    ASSERT_EQ(load_error(), "");
-    for (auto length = std::filesystem::file_size(path(name)); length-- > 0;) {
-      std::filesystem::resize_file(path(name), length);
-      ASSERT_FALSE(load_contents().ok()) << name << " length " << length;
+// Each call of the reader fails once: an error, or what was saved.
+TEST_F(ImageTest, a_restore_that_fails_at_any_call_gets_an_error_or_the_contents) {
+  const auto contents = pattern(kChunkSize + 300);
+  expect_ok(write_all_kinds(contents, kSession));
+  for (std::uint64_t number = 1;; ++number) {
+    os::fail_call(number, EIO);
+    const auto loaded = load_contents();
+    const std::string failed = os::failed_call();
+    os::fail_call(0, 0);
+    if (failed.empty()) {
+      ASSERT_TRUE(loaded.ok());
+      break;
     }
+    ASSERT_TRUE(!loaded.ok() || *loaded == contents) << number << " " << failed;
   }
-}
-
-TEST_F(ImageTest, a_byte_too_many_is_an_error) {
-  for (const std::string& name : {manifest_name(kId), metadata_name(kId), pages_name(kId)}) {
-    write_image(pattern(300));
-    write_file(path(name), read_file(path(name)) + 'x');
-    ASSERT_NE(load_error().find("extended"), std::string::npos) << name << ": " << load_error();
-  }
-}
-
-TEST_F(ImageTest, random_protobuf_bytes_never_crash_the_decoder) {
-  const std::string good = encode(File{1, {node(200)}, small_kfd()});
-  std::uint32_t seed = 1;
-  int decoded = 0;
-  for (int round = 0; round < 20000; ++round) {
-    std::string bad = good;
-    for (int k = 0; k < 3; ++k) {
-      seed = seed * 1664525U + 1013904223U;
-      bad[(seed >> 8) % bad.size()] = static_cast<char>(seed >> 24);
-    }
-    auto file = decode_file(std::as_bytes(std::span(bad)));
-    if (file.ok()) decoded += validate(*file, 0).ok() ? 1 : 0;
-  }
-  EXPECT_GT(decoded, 0);
 }
 
 TEST_F(ImageTest, a_full_disk_fails_the_dump) {
@@ -255,39 +343,100 @@ TEST_F(ImageTest, a_full_disk_fails_the_dump) {
   rlimit small = old;
   small.rlim_cur = 3 * kPageSize;
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
-  auto writer = Writer::create(dir(), kId);
-  std::vector<Chunk> chunks;
-  const auto status = writer->append(pattern(kChunkSize), chunks);
+  auto writer = SessionWriter::create(dir(), kSession);
+  const auto status = (*writer)->file(kKfdId).append(pattern(kChunkSize));
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &old), 0);
   (void)std::signal(SIGXFSZ, old_handler);
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().code(), EFBIG);
 }
 
-TEST_F(ImageTest, only_ids_with_a_manifest_or_metadata_are_listed) {
-  write_image(pattern(1));
-  write_file(path(metadata_name(2)), "");
-  write_file(path(pages_name(5)), "");
-  write_file(path("amdgpu-manifest-.img"), "");
-  write_file(path("amdgpu-manifest-3.img.tmp"), "");
-  write_file(path("amdgpu-manifest-99999999999.img"), "");
-  EXPECT_EQ(*list_ids(dir()), (std::vector<std::uint32_t>{2, kId}));
+TEST_F(ImageTest, the_room_of_the_directory_can_be_asked_for) {
+  const auto room = SessionWriter::room(dir());
+  ASSERT_TRUE(room.ok());
+  EXPECT_GT(*room, 0U);
+  os::fail_call(1, EIO);
+  EXPECT_FALSE(SessionWriter::room(dir()).ok());
 }
 
-TEST_F(ImageTest, a_catalogue_keeps_the_error_of_a_damaged_image_for_who_asks_for_it) {
-  write_image(pattern(1));
+// ---- several dumps ----
+
+TEST_F(ImageTest, damage_of_one_file_is_told_to_who_asks_for_it) {
+  expect_ok(write_all_kinds(pattern(10), kSession));
   write_file(path(metadata_name(2)), "");
-  write_file(path(manifest_name(3)), "short");
-  const auto catalogue = Catalogue::read(dir());
-  ASSERT_TRUE(catalogue.ok()) << catalogue.error().message();
-  ASSERT_EQ(catalogue->intact().size(), 1U);
-  EXPECT_EQ(catalogue->intact()[0]->manifest().id, kId);
-  EXPECT_EQ(*catalogue->find(kId), catalogue->intact()[0]);
-  EXPECT_NE(catalogue->find(2).error().message().find("did not complete"), std::string::npos);
-  EXPECT_NE(catalogue->find(3).error().message().find("amdgpu-manifest-3.img: truncated"), std::string::npos)
-      << catalogue->find(3).error().message();
-  EXPECT_EQ(*catalogue->find(4), nullptr);
+  write_file(path(metadata_name(kSecondId)), "short");
+  std::filesystem::remove(path(metadata_name(kInertId)));
+  const Catalogue images = catalogue();
+  EXPECT_EQ(images.intact().size(), 2U);
+  EXPECT_NE(images.find(2).error().message().find("amdgpu-2.img: is not part of the dump"), std::string::npos);
+  EXPECT_NE(images.find(kSecondId).error().message().find("amdgpu-8.img: truncated"), std::string::npos);
+  EXPECT_NE(images.find(kInertId).error().message().find("amdgpu-10.img: is missing"), std::string::npos);
+  EXPECT_EQ(*images.find(4), nullptr);
+  std::vector<std::uint32_t> ids;
+  for (const Catalogue::Damage& damage : images.damaged()) ids.push_back(damage.id);
+  EXPECT_EQ(ids, (std::vector<std::uint32_t>{2, kSecondId, kInertId}));
 }
+
+TEST_F(ImageTest, a_damaged_manifest_is_the_error_of_each_file) {
+  expect_ok(write_all_kinds(pattern(10), kSession));
+  write_file(path(kManifestName), "short");
+  for (const std::uint32_t id : {kKfdId, kSecondId, kInertId, kRenderId})
+    EXPECT_NE(load_error(id).find("amdgpu-manifest.img: truncated"), std::string::npos) << load_error(id);
+  EXPECT_EQ(load_error(99), "no image");
+  EXPECT_TRUE(catalogue().sessions().empty());
+}
+
+TEST_F(ImageTest, dumps_of_both_versions_are_kept_apart) {
+  expect_ok(write_all_kinds(pattern(10), kSession));
+  testing::write_version_1(dir_.path());
+  const Catalogue images = catalogue();
+  const auto sessions = images.sessions();
+  // Version 1 has overwritten file 7 and brought a file 9.
+  ASSERT_EQ(sessions.size(), 2U);
+  EXPECT_EQ(sessions[0]->version, Version::k2);
+  EXPECT_EQ(sessions[1]->version, Version::k1);
+  EXPECT_EQ(images.files_of(*sessions[0]).size(), 3U);
+  EXPECT_EQ(images.files_of(*sessions[1]).size(), 2U);
+  EXPECT_EQ(&(*images.find(kKfdId))->session(), sessions[1]);
+  EXPECT_EQ(&(*images.find(kRenderId))->session(), sessions[0]);
+}
+
+// ---- messages ----
+
+TEST_F(ImageTest, each_damage_has_its_own_message) {
+  const auto damaged = [this](std::string_view name, const std::function<void(std::string&)>& damage) {
+    write_kfd(pattern(5000));
+    std::string bytes = read_file(path(name));
+    damage(bytes);
+    write_file(path(name), bytes);
+    return load_error();
+  };
+  const std::string metadata = metadata_name(kKfdId);
+  const auto expect = [](const std::string& error, const std::string& part) {
+    EXPECT_NE(error.find(part), std::string::npos) << error;
+  };
+  expect(damaged(metadata, [](auto& b) { b[8] = 9; }), "amdgpu-7.img: unknown format version 9");
+  expect(damaged(metadata, [](auto& b) { b[8] = 1; }), "has format version 1, its manifest has version 2");
+  expect(damaged(metadata, [](auto& b) { b[0] = 'X'; }), "bad magic");
+  expect(damaged(metadata, [](auto& b) { b[45] ^= 1; }), "wrong checksum");
+  expect(damaged(index_name(kKfdId), [](auto& b) { b[45] ^= 1; }), "amdgpu-index-7.img: damaged: wrong checksum");
+  expect(damaged(pages_name(kKfdId), [](auto& b) { b.pop_back(); }), "amdgpu-pages-7.img: truncated");
+  expect(damaged(pages_name(kKfdId), [](auto& b) { b[100] = 1; }), "belong to no chunk");
+  expect(damaged(kManifestName, [](auto& b) { b.resize(20); }), "amdgpu-manifest.img: truncated");
+}
+
+TEST_F(ImageTest, a_damaged_chunk_is_refused_when_read) {
+  write_kfd(pattern(5000));
+  std::string bytes = read_file(path(pages_name(kKfdId)));
+  bytes[kPageSize + 4999] ^= 1;
+  write_file(path(pages_name(kKfdId)), bytes);
+  const auto contents = load_contents();
+  ASSERT_FALSE(contents.ok());
+  EXPECT_NE(contents.error().message().find("amdgpu-pages-7.img: damaged: wrong checksum of the chunk at 4096"),
+            std::string::npos);
+}
+
+// ---- values ----
 
 // Each change makes one value wrong; all must be refused by name.
 struct BadValue {
@@ -295,20 +444,20 @@ struct BadValue {
   void (*change)(KfdFile&);
 };
 
-class Validate : public ::testing::TestWithParam<BadValue> {};
+class ValidateKfd : public ::testing::TestWithParam<BadValue> {};
 
-TEST_P(Validate, refuses_a_wrong_value) {
-  KfdFile kfd = small_kfd();
-  kfd.bos.push_back({{0x1000, 8192, 0, 100, kVram}, {{kPageSize, 1}}});
-  ASSERT_TRUE(validate({1, {node(200)}, kfd}, 3 * kPageSize).ok());
+TEST_P(ValidateKfd, refuses_a_wrong_value) {
+  KfdFile kfd = test_kfd();
+  kfd.bos.push_back(test_bo(8192));
+  ASSERT_TRUE(validate({kKfdId, kfd}, test_session()).ok());
   GetParam().change(kfd);
-  const auto status = validate({1, {node(200)}, kfd}, 3 * kPageSize);
+  const auto status = validate({kKfdId, kfd}, test_session());
   ASSERT_FALSE(status.ok());
   EXPECT_NE(status.error().message().find(GetParam().expected), std::string::npos) << status.error().message();
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Values, Validate,
+    Values, ValidateKfd,
     ::testing::Values(BadValue{"number of devices", [](KfdFile& k) { k.devices.clear(); }},
                       BadValue{"zero or used twice", [](KfdFile& k) { k.devices[0].user_id = 0; }},
                       BadValue{"zero or used twice", [](KfdFile& k) { k.devices.push_back(k.devices[0]); }},
@@ -318,24 +467,128 @@ INSTANTIATE_TEST_SUITE_P(
                                }},
                       BadValue{"missing in the recorded topology", [](KfdFile& k) { k.devices[0].actual_id = 9; }},
                       BadValue{"no kernel state", [](KfdFile& k) { k.priv_data.clear(); }},
-                      BadValue{"chunk size", [](KfdFile& k) { k.chunk_size = 0; }},
-                      BadValue{"chunk size", [](KfdFile& k) { k.chunk_size = 4097; }},
-                      BadValue{"address or size", [](KfdFile& k) { k.bos[0].bo.size = 0; }},
-                      BadValue{"address or size", [](KfdFile& k) { k.bos[0].bo.addr = ~0ULL - 10; }},
+                      BadValue{"not one of the dump", [](KfdFile& k) { k.pid = 44; }},
+                      BadValue{"flags of open", [](KfdFile& k) { k.open_flags = O_APPEND; }},
                       BadValue{"unknown device", [](KfdFile& k) { k.bos[0].bo.user_gpu_id = 5; }},
-                      BadValue{"has 0 chunks, needs 1", [](KfdFile& k) { k.bos[0].chunks.clear(); }},
-                      BadValue{"has 1 chunks, needs 0",
-                               [](KfdFile& k) { k.bos[0].bo.alloc_flags = KFD_IOC_ALLOC_MEM_FLAGS_USERPTR; }},
-                      BadValue{"outside the pages file", [](KfdFile& k) { k.bos[0].chunks[0].offset = 2 * kPageSize; }},
-                      BadValue{"outside the pages file",
-                               [](KfdFile& k) { k.bos[0].chunks[0].offset = ~0ULL - kPageSize + 1; }},
-                      BadValue{"outside the pages file", [](KfdFile& k) { k.bos[0].chunks[0].offset = 5; }},
                       BadValue{"name of a shared file", [](KfdFile& k) { k.shared_files[0].name = "../etc/passwd"; }},
                       BadValue{"second name", [](KfdFile& k) { k.shared_files[0].links = {"link_remap./../x"}; }},
                       BadValue{"second name", [](KfdFile& k) { k.shared_files[0].links = {"link_remap."}; }},
                       BadValue{"second name", [](KfdFile& k) { k.shared_files[0].links = {"hsakmt_shared_mem"}; }},
                       BadValue{"second names", [](KfdFile& k) { k.shared_files[0].links.assign(65, "link_remap.1"); }},
                       BadValue{"size or mode", [](KfdFile& k) { k.shared_files[0].mode = 04777; }}));
+
+TEST(Validate, refuses_owners_that_are_no_processes_of_the_dump) {
+  const Session session = test_session();
+  EXPECT_TRUE(validate({1, SecondFile{43, 0}}, session).ok());
+  EXPECT_FALSE(validate({1, SecondFile{0, 0}}, session).ok());
+  EXPECT_FALSE(validate({1, SecondFile{44, 0}}, session).ok());
+  EXPECT_TRUE(validate({1, InertFile{0, 0}}, session).ok());
+  EXPECT_FALSE(validate({1, InertFile{44, 0}}, session).ok());
+  EXPECT_FALSE(validate({1, RenderFile{200, 0, Binding::kKfd, 44}}, session).ok());
+  EXPECT_FALSE(validate({1, RenderFile{201, 0, Binding::kKfd, 42}}, session).ok());
+  EXPECT_FALSE(validate({1, RenderFile{200, 0, static_cast<Binding>(3), 42}}, session).ok());
+}
+
+struct BadIndex {
+  const char* expected;
+  void (*change)(Index&);
+};
+
+class ValidateIndex : public ::testing::TestWithParam<BadIndex> {};
+
+constexpr std::uint64_t kPagesLength = kPageSize + 2 * kPieceSize;
+
+TEST_P(ValidateIndex, refuses_a_wrong_value) {
+  Index index;
+  index.bos = {test_bo(kChunkSize), test_bo(kChunkSize)};
+  index.bos[1].shares_contents = true;
+  index.chunks = {{kPageSize, 1, 0b101}};
+  const auto good = validate(index, kPagesLength, Version::k2);
+  ASSERT_TRUE(good.ok()) << good.error().message();
+  GetParam().change(index);
+  const auto status = validate(index, kPagesLength, Version::k2);
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.error().message().find(GetParam().expected), std::string::npos) << status.error().message();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Values, ValidateIndex,
+    ::testing::Values(BadIndex{"chunk size", [](Index& i) { i.chunk_size = 0; }},
+                      BadIndex{"chunk size", [](Index& i) { i.chunk_size = 4097; }},
+                      BadIndex{"chunk size", [](Index& i) { i.chunk_size = 128U << 20; }},
+                      BadIndex{"piece size", [](Index& i) { i.piece_size = 0; }},
+                      BadIndex{"piece size", [](Index& i) { i.piece_size = 4097; }},
+                      BadIndex{"piece size", [](Index& i) { i.piece_size = 4096; }},
+                      BadIndex{"address or size", [](Index& i) { i.bos[0].bo.size = 0; }},
+                      BadIndex{"address or size", [](Index& i) { i.bos[0].bo.size = (1ULL << 47) + 4096; }},
+                      BadIndex{"address or size", [](Index& i) { i.bos[0].bo.addr = ~0ULL - 10; }},
+                      BadIndex{"not stored with another BO", [](Index& i) { i.bos[1].inode = 5; }},
+                      BadIndex{"not stored with another BO", [](Index& i) { i.bos[1].bo.size = 4096; }},
+                      BadIndex{"not stored with another BO", [](Index& i) { i.bos[0].shares_contents = true; }},
+                      BadIndex{"not stored with another BO",
+                               [](Index& i) { i.bos[1].bo.alloc_flags = KFD_IOC_ALLOC_MEM_FLAGS_USERPTR; }},
+                      BadIndex{"fewer chunks than the 1", [](Index& i) { i.chunks.clear(); }},
+                      BadIndex{"more chunks", [](Index& i) { i.chunks.push_back({}); }},
+                      BadIndex{"another length than its chunks", [](Index& i) { i.chunks[0].stored = 0b111; }},
+                      BadIndex{"another length than its chunks", [](Index& i) { i.chunks[0] = {}; }},
+                      BadIndex{"behind its end", [](Index& i) { i.chunks[0].stored = 1ULL << 16; }},
+                      BadIndex{"stores nothing", [](Index& i) { i.chunks[0].stored = 0; }},
+                      BadIndex{"outside the pages file", [](Index& i) { i.chunks[0].offset += kPageSize; }},
+                      BadIndex{"outside the pages file", [](Index& i) { i.chunks[0].offset = ~0ULL - kPageSize + 1; }},
+                      BadIndex{"outside the pages file", [](Index& i) { i.chunks[0].offset = 0; }}));
+
+struct BadManifest {
+  const char* expected;
+  void (*change)(Manifest&);
+};
+
+class ValidateManifest : public ::testing::TestWithParam<BadManifest> {};
+
+TEST_P(ValidateManifest, refuses_a_wrong_value) {
+  Manifest manifest{test_session(), {{kKfdId, Kind::kKfd, 10, 1, 24, 1, 2 * kPageSize}}};
+  ASSERT_TRUE(validate(manifest).ok());
+  GetParam().change(manifest);
+  const auto status = validate(manifest);
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.error().message().find(GetParam().expected), std::string::npos) << status.error().message();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Values, ValidateManifest,
+    ::testing::Values(BadManifest{"interface of the kernel", [](Manifest& m) { m.session.abi = static_cast<Abi>(0); }},
+                      BadManifest{"release", [](Manifest& m) { m.session.kernel_release.assign(65, 'x'); }},
+                      BadManifest{"node 1 twice", [](Manifest& m) { m.session.nodes.push_back(test_node(1, 0)); }},
+                      BadManifest{"GPU 200 twice", [](Manifest& m) { m.session.nodes.push_back(test_node(9, 200)); }},
+                      BadManifest{"too many topology nodes",
+                                  [](Manifest& m) {
+                                    for (std::uint32_t i = 2; i < 4099; ++i) m.session.nodes.push_back(test_node(i, 0));
+                                  }},
+                      BadManifest{"process id 0", [](Manifest& m) { m.session.processes[0].pid = 0; }},
+                      BadManifest{"process id", [](Manifest& m) { m.session.processes[0].pid = 1U << 31; }},
+                      BadManifest{"name of process", [](Manifest& m) { m.session.processes[0].comm.assign(65, 'x'); }},
+                      BadManifest{"without files", [](Manifest& m) { m.files.clear(); }},
+                      BadManifest{"file 7 twice", [](Manifest& m) { m.files.push_back(m.files[0]); }},
+                      BadManifest{"unknown kind", [](Manifest& m) { m.files[0].kind = static_cast<Kind>(5); }},
+                      BadManifest{"length of the metadata", [](Manifest& m) { m.files[0].metadata_length = 0; }},
+                      BadManifest{"length of the metadata",
+                                  [](Manifest& m) { m.files[0].metadata_length = kMaxMetadata + 1; }},
+                      BadManifest{"length of the index", [](Manifest& m) { m.files[0].index_length = 0; }},
+                      BadManifest{"length of the index", [](Manifest& m) { m.files[0].index_length = kMaxIndex + 1; }},
+                      BadManifest{"length of the index", [](Manifest& m) { m.files[0].kind = Kind::kRender; }},
+                      BadManifest{"length of the pages", [](Manifest& m) { m.files[0].pages_length = kPageSize; }},
+                      BadManifest{"length of the pages", [](Manifest& m) { m.files[0].pages_length = kPageSize + 1; }},
+                      BadManifest{"length of the pages", [](Manifest& m) { m.files[0].pages_length = 1ULL << 63; }}));
+
+TEST(Names, are_those_that_are_written_and_no_others) {
+  EXPECT_EQ(parse_name("amdgpu-7.img")->kind, NameKind::kMetadata);
+  EXPECT_EQ(parse_name("amdgpu-index-7.img")->kind, NameKind::kIndex);
+  EXPECT_EQ(parse_name("amdgpu-pages-4294967295.img")->id, 4294967295U);
+  EXPECT_EQ(parse_name("amdgpu-manifest.img")->kind, NameKind::kManifest);
+  EXPECT_EQ(parse_name("amdgpu-manifest-0.img")->kind, NameKind::kManifest1);
+  for (const char* name : {"", "amdgpu-.img", "amdgpu-07.img", "amdgpu-+7.img", "amdgpu-7.img.tmp", "amdgpu-7.imgx",
+                           "amdgpu-pages-1-2.img", "amdgpu-4294967296.img", "amdgpu-kfd-1.img", "pages-1.img"})
+    EXPECT_FALSE(parse_name(name)) << name;
+}
 
 }  // namespace
 }  // namespace plugin::image

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Reading order: manifest, metadata against the manifest, values, then the pages file against the manifest.
+// Reading order: the manifest; metadata and index against it; values; then the pages file against manifest and index.
 #include "plugin/image/reader.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cerrno>
-#include <charconv>
-#include <cstring>
-#include <set>
 
 #include "base/os.h"
 #include "plugin/image/codec.h"
@@ -26,10 +24,7 @@ using base::Result;
 using base::Status;
 using base::UniqueFd;
 
-constexpr std::uint64_t kMaxManifest = 4096;
-// What manifest_name() and metadata_name() put before the id.
-constexpr const char* kManifestPrefix = "amdgpu-manifest-";
-constexpr const char* kMetadataPrefix = "amdgpu-";
+constexpr std::uint64_t kMaxManifest1 = 4096;
 
 Status read_all(int fd, std::span<std::byte> out, std::uint64_t offset) {
   while (!out.empty()) {
@@ -50,139 +45,283 @@ Result<std::uint64_t> regular_file_length(int fd) {
   return static_cast<std::uint64_t>(status.st_size);
 }
 
-Result<std::vector<std::byte>> read_message(int fd, FileKind kind, std::uint64_t limit) {
-  ASSIGN_OR_RETURN(const std::uint64_t length, regular_file_length(fd));
-  std::array<std::byte, kHeaderSize> bytes{};
-  TRY(read_all(fd, std::span(bytes).first(std::min<std::uint64_t>(length, kHeaderSize)), 0));
-  ASSIGN_OR_RETURN(const Header header,
-                   decode_header(std::span(bytes).first(std::min<std::uint64_t>(length, kHeaderSize)), kind));
-  if (header.payload > limit) return Error(EINVAL, "larger than any such file can be");
-  if (length != kHeaderSize + header.payload)
-    return Error(EINVAL, "truncated or extended: its length is not what it says");
-  std::vector<std::byte> payload(header.payload);
-  TRY(read_all(fd, payload, kHeaderSize));
-  if (hash_bytes(payload) != header.hash) return Error(EINVAL, "damaged: wrong checksum");
-  return payload;
-}
-
-// Nothing when there is no such file.
+// Nothing when there is no such file. O_NONBLOCK because opening a FIFO would wait for its writer.
 Result<std::optional<UniqueFd>> open_if_there(int dir_fd, const std::string& name) {
   UniqueFd fd(os::openat(dir_fd, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (fd.valid()) return std::optional<UniqueFd>(std::move(fd));
   if (errno == ENOENT) return std::optional<UniqueFd>();
-  return Error::from_errno(errno, "opening " + name);
+  if (errno == ELOOP) return Error(ELOOP, "is a symbolic link, and no image of this plugin");
+  return Error::from_errno(errno, "opening");
 }
 
 Result<UniqueFd> open_existing(int dir_fd, const std::string& name) {
   ASSIGN_OR_RETURN(std::optional<UniqueFd> fd, open_if_there(dir_fd, name));
-  if (!fd) return Error(ENOENT, name + " is missing: the image directory was not copied completely");
+  if (!fd) return Error(ENOENT, "is missing: the image directory was not copied completely");
   return std::move(*fd);
 }
 
-Result<Manifest> read_manifest(int fd, std::uint32_t id) {
-  ASSIGN_OR_RETURN(const auto payload, read_message(fd, FileKind::kManifest, kMaxManifest));
-  ASSIGN_OR_RETURN(const Manifest manifest, decode_manifest(payload));
-  if (manifest.id != id) return Error(EINVAL, "belongs to another file (renamed?)");
-  return manifest;
+struct Payload {
+  std::vector<std::byte> bytes;
+  std::uint64_t hash = 0;
+};
+
+// Header and payload; nothing is allocated before the header's checksum and all lengths agree.
+Result<Payload> read_payload(int fd, FileKind kind, Version version, std::uint64_t limit) {
+  ASSIGN_OR_RETURN(const std::uint64_t length, regular_file_length(fd));
+  std::array<std::byte, kHeaderSize> head{};
+  const auto present = std::span(head).first(std::min<std::uint64_t>(length, kHeaderSize));
+  TRY(read_all(fd, present, 0));
+  ASSIGN_OR_RETURN(const Header header, decode_header(present, kind, version));
+  if (header.payload > limit) return Error(EINVAL, "larger than any such file can be");
+  if (length != kHeaderSize + header.payload)
+    return Error(EINVAL, "truncated or extended: its length is not what it says");
+  Payload payload{std::vector<std::byte>(header.payload), header.hash};
+  TRY(read_all(fd, payload.bytes, kHeaderSize));
+  if (hash_bytes(payload.bytes) != header.hash) return Error(EINVAL, "damaged: wrong checksum");
+  return payload;
 }
 
-Result<File> read_metadata(int dir_fd, const Manifest& manifest) {
-  ASSIGN_OR_RETURN(const UniqueFd fd, open_existing(dir_fd, metadata_name(manifest.id)));
-  ASSIGN_OR_RETURN(const auto payload, read_message(fd.get(), FileKind::kMetadata, kMaxMetadata));
-  if (payload.size() != manifest.metadata_length || hash_bytes(payload) != manifest.metadata_hash)
+// A file that the manifest describes by length and checksum.
+Result<std::vector<std::byte>> read_committed(int dir_fd, const std::string& name, FileKind kind, Version version,
+                                              std::uint64_t length, std::uint64_t hash) {
+  ASSIGN_OR_RETURN(const UniqueFd fd, open_existing(dir_fd, name));
+  ASSIGN_OR_RETURN(Payload payload, read_payload(fd.get(), kind, version, length));
+  if (payload.bytes.size() != length || payload.hash != hash)
     return Error(EINVAL, "is not the one that was committed (of another dump?)");
-  ASSIGN_OR_RETURN(File file, decode_file(payload));
-  if (file.session_id != manifest.session_id) return Error(EINVAL, "is of another dump than its manifest");
-  return file;
-}
-
-Result<UniqueFd> open_pages(int dir_fd, const Manifest& manifest) {
-  ASSIGN_OR_RETURN(UniqueFd fd, open_existing(dir_fd, pages_name(manifest.id)));
-  ASSIGN_OR_RETURN(const std::uint64_t length, regular_file_length(fd.get()));
-  if (length != manifest.pages_length)
-    return Error(EINVAL, "truncated or extended: has " + std::to_string(length) + " bytes, committed were " +
-                             std::to_string(manifest.pages_length));
-  std::array<std::byte, kHeaderSize> bytes{};
-  TRY(read_all(fd.get(), bytes, 0));
-  ASSIGN_OR_RETURN(const Header header, decode_header(bytes, FileKind::kPages));
-  if (header.payload != length - kPageSize) return Error(EINVAL, "its length is not what it says");
-  return fd;
+  return std::move(payload.bytes);
 }
 
 template <typename T>
-Result<T> named(const std::string& name, Result<T> result) {
+Result<T> in_file(const std::string& name, Result<T> result) {
   if (result.ok()) return result;
   return std::move(result).error().wrap(name);
 }
 
-// The id in "<prefix><id>.img"; nothing for other names.
-std::optional<std::uint32_t> id_after(std::string_view prefix, std::string_view name) {
-  if (!name.starts_with(prefix)) return std::nullopt;
-  name.remove_prefix(prefix.size());
-  std::uint32_t id = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
-  if (error != std::errc() ||
-      std::string_view(end, static_cast<std::size_t>(name.data() + name.size() - end)) != ".img")
-    return std::nullopt;
-  return id;
+// ---- version 2 ----
+
+Result<Manifest> read_manifest(int fd) {
+  ASSIGN_OR_RETURN(const Payload payload, read_payload(fd, FileKind::kManifest, Version::k2, kMaxManifest));
+  ASSIGN_OR_RETURN(Manifest manifest, decode_manifest(payload.bytes));
+  TRY(validate(manifest));
+  return manifest;
+}
+
+Result<File> read_metadata(int dir_fd, const Session& session, const FileEntry& entry) {
+  ASSIGN_OR_RETURN(const auto bytes, read_committed(dir_fd, metadata_name(entry.id), FileKind::kMetadata, Version::k2,
+                                                    entry.metadata_length, entry.metadata_hash));
+  ASSIGN_OR_RETURN(DecodedFile decoded, decode_file(bytes));
+  if (decoded.session_id != session.id) return Error(EINVAL, "is of another dump than its manifest");
+  if (decoded.file.id != entry.id || kind_of(decoded.file) != entry.kind)
+    return Error(EINVAL, "describes another file than its manifest says");
+  return std::move(decoded.file);
+}
+
+Result<Index> read_index(int dir_fd, const FileEntry& entry) {
+  ASSIGN_OR_RETURN(const auto bytes, read_committed(dir_fd, index_name(entry.id), FileKind::kIndex, Version::k2,
+                                                    entry.index_length, entry.index_hash));
+  ASSIGN_OR_RETURN(Index index, decode_index(bytes));
+  TRY(validate(index, entry.pages_length, Version::k2));
+  return index;
+}
+
+// ---- version 1 ----
+
+Result<DecodedFile1> read_metadata_1(int dir_fd, const FileEntry& entry, std::uint64_t session_id) {
+  if (entry.metadata_length > kMaxMetadata) return Error(EINVAL, "larger than any such file can be");
+  ASSIGN_OR_RETURN(const auto bytes, read_committed(dir_fd, metadata_name(entry.id), FileKind::kMetadata, Version::k1,
+                                                    entry.metadata_length, entry.metadata_hash));
+  ASSIGN_OR_RETURN(DecodedFile1 decoded, decode_file_1(bytes));
+  if (decoded.session_id != session_id) return Error(EINVAL, "is of another dump than its manifest");
+  decoded.file.id = entry.id;
+  if (kind_of(decoded.file) == Kind::kKfd) TRY(validate(decoded.index, entry.pages_length, Version::k1));
+  return decoded;
+}
+
+Result<Manifest1> read_manifest_1(int dir_fd, std::uint32_t id) {
+  ASSIGN_OR_RETURN(const UniqueFd fd, open_existing(dir_fd, manifest_name_1(id)));
+  ASSIGN_OR_RETURN(const Payload payload, read_payload(fd.get(), FileKind::kManifest, Version::k1, kMaxManifest1));
+  ASSIGN_OR_RETURN(const Manifest1 manifest, decode_manifest_1(payload.bytes));
+  if (manifest.file.id != id) return Error(EINVAL, "belongs to another file (renamed?)");
+  if (manifest.file.pages_length != 0 && manifest.file.pages_length < kPageSize)
+    return Error(EINVAL, "impossible length of the pages file");
+  return manifest;
+}
+
+// ---- pages ----
+
+Status check_zeros(int fd, std::uint64_t offset, std::uint64_t length) {
+  std::array<std::byte, kPageSize> page{};
+  const auto bytes = std::span(page).first(length);
+  TRY(read_all(fd, bytes, offset));
+  if (std::any_of(bytes.begin(), bytes.end(), [](std::byte b) { return b != std::byte{0}; }))
+    return Error(EINVAL, "damaged: bytes that belong to no chunk are not zero");
+  return {};
+}
+
+Result<UniqueFd> open_pages(int dir_fd, const Session& session, const FileEntry& entry) {
+  ASSIGN_OR_RETURN(UniqueFd fd, open_existing(dir_fd, pages_name(entry.id)));
+  ASSIGN_OR_RETURN(const std::uint64_t length, regular_file_length(fd.get()));
+  if (length != entry.pages_length)
+    return Error(EINVAL, "truncated or extended: has " + std::to_string(length) + " bytes, committed were " +
+                             std::to_string(entry.pages_length));
+  std::array<std::byte, kHeaderSize> head{};
+  TRY(read_all(fd.get(), head, 0));
+  ASSIGN_OR_RETURN(const Header header, decode_header(head, FileKind::kPages, session.version));
+  if (header.payload != length - kPageSize) return Error(EINVAL, "its length is not what it says");
+  if (session.version == Version::k1) return fd;
+  if (header.hash != pages_tag(session.id, entry.id))
+    return Error(EINVAL, "is of another dump or another file than its manifest");
+  TRY(check_zeros(fd.get(), kHeaderSize, kPageSize - kHeaderSize));
+  return fd;
 }
 
 }  // namespace
 
-Status Contents::read_chunk(const Chunk& chunk, std::span<std::byte> out) const {
-  if (chunk.offset == 0) {
-    std::fill(out.begin(), out.end(), std::byte{0});
-    return {};
+// ---- contents ----
+
+Loaded::Loaded(std::shared_ptr<const Session> session, FileEntry entry, File file, Index index)
+    : session_(std::move(session)), entry_(entry), file_(std::move(file)), index_(std::move(index)) {
+  if (auto* kfd = std::get_if<KfdFile>(&file_.contents)) kfd->bos = std::move(index_.bos);
+  index_.bos.clear();
+}
+
+Contents::Contents(const Loaded& loaded, UniqueFd pages) : loaded_(&loaded), pages_(std::move(pages)) {
+  first_.reserve(bos().size() + 1);
+  std::uint64_t next = 0;
+  for (const BoRecord& record : bos()) {
+    first_.push_back(next);
+    if (stores_contents(record)) next += chunk_count(record.bo.size, chunk_size());
   }
-  const std::string name = pages_name(id_);
-  if (auto status = read_all(pages_.get(), out, chunk.offset); !status.ok())
-    return std::move(status).error().wrap(name);
-  if (hash_bytes(out) != chunk.hash)
-    return Error(EINVAL, name + ": damaged: wrong checksum of the chunk at " + std::to_string(chunk.offset));
+  first_.push_back(next);
+}
+
+std::span<const Chunk> Contents::chunks(std::size_t bo) const {
+  return std::span(loaded_->index().chunks).subspan(first_[bo], first_[bo + 1] - first_[bo]);
+}
+
+Status Contents::read_pieces(const Chunk& chunk, std::span<std::byte> out) const {
+  // In version 1 a stored chunk is one piece, whatever its length.
+  const std::uint32_t piece_size = loaded_->index().piece_size;
+  const std::uint64_t pieces = chunk_count(out.size(), piece_size);
+  std::uint64_t at = chunk.offset;
+  for (std::uint64_t i = 0; i < pieces;) {
+    const bool stored = ((chunk.stored >> i) & 1U) != 0;
+    std::uint64_t end = i;
+    while (end < pieces && (((chunk.stored >> end) & 1U) != 0) == stored) ++end;
+    const auto from = static_cast<std::size_t>(i * piece_size);
+    const auto run = out.subspan(from, std::min<std::size_t>((end - i) * piece_size, out.size() - from));
+    if (stored) {
+      TRY(read_all(pages_.get(), run, at));
+      at += run.size();
+    } else {
+      std::fill(run.begin(), run.end(), std::byte{0});
+    }
+    i = end;
+  }
   return {};
 }
 
-Result<std::optional<Loaded>> load(int dir_fd, std::uint32_t id) {
-  const std::string name = manifest_name(id);
-  ASSIGN_OR_RETURN(std::optional<UniqueFd> manifest_fd, open_if_there(dir_fd, name));
-  if (!manifest_fd) {
-    ASSIGN_OR_RETURN(const std::optional<UniqueFd> metadata, open_if_there(dir_fd, metadata_name(id)));
-    if (!metadata) return std::optional<Loaded>();
-    return Error(EINVAL, metadata_name(id) + ": has no " + name + ": its dump did not complete, dump again");
+Status Contents::check_padding(const Chunk& chunk, std::uint64_t length) const {
+  const std::uint64_t end = chunk.offset + stored_length(chunk, length, loaded_->index().piece_size);
+  const std::uint64_t used = end % kPageSize;
+  return used == 0 ? Status() : check_zeros(pages_.get(), end, kPageSize - used);
+}
+
+Status Contents::read_chunk(const Chunk& chunk, std::span<std::byte> out) const {
+  auto status = read_pieces(chunk, out);
+  if (status.ok() && chunk.stored != 0 && hash_bytes(out) != chunk.hash)
+    status = Error(EINVAL, "damaged: wrong checksum of the chunk at " + std::to_string(chunk.offset));
+  if (status.ok() && chunk.stored != 0 && loaded_->session().version != Version::k1)
+    status = check_padding(chunk, out.size());
+  if (!status.ok()) return std::move(status).error().wrap(pages_name(loaded_->id()));
+  return {};
+}
+
+Status Contents::verify() const {
+  std::vector<std::byte> buffer;
+  for (std::size_t bo = 0; bo < bos().size(); ++bo) {
+    const auto list = chunks(bo);
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      buffer.resize(chunk_length(bos()[bo].bo.size, chunk_size(), i));
+      if (auto status = read_chunk(list[i], buffer); !status.ok())
+        return std::move(status).error().wrap("BO " + std::to_string(bo));
+    }
   }
-  ASSIGN_OR_RETURN(const Manifest manifest, named(name, read_manifest(manifest_fd->get(), id)));
-  ASSIGN_OR_RETURN(File file, named(metadata_name(id), read_metadata(dir_fd, manifest)));
-  if (manifest.pages_length != 0 && manifest.pages_length < kPageSize)
-    return Error(EINVAL, name + ": impossible length of the pages file");
-  if (auto status = validate(file, manifest.pages_length); !status.ok())
-    return std::move(status).error().wrap(metadata_name(id));
-  return std::optional<Loaded>(Loaded(manifest, std::move(file)));
+  return {};
+}
+
+BoReader::BoReader(const Contents& contents, std::size_t bo)
+    : contents_(contents), chunks_(contents.chunks(bo)), size_(contents.bos()[bo].bo.size) {}
+
+Status BoReader::read(std::span<std::byte> out) {
+  while (!out.empty()) {
+    if (used_ < partial_.size()) {
+      const std::size_t part = std::min(out.size(), partial_.size() - used_);
+      std::copy_n(partial_.begin() + static_cast<std::ptrdiff_t>(used_), part, out.begin());
+      used_ += part;
+      out = out.subspan(part);
+      continue;
+    }
+    if (next_ >= chunks_.size()) return Error(EINVAL, "reading behind the end of a BO");
+    const auto length = static_cast<std::size_t>(chunk_length(size_, contents_.chunk_size(), next_));
+    const Chunk& chunk = chunks_[next_++];
+    if (length <= out.size()) {
+      TRY(contents_.read_chunk(chunk, out.first(length)));
+      out = out.subspan(length);
+    } else {
+      partial_.resize(length);
+      used_ = 0;
+      TRY(contents_.read_chunk(chunk, partial_));
+    }
+  }
+  return {};
 }
 
 Result<Contents> open_contents(int dir_fd, const Loaded& loaded) {
-  const Manifest& manifest = loaded.manifest();
-  if (manifest.pages_length == 0) return Contents(manifest.id, UniqueFd());
-  ASSIGN_OR_RETURN(UniqueFd pages, named(pages_name(manifest.id), open_pages(dir_fd, manifest)));
-  return Contents(manifest.id, std::move(pages));
+  const FileEntry& entry = loaded.entry();
+  if (loaded.kfd() == nullptr) return Error(EINVAL, metadata_name(entry.id) + ": has no contents");
+  UniqueFd pages;
+  if (entry.pages_length != 0) {
+    ASSIGN_OR_RETURN(pages, in_file(pages_name(entry.id), open_pages(dir_fd, loaded.session(), entry)));
+  }
+  return Contents(loaded, std::move(pages));
 }
 
-Result<std::vector<std::uint32_t>> list_ids(int dir_fd) {
-  UniqueFd copy(os::openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!copy.valid()) return Error::from_errno(errno, "opening the image directory");
-  DIR* dir = os::fdopendir(copy.get());
-  if (dir == nullptr) return Error::from_errno(errno, "listing the image directory");
-  (void)copy.release();  // closedir() closes it
-  std::set<std::uint32_t> ids;
-  errno = 0;
-  while (const dirent* entry = os::readdir(dir)) {
-    for (const char* prefix : {kManifestPrefix, kMetadataPrefix})
-      if (const auto id = id_after(prefix, entry->d_name)) ids.insert(*id);
-    errno = 0;
+// ---- loading ----
+
+Result<std::optional<Manifest>> load_manifest(int dir_fd) {
+  const std::string name(kManifestName);
+  ASSIGN_OR_RETURN(const std::optional<UniqueFd> fd, in_file(name, open_if_there(dir_fd, name)));
+  if (!fd) return std::optional<Manifest>();
+  ASSIGN_OR_RETURN(Manifest manifest, in_file(name, read_manifest(fd->get())));
+  return std::optional<Manifest>(std::move(manifest));
+}
+
+Result<Loaded> load_file(int dir_fd, const std::shared_ptr<const Session>& session, const FileEntry& entry) {
+  const std::string name = metadata_name(entry.id);
+  ASSIGN_OR_RETURN(File file, in_file(name, read_metadata(dir_fd, *session, entry)));
+  Index index;
+  if (kind_of(file) == Kind::kKfd) {
+    ASSIGN_OR_RETURN(index, in_file(index_name(entry.id), read_index(dir_fd, entry)));
   }
-  const int error = errno;
-  os::closedir(dir);
-  if (error != 0) return Error::from_errno(error, "listing the image directory");
-  return std::vector<std::uint32_t>(ids.begin(), ids.end());
+  Loaded loaded(session, entry, std::move(file), std::move(index));
+  if (auto status = validate(loaded.file(), *session); !status.ok()) return std::move(status).error().wrap(name);
+  return loaded;
+}
+
+Result<Loaded> load_file_1(int dir_fd, std::uint32_t id) {
+  const std::string name = metadata_name(id);
+  ASSIGN_OR_RETURN(Manifest1 manifest, in_file(manifest_name_1(id), read_manifest_1(dir_fd, id)));
+  ASSIGN_OR_RETURN(DecodedFile1 decoded, in_file(name, read_metadata_1(dir_fd, manifest.file, manifest.session_id)));
+  auto session = std::make_shared<Session>();
+  session->id = manifest.session_id;
+  session->version = Version::k1;
+  session->nodes = std::move(decoded.nodes);
+  if (const auto* kfd = std::get_if<KfdFile>(&decoded.file.contents)) session->processes.push_back({kfd->pid, {}});
+  manifest.file.kind = kind_of(decoded.file);
+  Loaded loaded(session, manifest.file, std::move(decoded.file), std::move(decoded.index));
+  if (auto status = validate(loaded.file(), *session); !status.ok()) return std::move(status).error().wrap(name);
+  return loaded;
 }
 
 }  // namespace plugin::image

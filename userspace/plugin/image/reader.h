@@ -1,53 +1,103 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Reads images back. What load() returns has passed every check but those of its pages file, which open_contents() and
-// Contents::read_chunk() make.
+// Reads images back. What a Catalogue answers has passed every check but those of pages files, which open_contents()
+// and Contents make.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "base/unique_fd.h"
 #include "plugin/image/format.h"
+#include "plugin/image/index.h"
 
 namespace plugin::image {
 
-// The manifest and the metadata of one image. Holds no descriptor: CRIU closes those that a restored task inherits.
+// One file of a dump, without contents. Holds no descriptor: CRIU closes those that a restored task inherits.
 class Loaded {
  public:
-  Loaded(Manifest manifest, File file) : manifest_(manifest), file_(std::move(file)) {}
+  // `index` has the BOs of a KfdFile, which get their place in `file`.
+  Loaded(std::shared_ptr<const Session> session, FileEntry entry, File file, Index index);
 
-  [[nodiscard]] const Manifest& manifest() const { return manifest_; }
+  [[nodiscard]] std::uint32_t id() const { return entry_.id; }
+  [[nodiscard]] const Session& session() const { return *session_; }
+  [[nodiscard]] const FileEntry& entry() const { return entry_; }
   [[nodiscard]] const File& file() const { return file_; }
-  [[nodiscard]] const KfdFile* kfd() const { return std::get_if<KfdFile>(&file_.kind); }
-  [[nodiscard]] const RenderFile* render() const { return std::get_if<RenderFile>(&file_.kind); }
+  [[nodiscard]] Kind kind() const { return entry_.kind; }
+  // Null when it is of another kind.
+  [[nodiscard]] const KfdFile* kfd() const { return std::get_if<KfdFile>(&file_.contents); }
+  [[nodiscard]] const SecondFile* second() const { return std::get_if<SecondFile>(&file_.contents); }
+  [[nodiscard]] const InertFile* inert() const { return std::get_if<InertFile>(&file_.contents); }
+  [[nodiscard]] const RenderFile* render() const { return std::get_if<RenderFile>(&file_.contents); }
+
+  // This file as a part of `session`.
+  [[nodiscard]] Loaded in_session(std::shared_ptr<const Session> session) && {
+    session_ = std::move(session);
+    return std::move(*this);
+  }
+  // Where the contents of kfd()->bos are; without BOs.
+  [[nodiscard]] const Index& index() const { return index_; }
 
  private:
-  Manifest manifest_;
+  std::shared_ptr<const Session> session_;
+  FileEntry entry_;
   File file_;
+  Index index_;
 };
 
-// The open pages file of one image.
+// The chunks and the open pages file of one KFD file. Const functions may be called by several threads.
 class Contents {
  public:
-  Contents(std::uint32_t id, base::UniqueFd pages) : id_(id), pages_(std::move(pages)) {}
+  // `loaded`, of kind kKfd, is borrowed. An invalid `pages`: there is no pages file.
+  Contents(const Loaded& loaded, base::UniqueFd pages);
 
-  // Fills `out`, which has the chunk's length.
+  [[nodiscard]] std::uint32_t chunk_size() const { return loaded_->index().chunk_size; }
+  [[nodiscard]] std::span<const BoRecord> bos() const { return loaded_->kfd()->bos; }
+  // The chunks of BO `bo` of KfdFile::bos; none when it stores no contents.
+  [[nodiscard]] std::span<const Chunk> chunks(std::size_t bo) const;
+  // Fills `out`, which has the chunk's length. Fails when a byte of it is not what was saved.
   base::Status read_chunk(const Chunk& chunk, std::span<std::byte> out) const;
+  // Reads and checks every chunk.
+  base::Status verify() const;
 
  private:
-  std::uint32_t id_;
-  base::UniqueFd pages_;  // invalid: the image has no pages file
+  base::Status read_pieces(const Chunk& chunk, std::span<std::byte> out) const;
+  base::Status check_padding(const Chunk& chunk, std::uint64_t length) const;
+
+  const Loaded* loaded_;
+  std::vector<std::uint64_t> first_;  // for each BO its first chunk, and the number of all chunks
+  base::UniqueFd pages_;
 };
 
-// Nothing when the directory has no image with this id; an error when it has one that is damaged or not committed.
-base::Result<std::optional<Loaded>> load(int dir_fd, std::uint32_t id);
+// The contents of one BO from its beginning to its end, in slices of any length.
+class BoReader {
+ public:
+  // `contents` is borrowed.
+  BoReader(const Contents& contents, std::size_t bo);
+  // Fills `out` with the next bytes of the BO.
+  base::Status read(std::span<std::byte> out);
 
+ private:
+  const Contents& contents_;
+  std::span<const Chunk> chunks_;
+  std::uint64_t size_;
+  std::uint64_t next_ = 0;          // the next chunk to read
+  std::vector<std::byte> partial_;  // a chunk that reached beyond its slice
+  std::size_t used_ = 0;            // bytes of partial_ that were given out
+};
+
+// Opens the pages file and compares it with manifest and index. Fails for files of another kind than kKfd. The result
+// borrows `loaded`.
 base::Result<Contents> open_contents(int dir_fd, const Loaded& loaded);
 
-// Ids of all images in the directory, ascending: committed ones, and those whose dump did not complete.
-base::Result<std::vector<std::uint32_t>> list_ids(int dir_fd);
+// The steps of Catalogue::read(). Each error begins with the name of the file. Nothing when there is no manifest.
+base::Result<std::optional<Manifest>> load_manifest(int dir_fd);
+base::Result<Loaded> load_file(int dir_fd, const std::shared_ptr<const Session>& session, const FileEntry& entry);
+
+// Version 1: a file whose manifest exists. Its session knows only what this file says.
+base::Result<Loaded> load_file_1(int dir_fd, std::uint32_t id);
 
 }  // namespace plugin::image

@@ -2,12 +2,19 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // The checks of an image's values, each with its own message. Runs after checksums, before any ioctl: a checksum
-// guards against damage, this against a program that wrote the image on purpose.
+// guards against damage, this against a program that wrote the image on purpose. The writer makes them too, so that no
+// dump is committed that no restore would take.
+#include <fcntl.h>
+
 #include <algorithm>
+#include <bit>
 #include <cerrno>
+#include <climits>
+#include <map>
 #include <set>
 
 #include "plugin/image/format.h"
+#include "plugin/image/index.h"
 
 namespace plugin::image {
 namespace {
@@ -16,9 +23,15 @@ using base::Error;
 using base::Status;
 
 constexpr std::uint64_t kMaxBoSize = 1ULL << 47;
+constexpr std::uint64_t kMaxPages = 1ULL << 62;
 constexpr std::uint32_t kMaxChunkSize = 64U << 20;
+constexpr std::uint32_t kMaxPieces = 64;  // bits of Chunk::stored
 
 Error invalid(std::string message) { return Error(EINVAL, "invalid image: " + std::move(message)); }
+
+std::uint64_t whole_pages(std::uint64_t length) { return (length + kPageSize - 1) / kPageSize * kPageSize; }
+
+// ---- the session ----
 
 Status validate_nodes(const std::vector<topology::Node>& nodes) {
   if (nodes.size() > kMaxNodes) return invalid("too many topology nodes");
@@ -33,12 +46,45 @@ Status validate_nodes(const std::vector<topology::Node>& nodes) {
   return {};
 }
 
-bool has_gpu(const File& file, std::uint32_t gpu_id) {
-  return gpu_id != 0 && std::any_of(file.nodes.begin(), file.nodes.end(),
+bool is_pid(std::uint32_t pid) { return pid != 0 && pid <= INT_MAX; }
+
+Status validate_processes(const std::vector<Process>& processes) {
+  for (const Process& process : processes) {
+    if (!is_pid(process.pid)) return invalid("process id " + std::to_string(process.pid));
+    if (process.comm.size() > kMaxText) return invalid("name of process " + std::to_string(process.pid) + " too long");
+  }
+  return {};
+}
+
+Status validate_entry(const FileEntry& entry) {
+  const std::string where = "file " + std::to_string(entry.id);
+  if (entry.kind != Kind::kKfd && entry.kind != Kind::kSecond && entry.kind != Kind::kInert &&
+      entry.kind != Kind::kRender)
+    return invalid(where + " is of an unknown kind");
+  if (entry.metadata_length == 0 || entry.metadata_length > kMaxMetadata)
+    return invalid(where + ": impossible length of the metadata");
+  if (entry.index_length > kMaxIndex || (entry.index_length != 0) != (entry.kind == Kind::kKfd))
+    return invalid(where + ": impossible length of the index");
+  const bool has_pages = entry.pages_length != 0;
+  if (has_pages && (entry.kind != Kind::kKfd || entry.pages_length <= kPageSize || entry.pages_length > kMaxPages ||
+                    entry.pages_length % kPageSize != 0))
+    return invalid(where + ": impossible length of the pages file");
+  return {};
+}
+
+// ---- files ----
+
+bool has_gpu(const Session& session, std::uint32_t gpu_id) {
+  return gpu_id != 0 && std::any_of(session.nodes.begin(), session.nodes.end(),
                                     [gpu_id](const topology::Node& node) { return node.gpu_id == gpu_id; });
 }
 
-Status validate_devices(const File& file, const KfdFile& kfd) {
+bool has_process(const Session& session, std::uint32_t pid) {
+  return std::any_of(session.processes.begin(), session.processes.end(),
+                     [pid](const Process& process) { return process.pid == pid; });
+}
+
+Status validate_devices(const Session& session, const KfdFile& kfd) {
   if (kfd.devices.empty() || kfd.devices.size() > kMaxDevices) return invalid("impossible number of devices");
   std::set<std::uint32_t> users;
   std::set<std::uint32_t> actuals;
@@ -47,41 +93,12 @@ Status validate_devices(const File& file, const KfdFile& kfd) {
       return invalid("device id " + std::to_string(device.user_id) + " is zero or used twice");
     if (!actuals.insert(device.actual_id).second)
       return invalid("GPU " + std::to_string(device.actual_id) + " stands for two devices");
-    if (!has_gpu(file, device.actual_id))
+    if (!has_gpu(session, device.actual_id))
       return invalid("GPU " + std::to_string(device.actual_id) + " is missing in the recorded topology");
   }
-  return {};
-}
-
-Status validate_chunks(const BoRecord& record, std::uint32_t chunk_size, std::uint64_t pages_length) {
-  const std::uint64_t size = record.bo.size;
-  const std::uint64_t count = kfd::has_contents(record.bo) ? chunk_count(size, chunk_size) : 0;
-  if (record.chunks.size() != count)
-    return invalid("has " + std::to_string(record.chunks.size()) + " chunks, needs " + std::to_string(count));
-  for (std::uint64_t i = 0; i < count; ++i) {
-    const std::uint64_t offset = record.chunks[i].offset;
-    if (offset == 0) continue;
-    const std::uint64_t length = chunk_length(size, chunk_size, i);
-    if (offset % kPageSize != 0 || offset > pages_length || length > pages_length - offset)
-      return invalid("chunk " + std::to_string(i) + " lies outside the pages file");
-  }
-  return {};
-}
-
-Status validate_bos(const KfdFile& kfd, std::uint64_t pages_length) {
-  if (kfd.chunk_size < kPageSize || kfd.chunk_size > kMaxChunkSize || kfd.chunk_size % kPageSize != 0)
-    return invalid("chunk size " + std::to_string(kfd.chunk_size));
-  for (std::size_t i = 0; i < kfd.bos.size(); ++i) {
-    const kfd::Bo& bo = kfd.bos[i].bo;
-    const std::string where = "BO " + std::to_string(i);
-    if (bo.size == 0 || bo.size > kMaxBoSize || bo.addr + bo.size < bo.addr)
-      return Error(EINVAL, where + ": invalid image: impossible address or size");
-    if (std::none_of(kfd.devices.begin(), kfd.devices.end(),
-                     [&bo](const kfd::Device& device) { return device.user_id == bo.user_gpu_id; }))
-      return Error(EINVAL, where + ": invalid image: belongs to an unknown device");
-    if (auto status = validate_chunks(kfd.bos[i], kfd.chunk_size, pages_length); !status.ok())
-      return std::move(status).error().wrap(where);
-  }
+  for (std::size_t i = 0; i < kfd.bos.size(); ++i)
+    if (!users.contains(kfd.bos[i].bo.user_gpu_id))
+      return invalid("BO " + std::to_string(i) + " belongs to an unknown device");
   return {};
 }
 
@@ -99,19 +116,143 @@ Status validate_shared_files(const KfdFile& kfd) {
   return {};
 }
 
-}  // namespace
+Status validate_kfd(const KfdFile& kfd, const Session& session) {
+  TRY(validate_devices(session, kfd));
+  if (kfd.priv_data.empty()) return invalid("no kernel state in it");
+  // Version 1 has no list of processes that this could be compared with.
+  if (session.version != Version::k1 && !has_process(session, kfd.pid))
+    return invalid("process " + std::to_string(kfd.pid) + " is not one of the dump");
+  return validate_shared_files(kfd);
+}
 
-Status validate(const File& file, std::uint64_t pages_length) {
-  TRY(validate_nodes(file.nodes));
-  if (const auto* render = std::get_if<RenderFile>(&file.kind)) {
-    if (!has_gpu(file, render->gpu_id)) return invalid("render node of a GPU that is missing in the topology");
+Status validate_owner(std::uint32_t owner, const Session& session) {
+  if (!has_process(session, owner)) return invalid("owner " + std::to_string(owner) + " is not a process of the dump");
+  return {};
+}
+
+Status validate_render(const RenderFile& render, const Session& session) {
+  if (!has_gpu(session, render.gpu_id)) return invalid("render node of a GPU that is missing in the topology");
+  if (render.binding != Binding::kUnknown && render.binding != Binding::kKfd && render.binding != Binding::kOther)
+    return invalid("unknown binding of a render node");
+  if (render.owner != 0) return validate_owner(render.owner, session);
+  return {};
+}
+
+// ---- the index ----
+
+Status validate_sizes(const Index& index, Version version) {
+  if (index.chunk_size < kPageSize || index.chunk_size > kMaxChunkSize || index.chunk_size % kPageSize != 0)
+    return invalid("chunk size " + std::to_string(index.chunk_size));
+  if (version == Version::k1) return {};
+  if (index.piece_size < kPageSize || index.piece_size % kPageSize != 0 || index.chunk_size % index.piece_size != 0 ||
+      index.chunk_size / index.piece_size > kMaxPieces)
+    return invalid("piece size " + std::to_string(index.piece_size));
+  return {};
+}
+
+// Inode and size of memory whose contents are stored.
+std::set<std::pair<std::uint64_t, std::uint64_t>> stored_memories(const Index& index) {
+  std::set<std::pair<std::uint64_t, std::uint64_t>> memories;
+  for (const BoRecord& record : index.bos)
+    if (record.inode != 0 && stores_contents(record)) memories.emplace(record.inode, record.bo.size);
+  return memories;
+}
+
+Status validate_bos(const Index& index) {
+  const auto memories = stored_memories(index);
+  for (std::size_t i = 0; i < index.bos.size(); ++i) {
+    const BoRecord& record = index.bos[i];
+    const std::string where = "BO " + std::to_string(i);
+    if (record.bo.size == 0 || record.bo.size > kMaxBoSize || record.bo.addr + record.bo.size < record.bo.addr)
+      return invalid(where + ": impossible address or size");
+    if (record.shares_contents && (!kfd::has_contents(record.bo) || !memories.contains({record.inode, record.bo.size})))
+      return invalid(where + ": its contents are not stored with another BO");
+  }
+  return {};
+}
+
+// Chunks lie one behind the other in the pages file, so each byte of it is part of exactly one.
+Status validate_chunk(const Chunk& chunk, std::uint64_t length, std::uint32_t piece_size, std::uint64_t& end) {
+  const std::uint64_t pieces = chunk_count(length, piece_size);
+  if (pieces < kMaxPieces && (chunk.stored >> pieces) != 0) return invalid("stores pieces behind its end");
+  if (chunk.stored == 0) {
+    if (chunk.offset != 0 || chunk.hash != 0) return invalid("stores nothing, but has a place or a checksum");
     return {};
   }
-  const auto& kfd = *std::get_if<KfdFile>(&file.kind);
-  TRY(validate_devices(file, kfd));
-  if (kfd.priv_data.empty()) return invalid("no kernel state in it");
-  TRY(validate_bos(kfd, pages_length));
-  return validate_shared_files(kfd);
+  if (chunk.offset != end) return invalid("lies outside the pages file, or not behind the chunk before it");
+  end += whole_pages(stored_length(chunk, length, piece_size));
+  return {};
+}
+
+Status validate_chunk_1(const Chunk& chunk, std::uint64_t length, std::uint64_t pages_length) {
+  if (chunk.offset == 0) return {};
+  if (chunk.offset % kPageSize != 0 || chunk.offset > pages_length || length > pages_length - chunk.offset)
+    return invalid("lies outside the pages file");
+  return {};
+}
+
+Status validate_chunks(const Index& index, std::uint64_t pages_length, Version version) {
+  std::uint64_t next = 0;
+  std::uint64_t end = kPageSize;
+  for (std::size_t i = 0; i < index.bos.size(); ++i) {
+    const BoRecord& record = index.bos[i];
+    const std::uint64_t count = stores_contents(record) ? chunk_count(record.bo.size, index.chunk_size) : 0;
+    if (count > index.chunks.size() - next)
+      return invalid("BO " + std::to_string(i) + " has fewer chunks than the " + std::to_string(count) +
+                     " that it needs");
+    for (std::uint64_t k = 0; k < count; ++k) {
+      const Chunk& chunk = index.chunks[next++];
+      const std::uint64_t length = chunk_length(record.bo.size, index.chunk_size, k);
+      auto status = version == Version::k1 ? validate_chunk_1(chunk, length, pages_length)
+                                           : validate_chunk(chunk, length, index.piece_size, end);
+      if (!status.ok())
+        return std::move(status).error().wrap("BO " + std::to_string(i) + ", chunk " + std::to_string(k));
+    }
+  }
+  if (next != index.chunks.size()) return invalid("more chunks than the BOs need");
+  if (version != Version::k1 && pages_length != (end == kPageSize ? 0 : end))
+    return invalid("the pages file has another length than its chunks");
+  return {};
+}
+
+}  // namespace
+
+Status validate(const Manifest& manifest) {
+  const Session& session = manifest.session;
+  if (session.abi != Abi::kReleased && session.abi != Abi::kExtensible)
+    return invalid("written for an interface of the kernel that this plugin does not know");
+  if (session.kernel_release.size() > kMaxText) return invalid("release of the kernel too long");
+  TRY(validate_nodes(session.nodes));
+  TRY(validate_processes(session.processes));
+  if (manifest.files.empty()) return invalid("a dump without files");
+  std::set<std::uint32_t> ids;
+  for (const FileEntry& entry : manifest.files) {
+    if (!ids.insert(entry.id).second) return invalid("file " + std::to_string(entry.id) + " twice");
+    TRY(validate_entry(entry));
+  }
+  return {};
+}
+
+Status validate(const File& file, const Session& session) {
+  if (session.version == Version::k1) TRY(validate_nodes(session.nodes));
+  if ((open_flags_of(file) & ~static_cast<std::uint32_t>(O_NONBLOCK)) != 0) return invalid("unknown flags of open");
+  switch (kind_of(file)) {
+    case Kind::kKfd:
+      return validate_kfd(*std::get_if<KfdFile>(&file.contents), session);
+    case Kind::kSecond:
+      return validate_owner(owner_of(file), session);
+    case Kind::kInert:
+      return owner_of(file) == 0 ? Status() : validate_owner(owner_of(file), session);
+    case Kind::kRender:
+      return validate_render(*std::get_if<RenderFile>(&file.contents), session);
+  }
+  return {};
+}
+
+Status validate(const Index& index, std::uint64_t pages_length, Version version) {
+  TRY(validate_sizes(index, version));
+  TRY(validate_bos(index));
+  return validate_chunks(index, pages_length, version);
 }
 
 }  // namespace plugin::image

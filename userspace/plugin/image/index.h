@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// The index of one KFD file: its BOs and their chunks, outside of protobuf so that memory and time to read it are
+// bounded by its length. Bytes <-> values; the file header is the reader's and the writer's.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "plugin/image/format.h"
+
+namespace plugin::image {
+
+struct Index {
+  std::uint32_t chunk_size = kChunkSize;
+  std::uint32_t piece_size = kPieceSize;  // version 1 stores whole chunks: chunk_size
+  std::vector<BoRecord> bos;
+  std::vector<Chunk> chunks;  // of all BOs, in order
+};
+
+[[nodiscard]] std::vector<std::byte> encode_index(const Index& index);
+// Allocates less than three times the bytes; fails unless counts fit the length. Values are as found, see validate().
+base::Result<Index> decode_index(std::span<const std::byte> bytes);
+
+// How many bytes of the pages file a chunk of `length` bytes takes.
+[[nodiscard]] std::uint64_t stored_length(const Chunk& chunk, std::uint64_t length, std::uint32_t piece_size);
+
+// Sizes and addresses are possible; the chunks are those that the BOs need, and fill a pages file of this length.
+base::Status validate(const Index& index, std::uint64_t pages_length, Version version);
+
+}  // namespace plugin::image

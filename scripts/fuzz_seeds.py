@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import pathlib
 import random
+import struct
 import subprocess
 import sys
 
@@ -42,6 +43,63 @@ def control_seeds() -> list[bytes]:
     return [f"{line}\n".encode() for line in CONTROL] + ["\n".join(CONTROL).encode()]
 
 
+def number(field: int, value: int) -> bytes:
+    """A protobuf field that is a varint."""
+    out = bytes([field << 3])
+    while value >= 0x80:
+        out += bytes([value & 0x7f | 0x80])
+        value >>= 7
+    return out + bytes([value])
+
+
+def fixed(field: int, value: int) -> bytes:
+    return bytes([field << 3 | 1]) + value.to_bytes(8, "little")
+
+
+def message(field: int, *parts: bytes) -> bytes:
+    """A protobuf field with a length: a message, bytes or a string, here below 128 bytes."""
+    payload = b"".join(parts)
+    assert len(payload) < 0x80
+    return bytes([field << 3 | 2, len(payload)]) + payload
+
+
+NODE = [number(1, 1), number(2, 200), message(3, message(1, b"simd_count"), number(2, 240)),
+        message(4, number(1, 0), number(2, 2))]
+
+
+def manifest_seeds() -> list[bytes]:
+    """Session messages of userspace/plugin/image/amdgpu.proto."""
+    head = fixed(1, 7) + number(2, 2) + message(3, b"6.12.0") + message(4, *NODE)
+    files = [message(5, number(1, kind), number(2, kind), number(3, 10), fixed(4, 1), number(5, 24 if kind == 1 else 0),
+                     fixed(6, 1), number(7, 8192 if kind == 1 else 0)) for kind in range(1, 5)]
+    return [head + files[0], head + b"".join(files) + message(6, number(1, 42), message(2, b"fuzz"))]
+
+
+def metadata_seeds() -> list[bytes]:
+    """File messages of amdgpu.proto, in version 2 and, with BOs, in version 1."""
+    kfd = [number(1, 42), number(2, 3), message(4, number(1, 100), number(2, 200)), message(6, b"state")]
+    shared = message(7, message(1, b"hsakmt_shared_mem"), message(2, b"x"), number(3, 0o666), message(6, b"link_remap.5"))
+    bo = message(5, number(1, 4096), number(2, 4096), number(4, 100), number(5, 1), message(6, b"\0\x10" + bytes(6)),
+                 message(7, bytes(8)))
+    return [fixed(1, 7) + body + number(7, 1) for body in (
+        message(3, *kfd), message(3, *kfd[:3], kfd[3], number(3, 1 << 20), bo), message(3, *kfd[:1], shared),
+        message(4, number(1, 200), number(2, 2048), number(3, 1), number(4, 42)),
+        message(5, number(1, 42)), message(6, number(1, 0)), message(2, *NODE) + message(4, number(1, 200)))]
+
+
+def index_seeds() -> list[bytes]:
+    """The length of the pages file in pages, then an index as in docs/image-format.md."""
+    def index(pages: int, bos: list[tuple[int, ...]], chunks: list[tuple[int, int, int]]) -> bytes:
+        return (struct.pack("<HIIQQ", pages, 1 << 20, 1 << 16, len(bos), len(chunks))
+                + b"".join(struct.pack("<QQQQIIII", *bo) for bo in bos)
+                + b"".join(struct.pack("<QQQ", *chunk) for chunk in chunks))
+    vram, userptr = (4096, 4096, 0, 9, 100, 1, 1, 0), (4096, 4096, 0, 0, 100, 4, 2, 0)
+    large = (4096, 3 << 20, 0, 9, 100, 1, 1, 0)
+    return [index(0, [], []), index(0, [vram, userptr], [(0, 0, 0)]), index(2, [vram, userptr], [(4096, 1, 1)]),
+            index(2, [vram, vram[:7] + (1,)], [(4096, 1, 1)]),
+            index(49, [large], [(4096, 1, 5), (0, 0, 0), (4096 + (2 << 16), 2, 1 << 15)])]
+
+
 def dictionary(texts: list[str], separators: str) -> str:
     """Returns one quoted word a line, in the format of libFuzzer."""
     words = set()
@@ -55,6 +113,8 @@ def dictionary(texts: list[str], separators: str) -> str:
 def seeds_and_words(target: str, vasicd: str) -> tuple[list[bytes], str]:
     if target == "control":
         return control_seeds(), dictionary([*CONTROL], " \n")
+    if target.startswith("image_"):
+        return {"image_manifest": manifest_seeds, "image_metadata": metadata_seeds, "image_index": index_seeds}[target](), ""
     if target == "options":
         names = chips(vasicd)
         return options_seeds(names), dictionary([*names, *KEYS, *OPTIONS], ",=")

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// The index of a file behind its checksum: it has one spelling, and what the plugin takes of it covers every byte of
+// the pages file exactly once.
+#include <algorithm>
+#include <span>
+
+#include "fuzz/input.h"
+#include "plugin/image/index.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using plugin::image::Version;
+  fuzz::Input in(data, size);
+  // The choice: the length of the pages file.
+  const std::uint64_t pages_length = std::uint64_t{in.u16()} * plugin::image::kPageSize;
+  const auto bytes = std::as_bytes(in.bytes(size));
+  const auto index = plugin::image::decode_index(bytes);
+  if (!index.ok()) return 0;
+  const auto written = plugin::image::encode_index(*index);
+  fuzz::check(std::equal(written.begin(), written.end(), bytes.begin(), bytes.end()), "an index has one spelling");
+  if (!plugin::image::validate(*index, pages_length, Version::k2).ok()) return 0;
+  std::uint64_t stored = 0;
+  std::size_t next = 0;
+  for (const auto& record : index->bos) {
+    if (!plugin::image::stores_contents(record)) continue;
+    const std::uint64_t count = plugin::image::chunk_count(record.bo.size, index->chunk_size);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const auto& chunk = index->chunks[next++];
+      const auto length = plugin::image::chunk_length(record.bo.size, index->chunk_size, i);
+      const auto part = plugin::image::stored_length(chunk, length, index->piece_size);
+      fuzz::check(part <= length, "no chunk stores more than it has");
+      fuzz::check(part == 0 || chunk.offset + part <= pages_length, "a chunk lies in the pages file");
+      stored += (part + plugin::image::kPageSize - 1) / plugin::image::kPageSize * plugin::image::kPageSize;
+    }
+  }
+  fuzz::check(next == index->chunks.size(), "each chunk belongs to a BO");
+  fuzz::check(pages_length == (stored == 0 ? 0 : stored + plugin::image::kPageSize), "the chunks fill the pages file");
+  return 0;
+}

@@ -27,9 +27,9 @@ base::Result<int> kfd_file() {
 }
 
 base::Status preempt(kfd::Kfd& kfd, int file) {
-  ASSIGN_OR_RETURN(const kfd::ProcessInfo info, kfd.process_info(file));
-  if (info.num_objects == 0) return base::Error(EIO, "PROCESS_INFO found no queue");
-  return kfd.unpause(file);
+  ASSIGN_OR_RETURN(kfd::Pause pause, kfd.pause(file));
+  if (pause.info.num_objects == 0) return base::Error(EIO, "PROCESS_INFO found no queue");
+  return kfd.unpause(file, pause);
 }
 
 }  // namespace

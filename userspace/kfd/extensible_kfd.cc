@@ -26,6 +26,12 @@ using base::UniqueFd;
 
 constexpr std::uint64_t kMaxImage = 1ULL << 30;
 
+constexpr std::uint64_t bit_of(std::uint32_t op) { return 1ULL << (op - KFD_CRIU_CMD_PROBE); }
+constexpr std::uint64_t kNeededOps = bit_of(KFD_CRIU_CMD_PROBE) | bit_of(KFD_CRIU_CMD_PAUSE) |
+                                     bit_of(KFD_CRIU_CMD_CHECKPOINT) | bit_of(KFD_CRIU_CMD_UNPAUSE) |
+                                     bit_of(KFD_CRIU_CMD_RESTORE) | bit_of(KFD_CRIU_CMD_RESUME) |
+                                     bit_of(KFD_CRIU_CMD_EXPORT_BO) | bit_of(KFD_CRIU_CMD_BO_OFFSET);
+
 Status call(int fd, kfd_criu_args& args, Operation operation) {
   int result = 0;
   do {
@@ -40,6 +46,8 @@ std::uint64_t user_pointer(const void* pointer) { return reinterpret_cast<std::u
 struct NamedBo {
   Bo bo;
   std::uint32_t handle = 0;
+  std::uint64_t inode = 0;
+  bool imported = false;
 };
 
 struct Contents {
@@ -66,7 +74,9 @@ Status read_bo(std::span<const std::byte> bytes, Contents& contents) {
   ASSIGN_OR_RETURN(const auto record, read_record<kfd_criu_record_bo>(bytes));
   contents.bos.push_back({{le64toh(record.va), le64toh(record.size), le64toh(record.mmap_offset),
                            le32toh(record.gpu_id), le32toh(record.alloc_flags)},
-                          le32toh(record.handle)});
+                          le32toh(record.handle),
+                          le64toh(record.inode),
+                          (le32toh(record.flags) & KFD_CRIU_BO_IMPORTED) != 0});
   return {};
 }
 
@@ -87,13 +97,12 @@ Result<Contents> read_image(std::span<const std::byte> image) {
 // A descriptor that is none: the process is restored, not paused.
 constexpr int kNoPause = -1;
 
-Result<UniqueFd> export_bo(int fd, int pause_fd, const NamedBo& named) {
-  if (!has_contents(named.bo)) return UniqueFd();
+Result<UniqueFd> export_handle(int fd, int pause_fd, const Bo& bo, std::uint32_t handle) {
   kfd_criu_args args{};
   args.op = KFD_CRIU_CMD_EXPORT_BO;
   args.pause_fd = pause_fd;
-  args.gpu_id = named.bo.user_gpu_id;
-  args.handle = named.handle;
+  args.gpu_id = bo.user_gpu_id;
+  args.handle = handle;
   TRY(call(fd, args, Operation::kExportBo));
   return UniqueFd(args.fd);
 }
@@ -112,44 +121,78 @@ Result<std::uint64_t> offset_of(int fd, const NamedBo& named) {
 
 Result<Version> ExtensibleKfd::version(int fd) { return RealKfd().version(fd); }
 
-Result<ProcessInfo> ExtensibleKfd::process_info(int fd) {
+Result<bool> ExtensibleKfd::probe(int fd) {
+  kfd_criu_probe probe{};
+  kfd_criu_args args{};
+  args.op = KFD_CRIU_CMD_PROBE;
+  args.data = user_pointer(&probe);
+  args.data_size = sizeof(probe);
+  const Status status = call(fd, args, Operation::kProbe);
+  if (status.ok()) return (probe.ops & kNeededOps) == kNeededOps;
+  // A kernel without the ABI reads the operation as one of the released ABI that it does not know. It may look at the
+  // caller's capabilities (EACCES) or the size of the args (ENOTTY) before.
+  const int code = status.error().code();
+  if (code == EINVAL || code == ENOTTY || code == EACCES) return false;
+  return status.error();
+}
+
+Result<Abi> ExtensibleKfd::choose_abi(int fd) {
+  ASSIGN_OR_RETURN(const bool is_there, probe(fd));
+  if (!is_there) return Error(EOPNOTSUPP, "this kernel does not have the extensible ABI of AMDKFD_IOC_CRIU_OP");
+  return Abi::kExtensible;
+}
+
+Result<bool> ExtensibleKfd::is_traced(int fd) { return RealKfd().is_traced(fd); }
+
+Result<Pause> ExtensibleKfd::pause(int fd) {
   kfd_criu_args args{};
   args.op = KFD_CRIU_CMD_PAUSE;
   TRY(call(fd, args, Operation::kPause));
-  pause_.reset(args.fd);
-  ProcessInfo info;
-  info.pid = args.pid;
-  info.priv_size = args.data_size;
-  return info;
+  Pause pause;
+  pause.file.reset(args.fd);
+  pause.info.pid = args.pid;
+  pause.info.priv_size = args.data_size;
+  return pause;
 }
 
-Result<Checkpoint> ExtensibleKfd::checkpoint(int fd, const ProcessInfo& info) {
-  if (info.priv_size == 0 || info.priv_size > kMaxImage)
+Result<Checkpoint> ExtensibleKfd::checkpoint(int fd, const Pause& pause) {
+  if (pause.info.priv_size == 0 || pause.info.priv_size > kMaxImage)
     return Error(EOVERFLOW, "KFD PAUSE answered an impossible size");
   Checkpoint result;
-  result.priv_data.resize(info.priv_size);
+  result.priv_data.resize(pause.info.priv_size);
   kfd_criu_args args{};
   args.op = KFD_CRIU_CMD_CHECKPOINT;
-  args.pause_fd = pause_.get();
+  args.pause_fd = pause.file.get();
   args.data = user_pointer(result.priv_data.data());
   args.data_size = result.priv_data.size();
   TRY(call(fd, args, Operation::kCheckpoint));
+  if (args.data_size > result.priv_data.size()) return Error(EOVERFLOW, "KFD CHECKPOINT answered an impossible size");
   result.priv_data.resize(args.data_size);
   ASSIGN_OR_RETURN(Contents contents, read_image(result.priv_data));
   result.devices = std::move(contents.devices);
-  for (const NamedBo& named : contents.bos) {
-    ASSIGN_OR_RETURN(UniqueFd dmabuf, export_bo(fd, pause_.get(), named));
-    result.bos.push_back({named.bo, std::move(dmabuf)});
-  }
+  for (const NamedBo& named : contents.bos)
+    result.bos.push_back({named.bo, UniqueFd(), named.handle, named.inode, named.imported});
   return result;
 }
 
-Status ExtensibleKfd::unpause(int fd) {
+Result<UniqueFd> ExtensibleKfd::export_bo(int fd, const Pause& pause, CheckpointedBo& bo) {
+  return export_handle(fd, pause.file.get(), bo.bo, bo.handle);
+}
+
+Status ExtensibleKfd::confirm(int fd, Pause& pause) {
+  // A second pause keeps the queues evicted while the first is ended for its verdict.
+  ASSIGN_OR_RETURN(Pause again, this->pause(fd));
+  const Status verdict = unpause(fd, pause);
+  pause.file = std::move(again.file);
+  return verdict;
+}
+
+Status ExtensibleKfd::unpause(int fd, Pause& pause) {
   kfd_criu_args args{};
   args.op = KFD_CRIU_CMD_UNPAUSE;
-  args.pause_fd = pause_.get();
+  args.pause_fd = pause.file.get();
   const Status status = call(fd, args, Operation::kUnpause);
-  pause_.reset();
+  pause.file.reset();
   return status;
 }
 
@@ -169,7 +212,10 @@ Result<std::vector<RestoredBo>> ExtensibleKfd::restore(int fd, RestoreRequest re
   std::vector<RestoredBo> result;
   for (const NamedBo& named : contents.bos) {
     ASSIGN_OR_RETURN(const std::uint64_t offset, offset_of(fd, named));
-    ASSIGN_OR_RETURN(UniqueFd dmabuf, export_bo(fd, kNoPause, named));
+    UniqueFd dmabuf;
+    if (has_contents(named.bo)) {
+      ASSIGN_OR_RETURN(dmabuf, export_handle(fd, kNoPause, named.bo, named.handle));
+    }
     result.push_back({offset, std::move(dmabuf)});
   }
   return result;

@@ -3,7 +3,7 @@
 //
 // Kfd by the extensible ABI of our kernel series (linux/kfd_criu_ioctl.h). An image is its private data: ProcessInfo
 // counts nothing but that, and RestoreRequest::bos names the BOs whose offsets and files are wanted, in the order of
-// checkpoint().
+// checkpoint(). DMA-bufs are made one by one, by export_bo().
 #pragma once
 
 #include <vector>
@@ -15,15 +15,18 @@ namespace kfd {
 class ExtensibleKfd final : public Kfd {
  public:
   base::Result<Version> version(int fd) override;
-  base::Result<ProcessInfo> process_info(int fd) override;
-  base::Result<Checkpoint> checkpoint(int fd, const ProcessInfo& info) override;
-  base::Status unpause(int fd) override;
+  base::Result<Abi> choose_abi(int fd) override;
+  base::Result<bool> is_traced(int fd) override;
+  base::Result<Pause> pause(int fd) override;
+  base::Result<Checkpoint> checkpoint(int fd, const Pause& pause) override;
+  base::Result<base::UniqueFd> export_bo(int fd, const Pause& pause, CheckpointedBo& bo) override;
+  base::Status confirm(int fd, Pause& pause) override;
+  base::Status unpause(int fd, Pause& pause) override;
   base::Result<std::vector<RestoredBo>> restore(int fd, RestoreRequest request) override;
   base::Status resume(int fd, pid_t pid) override;
 
- private:
-  // From process_info() to unpause(). The process runs again when this object is destroyed, too.
-  base::UniqueFd pause_;
+  // Whether the kernel has this ABI. Works only on a file that the calling process opened.
+  static base::Result<bool> probe(int fd);
 };
 
 }  // namespace kfd

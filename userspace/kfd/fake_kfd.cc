@@ -5,7 +5,11 @@
 #include "kfd/fake_kfd.h"
 
 #include <fcntl.h>
+#include <linux/kcmp.h>
+#include <poll.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,11 +35,44 @@ UniqueFd memory_file(std::uint64_t size) {
 
 std::uint64_t fake_restored_offset(std::size_t index) { return 0x2'0000'0000ULL + index * 0x1000'0000ULL; }
 
+bool FakeProcess::stands() {
+  std::erase_if(pause_ends, [](const UniqueFd& end) {
+    pollfd poll{.fd = end.get(), .events = 0, .revents = 0};
+    return ::poll(&poll, 1, 0) != 0;  // the other end is closed
+  });
+  return paused || !pause_ends.empty();
+}
+
+FakeProcess& FakeKfd::add_process(std::uint32_t new_pid) {
+  processes.emplace_back().pid = new_pid;
+  return processes.back();
+}
+
+void FakeKfd::add_file(int fd, const FakeProcess& process) {
+  for (std::size_t i = 0; i < processes.size(); ++i)
+    if (&processes[i] == &process) files_.push_back({UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, 0)), i});
+}
+
+FakeProcess& FakeKfd::process_of(int fd) {
+  for (const File& file : files_)
+    if (::syscall(SYS_kcmp, ::getpid(), ::getpid(), KCMP_FILE, fd, file.fd.get()) == 0) return processes[file.process];
+  return processes.front();
+}
+
+bool FakeKfd::all_stand() {
+  return std::all_of(processes.begin(), processes.end(), [](FakeProcess& process) { return process.stands(); });
+}
+
+bool FakeKfd::all_run() {
+  return std::count_if(processes.begin(), processes.end(), [](FakeProcess& process) { return process.stands(); }) == 0;
+}
+
 Status FakeKfd::step(int fd, const std::string& name, Operation operation) {
   calls.push_back(name);
   if (::fcntl(fd, F_GETFD) < 0) return Error(EBADF, "fake " + name + ": descriptor is closed");
-  const int code = fail_at == name ? fail_errno : os::fault(operation_name(Abi::kReleased, operation));
-  if (code != 0) return operation_error(Abi::kReleased, operation, code).wrap("fake " + name);
+  const bool is_chosen = fail_at == name && (fail_pid == 0 || process_of(fd).pid == fail_pid);
+  const int code = is_chosen ? fail_errno : os::fault(operation_name(abi, operation));
+  if (code != 0) return operation_error(abi, operation, code).wrap("fake " + name);
   return {};
 }
 
@@ -51,35 +88,91 @@ Result<Version> FakeKfd::version(int fd) {
   return kfd_version;
 }
 
-Result<ProcessInfo> FakeKfd::process_info(int fd) {
-  TRY(step(fd, "process_info", Operation::kPause));
-  paused = true;
-  return ProcessInfo{pid, static_cast<std::uint32_t>(devices.size()), static_cast<std::uint32_t>(bos.size()),
-                     num_objects, priv_data.size()};
+Result<Abi> FakeKfd::choose_abi(int fd) {
+  TRY(step(fd, "choose_abi", Operation::kProbe));
+  return Abi{abi};
 }
 
-Result<Checkpoint> FakeKfd::checkpoint(int fd, const ProcessInfo& info) {
+Result<bool> FakeKfd::is_traced(int fd) {
+  TRY(step(fd, "is_traced", Operation::kUnpause));
+  FakeProcess& process = process_of(fd);
+  if (process.traced) process.paused = false;
+  return bool{process.traced};
+}
+
+Result<Pause> FakeKfd::pause(int fd) {
+  TRY(step(fd, "pause", Operation::kPause));
+  FakeProcess& process = process_of(fd);
+  if (!process.traced) return Error(EBADF, "fake pause: the caller is not the tracer");
+  if (process.was_reset) return Error(ENOTRECOVERABLE, "fake pause: reset");
+  if (!process.stands()) ++process.evictions;
+  Pause pause;
+  pause.info = {process.pid, static_cast<std::uint32_t>(process.devices.size()),
+                static_cast<std::uint32_t>(process.bos.size()), process.num_objects, process.priv_data.size()};
+  if (abi == Abi::kReleased) {
+    process.paused = true;
+    return pause;
+  }
+  int ends[2] = {-1, -1};
+  if (::pipe2(ends, O_CLOEXEC) != 0) return Error::from_errno(errno, "fake pause");
+  process.pause_ends.emplace_back(ends[0]);
+  pause.file.reset(ends[1]);
+  return pause;
+}
+
+Result<Checkpoint> FakeKfd::checkpoint(int fd, const Pause& pause) {
   TRY(step(fd, "checkpoint", Operation::kCheckpoint));
-  if (!paused || info.num_bos != bos.size()) return Error(EINVAL, "fake checkpoint: not paused");
+  FakeProcess& process = process_of(fd);
+  if (!process.stands() || pause.info.pid != process.pid || pause.info.num_bos != process.bos.size())
+    return Error(EINVAL, "fake checkpoint: not paused");
   Checkpoint result;
-  result.devices = devices;
-  result.priv_data = priv_data;
-  for (const FakeBo& fake : bos) {
-    CheckpointedBo out{fake.bo, UniqueFd()};
+  result.devices = process.devices;
+  result.priv_data = process.priv_data;
+  for (const FakeBo& fake : process.bos) {
+    CheckpointedBo out{fake.bo, UniqueFd(), fake.handle, fake.inode, fake.imported};
     if (has_contents(fake.bo)) {
-      out.dmabuf = memory_file(fake.bo.size);
-      if (::pwrite(out.dmabuf.get(), fake.contents.data(), fake.contents.size(), 0) < 0)
+      UniqueFd memory = memory_file(fake.bo.size);
+      if (::pwrite(memory.get(), fake.contents.data(), fake.contents.size(), 0) < 0)
         return Error::from_errno(errno, "fake checkpoint");
+      struct stat status {};
+      if (::fstat(memory.get(), &status) != 0) return Error::from_errno(errno, "fake checkpoint");
+      if (out.inode == 0) out.inode = status.st_ino;
+      if (abi == Abi::kReleased) out.dmabuf = std::move(memory);
     }
     result.bos.push_back(std::move(out));
   }
   return result;
 }
 
-Status FakeKfd::unpause(int fd) {
+Result<UniqueFd> FakeKfd::export_bo(int fd, const Pause& pause, CheckpointedBo& bo) {
+  TRY(step(fd, "export_bo", Operation::kExportBo));
+  if (abi == Abi::kReleased) return std::move(bo.dmabuf);
+  if (!pause.file.valid()) return Error(EBADF, "fake export_bo: no pause");
+  for (const FakeBo& fake : process_of(fd).bos) {
+    if (fake.handle != bo.handle) continue;
+    UniqueFd memory = memory_file(fake.bo.size);
+    if (::pwrite(memory.get(), fake.contents.data(), fake.contents.size(), 0) < 0)
+      return Error::from_errno(errno, "fake export_bo");
+    return memory;
+  }
+  return Error(ENOENT, "fake export_bo: no such BO");
+}
+
+Status FakeKfd::confirm(int fd, Pause& /*pause*/) {
+  TRY(step(fd, "confirm", Operation::kPause));
+  FakeProcess& process = process_of(fd);
+  if (process.was_reset) return Error(ENOTRECOVERABLE, "fake confirm: reset");
+  if (!process.stands()) return Error(EINVAL, "fake confirm: not paused");
+  return {};
+}
+
+Status FakeKfd::unpause(int fd, Pause& pause) {
   TRY(step(fd, "unpause", Operation::kUnpause));
-  if (!paused) return Error(EINVAL, "fake unpause: not paused");
-  paused = false;
+  FakeProcess& process = process_of(fd);
+  if (!process.stands()) return Error(EINVAL, "fake unpause: not paused");
+  process.paused = false;
+  pause.file.reset();
+  if (process.was_reset) return Error(ENOTRECOVERABLE, "fake unpause: reset");
   return {};
 }
 

@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 
@@ -50,6 +51,14 @@ UniqueFd take_dmabuf(const kfd_criu_bo_bucket& bucket, const Bo& bo) {
   return dmabuf;
 }
 
+// The number by which DMA-bufs of the same memory are recognised; 0 without a descriptor.
+Result<std::uint64_t> inode_of(const UniqueFd& dmabuf) {
+  struct stat status {};
+  if (!dmabuf.valid()) return std::uint64_t{0};
+  if (os::fstat(dmabuf.get(), &status) != 0) return Error::from_errno(errno, "fstat of a DMA-buf");
+  return std::uint64_t{status.st_ino};
+}
+
 }  // namespace
 
 bool has_contents(const Bo& bo) {
@@ -63,13 +72,25 @@ Result<Version> RealKfd::version(int fd) {
   return Version{args.major_version, args.minor_version};
 }
 
-Result<ProcessInfo> RealKfd::process_info(int fd) {
+Result<Abi> RealKfd::choose_abi(int /*fd*/) { return Abi::kReleased; }
+
+Result<bool> RealKfd::is_traced(int fd) {
   kfd_ioctl_criu_args args{};
-  TRY(criu_op(fd, args, KFD_CRIU_OP_PROCESS_INFO, Operation::kPause));
-  return ProcessInfo{args.pid, args.num_devices, args.num_bos, args.num_objects, args.priv_data_size};
+  const Status status = criu_op(fd, args, KFD_CRIU_OP_UNPAUSE, Operation::kUnpause);
+  // The kernel looks first who calls (EBADF), then whether there is a pause (EINVAL) and whose it is (EBUSY).
+  if (status.ok() || status.error().code() == EINVAL || status.error().code() == EBUSY) return true;
+  if (status.error().code() == EBADF) return false;
+  return status.error();
 }
 
-Result<Checkpoint> RealKfd::checkpoint(int fd, const ProcessInfo& info) {
+Result<Pause> RealKfd::pause(int fd) {
+  kfd_ioctl_criu_args args{};
+  TRY(criu_op(fd, args, KFD_CRIU_OP_PROCESS_INFO, Operation::kPause));
+  return Pause{UniqueFd(), {args.pid, args.num_devices, args.num_bos, args.num_objects, args.priv_data_size}};
+}
+
+Result<Checkpoint> RealKfd::checkpoint(int fd, const Pause& pause) {
+  const ProcessInfo& info = pause.info;
   if (info.num_devices == 0 || info.num_devices > kMaxDevices || info.num_bos > kMaxBos || info.priv_size == 0 ||
       info.priv_size > kMaxPrivSize)
     return Error(EOVERFLOW, "KFD PROCESS_INFO answered impossible sizes");
@@ -92,14 +113,26 @@ Result<Checkpoint> RealKfd::checkpoint(int fd, const ProcessInfo& info) {
   bos.resize(info.num_bos);
   for (const kfd_criu_bo_bucket& bucket : bos) {
     const Bo bo{bucket.addr, bucket.size, bucket.offset, bucket.gpu_id, bucket.alloc_flags};
-    result.bos.push_back({bo, take_dmabuf(bucket, bo)});
+    result.bos.push_back({.bo = bo, .dmabuf = take_dmabuf(bucket, bo)});
+  }
+  for (CheckpointedBo& bo : result.bos) {
+    ASSIGN_OR_RETURN(bo.inode, inode_of(bo.dmabuf));
   }
   for (const kfd_criu_device_bucket& bucket : devices)
     result.devices.push_back({bucket.user_gpu_id, bucket.actual_gpu_id});
   return result;
 }
 
-Status RealKfd::unpause(int fd) {
+Result<UniqueFd> RealKfd::export_bo(int /*fd*/, const Pause& /*pause*/, CheckpointedBo& bo) {
+  return std::move(bo.dmabuf);
+}
+
+Status RealKfd::confirm(int fd, Pause& /*pause*/) {
+  kfd_ioctl_criu_args args{};
+  return criu_op(fd, args, KFD_CRIU_OP_PROCESS_INFO, Operation::kPause);
+}
+
+Status RealKfd::unpause(int fd, Pause& /*pause*/) {
   kfd_ioctl_criu_args args{};
   return criu_op(fd, args, KFD_CRIU_OP_UNPAUSE, Operation::kUnpause);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// The checkpoint/restore operations of /dev/kfd as a typed interface; RealKfd issues the ioctls.
+// The checkpoint/restore operations of /dev/kfd as a typed interface; RealKfd issues the ioctls of the released ABI,
+// ExtensibleKfd those of the extensible one, DriverKfd (driver_kfd.h) the ones that the kernel has.
 // Owns the file descriptors that the kernel hands out with BOs, from the moment the ioctl returns.
 // Not here: which file belongs to which process, and the order of operations (see the plugin).
 #pragma once
@@ -15,6 +16,7 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "kfd/errors.h"
 
 namespace kfd {
 
@@ -30,6 +32,12 @@ struct ProcessInfo {
   std::uint32_t num_bos = 0;
   std::uint32_t num_objects = 0;
   std::uint64_t priv_size = 0;
+};
+
+// A pause of one process.
+struct Pause {
+  base::UniqueFd file;  // extensible ABI: the process stays paused while it is open; released ABI: none
+  ProcessInfo info;
 };
 
 // user_id is what the program was told, actual_id what this machine's sysfs says.
@@ -51,7 +59,10 @@ struct Bo {
 
 struct CheckpointedBo {
   Bo bo;
-  base::UniqueFd dmabuf;  // valid iff has_contents(bo)
+  base::UniqueFd dmabuf;     // released ABI: valid iff has_contents(bo); extensible ABI: see Kfd::export_bo()
+  std::uint32_t handle = 0;  // extensible ABI: the program's handle, lower 32 bits
+  std::uint64_t inode = 0;   // of the DMA-buf of its memory: equal for all BOs of the same memory; 0: has no DMA-buf
+  bool imported = false;     // extensible ABI: the memory was allocated for another BO
 };
 
 struct Checkpoint {
@@ -89,11 +100,23 @@ class Kfd {
 
   // Works only on a file that the calling process opened.
   virtual base::Result<Version> version(int fd) = 0;
-  // Pauses the process's queues; they stay so until unpause(). When it fails, the kernel has undone the pause.
-  virtual base::Result<ProcessInfo> process_info(int fd) = 0;
-  // `info` is the answer of process_info() of the same pause.
-  virtual base::Result<Checkpoint> checkpoint(int fd, const ProcessInfo& info) = 0;
-  virtual base::Status unpause(int fd) = 0;
+  // The newest ABI that the kernel has; later calls use it. Works only on a file that the calling process opened.
+  virtual base::Result<Abi> choose_abi(int fd) = 0;
+  // Later calls use this ABI, which is that of an image; if the kernel does not have it, they fail.
+  virtual void use_abi(Abi /*abi*/) {}
+  // Whether the calling thread traces the process that opened the file. If a pause of the released ABI exists, it
+  // ends: of the operations of that ABI only UNPAUSE tells this without pausing a process.
+  virtual base::Result<bool> is_traced(int fd) = 0;
+  // Evicts the process's queues. When it fails, the kernel has undone the pause.
+  virtual base::Result<Pause> pause(int fd) = 0;
+  virtual base::Result<Checkpoint> checkpoint(int fd, const Pause& pause) = 0;
+  // The DMA-buf of a BO that has contents, for the caller to close. Call once for each BO: the released ABI gives away
+  // what checkpoint() returned.
+  virtual base::Result<base::UniqueFd> export_bo(int fd, const Pause& pause, CheckpointedBo& bo) = 0;
+  // Fails unless the process was paused, and nothing that it uses was reset, since pause(). It stays paused.
+  virtual base::Status confirm(int fd, Pause& pause) = 0;
+  // The pause is over, even if this fails, unless the GPU does not respond.
+  virtual base::Status unpause(int fd, Pause& pause) = 0;
   // Answers one RestoredBo per requested BO, in order.
   virtual base::Result<std::vector<RestoredBo>> restore(int fd, RestoreRequest request) = 0;
   virtual base::Status resume(int fd, pid_t pid) = 0;
@@ -102,9 +125,13 @@ class Kfd {
 class RealKfd final : public Kfd {
  public:
   base::Result<Version> version(int fd) override;
-  base::Result<ProcessInfo> process_info(int fd) override;
-  base::Result<Checkpoint> checkpoint(int fd, const ProcessInfo& info) override;
-  base::Status unpause(int fd) override;
+  base::Result<Abi> choose_abi(int fd) override;
+  base::Result<bool> is_traced(int fd) override;
+  base::Result<Pause> pause(int fd) override;
+  base::Result<Checkpoint> checkpoint(int fd, const Pause& pause) override;
+  base::Result<base::UniqueFd> export_bo(int fd, const Pause& pause, CheckpointedBo& bo) override;
+  base::Status confirm(int fd, Pause& pause) override;
+  base::Status unpause(int fd, Pause& pause) override;
   base::Result<std::vector<RestoredBo>> restore(int fd, RestoreRequest request) override;
   base::Status resume(int fd, pid_t pid) override;
 };

@@ -69,8 +69,9 @@ Status Dump::commit() {
 
 Status Dump::dump_kfd(int fd, std::uint32_t id) {
   TRY(check_version());
-  ASSIGN_OR_RETURN(const kfd::ProcessInfo info, pause(fd));
-  auto checkpoint = parts_.kfd.checkpoint(fd, info);
+  ASSIGN_OR_RETURN(const Paused* paused, pause(fd));
+  const kfd::ProcessInfo& info = paused->pause.info;
+  auto checkpoint = parts_.kfd.checkpoint(fd, paused->pause);
   if (!checkpoint.ok())
     return std::move(checkpoint).error().wrap("saving the kernel's state of " + std::to_string(info.num_bos) + " BOs");
   ASSIGN_OR_RETURN(const auto nodes, parts_.system.topology());
@@ -84,11 +85,10 @@ Status Dump::dump_kfd(int fd, std::uint32_t id) {
   kfd.shared_files = std::move(shared.files);
   kfd.own_mount_namespace = shared.own_mount_namespace;
 
-  ASSIGN_OR_RETURN(image::SessionWriter * writer, images());
-  TRY(save_bos(std::move(checkpoint->bos), nodes, writer->file(id), kfd));
-  session_.processes.push_back({kfd.pid, {}});
-  for (const kfd::Device& gpu : kfd.devices) gpus_.push_back(gpu.actual_id);
-  return writer->add({id, std::move(kfd)});
+  ASSIGN_OR_RETURN(auto writer, image::Writer::create(parts_.criu.image_dir(), id));
+  TRY(save_bos(*paused, std::move(checkpoint->bos), nodes, writer, kfd));
+  image::File file{session_id_, topology::select(nodes, actual_ids(kfd.devices)), std::move(kfd)};
+  return writer.commit(file);
 }
 
 Status Dump::check_version() {
@@ -101,26 +101,26 @@ Status Dump::check_version() {
   return {};
 }
 
-Result<kfd::ProcessInfo> Dump::pause(int fd) {
+Result<Dump::Paused*> Dump::pause(int fd) {
   // Kept before the pause, so that no failure can leave queues paused with nobody to wake them.
-  Paused paused{UniqueFd(os::fcntl(fd, F_DUPFD_CLOEXEC, 0)), 0, false};
+  Paused paused{UniqueFd(os::fcntl(fd, F_DUPFD_CLOEXEC, 0)), {}, false};
   if (!paused.file.valid()) return Error::from_errno(errno, "duplicating the program's /dev/kfd");
   paused_.push_back(std::move(paused));
-  auto info = parts_.kfd.process_info(fd);
-  if (!info.ok()) return std::move(info).error().wrap("pausing the program's queues");
-  paused_.back().pid = info->pid;
+  auto pause = parts_.kfd.pause(fd);
+  if (!pause.ok()) return std::move(pause).error().wrap("pausing the program's queues");
+  paused_.back().pause = std::move(pause).value();
   paused_.back().certain = true;
-  return info;
+  return &paused_.back();
 }
 
-Status Dump::save_bos(std::vector<kfd::CheckpointedBo> bos, const std::vector<topology::Node>& nodes,
-                      image::FileWriter& writer, image::KfdFile& out) {
+Status Dump::save_bos(const Paused& paused, std::vector<kfd::CheckpointedBo> bos, const std::vector<topology::Node>& nodes,
+                      image::Writer& writer, image::KfdFile& out) {
   for (std::size_t i = 0; i < bos.size(); ++i) {
     const std::string name = bo_name(i, bos[i].bo);
     if (bos[i].bo.size == 0) continue;  // a bucket that the kernel did not fill
     const topology::Node* gpu = gpu_of(nodes, out.devices, bos[i].bo.user_gpu_id);
     if (gpu == nullptr) return Error(ENODEV, name + ": its GPU is not in sysfs (hidden by a device cgroup?)");
-    auto record = save_bo(std::move(bos[i]), *gpu, writer);
+    auto record = save_bo(paused, std::move(bos[i]), *gpu, writer);
     if (!record.ok()) return std::move(record).error().wrap(name);
     out.bos.push_back(std::move(record).value());
   }
@@ -129,13 +129,13 @@ Status Dump::save_bos(std::vector<kfd::CheckpointedBo> bos, const std::vector<to
   return {};
 }
 
-Result<image::BoRecord> Dump::save_bo(kfd::CheckpointedBo bo, const topology::Node& gpu, image::FileWriter& writer) {
-  image::BoRecord record;
-  record.bo = bo.bo;
+Result<image::BoRecord> Dump::save_bo(const Paused& paused, kfd::CheckpointedBo bo, const topology::Node& gpu, image::Writer& writer) {
+  image::BoRecord record{bo.bo, {}};
   if (!kfd::has_contents(bo.bo)) return record;
   ASSIGN_OR_RETURN(copy::Copier * copier, copier_of(gpu));
-  auto outcome =
-      copier->read(bo.dmabuf.get(), bo.bo.size, [&](std::span<const std::byte> slice) { return writer.append(slice); });
+  ASSIGN_OR_RETURN(const UniqueFd dmabuf, parts_.kfd.export_bo(paused.file.get(), paused.pause, bo));
+  auto outcome = copier->read(dmabuf.get(), bo.bo.size,
+                              [&](std::span<const std::byte> slice) { return writer.append(slice, record.chunks); });
   if (!outcome.ok()) return std::move(outcome).error().error;
   return record;
 }
@@ -171,12 +171,12 @@ std::vector<Error> Dump::finish() {
     images_.reset();
   }
   for (Paused& paused : paused_) {
-    auto status = parts_.kfd.unpause(paused.file.get());
+    auto status = parts_.kfd.unpause(paused.file.get(), paused.pause);
     // When pausing itself failed, the kernel has undone it, and refuses.
     if (status.ok() || !paused.certain) continue;
     const bool over = status.error().code() == ENOTRECOVERABLE;
     errors.push_back(
-        std::move(status).error().wrap("process " + std::to_string(paused.pid) +
+        std::move(status).error().wrap("process " + std::to_string(paused.pause.info.pid) +
                                        (over ? ": a GPU was reset while it was saved, its image is worth nothing"
                                              : ": its GPU queues stay paused, it must be ended")));
   }

@@ -32,20 +32,17 @@ class Dump {
   // A file of the program through which its queues are, or may be, paused.
   struct Paused {
     base::UniqueFd file;
-    std::uint32_t pid = 0;
+    kfd::Pause pause;
     bool certain = false;
   };
 
   base::Status dump_kfd(int fd, std::uint32_t id);
   base::Status dump_render(int fd, std::uint32_t id, std::uint32_t minor);
   base::Status check_version();
-  base::Result<kfd::ProcessInfo> pause(int fd);
-  base::Status dump_device(int fd, std::uint32_t id, const DeviceFile& device);
-  base::Result<image::SessionWriter*> images();
-  base::Status commit();
-  base::Status save_bos(std::vector<kfd::CheckpointedBo> bos, const std::vector<topology::Node>& nodes,
-                        image::FileWriter& writer, image::KfdFile& out);
-  base::Result<image::BoRecord> save_bo(kfd::CheckpointedBo bo, const topology::Node& gpu, image::FileWriter& writer);
+  base::Result<Paused*> pause(int fd);
+  base::Status save_bos(const Paused& paused, std::vector<kfd::CheckpointedBo> bos, const std::vector<topology::Node>& nodes,
+                        image::Writer& writer, image::KfdFile& out);
+  base::Result<image::BoRecord> save_bo(const Paused& paused, kfd::CheckpointedBo bo, const topology::Node& gpu, image::Writer& writer);
   base::Result<copy::Copier*> copier_of(const topology::Node& gpu);
 
   Parts& parts_;

@@ -121,7 +121,7 @@ TEST_F(DumpRestoreTest, the_programs_file_may_be_closed_by_criu_before_the_end) 
 
 TEST_F(DumpRestoreTest, a_dump_that_fails_at_any_step_unpauses_and_leaks_no_descriptor) {
   const auto before = open_descriptors();
-  for (const char* step : {"version", "process_info", "checkpoint"}) {
+  for (const char* step : {"version", "pause", "checkpoint"}) {
     source_.kfd.fail_at = step;
     Dump dump(source_.parts, 5);
     const auto claim = dump_kfd(dump);

@@ -62,7 +62,7 @@ struct Contents {
 };
 
 struct Image {
-  kfd::ProcessInfo info;
+  kfd::Pause pause;
   kfd::Checkpoint checkpoint;
   std::vector<Contents> contents;  // one for each BO
   std::vector<GpuMapping> mappings;
@@ -111,13 +111,14 @@ Contents contents_of(std::span<const std::byte> bytes) {
 
 base::Result<Image> take_image(kfd::Kfd& kfd, int fd) {
   Image image;
-  ASSIGN_OR_RETURN(image.info, kfd.process_info(fd));
-  ASSIGN_OR_RETURN(image.checkpoint, kfd.checkpoint(fd, image.info));
-  for (const kfd::CheckpointedBo& each : image.checkpoint.bos) {
+  ASSIGN_OR_RETURN(image.pause, kfd.pause(fd));
+  ASSIGN_OR_RETURN(image.checkpoint, kfd.checkpoint(fd, image.pause));
+  for (kfd::CheckpointedBo& each : image.checkpoint.bos) {
     image.contents.emplace_back();
-    if (!each.dmabuf.valid()) continue;
+    if (!kfd::has_contents(each.bo)) continue;
+    ASSIGN_OR_RETURN(const base::UniqueFd dmabuf, kfd.export_bo(fd, image.pause, each));
     ASSIGN_OR_RETURN(const base::Mapping bytes,
-                     base::Mapping::shared(each.dmabuf.get(), each.bo.size, 0, "reading a buffer"));
+                     base::Mapping::shared(dmabuf.get(), each.bo.size, 0, "reading a buffer"));
     image.contents.back() = contents_of(bytes.bytes());
   }
   image.mappings = own_gpu_mappings();
@@ -165,7 +166,7 @@ kfd::RestoreRequest request_for(const Image& image, const Session& session, std:
                                .drm_fd = ioctls_of(gpus[i]).render_fd(gpus[i])});
   for (const kfd::CheckpointedBo& each : image.checkpoint.bos) request.bos.push_back(each.bo);
   request.priv_data = image.checkpoint.priv_data;
-  request.num_objects = image.info.num_objects;
+  request.num_objects = image.pause.info.num_objects;
   return request;
 }
 

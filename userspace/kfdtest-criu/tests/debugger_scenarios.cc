@@ -160,10 +160,10 @@ base::Status debugged_is_refused() {
   TRY(client.enable_runtime());
   ASSIGN_OR_RETURN(const Debugger debugger, Debugger::attach(client));
   kfd::RealKfd criu;
-  const auto paused = criu.process_info(client.fd());
+  auto paused = criu.pause(client.fd());
   TRY(debugger.detach());
   if (!paused.ok()) return paused.error().code() == EOPNOTSUPP ? base::Status() : paused.error();
-  TRY(criu.unpause(client.fd()));
+  TRY(criu.unpause(client.fd(), *paused));
   return base::Error(EIO, "a program is to be checkpointed without what its debugger has set");
 }
 

@@ -82,9 +82,9 @@ base::Status unused_gpu() {
                    client.allocate({.gpu_id = id, .va = kAddress, .size = kPageSize, .flags = kGttFlags}));
   TRY(client.map(memory.handle, {&id, 1}));
   kfd::RealKfd kfd;
-  ASSIGN_OR_RETURN(const kfd::ProcessInfo info, kfd.process_info(client.fd()));
-  ASSIGN_OR_RETURN(const kfd::Checkpoint checkpoint, kfd.checkpoint(client.fd(), info));
-  TRY(kfd.unpause(client.fd()));
+  ASSIGN_OR_RETURN(kfd::Pause pause, kfd.pause(client.fd()));
+  ASSIGN_OR_RETURN(const kfd::Checkpoint checkpoint, kfd.checkpoint(client.fd(), pause));
+  TRY(kfd.unpause(client.fd(), pause));
   return checkpoint.bos.size() == 1 ? base::Status() : base::Error(EIO, "the image does not have the one BO");
 }
 
@@ -271,11 +271,11 @@ base::Status checkpoint_again_and_again(const Gpu& gpu) {
   kfd::RealKfd kfd;
   unsigned taken = 0;
   while (goes_on(taken)) {
-    ASSIGN_OR_RETURN(const kfd::ProcessInfo info, kfd.process_info(fd));
-    WatchedImage image(info);
+    ASSIGN_OR_RETURN(kfd::Pause pause, kfd.pause(fd));
+    WatchedImage image(pause.info);
     ASSIGN_OR_RETURN(const bool one, image.checkpoint(fd));
     taken += one ? 1 : 0;
-    TRY(kfd.unpause(fd));
+    TRY(kfd.unpause(fd, pause));
   }
   return taken > 0 ? base::Status() : base::Error(EIO, "not one checkpoint was taken");
 }

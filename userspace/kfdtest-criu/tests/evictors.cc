@@ -67,17 +67,18 @@ class CriuEvictor final : public Evictor {
     return {};
   }
   base::Status evict(StepQueue& /*queue*/) override {
-    ASSIGN_OR_RETURN(const kfd::ProcessInfo info, kfd_.process_info(fd()));
-    if (info.num_devices == 0 || info.num_bos == 0) return base::Error(EIO, "PROCESS_INFO found nothing");
+    ASSIGN_OR_RETURN(pause_, kfd_.pause(fd()));
+    if (pause_.info.num_devices == 0 || pause_.info.num_bos == 0) return base::Error(EIO, "PROCESS_INFO found nothing");
     return events_->wait_for_eviction(EvictionTrigger::kCriuCheckpoint);
   }
   [[nodiscard]] bool holds() const override { return true; }
-  base::Status resume(StepQueue& /*queue*/) override { return kfd_.unpause(fd()); }
+  base::Status resume(StepQueue& /*queue*/) override { return kfd_.unpause(fd(), pause_); }
 
  private:
   [[nodiscard]] int fd() const { return ioctls_of(*gpu_).client().fd(); }
   const Gpu* gpu_ = nullptr;
   kfd::RealKfd kfd_;
+  kfd::Pause pause_;
   std::optional<SmiEvents> events_;
 };
 

@@ -34,8 +34,7 @@ int fd_of(const Session& session) { return ioctls_of(session.gpus().front()).cli
 // The extensible ABI, whose image has more fields, if the kernel has it.
 CriuAbi best_abi(const Session& session) {
   kfd::ExtensibleKfd kfd;
-  if (!kfd.process_info(fd_of(session)).ok()) return CriuAbi::kReleased;
-  return kfd.unpause(fd_of(session)).ok() ? CriuAbi::kExtensible : CriuAbi::kReleased;
+  return kfd.choose_abi(fd_of(session)).ok() ? CriuAbi::kExtensible : CriuAbi::kReleased;
 }
 
 // ---- what a failure leaves --------------------------------------------------
@@ -96,7 +95,7 @@ base::Status seize(pid_t program) {
 base::Status pause_and_die(pid_t program, int fd) {
   TRY(seize(program));
   kfd::RealKfd kfd;
-  const auto paused = kfd.process_info(fd);
+  const auto paused = kfd.pause(fd);
   return paused.ok() ? base::Status() : paused.error();
 }
 
@@ -115,16 +114,18 @@ base::Status pause_ends_with_owner() {
 base::Status unpause_as_tracer(pid_t program, int fd) {
   TRY(seize(program));
   kfd::RealKfd kfd;
-  return kfd.unpause(fd).ok() ? base::Error(EIO, "a pause was ended by another than its owner") : base::Status();
+  kfd::Pause not_ours;
+  return kfd.unpause(fd, not_ours).ok() ? base::Error(EIO, "a pause was ended by another than its owner")
+                                        : base::Status();
 }
 
 base::Status pause_is_owned() {
   ASSIGN_OR_RETURN(const Session session, Session::open());
   kfd::RealKfd kfd;
-  if (const auto paused = kfd.process_info(fd_of(session)); !paused.ok()) return paused.error();
+  ASSIGN_OR_RETURN(kfd::Pause pause, kfd.pause(fd_of(session)));
   const pid_t self = ::getpid();
   TRY(run_with_successors([&] { return unpause_as_tracer(self, fd_of(session)); }));
-  return kfd.unpause(fd_of(session));
+  return kfd.unpause(fd_of(session), pause);
 }
 
 // The descriptors and addresses in a request are the caller's, not those of the process whose /dev/kfd it uses.
@@ -194,9 +195,9 @@ base::Status age_in_chain() {
 // that ABI they cannot be checked, and the scenarios fail.
 base::Result<kfd_criu_record_device> settings_of(const Session& session, std::uint32_t gpu_id) {
   kfd::ExtensibleKfd kfd;
-  ASSIGN_OR_RETURN(const kfd::ProcessInfo info, kfd.process_info(fd_of(session)));
-  ASSIGN_OR_RETURN(const kfd::Checkpoint checkpoint, kfd.checkpoint(fd_of(session), info));
-  TRY(kfd.unpause(fd_of(session)));
+  ASSIGN_OR_RETURN(kfd::Pause pause, kfd.pause(fd_of(session)));
+  ASSIGN_OR_RETURN(const kfd::Checkpoint checkpoint, kfd.checkpoint(fd_of(session), pause));
+  TRY(kfd.unpause(fd_of(session), pause));
   std::span<const std::byte> image = checkpoint.priv_data;
   while (image.size() >= sizeof(kfd_criu_record)) {
     kfd_criu_record_device device{};

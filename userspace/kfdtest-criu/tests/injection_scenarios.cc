@@ -188,10 +188,10 @@ base::Status hung_queue_is_changed() {
 base::Result<int> refusal_of_image(const Gpu& gpu) {
   const int fd = ioctls_of(gpu).client().fd();
   kfd::RealKfd criu;
-  const auto info = criu.process_info(fd);
-  if (!info.ok()) return info.error().code();
-  const auto image = criu.checkpoint(fd, *info);
-  const auto end = criu.unpause(fd);
+  auto pause = criu.pause(fd);
+  if (!pause.ok()) return pause.error().code();
+  const auto image = criu.checkpoint(fd, *pause);
+  const auto end = criu.unpause(fd, *pause);
   // ENOTRECOVERABLE: the pause has ended, and UNPAUSE reports what a reset has lost.
   if (!end.ok() && end.error().code() != ENOTRECOVERABLE) return end.error();
   if (!image.ok()) return image.error().code();

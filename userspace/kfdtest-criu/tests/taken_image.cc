@@ -21,10 +21,10 @@ base::Result<TakenImage> TakenImage::take(int fd, std::vector<Gpu> gpus) {
   kfd::RealKfd kfd;
   TakenImage image;
   image.gpus_ = std::move(gpus);
-  ASSIGN_OR_RETURN(const kfd::ProcessInfo info, kfd.process_info(fd));
-  image.num_objects = info.num_objects;
-  ASSIGN_OR_RETURN(image.checkpoint, kfd.checkpoint(fd, info));
-  TRY(kfd.unpause(fd));
+  ASSIGN_OR_RETURN(kfd::Pause pause, kfd.pause(fd));
+  image.num_objects = pause.info.num_objects;
+  ASSIGN_OR_RETURN(image.checkpoint, kfd.checkpoint(fd, pause));
+  TRY(kfd.unpause(fd, pause));
   return image;
 }
 

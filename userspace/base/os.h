@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 
+struct rlimit;
 struct stat;
 struct statvfs;
 struct timespec;
@@ -63,6 +64,8 @@ void* mmap(void* address, std::size_t size, int protection, int flags, int fd, o
 ssize_t getrandom(void* out, std::size_t size, unsigned flags);
 
 // Processes.
+int getrlimit(int resource, struct ::rlimit* limit);
+int setrlimit(int resource, const struct ::rlimit* limit);
 pid_t fork();
 pid_t waitpid(pid_t pid, int* status, int options);
 int kill(pid_t pid, int signal);

@@ -112,6 +112,8 @@ std::vector<std::pair<std::string, std::function<bool()>>> fallible() {
       {"readdir", [] { return os::readdir(nullptr) == nullptr; }},
       {"mmap", [] { return os::mmap(nullptr, 0, 0, 0, -1, 0) == MAP_FAILED; }},
       {"getrandom", [=] { return bad(os::getrandom(bytes.data(), 1, 0)); }},
+      {"getrlimit", [=] { return bad(os::getrlimit(-1, nullptr)); }},
+      {"setrlimit", [=] { return bad(os::setrlimit(-1, nullptr)); }},
       {"fork", [=] { return bad(os::fork()); }},
       {"waitpid", [=] { return bad(os::waitpid(-1, &word, WNOHANG)); }},
       {"kill", [=] { return bad(os::kill(::getpid(), 0)); }},

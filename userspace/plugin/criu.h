@@ -4,6 +4,10 @@
 // What the plugin asks of the CRIU that loaded it. criu_api.h has the real one; tests have another.
 #pragma once
 
+#include <string>
+#include <string_view>
+#include <vector>
+
 namespace plugin {
 
 class Criu {
@@ -18,6 +22,11 @@ class Criu {
   // In a task being restored: one more than the highest descriptor number of the program, always the same answer;
   // negative when unknown. Lower numbers may be free now and the program's later.
   [[nodiscard]] virtual int unused_fd() const = 0;
+  // The command line, without the name of the program; empty when it cannot be read.
+  [[nodiscard]] virtual std::vector<std::string> arguments() const { return {}; }
+  // To CRIU's log; an empty message is none.
+  virtual void inform(std::string_view /*message*/) const {}
+  virtual void warn(std::string_view /*message*/) const {}
   // Who owns the descriptor that UPDATE_VMA_MAP answers: CRIU (3.19 and later) or the plugin (before).
   [[nodiscard]] virtual bool takes_vma_fd() const = 0;
 };

@@ -13,9 +13,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <sstream>
 #include <string>
 
 #include "base/os.h"
+#include "base/text_file.h"
 
 namespace plugin::criu_api {
 namespace {
@@ -60,6 +62,15 @@ int RealCriu::image_dir() const {
 int RealCriu::unused_fd() const {
   const auto function = host_function<int(pid_t)>("find_unused_fd_pid");
   return function == nullptr ? -1 : function(os::getpid());
+}
+
+std::vector<std::string> RealCriu::arguments() const {
+  std::vector<std::string> arguments;
+  // Each argument ends with a NUL.
+  std::istringstream in(base::read_text_or_empty("/proc/self/cmdline"));
+  for (std::string argument; std::getline(in, argument, '\0');) arguments.push_back(argument);
+  if (!arguments.empty()) arguments.erase(arguments.begin());
+  return arguments;
 }
 
 bool RealCriu::takes_vma_fd() const {

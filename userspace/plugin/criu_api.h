@@ -14,7 +14,9 @@ extern "C" {
 #undef CR_PLUGIN_DESC
 
 #include <cstddef>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "plugin/criu.h"
 
@@ -58,6 +60,9 @@ class RealCriu final : public Criu {
   [[nodiscard]] int image_dir() const override;
   [[nodiscard]] int unused_fd() const override;
   [[nodiscard]] bool takes_vma_fd() const override;
+  [[nodiscard]] std::vector<std::string> arguments() const override;
+  void inform(std::string_view message) const override { log(Level::kInfo, message); }
+  void warn(std::string_view message) const override { log(Level::kWarning, message); }
 };
 
 }  // namespace plugin::criu_api

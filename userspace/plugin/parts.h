@@ -6,11 +6,14 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "kfd/kfd.h"
 #include "plugin/copy/copier.h"
 #include "plugin/criu.h"
 #include "plugin/options.h"
+#include "plugin/render_file.h"
 #include "plugin/system.h"
 
 namespace plugin {
@@ -21,12 +24,19 @@ enum class Claim { kMine, kNotMine };
 // A copier for the GPU behind an open render node, which the callee borrows for the call.
 using CopierFactory = std::function<base::Result<std::unique_ptr<copy::Copier>>(int render_fd, const Options& options)>;
 
+// Questions about a program's open render node; see render_file.h.
+struct RenderChecks {
+  std::function<base::Result<std::string>(int fd)> objects = render_file::objects_of;
+  std::function<base::Result<std::optional<bool>>(int fd, std::uint64_t offset)> may_map = render_file::may_map;
+};
+
 struct Parts {
   Criu& criu;
   System& system;
   kfd::Kfd& kfd;
   CopierFactory make_copier;
   Options options;
+  RenderChecks render{};
 };
 
 }  // namespace plugin

@@ -40,6 +40,7 @@ struct SharedFiles {
 class System {
  public:
   explicit System(Roots roots) : roots_(std::move(roots)) {}
+  [[nodiscard]] const Roots& roots() const { return roots_; }
 
   // Never fails: what cannot be identified is not ours. Other vendors' render nodes are not ours.
   [[nodiscard]] DeviceFile identify(const struct stat& status) const;

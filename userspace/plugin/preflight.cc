@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// See the header. Every refusal ends with what to do, where there is something to do.
+#include "plugin/preflight.h"
+
+#include <linux/kfd_criu_ioctl.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <map>
+
+#include "base/os.h"
+#include "base/text_file.h"
+#include "plugin/topology/snapshot.h"
+
+namespace plugin::preflight {
+namespace {
+
+using base::Error;
+using base::Status;
+
+constexpr std::uint32_t kKfdMajor = 1;
+constexpr std::uint32_t kKfdMinor = 8;  // DMA-bufs of GTT BOs
+
+constexpr const char* kStreamSocket = "streamer-capture.sock";
+// The first pid namespace of a machine has this number in every kernel (PROC_PID_INIT_INO).
+constexpr std::string_view kInitPidNamespace = "pid:[4026531836]";
+constexpr rlim_t kOwnDescriptors = 256;  // more than CRIU and this plugin have open beside BOs
+
+Error refusal(const std::string& what, const std::string& why) { return Error(EOPNOTSUPP, what + ": " + why); }
+
+const Task& task_of(const Tree& tree, const Process& process) { return tree.tasks[process.task]; }
+
+std::string bo_name(const kfd::Bo& bo) { return "a BO of " + std::to_string(bo.size) + " bytes"; }
+
+bool has_argument(const Criu& criu, std::string_view argument) {
+  const auto arguments = criu.arguments();
+  return std::find(arguments.begin(), arguments.end(), argument) != arguments.end();
+}
+
+bool is_in(const DeviceMapping& mapping, const kfd::Bo& bo) {
+  return mapping.offset >= bo.mmap_offset && mapping.size <= bo.size &&
+         mapping.offset - bo.mmap_offset <= bo.size - mapping.size;
+}
+
+// Where a BO's memory was seen first.
+struct Seen {
+  const Process* process = nullptr;
+  const kfd::CheckpointedBo* bo = nullptr;
+  bool has_giver = false;  // one of the BOs seen allocated the memory
+};
+
+Status refuse_outside_memory(const Tree& tree, const std::map<std::uint64_t, Seen>& memories) {
+  for (const auto& [inode, seen] : memories) {
+    if (seen.has_giver) continue;
+    return refusal(task_of(tree, *seen.process).name(),
+                   bo_name(seen.bo->bo) +
+                       " uses memory that it was given from outside of the programs being saved, or that its giver has "
+                       "freed; after a restore it would be private");
+  }
+  return {};
+}
+
+}  // namespace
+
+Status refuse_streaming(const Criu& criu) {
+  const bool has_socket = os::faccessat(criu.image_dir(), kStreamSocket, F_OK, 0) == 0;
+  if (!has_socket && errno != ENOENT) return Error::from_errno(errno, kStreamSocket);
+  if (!has_socket && !has_argument(criu, "--stream")) return {};
+  return refusal("criu dump --stream",
+                 "the image streamer does not carry the images of this plugin; dump to a directory");
+}
+
+Status refuse_lazy_pages(const Criu& criu) {
+  if (!has_argument(criu, "--lazy-pages")) return {};
+  return refusal("criu dump --lazy-pages",
+                 "GPUs need all pages before their queues run, so the dump could not be restored; dump without it");
+}
+
+Status refuse_old_kfd(kfd::Version version) {
+  if (version.major == kKfdMajor && version.minor >= kKfdMinor) return {};
+  return Error(ENOTSUP, "the kernel's KFD interface is " + std::to_string(version.major) + "." +
+                            std::to_string(version.minor) + ", checkpoint needs 1.8 or a later 1.x (Linux 5.18)");
+}
+
+Status refuse_dmabufs(const Tree& tree) {
+  if (tree.dmabufs.empty()) return {};
+  const Tree::Dmabuf& first = tree.dmabufs.front();
+  return refusal(tree.tasks[first.task].name() + ", " + first.what,
+                 "it is a DMA-buf, through which memory is shared with other programs or devices; CRIU cannot save it");
+}
+
+Status refuse_render_objects(const Parts& parts, const Tree& tree) {
+  for (const OpenFile& file : tree.files) {
+    if (file.device.kind != DeviceKind::kRender) continue;
+    auto found = parts.render.objects(file.fd.get());
+    if (!found.ok()) return std::move(found).error().wrap(tree.name_of(file));
+    if (!found->empty())
+      return refusal(tree.name_of(file), "it has " + *found +
+                                             ", and only what was allocated through /dev/kfd can be saved; programs "
+                                             "that use the render node for graphics, video or hipMemCreate() have such "
+                                             "objects");
+  }
+  return {};
+}
+
+Status refuse_unknown_gpus(const Tree& tree, const std::vector<topology::Node>& nodes) {
+  for (const OpenFile& file : tree.files) {
+    if (file.device.kind != DeviceKind::kRender) continue;
+    if (topology::find_render_minor(nodes, file.device.minor) != nullptr) continue;
+    return Error(ENODEV, tree.name_of(file) + ": KFD does not know this GPU, so its files cannot be checkpointed");
+  }
+  return {};
+}
+
+Status refuse_unreachable(const System& system, const Tree& tree, const std::vector<Process>& processes) {
+  const auto is_known = [&](std::size_t task) {
+    return std::any_of(processes.begin(), processes.end(), [&](const Process& each) { return each.task == task; });
+  };
+  std::array<char, 32> link{};
+  const std::string own_namespace = system.roots().proc + "/self/ns/pid";
+  const ssize_t length = os::readlink(own_namespace.c_str(), link.data(), link.size());
+  if (length < 0) return Error::from_errno(errno, own_namespace);
+  // sysfs has the pids of the first pid namespace.
+  const bool sysfs_tells = std::string_view(link.data(), static_cast<std::size_t>(length)) == kInitPidNamespace;
+  for (std::size_t i = 0; i < tree.tasks.size(); ++i) {
+    if (is_known(i)) continue;
+    const Task& task = tree.tasks[i];
+    const std::string entry = system.roots().sys + "/class/kfd/kfd/proc/" + std::to_string(task.pid);
+    // A child does not inherit mappings of /dev/kfd.
+    const bool maps_kfd = std::any_of(task.mappings.begin(), task.mappings.end(), [](const DeviceMapping& mapping) {
+      return mapping.device.kind == DeviceKind::kKfd;
+    });
+    const bool is_in_sysfs = sysfs_tells && os::access(entry.c_str(), F_OK) == 0;
+    if (sysfs_tells && !is_in_sysfs && errno != ENOENT) return Error::from_errno(errno, entry);
+    if (!maps_kfd && !is_in_sysfs) continue;
+    return refusal(task.name(), "it uses KFD, but has closed the /dev/kfd that it opened, so its state cannot be read");
+  }
+  return {};
+}
+
+void reserve_descriptors(std::uint64_t count) {
+  struct rlimit limit {};
+  const rlim_t needed = count + kOwnDescriptors;
+  if (os::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) return;
+  limit.rlim_cur = std::min(needed, limit.rlim_max);
+  (void)os::setrlimit(RLIMIT_NOFILE, &limit);  // CHECKPOINT says whether it is enough
+}
+
+Error too_many_descriptors(const Tree& tree, const Process& process, std::uint64_t count) {
+  struct rlimit limit {};
+  const bool is_known = os::getrlimit(RLIMIT_NOFILE, &limit) == 0;
+  return Error(EMFILE,
+               task_of(tree, process).name() +
+                   ": the released ABI of KFD gives out a descriptor for each BO at once; all programs together "
+                   "have " +
+                   std::to_string(count) + " BOs, and CRIU may have " +
+                   (is_known ? std::to_string(limit.rlim_cur) : std::string("too few")) +
+                   " open files: raise its RLIMIT_NOFILE");
+}
+
+Status refuse_too_many_gpus(const Tree& tree, const Process& process, kfd::Abi abi) {
+  const std::size_t limit = abi == kfd::Abi::kExtensible ? std::size_t{KFD_CRIU_MAX_GPUS} : image::kMaxDevices;
+  if (process.state.devices.size() <= limit) return {};
+  return refusal(task_of(tree, process).name(), "it uses " + std::to_string(process.state.devices.size()) +
+                                                    " GPUs, and at most " + std::to_string(limit) + " can be restored");
+}
+
+Status refuse_empty_bos(const Tree& tree, const Process& process) {
+  for (std::size_t i = 0; i < process.state.bos.size(); ++i) {
+    if (process.state.bos[i].bo.size != 0) continue;
+    return Error(EIO, task_of(tree, process).name() + ": the kernel has counted BO " + std::to_string(i) +
+                          " but not described it, so the image could not be restored; dump again");
+  }
+  return {};
+}
+
+Status refuse_hidden_gpus(const Tree& tree, const Process& process, const std::vector<topology::Node>& nodes) {
+  for (const kfd::CheckpointedBo& each : process.state.bos) {
+    if (gpu_of(nodes, process.state, each.bo.user_gpu_id) != nullptr) continue;
+    return Error(ENODEV, task_of(tree, process).name() + ": " + bo_name(each.bo) + ": its GPU " +
+                             std::to_string(each.bo.user_gpu_id) +
+                             " is not in sysfs; a device cgroup that CRIU is in may hide it");
+  }
+  return {};
+}
+
+Status refuse_shared_memory(const Tree& tree, const std::vector<Process>& processes, kfd::Abi abi) {
+  std::map<std::uint64_t, Seen> memories;  // by inode
+  for (const Process& process : processes) {
+    for (const kfd::CheckpointedBo& bo : process.state.bos) {
+      if (bo.inode == 0) continue;
+      Seen& seen = memories.try_emplace(bo.inode, Seen{&process, &bo, false}).first->second;
+      seen.has_giver = seen.has_giver || !bo.imported;
+      if (seen.bo == &bo) continue;
+      const std::string name = task_of(tree, process).name();
+      if (seen.process != &process)
+        return refusal(name, bo_name(bo.bo) + " shares its memory with " + task_of(tree, *seen.process).name() +
+                                 "; after a restore each would have memory of its own");
+      if (abi == kfd::Abi::kReleased)
+        return refusal(name, "two BOs of " + std::to_string(bo.bo.size) +
+                                 " bytes have the same memory; the released ABI of KFD would give each memory of its "
+                                 "own");
+    }
+  }
+  return refuse_outside_memory(tree, memories);
+}
+
+Status refuse_foreign_mappings(const Tree& tree, const std::vector<Process>& processes,
+                               const std::vector<topology::Node>& nodes) {
+  const auto is_bo_of_kfd = [&](const DeviceMapping& mapping) {
+    for (const Process& process : processes) {
+      for (const kfd::CheckpointedBo& each : process.state.bos) {
+        const topology::Node* gpu = gpu_of(nodes, process.state, each.bo.user_gpu_id);
+        if (kfd::has_contents(each.bo) && gpu != nullptr && gpu->render_minor() == mapping.device.minor &&
+            is_in(mapping, each.bo))
+          return true;
+      }
+    }
+    return false;
+  };
+  for (const Task& task : tree.tasks) {
+    for (const DeviceMapping& mapping : task.mappings) {
+      if (mapping.device.kind != DeviceKind::kRender || is_bo_of_kfd(mapping)) continue;
+      return refusal(task.name() + ", mapping of " + std::to_string(mapping.size) + " bytes of renderD" +
+                         std::to_string(mapping.device.minor) + " at " + std::to_string(mapping.start),
+                     "it is no memory that KFD has; only what was allocated through /dev/kfd can be saved");
+    }
+  }
+  return {};
+}
+
+std::string warn_of_room(std::uint64_t needed, std::uint64_t room) {
+  if (needed <= room) return {};
+  return "GPU memory of " + std::to_string(needed) + " bytes is to be saved, and the image directory has room for " +
+         std::to_string(room) + "; the dump fails unless enough of it is zero";
+}
+
+const topology::Node* gpu_of(const std::vector<topology::Node>& nodes, const kfd::Checkpoint& state,
+                             std::uint32_t user_id) {
+  for (const kfd::Device& device : state.devices)
+    if (device.user_id == user_id) return topology::find_gpu(nodes, device.actual_id);
+  return nullptr;
+}
+
+std::uint64_t contents_of(const kfd::Checkpoint& state) {
+  std::uint64_t bytes = 0;
+  for (const kfd::CheckpointedBo& each : state.bos)
+    if (kfd::has_contents(each.bo)) bytes += each.bo.size;
+  return bytes;
+}
+
+}  // namespace plugin::preflight

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// What cannot be brought back is refused before anything is saved, and the programs run on. Each function knows one
+// reason; its error names the program, the file and the reason. The table in the man page has a row for each.
+// Not here: what KFD refuses itself (kfd/), and what is found out only while contents are read.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "kfd/kfd.h"
+#include "plugin/criu.h"
+#include "plugin/parts.h"
+#include "plugin/topology/node.h"
+#include "plugin/tree.h"
+
+namespace plugin::preflight {
+
+// A process of the dump that has state in KFD.
+struct Process {
+  std::uint32_t pid = 0;  // in its own pid namespace
+  std::size_t task = 0;   // index in Tree::tasks
+  std::size_t file = 0;   // index in Tree::files: one that the process itself has open
+  kfd::Pause pause;
+  kfd::Checkpoint state;
+};
+
+// ---- before a process is paused ---------------------------------------------
+
+// `criu dump --stream` sends only CRIU's own images; ours would stay behind.
+base::Status refuse_streaming(const Criu& criu);
+// `criu dump --lazy-pages`: pages that a GPU uses must be there before its queues run, so such a dump cannot be
+// restored. Only the command line tells; a caller that asks for it by RPC is not recognised.
+base::Status refuse_lazy_pages(const Criu& criu);
+base::Status refuse_old_kfd(kfd::Version version);
+// DMA-bufs that a task has open or mapped.
+base::Status refuse_dmabufs(const Tree& tree);
+// GEM objects and contexts of render nodes.
+base::Status refuse_render_objects(const Parts& parts, const Tree& tree);
+// Render nodes of GPUs that KFD does not have.
+base::Status refuse_unknown_gpus(const Tree& tree, const std::vector<topology::Node>& nodes);
+
+// ---- while all are paused ---------------------------------------------------
+
+// A process that uses KFD although nobody of the tree can reach its file.
+base::Status refuse_unreachable(const System& system, const Tree& tree, const std::vector<Process>& processes);
+// Before CHECKPOINT of the released ABI, which makes a descriptor for each BO at once. Raises the soft limit of this
+// process, if it may.
+void reserve_descriptors(std::uint64_t count);
+// Why CHECKPOINT of `process` failed with EMFILE: `count` descriptors are needed by all processes together.
+base::Error too_many_descriptors(const Tree& tree, const Process& process, std::uint64_t count);
+base::Status refuse_too_many_gpus(const Tree& tree, const Process& process, kfd::Abi abi);
+// A BO that the kernel counted but did not describe: its record in the private data would have nothing beside it.
+base::Status refuse_empty_bos(const Tree& tree, const Process& process);
+// BOs of which the GPU is not in sysfs.
+base::Status refuse_hidden_gpus(const Tree& tree, const Process& process, const std::vector<topology::Node>& nodes);
+// Memory that several processes use, or that somebody outside the tree gave or has.
+base::Status refuse_shared_memory(const Tree& tree, const std::vector<Process>& processes, kfd::Abi abi);
+// Mappings of render nodes that are not of a BO of KFD.
+base::Status refuse_foreign_mappings(const Tree& tree, const std::vector<Process>& processes,
+                                     const std::vector<topology::Node>& nodes);
+
+// A warning, not a refusal: zeros take no room, so the contents may need less. Empty if there is enough.
+std::string warn_of_room(std::uint64_t needed, std::uint64_t room);
+
+// ---- used by the dump as well -----------------------------------------------
+
+// The topology node of the GPU that the process calls user_id; null if there is none.
+const topology::Node* gpu_of(const std::vector<topology::Node>& nodes, const kfd::Checkpoint& state,
+                             std::uint32_t user_id);
+// Bytes of contents that an image of the process can have.
+std::uint64_t contents_of(const kfd::Checkpoint& state);
+
+}  // namespace plugin::preflight

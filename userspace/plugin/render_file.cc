@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// See the header.
+#include "plugin/render_file.h"
+
+#include <amdgpu_drm.h>
+#include <sys/mman.h>
+
+#include <cerrno>
+
+#include "base/os.h"
+
+namespace plugin::render_file {
+namespace {
+
+using base::Error;
+using base::Result;
+
+constexpr std::uint32_t kMaxHandle = 4096;
+constexpr std::uint32_t kMaxContext = 64;
+constexpr std::size_t kPage = 4096;
+
+// 0 or an errno.
+int call(int fd, unsigned long request, void* argument) {
+  while (os::ioctl(fd, request, argument) != 0)
+    if (errno != EINTR) return errno;
+  return 0;
+}
+
+Result<bool> has_gem_object(int fd, std::uint32_t handle) {
+  drm_amdgpu_gem_mmap args{};
+  args.in.handle = handle;
+  const int code = call(fd, DRM_IOCTL_AMDGPU_GEM_MMAP, &args);
+  if (code == ENOENT) return false;
+  if (code == 0 || code == EPERM) return true;  // EPERM: an object that the CPU cannot map
+  return Error::from_errno(code, "DRM_IOCTL_AMDGPU_GEM_MMAP");
+}
+
+Result<bool> has_context(int fd, std::uint32_t id) {
+  drm_amdgpu_ctx args{};
+  args.in.op = AMDGPU_CTX_OP_QUERY_STATE2;
+  args.in.ctx_id = id;
+  const int code = call(fd, DRM_IOCTL_AMDGPU_CTX, &args);
+  if (code == EINVAL) return false;
+  if (code == 0) return true;
+  return Error::from_errno(code, "DRM_IOCTL_AMDGPU_CTX");
+}
+
+}  // namespace
+
+Result<std::string> objects_of(int fd) {
+  for (std::uint32_t handle = 1; handle <= kMaxHandle; ++handle) {
+    ASSIGN_OR_RETURN(const bool found, has_gem_object(fd, handle));
+    if (found) return "GEM object " + std::to_string(handle);
+  }
+  for (std::uint32_t id = 1; id <= kMaxContext; ++id) {
+    ASSIGN_OR_RETURN(const bool found, has_context(fd, id));
+    if (found) return "context " + std::to_string(id);
+  }
+  return std::string();
+}
+
+Result<std::optional<bool>> may_map(int fd, std::uint64_t offset) {
+  void* mapping = os::mmap(nullptr, kPage, PROT_READ, MAP_SHARED, fd, static_cast<off_t>(offset));
+  if (mapping != MAP_FAILED) {
+    os::munmap(mapping, kPage);
+    return std::optional<bool>(true);
+  }
+  // The kernel looks for the BO (EINVAL), then asks whether this file may map it (EACCES), then whether the CPU can
+  // (EPERM).
+  if (errno == EPERM) return std::optional<bool>(true);
+  if (errno == EACCES) return std::optional<bool>(false);
+  if (errno == EINVAL) return std::optional<bool>();
+  return Error::from_errno(errno, "mapping a BO of KFD through a render node");
+}
+
+}  // namespace plugin::render_file

@@ -274,10 +274,10 @@ TEST(Errors, both_interfaces_use_the_table) {
   const base::UniqueFd not_kfd(::open("/dev/null", O_RDWR | O_CLOEXEC));
   RealKfd released;
   ExtensibleKfd extensible;
-  const auto old_error = released.process_info(not_kfd.get());
+  const auto old_error = released.pause(not_kfd.get());
   ASSERT_FALSE(old_error.ok());
   EXPECT_EQ(old_error.error().message(), operation_error(Abi::kReleased, Operation::kPause, ENOTTY).message());
-  const auto new_error = extensible.process_info(not_kfd.get());
+  const auto new_error = extensible.pause(not_kfd.get());
   ASSERT_FALSE(new_error.ok());
   EXPECT_EQ(new_error.error().message(), operation_error(Abi::kExtensible, Operation::kPause, ENOTTY).message());
 }

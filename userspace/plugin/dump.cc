@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// See the header. Read dump_kfd() top to bottom.
+// See the header. Read prepare(), save() and finish() top to bottom.
 #include "plugin/dump.h"
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <set>
+#include <utility>
 
 #include "base/os.h"
+#include "base/text_file.h"
 #include "plugin/topology/snapshot.h"
 
 namespace plugin {
@@ -19,125 +24,335 @@ using base::Result;
 using base::Status;
 using base::UniqueFd;
 
-constexpr std::uint32_t kKfdMajor = 1;
-constexpr std::uint32_t kKfdMinor = 8;  // dmabufs of GTT BOs
-
 std::string bo_name(std::size_t index, const kfd::Bo& bo) {
   return "BO " + std::to_string(index) + " of " + std::to_string(bo.size) + " bytes";
 }
 
-// The topology node of the GPU that the program calls user_id.
-const topology::Node* gpu_of(const std::vector<topology::Node>& nodes, const std::vector<kfd::Device>& devices,
-                             std::uint32_t user_id) {
-  for (const kfd::Device& device : devices)
-    if (device.user_id == user_id) return topology::find_gpu(nodes, device.actual_id);
-  return nullptr;
+std::string gpu_name(const topology::Node& gpu) {
+  return "GPU " + std::to_string(gpu.gpu_id) + " (renderD" + std::to_string(gpu.render_minor()) + ")";
+}
+
+image::Abi image_abi(kfd::Abi abi) {
+  return abi == kfd::Abi::kExtensible ? image::Abi::kExtensible : image::Abi::kReleased;
+}
+
+// O_NONBLOCK or nothing; what else a file was opened with is the same for all device files, or is lost by CRIU too.
+Result<std::uint32_t> open_flags_of(int fd) {
+  const int flags = os::fcntl(fd, F_GETFL);
+  if (flags < 0) return Error::from_errno(errno, "F_GETFL");
+  return static_cast<std::uint32_t>(flags & O_NONBLOCK);
+}
+
+// A BO of which one with the same memory was saved before it.
+bool shares_contents(const std::vector<image::BoRecord>& before, const kfd::CheckpointedBo& bo) {
+  return bo.inode != 0 && std::any_of(before.begin(), before.end(), [&](const image::BoRecord& record) {
+           return record.inode == bo.inode && record.bo.size == bo.bo.size && image::stores_contents(record);
+         });
 }
 
 }  // namespace
 
-Result<Claim> Dump::dump_file(int fd, std::uint32_t id) {
-  struct stat status {};
-  if (os::fstat(fd, &status) != 0) return Error::from_errno(errno, "fstat of the program's file");
-  const DeviceFile device = parts_.system.identify(status);
-  if (device.kind == DeviceKind::kNotOurs) return Claim::kNotMine;
-  if (auto saved = dump_device(fd, id, device); !saved.ok()) {
-    failed_ = true;
-    return std::move(saved).error();
-  }
+Result<Claim> Dump::handle_vma(const struct stat& status) {
+  if (parts_.system.identify(status).kind == DeviceKind::kNotOurs) return Claim::kNotMine;
+  TRY(begin());
   return Claim::kMine;
 }
 
-Status Dump::dump_device(int fd, std::uint32_t id, const DeviceFile& device) {
-  if (device.kind == DeviceKind::kKfd) return dump_kfd(fd, id);
-  return dump_render(fd, id, device.minor);
+Result<Claim> Dump::dump_file(int fd, std::uint32_t id) {
+  struct stat status {};
+  if (os::fstat(fd, &status) != 0) return Error::from_errno(errno, "fstat of the program's file");
+  if (parts_.system.identify(status).kind == DeviceKind::kNotOurs) return Claim::kNotMine;
+  TRY(begin());
+  auto saved = save(fd, id);
+  if (saved.ok()) return Claim::kMine;
+  state_ = State::kFailed;
+  return std::move(saved).error();
 }
 
-Result<image::SessionWriter*> Dump::images() {
-  if (images_ == nullptr) {
-    ASSIGN_OR_RETURN(images_, image::SessionWriter::create(parts_.criu.image_dir(), session_id_));
-  }
-  return images_.get();
+Status Dump::begin() {
+  if (state_ == State::kSaving) return {};
+  if (state_ != State::kIdle) return Error(ECANCELED, "the dump has failed before");
+  // If this fails, CRIU ends the dump and calls finish().
+  state_ = State::kFailed;
+  TRY(prepare());
+  state_ = State::kSaving;
+  return {};
 }
 
-Status Dump::commit() {
-  ASSIGN_OR_RETURN(const auto nodes, parts_.system.topology());
-  session_.nodes = topology::select(nodes, gpus_);
-  TRY(images_->prepare(std::move(session_)));
-  return images_->commit();
+Status Dump::prepare() {
+  TRY(preflight::refuse_streaming(parts_.criu));
+  TRY(preflight::refuse_lazy_pages(parts_.criu));
+  ASSIGN_OR_RETURN(tree_, scan_tree(parts_.system));
+  ASSIGN_OR_RETURN(nodes_, parts_.system.topology());
+  TRY(preflight::refuse_dmabufs(tree_));
+  TRY(preflight::refuse_unknown_gpus(tree_, nodes_));
+  TRY(preflight::refuse_render_objects(parts_, tree_));
+  roles_.resize(tree_.files.size());
+  TRY(choose_abi());
+  TRY(pause_all());
+  TRY(choose_files());
+  TRY(preflight::refuse_unreachable(parts_.system, tree_, processes_));
+  TRY(read_states());
+  TRY(check_states());
+  TRY(bind_render_files());
+  return start_image();
 }
 
-Status Dump::dump_kfd(int fd, std::uint32_t id) {
-  TRY(check_version());
-  ASSIGN_OR_RETURN(const Paused* paused, pause(fd));
-  const kfd::ProcessInfo& info = paused->pause.info;
-  auto checkpoint = parts_.kfd.checkpoint(fd, paused->pause);
-  if (!checkpoint.ok())
-    return std::move(checkpoint).error().wrap("saving the kernel's state of " + std::to_string(info.num_bos) + " BOs");
-  ASSIGN_OR_RETURN(const auto nodes, parts_.system.topology());
-  ASSIGN_OR_RETURN(SharedFiles shared, parts_.system.read_shared_files(parts_.system.find_tracee(info.pid)));
-
-  image::KfdFile kfd;
-  kfd.pid = info.pid;
-  kfd.num_objects = info.num_objects;
-  kfd.devices = checkpoint->devices;
-  kfd.priv_data = std::move(checkpoint->priv_data);
-  kfd.shared_files = std::move(shared.files);
-  kfd.own_mount_namespace = shared.own_mount_namespace;
-
-  ASSIGN_OR_RETURN(auto writer, image::Writer::create(parts_.criu.image_dir(), id));
-  TRY(save_bos(*paused, std::move(checkpoint->bos), nodes, writer, kfd));
-  image::File file{session_id_, topology::select(nodes, actual_ids(kfd.devices)), std::move(kfd)};
-  return writer.commit(file);
-}
-
-Status Dump::check_version() {
+Status Dump::choose_abi() {
+  const bool uses_kfd = std::any_of(tree_.files.begin(), tree_.files.end(),
+                                    [](const OpenFile& file) { return file.device.kind == DeviceKind::kKfd; });
+  if (!uses_kfd) return {};
   // Asked of a file of our own: KFD answers a tracer on the program's file only for checkpoint operations.
   ASSIGN_OR_RETURN(const UniqueFd own, parts_.system.open_kfd());
   ASSIGN_OR_RETURN(const kfd::Version version, parts_.kfd.version(own.get()));
-  if (version.major != kKfdMajor || version.minor < kKfdMinor)
-    return Error(ENOTSUP, "the kernel's KFD interface is " + std::to_string(version.major) + "." +
-                              std::to_string(version.minor) + ", checkpoint needs 1.8 or a later 1.x (Linux 5.18)");
+  TRY(preflight::refuse_old_kfd(version));
+  ASSIGN_OR_RETURN(abi_, parts_.kfd.choose_abi(own.get()));
+  parts_.criu.inform(abi_ == kfd::Abi::kExtensible ? "KFD has the extensible ABI" : "KFD has the released ABI");
   return {};
 }
 
-Result<Dump::Paused*> Dump::pause(int fd) {
-  // Kept before the pause, so that no failure can leave queues paused with nobody to wake them.
-  Paused paused{UniqueFd(os::fcntl(fd, F_DUPFD_CLOEXEC, 0)), {}, false};
-  if (!paused.file.valid()) return Error::from_errno(errno, "duplicating the program's /dev/kfd");
-  paused_.push_back(std::move(paused));
-  auto pause = parts_.kfd.pause(fd);
-  if (!pause.ok()) return std::move(pause).error().wrap("pausing the program's queues");
-  paused_.back().pause = std::move(pause).value();
-  paused_.back().certain = true;
-  return &paused_.back();
-}
-
-Status Dump::save_bos(const Paused& paused, std::vector<kfd::CheckpointedBo> bos, const std::vector<topology::Node>& nodes,
-                      image::Writer& writer, image::KfdFile& out) {
-  for (std::size_t i = 0; i < bos.size(); ++i) {
-    const std::string name = bo_name(i, bos[i].bo);
-    if (bos[i].bo.size == 0) continue;  // a bucket that the kernel did not fill
-    const topology::Node* gpu = gpu_of(nodes, out.devices, bos[i].bo.user_gpu_id);
-    if (gpu == nullptr) return Error(ENODEV, name + ": its GPU is not in sysfs (hidden by a device cgroup?)");
-    auto record = save_bo(paused, std::move(bos[i]), *gpu, writer);
-    if (!record.ok()) return std::move(record).error().wrap(name);
-    out.bos.push_back(std::move(record).value());
+Status Dump::pause_all() {
+  for (std::size_t i = 0; i < tree_.files.size(); ++i) {
+    if (tree_.files[i].device.kind != DeviceKind::kKfd) continue;
+    if (auto status = pause(i); !status.ok()) return std::move(status).error().wrap(tree_.name_of(tree_.files[i]));
   }
-  // The staging buffers are pinned memory; the next file may need it on another GPU.
-  copiers_.clear();
   return {};
 }
 
-Result<image::BoRecord> Dump::save_bo(const Paused& paused, kfd::CheckpointedBo bo, const topology::Node& gpu, image::Writer& writer) {
-  image::BoRecord record{bo.bo, {}};
-  if (!kfd::has_contents(bo.bo)) return record;
+Status Dump::pause(std::size_t file) {
+  const int fd = tree_.files[file].fd.get();
+  // Not of a process of the tree: inherited from a program that must not be paused.
+  ASSIGN_OR_RETURN(const bool is_traced, parts_.kfd.is_traced(fd));
+  if (!is_traced) return {};
+  ASSIGN_OR_RETURN(kfd::Pause pause, parts_.kfd.pause(fd));
+  const std::uint32_t pid = pause.info.pid;
+  roles_[file].owner = pid;
+  for (const Process& process : processes_)
+    if (process.pid == pid) return {};
+  processes_.push_back({.pid = pid, .task = 0, .file = file, .pause = std::move(pause), .state = {}});
+  return {};
+}
+
+// Which of its files stands for a process, and what the others are.
+Status Dump::choose_files() {
+  for (Process& process : processes_) {
+    const auto is_owner = [&](const Task& task) { return task.inner_pid == process.pid; };
+    const auto owner = std::find_if(tree_.tasks.begin(), tree_.tasks.end(), is_owner);
+    if (owner == tree_.tasks.end() || std::find_if(owner + 1, tree_.tasks.end(), is_owner) != tree_.tasks.end())
+      return Error(ESRCH, tree_.name_of(tree_.files[process.file]) + ": its KFD process has pid " +
+                              std::to_string(process.pid) + " in its pid namespace, and " +
+                              (owner == tree_.tasks.end() ? "no program" : "more than one program") +
+                              " of this dump has");
+    process.task = static_cast<std::size_t>(owner - tree_.tasks.begin());
+    bool is_chosen = false;
+    for (std::size_t i = 0; i < tree_.files.size(); ++i) {
+      Role& role = roles_[i];
+      if (tree_.files[i].device.kind != DeviceKind::kKfd || role.owner != process.pid) continue;
+      const auto& holders = tree_.files[i].holders;
+      // A file that only other processes hold stays inert.
+      if (std::none_of(holders.begin(), holders.end(), [&](const Holder& each) { return each.task == process.task; }))
+        continue;
+      role.kind = is_chosen ? image::Kind::kSecond : image::Kind::kKfd;
+      if (is_chosen) continue;
+      is_chosen = true;
+      process.file = i;
+      role.process = static_cast<std::size_t>(&process - processes_.data());
+    }
+    if (!is_chosen)
+      return Error(EOPNOTSUPP,
+                   name_of(process) + ": it uses KFD, but has closed the /dev/kfd that it opened; only a child has it");
+  }
+  return {};
+}
+
+Status Dump::read_states() {
+  std::uint64_t count = 0;
+  for (const Process& process : processes_) count += process.pause.info.num_bos;  // 0 with the extensible ABI
+  if (count != 0) preflight::reserve_descriptors(count);
+  for (Process& process : processes_) {
+    auto state = parts_.kfd.checkpoint(fd_of(process), process.pause);
+    if (!state.ok() && (state.error().code() == EMFILE || state.error().code() == ENFILE) && count != 0)
+      return preflight::too_many_descriptors(tree_, process, count);
+    if (!state.ok()) return std::move(state).error().wrap(name_of(process));
+    process.state = std::move(state).value();
+  }
+  return {};
+}
+
+Status Dump::check_states() {
+  std::uint64_t bytes = 0;
+  for (const Process& process : processes_) {
+    TRY(preflight::refuse_too_many_gpus(tree_, process, abi_));
+    TRY(preflight::refuse_empty_bos(tree_, process));
+    TRY(preflight::refuse_hidden_gpus(tree_, process, nodes_));
+    bytes += preflight::contents_of(process.state);
+  }
+  TRY(preflight::refuse_shared_memory(tree_, processes_, abi_));
+  TRY(preflight::refuse_foreign_mappings(tree_, processes_, nodes_));
+  ASSIGN_OR_RETURN(const std::uint64_t room, image::SessionWriter::room(parts_.criu.image_dir()));
+  parts_.criu.warn(preflight::warn_of_room(bytes, room));
+  return {};
+}
+
+Status Dump::bind_render_files() {
+  for (std::size_t i = 0; i < tree_.files.size(); ++i) {
+    const OpenFile& file = tree_.files[i];
+    if (file.device.kind != DeviceKind::kRender) continue;
+    roles_[i].kind = image::Kind::kRender;
+    auto binding = binding_of(file, roles_[i]);
+    if (!binding.ok()) return std::move(binding).error().wrap(tree_.name_of(file));
+    roles_[i].binding = *binding;
+  }
+  return {};
+}
+
+Result<image::Binding> Dump::binding_of(const OpenFile& file, Role& role) {
+  std::vector<const Process*> undecided;
+  for (const Process& process : processes_) {
+    ASSIGN_OR_RETURN(const std::optional<bool> is_bound, is_bound_to(file, process));
+    if (is_bound.value_or(false)) {
+      role.owner = process.pid;
+      return image::Binding::kKfd;
+    }
+    const auto& holders = file.holders;
+    if (!is_bound &&
+        std::any_of(holders.begin(), holders.end(), [&](const Holder& each) { return each.task == process.task; }))
+      undecided.push_back(&process);
+  }
+  if (undecided.empty()) return image::Binding::kOther;
+  // A process has acquired this GPU and has no memory on it. KFD took the VM of one of its files; it can only be this
+  // one if the process has no other of this GPU.
+  const Process& process = *undecided.front();
+  const auto is_candidate = [&](const OpenFile& each) {
+    return each.device.kind == DeviceKind::kRender && each.device.minor == file.device.minor &&
+           std::any_of(each.holders.begin(), each.holders.end(),
+                       [&](const Holder& holder) { return holder.task == process.task; });
+  };
+  if (undecided.size() > 1 || std::count_if(tree_.files.begin(), tree_.files.end(), is_candidate) != 1)
+    return Error(EOPNOTSUPP,
+                 "the program has several open files of this GPU and no memory on it, so it is unknown which of them "
+                 "KFD uses; a program that allocates memory there can be saved");
+  role.owner = process.pid;
+  return image::Binding::kKfd;
+}
+
+// Nothing when it cannot be known: the process has the GPU, but no BO there that could be mapped.
+Result<std::optional<bool>> Dump::is_bound_to(const OpenFile& file, const Process& process) {
+  const topology::Node* gpu = topology::find_render_minor(nodes_, file.device.minor);
+  const auto& devices = process.state.devices;
+  if (std::none_of(devices.begin(), devices.end(),
+                   [&](const kfd::Device& device) { return device.actual_id == gpu->gpu_id; }))
+    return std::optional<bool>(false);
+  for (const kfd::CheckpointedBo& each : process.state.bos) {
+    if (!kfd::has_contents(each.bo) || preflight::gpu_of(nodes_, process.state, each.bo.user_gpu_id) != gpu) continue;
+    ASSIGN_OR_RETURN(const std::optional<bool> may_map, parts_.render.may_map(file.fd.get(), each.bo.mmap_offset));
+    if (may_map) return may_map;
+  }
+  return std::optional<bool>();
+}
+
+// Not before everything that can be refused was: it removes older images from the directory.
+Status Dump::start_image() {
+  ASSIGN_OR_RETURN(writer_, image::SessionWriter::create(parts_.criu.image_dir(), session_id_));
+  return {};
+}
+
+Status Dump::save(int fd, std::uint32_t id) {
+  ASSIGN_OR_RETURN(const OpenFile* found, tree_.find(fd));
+  if (found == nullptr)
+    return Error(ESRCH,
+                 "CRIU saves a file of a program that this thread does not trace (is /proc that of another pid "
+                 "namespace?)");
+  const OpenFile& file = *found;
+  Role& role = roles_[static_cast<std::size_t>(found - tree_.files.data())];
+  const std::string name = tree_.name_of(file);
+  if (role.saved) return Error(EEXIST, name + ": CRIU saves it twice");
+  auto flags = open_flags_of(file.fd.get());
+  if (!flags.ok()) return std::move(flags).error().wrap(name);
+  image::File out;
+  out.id = id;
+  switch (role.kind) {
+    case image::Kind::kKfd: {
+      auto saved = save_process(processes_[*role.process], id);
+      if (!saved.ok()) return std::move(saved).error().wrap(name);
+      saved->open_flags = *flags;
+      out.contents = std::move(saved).value();
+      break;
+    }
+    case image::Kind::kSecond:
+      out.contents = image::SecondFile{role.owner, *flags};
+      break;
+    case image::Kind::kInert:
+      out.contents = image::InertFile{role.owner, *flags};
+      break;
+    case image::Kind::kRender: {
+      const topology::Node* gpu = topology::find_render_minor(nodes_, file.device.minor);
+      out.contents = image::RenderFile{gpu->gpu_id, *flags, role.binding, role.owner};
+      break;
+    }
+  }
+  TRY(writer_->add(std::move(out)));
+  role.saved = true;
+  parts_.criu.inform("saved " + name);
+  return saved_all() ? finish_image() : Status();
+}
+
+bool Dump::saved_all() const {
+  return std::all_of(roles_.begin(), roles_.end(), [](const Role& role) { return role.saved; });
+}
+
+Result<image::KfdFile> Dump::save_process(Process& process, std::uint32_t id) {
+  image::KfdFile out;
+  out.pid = process.pid;
+  out.num_objects = process.pause.info.num_objects;
+  out.devices = process.state.devices;
+  ASSIGN_OR_RETURN(SharedFiles shared, parts_.system.read_shared_files(tree_.tasks[process.task].pid));
+  out.shared_files = std::move(shared.files);
+  out.own_mount_namespace = shared.own_mount_namespace;
+  TRY(save_bos(process, writer_->file(id), out));
+  out.priv_data = std::move(process.state.priv_data);
+  return out;
+}
+
+Status Dump::save_bos(Process& process, image::FileWriter& writer, image::KfdFile& out) {
+  struct Done {
+    std::size_t bos = 0;
+    std::uint64_t bytes = 0;
+    std::chrono::steady_clock::duration time{};
+  };
+  std::map<const topology::Node*, Done> done;
+  for (std::size_t i = 0; i < process.state.bos.size(); ++i) {
+    kfd::CheckpointedBo& bo = process.state.bos[i];
+    const topology::Node* gpu = preflight::gpu_of(nodes_, process.state, bo.bo.user_gpu_id);
+    image::BoRecord record{bo.bo, bo.handle, bo.inode, shares_contents(out.bos, bo)};
+    if (image::stores_contents(record)) {
+      const auto begin = std::chrono::steady_clock::now();
+      if (auto status = save_contents(process, bo, *gpu, writer); !status.ok())
+        return std::move(status).error().wrap(bo_name(i, bo.bo));
+      Done& sum = done[gpu];
+      ++sum.bos;
+      sum.bytes += bo.bo.size;
+      sum.time += std::chrono::steady_clock::now() - begin;
+    }
+    out.bos.push_back(record);
+  }
+  // The staging buffers are pinned memory; the next process may need it on another GPU.
+  copiers_.clear();
+  for (const auto& [gpu, sum] : done)
+    parts_.criu.inform(name_of(process) + ": " + gpu_name(*gpu) + ": " + std::to_string(sum.bos) + " BOs, " +
+                       std::to_string(sum.bytes >> 10) + " KiB in " +
+                       std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(sum.time).count()) + " ms");
+  return {};
+}
+
+Status Dump::save_contents(Process& process, kfd::CheckpointedBo& bo, const topology::Node& gpu,
+                           image::FileWriter& writer) {
+  ASSIGN_OR_RETURN(const UniqueFd dmabuf, parts_.kfd.export_bo(fd_of(process), process.pause, bo));
   ASSIGN_OR_RETURN(copy::Copier * copier, copier_of(gpu));
-  ASSIGN_OR_RETURN(const UniqueFd dmabuf, parts_.kfd.export_bo(paused.file.get(), paused.pause, bo));
-  auto outcome = copier->read(dmabuf.get(), bo.bo.size,
-                              [&](std::span<const std::byte> slice) { return writer.append(slice, record.chunks); });
+  auto outcome =
+      copier->read(dmabuf.get(), bo.bo.size, [&](std::span<const std::byte> slice) { return writer.append(slice); });
   if (!outcome.ok()) return std::move(outcome).error().error;
-  return record;
+  return {};
 }
 
 Result<copy::Copier*> Dump::copier_of(const topology::Node& gpu) {
@@ -149,40 +364,81 @@ Result<copy::Copier*> Dump::copier_of(const topology::Node& gpu) {
   return copier.get();
 }
 
-Status Dump::dump_render(int fd, std::uint32_t id, std::uint32_t minor) {
-  ASSIGN_OR_RETURN(const auto nodes, parts_.system.topology());
-  const topology::Node* gpu = topology::find_render_minor(nodes, minor);
-  const std::string name = "renderD" + std::to_string(minor);
-  if (gpu == nullptr) return Error(ENODEV, name + ": KFD does not know this GPU, so its files cannot be checkpointed");
-  const int flags = os::fcntl(fd, F_GETFL);
-  if (flags < 0) return Error::from_errno(errno, name + ": F_GETFL");
-  const image::RenderFile render{gpu->gpu_id, static_cast<std::uint32_t>(flags & O_NONBLOCK),
-                                 parts_.system.render_binding(fd), 0};
-  ASSIGN_OR_RETURN(image::SessionWriter * writer, images());
-  gpus_.push_back(gpu->gpu_id);
-  return writer->add({id, render});
+// Everything but the rename that commits: what can fail slowly or for want of room is done while CRIU can still fail.
+Status Dump::finish_image() {
+  image::Session session;
+  session.abi = image_abi(abi_);
+  ASSIGN_OR_RETURN(session.kernel_release, base::read_text(parts_.system.roots().proc + "/sys/kernel/osrelease"));
+  if (session.kernel_release.ends_with('\n')) session.kernel_release.pop_back();
+  std::set<std::uint32_t> gpus;
+  for (const Process& process : processes_) {
+    session.processes.push_back({process.pid, tree_.tasks[process.task].comm});
+    for (const kfd::Device& device : process.state.devices) gpus.insert(device.actual_id);
+  }
+  for (const OpenFile& file : tree_.files)
+    if (file.device.kind == DeviceKind::kRender)
+      gpus.insert(topology::find_render_minor(nodes_, file.device.minor)->gpu_id);
+  session.nodes = topology::select(nodes_, {gpus.begin(), gpus.end()});
+  return writer_->prepare(std::move(session));
 }
 
-std::vector<Error> Dump::finish() {
-  std::vector<Error> errors;
-  if (images_ != nullptr) {
-    auto status = failed_ ? images_->discard() : commit();
-    if (!status.ok()) errors.push_back(std::move(status).error());
-    images_.reset();
+Dump::End Dump::finish(int result) {
+  End end;
+  if (state_ == State::kIdle || state_ == State::kOver) return end;
+  if (result == 0) {
+    auto status = commit();
+    if (status.ok()) {
+      release_pauses();
+    } else {
+      end.errors.push_back(std::move(status).error());
+      end.must_end_criu = true;
+    }
   }
-  for (Paused& paused : paused_) {
-    auto status = parts_.kfd.unpause(paused.file.get(), paused.pause);
-    // When pausing itself failed, the kernel has undone it, and refuses.
-    if (status.ok() || !paused.certain) continue;
-    const bool over = status.error().code() == ENOTRECOVERABLE;
-    errors.push_back(
-        std::move(status).error().wrap("process " + std::to_string(paused.pause.info.pid) +
-                                       (over ? ": a GPU was reset while it was saved, its image is worth nothing"
-                                             : ": its GPU queues stay paused, it must be ended")));
+  if (result != 0 || end.must_end_criu) {
+    if (writer_ != nullptr)
+      if (auto status = writer_->discard(); !status.ok()) end.errors.push_back(std::move(status).error());
+    unpause_all(end.errors);
   }
-  paused_.clear();
+  writer_.reset();
   copiers_.clear();
-  return errors;
+  processes_.clear();
+  tree_ = Tree();
+  state_ = State::kOver;
+  return end;
+}
+
+Status Dump::commit() {
+  if (state_ != State::kSaving) return Error(ECANCELED, "CRIU has ignored that the dump failed");
+  for (std::size_t i = 0; i < roles_.size(); ++i)
+    if (!roles_[i].saved) return Error(ENODATA, tree_.name_of(tree_.files[i]) + ": CRIU did not save this file");
+  for (Process& process : processes_)
+    if (auto status = parts_.kfd.confirm(fd_of(process), process.pause); !status.ok())
+      return std::move(status).error().wrap(name_of(process) + ": what was saved is not its state");
+  TRY(writer_->commit());
+  if (abi_ == kfd::Abi::kExtensible) return {};
+  // The released ABI has no pause that ends with CRIU, so the queues run from here until CRIU kills the program.
+  for (Process& process : processes_) {
+    auto status = parts_.kfd.unpause(fd_of(process), process.pause);
+    if (!status.ok() && status.error().code() == ENOTRECOVERABLE)
+      return std::move(status).error().wrap(name_of(process) + ": what was saved is not its state");
+    if (!status.ok()) parts_.criu.warn(name_of(process) + ": " + status.error().message());
+  }
+  return {};
+}
+
+// Extensible ABI: the pauses end when CRIU has killed the programs and exits, or, with --leave-running, just exits.
+void Dump::release_pauses() {
+  for (Process& process : processes_) (void)process.pause.file.release();
+}
+
+void Dump::unpause_all(std::vector<Error>& errors) {
+  for (Process& process : processes_) {
+    auto status = parts_.kfd.unpause(fd_of(process), process.pause);
+    // EINVAL: a pause that has ended already. ENOTRECOVERABLE: it has ended, and a reset no longer matters.
+    if (status.ok() || status.error().code() == EINVAL || status.error().code() == ENOTRECOVERABLE) continue;
+    errors.push_back(
+        std::move(status).error().wrap(name_of(process) + ": its GPU queues may stay paused; if so, it must be ended"));
+  }
 }
 
 }  // namespace plugin

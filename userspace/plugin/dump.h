@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// The steps of a dump: for each device file of the program, pause its queues, save, and leave them paused until CRIU
-// has saved host memory too; finish() lets them run again, whatever happened before.
+// One dump is one transaction. At the first hook all processes of the tree that use KFD are paused, and everything that
+// cannot be brought back is refused; then each file is saved when CRIU asks for it; finish() commits all of them or
+// none. The processes stay paused until CRIU has saved host memory too.
 #pragma once
 
 #include <sys/stat.h>
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "plugin/image/writer.h"
 #include "plugin/parts.h"
+#include "plugin/preflight.h"
+#include "plugin/tree.h"
 
 namespace plugin {
 
@@ -21,37 +25,69 @@ class Dump {
  public:
   Dump(Parts& parts, std::uint64_t session_id) : parts_(parts), session_id_(session_id) {}
 
-  // fd (borrowed) is the program's open file. When kMine is answered, its image is written; finish() commits.
+  // CRIU has found a mapping of this file in the tree.
+  base::Result<Claim> handle_vma(const struct stat& status);
+  // fd (borrowed) is the program's open file.
   base::Result<Claim> dump_file(int fd, std::uint32_t id);
 
-  // Commits the images if every dump_file() succeeded, else removes them. Un-pauses every queue that dump_file()
-  // paused. Answers what failed or could not be undone.
-  std::vector<base::Error> finish();
+  struct End {
+    std::vector<base::Error> errors;
+    // There is no image, but CRIU takes the dump for a success and is about to kill the programs: it must not go on.
+    bool must_end_criu = false;
+  };
+  // `result` is CRIU's: 0 for success. Commits, or removes what was written and lets the processes run.
+  End finish(int result);
 
  private:
-  // A file of the program through which its queues are, or may be, paused.
-  struct Paused {
-    base::UniqueFd file;
-    kfd::Pause pause;
-    bool certain = false;
+  enum class State { kIdle, kSaving, kFailed, kOver };
+  using Process = preflight::Process;
+
+  // What an open file of the tree is, by its index in Tree::files.
+  struct Role {
+    image::Kind kind = image::Kind::kInert;
+    std::uint32_t owner = 0;             // see image::File
+    std::optional<std::size_t> process;  // kKfd: index in processes_
+    image::Binding binding = image::Binding::kUnknown;
+    bool saved = false;
   };
 
-  base::Status dump_kfd(int fd, std::uint32_t id);
-  base::Status dump_render(int fd, std::uint32_t id, std::uint32_t minor);
-  base::Status check_version();
-  base::Result<Paused*> pause(int fd);
-  base::Status save_bos(const Paused& paused, std::vector<kfd::CheckpointedBo> bos, const std::vector<topology::Node>& nodes,
-                        image::Writer& writer, image::KfdFile& out);
-  base::Result<image::BoRecord> save_bo(const Paused& paused, kfd::CheckpointedBo bo, const topology::Node& gpu, image::Writer& writer);
+  base::Status begin();
+  base::Status prepare();
+  base::Status choose_abi();
+  base::Status pause_all();
+  base::Status pause(std::size_t file);
+  base::Status choose_files();
+  base::Status read_states();
+  base::Status check_states();
+  base::Status bind_render_files();
+  base::Result<image::Binding> binding_of(const OpenFile& file, Role& role);
+  base::Result<std::optional<bool>> is_bound_to(const OpenFile& file, const Process& process);
+  base::Status start_image();
+
+  base::Status save(int fd, std::uint32_t id);
+  base::Result<image::KfdFile> save_process(Process& process, std::uint32_t id);
+  base::Status save_bos(Process& process, image::FileWriter& writer, image::KfdFile& out);
+  base::Status save_contents(Process& process, kfd::CheckpointedBo& bo, const topology::Node& gpu,
+                             image::FileWriter& writer);
   base::Result<copy::Copier*> copier_of(const topology::Node& gpu);
+  base::Status finish_image();
+
+  base::Status commit();
+  void release_pauses();
+  void unpause_all(std::vector<base::Error>& errors);
+  [[nodiscard]] bool saved_all() const;
+  [[nodiscard]] int fd_of(const Process& process) const { return tree_.files[process.file].fd.get(); }
+  [[nodiscard]] std::string name_of(const Process& process) const { return tree_.tasks[process.task].name(); }
 
   Parts& parts_;
   std::uint64_t session_id_;
-  std::unique_ptr<image::SessionWriter> images_;  // from the first file of ours on
-  image::Session session_;
-  std::vector<std::uint32_t> gpus_;  // that the files need
-  bool failed_ = false;
-  std::vector<Paused> paused_;
+  State state_ = State::kIdle;
+  kfd::Abi abi_ = kfd::Abi::kReleased;
+  Tree tree_;
+  std::vector<topology::Node> nodes_;
+  std::vector<Role> roles_;         // as Tree::files
+  std::vector<Process> processes_;  // paused, or about to be
+  std::unique_ptr<image::SessionWriter> writer_;
   std::map<std::uint32_t, std::unique_ptr<copy::Copier>> copiers_;  // by actual gpu_id
 };
 

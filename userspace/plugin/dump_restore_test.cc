@@ -14,6 +14,7 @@
 #include "plugin/dump.h"
 #include "plugin/image/version_1.h"
 #include "plugin/restore.h"
+#include "plugin/test_program.h"
 #include "plugin/test_support.h"
 
 namespace plugin {
@@ -25,6 +26,7 @@ using testing::FakeMachine;
 using testing::open_descriptors;
 using testing::read_file;
 using testing::TempDir;
+using testing::TestProgram;
 using testing::write_file;
 
 constexpr std::uint32_t kKfdId = 4;
@@ -69,113 +71,31 @@ class DumpRestoreTest : public ::testing::Test {
     source_.kfd.priv_data.assign(64, std::byte{0x5a});
     source_.kfd.num_objects = 2;
     source_.kfd.pid = 77;
+    write_file(source_.machine.root() + "/proc/sys/kernel/osrelease", "6.12.0\n");
+    source_.parts.render.objects = [](int) -> base::Result<std::string> { return std::string(); };
+    source_.parts.render.may_map = [](int, std::uint64_t) -> base::Result<std::optional<bool>> {
+      return std::optional<bool>(true);
+    };
   }
 
-  base::Result<Claim> dump_kfd(Dump& dump) { return dump.dump_file(kfd_file_.get(), kKfdId); }
-  base::Result<Claim> dump_render(Dump& dump) { return dump.dump_file(render_file_.get(), kRenderId); }
-
+  // The program has the two files, and the mappings `maps_`.
   void dump_all() {
+    const TestProgram program(source_.machine, 77, {kfd_file_.get(), render_file_.get()}, maps_);
     Dump dump(source_.parts, 5);
-    const auto render = dump_render(dump);
+    const auto render = dump.dump_file(render_file_.get(), kRenderId);
     ASSERT_TRUE(render.ok()) << render.error().message();
-    const auto kfd = dump_kfd(dump);
+    const auto kfd = dump.dump_file(kfd_file_.get(), kKfdId);
     ASSERT_TRUE(kfd.ok()) << kfd.error().message();
-    EXPECT_TRUE(dump.finish().empty());
+    EXPECT_TRUE(dump.finish(0).errors.empty());
   }
 
   TempDir images_;
   World source_{images_.path()};
   World target_{images_.path()};
+  std::string maps_;
   UniqueFd kfd_file_{::open("/dev/null", O_RDWR | O_CLOEXEC)};
   UniqueFd render_file_{::open("/dev/zero", O_RDWR | O_CLOEXEC)};
 };
-
-TEST_F(DumpRestoreTest, files_that_are_not_amd_gpus_are_not_claimed) {
-  Dump dump(source_.parts, 5);
-  const UniqueFd regular(::open((images_.path() + "/x").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  const UniqueFd other_vendor(::open("/dev/full", O_RDWR | O_CLOEXEC));
-  const UniqueFd unknown(::open("/dev/urandom", O_RDONLY | O_CLOEXEC));
-  for (const int fd : {regular.get(), other_vendor.get(), unknown.get()}) {
-    const auto claim = dump.dump_file(fd, 1);
-    ASSERT_TRUE(claim.ok());
-    EXPECT_EQ(*claim, Claim::kNotMine);
-  }
-  EXPECT_TRUE(source_.kfd.calls.empty());
-}
-
-TEST_F(DumpRestoreTest, queues_stay_paused_until_the_end_of_the_dump) {
-  Dump dump(source_.parts, 5);
-  ASSERT_TRUE(dump_kfd(dump).ok());
-  EXPECT_TRUE(source_.kfd.paused);
-  EXPECT_TRUE(dump.finish().empty());
-  EXPECT_FALSE(source_.kfd.paused);
-}
-
-TEST_F(DumpRestoreTest, the_programs_file_may_be_closed_by_criu_before_the_end) {
-  Dump dump(source_.parts, 5);
-  ASSERT_TRUE(dump_kfd(dump).ok());
-  kfd_file_.reset();
-  EXPECT_TRUE(dump.finish().empty());
-  EXPECT_FALSE(source_.kfd.paused);
-}
-
-TEST_F(DumpRestoreTest, a_dump_that_fails_at_any_step_unpauses_and_leaks_no_descriptor) {
-  const auto before = open_descriptors();
-  for (const char* step : {"version", "pause", "checkpoint"}) {
-    source_.kfd.fail_at = step;
-    Dump dump(source_.parts, 5);
-    const auto claim = dump_kfd(dump);
-    ASSERT_FALSE(claim.ok()) << step;
-    EXPECT_NE(claim.error().message().find(step), std::string::npos);
-    EXPECT_TRUE(dump.finish().empty()) << step;
-    EXPECT_FALSE(source_.kfd.paused) << step;
-    EXPECT_EQ(open_descriptors(), before) << step;
-  }
-  EXPECT_TRUE(std::filesystem::is_empty(images_.path()));
-}
-
-TEST_F(DumpRestoreTest, a_dump_whose_copier_fails_unpauses_and_commits_nothing) {
-  const auto before = open_descriptors();
-  source_.parts.make_copier = [](int, const Options&) -> base::Result<std::unique_ptr<copy::Copier>> {
-    return base::Error(EIO, "broken copier");
-  };
-  Dump dump(source_.parts, 5);
-  const auto claim = dump_kfd(dump);
-  ASSERT_FALSE(claim.ok());
-  EXPECT_NE(claim.error().message().find("BO 0 of 3149824 bytes: broken copier"), std::string::npos);
-  EXPECT_TRUE(dump.finish().empty());
-  EXPECT_FALSE(source_.kfd.paused);
-  EXPECT_EQ(open_descriptors(), before);
-  EXPECT_FALSE(std::filesystem::exists(images_.path() + "/" + std::string(image::kManifestName)));
-}
-
-TEST_F(DumpRestoreTest, a_failing_unpause_is_reported_with_the_pid) {
-  Dump dump(source_.parts, 5);
-  ASSERT_TRUE(dump_kfd(dump).ok());
-  source_.kfd.fail_at = "unpause";
-  const auto errors = dump.finish();
-  ASSERT_EQ(errors.size(), 1U);
-  EXPECT_NE(errors[0].message().find("process 77"), std::string::npos);
-}
-
-TEST_F(DumpRestoreTest, an_image_that_a_reset_spoiled_is_reported_as_such) {
-  Dump dump(source_.parts, 5);
-  ASSERT_TRUE(dump_kfd(dump).ok());
-  source_.kfd.fail_at = "unpause";
-  source_.kfd.fail_errno = ENOTRECOVERABLE;
-  const auto errors = dump.finish();
-  ASSERT_EQ(errors.size(), 1U);
-  EXPECT_NE(errors[0].message().find("a GPU was reset"), std::string::npos);
-}
-
-TEST_F(DumpRestoreTest, an_old_kernel_is_refused_before_anything_is_paused) {
-  source_.kfd.kfd_version = {1, 7};
-  Dump dump(source_.parts, 5);
-  const auto claim = dump_kfd(dump);
-  ASSERT_FALSE(claim.ok());
-  EXPECT_NE(claim.error().message().find("1.7"), std::string::npos);
-  EXPECT_EQ(source_.kfd.calls, std::vector<std::string>{"version"});
-}
 
 TEST_F(DumpRestoreTest, contents_and_state_arrive_on_another_gpu_under_the_old_name) {
   dump_all();
@@ -408,7 +328,7 @@ TEST_F(DumpRestoreTest, shared_files_that_the_program_maps_are_made_again_if_mis
   const std::string shm = source_.machine.root() + "/dev/shm/";
   write_file(shm + "hsakmt_shared_mem", "HSAK....");
   write_file(shm + "sem.hsakmt_semaphore", "unused");
-  source_.machine.add_tracee(5000, 77, "7f00-7f01 rw-s 0 00:1 2   " + shm + "hsakmt_shared_mem\n");
+  maps_ = "7f00-7f01 rw-s 0 00:1 2   " + shm + "hsakmt_shared_mem\n";
   dump_all();
   target_.machine.add_gpu(1, kGpu, 128);
   Restore restore(target_.parts);
@@ -425,8 +345,7 @@ TEST_F(DumpRestoreTest, a_semaphore_mapped_under_a_vanished_name_gets_crius_link
   std::filesystem::create_hard_link(semaphore, shm + "not_crius");
   struct stat status {};
   ASSERT_EQ(::stat(semaphore.c_str(), &status), 0);
-  source_.machine.add_tracee(
-      5000, 77, "7f00-7f01 rw-s 0 00:1 " + std::to_string(status.st_ino) + " " + shm + "sem.XbY12 (deleted)\n");
+  maps_ = "7f00-7f01 rw-s 0 00:1 " + std::to_string(status.st_ino) + " " + shm + "sem.XbY12 (deleted)\n";
   dump_all();
   ASSERT_TRUE(Restore(target_.parts).prepare().ok());
   const std::string restored = target_.machine.root() + "/dev/shm/";
@@ -439,6 +358,7 @@ TEST_F(DumpRestoreTest, a_link_that_is_another_file_stops_the_restore_and_is_lef
   const std::string shm = source_.machine.root() + "/dev/shm/";
   write_file(shm + "sem.hsakmt_semaphore", "semaphore");
   std::filesystem::create_hard_link(shm + "sem.hsakmt_semaphore", shm + "link_remap.12");
+  maps_ = "7f00-7f01 rw-s 0 00:1 2 " + shm + "sem.hsakmt_semaphore\n";
   dump_all();
   const std::string left_over = target_.machine.root() + "/dev/shm/link_remap.12";
   write_file(left_over, "other");
@@ -450,6 +370,7 @@ TEST_F(DumpRestoreTest, a_link_that_is_another_file_stops_the_restore_and_is_lef
 
 TEST_F(DumpRestoreTest, an_existing_shared_file_is_left_as_it_is) {
   write_file(source_.machine.root() + "/dev/shm/hsakmt_shared_mem", "old");
+  maps_ = "7f00-7f01 rw-s 0 00:1 2 " + source_.machine.root() + "/dev/shm/hsakmt_shared_mem\n";
   write_file(target_.machine.root() + "/dev/shm/hsakmt_shared_mem", "in use");
   dump_all();
   ASSERT_TRUE(Restore(target_.parts).prepare().ok());

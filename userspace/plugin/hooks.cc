@@ -43,11 +43,22 @@ int answer(const base::Result<Claim>& result) {
   return *result == Claim::kMine ? 0 : -ENOTSUP;
 }
 
+Mode mode_of(int stage) {
+  switch (static_cast<Stage>(stage)) {
+    case Stage::kRestore:
+      return Mode::kRestore;
+    case Stage::kPreDump:
+      return Mode::kPreDump;
+    default:
+      return Mode::kDump;
+  }
+}
+
 int init(int stage) noexcept {
   delete std::exchange(g_state, nullptr);
   auto state = std::make_unique<State>();
-  const Mode mode = stage == static_cast<int>(Stage::kRestore) ? Mode::kRestore : Mode::kDump;
-  auto session = Session::create(mode, state->criu, [](const char* name) -> const char* { return std::getenv(name); });
+  auto session =
+      Session::create(mode_of(stage), state->criu, [](const char* name) -> const char* { return std::getenv(name); });
   if (!session.ok()) return fail(session.error());
   state->session = std::move(session).value();
   g_state = state.release();
@@ -56,18 +67,21 @@ int init(int stage) noexcept {
   return 0;
 }
 
-void exit_stage(int /*stage*/, int /*result*/) noexcept {
-  if (Dump* dump = current_dump())
-    for (const Error& error : dump->finish()) (void)fail(error);
+void exit_stage(int /*stage*/, int result) noexcept {
+  Dump::End end;
+  if (Dump* dump = current_dump()) end = dump->finish(result);
+  for (const Error& error : end.errors) (void)fail(error);
   delete std::exchange(g_state, nullptr);
+  if (!end.must_end_criu) return;
+  // CRIU has no way to learn of it here, and would kill the programs next. When it ends instead, they go on.
+  criu_api::log(Level::kError, "there is no image of the GPUs: CRIU ends here, and the programs run on");
+  ::_exit(EXIT_FAILURE);
 }
 
 int dump_ext_file(int fd, int id) noexcept {
   Dump* dump = current_dump();
   if (dump == nullptr || id < 0) return -ENOTSUP;
-  const auto claim = dump->dump_file(fd, static_cast<std::uint32_t>(id));
-  if (claim.ok() && *claim == Claim::kMine) criu_api::log(Level::kInfo, "saved device file " + std::to_string(id));
-  return answer(claim);
+  return answer(dump->dump_file(fd, static_cast<std::uint32_t>(id)));
 }
 
 // CRIU before MAX 14 passes only the first argument.
@@ -83,6 +97,7 @@ int restore_ext_file(int id, bool* retry_needed) noexcept {
 
 int handle_device_vma(int /*fd*/, const struct stat* status) noexcept {
   if (g_state == nullptr || status == nullptr) return -ENOTSUP;
+  if (Dump* dump = current_dump()) return answer(dump->handle_vma(*status));
   return g_state->session->system().identify(*status).kind == DeviceKind::kNotOurs ? -ENOTSUP : 0;
 }
 

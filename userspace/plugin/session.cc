@@ -37,7 +37,7 @@ Result<std::unique_ptr<Session>> Session::create(Mode mode, Criu& criu,
   std::unique_ptr<Session> session(new Session(criu, std::move(options)));
   if (mode == Mode::kDump)
     session->dump_.emplace(session->parts_, id);
-  else
+  else if (mode == Mode::kRestore)
     session->restore_.emplace(session->parts_);
   return session;
 }

@@ -8,13 +8,15 @@
 #include <memory>
 #include <optional>
 
+#include "kfd/driver_kfd.h"
 #include "plugin/dump.h"
 #include "plugin/parts.h"
 #include "plugin/restore.h"
 
 namespace plugin {
 
-enum class Mode { kDump, kRestore };
+// A pre-dump saves no file and pauses nothing.
+enum class Mode { kDump, kPreDump, kRestore };
 
 class Session {
  public:
@@ -33,7 +35,7 @@ class Session {
   Session(Criu& criu, Options options);
 
   System system_;
-  kfd::RealKfd kfd_;
+  kfd::DriverKfd kfd_;
   Parts parts_;
   std::optional<Dump> dump_;
   std::optional<Restore> restore_;

@@ -1,0 +1,737 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// A dump as a transaction, over a fake KFD and real child processes: pauses, refusals, kinds of files, and the order of
+// things at the end. Each refusal has one test, with both ABIs where both can have it.
+#include "plugin/dump.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "kfd/fake_kfd.h"
+#include "plugin/image/catalogue.h"
+#include "plugin/test_program.h"
+#include "plugin/test_support.h"
+
+namespace plugin {
+namespace {
+
+using base::UniqueFd;
+using kfd::Abi;
+using testing::FakeMachine;
+using testing::open_descriptors;
+using testing::TempDir;
+using testing::TestProgram;
+using testing::write_file;
+
+constexpr std::uint32_t kGpu = 0x1111;
+constexpr std::uint32_t kVram = KFD_IOC_ALLOC_MEM_FLAGS_VRAM;
+constexpr std::uint32_t kUserptr = KFD_IOC_ALLOC_MEM_FLAGS_USERPTR;
+constexpr std::uint64_t kBoAddr = 0x7f0000000000;
+constexpr std::uint64_t kBoOffset = 0x100000000;
+constexpr std::uint64_t kBoSize = 8192;
+
+class LoggingCriu final : public Criu {
+ public:
+  explicit LoggingCriu(const std::string& dir) : dir_(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {}
+  [[nodiscard]] int image_dir() const override { return dir_.get(); }
+  [[nodiscard]] int unused_fd() const override { return 900; }
+  [[nodiscard]] bool takes_vma_fd() const override { return false; }
+  [[nodiscard]] std::vector<std::string> arguments() const override { return command_line; }
+  void inform(std::string_view message) const override { informed.emplace_back(message); }
+  void warn(std::string_view message) const override {
+    if (!message.empty()) warned.emplace_back(message);
+  }
+
+  std::vector<std::string> command_line = {"dump", "-t", "7"};
+  mutable std::vector<std::string> informed;
+  mutable std::vector<std::string> warned;
+
+ private:
+  UniqueFd dir_;
+};
+
+// Calls back before it reads.
+class WatchedCopier final : public copy::Copier {
+ public:
+  explicit WatchedCopier(std::function<void()> watch) : watch_(std::move(watch)), copier_(copy::make_cpu_copier()) {}
+  copy::Outcome read(int dmabuf, std::uint64_t size, const copy::Sink& sink) override {
+    watch_();
+    return copier_->read(dmabuf, size, sink);
+  }
+  copy::Outcome write(int dmabuf, std::uint64_t size, const copy::Source& source) override {
+    return copier_->write(dmabuf, size, source);
+  }
+
+ private:
+  std::function<void()> watch_;
+  std::unique_ptr<copy::Copier> copier_;
+};
+
+UniqueFd open_device(const char* path, int flags = 0) { return UniqueFd(::open(path, O_RDWR | O_CLOEXEC | flags)); }
+UniqueFd open_kfd() { return open_device("/dev/null"); }
+UniqueFd open_render() { return open_device("/dev/zero"); }
+
+kfd::FakeKfd::FakeBo vram_bo(std::uint32_t handle) {
+  return {{kBoAddr + handle * 0x100000ULL, kBoSize, kBoOffset + handle * 0x100000ULL, kGpu, kVram},
+          std::vector<std::byte>(kBoSize, std::byte{static_cast<unsigned char>(handle)}),
+          handle,
+          0,
+          false};
+}
+
+class DumpTest : public ::testing::TestWithParam<Abi> {
+ protected:
+  DumpTest() {
+    machine_.add_gpu(1, kGpu, 128);
+    write_file(machine_.root() + "/proc/sys/kernel/osrelease", "6.12.0-test\n");
+    kfd_.abi = GetParam();
+    give_state(kfd_.processes.front(), 77);
+    parts_.render.objects = [](int) -> base::Result<std::string> { return std::string(); };
+    parts_.render.may_map = [](int, std::uint64_t) -> base::Result<std::optional<bool>> {
+      return std::optional<bool>(true);
+    };
+  }
+
+  static void give_state(kfd::FakeProcess& process, std::uint32_t pid) {
+    process.pid = pid;
+    process.devices = {{kGpu, kGpu}};
+    process.bos = {vram_bo(1), {{0x5000, 4096, 0, kGpu, kUserptr}, {}, 2, 0, false}};
+    process.priv_data.assign(64, std::byte{0x5a});
+    process.num_objects = 2;
+  }
+
+  // Another process, with a program that has opened `file`.
+  kfd::FakeProcess& add_process(std::uint32_t pid, const UniqueFd& file) {
+    kfd::FakeProcess& process = kfd_.add_process(pid);
+    give_state(process, pid);
+    kfd_.add_file(file.get(), process);
+    programs_.push_back(std::make_unique<TestProgram>(machine_, pid, std::vector<int>{file.get()}));
+    return process;
+  }
+
+  // The program of the first process, with the one file `kfd_file_` and what else is given.
+  TestProgram& start(std::vector<int> others = {}, const std::string& maps = {}) {
+    others.insert(others.begin(), kfd_file_.get());
+    kfd_.add_file(kfd_file_.get(), kfd_.processes.front());
+    programs_.push_back(std::make_unique<TestProgram>(machine_, 77, others, maps));
+    return *programs_.back();
+  }
+
+  base::Result<Claim> save(const UniqueFd& file, std::uint32_t id) { return dump_->dump_file(file.get(), id); }
+
+  void expect_saved(const UniqueFd& file, std::uint32_t id) {
+    const auto claim = save(file, id);
+    ASSERT_TRUE(claim.ok()) << claim.error().message();
+    EXPECT_EQ(*claim, Claim::kMine);
+  }
+
+  // The dump of the first program is refused, says why, and leaves everything as it was.
+  void expect_refused(const std::vector<std::string>& words) {
+    write_file(images_.path() + "/amdgpu-4.img", "of an older dump");
+    const auto claim = save(kfd_file_, 4);
+    ASSERT_FALSE(claim.ok());
+    for (const std::string& word : words)
+      EXPECT_NE(claim.error().message().find(word), std::string::npos) << claim.error().message();
+    const auto again = save(kfd_file_, 4);
+    EXPECT_FALSE(again.ok());
+    expect_failed_end();
+    EXPECT_TRUE(std::filesystem::exists(images_.path() + "/amdgpu-4.img"));
+  }
+
+  // CRIU ends the dump, because a hook has failed.
+  void expect_failed_end() {
+    const Dump::End end = dump_->finish(1);
+    EXPECT_TRUE(end.errors.empty()) << end.errors.front().message();
+    EXPECT_FALSE(end.must_end_criu);
+    EXPECT_TRUE(kfd_.all_run());
+    EXPECT_EQ(open_descriptors(), descriptors_);
+  }
+
+  [[nodiscard]] std::vector<std::string> files() const {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(images_.path()))
+      names.push_back(entry.path().filename());
+    return names;
+  }
+
+  [[nodiscard]] image::Catalogue catalogue() const {
+    auto read = image::Catalogue::read(criu_.image_dir());
+    EXPECT_TRUE(read.ok());
+    return std::move(read).value();
+  }
+
+  // Call when all files of the test are open and registered.
+  void count_descriptors() { descriptors_ = open_descriptors(); }
+
+  TempDir images_;
+  FakeMachine machine_;
+  LoggingCriu criu_{images_.path()};
+  System system_{machine_.roots()};
+  kfd::FakeKfd kfd_;
+  Parts parts_{criu_, system_, kfd_,
+               [this](int, const Options&) -> base::Result<std::unique_ptr<copy::Copier>> {
+                 return std::unique_ptr<copy::Copier>(new WatchedCopier([this] { watch_(); }));
+               },
+               Options{}};
+  std::function<void()> watch_ = [] {};
+  std::unique_ptr<Dump> dump_ = std::make_unique<Dump>(parts_, 5);
+  std::vector<std::unique_ptr<TestProgram>> programs_;
+  UniqueFd kfd_file_ = open_kfd();
+  std::size_t descriptors_ = 0;
+};
+
+INSTANTIATE_TEST_SUITE_P(Abis, DumpTest, ::testing::Values(Abi::kReleased, Abi::kExtensible),
+                         [](const auto& each) { return each.param == Abi::kReleased ? "released" : "extensible"; });
+
+// ---- pauses -----------------------------------------------------------------
+
+TEST_P(DumpTest, all_processes_are_paused_before_the_first_byte_is_saved) {
+  start();
+  const UniqueFd second = open_kfd();
+  const UniqueFd third = open_kfd();
+  add_process(78, second);
+  add_process(79, third);
+  unsigned reads = 0;
+  watch_ = [&] {
+    EXPECT_TRUE(kfd_.all_stand());
+    ++reads;
+  };
+  expect_saved(kfd_file_, 4);
+  expect_saved(second, 5);
+  expect_saved(third, 6);
+  EXPECT_EQ(reads, 3U);
+  EXPECT_TRUE(kfd_.all_stand());
+  for (const kfd::FakeProcess& process : kfd_.processes) EXPECT_EQ(process.evictions, 1U);
+  EXPECT_TRUE(dump_->finish(0).errors.empty());
+}
+
+TEST_P(DumpTest, a_mapping_pauses_as_the_first_file_does) {
+  start();
+  struct stat status {};
+  ASSERT_EQ(::stat("/dev/zero", &status), 0);
+  EXPECT_EQ(*dump_->handle_vma(status), Claim::kMine);
+  EXPECT_TRUE(kfd_.all_stand());
+  EXPECT_EQ(dump_->finish(1).errors.size(), 0U);
+  EXPECT_TRUE(kfd_.all_run());
+}
+
+TEST_P(DumpTest, what_is_not_of_an_amd_gpu_costs_no_scan) {
+  std::filesystem::remove_all(machine_.root() + "/proc");
+  struct stat status {};
+  ASSERT_EQ(::stat("/dev/full", &status), 0);
+  EXPECT_EQ(*dump_->handle_vma(status), Claim::kNotMine);
+  EXPECT_EQ(*save(open_device("/dev/full"), 3), Claim::kNotMine);
+  EXPECT_TRUE(kfd_.calls.empty());
+  EXPECT_TRUE(dump_->finish(0).errors.empty());
+  EXPECT_TRUE(files().empty());
+}
+
+TEST_P(DumpTest, a_failure_at_any_step_lets_all_run_and_leaves_no_descriptor_and_no_file) {
+  start();
+  const UniqueFd second = open_kfd();
+  add_process(78, second);
+  count_descriptors();
+  for (const char* step : {"version", "choose_abi", "is_traced", "pause", "checkpoint", "export_bo"}) {
+    kfd_.fail_at = step;
+    kfd_.fail_pid = step == std::string("version") || step == std::string("choose_abi") ? 0 : 78;
+    dump_ = std::make_unique<Dump>(parts_, 5);
+    auto claim = save(kfd_file_, 4);
+    if (claim.ok()) claim = save(second, 5);
+    ASSERT_FALSE(claim.ok()) << step;
+    EXPECT_NE(claim.error().message().find(step), std::string::npos) << claim.error().message();
+    expect_failed_end();
+    EXPECT_TRUE(files().empty()) << step;
+  }
+}
+
+TEST_P(DumpTest, contents_that_cannot_be_read_fail_the_dump_with_the_bo) {
+  parts_.make_copier = [](int, const Options&) -> base::Result<std::unique_ptr<copy::Copier>> {
+    return base::Error(EIO, "broken copier");
+  };
+  start();
+  count_descriptors();
+  const auto claim = save(kfd_file_, 4);
+  ASSERT_FALSE(claim.ok());
+  EXPECT_NE(claim.error().message().find("BO 0 of 8192 bytes: broken copier"), std::string::npos)
+      << claim.error().message();
+  expect_failed_end();
+  EXPECT_TRUE(files().empty());
+}
+
+TEST_P(DumpTest, a_second_file_of_a_process_is_neither_paused_nor_saved_twice) {
+  const UniqueFd second = open_device("/dev/null", O_NONBLOCK);
+  kfd_.add_file(second.get(), kfd_.processes.front());
+  start({second.get()});
+  unsigned reads = 0;
+  watch_ = [&] { ++reads; };
+  expect_saved(kfd_file_, 4);
+  expect_saved(second, 5);
+  EXPECT_EQ(reads, 1U);
+  EXPECT_TRUE(kfd_.all_stand());
+  EXPECT_TRUE(dump_->finish(0).errors.empty());
+  const image::Catalogue images = catalogue();
+  const image::SecondFile* file = (*images.find(5))->second();
+  ASSERT_NE(file, nullptr);
+  EXPECT_EQ(file->owner, 77U);
+  EXPECT_EQ(file->open_flags, static_cast<std::uint32_t>(O_NONBLOCK));
+}
+
+TEST_P(DumpTest, a_file_that_only_a_child_has_is_inert_and_its_owner_is_saved_once) {
+  const UniqueFd old = open_kfd();
+  kfd_.add_file(old.get(), kfd_.processes.front());
+  start();
+  programs_.push_back(std::make_unique<TestProgram>(machine_, 12, std::vector<int>{old.get(), kfd_file_.get()}));
+  expect_saved(old, 3);
+  expect_saved(kfd_file_, 4);
+  EXPECT_TRUE(dump_->finish(0).errors.empty());
+  const image::Catalogue images = catalogue();
+  ASSERT_NE((*images.find(3))->inert(), nullptr);
+  EXPECT_EQ((*images.find(3))->inert()->owner, 77U);
+  ASSERT_NE((*images.find(4))->kfd(), nullptr);
+  EXPECT_EQ((*images.find(4))->kfd()->pid, 77U);
+}
+
+TEST_P(DumpTest, a_file_inherited_from_outside_is_inert_and_nobody_outside_is_paused) {
+  const UniqueFd daemons = open_kfd();
+  kfd::FakeProcess& daemon = kfd_.add_process(1);
+  daemon.traced = false;
+  kfd_.add_file(daemons.get(), daemon);
+  start({daemons.get()});
+  expect_saved(daemons, 3);
+  expect_saved(kfd_file_, 4);
+  EXPECT_EQ(daemon.evictions, 0U);
+  EXPECT_TRUE(dump_->finish(0).errors.empty());
+  const image::Catalogue images = catalogue();
+  ASSERT_NE((*images.find(3))->inert(), nullptr);
+  EXPECT_EQ((*images.find(3))->inert()->owner, 0U);
+}
+
+// ---- what is saved ----------------------------------------------------------
+
+TEST_P(DumpTest, the_session_says_what_was_saved_and_how) {
+  const UniqueFd render = open_render();
+  start({render.get()});
+  expect_saved(render, 9);
+  expect_saved(kfd_file_, 4);
+  EXPECT_TRUE(dump_->finish(0).errors.empty());
+  const image::Catalogue images = catalogue();
+  ASSERT_EQ(images.sessions().size(), 1U);
+  const image::Session& session = *images.sessions().front();
+  EXPECT_EQ(session.abi, GetParam() == Abi::kReleased ? image::Abi::kReleased : image::Abi::kExtensible);
+  EXPECT_EQ(session.kernel_release, "6.12.0-test");
+  EXPECT_EQ(session.processes, (std::vector<image::Process>{{77, "program77"}}));
+  const image::RenderFile* file = (*images.find(9))->render();
+  ASSERT_NE(file, nullptr);
+  EXPECT_EQ(file->gpu_id, kGpu);
+  EXPECT_EQ(file->binding, image::Binding::kKfd);
+  EXPECT_EQ(file->owner, 77U);
+  const image::KfdFile* kfd = (*images.find(4))->kfd();
+  ASSERT_EQ(kfd->bos.size(), 2U);
+  EXPECT_EQ(kfd->bos[0].handle, 1U);
+  auto contents = image::open_contents(criu_.image_dir(), **images.find(4));
+  ASSERT_TRUE(contents.ok());
+  std::vector<std::byte> bytes(kBoSize);
+  image::BoReader reader(*contents, 0);
+  ASSERT_TRUE(reader.read(bytes).ok());
+  EXPECT_EQ(bytes, kfd_.bos[0].contents);
+}
+
+TEST_P(DumpTest, the_log_names_each_file_and_each_gpu) {
+  start();
+  expect_saved(kfd_file_, 4);
+  ASSERT_EQ(criu_.informed.size(), 3U);
+  EXPECT_NE(criu_.informed[0].find(GetParam() == Abi::kReleased ? "released" : "extensible"), std::string::npos);
+  EXPECT_NE(criu_.informed[1].find("GPU 4369 (renderD128): 1 BOs, 8 KiB"), std::string::npos) << criu_.informed[1];
+  EXPECT_NE(criu_.informed[2].find("/dev/kfd"), std::string::npos) << criu_.informed[2];
+  dump_->finish(1);
+}
+
+TEST_P(DumpTest, many_bos_need_no_descriptor_each_with_the_extensible_abi) {
+  kfd_.bos.clear();
+  for (std::uint32_t i = 1; i <= 300; ++i) kfd_.bos.push_back(vram_bo(i));
+  start();
+  count_descriptors();
+  std::size_t most = 0;
+  watch_ = [&] { most = std::max(most, open_descriptors()); };
+  expect_saved(kfd_file_, 4);
+  EXPECT_GT(most, 0U);
+  if (GetParam() == Abi::kExtensible) {
+    EXPECT_LE(most, descriptors_ + 64);
+  }
+  EXPECT_TRUE(dump_->finish(0).errors.empty());
+}
+
+TEST_P(DumpTest, a_render_file_that_kfd_does_not_use_is_an_independent_one) {
+  const UniqueFd render = open_render();
+  start({render.get()});
+  parts_.render.may_map = [](int, std::uint64_t) -> base::Result<std::optional<bool>> {
+    return std::optional<bool>(false);
+  };
+  expect_saved(kfd_file_, 4);
+  expect_saved(render, 9);
+  EXPECT_TRUE(dump_->finish(0).errors.empty());
+  const image::Catalogue images = catalogue();
+  EXPECT_EQ((*images.find(9))->render()->binding, image::Binding::kOther);
+  EXPECT_EQ((*images.find(9))->render()->owner, 0U);
+}
+
+TEST_P(DumpTest, a_program_without_kfd_has_independent_render_files_and_is_not_paused) {
+  const UniqueFd render = open_render();
+  programs_.push_back(std::make_unique<TestProgram>(machine_, 77, std::vector<int>{render.get()}));
+  expect_saved(render, 9);
+  EXPECT_TRUE(kfd_.calls.empty());
+  EXPECT_TRUE(dump_->finish(0).errors.empty());
+  const image::Catalogue images = catalogue();
+  EXPECT_EQ((*images.find(9))->render()->binding, image::Binding::kOther);
+}
+
+TEST_P(DumpTest, the_only_render_file_of_a_gpu_without_memory_is_the_one_that_kfd_uses) {
+  const UniqueFd render = open_render();
+  kfd_.bos.clear();
+  start({render.get()});
+  expect_saved(kfd_file_, 4);
+  expect_saved(render, 9);
+  EXPECT_TRUE(dump_->finish(0).errors.empty());
+  const image::Catalogue images = catalogue();
+  EXPECT_EQ((*images.find(9))->render()->binding, image::Binding::kKfd);
+}
+
+TEST_P(DumpTest, too_little_room_is_a_warning_before_anything_is_saved) {
+  kfd_.bos[0].bo.size = 1ULL << 50;
+  start();
+  kfd_.fail_at = "export_bo";  // nobody wants to read so much
+  EXPECT_FALSE(save(kfd_file_, 4).ok());
+  ASSERT_EQ(criu_.warned.size(), 1U);
+  EXPECT_NE(criu_.warned[0].find("1125899906842624 bytes"), std::string::npos) << criu_.warned[0];
+  dump_->finish(1);
+}
+
+// ---- refusals ---------------------------------------------------------------
+
+TEST_P(DumpTest, a_stream_is_refused_by_its_socket) {
+  start();
+  count_descriptors();
+  write_file(images_.path() + "/streamer-capture.sock", "");
+  expect_refused({"--stream", "streamer"});
+  EXPECT_TRUE(kfd_.calls.empty());
+}
+
+TEST_P(DumpTest, a_stream_is_refused_by_the_command_line) {
+  start();
+  count_descriptors();
+  criu_.command_line.emplace_back("--stream");
+  expect_refused({"--stream"});
+}
+
+TEST_P(DumpTest, lazy_pages_are_refused) {
+  start();
+  count_descriptors();
+  criu_.command_line.emplace_back("--lazy-pages");
+  expect_refused({"--lazy-pages"});
+  EXPECT_TRUE(kfd_.calls.empty());
+}
+
+TEST_P(DumpTest, an_old_kernel_is_refused_before_anything_is_paused) {
+  start();
+  count_descriptors();
+  kfd_.kfd_version = {1, 7};
+  expect_refused({"1.7", "Linux 5.18"});
+  EXPECT_EQ(kfd_.calls, std::vector<std::string>{"version"});
+}
+
+TEST_P(DumpTest, a_dmabuf_descriptor_is_refused) {
+  start().show(33, "/dmabuf:");
+  count_descriptors();
+  expect_refused({"program77", "descriptor 33", "DMA-buf"});
+  EXPECT_TRUE(kfd_.calls.empty());
+}
+
+TEST_P(DumpTest, a_dmabuf_mapping_is_refused) {
+  start({}, "7f0000000000-7f0000001000 rw-s 00000000 00:0c 4 /dmabuf:\n");
+  count_descriptors();
+  expect_refused({"program77", "a mapping at 0x7f0000000000", "DMA-buf"});
+  EXPECT_TRUE(kfd_.calls.empty());
+}
+
+TEST_P(DumpTest, gem_objects_of_a_render_node_are_refused) {
+  const UniqueFd render = open_render();
+  start({render.get()});
+  count_descriptors();
+  parts_.render.objects = [](int) -> base::Result<std::string> { return std::string("GEM object 3"); };
+  expect_refused({"program77", "descriptor " + std::to_string(render.get()), "renderD128", "GEM object 3"});
+  EXPECT_TRUE(kfd_.calls.empty());
+}
+
+TEST_P(DumpTest, a_render_node_that_cannot_be_asked_for_objects_is_an_error) {
+  const UniqueFd render = open_render();
+  start({render.get()});
+  count_descriptors();
+  parts_.render.objects = [](int) -> base::Result<std::string> { return base::Error(ENODEV, "unplugged"); };
+  expect_refused({"renderD128", "unplugged"});
+}
+
+TEST_P(DumpTest, a_render_node_that_kfd_does_not_know_is_refused) {
+  const UniqueFd render = open_render();
+  start({render.get()});
+  count_descriptors();
+  write_file(machine_.node(1) + "/properties", "simd_count 240\ndrm_render_minor 200\n");
+  expect_refused({"program77", "renderD128", "KFD does not know this GPU"});
+}
+
+TEST_P(DumpTest, a_mapping_that_is_no_bo_of_kfd_is_refused) {
+  start({}, "7f0000000000-7f0000001000 rw-s 42000 00:05 4 /dev/dri/renderD128\n");
+  count_descriptors();
+  expect_refused({"program77", "mapping of 4096 bytes of renderD128", "no memory that KFD has"});
+}
+
+TEST_P(DumpTest, a_mapping_of_a_part_of_a_bo_is_accepted_and_one_that_reaches_beyond_is_not) {
+  const std::string head = "7f0000000000-";
+  const std::string offset = " rw-s 100101000 00:05 4 /dev/dri/renderD128\n";
+  {
+    start({}, head + "7f0000001000" + offset);
+    expect_saved(kfd_file_, 4);
+    EXPECT_TRUE(dump_->finish(0).errors.empty());
+  }
+  programs_.clear();
+  dump_ = std::make_unique<Dump>(parts_, 6);
+  programs_.push_back(
+      std::make_unique<TestProgram>(machine_, 77, std::vector<int>{kfd_file_.get()}, head + "7f0000002000" + offset));
+  EXPECT_FALSE(save(kfd_file_, 4).ok());
+  dump_->finish(1);
+}
+
+TEST_P(DumpTest, a_process_that_maps_kfd_without_having_it_open_is_refused) {
+  start();
+  programs_.push_back(std::make_unique<TestProgram>(
+      machine_, 90, std::vector<int>{}, "7f0000000000-7f0000001000 rw-s c000000000000000 00:05 4 /dev/kfd\n"));
+  count_descriptors();
+  expect_refused({"program90", "has closed the /dev/kfd"});
+}
+
+TEST_P(DumpTest, a_process_whose_file_only_a_child_has_is_refused) {
+  kfd_.add_file(kfd_file_.get(), kfd_.processes.front());
+  programs_.push_back(std::make_unique<TestProgram>(machine_, 77, std::vector<int>{}));
+  programs_.push_back(std::make_unique<TestProgram>(machine_, 78, std::vector<int>{kfd_file_.get()}));
+  count_descriptors();
+  expect_refused({"program77", "only a child has it"});
+}
+
+TEST_P(DumpTest, an_owner_that_is_none_of_the_programs_is_refused) {
+  start();
+  count_descriptors();
+  kfd_.pid = 1234;
+  expect_refused({"pid 1234", "no program of this dump"});
+}
+
+TEST_P(DumpTest, memory_shared_by_two_processes_is_refused) {
+  start();
+  const UniqueFd second = open_kfd();
+  kfd::FakeProcess& other = add_process(78, second);
+  kfd_.bos[0].inode = 4711;
+  other.bos[0].inode = 4711;
+  other.bos[0].imported = true;
+  count_descriptors();
+  expect_refused({"program78", "program77", "shares its memory"});
+}
+
+TEST_P(DumpTest, memory_given_from_outside_is_refused_where_the_kernel_tells) {
+  if (GetParam() == Abi::kReleased) return;  // it does not say who gave memory
+  start();
+  kfd_.bos[0].imported = true;
+  count_descriptors();
+  expect_refused({"program77", "outside of the programs being saved"});
+}
+
+TEST_P(DumpTest, two_bos_of_one_memory_are_refused_or_saved_once) {
+  start();
+  kfd_.bos.push_back(vram_bo(3));
+  kfd_.bos[0].inode = 4711;
+  kfd_.bos[2].inode = 4711;
+  kfd_.bos[2].imported = true;
+  count_descriptors();
+  if (GetParam() == Abi::kReleased) {
+    expect_refused({"program77", "two BOs of 8192 bytes have the same memory"});
+    return;
+  }
+  unsigned reads = 0;
+  watch_ = [&] { ++reads; };
+  expect_saved(kfd_file_, 4);
+  EXPECT_EQ(reads, 1U);
+  EXPECT_TRUE(dump_->finish(0).errors.empty());
+  const image::Catalogue images = catalogue();
+  EXPECT_FALSE((*images.find(4))->kfd()->bos[0].shares_contents);
+  EXPECT_TRUE((*images.find(4))->kfd()->bos[2].shares_contents);
+}
+
+TEST_P(DumpTest, a_bo_that_the_kernel_did_not_describe_is_refused) {
+  start();
+  kfd_.bos[1].bo.size = 0;
+  count_descriptors();
+  expect_refused({"program77", "BO 1"});
+}
+
+TEST_P(DumpTest, a_gpu_that_sysfs_hides_is_refused) {
+  start();
+  kfd_.bos[0].bo.user_gpu_id = 0x9999;
+  count_descriptors();
+  expect_refused({"program77", "39321", "not in sysfs"});
+}
+
+TEST_P(DumpTest, more_gpus_than_can_be_restored_are_refused) {
+  for (std::uint32_t i = 0; i < 1100; ++i) kfd_.devices.push_back({i + 1, i + 1});
+  start();
+  count_descriptors();
+  expect_refused({"program77", "1101 GPUs"});
+}
+
+TEST_P(DumpTest, too_few_descriptors_are_refused_with_their_number) {
+  if (GetParam() == Abi::kExtensible) return;  // BOs are exported one by one
+  start();
+  kfd_.fail_at = "checkpoint";
+  kfd_.fail_errno = EMFILE;
+  count_descriptors();
+  expect_refused({"program77", "2 BOs", "RLIMIT_NOFILE"});
+}
+
+TEST_P(DumpTest, the_soft_limit_of_descriptors_is_raised_for_the_released_abi) {
+  struct rlimit before {};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  struct rlimit low = before;
+  low.rlim_cur = 200;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
+  preflight::reserve_descriptors(100);
+  struct rlimit after {};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &after), 0);
+  EXPECT_GE(after.rlim_cur, 300U);
+  EXPECT_EQ(after.rlim_max, before.rlim_max);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+TEST_P(DumpTest, several_render_files_of_a_gpu_without_memory_are_refused) {
+  const UniqueFd one = open_render();
+  const UniqueFd other = open_render();
+  kfd_.bos.clear();
+  start({one.get(), other.get()});
+  count_descriptors();
+  expect_refused({"program77", "renderD128", "unknown which of them KFD uses"});
+}
+
+TEST_P(DumpTest, a_file_of_a_program_that_is_not_traced_is_refused) {
+  start();
+  const UniqueFd strange = open_kfd();
+  const auto claim = save(strange, 4);
+  ASSERT_FALSE(claim.ok());
+  EXPECT_NE(claim.error().message().find("does not trace"), std::string::npos) << claim.error().message();
+  dump_->finish(1);
+  EXPECT_TRUE(kfd_.all_run());
+}
+
+// ---- the end ----------------------------------------------------------------
+
+TEST_P(DumpTest, nothing_can_be_loaded_before_criu_has_succeeded) {
+  start();
+  expect_saved(kfd_file_, 4);
+  EXPECT_TRUE(catalogue().intact().empty());
+  EXPECT_TRUE(kfd_.all_stand());
+  EXPECT_TRUE(dump_->finish(0).errors.empty());
+  EXPECT_EQ(catalogue().intact().size(), 1U);
+}
+
+TEST_P(DumpTest, after_success_the_queues_stand_until_criu_ends_or_run_at_once) {
+  start();
+  expect_saved(kfd_file_, 4);
+  EXPECT_TRUE(dump_->finish(0).errors.empty());
+  dump_.reset();
+  // The extensible ABI: the descriptor of the pause is left to the end of the process.
+  EXPECT_EQ(kfd_.all_stand(), GetParam() == Abi::kExtensible);
+}
+
+TEST_P(DumpTest, the_programs_file_may_be_closed_by_criu_before_the_end) {
+  start();
+  expect_saved(kfd_file_, 4);
+  kfd_file_.reset();
+  EXPECT_TRUE(dump_->finish(0).errors.empty());
+  EXPECT_EQ(catalogue().intact().size(), 1U);
+}
+
+TEST_P(DumpTest, a_failure_of_criu_removes_the_image_and_lets_all_run) {
+  start();
+  const UniqueFd second = open_kfd();
+  add_process(78, second);
+  count_descriptors();
+  expect_saved(kfd_file_, 4);
+  expect_saved(second, 5);
+  expect_failed_end();
+  EXPECT_TRUE(files().empty());
+}
+
+TEST_P(DumpTest, a_reset_during_the_dump_ends_criu_and_leaves_nothing) {
+  start();
+  expect_saved(kfd_file_, 4);
+  kfd_.processes.front().was_reset = true;
+  const Dump::End end = dump_->finish(0);
+  EXPECT_TRUE(end.must_end_criu);
+  ASSERT_EQ(end.errors.size(), 1U);
+  EXPECT_NE(end.errors[0].message().find("program77"), std::string::npos) << end.errors[0].message();
+  EXPECT_TRUE(kfd_.all_run());
+  EXPECT_TRUE(files().empty());
+}
+
+TEST_P(DumpTest, a_commit_that_fails_ends_criu_and_leaves_nothing) {
+  start();
+  expect_saved(kfd_file_, 4);
+  std::filesystem::create_directories(images_.path() + "/" + std::string(image::kManifestName) + "/x");
+  const Dump::End end = dump_->finish(0);
+  EXPECT_TRUE(end.must_end_criu);
+  EXPECT_FALSE(end.errors.empty());
+  EXPECT_TRUE(kfd_.all_run());
+  EXPECT_TRUE(catalogue().intact().empty());
+}
+
+TEST_P(DumpTest, a_file_that_criu_did_not_save_ends_criu) {
+  const UniqueFd render = open_render();
+  start({render.get()});
+  expect_saved(kfd_file_, 4);
+  const Dump::End end = dump_->finish(0);
+  EXPECT_TRUE(end.must_end_criu);
+  ASSERT_EQ(end.errors.size(), 1U);
+  EXPECT_NE(end.errors[0].message().find("renderD128"), std::string::npos) << end.errors[0].message();
+  EXPECT_TRUE(kfd_.all_run());
+  EXPECT_TRUE(files().empty());
+}
+
+TEST_P(DumpTest, a_failure_that_criu_ignores_ends_it) {
+  start();
+  kfd_.fail_at = "checkpoint";
+  EXPECT_FALSE(save(kfd_file_, 4).ok());
+  const Dump::End end = dump_->finish(0);
+  EXPECT_TRUE(end.must_end_criu);
+  EXPECT_TRUE(kfd_.all_run());
+}
+
+TEST_P(DumpTest, a_pause_that_cannot_be_ended_is_reported_with_the_program) {
+  start();
+  expect_saved(kfd_file_, 4);
+  kfd_.fail_at = "unpause";
+  const Dump::End end = dump_->finish(1);
+  ASSERT_EQ(end.errors.size(), 1U);
+  EXPECT_NE(end.errors[0].message().find("program77"), std::string::npos) << end.errors[0].message();
+}
+
+TEST_P(DumpTest, the_end_asks_for_the_verdict_before_it_commits) {
+  start();
+  expect_saved(kfd_file_, 4);
+  EXPECT_EQ(std::count(kfd_.calls.begin(), kfd_.calls.end(), "confirm"), 0);
+  kfd_.fail_at = "confirm";
+  const Dump::End end = dump_->finish(0);
+  EXPECT_TRUE(end.must_end_criu);
+  EXPECT_TRUE(files().empty());
+}
+
+}  // namespace
+}  // namespace plugin

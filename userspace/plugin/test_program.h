@@ -6,6 +6,7 @@
 #pragma once
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +23,7 @@ class TestProgram {
   TestProgram(FakeMachine& machine, std::uint32_t inner_pid, const std::vector<int>& descriptors,
               const std::string& maps = {})
       : path_(machine.root() + "/proc/"), pid_(::fork()) {
+    if (pid_ == 0) ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that crashes leaves nothing behind
     while (pid_ == 0) ::pause();
     path_ += std::to_string(pid_);
     machine.add_tracee(pid_, inner_pid, maps);

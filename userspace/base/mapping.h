@@ -42,6 +42,10 @@ class Mapping {
   static Result<Mapping> anonymous(std::size_t size, std::string_view what) {
     return create(size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0, what);
   }
+  // Zeroed memory that forks of this process share with it.
+  static Result<Mapping> shared_anonymous(std::size_t size, std::string_view what) {
+    return create(size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0, what);
+  }
 
   [[nodiscard]] std::span<std::byte> bytes() const { return {static_cast<std::byte*>(data_), size_}; }
   [[nodiscard]] std::byte* data() const { return static_cast<std::byte*>(data_); }

@@ -38,6 +38,7 @@ int dup2(int fd, int number);
 int ioctl(int fd, unsigned long request, void* argument);
 int fchmod(int fd, mode_t mode);
 int fchown(int fd, uid_t uid, gid_t gid);
+int flock(int fd, int operation);
 int fstat(int fd, struct ::stat* status);
 int fstatvfs(int fd, struct ::statvfs* status);
 
@@ -67,6 +68,9 @@ ssize_t getrandom(void* out, std::size_t size, unsigned flags);
 int getrlimit(int resource, struct ::rlimit* limit);
 int setrlimit(int resource, const struct ::rlimit* limit);
 pid_t fork();
+// As fork(), but the child has the caller's table of descriptors, the caller gets no signal at its end and waits for it
+// with __WALL, and it has the given pid; 0: any.
+pid_t fork_sharing_files(pid_t pid);
 pid_t waitpid(pid_t pid, int* status, int options);
 int kill(pid_t pid, int signal);
 long kcmp(pid_t first, pid_t second, int type, unsigned long first_index, unsigned long second_index);

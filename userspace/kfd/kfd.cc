@@ -36,7 +36,10 @@ int ioctl_restarted(int fd, unsigned long request, void* argument) {
 
 Status criu_op(int fd, kfd_ioctl_criu_args& args, kfd_criu_op op, Operation operation) {
   args.op = op;
-  if (ioctl_restarted(fd, AMDKFD_IOC_CRIU_OP, &args) < 0) return operation_error(Abi::kReleased, operation, errno);
+  // An interrupted RESTORE has made some of the objects: a second one would fail because of them and hide the reason.
+  const int result = op == KFD_CRIU_OP_RESTORE ? os::ioctl(fd, AMDKFD_IOC_CRIU_OP, &args)
+                                               : ioctl_restarted(fd, AMDKFD_IOC_CRIU_OP, &args);
+  if (result < 0) return operation_error(Abi::kReleased, operation, errno);
   return {};
 }
 

@@ -15,7 +15,7 @@ namespace {
 using base::Error;
 using base::Result;
 
-enum class Relation { kEqual, kAtLeast, kFirmware };
+enum class Relation { kEqual, kDevice, kAtLeast, kFirmware };
 
 struct Rule {
   std::string_view name;
@@ -26,7 +26,7 @@ struct Rule {
 constexpr std::array kRules = {
     Rule{"gfx_target_version", Relation::kEqual},
     Rule{"vendor_id", Relation::kEqual},
-    Rule{"device_id", Relation::kEqual},
+    Rule{"device_id", Relation::kDevice},
     Rule{"simd_count", Relation::kEqual},
     Rule{"simd_per_cu", Relation::kEqual},
     Rule{"array_count", Relation::kEqual},
@@ -165,49 +165,67 @@ std::string explain(const std::vector<const Node*>& sources, const std::vector<c
   return text;
 }
 
+std::vector<Search::Item> items_for(const std::vector<Node>& source, const std::vector<Node>& destination,
+                                    const std::set<std::uint32_t>& usable, const MatchPolicy& policy) {
+  std::vector<Search::Item> items;
+  for (const Node* node : gpus(source)) {
+    Search::Item item{node, {}};
+    for (const Node* candidate : gpus(destination))
+      if (why_not(*node, *candidate, usable, policy).empty()) item.candidates.push_back(candidate);
+    std::stable_sort(item.candidates.begin(), item.candidates.end(),
+                     [node](const Node* a, const Node* b) { return preference(*node, *a) < preference(*node, *b); });
+    items.push_back(std::move(item));
+  }
+  return items;
+}
+
 }  // namespace
 
 std::string mismatch(const Node& source, const Node& destination, const MatchPolicy& policy) {
   for (const Rule& rule : kRules) {
     if (rule.relation == Relation::kFirmware && !policy.check_firmware) continue;
+    if (rule.relation == Relation::kDevice && !policy.check_device_id) continue;
     const auto wanted = source.properties.find(rule.name);
     const auto found = destination.properties.find(rule.name);
     // A property that one of the two kernels does not know cannot be compared.
     if (wanted == source.properties.end() || found == destination.properties.end()) continue;
-    const bool fits =
-        rule.relation == Relation::kEqual ? wanted->second == found->second : wanted->second <= found->second;
-    if (fits) continue;
-    return std::string(rule.name) + " is " + std::to_string(found->second) + ", needs " +
-           (rule.relation == Relation::kEqual ? "" : "at least ") + std::to_string(wanted->second);
+    const bool equal = rule.relation == Relation::kEqual || rule.relation == Relation::kDevice;
+    if (equal ? wanted->second == found->second : wanted->second <= found->second) continue;
+    return std::string(rule.name) + " is " + std::to_string(found->second) + ", needs " + (equal ? "" : "at least ") +
+           std::to_string(wanted->second);
   }
   return {};
 }
 
 Result<GpuMap> match(const std::vector<Node>& source, const std::vector<Node>& destination,
                      const std::set<std::uint32_t>& usable, const MatchPolicy& policy) {
-  const auto sources = gpus(source);
-  const auto destinations = gpus(destination);
-  std::vector<Search::Item> items;
-  for (const Node* node : sources) {
-    Search::Item item{node, {}};
-    for (const Node* candidate : destinations)
-      if (why_not(*node, *candidate, usable, policy).empty()) item.candidates.push_back(candidate);
-    std::stable_sort(item.candidates.begin(), item.candidates.end(),
-                     [node](const Node* a, const Node* b) { return preference(*node, *a) < preference(*node, *b); });
-    items.push_back(std::move(item));
+  // First with the GPUs that nobody else uses, then with one more of the others at a time.
+  std::set<std::uint32_t> allowed;
+  std::vector<std::uint32_t> others;
+  for (const std::uint32_t gpu_id : usable) {
+    if (policy.busy.contains(gpu_id))
+      others.push_back(gpu_id);
+    else
+      allowed.insert(gpu_id);
   }
-  Search search(std::move(items));
-  switch (search.run()) {
+  Search::Outcome outcome = Search::Outcome::kNone;
+  for (std::size_t i = 0; i <= others.size(); ++i) {
+    Search search(items_for(source, destination, allowed, policy));
+    outcome = search.run();
+    if (outcome == Search::Outcome::kFound) return search.result();
+    if (i < others.size()) allowed.insert(others[i]);
+  }
+  switch (outcome) {
     case Search::Outcome::kFound:
-      return search.result();
     case Search::Outcome::kTooLong:
       return Error(E2BIG, "gave up the search for GPUs; name them with AMDGPU_PLUGIN_GPU_MAP");
     case Search::Outcome::kNone:
       break;
   }
+  const auto sources = gpus(source);
   return Error(ENODEV, "this machine has no " + std::to_string(sources.size()) +
                            " GPUs that together fit the image (pairs that fit may lack links or be needed twice):" +
-                           explain(sources, destinations, usable, policy));
+                           explain(sources, gpus(destination), usable, policy));
 }
 
 }  // namespace plugin::topology

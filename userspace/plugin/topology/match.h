@@ -19,13 +19,19 @@ namespace plugin::topology {
 using GpuMap = std::map<std::uint32_t, std::uint32_t>;
 
 struct MatchPolicy {
-  bool check_firmware = true;  // firmware of the destination at least as new
-  GpuMap forced;               // what the user asked for; still has to fit
+  bool check_firmware = true;         // firmware of the destination at least as new
+  GpuMap forced = {};                 // what the user asked for; still has to fit
+  std::set<std::uint32_t> busy = {};  // GPUs that are chosen only if there is no mapping without them
+  // The same PCI device. Without it the properties that code and queues depend on are still compared.
+  bool check_device_id = true;
+};
+ // what the user asked for; still has to fit
+  std::set<std::uint32_t> busy = {};  // GPUs that are chosen only if there is no mapping without them
 };
 
-// The first mapping in order of preference (same gpu_id, same render minor, then node order), or an error that
-// explains, GPU by GPU, why there is none. Destinations outside `usable` (their render node cannot be opened) are never
-// chosen. CPU nodes are ignored.
+// The first mapping in order of preference (no busy GPU, same gpu_id, same render minor, then node order), or an error
+// that explains, GPU by GPU, why there is none. Destinations outside `usable` (their render node cannot be opened) are
+// never chosen. CPU nodes are ignored.
 base::Result<GpuMap> match(const std::vector<Node>& source, const std::vector<Node>& destination,
                            const std::set<std::uint32_t>& usable, const MatchPolicy& policy);
 

@@ -58,14 +58,35 @@ TEST(Match, older_firmware_is_refused_unless_the_check_is_off) {
   std::vector<Node> machine = {gpu(1, 10)};
   machine[0].properties["fw_version"] = 400;
   EXPECT_FALSE(match({gpu(1, 10)}, machine, {10}, {}).ok());
-  EXPECT_TRUE(match({gpu(1, 10)}, machine, {10}, {.check_firmware = false, .forced = {}}).ok());
+  EXPECT_TRUE(match({gpu(1, 10)}, machine, {10}, MatchPolicy{.check_firmware = false}).ok());
 }
 
 TEST(Match, the_users_map_is_followed_but_must_fit) {
   const std::vector<Node> machine = {gpu(1, 10), gpu(2, 20), gpu(3, 30, 1)};
-  EXPECT_EQ(*match({gpu(1, 10)}, machine, all(machine), {.check_firmware = true, .forced = {{10, 20}}}),
-            (GpuMap{{10, 20}}));
-  EXPECT_FALSE(match({gpu(1, 10)}, machine, all(machine), {.check_firmware = true, .forced = {{10, 30}}}).ok());
+  EXPECT_EQ(*match({gpu(1, 10)}, machine, all(machine), MatchPolicy{.forced = {{10, 20}}}), (GpuMap{{10, 20}}));
+  EXPECT_FALSE(match({gpu(1, 10)}, machine, all(machine), MatchPolicy{.forced = {{10, 30}}}).ok());
+}
+
+TEST(Match, another_device_of_the_same_kind_is_taken_only_when_the_check_is_off) {
+  std::vector<Node> source = {gpu(1, 10)};
+  std::vector<Node> machine = {gpu(1, 10)};
+  source[0].properties["device_id"] = 0x74a1;
+  machine[0].properties["device_id"] = 0x74b5;
+  EXPECT_FALSE(match(source, machine, {10}, {}).ok());
+  EXPECT_TRUE(match(source, machine, {10}, MatchPolicy{.check_device_id = false}).ok());
+  machine[0].properties["gfx_target_version"] = 90008;
+  EXPECT_FALSE(match(source, machine, {10}, MatchPolicy{.check_device_id = false}).ok());
+}
+
+TEST(Match, a_busy_gpu_is_chosen_only_when_there_is_no_other) {
+  const std::vector<Node> machine = {gpu(1, 10), gpu(2, 20), gpu(3, 30, 8)};
+  MatchPolicy policy;
+  policy.busy = {10};
+  EXPECT_EQ(*match({gpu(1, 10)}, machine, all(machine), policy), (GpuMap{{10, 20}}));
+  // Two are needed and only one of those that fit is idle: all may be used, the idle one first.
+  EXPECT_EQ(*match({gpu(1, 10), gpu(2, 20)}, machine, all(machine), policy), (GpuMap{{10, 10}, {20, 20}}));
+  policy.busy = {10, 20};
+  EXPECT_EQ(*match({gpu(1, 10)}, machine, all(machine), policy), (GpuMap{{10, 10}}));
 }
 
 TEST(Match, a_link_must_exist_and_xgmi_stands_in_for_pcie_only) {

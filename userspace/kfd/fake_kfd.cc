@@ -25,6 +25,8 @@ using base::Result;
 using base::Status;
 using base::UniqueFd;
 
+constexpr int kHighNumber = 3000;
+
 UniqueFd memory_file(std::uint64_t size) {
   UniqueFd fd(::memfd_create("fake-bo", MFD_CLOEXEC));
   if (::ftruncate(fd.get(), static_cast<off_t>(size)) != 0) return UniqueFd();
@@ -180,6 +182,10 @@ Result<std::vector<RestoredBo>> FakeKfd::restore(int fd, RestoreRequest request)
   TRY(step(fd, "restore", Operation::kRestore));
   for (const RestoreDevice& device : request.devices)
     if (::fcntl(device.drm_fd, F_GETFD) < 0) return Error(EINVAL, "fake restore: bad drm_fd");
+  restored_files.clear();
+  restored_files.emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, kHighNumber));
+  for (const RestoreDevice& device : request.devices)
+    restored_files.emplace_back(::fcntl(device.drm_fd, F_DUPFD_CLOEXEC, kHighNumber));
   std::vector<RestoredBo> result;
   restored_memory_.clear();
   for (std::size_t i = 0; i < request.bos.size(); ++i) {

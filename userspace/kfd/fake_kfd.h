@@ -73,6 +73,8 @@ class FakeKfd final : public Kfd {
   std::vector<std::string> calls;
   std::optional<RestoreRequest> restored;
   std::vector<pid_t> resumed;
+  // Copies of the descriptors that restore() was given: /dev/kfd, then the render nodes. High numbers.
+  std::vector<base::UniqueFd> restored_files;
 
   [[nodiscard]] bool all_stand();
   [[nodiscard]] bool all_run();

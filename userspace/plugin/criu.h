@@ -4,9 +4,13 @@
 // What the plugin asks of the CRIU that loaded it. criu_api.h has the real one; tests have another.
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/os.h"
 
 namespace plugin {
 
@@ -27,6 +31,8 @@ class Criu {
   // To CRIU's log; an empty message is none.
   virtual void inform(std::string_view /*message*/) const {}
   virtual void warn(std::string_view /*message*/) const {}
+  // The pid of this process; in a task being restored, the one that the program knows.
+  [[nodiscard]] virtual pid_t pid() const { return os::getpid(); }
   // Who owns the descriptor that UPDATE_VMA_MAP answers: CRIU (3.19 and later) or the plugin (before).
   [[nodiscard]] virtual bool takes_vma_fd() const = 0;
 };

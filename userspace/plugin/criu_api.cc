@@ -54,6 +54,16 @@ void log(Level level, std::string_view message) {
   }
 }
 
+std::vector<std::string> plugin_options() {
+  const auto function = host_function<int(int*, char***)>("criu_plugin_get_options");
+  int count = 0;
+  char** values = nullptr;
+  if (function == nullptr || function(&count, &values) != 0 || values == nullptr) return {};
+  std::vector<std::string> options;
+  for (int i = 1; i < count && values[i] != nullptr; ++i) options.emplace_back(values[i]);  // 0 is CRIU's own name
+  return options;
+}
+
 int RealCriu::image_dir() const {
   const auto function = host_function<int()>("criu_get_image_dir");
   return function == nullptr ? -EBADF : function();

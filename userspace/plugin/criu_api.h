@@ -55,6 +55,9 @@ enum class Level { kError = 1, kWarning = 2, kInfo = 3, kDebug = 4 };
 // To CRIU's log, line by line.
 void log(Level level, std::string_view message);
 
+// The options of all plugins, "--PLUGIN.NAME=VALUE"; none before CRIU 4.3.
+[[nodiscard]] std::vector<std::string> plugin_options();
+
 class RealCriu final : public Criu {
  public:
   [[nodiscard]] int image_dir() const override;

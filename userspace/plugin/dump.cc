@@ -54,6 +54,7 @@ bool shares_contents(const std::vector<image::BoRecord>& before, const kfd::Chec
 
 Result<Claim> Dump::handle_vma(const struct stat& status) {
   if (parts_.system.identify(status).kind == DeviceKind::kNotOurs) return Claim::kNotMine;
+  TRY(parts_.options_status);
   TRY(begin());
   return Claim::kMine;
 }

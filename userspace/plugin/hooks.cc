@@ -9,8 +9,11 @@
 #include <cerrno>
 #include <cstdlib>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "base/os.h"
+#include "base/text_file.h"
 #include "plugin/criu_api.h"
 #include "plugin/session.h"
 
@@ -27,6 +30,7 @@ using criu_api::Stage;
 struct State {
   RealCriu criu;
   std::unique_ptr<Session> session;
+  std::vector<base::UniqueFd> shm_locks;  // of a dump, which makes names in /dev/shm for its restore
 };
 State* g_state = nullptr;
 
@@ -54,16 +58,26 @@ Mode mode_of(int stage) {
   }
 }
 
+OptionSources option_sources() {
+  return {criu_api::plugin_options(), base::read_text_or_empty(kOptionsFile),
+          [](const char* name) -> const char* { return std::getenv(name); }};
+}
+
 int init(int stage) noexcept {
   delete std::exchange(g_state, nullptr);
   auto state = std::make_unique<State>();
-  auto session =
-      Session::create(mode_of(stage), state->criu, [](const char* name) -> const char* { return std::getenv(name); });
+  auto session = Session::create(mode_of(stage), state->criu, option_sources());
   if (!session.ok()) return fail(session.error());
   state->session = std::move(session).value();
   g_state = state.release();
-  if (Restore* restore = current_restore())
-    if (auto status = restore->prepare(); !status.ok()) return fail(status.error());
+  if (Restore* restore = current_restore()) {
+    restore->prepare();
+    return 0;
+  }
+  const System& system = g_state->session->system();
+  for (const std::string& name : system.remove_stale_links(std::nullopt))
+    criu_api::log(Level::kInfo, "removed /dev/shm/" + name + ", which CRIU made for a dump that was not restored here");
+  g_state->shm_locks = system.lock_links();
   return 0;
 }
 

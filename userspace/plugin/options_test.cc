@@ -6,15 +6,20 @@
 
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace plugin {
 namespace {
 
-base::Result<Options> read(const std::map<std::string, std::string>& environment) {
-  return read_options([&environment](const char* name) -> const char* {
-    const auto found = environment.find(name);
-    return found == environment.end() ? nullptr : found->second.c_str();
-  });
+using Environment = std::map<std::string, std::string>;
+
+base::Result<Options> read(const Environment& environment, std::vector<std::string> arguments = {},
+                           std::string file = "") {
+  return read_options({std::move(arguments), std::move(file), [&environment](const char* name) -> const char* {
+                         const auto found = environment.find(name);
+                         return found == environment.end() ? nullptr : found->second.c_str();
+                       }});
 }
 
 TEST(Options, have_defaults_in_an_empty_environment) {
@@ -35,6 +40,36 @@ TEST(Options, are_read_from_the_environment) {
   EXPECT_EQ(options->copy, CopyMethod::kCpu);
   EXPECT_FALSE(options->check_firmware);
   EXPECT_EQ(options->fence_timeout, std::chrono::seconds(60));
+}
+
+TEST(Options, are_taken_from_crius_own_options_then_the_file_then_the_environment) {
+  const Environment environment = {
+      {"AMDGPU_PLUGIN_COPY", "cpu"}, {"AMDGPU_PLUGIN_FENCE_TIMEOUT", "60"}, {"AMDGPU_PLUGIN_CHECK_DEVICE_ID", "0"}};
+  const auto options = read(environment, {"--amdgpu.gpu-map=1:2", "--cuda.copy=fast", "--amdgpu_plugin.copy=auto"},
+                            "# comment\n\n copy = sdma \nfence-timeout=30\n");
+  ASSERT_TRUE(options.ok()) << options.error().message();
+  EXPECT_EQ(options->copy, CopyMethod::kAuto);
+  EXPECT_EQ(options->fence_timeout, std::chrono::seconds(30));
+  EXPECT_FALSE(options->check_device_id);
+  EXPECT_EQ(options->gpu_map, (topology::GpuMap{{1, 2}}));
+}
+
+TEST(Options, of_several_settings_in_one_place_the_last_counts) {
+  EXPECT_EQ(read({}, {"--amdgpu.copy=cpu", "--amdgpu.copy=sdma"})->copy, CopyMethod::kSdma);
+  EXPECT_EQ(read({}, {}, "copy=cpu\ncopy=sdma\n")->copy, CopyMethod::kSdma);
+}
+
+TEST(Options, that_do_not_exist_are_errors_that_say_where_they_stand) {
+  const auto argument = read({}, {"--amdgpu.cpoy=cpu"});
+  ASSERT_FALSE(argument.ok());
+  EXPECT_NE(argument.error().message().find("--plugin-option amdgpu.cpoy=cpu"), std::string::npos)
+      << argument.error().message();
+  const auto file = read({}, {}, "cpoy=cpu");
+  ASSERT_FALSE(file.ok());
+  EXPECT_NE(file.error().message().find("/etc/criu/amdgpu-plugin.conf: cpoy=cpu"), std::string::npos);
+  EXPECT_FALSE(read({}, {"--amdgpu.copy"}).ok());
+  EXPECT_FALSE(read({}, {}, "copy").ok());
+  EXPECT_FALSE(read({}, {}, "copy=magic").ok());
 }
 
 class BadOption : public ::testing::TestWithParam<std::pair<const char*, const char*>> {};

@@ -37,6 +37,9 @@ struct Parts {
   CopierFactory make_copier;
   Options options;
   RenderChecks render{};
+  // Why `options` are not what the user wanted. A dump or a restore fails with it at the first file that is ours, and
+  // never because of it without such a file.
+  base::Status options_status = {};
 };
 
 }  // namespace plugin

@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// See the header. Read restore_file() and restore_kfd() top to bottom.
+// See the header. Read prepare(), restore_process(), settle() and locate() in this order.
 #include "plugin/restore.h"
 
 #include <fcntl.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <set>
 #include <string>
 #include <string_view>
 
 #include "base/os.h"
+#include "plugin/inert_file.h"
+#include "plugin/mapping_runs.h"
 #include "plugin/topology/snapshot.h"
 
 namespace plugin {
@@ -24,24 +27,15 @@ using base::Result;
 using base::Status;
 using base::UniqueFd;
 
-// park() takes one of so many descriptor numbers above the program's; CRIU's own files follow.
-constexpr int kParkRoom = 16;
+// How long a process waits for its parent's GPU state, whose memory it has mapped: contents of all its BOs are read.
+constexpr std::chrono::milliseconds kOwnerLimit = std::chrono::minutes(30);
+
+constexpr std::uint32_t kMappedThroughKfd = KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL | KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP;
 
 std::uint32_t actual_id_of(const image::KfdFile& kfd, std::uint32_t user_id) {
   for (const kfd::Device& device : kfd.devices)
     if (device.user_id == user_id) return device.actual_id;
   return 0;  // validate() has excluded it
-}
-
-// The GPUs that an image's file needs.
-std::vector<std::uint32_t> gpus_of(const image::Loaded& loaded) {
-  std::vector<std::uint32_t> ids;
-  if (const auto* kfd = loaded.kfd()) {
-    for (const kfd::Device& device : kfd->devices) ids.push_back(device.actual_id);
-  } else if (const auto* render = loaded.render()) {
-    ids.push_back(render->gpu_id);
-  }
-  return ids;
 }
 
 Status fill_bo(copy::Copier& copier, const image::Contents& contents, std::size_t bo, std::uint64_t size, int dmabuf) {
@@ -51,142 +45,225 @@ Status fill_bo(copy::Copier& copier, const image::Contents& contents, std::size_
   return {};
 }
 
+kfd::Abi abi_of(const SavedFile& process) {
+  return process.loaded->session().abi == image::Abi::kExtensible ? kfd::Abi::kExtensible : kfd::Abi::kReleased;
+}
+
+std::string describe(std::string_view path, std::uint64_t addr, std::uint64_t offset) {
+  return std::string(path) + " at " + std::to_string(addr) + ", offset " + std::to_string(offset);
+}
+
 }  // namespace
 
-Status Restore::prepare() {
-  ASSIGN_OR_RETURN(const image::Catalogue* images, catalogue());
-  // A damaged image is refused when CRIU asks for it; it may be a left-over that nobody asks for.
-  for (const image::Loaded* loaded : images->intact()) {
-    const image::KfdFile* kfd = loaded->kfd();
-    if (kfd == nullptr || kfd->own_mount_namespace) continue;
-    for (const image::SharedFile& file : kfd->shared_files) TRY(parts_.system.create_shared_file(file));
+// ---- In CRIU's main process, before the tree ----
+
+void Restore::prepare() {
+  catalogue_.emplace(image::Catalogue::read(parts_.criu.image_dir()));
+  if (!catalogue_->ok()) return;
+  files_ = saved_files(**catalogue_);
+  if (files_.empty()) return;
+  auto criu = CriuImages::read(parts_.criu.image_dir());
+  if (criu.ok()) {
+    find_owners(files_, *criu);
+    criu_ = std::move(criu).value();
+  } else {
+    parts_.criu.warn(
+        "descriptors of mappings may be left open in the program, because CRIU's images are not readable: " +
+        criu.error().message());
   }
+  std::erase_if(files_, [this](const SavedFile& file) { return !is_wanted(file); });
+  for (const SavedFile& file : files_) {
+    if (!plans_.contains(file.session_id))
+      plans_.emplace(file.session_id,
+                     RestorePlan::make(parts_.system, parts_.options, needed_gpus(files_, file.session_id)));
+    const image::KfdFile* kfd = file.loaded->kfd();
+    if (kfd != nullptr && !kfd->own_mount_namespace) shared_files_.emplace(file.id, create_shared_files(file));
+  }
+  if (!files_.empty()) locks_ = parts_.system.lock_links();
+  make_board();
+}
+
+bool Restore::is_wanted(const SavedFile& file) const {
+  // Without CRIU's images the files of a dump that was left in the directory cannot be told from those of this one.
+  return !criu_ || criu_->uses_file(file.id);
+}
+
+Status Restore::create_shared_files(const SavedFile& process) const {
+  for (const image::SharedFile& file : process.loaded->kfd()->shared_files) TRY(parts_.system.create_shared_file(file));
   return {};
 }
 
-Result<const image::Catalogue*> Restore::catalogue() {
-  if (!catalogue_) {
-    ASSIGN_OR_RETURN(catalogue_, image::Catalogue::read(parts_.criu.image_dir()));
+void Restore::make_board() {
+  std::vector<RestoreBoard::Process> processes;
+  for (const SavedFile& file : files_)
+    if (const image::KfdFile* kfd = file.loaded->kfd())
+      processes.push_back({kfd->pid, kfd->bos.size(), kfd->devices.size()});
+  auto board = RestoreBoard::create(processes);
+  if (board.ok())
+    board_ = std::move(board).value();
+  else
+    board_status_ = std::move(board).error();
+}
+
+Status Restore::ready() {
+  if (!catalogue_) prepare();
+  TRY(parts_.options_status);
+  return board_status_;
+}
+
+const SavedFile* Restore::find_saved(std::uint32_t id) const {
+  for (const SavedFile& file : files_)
+    if (file.id == id) return &file;
+  return nullptr;
+}
+
+const SavedFile* Restore::process_of(std::uint32_t pid) const {
+  for (const SavedFile& file : files_)
+    if (file.kind == SavedKind::kKfd && file.owner == pid) return &file;
+  return nullptr;
+}
+
+Result<const RestorePlan*> Restore::plan_of(const SavedFile& file) const {
+  const auto& plan = plans_.at(file.session_id);
+  if (!plan.ok()) return plan.error();
+  return &*plan;
+}
+
+// ---- In a restored task ----
+
+Restore::Task& Restore::task() {
+  const pid_t pid = parts_.criu.pid();
+  const auto [found, is_new] = tasks_.try_emplace(pid, parts_.system, parts_.criu);
+  Task& current = found->second;
+  if (is_new) {
+    current.criu = criu_ ? criu_->find(static_cast<std::uint32_t>(pid)) : nullptr;
+    current.process = process_of(static_cast<std::uint32_t>(pid));
   }
-  return &*catalogue_;
+  return current;
 }
 
 Result<std::optional<int>> Restore::restore_file(std::uint32_t id) {
-  ASSIGN_OR_RETURN(const image::Catalogue* images, catalogue());
-  ASSIGN_OR_RETURN(const image::Loaded* loaded, images->find(id));
-  if (loaded == nullptr) return std::optional<int>();
-  if (loaded->kfd() == nullptr && loaded->render() == nullptr)
-    return Error(ENOTSUP, image::metadata_name(id) + ": is of a kind that this plugin cannot restore");
-  UniqueFd fd;
-  if (const auto* render = loaded->render()) {
-    ASSIGN_OR_RETURN(const Plan* plan, plan_for(loaded->session()));
-    ASSIGN_OR_RETURN(fd, restore_render(*plan, *render));
-  } else {
-    ASSIGN_OR_RETURN(const image::Contents contents, image::open_contents(parts_.criu.image_dir(), *loaded));
-    ASSIGN_OR_RETURN(const Plan* plan, plan_for(loaded->session()));
-    ASSIGN_OR_RETURN(fd, restore_kfd(*plan, *loaded->kfd(), contents));
-  }
+  if (!catalogue_) prepare();
+  if (!catalogue_->ok()) return catalogue_->error();
+  ASSIGN_OR_RETURN(const image::Loaded* loaded, (*catalogue_)->find(id));
+  const SavedFile* file = loaded == nullptr ? nullptr : find_saved(id);
+  if (file == nullptr) return std::optional<int>();
+  TRY(ready());
+  Task& current = task();
+  current.asked.insert(id);
+  ASSIGN_OR_RETURN(UniqueFd fd, restore_saved(current, *file));
+  if (file->open_flags != 0) (void)os::fcntl(fd.get(), F_SETFL, file->open_flags);
   return std::optional<int>(fd.release());
 }
 
-Result<const Restore::Plan*> Restore::plan_for(const image::Session& session) {
-  if (plan_ && plan_->session == &session) return &*plan_;
-  Plan plan;
-  plan.session = &session;
-  TRY(collect_sources(plan));
-  ASSIGN_OR_RETURN(plan.destination, parts_.system.topology());
-  std::set<std::uint32_t> usable;
-  for (const topology::Node& node : plan.destination)
-    if (node.gpu_id != 0 && parts_.system.open_render(node.render_minor()).ok()) usable.insert(node.gpu_id);
-  const topology::MatchPolicy policy{parts_.options.check_firmware, parts_.options.gpu_map};
-  ASSIGN_OR_RETURN(plan.gpus, topology::match(plan.source, plan.destination, usable, policy));
-  plan_ = std::move(plan);
-  return &*plan_;
+Result<UniqueFd> Restore::restore_saved(Task& current, const SavedFile& file) {
+  ASSIGN_OR_RETURN(const RestorePlan* plan, plan_of(file));
+  const bool is_owner = file.owner == static_cast<std::uint32_t>(parts_.criu.pid());
+  const std::uint32_t unused_pid = criu_ ? criu_->unused_pid() : 0;
+  switch (file.kind) {
+    case SavedKind::kKfd:
+      if (!is_owner) return open_inert(parts_.system, plan->kfd(), file.open_flags, unused_pid);
+      TRY(restore_process(current));
+      return current.held.duplicate(*current.kfd);
+    case SavedKind::kSecond:
+      if (is_owner) return parts_.system.open_node(plan->kfd(), file.open_flags);
+      return open_inert(parts_.system, plan->kfd(), file.open_flags, unused_pid);
+    case SavedKind::kInert:
+      return open_inert(parts_.system, plan->kfd(), file.open_flags, unused_pid);
+    case SavedKind::kRender:
+      break;
+  }
+  const image::RenderFile& render = *file.loaded->render();
+  ASSIGN_OR_RETURN(const std::uint32_t gpu_id, plan->destination_of(render.gpu_id));
+  // The program maps BOs through this file, and the kernel lets it only through the one that KFD was given.
+  const bool used_by_kfd =
+      render.binding != image::Binding::kOther && current.process != nullptr && (is_owner || file.owner == 0);
+  if (!used_by_kfd) return parts_.system.open_node(plan->render(gpu_id), file.open_flags);
+  ASSIGN_OR_RETURN(const HeldFiles::Key key, render_key(current, *plan, gpu_id));
+  return current.held.duplicate(key);
 }
 
-Status Restore::collect_sources(Plan& plan) {
-  ASSIGN_OR_RETURN(const image::Catalogue* images, catalogue());
-  for (const image::Loaded* loaded : images->files_of(*plan.session)) {
-    for (const std::uint32_t gpu_id : gpus_of(*loaded)) {
-      if (topology::find_gpu(plan.source, gpu_id) == nullptr)
-        plan.source.push_back(*topology::find_gpu(plan.session->nodes, gpu_id));
-    }
+Status Restore::restore_process(Task& current) {
+  if (current.kfd) return {};
+  const SavedFile& process = *current.process;
+  const image::KfdFile& kfd = *process.loaded->kfd();
+  ASSIGN_OR_RETURN(const RestorePlan* plan, plan_of(process));
+  if (const auto made = shared_files_.find(process.id); made != shared_files_.end()) TRY(made->second);
+  if (kfd.own_mount_namespace) TRY(create_shared_files(process));
+  // The kernel sees nothing of an image whose contents cannot be there.
+  ASSIGN_OR_RETURN(const image::Contents contents, image::open_contents(parts_.criu.image_dir(), *process.loaded));
+  ASSIGN_OR_RETURN(UniqueFd fd, parts_.system.open_node(plan->kfd(), process.open_flags));
+  ASSIGN_OR_RETURN(kfd::RestoreRequest request, make_request(current, *plan, kfd));
+  const std::size_t slot = *board_.find(kfd.pid);
+  board_.set_progress(slot, Progress::kRestoring);
+  parts_.kfd.use_abi(abi_of(process));
+  auto restored = parts_.kfd.restore(fd.get(), std::move(request));
+  if (!restored.ok()) {
+    std::string what = "giving the kernel back its state";
+    if (const std::string holders = restored.error().code() == EBUSY ? plan->holders(parts_.system) : "";
+        !holders.empty())
+      what += " (" + holders + ")";
+    return std::move(restored).error().wrap(what);
   }
+  ASSIGN_OR_RETURN(current.kfd, current.held.hold(std::move(fd)));
+  TRY(remember(current, *plan, *restored));
+  TRY(fill_bos(*plan, kfd, contents, std::move(restored).value()));
+  board_.set_progress(slot, Progress::kRestored);
   return {};
 }
 
-Result<const topology::Node*> Restore::destination_of(const Plan& plan, std::uint32_t source_gpu) {
-  const auto found = plan.gpus.find(source_gpu);
-  const topology::Node* node = found == plan.gpus.end() ? nullptr : topology::find_gpu(plan.destination, found->second);
-  if (node == nullptr)
-    return Error(EINVAL, "no GPU was chosen for GPU " + std::to_string(source_gpu) + " of the image");
-  return node;
-}
-
-Result<UniqueFd> Restore::restore_render(const Plan& plan, const image::RenderFile& render) {
-  ASSIGN_OR_RETURN(const topology::Node* gpu, destination_of(plan, render.gpu_id));
-  if (render.binding == image::Binding::kOther)
-    return parts_.system.open_render(gpu->render_minor(), static_cast<int>(render.open_flags & O_NONBLOCK));
-  // The program maps BOs through this file, and the kernel lets it only through the one that KFD was given.
-  ASSIGN_OR_RETURN(const int shared, kfd_render_fd(*gpu));
-  UniqueFd fd(os::fcntl(shared, F_DUPFD_CLOEXEC, 0));
-  if (!fd.valid()) return Error::from_errno(errno, "duplicating a render node");
-  if ((render.open_flags & O_NONBLOCK) != 0) (void)os::fcntl(fd.get(), F_SETFL, O_NONBLOCK);
-  return fd;
-}
-
-Result<UniqueFd> Restore::restore_kfd(const Plan& plan, const image::KfdFile& kfd, const image::Contents& contents) {
-  if (kfd.own_mount_namespace)
-    for (const image::SharedFile& file : kfd.shared_files) TRY(parts_.system.create_shared_file(file));
-  ASSIGN_OR_RETURN(UniqueFd fd, parts_.system.open_kfd());
-  ASSIGN_OR_RETURN(kfd::RestoreRequest request, make_request(plan, kfd));
-  auto restored = parts_.kfd.restore(fd.get(), std::move(request));
-  if (!restored.ok()) return std::move(restored).error().wrap("giving the kernel back its state");
-  TRY(remember(plan, kfd, *restored));
-  TRY(fill_bos(plan, kfd, contents, std::move(restored).value()));
-  return fd;
-}
-
-Result<kfd::RestoreRequest> Restore::make_request(const Plan& plan, const image::KfdFile& kfd) {
+Result<kfd::RestoreRequest> Restore::make_request(Task& current, const RestorePlan& plan, const image::KfdFile& kfd) {
   kfd::RestoreRequest request;
   request.num_objects = kfd.num_objects;
   request.priv_data = kfd.priv_data;
   for (const kfd::Device& device : kfd.devices) {
-    ASSIGN_OR_RETURN(const topology::Node* gpu, destination_of(plan, device.actual_id));
-    ASSIGN_OR_RETURN(const int render, kfd_render_fd(*gpu));
-    request.devices.push_back({device.user_id, gpu->gpu_id, render});
+    ASSIGN_OR_RETURN(const std::uint32_t gpu_id, plan.destination_of(device.actual_id));
+    ASSIGN_OR_RETURN(const HeldFiles::Key render, render_key(current, plan, gpu_id));
+    request.devices.push_back({device.user_id, gpu_id, current.held.number(render)});
   }
   for (const image::BoRecord& record : kfd.bos) request.bos.push_back(record.bo);
   return request;
 }
 
-Status Restore::remember(const Plan& plan, const image::KfdFile& kfd, const std::vector<kfd::RestoredBo>& restored) {
-  Task& current = task();
+Result<HeldFiles::Key> Restore::render_key(Task& current, const RestorePlan& plan, std::uint32_t gpu_id) {
+  if (const auto found = current.render.find(gpu_id); found != current.render.end())
+    return HeldFiles::Key{found->second};
+  ASSIGN_OR_RETURN(UniqueFd fd, parts_.system.open_node(plan.render(gpu_id)));
+  ASSIGN_OR_RETURN(const HeldFiles::Key key, current.held.hold(std::move(fd)));
+  current.render.emplace(gpu_id, key);
+  return HeldFiles::Key{key};
+}
+
+Status Restore::remember(Task& current, const RestorePlan& plan, const std::vector<kfd::RestoredBo>& restored) {
+  const image::KfdFile& kfd = *current.process->loaded->kfd();
+  const std::size_t slot = *board_.find(kfd.pid);
   for (const kfd::Device& device : kfd.devices) {
-    ASSIGN_OR_RETURN(const topology::Node* gpu, destination_of(plan, device.actual_id));
-    current.gpus.push_back({device.actual_id, gpu->gpu_id});
+    ASSIGN_OR_RETURN(const std::uint32_t gpu_id, plan.destination_of(device.actual_id));
+    current.gpus.push_back({device.actual_id, gpu_id});
   }
   for (std::size_t i = 0; i < kfd.bos.size(); ++i) {
     const kfd::Bo& bo = kfd.bos[i].bo;
-    if (!kfd::has_contents(bo)) continue;  // mapped through /dev/kfd or not at all
+    board_.set_offset(slot, i, restored[i].mmap_offset);
     const std::uint32_t source = actual_id_of(kfd, bo.user_gpu_id);
-    ASSIGN_OR_RETURN(const topology::Node* gpu, destination_of(plan, source));
-    current.bos.push_back({bo.addr, bo.size, bo.mmap_offset, restored[i].mmap_offset, source, gpu->gpu_id});
+    ASSIGN_OR_RETURN(const std::uint32_t gpu_id, plan.destination_of(source));
+    auto& bos = kfd::has_contents(bo) ? current.bos : current.kfd_bos;
+    if (!kfd::has_contents(bo) && (bo.alloc_flags & kMappedThroughKfd) == 0) continue;  // the process's own memory
+    bos.push_back({bo.addr, bo.size, bo.mmap_offset, restored[i].mmap_offset, source, gpu_id});
   }
   return {};
 }
 
-Status Restore::fill_bos(const Plan& plan, const image::KfdFile& kfd, const image::Contents& contents,
-                         std::vector<kfd::RestoredBo> restored) {
+Status Restore::fill_bos(const RestorePlan& plan, const image::KfdFile& kfd, const image::Contents& contents,
+                         std::vector<kfd::RestoredBo> restored) const {
   std::map<std::uint32_t, std::unique_ptr<copy::Copier>> copiers;  // by destination gpu_id
   for (std::size_t i = 0; i < kfd.bos.size(); ++i) {
     const image::BoRecord& record = kfd.bos[i];
     if (!image::stores_contents(record)) continue;
-    ASSIGN_OR_RETURN(const topology::Node* gpu, destination_of(plan, actual_id_of(kfd, record.bo.user_gpu_id)));
-    auto& copier = copiers[gpu->gpu_id];
+    ASSIGN_OR_RETURN(const std::uint32_t gpu_id, plan.destination_of(actual_id_of(kfd, record.bo.user_gpu_id)));
+    auto& copier = copiers[gpu_id];
     if (copier == nullptr) {
       // A file of its own: the copier's VM must not be the program's.
-      ASSIGN_OR_RETURN(const UniqueFd render, parts_.system.open_render(gpu->render_minor()));
+      ASSIGN_OR_RETURN(const UniqueFd render, parts_.system.open_node(plan.render(gpu_id)));
       ASSIGN_OR_RETURN(copier, parts_.make_copier(render.get(), parts_.options));
     }
     const UniqueFd dmabuf = std::move(restored[i].dmabuf);
@@ -196,75 +273,220 @@ Status Restore::fill_bos(const Plan& plan, const image::KfdFile& kfd, const imag
   return {};
 }
 
-Result<int> Restore::kfd_render_fd(const topology::Node& gpu) {
-  RenderFd& render = task().render[gpu.gpu_id];
-  if (render.number >= 0) return int{render.number};
-  ASSIGN_OR_RETURN(UniqueFd fd, parts_.system.open_render(gpu.render_minor()));
-  render.parked = park(std::move(fd));
-  render.number = render.parked.get();
-  return int{render.number};
-}
+// ---- Descriptors ----
 
-UniqueFd Restore::park(UniqueFd fd) const {
-  // Everything below is or will be the program's; CRIU's own files are far above.
-  const int lowest = parts_.criu.unused_fd();
-  if (lowest < 0) return fd;
-  UniqueFd copy(os::fcntl(fd.get(), F_DUPFD_CLOEXEC, lowest));
-  if (copy.get() < lowest || copy.get() >= lowest + kParkRoom) return fd;
-  return copy;
-}
-
-void Restore::settle(Task& current) const {
-  if (current.settled) return;
-  current.settled = true;
-  for (auto& [gpu_id, render] : current.render) {
-    const auto own = parts_.system.find_duplicate(render.parked.get());
-    if (!own) continue;  // the program had no render node of this GPU open: ours must stay for the mappings to come
-    render.number = *own;
-    render.parked.reset();
+Status Restore::settle(Task& current) {
+  if (current.held.settled()) return {};
+  TRY(restore_process(current));
+  TRY(claim_descriptors(current));
+  TRY(current.held.settle(current.criu != nullptr, [this](int fd) {
+    struct stat status {};
+    return os::fstat(fd, &status) == 0 && S_ISCHR(status.st_mode) &&
+           std::any_of(plans_.begin(), plans_.end(), [&status](const auto& plan) {
+             return plan.second.ok() && plan.second->has_device(status.st_rdev);
+           });
+  }));
+  const image::KfdFile& kfd = *current.process->loaded->kfd();
+  const std::size_t slot = *board_.find(kfd.pid);
+  for (std::size_t i = 0; i < kfd.devices.size(); ++i) {
+    const auto render = current.render.find(current.gpus[i].destination_gpu);
+    if (render != current.render.end()) board_.set_descriptor(slot, i, current.held.number(render->second));
   }
+  board_.set_progress(slot, Progress::kSettled);
+  return {};
 }
 
-Restore::Task& Restore::task() { return tasks_[os::getpid()]; }
+// Finds out which of the program's descriptors are of which file of this task.
+Status Restore::claim_descriptors(Task& current) {
+  if (current.criu == nullptr) return {};
+  ASSIGN_OR_RETURN(const RestorePlan* plan, plan_of(*current.process));
+  for (const ExternalFd& fd : current.criu->files) {
+    const SavedFile* file = find_saved(fd.file_id);
+    if (file == nullptr || file->owner != current.process->owner) continue;
+    if (file->kind == SavedKind::kKfd) {
+      current.held.claim(*current.kfd, fd);
+    } else if (file->kind == SavedKind::kRender) {
+      ASSIGN_OR_RETURN(const std::uint32_t gpu_id, plan->destination_of(file->loaded->render()->gpu_id));
+      ASSIGN_OR_RETURN(const HeldFiles::Key key, render_key(current, *plan, gpu_id));
+      current.held.claim(key, fd);
+    } else if (file->kind == SavedKind::kSecond && !current.asked.contains(file->id)) {
+      auto found = current.second.find(file->id);
+      if (found == current.second.end()) {
+        ASSIGN_OR_RETURN(UniqueFd second, parts_.system.open_node(plan->kfd(), file->open_flags));
+        ASSIGN_OR_RETURN(const HeldFiles::Key key, current.held.hold(std::move(second)));
+        found = current.second.emplace(file->id, key).first;
+      }
+      current.held.claim(found->second, fd);
+    }
+  }
+  return {};
+}
+
+// ---- Mappings ----
 
 Result<std::optional<VmaAnswer>> Restore::update_vma(std::string_view path, std::uint64_t addr, std::uint64_t offset) {
-  const DeviceFile device = parts_.system.identify_path(path);
+  if (!catalogue_) prepare();
+  if (files_.empty()) return std::optional<VmaAnswer>();
   Task& current = task();
-  if (device.kind == DeviceKind::kNotOurs || current.gpus.empty()) return std::optional<VmaAnswer>();
-  const std::string where = std::string(path) + " at " + std::to_string(addr) + ", offset " + std::to_string(offset);
-  if (device.kind == DeviceKind::kKfd) {
-    const auto moved = locate_kfd_vma(current.gpus, offset);
-    if (!moved) return Error(ENXIO, where + ": a mapping of a GPU that the image does not have");
-    return std::optional<VmaAnswer>(VmaAnswer{*moved, -1});
-  }
-  settle(current);
-  std::optional<std::uint32_t> source_gpu;
-  if (const topology::Node* node = topology::find_render_minor(plan_->source, device.minor)) source_gpu = node->gpu_id;
-  const auto found = locate_render_vma(current.bos, source_gpu, addr, offset);
-  if (!found) return Error(ENXIO, where + ": a mapping of memory that is no BO of KFD's");
-  const int number = current.render[found->destination_gpu].number;
-  if (!parts_.criu.takes_vma_fd()) return std::optional<VmaAnswer>(VmaAnswer{found->new_offset, number});
-  const int copy = os::fcntl(number, F_DUPFD_CLOEXEC, 0);
-  if (copy < 0) return Error::from_errno(errno, where + ": duplicating the render node");
-  return std::optional<VmaAnswer>(VmaAnswer{found->new_offset, copy});
+  if (current.process == nullptr) return locate_inherited(current, addr, offset);
+  TRY(ready());
+  TRY(settle(current));
+  ASSIGN_OR_RETURN(auto found, locate(current, path, addr, offset));
+  if (parts_.criu.takes_vma_fd() && is_last_mapping(current, addr)) current.held.release_all_but(std::nullopt);
+  return found;
 }
 
+Result<std::optional<VmaAnswer>> Restore::locate(Task& current, std::string_view path, std::uint64_t addr,
+                                                 std::uint64_t offset) {
+  const DeviceFile device = parts_.system.identify_path(path);
+  // A BO says more than a path, whose node may be another one here, or was never more than a name.
+  auto found = locate_exactly(current.bos, addr, offset);
+  if (!found && device.kind == DeviceKind::kRender) {
+    ASSIGN_OR_RETURN(const RestorePlan* plan, plan_of(*current.process));
+    std::optional<std::uint32_t> source_gpu;
+    if (const topology::Node* node = topology::find_render_minor(plan->source(), device.minor))
+      source_gpu = node->gpu_id;
+    found = locate_render_vma(current.bos, source_gpu, addr, offset);
+    if (!found) return Error(ENXIO, describe(path, addr, offset) + ": a mapping of memory that is no BO of KFD's");
+  }
+  if (found) {
+    ASSIGN_OR_RETURN(const VmaAnswer result,
+                     answer(current, current.render.at(found->destination_gpu), addr, found->new_offset));
+    return std::optional<VmaAnswer>(result);
+  }
+  if (device.kind != DeviceKind::kKfd && !locate_exactly(current.kfd_bos, addr, offset))
+    return std::optional<VmaAnswer>();
+  const auto moved = locate_kfd_vma(current.gpus, offset);
+  if (!moved) return Error(ENXIO, describe(path, addr, offset) + ": a mapping of a GPU that the image does not have");
+  ASSIGN_OR_RETURN(const VmaAnswer result, answer(current, *current.kfd, addr, *moved));
+  return std::optional<VmaAnswer>(result);
+}
+
+// A process that uses no GPU itself may have mappings of BOs that it inherited from the process that made them. The
+// kernel allows them only through a file of that process.
+Result<std::optional<VmaAnswer>> Restore::locate_inherited(Task& current, std::uint64_t addr, std::uint64_t offset) {
+  for (const SavedFile& process : files_) {
+    const image::KfdFile* kfd = process.loaded->kfd();
+    if (kfd == nullptr) continue;
+    for (std::size_t i = 0; i < kfd->bos.size(); ++i) {
+      const kfd::Bo& bo = kfd->bos[i].bo;
+      if (!kfd::has_contents(bo)) continue;
+      const MappableBo mappable{bo.addr, bo.size, bo.mmap_offset, 0, 0, 0};
+      if (!locate_exactly({&mappable, 1}, addr, offset)) continue;
+      TRY(ready());
+      const std::size_t slot = *board_.find(kfd->pid);
+      if (!board_.wait_settled(slot, kOwnerLimit))
+        return Error(ETIMEDOUT, "waiting for the GPU state of process " + std::to_string(kfd->pid));
+      const std::uint32_t source = actual_id_of(*kfd, bo.user_gpu_id);
+      const auto device = std::find_if(kfd->devices.begin(), kfd->devices.end(),
+                                       [source](const kfd::Device& d) { return d.actual_id == source; });
+      const int number = board_.descriptor(slot, static_cast<std::size_t>(device - kfd->devices.begin()));
+      ASSIGN_OR_RETURN(const UniqueFd file, parts_.system.copy_descriptor(static_cast<pid_t>(kfd->pid), number));
+      ASSIGN_OR_RETURN(const HeldFiles::Key key,
+                       current.held.hold(UniqueFd(os::fcntl(file.get(), F_DUPFD_CLOEXEC, 0))));
+      ASSIGN_OR_RETURN(const VmaAnswer result,
+                       answer(current, key, addr, board_.offset(slot, i) + (offset - bo.mmap_offset)));
+      if (parts_.criu.takes_vma_fd()) current.held.release_all_but(std::nullopt);
+      return std::optional<VmaAnswer>(result);
+    }
+  }
+  return std::optional<VmaAnswer>();
+}
+
+Result<VmaAnswer> Restore::answer(Task& current, HeldFiles::Key key, std::uint64_t addr, std::uint64_t offset) {
+  if (!parts_.criu.takes_vma_fd()) return VmaAnswer{offset, lent_descriptor(current, key, addr)};
+  ASSIGN_OR_RETURN(const int fd, taken_descriptor(current, current.held.number(key), addr));
+  return VmaAnswer{offset, fd};
+}
+
+// For CRIU that duplicates what it is answered, after this call. The last answer must not be a descriptor that only
+// this object holds, or it would stay open: then a duplicate that CRIU made for another mapping, which CRIU closes
+// later.
+int Restore::lent_descriptor(Task& current, HeldFiles::Key key, std::uint64_t addr) {
+  if (!is_last_mapping(current, addr)) return current.held.number(key);
+  if (current.held.is_held(key)) {
+    const auto duplicate = parts_.system.find_duplicate(current.held.number(key));
+    if (!duplicate) {
+      current.held.release_all_but(key);
+      return current.held.number(key);
+    }
+    current.held.release_all_but(std::nullopt);
+    return *duplicate;
+  }
+  current.held.release_all_but(std::nullopt);
+  return current.held.number(key);
+}
+
+// For CRIU that takes what it is answered, see mapping_runs.h.
+Result<int> Restore::taken_descriptor(Task& current, int number, std::uint64_t addr) {
+  const auto vma = current.criu == nullptr ? std::nullopt : find_vma(current.criu->vmas, addr);
+  const auto previous = current.previous_vma;
+  const bool continues =
+      vma && previous && is_same_run(current.criu->vmas, *previous, *vma, file_opened_since(current));
+  int fd = number;  // CRIU does not look at it
+  if (!continues) {
+    fd = os::fcntl(number, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0) return Error::from_errno(errno, "duplicating a device file for the mapping at " + std::to_string(addr));
+  }
+  current.previous_vma = vma;
+  if (vma && may_open(current.criu->vmas, *vma)) current.previous_descriptors = parts_.system.descriptors();
+  return int{fd};
+}
+
+// Whether a descriptor of a file with a path has appeared since the last mapping.
+bool Restore::file_opened_since(const Task& current) const {
+  if (!current.previous_vma || !may_open(current.criu->vmas, *current.previous_vma)) return false;
+  const std::vector<int> descriptors = parts_.system.descriptors();
+  if (descriptors.empty()) return true;  // the task's /proc does not show them
+  for (const int fd : descriptors) {
+    const auto& before = current.previous_descriptors;
+    if (std::find(before.begin(), before.end(), fd) != before.end()) continue;
+    const std::string path = parts_.system.descriptor_path(fd);
+    // CRIU makes anonymous shared memory in these, which does not end the run. In doubt it has ended: then CRIU may
+    // forget a duplicate, which stays open in the program; else it would take, and close, a descriptor of the program.
+    if (!path.starts_with('/') || path.starts_with("/dev/zero") || path.starts_with("/SYSV")) continue;
+    if (path.starts_with("/memfd:") && !may_open_memfd(current.criu->vmas, *current.previous_vma)) continue;
+    return true;
+  }
+  return false;
+}
+
+bool Restore::is_last_mapping(const Task& current, std::uint64_t addr) const {
+  if (current.criu == nullptr) return false;
+  const auto& vmas = current.criu->vmas;
+  const auto last = std::find_if(vmas.rbegin(), vmas.rend(),
+                                 [](const CriuVma& vma) { return vma.source == CriuVma::Source::kPlugin; });
+  return last != vmas.rend() && last->start == addr;
+}
+
+// ---- In CRIU's main process, when the tree stands ----
+
 Result<Claim> Restore::resume(pid_t pid) {
-  if (pid <= 0) return Claim::kNotMine;
+  if (pid <= 0 || files_.empty()) return Claim::kNotMine;
   const auto pids = parts_.system.namespace_pids(pid);
-  if (pids.empty()) return Claim::kNotMine;
-  ASSIGN_OR_RETURN(const image::Catalogue* images, catalogue());
-  const auto intact = images->intact();
-  const bool mine = std::any_of(intact.begin(), intact.end(), [&](const image::Loaded* loaded) {
-    return loaded->kfd() != nullptr && loaded->kfd()->pid == pids.back();
-  });
-  if (!mine) return Claim::kNotMine;
+  const auto slot = pids.empty() ? std::nullopt : board_.find(pids.back());
+  if (!slot) return Claim::kNotMine;
+  const std::string process = "process " + std::to_string(pid);
+  if (board_.progress(*slot) == Progress::kNothing) {
+    // Without CRIU's images the file may be of another dump, and this a process that never had a GPU.
+    if (!criu_) return Claim::kNotMine;
+    return Error(ESRCH,
+                 process + ": its GPU state was not restored, because CRIU asked it for no device file or mapping");
+  }
+  if (board_.progress(*slot) == Progress::kRestoring) return Error(EIO, process + ": its GPU state is incomplete");
+  ASSIGN_OR_RETURN(const std::uint64_t filled, parts_.system.fill_missing_memory(pid));
+  if (filled != 0)
+    parts_.criu.warn(process + ": loaded " + std::to_string(filled >> 20) +
+                     " MiB that were to come later (--lazy-pages), because GPUs cannot wait for memory");
   ASSIGN_OR_RETURN(const UniqueFd fd, parts_.system.open_kfd());
+  if (const SavedFile* saved = process_of(pids.back())) parts_.kfd.use_abi(abi_of(*saved));
   auto status = parts_.kfd.resume(fd.get(), pid);
+  if (!status.ok() && status.error().code() == ETIME) {
+    parts_.criu.warn(process + ": its GPU queues run later, the kernel is still preparing its memory");
+    return Claim::kMine;
+  }
   if (status.ok()) return Claim::kMine;
-  // Two namespaces may use one pid; the other process has nothing to resume.
-  if (status.error().code() == ESRCH && pids.size() > 1) return Claim::kNotMine;
-  return std::move(status).error().wrap("process " + std::to_string(pid) + ": resuming its GPU queues");
+  return std::move(status).error().wrap(process + ": resuming its GPU queues");
 }
 
 }  // namespace plugin

@@ -1,88 +1,112 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// The steps of a restore: GPUs are chosen once for the whole image directory; each task gets its KFD state back, with
-// contents, when CRIU asks for its files; mappings are redirected; queues run again when the whole tree stands.
-// Runs in CRIU (prepare, resume) and in each restored task, a fork of it (the rest): tables are keyed by pid, since a
-// task starts with a copy of its parent's.
+// The steps of a restore. In CRIU's main process, before the tree of processes exists: images are read and GPUs chosen,
+// once. In each restored task, a fork of it: files, GPU state and mappings, when CRIU asks for them. In the main
+// process again, when the whole tree stands: queues run. The GPU state of a process is restored by that process, at the
+// first question that CRIU asks it, because KFD gives it to nobody else. CRIU asks the process with the lowest pid for
+// a file that several have; if that is not the owner, it gets a stand-in, and the owner puts its own file in the place
+// of those that it received (held_files.h).
 #pragma once
 
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <vector>
 
+#include "plugin/criu_images.h"
+#include "plugin/held_files.h"
 #include "plugin/image/catalogue.h"
 #include "plugin/parts.h"
+#include "plugin/restore_board.h"
+#include "plugin/restore_plan.h"
+#include "plugin/saved_files.h"
 #include "plugin/vma_map.h"
 
 namespace plugin {
 
 struct VmaAnswer {
   std::uint64_t offset = 0;
-  int fd = -1;  // -1: CRIU opens the path itself; else who owns it is Criu::takes_vma_fd()
+  int fd = -1;  // who owns it is Criu::takes_vma_fd()
 };
 
 class Restore {
  public:
   explicit Restore(Parts& parts) : parts_(parts) {}
 
-  // CRIU calls this before it makes the tree of processes: reads all images, and makes the files that must exist in
-  // CRIU's own mount namespace.
-  base::Status prepare();
+  // CRIU calls this before it makes the tree of processes. Never fails: the directory may be that of a program without
+  // GPU, with images that another dump left. What went wrong is the answer to the first question about a file of ours.
+  void prepare();
 
   // The open file for image `id`; nothing when the image is not ours. The caller owns the descriptor.
   base::Result<std::optional<int>> restore_file(std::uint32_t id);
 
-  // Nothing when the path is not a device of ours in this task.
+  // Nothing when the mapping is not of a device of ours.
   base::Result<std::optional<VmaAnswer>> update_vma(std::string_view path, std::uint64_t addr, std::uint64_t offset);
 
   // Lets the queues of a restored process run.
   base::Result<Claim> resume(pid_t pid);
 
  private:
-  // An open render node: parked at a number that the program does not use, or the program's own once that is known.
-  struct RenderFd {
-    base::UniqueFd parked;
-    int number = -1;
-  };
+  // What a task has done so far.
   struct Task {
-    std::map<std::uint32_t, RenderFd> render;  // by destination gpu_id: the file whose VM KFD uses
-    std::vector<MappableBo> bos;
+    Task(const System& system, const Criu& host) : held(system, host) {}
+
+    HeldFiles held;
+    const CriuTask* criu = nullptr;                  // null: CRIU's images could not be read
+    const SavedFile* process = nullptr;              // its KFD state; null: it has none
+    std::optional<HeldFiles::Key> kfd;               // set when the KFD state is restored
+    std::map<std::uint32_t, HeldFiles::Key> render;  // by destination gpu_id: the file whose VM KFD uses
+    std::map<std::uint32_t, HeldFiles::Key> second;  // by file id
+    std::set<std::uint32_t> asked;                   // files that CRIU asked this task for
+    std::vector<MappableBo> bos;                     // mapped through a render node
+    std::vector<MappableBo> kfd_bos;                 // mapped through /dev/kfd
     std::vector<MappedGpu> gpus;
-    bool settled = false;
-  };
-  // Choice of GPUs, for all files of one dump.
-  struct Plan {
-    const image::Session* session = nullptr;
-    std::vector<topology::Node> source;
-    std::vector<topology::Node> destination;
-    topology::GpuMap gpus;
+    // For CRIU that takes descriptors of mappings: the last mapping that was answered, and the descriptors then.
+    std::optional<std::size_t> previous_vma;
+    std::vector<int> previous_descriptors;
   };
 
-  // Reads the images unless that is done.
-  base::Result<const image::Catalogue*> catalogue();
-  base::Result<const Plan*> plan_for(const image::Session& session);
-  base::Status collect_sources(Plan& plan);
-  // The GPU in plan.destination that stands for the image's.
-  static base::Result<const topology::Node*> destination_of(const Plan& plan, std::uint32_t source_gpu);
-  base::Result<base::UniqueFd> restore_render(const Plan& plan, const image::RenderFile& render);
-  base::Result<base::UniqueFd> restore_kfd(const Plan& plan, const image::KfdFile& kfd,
-                                           const image::Contents& contents);
-  base::Result<kfd::RestoreRequest> make_request(const Plan& plan, const image::KfdFile& kfd);
-  base::Status fill_bos(const Plan& plan, const image::KfdFile& kfd, const image::Contents& contents,
-                        std::vector<kfd::RestoredBo> restored);
-  base::Result<int> kfd_render_fd(const topology::Node& gpu);
-  base::UniqueFd park(base::UniqueFd fd) const;
-  void settle(Task& task) const;
+  base::Status ready();
   Task& task();
-  base::Status remember(const Plan& plan, const image::KfdFile& kfd, const std::vector<kfd::RestoredBo>& restored);
+  [[nodiscard]] const SavedFile* find_saved(std::uint32_t id) const;
+  [[nodiscard]] const SavedFile* process_of(std::uint32_t pid) const;
+  [[nodiscard]] bool is_wanted(const SavedFile& file) const;
+  base::Result<const RestorePlan*> plan_of(const SavedFile& file) const;
+  void make_board();
+
+  base::Result<base::UniqueFd> restore_saved(Task& current, const SavedFile& file);
+  base::Status restore_process(Task& current);
+  base::Status create_shared_files(const SavedFile& process) const;
+  base::Result<kfd::RestoreRequest> make_request(Task& current, const RestorePlan& plan, const image::KfdFile& kfd);
+  base::Status fill_bos(const RestorePlan& plan, const image::KfdFile& kfd, const image::Contents& contents,
+                        std::vector<kfd::RestoredBo> restored) const;
+  base::Result<HeldFiles::Key> render_key(Task& current, const RestorePlan& plan, std::uint32_t gpu_id);
+  base::Status remember(Task& current, const RestorePlan& plan, const std::vector<kfd::RestoredBo>& restored);
+
+  base::Status settle(Task& current);
+  base::Status claim_descriptors(Task& current);
+  base::Result<std::optional<VmaAnswer>> locate(Task& current, std::string_view path, std::uint64_t addr,
+                                                std::uint64_t offset);
+  base::Result<std::optional<VmaAnswer>> locate_inherited(Task& current, std::uint64_t addr, std::uint64_t offset);
+  base::Result<VmaAnswer> answer(Task& current, HeldFiles::Key key, std::uint64_t addr, std::uint64_t offset);
+  base::Result<int> taken_descriptor(Task& current, int number, std::uint64_t addr);
+  int lent_descriptor(Task& current, HeldFiles::Key key, std::uint64_t addr);
+  [[nodiscard]] bool file_opened_since(const Task& current) const;
+  [[nodiscard]] bool is_last_mapping(const Task& current, std::uint64_t addr) const;
 
   Parts& parts_;
-  std::optional<image::Catalogue> catalogue_;
-  std::optional<Plan> plan_;
-  std::map<pid_t, Task> tasks_;
+  std::optional<base::Result<image::Catalogue>> catalogue_;  // set by prepare()
+  std::vector<SavedFile> files_;
+  std::optional<CriuImages> criu_;
+  std::map<std::uint64_t, base::Result<RestorePlan>> plans_;  // by session
+  std::map<std::uint32_t, base::Status> shared_files_;        // by id of the KFD file: whether they could be made
+  RestoreBoard board_;
+  base::Status board_status_;
+  std::vector<base::UniqueFd> locks_;  // of names in /dev/shm, until CRIU ends
+  std::map<pid_t, Task> tasks_;        // a task starts with a copy of its parent's
 };
 
 }  // namespace plugin

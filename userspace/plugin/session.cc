@@ -27,14 +27,14 @@ Result<std::uint64_t> new_session_id() {
 
 }  // namespace
 
-Session::Session(Criu& criu, Options options)
-    : system_(Roots{}), parts_{criu, system_, kfd_, copy::make_copier, std::move(options)} {}
+Session::Session(Criu& criu, Result<Options> options)
+    : system_(Roots{}), parts_{criu, system_, kfd_, copy::make_copier, options.ok() ? *options : Options{}} {
+  if (!options.ok()) parts_.options_status = std::move(options).error();
+}
 
-Result<std::unique_ptr<Session>> Session::create(Mode mode, Criu& criu,
-                                                 const std::function<const char*(const char*)>& environment) {
-  ASSIGN_OR_RETURN(Options options, read_options(environment));
+Result<std::unique_ptr<Session>> Session::create(Mode mode, Criu& criu, const OptionSources& options) {
   ASSIGN_OR_RETURN(const std::uint64_t id, new_session_id());
-  std::unique_ptr<Session> session(new Session(criu, std::move(options)));
+  std::unique_ptr<Session> session(new Session(criu, read_options(options)));
   if (mode == Mode::kDump)
     session->dump_.emplace(session->parts_, id);
   else if (mode == Mode::kRestore)

@@ -4,7 +4,6 @@
 // All state of one run of CRIU: what it works with, and the dump or the restore under way.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 
@@ -20,9 +19,8 @@ enum class Mode { kDump, kPreDump, kRestore };
 
 class Session {
  public:
-  // Reads the options. The real operating system, KFD and copiers; `criu` is borrowed.
-  static base::Result<std::unique_ptr<Session>> create(Mode mode, Criu& criu,
-                                                       const std::function<const char*(const char*)>& environment);
+  // Reads the options; wrong ones are no failure here. The real operating system, KFD and copiers; `criu` is borrowed.
+  static base::Result<std::unique_ptr<Session>> create(Mode mode, Criu& criu, const OptionSources& options);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
@@ -32,7 +30,7 @@ class Session {
   [[nodiscard]] Restore* restore() { return restore_ ? &*restore_ : nullptr; }
 
  private:
-  Session(Criu& criu, Options options);
+  Session(Criu& criu, base::Result<Options> options);
 
   System system_;
   kfd::DriverKfd kfd_;

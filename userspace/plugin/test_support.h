@@ -64,7 +64,12 @@ class FakeCriu final : public Criu {
   [[nodiscard]] int unused_fd() const override { return 900; }
   [[nodiscard]] bool takes_vma_fd() const override { return new_rule; }
 
+  [[nodiscard]] pid_t pid() const override { return task == 0 ? ::getpid() : task; }
+  void warn(std::string_view message) const override { warnings.emplace_back(message); }
+
   bool new_rule = false;
+  pid_t task = 0;  // 0: this process
+  mutable std::vector<std::string> warnings;
 
  private:
   base::UniqueFd dir_;
@@ -75,7 +80,8 @@ class FakeMachine {
  public:
   FakeMachine() {
     write_file(root() + "/sys/class/kfd/kfd/dev", "1:3\n");
-    write_file(root() + "/dev/kfd", "");
+    std::filesystem::create_directories(root() + "/dev/dri");
+    std::filesystem::create_symlink("/dev/null", root() + "/dev/kfd");
     std::filesystem::create_directories(root() + "/dev/shm");
     std::filesystem::create_directories(root() + "/proc");
     std::filesystem::create_directory_symlink("/proc/self", root() + "/proc/self");
@@ -92,7 +98,18 @@ class FakeMachine {
     write_file(node(index) + "/mem_banks/0/properties",
                "heap_type 1\nsize_in_bytes " + std::to_string(vram) + "\nflags 0\n");
     write_file(node(index) + "/io_links/0/properties", "type 2\nnode_from " + std::to_string(index) + "\nnode_to 0\n");
-    write_file(root() + "/dev/dri/renderD" + std::to_string(minor), "");
+    const std::string name = "renderD" + std::to_string(minor);
+    const auto [path, number] = stand_in(minor);
+    std::filesystem::create_symlink(path, root() + "/dev/dri/" + name);
+    write_file(root() + "/sys/class/drm/" + name + "/dev", number + "\n");
+  }
+
+  // Another process that has a queue; type 0 is compute, 1 is SDMA.
+  void add_queue(pid_t pid, const std::string& comm, std::uint32_t gpu_id, int type = 1) {
+    const std::string queue = root() + "/sys/class/kfd/kfd/proc/" + std::to_string(pid) + "/queues/0";
+    write_file(queue + "/type", std::to_string(type));
+    write_file(queue + "/gpuid", std::to_string(gpu_id));
+    write_file(root() + "/proc/" + std::to_string(pid) + "/comm", comm + "\n");
   }
 
   // A process that this thread traces, with /dev/shm of its own or ours.
@@ -118,6 +135,13 @@ class FakeMachine {
   }
 
  private:
+  // A character device that every machine has, for a render node.
+  static std::pair<std::string, std::string> stand_in(std::uint32_t minor) {
+    if (minor == 128) return {"/dev/zero", "1:5"};
+    if (minor == 129) return {"/dev/random", "1:8"};
+    return {"/dev/urandom", "1:9"};
+  }
+
   void add_char_device(const std::string& number, const std::string& name, const std::string& driver) {
     const std::string device = root() + "/sys/devices/" + name + "/drm/" + name;
     std::filesystem::create_directories(device + "/device");

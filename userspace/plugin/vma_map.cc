@@ -16,6 +16,14 @@ bool in_range(std::uint64_t value, std::uint64_t start, std::uint64_t size) {
 
 }  // namespace
 
+std::optional<RenderVma> locate_exactly(std::span<const MappableBo> bos, std::uint64_t addr, std::uint64_t offset) {
+  for (const MappableBo& bo : bos)
+    if (in_range(offset, bo.old_offset, bo.size) && in_range(addr, bo.addr, bo.size) &&
+        addr - bo.addr == offset - bo.old_offset)
+      return RenderVma{bo.new_offset + (offset - bo.old_offset), bo.destination_gpu};
+  return std::nullopt;
+}
+
 std::optional<RenderVma> locate_render_vma(std::span<const MappableBo> bos, std::optional<std::uint32_t> source_gpu,
                                            std::uint64_t addr, std::uint64_t offset) {
   const MappableBo* found = nullptr;

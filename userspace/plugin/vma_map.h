@@ -31,6 +31,10 @@ struct RenderVma {
   std::uint32_t destination_gpu = 0;
 };
 
+// The mapping of a BO at the address where the GPU has it, as libhsakmt makes them all: address and offset are equally
+// far from the start of the BO. Nothing when no BO is there.
+std::optional<RenderVma> locate_exactly(std::span<const MappableBo> bos, std::uint64_t addr, std::uint64_t offset);
+
 // The mapping of `offset` of a render node. source_gpu is the render node's, if known. A BO's range of offsets decides,
 // so parts of a BO (after mprotect or a partial munmap) are found; of several BOs that share memory, the one at `addr`.
 std::optional<RenderVma> locate_render_vma(std::span<const MappableBo> bos, std::optional<std::uint32_t> source_gpu,

@@ -52,6 +52,14 @@ TEST(RenderVma, an_unknown_render_node_is_told_by_the_address) {
   EXPECT_EQ(locate_render_vma(kBos, std::nullopt, 0x30000, 0x100000)->destination_gpu, 6U);
 }
 
+TEST(ExactVma, address_and_offset_must_be_equally_far_from_the_start) {
+  EXPECT_EQ(locate_exactly(kBos, 0x10000, 0x100000)->new_offset, 0x900000U);
+  EXPECT_EQ(locate_exactly(kBos, 0x12000, 0x102000)->new_offset, 0x902000U);
+  EXPECT_EQ(locate_exactly(kBos, 0x33000, 0x103000)->destination_gpu, 6U);
+  EXPECT_FALSE(locate_exactly(kBos, 0x12000, 0x101000));
+  EXPECT_FALSE(locate_exactly(kBos, 0x40000, 0x100000));
+}
+
 TEST(RenderVma, the_first_byte_after_a_bo_is_not_in_it) {
   EXPECT_EQ(locate_render_vma(kBos, 1, 0x14000, 0x104000)->new_offset, 0x300000U);
   EXPECT_FALSE(locate_render_vma(kBos, 1, 0x21000, 0x105000));

@@ -25,9 +25,6 @@ struct MatchPolicy {
   // The same PCI device. Without it the properties that code and queues depend on are still compared.
   bool check_device_id = true;
 };
- // what the user asked for; still has to fit
-  std::set<std::uint32_t> busy = {};  // GPUs that are chosen only if there is no mapping without them
-};
 
 // The first mapping in order of preference (no busy GPU, same gpu_id, same render minor, then node order), or an error
 // that explains, GPU by GPU, why there is none. Destinations outside `usable` (their render node cannot be opened) are

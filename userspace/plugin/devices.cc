@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// Devices: sysfs has the numbers. See the header for contracts.
+#include "plugin/devices.h"
+
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <sys/sysmacros.h>
+
+#include <array>
+#include <cerrno>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "base/os.h"
+#include "plugin/proc_text.h"
+#include "plugin/topology/snapshot.h"
+
+namespace plugin {
+namespace {
+
+using base::Error;
+using base::Result;
+using base::UniqueFd;
+
+constexpr std::string_view kRenderName = "renderD";
+constexpr std::string_view kDriver = "amdgpu";
+
+// What sysfs calls the types of queues, as numbers: KFD_QUEUE_TYPE_SDMA, KFD_QUEUE_TYPE_SDMA_XGMI and
+// KFD_QUEUE_TYPE_SDMA_BY_ENG_ID of the driver.
+constexpr std::array<std::string_view, 3> kSdmaTypes = {"1", "4", "5"};
+
+std::string device_number(dev_t device) { return std::to_string(major(device)) + ":" + std::to_string(minor(device)); }
+
+std::optional<dev_t> parse_device(std::string_view text) {
+  const auto colon = text.find(':');
+  if (colon == std::string_view::npos) return std::nullopt;
+  const auto major_number = parse_integer<std::uint32_t>(text.substr(0, colon));
+  const auto minor_number = parse_integer<std::uint32_t>(text.substr(colon + 1));
+  if (!major_number || !minor_number) return std::nullopt;
+  return makedev(*major_number, *minor_number);
+}
+
+Result<DeviceNode> node_of(std::string name, const std::string& sysfs_file) {
+  const auto number = parse_device(first_word(sysfs_file));
+  if (!number) return Error(ENODEV, sysfs_file + ": no device number (is amdgpu loaded?)");
+  return DeviceNode{std::move(name), *number};
+}
+
+// Makes the node in `directory`, opens it, and takes its name away again.
+Result<UniqueFd> open_new_node(int directory, const std::string& name, dev_t number, int flags) {
+  constexpr mode_t kOwnerOnly = S_IFCHR | 0600;
+  (void)os::unlinkat(directory, name.c_str(), 0);  // of a task that was killed in here
+  if (os::mknodat(directory, name.c_str(), kOwnerOnly, number) != 0) return Error::from_errno(errno, "mknod");
+  UniqueFd fd(os::openat(directory, name.c_str(), flags));
+  const int code = errno;
+  (void)os::unlinkat(directory, name.c_str(), 0);
+  if (!fd.valid()) return Error::from_errno(code, "open");
+  return fd;
+}
+
+// A tmpfs that nobody else sees, and that ends with its last open file.
+Result<UniqueFd> detached_tmpfs() {
+  const UniqueFd context(os::fsopen("tmpfs", FSOPEN_CLOEXEC));
+  if (!context.valid()) return Error::from_errno(errno, "fsopen");
+  if (os::fsconfig(context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0)
+    return Error::from_errno(errno, "fsconfig");
+  UniqueFd mount(os::fsmount(context.get(), FSMOUNT_CLOEXEC, 0));
+  if (!mount.valid()) return Error::from_errno(errno, "fsmount");
+  return mount;
+}
+
+}  // namespace
+
+DeviceFile Devices::identify(const struct stat& status) const {
+  if (!S_ISCHR(status.st_mode)) return {};
+  const std::string number = device_number(status.st_rdev);
+  if (number == first_word(roots_.sys + "/class/kfd/kfd/dev")) return {DeviceKind::kKfd, 0};
+  const std::string node = roots_.sys + "/dev/char/" + number;
+  const std::string name = base_name(read_link(node));
+  if (!name.starts_with(kRenderName)) return {};
+  const auto minor_number = parse_integer<std::uint32_t>(std::string_view(name).substr(kRenderName.size()));
+  if (!minor_number || base_name(read_link(node + "/device/driver")) != kDriver) return {};
+  return {DeviceKind::kRender, *minor_number};
+}
+
+DeviceFile Devices::identify_path(std::string_view path) const {
+  while (path.starts_with("//")) path.remove_prefix(1);
+  if (path == "/dev/kfd") return {DeviceKind::kKfd, 0};
+  const std::string prefix = "/dev/dri/" + std::string(kRenderName);
+  if (!path.starts_with(prefix)) return {};
+  const auto minor_number = parse_integer<std::uint32_t>(path.substr(prefix.size()));
+  if (!minor_number) return {};
+  return {DeviceKind::kRender, *minor_number};
+}
+
+Result<DeviceNode> Devices::kfd_node() const { return node_of("kfd", roots_.sys + "/class/kfd/kfd/dev"); }
+
+Result<DeviceNode> Devices::render_node(std::uint32_t minor_number) const {
+  const std::string name = std::string(kRenderName) + std::to_string(minor_number);
+  return node_of("dri/" + name, roots_.sys + "/class/drm/" + name + "/dev");
+}
+
+Result<UniqueFd> Devices::open_path(const std::string& path, dev_t number, int flags) const {
+  UniqueFd fd(os::open(path.c_str(), flags));
+  struct stat status {};
+  if (!fd.valid() || os::fstat(fd.get(), &status) != 0) return Error::from_errno(errno, path);
+  if (!S_ISCHR(status.st_mode) || status.st_rdev != number) return Error(ENXIO, path + " is another device");
+  return fd;
+}
+
+Result<UniqueFd> Devices::open_short_lived(const DeviceNode& node, int flags) const {
+  const std::string name = ".amdgpu_plugin." + std::to_string(os::getpid()) + "." + std::to_string(minor(node.number));
+  std::string tried;
+  for (const char* directory : {"/dri", "", "/shm"}) {
+    const std::string path = roots_.dev + directory;
+    const UniqueFd at(os::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!at.valid()) continue;
+    auto fd = open_new_node(at.get(), name, node.number, flags);
+    if (fd.ok()) return fd;
+    tried += "; a node in " + path + ": " + fd.error().message();
+  }
+  auto mount = detached_tmpfs();
+  if (!mount.ok()) return Error(mount.error().code(), mount.error().message() + tried);
+  auto fd = open_new_node(mount->get(), name, node.number, flags);
+  if (!fd.ok()) return Error(fd.error().code(), fd.error().message() + tried);
+  return fd;
+}
+
+Result<UniqueFd> Devices::open_node(const DeviceNode& node, int extra_flags) const {
+  const int flags = O_RDWR | O_CLOEXEC | extra_flags;
+  const std::string path = roots_.dev + "/" + node.name;
+  auto usual = open_path(path, node.number, flags);
+  if (usual.ok()) return usual;
+  auto other = open_short_lived(node, flags);
+  if (other.ok()) return other;
+  // The second attempt is for paths that are missing or wrong; for all else the first error is the reason.
+  const int code = usual.error().code();
+  std::string message = "opening device " + device_number(node.number) + ": " + std::move(usual).error().message();
+  if (code == ENOENT || code == ENOTDIR || code == ENXIO) message += "; " + other.error().message();
+  return Error(code, message + " (does it exist, and is it permitted here?)");
+}
+
+Result<UniqueFd> Devices::open_kfd() const {
+  ASSIGN_OR_RETURN(const DeviceNode node, kfd_node());
+  return open_node(node);
+}
+
+Result<UniqueFd> Devices::open_render(std::uint32_t minor_number, int extra_flags) const {
+  ASSIGN_OR_RETURN(const DeviceNode node, render_node(minor_number));
+  return open_node(node, extra_flags);
+}
+
+Result<std::vector<topology::Node>> Devices::topology() const {
+  return topology::snapshot(roots_.sys + "/class/kfd/kfd/topology");
+}
+
+image::Binding Devices::render_binding(int fd) const {
+  // KFD gives the VM that it uses the PASID of its process.
+  const auto pasid = numbers_of(field(roots_.proc + "/self/fdinfo/" + std::to_string(fd), "pasid"));
+  const std::string processes = roots_.sys + "/class/kfd/kfd/proc";
+  const auto pids = numbers_in<pid_t>(processes);
+  if (pasid.empty() || pasid[0] == 0 || pids.empty()) return image::Binding::kUnknown;
+  for (const pid_t pid : pids)
+    if (first_word(processes + "/" + std::to_string(pid) + "/pasid") == std::to_string(pasid[0]))
+      return image::Binding::kKfd;
+  return image::Binding::kOther;
+}
+
+std::vector<QueueHolder> Devices::sdma_holders() const {
+  std::set<std::pair<pid_t, std::uint32_t>> found;
+  const std::string processes = roots_.sys + "/class/kfd/kfd/proc/";
+  for (const pid_t pid : numbers_in<pid_t>(processes)) {
+    const std::string queues = processes + std::to_string(pid) + "/queues/";
+    for (const auto queue : numbers_in<std::uint32_t>(queues)) {
+      const std::string path = queues + std::to_string(queue);
+      const std::string type = first_word(path + "/type");
+      const auto gpu_id = parse_integer<std::uint32_t>(first_word(path + "/gpuid"));
+      bool is_sdma = false;
+      for (const std::string_view sdma : kSdmaTypes) is_sdma = is_sdma || type == sdma;
+      if (is_sdma && gpu_id) found.insert({pid, *gpu_id});
+    }
+  }
+  std::vector<QueueHolder> holders;
+  for (const auto& [pid, gpu_id] : found) {
+    std::string comm = base::read_text_or_empty(roots_.proc + "/" + std::to_string(pid) + "/comm");
+    while (!comm.empty() && comm.back() == '\n') comm.pop_back();
+    holders.push_back({pid, std::move(comm), gpu_id});
+  }
+  return holders;
+}
+
+}  // namespace plugin

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// The child shares the table of descriptors, not the memory: KFD tells processes apart by their memory.
+#include "plugin/inert_file.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/os.h"
+#include "plugin/criu_images.h"
+
+namespace plugin {
+namespace {
+
+using base::Error;
+using base::Result;
+using base::UniqueFd;
+
+// Exit statuses of the child: an errno, or this.
+constexpr int kOpened = 0;
+
+// In the child: opens the device and gives it the number that the parent knows.
+[[noreturn]] void open_as(const Devices& devices, const DeviceNode& kfd, int extra_flags, int number) {
+  const auto fd = devices.open_node(kfd, extra_flags);
+  if (!fd.ok()) ::_exit(fd.error().code() > 0 && fd.error().code() < 256 ? fd.error().code() : EIO);
+  const int result = os::dup2(fd->get(), number) < 0 ? errno : kOpened;
+  (void)os::close(fd->get());  // the table is the parent's, too
+  ::_exit(result);
+}
+
+pid_t fork_with_unused_pid(std::uint32_t unused_pid) {
+  for (std::uint32_t i = 0; unused_pid != 0 && i < CriuImages::kUnusedPids; ++i) {
+    const pid_t child = os::fork_sharing_files(static_cast<pid_t>(unused_pid + i));
+    if (child >= 0) return child;
+    if (errno != EEXIST) break;  // without CAP_CHECKPOINT_RESTORE the kernel chooses
+  }
+  return os::fork_sharing_files(0);
+}
+
+}  // namespace
+
+Result<UniqueFd> open_inert(const Devices& devices, const DeviceNode& kfd, int extra_flags, std::uint32_t unused_pid) {
+  UniqueFd file(os::open("/", O_PATH | O_CLOEXEC));  // takes the number
+  if (!file.valid()) return Error::from_errno(errno, "opening an inert /dev/kfd");
+  const pid_t child = fork_with_unused_pid(unused_pid);
+  if (child < 0) return Error::from_errno(errno, "a process that opens an inert /dev/kfd");
+  if (child == 0) open_as(devices, kfd, extra_flags, file.get());
+  int status = 0;
+  while (os::waitpid(child, &status, __WALL) < 0) {
+    if (errno != EINTR) return Error::from_errno(errno, "waiting for the process that opens an inert /dev/kfd");
+  }
+  if (!WIFEXITED(status)) return Error(EIO, "the process that opens an inert /dev/kfd was ended");
+  if (WEXITSTATUS(status) != kOpened) return Error::from_errno(WEXITSTATUS(status), "opening an inert /dev/kfd");
+  if (os::fcntl(file.get(), F_SETFD, FD_CLOEXEC) < 0) return Error::from_errno(errno, "an inert /dev/kfd");
+  return file;
+}
+
+}  // namespace plugin

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// One array of 64-bit words: for each process its progress, the offsets of its BOs, the descriptors of its GPUs.
+// Progress is stored with release and loaded with acquire order; it publishes the other words.
+#include "plugin/restore_board.h"
+
+#include <ctime>
+
+#include "base/os.h"
+
+namespace plugin {
+namespace {
+
+constexpr std::chrono::milliseconds kPoll{1};
+
+}  // namespace
+
+base::Result<RestoreBoard> RestoreBoard::create(const std::vector<Process>& processes) {
+  RestoreBoard board;
+  std::size_t words = 0;
+  for (const Process& process : processes) {
+    board.entries_.push_back({process.pid, words, words + 1, words + 1 + process.num_bos});
+    words += 1 + process.num_bos + process.num_gpus;
+  }
+  if (words == 0) return board;
+  ASSIGN_OR_RETURN(board.memory_, base::Mapping::shared_anonymous(words * sizeof(std::atomic<std::uint64_t>),
+                                                                  "memory that restored processes share"));
+  return board;
+}
+
+std::atomic<std::uint64_t>& RestoreBoard::word(std::size_t index) const {
+  return reinterpret_cast<std::atomic<std::uint64_t>*>(memory_.data())[index];
+}
+
+std::optional<std::size_t> RestoreBoard::find(std::uint32_t pid) const {
+  for (std::size_t i = 0; i < entries_.size(); ++i)
+    if (entries_[i].pid == pid) return i;
+  return std::nullopt;
+}
+
+void RestoreBoard::set_progress(std::size_t process, Progress progress) {
+  word(entries_[process].progress).store(static_cast<std::uint64_t>(progress), std::memory_order_release);
+}
+
+Progress RestoreBoard::progress(std::size_t process) const {
+  return static_cast<Progress>(word(entries_[process].progress).load(std::memory_order_acquire));
+}
+
+void RestoreBoard::set_offset(std::size_t process, std::size_t bo, std::uint64_t offset) {
+  word(entries_[process].first_bo + bo).store(offset, std::memory_order_relaxed);
+}
+
+std::uint64_t RestoreBoard::offset(std::size_t process, std::size_t bo) const {
+  return word(entries_[process].first_bo + bo).load(std::memory_order_relaxed);
+}
+
+void RestoreBoard::set_descriptor(std::size_t process, std::size_t gpu, int number) {
+  word(entries_[process].first_gpu + gpu).store(static_cast<std::uint64_t>(number), std::memory_order_relaxed);
+}
+
+int RestoreBoard::descriptor(std::size_t process, std::size_t gpu) const {
+  return static_cast<int>(word(entries_[process].first_gpu + gpu).load(std::memory_order_relaxed));
+}
+
+bool RestoreBoard::wait_settled(std::size_t process, std::chrono::milliseconds limit) const {
+  for (auto left = limit; progress(process) != Progress::kSettled; left -= kPoll) {
+    if (left <= std::chrono::milliseconds::zero()) return false;
+    timespec pause{};
+    pause.tv_nsec = std::chrono::nanoseconds(kPoll).count();
+    (void)os::nanosleep(&pause);
+  }
+  return true;
+}
+
+}  // namespace plugin

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// Memory that CRIU's main process shares with all tasks that it restores, which are forks of it: how far the GPU state
+// of each process is, and where its BOs are now. Written by the task itself, read by the main process and by tasks that
+// inherited its mappings.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/mapping.h"
+#include "base/result.h"
+
+namespace plugin {
+
+enum class Progress : std::uint32_t {
+  kNothing,    // its GPU state is not restored
+  kRestoring,  // what the kernel has is incomplete
+  kRestored,   // all of it is there; the queues wait for RESUME
+  kSettled,    // and the descriptors have the program's numbers
+};
+
+class RestoreBoard {
+ public:
+  struct Process {
+    std::uint32_t pid = 0;  // innermost
+    std::size_t num_bos = 0;
+    std::size_t num_gpus = 0;
+  };
+
+  RestoreBoard() = default;
+  static base::Result<RestoreBoard> create(const std::vector<Process>& processes);
+
+  // The index of a process, as create() was given it.
+  [[nodiscard]] std::optional<std::size_t> find(std::uint32_t pid) const;
+
+  void set_progress(std::size_t process, Progress progress);
+  [[nodiscard]] Progress progress(std::size_t process) const;
+
+  // The offset at which BO `bo` is mapped after restore, and the descriptor of the file of its `gpu`-th GPU; readable
+  // once the process is settled.
+  void set_offset(std::size_t process, std::size_t bo, std::uint64_t offset);
+  [[nodiscard]] std::uint64_t offset(std::size_t process, std::size_t bo) const;
+  void set_descriptor(std::size_t process, std::size_t gpu, int number);
+  [[nodiscard]] int descriptor(std::size_t process, std::size_t gpu) const;
+
+  // Whether the process was settled before the time was over.
+  [[nodiscard]] bool wait_settled(std::size_t process, std::chrono::milliseconds limit) const;
+
+ private:
+  struct Entry {
+    std::uint32_t pid = 0;
+    std::size_t progress = 0;  // indices of words
+    std::size_t first_bo = 0;
+    std::size_t first_gpu = 0;
+  };
+  [[nodiscard]] std::atomic<std::uint64_t>& word(std::size_t index) const;
+
+  std::vector<Entry> entries_;
+  base::Mapping memory_;
+};
+
+}  // namespace plugin

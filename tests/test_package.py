@@ -20,6 +20,8 @@ PLUGIN = "usr/lib/criu/amdgpu_plugin.so"
 DEFAULT_CONF = "etc/criu/default.conf"
 FILES = {
     PLUGIN: 0o644,
+    "{prefix}/bin/kfd-criu": 0o755,
+    "{prefix}/share/man/man1/kfd-criu.1.gz": 0o644,
     "{prefix}/share/man/man7/amdgpu_plugin.7.gz": 0o644,
     "{prefix}/share/doc/" + NAME + "/copyright": 0o644,
     "{prefix}/share/doc/" + NAME + "/image-format.md": 0o644,
@@ -139,6 +141,11 @@ def test_the_package_depends_on_criu_and_on_the_plugins_libraries(deb: Path) -> 
 
 def test_the_packaged_plugin_loads(unpacked: Path, tmp_path: Path) -> None:
     loads(unpacked / PLUGIN, tmp_path)
+
+
+def test_the_packaged_tool_runs(unpacked: Path, tmp_path: Path) -> None:
+    done = run(unpacked / "usr/bin/kfd-criu", "verify", tmp_path)
+    assert done.returncode == 2 and "has no image of the plugin" in done.stderr, done.stderr
 
 
 def test_no_file_of_the_package_is_one_of_the_installed_criu(unpacked: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -18,8 +19,10 @@ PACKAGE = paths.SCRIPTS / "package.sh"
 NAME = "amdkfd-criu-plugin"
 PLUGIN = "usr/lib/criu/amdgpu_plugin.so"
 DEFAULT_CONF = "etc/criu/default.conf"
+PLUGIN_CONF = "etc/criu/amdgpu-plugin.conf"
 FILES = {
     PLUGIN: 0o644,
+    PLUGIN_CONF: 0o644,
     "{prefix}/bin/kfd-criu": 0o755,
     "{prefix}/share/man/man1/kfd-criu.1.gz": 0o644,
     "{prefix}/share/man/man7/amdgpu_plugin.7.gz": 0o644,
@@ -93,8 +96,9 @@ def test_the_prefix_is_that_of_all_but_crius_own_folders(tmp_path: Path) -> None
     assert modes(tmp_path) == {**expected("opt/it"), DEFAULT_CONF: 0o644}
 
 
-def test_an_existing_configuration_of_criu_is_left_alone(tmp_path: Path) -> None:
-    config = tmp_path / DEFAULT_CONF
+@pytest.mark.parametrize("name", [DEFAULT_CONF, PLUGIN_CONF])
+def test_an_existing_configuration_is_left_alone(tmp_path: Path, name: str) -> None:
+    config = tmp_path / name
     config.parent.mkdir(parents=True)
     config.write_text("tcp-established\n")
     install(tmp_path)
@@ -131,6 +135,10 @@ def test_the_package_belongs_to_root(deb: Path) -> None:
     assert lines and all(line.split()[1] == "root/root" for line in lines), lines
     folders = [line.split() for line in lines if line.startswith("d")]
     assert folders and all(words[0] == "drwxr-xr-x" for words in folders), folders
+
+
+def test_dpkg_asks_before_it_replaces_the_plugins_options(unpacked: Path) -> None:
+    assert (unpacked / "DEBIAN/conffiles").read_text().split() == [f"/{PLUGIN_CONF}"]
 
 
 def test_the_package_depends_on_criu_and_on_the_plugins_libraries(deb: Path) -> None:
@@ -208,9 +216,22 @@ def test_the_installed_manuals_are_compressed_without_a_time(unpacked: Path) -> 
         assert gzip.decompress(page.read_bytes()) == (paths.ROOT / "packaging/man" / page.stem).read_bytes()
 
 
-def test_the_manual_has_every_option_of_the_plugin() -> None:
-    text = (paths.ROOT / "packaging/man/amdgpu_plugin.7").read_text()
+def options_of_the_plugin() -> dict[str, str]:
+    """The names of the plugin's options, and their variables in the environment."""
     source = (paths.ROOT / "userspace/plugin/options.cc").read_text()
-    options = {word for word in source.replace('"', " ").split() if word.startswith("AMDGPU_PLUGIN_")}
-    assert len(options) >= 4
-    assert [option for option in sorted(options) if f".BR {option} " not in text] == []
+    return dict(re.findall(r'Row\{"([a-z-]+)",\s*"(AMDGPU_PLUGIN_[A-Z_]+)"', source))
+
+
+def test_the_manual_has_every_option_of_the_plugin() -> None:
+    text = (paths.ROOT / "packaging/man/amdgpu_plugin.7").read_text().replace("\\-", "-")
+    assert len(options_of_the_plugin()) >= 5
+    assert set(re.findall(r"^\.BR ([a-z-]+) = ", text, re.M)) == set(options_of_the_plugin())
+    assert {name: name.upper().replace("-", "_") for name in options_of_the_plugin()} == {
+        name: variable.removeprefix("AMDGPU_PLUGIN_") for name, variable in options_of_the_plugin().items()}
+
+
+def test_the_installed_options_are_comments_and_name_every_option_of_the_plugin() -> None:
+    lines = (paths.ROOT / "packaging/criu/amdgpu-plugin.conf").read_text().splitlines()
+    assert all(line.startswith("#") for line in lines)
+    assert sorted(line[1:].partition("=")[0] for line in lines if re.match("#[a-z-]+=", line)) == sorted(
+        options_of_the_plugin())

@@ -504,6 +504,9 @@ TEST_F(Topology, follows_the_options_of_the_plugin) {
   write_dump(dir_.path());
   ::setenv("AMDGPU_PLUGIN_GPU_MAP", "200:815", 1);
   EXPECT_TRUE(has(topology({dir_.path()}).out, "GPU 815 (renderD129) replaces GPU 200 of the image"));
+  write_file(machine_.root() + "/etc/criu/amdgpu-plugin.conf", "# a comment\ngpu-map=200:4711\n");
+  EXPECT_TRUE(has(topology({dir_.path()}).out, "GPU 4711 (renderD128) replaces GPU 200 of the image"));
+  fs::remove_all(machine_.root() + "/etc");
   ::setenv("AMDGPU_PLUGIN_GPU_MAP", "nonsense", 1);
   const Outcome wrong = topology({dir_.path()});
   EXPECT_EQ(wrong.status, Exit::kUnreadable);

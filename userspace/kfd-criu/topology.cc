@@ -6,6 +6,8 @@
 #include <fcntl.h>
 
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <optional>
 #include <set>
 
@@ -41,9 +43,13 @@ Result<Machine> read_machine(const std::string& root) {
     const std::string path = prefix + "dev/dri/renderD" + std::to_string(node.render_minor());
     if (base::UniqueFd(::open(path.c_str(), O_RDWR | O_CLOEXEC)).valid()) machine.usable.insert(node.gpu_id);
   }
-  ASSIGN_OR_RETURN(const plugin::Options options,
-                   plugin::read_options([](const char* name) -> const char* { return std::getenv(name); }));
+  plugin::OptionSources sources;
+  std::ifstream file(prefix + std::string(plugin::kOptionsFile).substr(1));
+  sources.file.assign(std::istreambuf_iterator<char>(file), {});
+  sources.environment = [](const char* name) -> const char* { return std::getenv(name); };
+  ASSIGN_OR_RETURN(const plugin::Options options, plugin::read_options(sources));
   machine.policy.check_firmware = options.check_firmware;
+  machine.policy.check_device_id = options.check_device_id;
   machine.policy.forced = options.gpu_map;
   return machine;
 }

@@ -43,6 +43,18 @@ unsigned host_max_hooks() {
   return static_cast<unsigned>(std::min<std::size_t>(size / kListHead - 1, kMaxHooks));
 }
 
+bool add_to_inventory() {
+  const auto add = host_function<int(const char*)>("add_inventory_plugin");
+  return add == nullptr || add(kPluginName) == 0;
+}
+
+void take_from_inventory() {
+  // Newer versions take only the name. The answer does not matter: whether the image has files of ours is known from
+  // our own part of it, and plugins before this one did not add their name.
+  const auto take = host_function<bool(const char*, std::size_t)>("check_and_remove_inventory_plugin");
+  if (take != nullptr) (void)take(kPluginName, std::string_view(kPluginName).size());
+}
+
 void log(Level level, std::string_view message) {
   static const auto print = host_function<void(unsigned, const char*, ...)>("print_on_level");
   if (print == nullptr) return;

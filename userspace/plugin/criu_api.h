@@ -51,6 +51,14 @@ static_assert(offsetof(Descriptor, hooks) == offsetof(cr_plugin_desc_t, hooks));
 // With this many hooks, RESTORE_EXT_FILE has a second argument: `bool *retry_needed`.
 inline constexpr unsigned kRetryMaxHooks = 14;
 
+// CRIU 4.1 and later write into the image's inventory which plugins a restore needs, and refuse the restore if one of
+// them does not take its name out of the list in init. Upstream's plugin for AMD GPUs has the name that ours has.
+inline constexpr const char* kPluginName = "amdgpu_plugin";
+// Adds our name to the inventory of the dump; CRIU does not look whether it is there already. False: out of memory.
+[[nodiscard]] bool add_to_inventory();
+// Takes our name out of the inventory of a restore.
+void take_from_inventory();
+
 enum class Level { kError = 1, kWarning = 2, kInfo = 3, kDebug = 4 };
 // To CRIU's log, line by line.
 void log(Level level, std::string_view message);

@@ -31,6 +31,7 @@ struct State {
   RealCriu criu;
   std::unique_ptr<Session> session;
   std::vector<base::UniqueFd> shm_locks;  // of a dump, which makes names in /dev/shm for its restore
+  bool in_inventory = false;
 };
 State* g_state = nullptr;
 
@@ -63,8 +64,17 @@ OptionSources option_sources() {
           [](const char* name) -> const char* { return std::getenv(name); }};
 }
 
+// A restore without this plugin would restore a program without its GPU, so CRIU has to refuse it.
+int require_at_restore() {
+  if (g_state->in_inventory) return 0;
+  if (!criu_api::add_to_inventory()) return fail(Error(ENOMEM, "cannot add the plugin to CRIU's inventory"));
+  g_state->in_inventory = true;
+  return 0;
+}
+
 int init(int stage) noexcept {
   delete std::exchange(g_state, nullptr);
+  if (stage == static_cast<int>(Stage::kRestore)) criu_api::take_from_inventory();
   auto state = std::make_unique<State>();
   auto session = Session::create(mode_of(stage), state->criu, option_sources());
   if (!session.ok()) return fail(session.error());
@@ -95,7 +105,9 @@ void exit_stage(int /*stage*/, int result) noexcept {
 int dump_ext_file(int fd, int id) noexcept {
   Dump* dump = current_dump();
   if (dump == nullptr || id < 0) return -ENOTSUP;
-  return answer(dump->dump_file(fd, static_cast<std::uint32_t>(id)));
+  const auto claim = dump->dump_file(fd, static_cast<std::uint32_t>(id));
+  if (!claim.ok() || *claim != Claim::kMine) return answer(claim);
+  return require_at_restore();
 }
 
 // CRIU before MAX 14 passes only the first argument.
@@ -111,7 +123,11 @@ int restore_ext_file(int id, bool* retry_needed) noexcept {
 
 int handle_device_vma(int /*fd*/, const struct stat* status) noexcept {
   if (g_state == nullptr || status == nullptr) return -ENOTSUP;
-  if (Dump* dump = current_dump()) return answer(dump->handle_vma(*status));
+  if (Dump* dump = current_dump()) {
+    const auto claim = dump->handle_vma(*status);
+    if (!claim.ok() || *claim != Claim::kMine) return answer(claim);
+    return require_at_restore();
+  }
   return g_state->session->system().identify(*status).kind == DeviceKind::kNotOurs ? -ENOTSUP : 0;
 }
 
@@ -148,7 +164,7 @@ int resume_devices_late(int pid) noexcept {
 }  // namespace plugin
 
 extern "C" __attribute__((visibility("default"))) plugin::criu_api::Descriptor CR_PLUGIN_DESC;
-plugin::criu_api::Descriptor CR_PLUGIN_DESC = {"amdgpu_plugin",
+plugin::criu_api::Descriptor CR_PLUGIN_DESC = {plugin::criu_api::kPluginName,
                                                plugin::init,
                                                plugin::exit_stage,
                                                plugin::criu_api::kVersion,

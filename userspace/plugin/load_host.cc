@@ -43,6 +43,19 @@ EXPORT __attribute__((format(printf, 2, 3))) void print_on_level(unsigned level,
   va_end(arguments);
 }
 
+// The inventory came with CRIU 4.1.
+#if HOST_MAX_HOOKS >= 12
+EXPORT int add_inventory_plugin(const char* name) {
+  std::printf("add to inventory: %s\n", name);
+  return 0;
+}
+
+EXPORT bool check_and_remove_inventory_plugin(const char* name, std::size_t size) {
+  std::printf("take from inventory: %.*s\n", static_cast<int>(size), name);
+  return false;
+}
+#endif
+
 namespace {
 
 using plugin::criu_api::Descriptor;

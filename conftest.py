@@ -27,7 +27,9 @@ PR_SET_PDEATHSIG = 1
 SHOWN_FAILURES, SHOWN_LINES = 24, 12
 # Tests that take less are no line of their own in times.txt.
 RECORDED_S = 1.0
-MACHINE_FILES = ("tests/plan.toml", "tests/test_e2e.py", "tests/test_loops.py")
+MACHINE_FILES = ("tests/plan.toml", "tests/test_distro.py", "tests/test_e2e.py", "tests/test_loops.py")
+# Groups of plan.toml whose tests have a file of their own, tests/test_GROUP.py.
+FILES_OF_GROUPS = ("distro",)
 EXIT_INFRA = 125
 # Variables of the environment that decide what tests do, or where what they run is built.
 VARIABLES = ("OUT_DIR", "CHIP", "VM_TEST_OPTIONS", "KFD_CRIU_MUTATIONS", "KFD_CRIU_FAIL_STEP")
@@ -60,6 +62,15 @@ def pytest_configure(config: pytest.Config) -> None:
     # A list of the tests must not take the place of the results of the last run.
     if not is_worker(config) and not config.getoption("collectonly"):
         config.pluginmanager.register(Reporter(config), "amdkfd-criu-reporter")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Tests of a group that has a file of its own run if the group is wanted, or if the file is named: pytest does
+    not ask this of files that are named."""
+    group = collection_path.stem.removeprefix("test_")
+    if group in FILES_OF_GROUPS and group not in config.getoption("groups").split(","):
+        return True
+    return None
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector):

@@ -9,7 +9,7 @@ usage: test.py [OPTION]... [TIER | ID]... [-k EXPRESSION] [-x] [any option of py
   ID            one test, as a failed one is named: tests/plan.toml::gfx906::kfdtest::BoTest.x;
                 not together with a TIER, --lf or --check
   --all         also tests that take too long for every change: make test-all
-  --groups G    other machines of tests/plan.toml: debug, coverage, report, soak, soak-quick
+  --groups G    other machines of tests/plan.toml: debug, coverage, distro, report, soak, soak-quick
   --full CHIPS  all cases on these chips (names and commas, or "all"), not only on gfx906
   --check       only tests that the change in the work tree can break, compared with BASE or
                 the last commit that passed here; lists what it leaves out: make check
@@ -47,7 +47,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from harness import builds, check, chip, paths, plan, times  # noqa: E402  # pylint: disable=wrong-import-position
 
 # Groups whose tests are a tier of their own, which only --groups runs.
-TIER_OF_GROUP = {"report": "report", "coverage": "coverage", "debug": "debug", "soak": "soak", "soak-quick": "soak"}
+TIER_OF_GROUP = {"distro": "distro", "report": "report", "coverage": "coverage", "debug": "debug", "soak": "soak", "soak-quick": "soak"}
 TIERS = ("builds", "lint", "python", "unit", "vm", "series", "guest", "e2e")
 EXIT_USAGE, EXIT_INFRA = 64, 125
 # Debian's Python, for which Debian's package of pytest is installed; PATH may find another one first.
@@ -125,6 +125,8 @@ def needed_builds(tiers: list[str], ids: list[str], groups: str, everything: boo
         return [*builds.kernel_builds("stock"), *builds.kernel_builds("criu", "debug"), builds.RELEASE]
     kinds = set(tiers or (kinds_of(ids) if ids else TIERS))
     wanted: list[builds.Build] = []
+    if groups == "distro":
+        return [builds.RELEASE, *builds.kernel_builds("criu")]
     if kinds & {"vm", "guest", "e2e", "builds"} or groups == "report":
         wanted += [builds.RELEASE, *builds.kernel_builds("criu")]
         if everything or groups == "report":
@@ -158,7 +160,7 @@ def ids_of(test: str) -> list[str]:
 
 
 # Files in tests/ that need the builds of another tier, or those of a host machine of the plan.
-TIER_OF_FILE = {"fuzz": "host-asan", "loops": "guest", "faults": "e2e", "boot": "guest",
+TIER_OF_FILE = {"distro": "e2e", "fuzz": "host-asan", "loops": "guest", "faults": "e2e", "boot": "guest",
                 "recipes": "guest", "package": "documents"}
 
 

@@ -32,7 +32,7 @@ def load_command(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("words, said", [
     (["nonsense"], "'nonsense' is neither a tier"),
-    (["--groups", "nonsense"], "no group 'nonsense'; there are all coverage debug report soak soak-quick test"),
+    (["--groups", "nonsense"], "no group 'nonsense'; there are all coverage debug distro report soak soak-quick test"),
     (["--list", "python", "tests/harness/chip_test.py"], "a tier ('python') and a test ('tests/harness/chip_test.py')"),
     (["--list", "--lf", "tests/harness/streams_test.py"], "--lf selects the tests itself: name no test"),
     (["--list", "--check", "tests/harness/streams_test.py"], "--check selects the tests itself: name no test"),

@@ -102,8 +102,5 @@ int main(int argc, char** argv) {
   }
   const kfdtest::Outside outside(options->folder);
   const base::Status status = kfdtest::run_demo(*options, outside);
-  if (status.ok()) return EXIT_SUCCESS;
-  outside.say("failed: " + status.error().message());
-  (void)outside.publish("state", "failed " + status.error().message());
-  return EXIT_FAILURE;
+  return status.ok() ? EXIT_SUCCESS : outside.fail(status.error().message());
 }

@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 
 #include "base/unique_fd.h"
 #include "kfdtest-criu/env/deadline.h"
@@ -51,5 +52,12 @@ base::Status Outside::publish(std::string_view file, std::string_view text) cons
 }
 
 bool Outside::told_to_go() const { return ::access(path("go").c_str(), F_OK) == 0; }
+
+int Outside::fail(std::string_view message) const {
+  say("failed: " + std::string(message));
+  if (::access(path("state").c_str(), F_OK) != 0) (void)publish("state", "failed " + std::string(message));
+  (void)publish("result", "FAILED " + std::string(message));
+  return EXIT_FAILURE;
+}
 
 }  // namespace kfdtest

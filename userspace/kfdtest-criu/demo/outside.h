@@ -6,7 +6,7 @@
 //   log      one line a phase, with the monotonic time
 //   state    "pending PID" when everything is in place and may be checkpointed, or "failed MESSAGE"
 //   go       made by the outside: the program may continue
-//   result   "RESULT <16 hexadecimal digits>"
+//   result   "RESULT <16 hexadecimal digits>", or "FAILED MESSAGE"
 #pragma once
 
 #include <string>
@@ -25,6 +25,8 @@ class Outside {
   // Replaces a file whole: a reader sees the old text or the new one.
   base::Status publish(std::string_view file, std::string_view text) const;
   [[nodiscard]] bool told_to_go() const;
+  // Tells of an error in `log`, in `result`, and in `state` unless it has the process id. Returns EXIT_FAILURE.
+  [[nodiscard]] int fail(std::string_view message) const;
 
  private:
   [[nodiscard]] std::string path(std::string_view file) const { return folder_ + "/" + std::string(file); }

@@ -40,6 +40,11 @@ base::Result<std::span<std::uint32_t>> Bo::words() {
   return std::span(static_cast<std::uint32_t*>(cpu_), size_ / sizeof(std::uint32_t));
 }
 
+base::Status Bo::forget_words() {
+  if (std::exchange(cpu_, nullptr) == nullptr) return {};
+  return check(amdgpu_bo_cpu_unmap(handle_), "amdgpu_bo_cpu_unmap");
+}
+
 base::Result<std::uint32_t> Bo::kms() const {
   std::uint32_t handle = 0;
   TRY(check(amdgpu_bo_export(handle_, amdgpu_bo_handle_type_kms, &handle), "export of a GEM handle"));

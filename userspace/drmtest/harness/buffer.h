@@ -45,6 +45,8 @@ class Bo {
   [[nodiscard]] std::uint64_t size() const { return size_; }
   // Maps it for the CPU on first use.
   base::Result<std::span<std::uint32_t>> words();
+  // Removes the mapping of words(); the next call of it makes another one.
+  base::Status forget_words();
   // The GEM handle of this process and device.
   [[nodiscard]] base::Result<std::uint32_t> kms() const;
   [[nodiscard]] base::Result<base::UniqueFd> dma_buf() const;

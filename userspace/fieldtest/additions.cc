@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// See the header.
+#include "fieldtest/additions.h"
+
+#include <fcntl.h>
+#include <linux/kfd_ioctl.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+
+namespace fieldtest {
+namespace {
+
+constexpr std::uint64_t kGemSize = drmtest::kMiB;
+constexpr std::uint32_t kGemSeed = 29;
+constexpr int kChildren = 2;
+// The first child of Pids::kLow gets the process id after this one.
+constexpr std::string_view kLowPid = "15000";
+// A number above those of the files of a program that uses a few GPUs.
+constexpr int kPidfdNumber = 200;
+constexpr const char* kKfd = "/dev/kfd";
+
+// The process's first open /dev/kfd; -1 without one.
+int find_kfd() {
+  std::error_code code;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", code)) {
+    std::error_code gone;
+    if (std::filesystem::read_symlink(entry.path(), gone) == kKfd) return std::atoi(entry.path().filename().c_str());
+  }
+  return -1;
+}
+
+base::Status choose_next_pid() {
+  const base::UniqueFd file(::open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC));
+  if (!file.valid() || ::write(file.get(), kLowPid.data(), kLowPid.size()) < 0)
+    return base::Error::from_errno(errno, "ns_last_pid");
+  return {};
+}
+
+// The child's whole life: it waits for SIGUSR1, and its exit status tells whether the inherited file is as it was.
+[[noreturn]] void wait_for_signal(int kfd) {
+  sigset_t set;
+  ::sigemptyset(&set);
+  ::sigaddset(&set, SIGUSR1);
+  while (::sigwaitinfo(&set, nullptr) != SIGUSR1) {
+  }
+  kfd_ioctl_get_version_args version{};
+  const bool refused = kfd < 0 || (::ioctl(kfd, AMDKFD_IOC_GET_VERSION, &version) != 0 && errno == EBADF);
+  ::_exit(refused ? EXIT_SUCCESS : EXIT_FAILURE);
+}
+
+}  // namespace
+
+std::optional<GemUse> gem_use(std::string_view name) {
+  if (name == "mapped") return GemUse::kMapped;
+  if (name == "handle") return GemUse::kHandle;
+  if (name == "address") return GemUse::kAddress;
+  return std::nullopt;
+}
+
+base::Result<std::unique_ptr<GemObject>> GemObject::create(GemUse use) {
+  const auto nodes = drmtest::render_nodes();
+  if (nodes.empty()) return base::Error(ENODEV, "no render node");
+  ASSIGN_OR_RETURN(drmtest::Device device, drmtest::Device::open(nodes.front().path));
+  std::unique_ptr<GemObject> object(new GemObject(std::move(device)));
+  if (use == GemUse::kAddress) {
+    ASSIGN_OR_RETURN(drmtest::Buffer buffer, drmtest::Buffer::create(object->device_, drmtest::gtt(kGemSize)));
+    object->buffer_.emplace(std::move(buffer));
+    drmtest::write_pattern(object->buffer_->words(), kGemSeed);
+    return object;
+  }
+  ASSIGN_OR_RETURN(drmtest::Bo bo, drmtest::Bo::create(object->device_, drmtest::gtt(kGemSize)));
+  object->bo_.emplace(std::move(bo));
+  ASSIGN_OR_RETURN(const auto words, object->bo_->words());
+  drmtest::write_pattern(words, kGemSeed);
+  if (use == GemUse::kHandle) TRY(object->bo_->forget_words());
+  return object;
+}
+
+base::Status GemObject::check() {
+  std::span<std::uint32_t> words;
+  if (buffer_) {
+    words = buffer_->words();
+  } else {
+    ASSIGN_OR_RETURN(words, bo_->words());
+  }
+  const std::size_t wrong = drmtest::first_mismatch(words, kGemSeed);
+  if (wrong != words.size()) return base::Error(EIO, "word " + std::to_string(wrong) + " of the GEM object is wrong");
+  return {};
+}
+
+base::Result<Children> Children::fork(Pids pids) {
+  const int kfd = find_kfd();
+  if (pids == Pids::kLow) TRY(choose_next_pid());
+  // Blocked before the fork, so that the signal cannot end a child that does not wait for it yet.
+  sigset_t set;
+  ::sigemptyset(&set);
+  ::sigaddset(&set, SIGUSR1);
+  ::sigprocmask(SIG_BLOCK, &set, nullptr);
+  Children children;
+  for (int i = 0; i < kChildren; ++i) {
+    const pid_t pid = ::fork();
+    if (pid < 0) return base::Error::from_errno(errno, "fork");
+    if (pid == 0) wait_for_signal(kfd);
+    children.pids_.push_back(pid);
+  }
+  if ((children.pids_.front() < ::getpid()) != (pids == Pids::kLow))
+    return base::Error(EAGAIN, "child " + std::to_string(children.pids_.front()) + " has no such process id");
+  return children;
+}
+
+Children::~Children() {
+  for (const pid_t pid : pids_) {
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+  }
+}
+
+base::Status Children::finish() {
+  for (const pid_t pid : std::exchange(pids_, {})) {
+    int status = 0;
+    if (::kill(pid, SIGUSR1) != 0) return base::Error::from_errno(errno, "child " + std::to_string(pid));
+    if (::waitpid(pid, &status, 0) != pid) return base::Error::from_errno(errno, "child " + std::to_string(pid));
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != EXIT_SUCCESS)
+      return base::Error(EIO, "child " + std::to_string(pid) + ": its inherited /dev/kfd is not what it was");
+  }
+  return {};
+}
+
+base::Result<base::UniqueFd> open_kfd_again() {
+  base::UniqueFd file(::open(kKfd, O_RDWR | O_CLOEXEC));
+  if (!file.valid()) return base::Error::from_errno(errno, kKfd);
+  return file;
+}
+
+base::Result<base::UniqueFd> hold_pidfd() {
+  const base::UniqueFd file(static_cast<int>(::syscall(SYS_pidfd_open, 1, 0)));
+  if (!file.valid()) return base::Error::from_errno(errno, "pidfd_open");
+  base::UniqueFd copy(::fcntl(file.get(), F_DUPFD_CLOEXEC, kPidfdNumber));
+  if (!copy.valid()) return base::Error::from_errno(errno, "F_DUPFD_CLOEXEC");
+  return copy;
+}
+
+base::Result<bool> Additions::take(std::string_view name, std::string_view value) {
+  if (name == "--gem") {
+    gem = gem_use(value);
+    if (!gem) return base::Error(EINVAL, "--gem is mapped, handle or address");
+  } else if (name == "--children") {
+    if (value != "high" && value != "low") return base::Error(EINVAL, "--children is high or low");
+    children = value == "low" ? Pids::kLow : Pids::kHigh;
+  } else if (name == "--also") {
+    if (value != "kfd" && value != "pidfd") return base::Error(EINVAL, "--also is kfd or pidfd");
+    (value == "kfd" ? kfd_again : pidfd) = true;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+base::Result<Added> Added::make(const Additions& wanted) {
+  Added added;
+  if (wanted.gem) {
+    ASSIGN_OR_RETURN(added.gem_, GemObject::create(*wanted.gem));
+  }
+  if (wanted.kfd_again) {
+    ASSIGN_OR_RETURN(added.kfd_, open_kfd_again());
+  }
+  if (wanted.pidfd) {
+    ASSIGN_OR_RETURN(added.pidfd_, hold_pidfd());
+  }
+  if (wanted.children) {
+    ASSIGN_OR_RETURN(Children children, Children::fork(*wanted.children));
+    added.children_.emplace(std::move(children));
+  }
+  return added;
+}
+
+base::Status Added::check() {
+  if (gem_) TRY(gem_->check());
+  if (children_) TRY(children_->finish());
+  return {};
+}
+
+}  // namespace fieldtest

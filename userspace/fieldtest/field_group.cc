@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// Several processes that use the GPU and are checkpointed together.
+//   field_group --dir FOLDER --shared [--counting] [--undisturbed]
+//   field_group --dir FOLDER --crowd N [--undisturbed]
+// --shared: two processes map one buffer, as by hipIpcOpenMemHandle(); after "go" the reader's SDMA has to read what
+// the writer's CPU stores then. With --counting the reader's SDMA also counts in the buffer all the time. --crowd: N
+// children have memory and a queue each. The files in FOLDER are those of kfdtest-criu/demo/outside.h.
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+
+#include "base/parse.h"
+#include "kfdtest-criu/demo/outside.h"
+#include "kfdtest-criu/env/deadline.h"
+#include "kfdtest-criu/harness/commands.h"
+#include "kfdtest-criu/harness/kfd_driver.h"
+#include "kfdtest-criu/harness/pattern.h"
+
+namespace fieldtest {
+namespace {
+
+using base::UniqueFd;
+using kfdtest::Gpu;
+using kfdtest::GpuMemory;
+using kfdtest::MemoryKind;
+using kfdtest::Outside;
+using kfdtest::QueueKind;
+using kfdtest::RingQueue;
+using kfdtest::Session;
+
+constexpr int kUsage = 64;
+constexpr std::uint64_t kMaxCrowd = 64;
+constexpr std::size_t kSharedSize = 64 * kfdtest::kKiB;
+constexpr std::size_t kCrowdSize = 256 * kfdtest::kKiB;
+constexpr std::uint32_t kBefore = 0x0bef04e0, kAfter = 0x00af7e40;
+// Byte offsets in the shared buffer, and in the reader's page.
+constexpr std::size_t kValue = 0, kCounter = 64;
+constexpr std::size_t kCopy = 0, kFence = 2048;
+
+struct Options {
+  std::string folder;
+  bool shared = false;
+  bool counting = false;
+  std::uint64_t crowd = 0;
+  bool undisturbed = false;
+};
+
+// ---- a file through a socket ----------------------------------------------------
+
+union Control {
+  cmsghdr head;  // for the alignment
+  char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+msghdr message_of(iovec& part, Control& control) {
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.bytes;
+  message.msg_controllen = sizeof(control.bytes);
+  return message;
+}
+
+base::Status send_file(int socket, int file) {
+  char byte = 0;
+  iovec part{&byte, 1};
+  Control control{};
+  const msghdr message = message_of(part, control);
+  control.head.cmsg_level = SOL_SOCKET;
+  control.head.cmsg_type = SCM_RIGHTS;
+  control.head.cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(&control.head), &file, sizeof(file));
+  if (::sendmsg(socket, &message, 0) != 1) return base::Error::from_errno(errno, "sendmsg");
+  return {};
+}
+
+base::Result<UniqueFd> receive_file(int socket) {
+  char byte = 0;
+  iovec part{&byte, 1};
+  Control control{};
+  msghdr message = message_of(part, control);
+  if (::recvmsg(socket, &message, MSG_CMSG_CLOEXEC) != 1) return base::Error::from_errno(errno, "recvmsg");
+  if (message.msg_controllen < CMSG_LEN(sizeof(int))) return base::Error(EPROTO, "no file in the message");
+  int file = -1;
+  std::memcpy(&file, CMSG_DATA(&control.head), sizeof(file));
+  return UniqueFd(file);
+}
+
+// ---- files between the processes -----------------------------------------------
+
+std::string contents(const Options& options, const std::string& name) {
+  std::ifstream file(options.folder + "/" + name);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+// Waits without a limit: the process may be checkpointed while it waits.
+std::string wait_for_file(const Options& options, const std::string& name) {
+  std::string line;
+  while ((line = contents(options, name)).empty()) kfdtest::poll_pause();
+  return line;
+}
+
+void wait_for_go(const Options& options, const Outside& outside) {
+  while (!options.undisturbed && !outside.told_to_go()) kfdtest::poll_pause();
+}
+
+std::string checksum_of(std::span<const std::byte> bytes) {
+  kfdtest::Checksum checksum;
+  checksum.add(bytes);
+  return checksum.hex();
+}
+
+// ---- a shared buffer -------------------------------------------------------------
+
+// The process that imported the buffer.
+class Reader {
+ public:
+  static base::Result<Reader> start(const Gpu& gpu, int socket) {
+    ASSIGN_OR_RETURN(const UniqueFd dmabuf, receive_file(socket));
+    ASSIGN_OR_RETURN(kfdtest::Block block, ioctls_of(gpu).import_dmabuf(gpu, dmabuf.get(), kSharedSize));
+    ASSIGN_OR_RETURN(GpuMemory shared, GpuMemory::take(gpu, std::move(block)));
+    ASSIGN_OR_RETURN(GpuMemory page, GpuMemory::allocate(gpu, MemoryKind::kGtt, kfdtest::kPageSize));
+    ASSIGN_OR_RETURN(RingQueue queue, RingQueue::create(gpu, QueueKind::kSdma));
+    return Reader(std::move(shared), std::move(page), std::move(queue));
+  }
+
+  // The word that the GPU reads in the buffer.
+  base::Result<std::uint32_t> read() {
+    kfdtest::SdmaCommands commands(queue_.gpu());
+    commands.copy(page_.gpu_address(kCopy), shared_.gpu_address(kValue), sizeof(std::uint32_t));
+    TRY(finish(commands));
+    return page_.load32(kCopy);
+  }
+
+  // Adds 1 to the counter in the buffer.
+  base::Status count() {
+    kfdtest::SdmaCommands commands(queue_.gpu());
+    commands.atomic_add64(shared_.gpu_address(kCounter), 1);
+    TRY(finish(commands));
+    ++counted_;
+    return {};
+  }
+  [[nodiscard]] std::uint64_t counted() const { return counted_; }
+
+ private:
+  Reader(GpuMemory shared, GpuMemory page, RingQueue queue)
+      : shared_(std::move(shared)), page_(std::move(page)), queue_(std::move(queue)) {}
+
+  base::Status finish(kfdtest::SdmaCommands& commands) {
+    ++round_;
+    TRY(queue_.submit(commands.fence(page_.gpu_address(kFence), round_).dwords()));
+    return kfdtest::wait_for_word(page_, kFence, round_);
+  }
+
+  GpuMemory shared_;
+  GpuMemory page_;
+  RingQueue queue_;
+  std::uint32_t round_ = 0;
+  std::uint64_t counted_ = 0;
+};
+
+base::Status be_reader(const Options& options, const Outside& outside, UniqueFd socket) {
+  ASSIGN_OR_RETURN(const Session session, Session::open());
+  ASSIGN_OR_RETURN(Reader reader, Reader::start(session.gpus().front(), socket.get()));
+  socket.reset();
+  ASSIGN_OR_RETURN(const std::uint32_t before, reader.read());
+  if (before != kBefore) return base::Error(EIO, "the reader does not see the shared buffer");
+  TRY(outside.publish("reader", "ready"));
+  while (contents(options, "written").empty()) {
+    if (options.counting) {
+      TRY(reader.count());
+    } else {
+      kfdtest::poll_pause();
+    }
+  }
+  ASSIGN_OR_RETURN(const std::uint32_t after, reader.read());
+  outside.say("the reader sees " + std::to_string(after));
+  if (after != kAfter) return base::Error(EIO, "the reader sees another value than the writer has stored");
+  return outside.publish("counted", "at " + std::to_string(reader.counted()));
+}
+
+base::Status be_writer(const Options& options, const Outside& outside, UniqueFd socket) {
+  ASSIGN_OR_RETURN(const Session session, Session::open());
+  const Gpu& gpu = session.gpus().front();
+  ASSIGN_OR_RETURN(const GpuMemory shared, GpuMemory::allocate(gpu, MemoryKind::kGtt, kSharedSize));
+  std::fill(shared.bytes().begin(), shared.bytes().end(), std::byte{0});
+  shared.store32(kValue, kBefore);
+  {
+    ASSIGN_OR_RETURN(const UniqueFd dmabuf, ioctls_of(gpu).client().export_dmabuf(shared.block().handle));
+    TRY(send_file(socket.get(), dmabuf.get()));
+  }
+  (void)wait_for_file(options, "reader");
+  socket.reset();
+  TRY(outside.publish("state", "pending " + std::to_string(::getpid())));
+  wait_for_go(options, outside);
+  shared.store32(kValue, kAfter);
+  TRY(outside.publish("written", "yes"));
+  const std::string counted = wait_for_file(options, "counted");
+  outside.say("the writer sees " + std::to_string(shared.load64(kCounter)) + " counted, the reader " + counted);
+  if (counted != "at " + std::to_string(shared.load64(kCounter)))
+    return base::Error(EIO, "the counter of the writer is not that of the reader");
+  return outside.publish("result", "RESULT " + checksum_of(shared.bytes().first(sizeof(std::uint32_t))));
+}
+
+base::Status share(const Options& options, const Outside& outside) {
+  int pair[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+    return base::Error::from_errno(errno, "socketpair");
+  UniqueFd parents(pair[0]);
+  UniqueFd childs(pair[1]);
+  const pid_t child = ::fork();
+  if (child < 0) return base::Error::from_errno(errno, "fork");
+  if (child == 0) {
+    parents.reset();
+    const base::Status status = be_reader(options, outside, std::move(childs));
+    ::_exit(status.ok() ? EXIT_SUCCESS : outside.fail(status.error().message()));
+  }
+  childs.reset();
+  TRY(be_writer(options, outside, std::move(parents)));
+  ::waitpid(child, nullptr, 0);
+  return {};
+}
+
+// ---- a crowd ---------------------------------------------------------------------
+
+base::Status be_one_of_many(const Options& options, const Outside& outside, std::uint64_t number) {
+  ASSIGN_OR_RETURN(const Session session, Session::open());
+  const Gpu& gpu = session.gpus().front();
+  ASSIGN_OR_RETURN(const GpuMemory vram, GpuMemory::allocate(gpu, MemoryKind::kVram, kCrowdSize));
+  ASSIGN_OR_RETURN(const GpuMemory page, GpuMemory::allocate(gpu, MemoryKind::kGtt, kfdtest::kPageSize));
+  ASSIGN_OR_RETURN(RingQueue queue, RingQueue::create(gpu, QueueKind::kPm4));
+  kfdtest::fill_pattern(vram.bytes(), number);
+  std::fill(page.bytes().begin(), page.bytes().end(), std::byte{0});
+  auto copy = [&](std::size_t offset, std::uint32_t fence) -> base::Status {
+    TRY(queue.submit(kfdtest::Pm4Commands(gpu)
+                         .copy64(page.gpu_address(offset), vram.gpu_address(8 * offset))
+                         .fence(page.gpu_address(kFence), fence)
+                         .dwords()));
+    return kfdtest::wait_for_word(page, kFence, fence);
+  };
+  TRY(copy(0, 1));
+  TRY(outside.publish("ready." + std::to_string(number), "yes"));
+  wait_for_go(options, outside);
+  TRY(copy(8, 2));
+  kfdtest::Checksum checksum;
+  checksum.add(vram.bytes());
+  checksum.add(page.bytes());
+  return outside.publish("sum." + std::to_string(number), checksum.hex());
+}
+
+base::Status lead_crowd(const Options& options, const Outside& outside) {
+  for (std::uint64_t number = 0; number < options.crowd; ++number) {
+    const pid_t child = ::fork();
+    if (child < 0) return base::Error::from_errno(errno, "fork");
+    if (child == 0) {
+      const base::Status status = be_one_of_many(options, outside, number);
+      ::_exit(status.ok() ? EXIT_SUCCESS : outside.fail(status.error().message()));
+    }
+    (void)wait_for_file(options, "ready." + std::to_string(number));
+  }
+  TRY(outside.publish("state", "pending " + std::to_string(::getpid())));
+  wait_for_go(options, outside);
+  std::string sums;
+  for (std::uint64_t number = 0; number < options.crowd; ++number)
+    sums += wait_for_file(options, "sum." + std::to_string(number));
+  TRY(outside.publish("result", "RESULT " + checksum_of(std::as_bytes(std::span(sums)))));
+  while (::wait(nullptr) > 0) {
+  }
+  return {};
+}
+
+base::Result<Options> parse(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string name = argv[i];
+    if (name == "--shared" || name == "--counting" || name == "--undisturbed") {
+      (name == "--shared" ? options.shared : name == "--counting" ? options.counting : options.undisturbed) = true;
+    } else if (name == "--dir" && i + 1 < argc) {
+      options.folder = argv[++i];
+    } else if (name == "--crowd" && i + 1 < argc) {
+      options.crowd = base::parse_u64(argv[++i]).value_or(0);
+      if (options.crowd < 1 || options.crowd > kMaxCrowd) return base::Error(EINVAL, "--crowd is 1 to 64");
+    } else {
+      return base::Error(EINVAL, "no option " + name);
+    }
+  }
+  if (options.folder.empty()) return base::Error(EINVAL, "--dir is needed");
+  if (options.shared == (options.crowd != 0)) return base::Error(EINVAL, "either --shared or --crowd");
+  return options;
+}
+
+}  // namespace
+}  // namespace fieldtest
+
+int main(int argc, char** argv) {
+  const auto options = fieldtest::parse(argc, argv);
+  if (!options.ok()) {
+    std::fprintf(stderr, "field_group: %s\n", options.error().message().c_str());
+    return fieldtest::kUsage;
+  }
+  const kfdtest::Outside outside(options->folder);
+  const base::Status status =
+      options->shared ? fieldtest::share(*options, outside) : fieldtest::lead_crowd(*options, outside);
+  return status.ok() ? EXIT_SUCCESS : outside.fail(status.error().message());
+}

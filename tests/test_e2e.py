@@ -12,14 +12,13 @@ said; one that executes waves.
 """
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Iterator
 
 import pytest
 from harness import chip, paths, plan
-from harness.steps import EXIT_INFRA, TIMED_OUT, StepMachine, fail, need_built, need_criu, once
+from harness.steps import EXIT_INFRA, TIMED_OUT, StepMachine, fail, fresh, need_built, need_criu, once
 
 # The restoring machine needs the images of the dumping one, and so does the stock kernel.
 pytestmark = pytest.mark.group("e2e", seconds=170)
@@ -185,13 +184,6 @@ def flip_last_byte(data: bytes) -> bytes:
     """Changes the last byte that is not zero, which is one of a buffer: files are padded."""
     at = len(data.rstrip(b"\0")) - 1
     return data[:at] + bytes([data[at] ^ 0x40]) + data[at + 1:]
-
-
-def fresh(run: Path) -> Path:
-    """The folder, empty."""
-    shutil.rmtree(run, ignore_errors=True)
-    run.mkdir(parents=True)
-    return run
 
 
 @pytest.fixture(name="dumping", scope="module")

@@ -12,6 +12,7 @@ import functools
 import shutil
 import time
 from collections import deque
+from pathlib import Path
 from typing import Callable, NoReturn, Sequence, TypeVar
 
 import pytest
@@ -140,6 +141,13 @@ class StepMachine:
         self.boot()
         if complaint := self.finish():
             fail(complaint)
+
+
+def fresh(run: Path) -> Path:
+    """The folder, empty."""
+    shutil.rmtree(run, ignore_errors=True)
+    run.mkdir(parents=True)
+    return run
 
 
 def need_criu() -> None:

@@ -54,7 +54,6 @@ bool shares_contents(const std::vector<image::BoRecord>& before, const kfd::Chec
 
 Result<Claim> Dump::handle_vma(const struct stat& status) {
   if (parts_.system.identify(status).kind == DeviceKind::kNotOurs) return Claim::kNotMine;
-  TRY(parts_.options_status);
   TRY(begin());
   return Claim::kMine;
 }
@@ -81,6 +80,7 @@ Status Dump::begin() {
 }
 
 Status Dump::prepare() {
+  TRY(parts_.options_status);
   TRY(preflight::refuse_streaming(parts_.criu));
   TRY(preflight::refuse_lazy_pages(parts_.criu));
   ASSIGN_OR_RETURN(tree_, scan_tree(parts_.system));

@@ -27,12 +27,13 @@ PR_SET_PDEATHSIG = 1
 SHOWN_FAILURES, SHOWN_LINES = 24, 12
 # Tests that take less are no line of their own in times.txt.
 RECORDED_S = 1.0
-MACHINE_FILES = ("tests/plan.toml", "tests/test_distro.py", "tests/test_e2e.py", "tests/test_loops.py")
+MACHINE_FILES = ("tests/plan.toml", "tests/test_distro.py", "tests/test_e2e.py", "tests/test_field.py",
+                 "tests/test_loops.py")
 # Groups of plan.toml whose tests have a file of their own, tests/test_GROUP.py.
 FILES_OF_GROUPS = ("distro",)
 EXIT_INFRA = 125
 # Variables of the environment that decide what tests do, or where what they run is built.
-VARIABLES = ("OUT_DIR", "CHIP", "VM_TEST_OPTIONS", "KFD_CRIU_MUTATIONS", "KFD_CRIU_FAIL_STEP")
+VARIABLES = ("OUT_DIR", "CHIP", "FIELD_CRIU", "VM_TEST_OPTIONS", "KFD_CRIU_MUTATIONS", "KFD_CRIU_FAIL_STEP")
 # The value of --full without the option, in scripts/test.py.
 FULL_BY_DEFAULT = "gfx906"
 RESULTS = paths.TEST / "results.jsonl"

@@ -144,7 +144,7 @@ def needed_builds(tiers: list[str], ids: list[str], groups: str, everything: boo
 # The IDs of a tier's tests, for a run that also names single tests.
 TIER_IDS = {
     "lint": ["tests/test_lint.py"], "python": ["scripts", "tests/harness"], "series": ["tests/test_series.py",
-    "tests/plan.toml::host-golden"], "vm": ["tests/test_vm.py"], "e2e": ["tests/test_e2e.py"],
+    "tests/plan.toml::host-golden"], "vm": ["tests/test_vm.py"], "e2e": ["tests/test_e2e.py", "tests/test_field.py"],
     "faults": ["tests/test_faults.py"],
     "unit": ["tests/plan.toml::host-asan", "tests/plan.toml::host-tsan", "tests/test_fuzz.py"],
     "fuzz": ["tests/test_fuzz.py"], "loops": ["tests/test_loops.py"],
@@ -160,8 +160,8 @@ def ids_of(test: str) -> list[str]:
 
 
 # Files in tests/ that need the builds of another tier, or those of a host machine of the plan.
-TIER_OF_FILE = {"distro": "e2e", "fuzz": "host-asan", "loops": "guest", "faults": "e2e", "boot": "guest",
-                "recipes": "guest", "package": "documents"}
+TIER_OF_FILE = {"distro": "e2e", "field": "e2e", "fuzz": "host-asan", "loops": "guest", "faults": "e2e",
+                "boot": "guest", "recipes": "guest", "package": "documents"}
 
 
 def kinds_of(ids: list[str]) -> set[str]:

@@ -9,27 +9,35 @@ machine has some of them. The programs are those of userspace/fieldtest.
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Iterator
 
 import pytest
 from harness import chip, paths, plan
-from harness.field import EQUAL, Field, Outcome
-from harness.steps import fail, fresh
+from harness.field import EQUAL, LIED, REFUSED, Field, Outcome, difference, path_of
+from harness.steps import fail, fresh, once
 
 pytestmark = [pytest.mark.group("field", seconds=360), pytest.mark.tier("e2e")]
 
-RUN = paths.OUT / "field"
+RUN, PAIR_RUN = paths.OUT / "field", paths.OUT / "field-pair"
 # PCI slots. The chip of the GPU in the first slot is another one, so it fits no image.
 STRANGER, FIRST, SECOND = 16, 17, 18
-ONE = f"{FIRST}"
+ONE, TWO, OTHER, MOVED = f"{FIRST}", f"{FIRST},{SECOND}", f"{SECOND}", f"{STRANGER},{FIRST}"
 VRAM = "256M"
 # scripts/field_table.py compares with CRIU's own plugin on the stock kernel: a folder with `criu` and `plugin/`.
 OTHER_CRIU = os.environ.get("FIELD_CRIU")
 KERNEL = "stock" if OTHER_CRIU else "criu"
 PLUGIN = Path(OTHER_CRIU) / "plugin" if OTHER_CRIU else paths.built("release") / "plugin"
-DEMO, PROGRAM = ("demo_program",), ("field_program",)
+DEMO, HIP = ("demo_program",), ("field_hip",)
+PROGRAM, PAIR = ("field_program",), ("field_group", "--shared")
+CROWD = 16
+# The longest time between the first and the last pause of one dump.
+PAUSES_S = 0.010
+GENERATIONS = 10
+# Metadata has numbers of variable length, such as gpu_ids.
+METADATA_BYTES = 256
 
 
 @dataclass(frozen=True)
@@ -46,7 +54,23 @@ class Case:
 
 
 CASES = (
+    Case("a_second_kfd_file", (*PROGRAM, "--also", "kfd"), EQUAL),
     Case("children", (*PROGRAM, "--children", "high"), EQUAL),
+    Case("children_with_lower_pids", (*PROGRAM, "--children", "low"), EQUAL),
+    Case("children_of_a_hip_program", (*HIP, "--children", "low"), EQUAL, reference=HIP, heavy=True),
+    Case("a_mapped_gem_object", (*PROGRAM, "--no-gpu", "--gem", "mapped"), REFUSED,
+         ("field_program", "renderD", "GEM"), (*PROGRAM, "--no-gpu")),
+    Case("a_gem_handle", (*PROGRAM, "--no-gpu", "--gem", "handle"), REFUSED,
+         ("field_program", "renderD", "GEM"), (*PROGRAM, "--no-gpu")),
+    Case("a_gem_object_at_an_address", (*PROGRAM, "--no-gpu", "--gem", "address"), REFUSED,
+         ("field_program", "renderD", "GEM"), (*PROGRAM, "--no-gpu"), heavy=True),
+    Case("a_gem_object_beside_kfd", (*PROGRAM, "--gem", "handle"), REFUSED, ("field_program", "renderD", "GEM")),
+    Case("a_gem_object_of_a_hip_program", (*HIP, "--gem", "mapped"), REFUSED, ("field_hip", "renderD", "GEM"),
+         HIP, heavy=True),
+    Case("a_shared_buffer", PAIR, REFUSED, ("field_group", "shares its memory"), PAIR),
+    Case("a_shared_buffer_that_changes", (*PAIR, "--counting"), REFUSED, ("field_group", "shares its memory"), PAIR),
+    # CRIU itself refuses this file, when the plugin has saved the GPU.
+    Case("a_pidfd", (*PROGRAM, "--also", "pidfd"), REFUSED, ("Can't dump file 200",)),
 )
 
 
@@ -64,7 +88,7 @@ def must_be(outcome: Outcome, wanted: str, *says: str) -> None:
 
 
 class Machine(Field):
-    """The machine of this file."""
+    """The machine of this file, with the images that several tests restore."""
 
     def __init__(self, name: str, run: Path) -> None:
         try:
@@ -75,6 +99,46 @@ class Machine(Field):
         super().__init__(name, run, [f"{stranger},vram={VRAM},slot={STRANGER}", f"{chosen},vram={VRAM},slot={FIRST}",
                                      f"{chosen},vram={VRAM},slot={SECOND}"], KERNEL, PLUGIN,
                          Path(OTHER_CRIU) if OTHER_CRIU else None)
+
+    def expected(self) -> str:
+        """The result of demo_program."""
+        return self.undisturbed(*DEMO)
+
+    @once("a dumped program")
+    def image(self, slots: str, *words: str) -> tuple[str, str, list]:
+        """Dumps a program on the machine with these slots: its name, its images, and what it looked like."""
+        self.become(slots)
+        variables = [word for word in words if "=" in word]
+        name = self.start("image", *[word for word in words if "=" not in word], env=variables)
+        images, before = f"images.{name}", self.look(name)
+        if self.dump(name, images)[0] != 0:
+            fail(f"needs: an image\n{self.shown_errors(f'{images}.dump.log')}")
+        return name, images, before
+
+    def restored(self, image: tuple[str, str, list], expected: str, log: str, *, env: tuple[str, ...] = (),
+                 options: tuple[str, ...] = ()) -> Outcome:
+        """Restores an image, which was perhaps restored before. What became of the program."""
+        name, images, before = image
+        for file in ("go", "result"):
+            (self.run / name / file).unlink(missing_ok=True)
+        log = f"{log}.restore.log"
+        try:
+            if self.restore(images, *options, env=env, log=log) != 0:
+                return Outcome(LIED, f"the restore failed\n{self.shown_errors(log)}")
+            return self.after_restore(name, before, expected)
+        finally:
+            self.end(name)
+
+    @once("a dumped container")
+    def container_image(self, dev: str) -> str:
+        """Dumps a container with one GPU whose /dev is made in this way: its images."""
+        self.become(ONE)
+        name = self.fresh_name("container")
+        images = f"images.{name}"
+        self.step("container", "start", name, dev, path_of(DEMO[0]))
+        if self.criu("container", "dump", name, images, f"{images}.dump.log")[0] != 0:
+            fail(f"needs: an image\n{self.shown_errors(f'{images}.dump.log')}")
+        return images
 
 
 @pytest.fixture(name="field", scope="module")
@@ -93,8 +157,396 @@ def test_case(field: Machine, case: Case) -> None:
     must_be(field.checkpoint(case.name, expected, *case.words), case.wanted, *case.says)
 
 
+def test_memory_allocated_after_the_restore_works_where_sysfs_has_no_pasid(field: Machine) -> None:
+    """Linux 6.15 and later show 0 as the PASID of each process; a bind mount imitates it."""
+    field.become(ONE)
+    expected = field.expected()
+    name = field.start("no-pasid", *PROGRAM, "--late")
+    images, pasid = f"images.{name}", f"/sys/devices/virtual/kfd/kfd/proc/{field.pid(name)}/pasid"
+    try:
+        before = field.look(name)
+        (RUN / "zero").write_text("0\n")
+        field.step("run", "mount", "--bind", str(RUN / "zero"), pasid)
+        status, _ = field.dump(name, images)
+        # Without the process there is no file and no mount.
+        field.attempt("run", "umount", pasid)
+        if status != 0:
+            must_be(field.after_refusal(name, images, expected), EQUAL)
+        if field.restore(images) != 0:
+            fail(f"the restore failed\n{field.shown_errors(f'{images}.restore.log')}")
+        must_be(field.after_restore(name, before, expected), EQUAL)
+    finally:
+        field.end(name)
+
+
+def test_a_program_with_two_kfd_files_is_left_running_without_an_error(field: Machine) -> None:
+    field.become(ONE)
+    expected = field.expected()
+    name = field.start("left-running", *PROGRAM, "--also", "kfd")
+    images = f"images.{name}"
+    try:
+        before = field.look(name)
+        status, _ = field.dump(name, images, "--leave-running")
+        if status != 0 or field.plugin_errors(f"{images}.dump.log"):
+            fail(f"status {status}\n{field.shown_errors(f'{images}.dump.log')}")
+        must_be(field.after_restore(name, before, expected), EQUAL)
+    finally:
+        field.end(name)
+
+
+def test_a_program_is_restored_where_dev_kfd_has_another_mode(field: Machine) -> None:
+    image = field.image(ONE, *DEMO)
+    expected = field.expected()
+    field.become(ONE)
+    mode = field.step("run", "stat", "-c", "%a", "/dev/kfd").split()[-1]
+    field.step("run", "chmod", "600" if mode != "600" else "666", "/dev/kfd")
+    try:
+        must_be(field.restored(image, expected, "mode"), EQUAL)
+    finally:
+        field.step("run", "chmod", mode, "/dev/kfd")
+
+
+@pytest.mark.parametrize("svm", [
+    pytest.param((), id="plain"), pytest.param(("--svm",), id="svm", marks=pytest.mark.heavy)])
+def test_a_lazy_restore_gives_gpus_all_pages_first(field: Machine, svm: tuple[str, ...]) -> None:
+    image = field.image(ONE, *DEMO, *svm)
+    field.become(ONE)
+    expected = field.undisturbed(*DEMO, *svm)
+    field.step("run", "criu", "lazy-pages", "--daemon", "-D", f"/run/field/{image[1]}", "-W", "/run/field",
+               "-o", str(RUN / f"{image[1]}.daemon.log"))
+    try:
+        lazy = ("--lazy-pages", "-W", "/run/field")
+        must_be(field.restored(image, expected, f"{image[1]}.lazy", options=lazy), EQUAL)
+    finally:
+        # It ends by itself after a good restore.
+        field.attempt("run", "pkill", "-x", "-f", "criu lazy-pages.*")
+
+
+def test_a_lazy_dump_is_refused(field: Machine) -> None:
+    field.become(ONE)
+    expected = field.expected()
+    name = field.start("lazy-dump", *DEMO)
+    images = f"images.{name}"
+    try:
+        status, _ = field.dump(name, images, "--lazy-pages", "--address", "127.0.0.1", "--port", "9999")
+        if status == 0:
+            fail("the dump was not refused")
+        must_be(field.after_refusal(name, images, expected), REFUSED, "lazy")
+    finally:
+        field.end(name)
+
+
+def test_two_programs_are_dumped_one_after_the_other_and_restored(field: Machine) -> None:
+    """The first program of a machine makes the semaphore of libhsakmt, whose first name is gone, so --link-remap gives
+    it one. If the semaphores are removed between the programs, both are the first, and both names are equal."""
+    field.become(ONE)
+    expected = field.expected()
+    names, before = [], []
+    try:
+        for what in ("first", "second"):
+            field.step("run", "bash", "-c", "rm -f /dev/shm/*hsakmt*")
+            name = field.start(what, *DEMO)
+            names.append(name)
+            before.append(field.look(name))
+            if field.dump(name, f"images.{name}")[0] != 0:
+                fail(f"{name} was not dumped\n{field.shown_errors(f'images.{name}.dump.log')}")
+        for name, looks in zip(names, before):
+            if field.restore(f"images.{name}") != 0:
+                fail(f"{name} was not restored\n{field.shown_errors(f'images.{name}.restore.log')}")
+            must_be(field.after_restore(name, looks, expected), EQUAL)
+    finally:
+        for name in names:
+            field.end(name)
+
+
+@pytest.mark.parametrize("generations", [pytest.param(2, id="two")])
+def test_generations_on_one_machine(field: Machine, generations: int) -> None:
+    field.become(ONE)
+    expected = field.expected()
+    name = field.start("generations", *PROGRAM, "--children", "low")
+    try:
+        first = field.look(name)
+        for generation in range(generations):
+            images = f"images.{name}.{generation}"
+            if field.dump(name, images)[0] != 0:
+                fail(f"generation {generation} was not dumped\n{field.shown_errors(f'{images}.dump.log')}")
+            if field.restore(images) != 0:
+                fail(f"generation {generation} was not restored\n{field.shown_errors(f'{images}.restore.log')}")
+        must_be(field.after_restore(name, first, expected), EQUAL)
+    finally:
+        field.end(name)
+
+
+# ---- programs without a GPU --------------------------------------------------------
+
+
+@pytest.mark.parametrize("host", ["with_kfd", "without_kfd"])
+def test_an_image_left_in_the_folder_harms_no_other_program_with_its_pid(field: Machine, host: str) -> None:
+    field.become(ONE)
+    left = field.start("left", *DEMO)
+    images = f"images.{left}"
+    if field.dump(left, images)[0] != 0:
+        fail(f"needs: an image\n{field.shown_errors(f'{images}.dump.log')}")
+    name = field.fresh_name("counter")
+    field.step("counter", name, "again")
+    if field.pid(name) != field.pid(left):
+        fail("the two programs have different process ids")
+    try:
+        counter_survives(field, name, images, hide_kfd=host == "without_kfd")
+    finally:
+        field.end(name)
+
+
+def counter_survives(field: Machine, name: str, images: str, hide_kfd: bool = False, env: tuple[str, ...] = ()) -> None:
+    """Dumps and restores a program that counts; it has to count on."""
+    before = int(field.step("count", name).splitlines()[-1])
+    if field.dump(name, images, env=env)[0] != 0:
+        fail(f"the dump failed\n{field.shown_errors(f'{images}.dump.log')}")
+    if hide_kfd:
+        field.step("run", "mv", "/dev/kfd", "/dev/kfd.away")
+    try:
+        if field.restore(images, env=env) != 0:
+            fail(f"the restore failed\n{field.shown_errors(f'{images}.restore.log')}")
+        assert int(field.step("count", name).splitlines()[-1]) > before
+    finally:
+        if hide_kfd:
+            field.step("run", "mv", "/dev/kfd.away", "/dev/kfd")
+
+
+WRONG_OPTION = "AMDGPU_PLUGIN_COPY=nonsense"
+
+
+def test_a_wrong_option_of_the_plugin_harms_no_program_without_a_gpu(field: Machine) -> None:
+    field.become(ONE)
+    name = field.fresh_name("counter")
+    field.step("counter", name)
+    try:
+        counter_survives(field, name, f"images.{name}", env=(WRONG_OPTION,))
+    finally:
+        field.end(name)
+
+
+def test_a_wrong_option_of_the_plugin_is_named_when_a_program_with_a_gpu_is_dumped(field: Machine) -> None:
+    field.become(ONE)
+    must_be(field.checkpoint("wrong-option", field.expected(), *DEMO, dump_env=(WRONG_OPTION,)), REFUSED,
+            "AMDGPU_PLUGIN_COPY", "nonsense")
+
+
+# ---- dumps that fail in the middle ---------------------------------------------------
+
+
+def test_a_dump_without_space_leaves_no_file_whatever_the_space_is(field: Machine) -> None:
+    field.become(ONE)
+    expected = field.expected()
+    name = field.start("no-space", *DEMO)
+    try:
+        whole = f"images.{name}.whole"
+        if field.dump(name, whole, "--leave-running")[0] != 0:
+            fail(f"needs: a dump\n{field.shown_errors(f'{whole}.dump.log')}")
+        everything, ours = sum(field.files(whole).values()), sum(field.our_files(whole).values())
+        # The last one has room for our files, and not for all of CRIU's pages.
+        for size in (64 << 10, ours // 2, ours - (64 << 10), (everything + ours) // 2):
+            images = f"images.{name}.{size >> 10}"
+            field.step("small", images, str(size >> 10))
+            status, runs = field.dump(name, images)
+            left = sorted(field.our_files(images))
+            field.step("run", "umount", f"/run/field/{images}")
+            if status == 0 or not runs or left:
+                fail(f"in {size >> 10} of {everything >> 10} KiB (ours: {ours >> 10}): status {status}, "
+                     f"{'runs' if runs else 'gone'}, left: {left}\n{field.shown_errors(f'{images}.dump.log')}")
+        assert field.result(name) == expected
+    finally:
+        field.end(name)
+
+
+@pytest.mark.parametrize("kills", [
+    pytest.param(3, id="three"), pytest.param(16, id="sixteen", marks=pytest.mark.heavy)])
+def test_a_killed_criu_costs_the_program_nothing(field: Machine, kills: int) -> None:
+    field.become(ONE)
+    expected = field.expected()
+    name = field.start("killed", *DEMO)
+    try:
+        before = field.look(name)
+        whole = f"images.{name}.whole"
+        if field.dump(name, whole, "--leave-running")[0] != 0:
+            fail(f"needs: a dump\n{field.shown_errors(f'{whole}.dump.log')}")
+        lines = len(field.log(f"{whole}.dump.log").splitlines())
+        for kill in range(1, kills + 1):
+            at = lines * kill // (kills + 1)
+            status, _ = field.watched_dump(name, f"images.{name}.{at}", str(at), "kill -KILL $CRIU_PID")
+            processes = field.look(name)
+            if status != 137 or not processes or any(each.stopped for each in processes):
+                fail(f"killed at line {at} of {lines}: status {status}, processes {processes}")
+        last = f"images.{name}.last"
+        if field.dump(name, last)[0] != 0 or field.restore(last) != 0:
+            fail(f"the program cannot be dumped and restored any more\n{field.shown_errors(f'{last}.dump.log')}")
+        must_be(field.after_restore(name, before, expected), EQUAL)
+    finally:
+        field.end(name)
+
+
+@pytest.mark.heavy
+def test_a_gpu_reset_during_the_dump_is_refused(field: Machine) -> None:
+    field.become(ONE)
+    name = field.start("reset", *DEMO)
+    images = f"images.{name}"
+    reset = "for file in /sys/kernel/debug/dri/*/amdgpu_gpu_recover; do cat $file; done >/dev/null"
+    try:
+        status, runs = field.watched_dump(name, images, "Dumping pstree", reset)
+        left = field.our_files(images)
+        if status == 0 or not runs or left:
+            fail(f"status {status}, the program is {'there' if runs else 'gone'}, left: {sorted(left)}\n"
+                 f"{field.shown_errors(f'{images}.dump.log')}")
+        assert [line for line in field.plugin_errors(f"{images}.dump.log") if "reset" in line and DEMO[0] in line]
+    finally:
+        field.end(name)
+        # The driver begins anew.
+        field.forget_slots()
+
+
+# ---- several processes ----------------------------------------------------------------
+
+
+def pause_times(log: str) -> list[float]:
+    """The seconds at which the plugin paused each process, as CRIU's log says."""
+    return [float(found) for found in re.findall(r"^\((\d+\.\d+)\).*amdgpu_plugin.*\bpaused process \d+", log, re.M)]
+
+
+def test_all_processes_of_a_tree_are_paused_at_once_and_come_back(field: Machine) -> None:
+    field.become(ONE)
+    words = ("field_group", "--crowd", str(CROWD))
+    expected = field.undisturbed(*words)
+    name = field.start("crowd", *words)
+    images = f"images.{name}"
+    try:
+        before = field.look(name)
+        if field.dump(name, images)[0] != 0:
+            fail(f"the dump failed\n{field.shown_errors(f'{images}.dump.log')}")
+        times = pause_times(field.log(f"{images}.dump.log"))
+        if field.restore(images) != 0:
+            fail(f"the restore failed\n{field.shown_errors(f'{images}.restore.log')}")
+        must_be(field.after_restore(name, before, expected), EQUAL)
+        assert len(times) == CROWD, f"{len(times)} processes were paused"
+        assert max(times) - min(times) <= PAUSES_S
+    finally:
+        field.end(name)
+
+
+# ---- other GPUs ------------------------------------------------------------------------
+
+
+def test_a_restore_beside_another_program_takes_the_free_gpu(field: Machine) -> None:
+    image, expected = field.image(ONE, *DEMO), field.expected()
+    field.become(TWO)
+    tenant = field.start("tenant", *DEMO)
+    try:
+        outcome = field.restored(image, expected, "tenant")
+        assert field.result(tenant) == expected
+        must_be(outcome, EQUAL)
+    finally:
+        field.end(tenant)
+
+
+def test_a_gpu_map_chooses_the_gpu(field: Machine) -> None:
+    image, expected = field.image(ONE, *DEMO), field.expected()
+    field.become(TWO)
+    tenant = field.start("tenant", *DEMO)
+    try:
+        chosen = f"AMDGPU_PLUGIN_GPU_MAP={field.gpu_ids[ONE][0]}:{field.gpu_ids[TWO][1]}"
+        must_be(field.restored(image, expected, "map", env=(chosen,)), EQUAL)
+    finally:
+        field.end(tenant)
+
+
+def test_one_image_is_restored_twice(field: Machine) -> None:
+    name, images, _ = field.image(ONE, *DEMO)
+    expected = field.expected()
+    field.become(TWO)
+    copies = [field.fresh_name("copy") for _ in range(2)]
+    try:
+        for copy in copies:
+            log = f"{copy}.restore.log"
+            if field.criu("restore-apart", copy, name, images, log)[0] != 0:
+                fail(f"{copy} was not restored\n{field.shown_errors(log)}")
+        assert [field.result(copy) for copy in copies] == [expected, expected]
+    finally:
+        for copy in copies:
+            field.end(copy)
+
+
+@pytest.mark.parametrize("words", [
+    pytest.param(DEMO, id="demo"),
+    pytest.param(("ROCR_VISIBLE_DEVICES=0", "HIP_VISIBLE_DEVICES=0", *HIP), id="hip", marks=pytest.mark.heavy)])
+def test_a_program_that_uses_one_of_two_gpus_is_restored_where_there_is_one(
+        field: Machine, words: tuple[str, ...]) -> None:
+    field.become(TWO)
+    expected = field.undisturbed(*[word for word in words if "=" not in word])
+    image = field.image(TWO, *words)
+    field.become(OTHER)
+    must_be(field.restored(image, expected, f"one-of-two.{len(words)}"), EQUAL)
+
+
+# How the container's /dev is made, and the node that it has after the restore: the GPU is another node there.
+CONTAINERS = {"node_in_dev": ("plain", "renderD129"), "no_node_in_dev": ("plain", "none"),
+              "dev_of_the_image": ("mounted", "none")}
+
+
+@pytest.mark.parametrize("how", CONTAINERS)
+def test_a_container_is_restored_where_its_gpu_has_another_node(field: Machine, how: str) -> None:
+    dev, node = CONTAINERS[how]
+    expected, image = field.expected(), field.container_image(dev)
+    field.become(MOVED)
+    name, log = field.fresh_name("container"), f"container.{how}.restore.log"
+    field.step("container", "unpack", name, image, node)
+    try:
+        if field.criu("container", "restore", name, image, log)[0] != 0:
+            fail(f"the restore failed\n{field.shown_errors(log)}")
+        assert field.step("container", "continue", name).splitlines()[-1] == expected
+    finally:
+        field.step("container", "end", name)
+
+
 # ---- the kernel ------------------------------------------------------------------------
 
 
 def test_the_machines_kernel_does_not_complain(field: Machine) -> None:
     field.must_be_content()
+
+
+# ---- two machines ----------------------------------------------------------------------
+
+
+@pytest.fixture(name="pair", scope="module")
+def fixture_pair() -> Iterator[list[Machine]]:
+    fresh(PAIR_RUN)
+    with Machine("field-a", PAIR_RUN) as first, Machine("field-b", PAIR_RUN) as second:
+        yield [first, second]
+
+
+@pytest.mark.heavy
+@pytest.mark.group("field-pair", seconds=300)
+def test_ten_generations_between_two_machines_change_nothing(pair: list[Machine]) -> None:
+    pair[0].become(ONE)
+    pair[1].become(OTHER)
+    expected = pair[0].expected()
+    name = pair[0].start("generations", *PROGRAM, "--children", "low", "--also", "kfd")
+    first = pair[0].look(name)
+    sizes: list[dict[str, int]] = []
+    for generation in range(GENERATIONS):
+        here, there = pair[generation % 2], pair[(generation + 1) % 2]
+        images = f"images.{generation}"
+        if here.dump(name, images)[0] != 0:
+            fail(f"generation {generation} was not dumped\n{here.shown_errors(f'{images}.dump.log')}")
+        sizes.append(here.our_files(images))
+        here.step("put", images)
+        there.step("get", images)
+        if there.restore(images) != 0:
+            fail(f"generation {generation} was not restored\n{there.shown_errors(f'{images}.restore.log')}")
+        looks = there.look(name)
+        if changed := difference(first, looks):
+            fail(f"generation {generation}: {changed}")
+        assert [each.vram for each in looks] == [each.vram for each in first]
+    assert pair[GENERATIONS % 2].result(name) == expected
+    assert len({len(files) for files in sizes}) == 1, sizes
+    totals = [sum(files.values()) for files in sizes]
+    assert max(totals) - min(totals) <= METADATA_BYTES, totals

@@ -24,7 +24,11 @@
 #define TEST_LIMIT_S	120
 /* RESUME gives up after five seconds. */
 #define RESUME_LIMIT_MS	6000
-#define KILL_LIMIT_MS	100
+/*
+ * A few milliseconds suffice, but a virtual machine on a busy host does not run all the
+ * time. A caller that cannot be killed ends only when the server answers, after HANG_MS.
+ */
+#define KILL_LIMIT_MS	1000
 #define EXIT_LIMIT_MS	10000
 /* How long a hanging RESUME is watched before the server is made to answer. */
 #define HANG_MS		10000
@@ -255,16 +259,16 @@ TEST_F_TIMEOUT(resume_dead_memory, returns_in_time_and_the_queues_run_later, TES
 
 TEST_F_TIMEOUT(resume_dead_memory, its_caller_can_be_killed, TEST_LIMIT_S)
 {
-	__u64 begin = now_us();
+	__u64 us = now_us();
 	int status;
 
 	kill(self->caller, SIGKILL);
 	status = ends_within(self->caller, HANG_MS);
+	us = now_us() - us;
+	TH_LOG("the caller ended after %llu ms", (unsigned long long)us / 1000);
 	EXPECT_NE(-ETIME, status)
 		end_hang(self->caller);
-	EXPECT_GT(KILL_LIMIT_MS * 1000ULL, now_us() - begin)
-		TH_LOG("the caller ended after %llu ms",
-		       (unsigned long long)(now_us() - begin) / 1000);
+	EXPECT_GT(KILL_LIMIT_MS * 1000ULL, us);
 	dead_file_answer(&self->file);
 	set_word(&self->shared->check);
 	EXPECT_EQ(0, ends_within(self->program, 2 * EXIT_LIMIT_MS));

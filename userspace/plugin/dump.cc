@@ -390,6 +390,7 @@ Dump::End Dump::finish(int result) {
     auto status = commit();
     if (status.ok()) {
       release_pauses();
+      end.committed = true;
     } else {
       end.errors.push_back(std::move(status).error());
       end.must_end_criu = true;

@@ -34,6 +34,8 @@ class Dump {
     std::vector<base::Error> errors;
     // There is no image, but CRIU takes the dump for a success and is about to kill the programs: it must not go on.
     bool must_end_criu = false;
+    // The image is there.
+    bool committed = false;
   };
   // `result` is CRIU's: 0 for success. Commits, or removes what was written and lets the processes run.
   End finish(int result);

@@ -72,6 +72,12 @@ int require_at_restore() {
   return 0;
 }
 
+// The next dump may want the same names, also of a semaphore that libhsakmt has made anew by then.
+void remove_links() {
+  for (const std::string& name : g_state->session->system().remove_stale_links(std::nullopt))
+    criu_api::log(Level::kInfo, "removed /dev/shm/" + name + ": a restore makes this name of CRIU's again");
+}
+
 int init(int stage) noexcept {
   delete std::exchange(g_state, nullptr);
   if (stage == static_cast<int>(Stage::kRestore)) criu_api::take_from_inventory();
@@ -84,10 +90,8 @@ int init(int stage) noexcept {
     restore->prepare();
     return 0;
   }
-  const System& system = g_state->session->system();
-  for (const std::string& name : system.remove_stale_links(std::nullopt))
-    criu_api::log(Level::kInfo, "removed /dev/shm/" + name + ", which CRIU made for a dump that was not restored here");
-  g_state->shm_locks = system.lock_links();
+  remove_links();
+  g_state->shm_locks = g_state->session->system().lock_links();
   return 0;
 }
 
@@ -95,6 +99,10 @@ void exit_stage(int /*stage*/, int result) noexcept {
   Dump::End end;
   if (Dump* dump = current_dump()) end = dump->finish(result);
   for (const Error& error : end.errors) (void)fail(error);
+  if (end.committed) {
+    g_state->shm_locks.clear();
+    remove_links();
+  }
   delete std::exchange(g_state, nullptr);
   if (!end.must_end_criu) return;
   // CRIU has no way to learn of it here, and would kill the programs next. When it ends instead, they go on.

@@ -57,8 +57,8 @@ start_container() {
 	cp -a -- /dev/{null,zero,kfd} "$root/dev"
 	cp -a -- "/dev/dri/$FIRST_NODE" "$root/dev/dri"
 	# shellcheck disable=SC2016  # expanded by the shell in the namespaces
-	start_program unshare --mount --pid --fork bash -c 'mount --make-rprivate / && cd "$0" && mount -t proc proc proc &&
-		mount -t sysfs sysfs sys && pivot_root . old && umount -l /old && exec /program --dir /d "$@"' "$root" "$@"
+	start_program unshare --mount --pid --fork setsid bash -c 'mount --make-rprivate / && cd "$0" && mount -t proc proc proc &&
+		mount -t sysfs sysfs sys && pivot_root . old && umount -l /old && exec /program --dir /d "$@" </dev/null >/dev/null 2>&1' "$root" "$@"
 	wait_for "$PENDING_LIMIT_S" test -s "$root/d/state" || { tail_of "$root/d/log" && return 1; }
 	container_pid "$root" >"$root/d/pid"
 }

@@ -175,7 +175,7 @@ class Field(StepMachine):
 
     def look(self, name: str) -> list[Process]:
         """The processes of a program."""
-        status, text = self.attempt("look", name)
+        status, text = self.attempt("look", name, lines=None)
         if status == EXIT_INFRA:
             fail(text)
         return parse_look(text)

@@ -68,7 +68,7 @@ class Fake(Field):
                       "dump": "status 0", "restore": "status 0", **steps}
         self.log_of_dump = ""
 
-    def attempt(self, *words: str, limit_s: int = 0) -> tuple[int, str]:
+    def attempt(self, *words: str, limit_s: int = 0, lines: int | None = None) -> tuple[int, str]:
         text = self.steps[words[0]]
         if words[0] == "dump":
             (self.run / words[3]).write_text(self.log_of_dump)

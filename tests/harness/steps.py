@@ -105,14 +105,14 @@ class StepMachine:
                 self._ended = "did not boot"
                 fail(str(error))
 
-    def attempt(self, *words: str, limit_s: int = STEP_LIMIT_S) -> tuple[int, str]:
-        """Runs a step; its status and the last lines of its output."""
+    def attempt(self, *words: str, limit_s: int = STEP_LIMIT_S, lines: int | None = SHOWN_LINES) -> tuple[int, str]:
+        """Runs a step; its status and the last lines of its output, all of them if `lines` is None."""
         self.boot()
         with self._log.open("a", errors="replace") as log:
             log.write(f"---- {' '.join(words)}\n")
         try:
             output = self._guest.start((*self._command, *words), {}, limit_s)
-            tail = deque(output, maxlen=SHOWN_LINES)
+            tail = deque(output, maxlen=lines)
         except PlaceLost as error:
             self._ended = "ended before its time"
             fail(str(error))

@@ -131,6 +131,7 @@ Status Dump::pause(std::size_t file) {
   for (const Process& process : processes_)
     if (process.pid == pid) return {};
   processes_.push_back({.pid = pid, .task = 0, .file = file, .pause = std::move(pause), .state = {}});
+  parts_.criu.inform("paused process " + std::to_string(pid));
   return {};
 }
 

@@ -88,6 +88,7 @@ int init(int stage) noexcept {
   g_state = state.release();
   if (Restore* restore = current_restore()) {
     restore->prepare();
+    if (const auto notice = restore->notice(); !notice.empty()) criu_api::log(Level::kWarning, notice);
     return 0;
   }
   remove_links();

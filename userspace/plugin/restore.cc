@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "base/os.h"
+#include "plugin/image/upstream.h"
 #include "plugin/inert_file.h"
 #include "plugin/mapping_runs.h"
 #include "plugin/topology/snapshot.h"
@@ -81,6 +82,12 @@ void Restore::prepare() {
   }
   if (!files_.empty()) locks_ = parts_.system.lock_links();
   make_board();
+}
+
+std::string_view Restore::notice() const {
+  for (const SavedFile& file : files_)
+    if (file.loaded->session().version == image::Version::kUpstream) return image::upstream::kNotice;
+  return {};
 }
 
 bool Restore::is_wanted(const SavedFile& file) const {

@@ -39,6 +39,8 @@ class Restore {
   // CRIU calls this before it makes the tree of processes. Never fails: the directory may be that of a program without
   // GPU, with images that another dump left. What went wrong is the answer to the first question about a file of ours.
   void prepare();
+  // After prepare(): what the operator should know of the images; empty: nothing.
+  [[nodiscard]] std::string_view notice() const;
 
   // The open file for image `id`; nothing when the image is not ours. The caller owns the descriptor.
   base::Result<std::optional<int>> restore_file(std::uint32_t id);

@@ -31,8 +31,8 @@ struct SavedFile {
 // The intact files of the catalogue, which must outlive the result.
 [[nodiscard]] std::vector<SavedFile> saved_files(const image::Catalogue& catalogue);
 
-// Finds owners that an image of version 1 does not name: a render node belongs to the process with KFD state that has
-// it open, to the one with the lowest pid if several do.
+// Finds owners that images of version 1 and of CRIU's own plugin do not name: a render node belongs to the process with
+// KFD state that has it open, to the one with the lowest pid if several do.
 void find_owners(std::vector<SavedFile>& files, const CriuImages& tasks);
 
 // The GPU nodes that the files of a session need, each once.

@@ -9,12 +9,14 @@
 #include <optional>
 
 #include "plugin/image/directory.h"
+#include "plugin/image/upstream.h"
 
 namespace plugin::image {
 namespace {
 
 using base::Error;
 using base::Result;
+using base::Status;
 
 std::vector<std::uint32_t> ids_of(const std::vector<std::pair<Name, std::string>>& names, NameKind kind) {
   std::vector<std::uint32_t> ids;
@@ -48,6 +50,8 @@ Result<Catalogue> Catalogue::read(int dir_fd) {
   Catalogue catalogue;
   catalogue.read_version_2(dir_fd, metadata);
   catalogue.read_version_1(dir_fd, manifests_1);
+  // An older image must not stand in for a damaged file of ours.
+  if (catalogue.sessions_.empty() && catalogue.files_.empty()) TRY(catalogue.read_upstream(dir_fd));
   return catalogue;
 }
 
@@ -88,6 +92,17 @@ void Catalogue::read_version_1(int dir_fd, const std::vector<std::uint32_t>& man
     files_.emplace(id, std::move(loaded));
   }
   for (auto& [id, session] : sessions) sessions_.push_back(std::move(session));
+}
+
+Status Catalogue::read_upstream(int dir_fd) {
+  ASSIGN_OR_RETURN(auto files, upstream::read(dir_fd));
+  for (auto& [id, loaded] : files) {
+    if (loaded.ok() && std::none_of(sessions_.begin(), sessions_.end(),
+                                    [&loaded](const auto& session) { return session.get() == &loaded->session(); }))
+      sessions_.push_back(loaded->shared_session());
+    files_.emplace(id, std::move(loaded));
+  }
+  return {};
 }
 
 Result<const Loaded*> Catalogue::find(std::uint32_t id) const {

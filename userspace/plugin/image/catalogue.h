@@ -22,8 +22,9 @@ class Catalogue {
   // lives as long as the catalogue. When several dumps left a file with this id, an intact one comes before a damaged
   // one, and version 2 before version 1.
   [[nodiscard]] base::Result<const Loaded*> find(std::uint32_t id) const;
-  // Dumps that have an intact file: that of version 2, if there is one, then those of version 1. Files of one dump
-  // answer the same object as Loaded::session().
+  // Dumps that have an intact file: that of version 2, if there is one, then those of version 1; if there is no
+  // file of ours, even a damaged one, those of CRIU's own plugin (Version::kUpstream). Files of one dump answer the
+  // same object as Loaded::session().
   [[nodiscard]] std::vector<const Session*> sessions() const;
   // The files that are not damaged, by ascending id: of all dumps, or of one.
   [[nodiscard]] std::vector<const Loaded*> intact() const;
@@ -39,6 +40,7 @@ class Catalogue {
  private:
   void read_version_2(int dir_fd, const std::vector<std::uint32_t>& metadata);
   void read_version_1(int dir_fd, const std::vector<std::uint32_t>& manifests);
+  base::Status read_upstream(int dir_fd);
 
   // By id; of several with one id those of version 2 come first.
   std::multimap<std::uint32_t, base::Result<Loaded>> files_;

@@ -21,8 +21,8 @@
 
 namespace plugin::image {
 
-// Version 1 is read, version 2 is read and written.
-enum class Version : std::uint32_t { k1 = 1, k2 = 2 };
+// Version 1 is read, version 2 is read and written. kUpstream: of CRIU's own plugin; read, and in no header of ours.
+enum class Version : std::uint32_t { k1 = 1, k2 = 2, kUpstream = 0x5550 };
 inline constexpr std::size_t kPageSize = 4096;
 inline constexpr std::uint32_t kChunkSize = 1U << 20;
 inline constexpr std::uint32_t kPieceSize = 64U << 10;  // the unit in which zeros are left out
@@ -144,9 +144,9 @@ struct Session {
   std::uint64_t id = 0;  // random
   Version version = Version::k2;
   Abi abi = Abi::kReleased;
-  std::string kernel_release;  // empty in version 1
+  std::string kernel_release;  // empty unless version 2
   std::vector<topology::Node> nodes;
-  std::vector<Process> processes;  // those that use KFD; in version 1 without names
+  std::vector<Process> processes;  // those that use KFD; without names unless version 2
 };
 
 // What the manifest says of one file.

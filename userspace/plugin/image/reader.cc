@@ -15,6 +15,7 @@
 
 #include "base/os.h"
 #include "plugin/image/codec.h"
+#include "plugin/image/upstream.h"
 
 namespace plugin::image {
 namespace {
@@ -185,7 +186,7 @@ Loaded::Loaded(std::shared_ptr<const Session> session, FileEntry entry, File fil
   index_.bos.clear();
 }
 
-Contents::Contents(const Loaded& loaded, UniqueFd pages) : loaded_(&loaded), pages_(std::move(pages)) {
+Contents::Contents(const Loaded& loaded, std::vector<Pages> pages) : loaded_(&loaded), pages_(std::move(pages)) {
   first_.reserve(bos().size() + 1);
   std::uint64_t next = 0;
   for (const BoRecord& record : bos()) {
@@ -199,11 +200,18 @@ std::span<const Chunk> Contents::chunks(std::size_t bo) const {
   return std::span(loaded_->index().chunks).subspan(first_[bo], first_[bo + 1] - first_[bo]);
 }
 
+const Contents::Pages& Contents::pages_at(std::uint64_t offset) const {
+  auto found = pages_.begin();
+  while (found + 1 != pages_.end() && (found + 1)->begin <= offset) ++found;
+  return *found;
+}
+
 Status Contents::read_pieces(const Chunk& chunk, std::span<std::byte> out) const {
   // In version 1 a stored chunk is one piece, whatever its length.
   const std::uint32_t piece_size = loaded_->index().piece_size;
   const std::uint64_t pieces = chunk_count(out.size(), piece_size);
-  std::uint64_t at = chunk.offset;
+  const Pages* pages = chunk.stored == 0 ? nullptr : &pages_at(chunk.offset);
+  std::uint64_t at = pages == nullptr ? 0 : chunk.offset - pages->begin;
   for (std::uint64_t i = 0; i < pieces;) {
     const bool stored = ((chunk.stored >> i) & 1U) != 0;
     std::uint64_t end = i;
@@ -211,7 +219,7 @@ Status Contents::read_pieces(const Chunk& chunk, std::span<std::byte> out) const
     const auto from = static_cast<std::size_t>(i * piece_size);
     const auto run = out.subspan(from, std::min<std::size_t>((end - i) * piece_size, out.size() - from));
     if (stored) {
-      TRY(read_all(pages_.get(), run, at));
+      TRY(read_all(pages->fd.get(), run, at));
       at += run.size();
     } else {
       std::fill(run.begin(), run.end(), std::byte{0});
@@ -224,16 +232,18 @@ Status Contents::read_pieces(const Chunk& chunk, std::span<std::byte> out) const
 Status Contents::check_padding(const Chunk& chunk, std::uint64_t length) const {
   const std::uint64_t end = chunk.offset + stored_length(chunk, length, loaded_->index().piece_size);
   const std::uint64_t used = end % kPageSize;
-  return used == 0 ? Status() : check_zeros(pages_.get(), end, kPageSize - used);
+  return used == 0 ? Status() : check_zeros(pages_.front().fd.get(), end, kPageSize - used);
 }
 
 Status Contents::read_chunk(const Chunk& chunk, std::span<std::byte> out) const {
   auto status = read_pieces(chunk, out);
-  if (status.ok() && chunk.stored != 0 && hash_bytes(out) != chunk.hash)
+  const Version version = loaded_->session().version;
+  const bool checked = chunk.stored != 0 && version != Version::kUpstream;
+  if (status.ok() && checked && hash_bytes(out) != chunk.hash)
     status = Error(EINVAL, "damaged: wrong checksum of the chunk at " + std::to_string(chunk.offset));
-  if (status.ok() && chunk.stored != 0 && loaded_->session().version != Version::k1)
-    status = check_padding(chunk, out.size());
-  if (!status.ok()) return std::move(status).error().wrap(pages_name(loaded_->id()));
+  if (status.ok() && checked && version != Version::k1) status = check_padding(chunk, out.size());
+  // Only the bytes of a stored chunk can be wrong, so there is a pages file.
+  if (!status.ok()) return std::move(status).error().wrap(pages_at(chunk.offset).name);
   return {};
 }
 
@@ -280,9 +290,11 @@ Status BoReader::read(std::span<std::byte> out) {
 Result<Contents> open_contents(int dir_fd, const Loaded& loaded) {
   const FileEntry& entry = loaded.entry();
   if (loaded.kfd() == nullptr) return Error(EINVAL, metadata_name(entry.id) + ": has no contents");
-  UniqueFd pages;
+  if (loaded.session().version == Version::kUpstream) return upstream::open_contents(dir_fd, loaded);
+  std::vector<Contents::Pages> pages;
   if (entry.pages_length != 0) {
-    ASSIGN_OR_RETURN(pages, in_file(pages_name(entry.id), open_pages(dir_fd, loaded.session(), entry)));
+    ASSIGN_OR_RETURN(UniqueFd fd, in_file(pages_name(entry.id), open_pages(dir_fd, loaded.session(), entry)));
+    pages.push_back({pages_name(entry.id), std::move(fd), 0});
   }
   return Contents(loaded, std::move(pages));
 }

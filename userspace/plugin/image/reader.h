@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -24,6 +25,7 @@ class Loaded {
 
   [[nodiscard]] std::uint32_t id() const { return entry_.id; }
   [[nodiscard]] const Session& session() const { return *session_; }
+  [[nodiscard]] const std::shared_ptr<const Session>& shared_session() const { return session_; }
   [[nodiscard]] const FileEntry& entry() const { return entry_; }
   [[nodiscard]] const File& file() const { return file_; }
   [[nodiscard]] Kind kind() const { return entry_.kind; }
@@ -51,8 +53,15 @@ class Loaded {
 // The chunks and the open pages file of one KFD file. Const functions may be called by several threads.
 class Contents {
  public:
-  // `loaded`, of kind kKfd, is borrowed. An invalid `pages`: there is no pages file.
-  Contents(const Loaded& loaded, base::UniqueFd pages);
+  // An open file with contents. Chunk offsets count through all of them: `begin` is that of the file's first byte.
+  struct Pages {
+    std::string name;
+    base::UniqueFd fd;
+    std::uint64_t begin = 0;
+  };
+  // `loaded`, of kind kKfd, is borrowed. Ours have one pages file or none; those of CRIU's own plugin may have several,
+  // by ascending `begin`.
+  Contents(const Loaded& loaded, std::vector<Pages> pages);
 
   [[nodiscard]] std::uint32_t chunk_size() const { return loaded_->index().chunk_size; }
   [[nodiscard]] std::span<const BoRecord> bos() const { return loaded_->kfd()->bos; }
@@ -64,12 +73,13 @@ class Contents {
   base::Status verify() const;
 
  private:
+  [[nodiscard]] const Pages& pages_at(std::uint64_t offset) const;
   base::Status read_pieces(const Chunk& chunk, std::span<std::byte> out) const;
   base::Status check_padding(const Chunk& chunk, std::uint64_t length) const;
 
   const Loaded* loaded_;
   std::vector<std::uint64_t> first_;  // for each BO its first chunk, and the number of all chunks
-  base::UniqueFd pages_;
+  std::vector<Pages> pages_;
 };
 
 // The contents of one BO from its beginning to its end, in slices of any length.

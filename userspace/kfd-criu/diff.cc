@@ -2,7 +2,8 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // `diff`: what of the programs in two dumps is different. What a restore on another machine changes (ids of the driver,
-// offsets for mmap, CRIU's numbers of files) is not compared. Chunks with equal checksums are not read.
+// offsets for mmap, CRIU's numbers of files) is not compared. Chunks with equal checksums are not read; images of
+// CRIU's own plugin have no checksums, and are read as a whole.
 #include <algorithm>
 #include <cerrno>
 #include <map>
@@ -119,7 +120,7 @@ void count_changes(std::span<const std::byte> left, std::span<const std::byte> r
   }
 }
 
-// Both sides cut contents into the same chunks: only those with other checksums are read.
+// Both sides cut contents into the same chunks and have checksums: only chunks with other ones are read.
 Result<Changed> compare_chunks(const image::Contents& left, std::size_t left_bo, const image::Contents& right,
                                std::size_t right_bo, std::uint64_t size) {
   Changed changed{.size = size};
@@ -259,7 +260,8 @@ class KfdComparison {
     if (!kfd::has_contents(left.bo)) return {};
     const std::size_t left_bo = contents_of(*left_.kfd(), left_index);
     const std::size_t right_bo = contents_of(*right_.kfd(), right_index);
-    const bool same_chunks = left_contents.chunk_size() == right_contents.chunk_size();
+    const bool have_checksums = !is_upstream(left_.session()) && !is_upstream(right_.session());
+    const bool same_chunks = have_checksums && left_contents.chunk_size() == right_contents.chunk_size();
     ASSIGN_OR_RETURN(const Changed changed, (same_chunks ? compare_chunks : compare_bytes)(
                                                 left_contents, left_bo, right_contents, right_bo, left.bo.size));
     if (changed.bytes != 0)
@@ -297,7 +299,7 @@ void compare_processes(const Side& left, const Side& right, Report& report) {
       report.add(where, "process", process.comm.empty() ? "is there" : process.comm, "");
       continue;
     }
-    // Version 1 has no names.
+    // Version 1 and CRIU's own plugin have no names.
     if (!process.comm.empty() && !other->second.empty() && process.comm != other->second)
       report.add(where, "name", process.comm, other->second);
     others.erase(other);

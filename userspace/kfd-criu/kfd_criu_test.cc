@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "kfd-criu/test_support.h"
+#include "plugin/image/upstream_made.h"
 #include "plugin/image/version_1.h"
 
 namespace kfd_criu {
@@ -278,6 +279,72 @@ long peak_of(const std::string& command, const std::string& directory) {
   ::wait4(child, &status, 0, &usage);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << command;
   return usage.ru_maxrss;
+}
+
+// ---- images of CRIU's own plugin ------------------------------------------------------------------------------------
+
+// A made one with two BOs in VRAM, in `directory`; `change` is added to a byte in the second BO.
+void write_upstream(const std::string& directory, char change = 0) {
+  image::testing::MadeDump dump;
+  std::string contents(image::kChunkSize + image::kPageSize, 'x');
+  dump.bos = {{{0x10000, image::kPageSize, 0, 100, KFD_IOC_ALLOC_MEM_FLAGS_VRAM}, std::string(image::kPageSize, 'a')},
+              {{0x7f0000000000, contents.size(), 0, 100, KFD_IOC_ALLOC_MEM_FLAGS_VRAM}, contents}};
+  dump.bos[1].contents[image::kChunkSize + 5] = static_cast<char>('x' + change);
+  for (const auto& [name, bytes] : dump.files(28)) write_file(directory + "/" + name, bytes);
+  write_file(directory + "/amdgpu-renderD-30.img", image::testing::MadeDump::render(image::testing::Age::k3_17, 100));
+}
+
+TEST_F(Commands, show_says_that_an_image_is_of_crius_own_plugin) {
+  write_upstream(dir_.path());
+  const Outcome shown = tool("show");
+  EXPECT_EQ(shown.status, Exit::kGood) << shown.error;
+  EXPECT_TRUE(has(shown.out, ": format of CRIU's own plugin, released ABI\n")) << shown.out;
+  EXPECT_TRUE(has(shown.out, "file 28: /dev/kfd of process 42\n")) << shown.out;
+  EXPECT_TRUE(has(shown.out, "VRAM: 2 BOs, 1.0 MiB: 1.0 MiB stored, 0 bytes zero\n")) << shown.out;
+  EXPECT_TRUE(has(shown.out, "file 30: render node of GPU 100 (renderD128), process 42\n")) << shown.out;
+  const Outcome json = tool("show", {"--json"});
+  EXPECT_TRUE(is_json(json.out)) << json.out;
+  EXPECT_TRUE(has(json.out, "\"format\": \"upstream\"")) << json.out;
+}
+
+TEST_F(Commands, verify_says_that_an_image_of_crius_own_plugin_has_no_checksums) {
+  write_upstream(dir_.path());
+  const Outcome verified = tool("verify");
+  EXPECT_EQ(verified.status, Exit::kGood) << verified.out << verified.error;
+  EXPECT_TRUE(has(verified.out, "file 28 (kfd): good as far as an image without checksums shows, 1.0 MiB of contents"))
+      << verified.out;
+  EXPECT_TRUE(has(tool("verify", {"--json"}).out, "\"checksums\": false"));
+  for (const std::string& name : names()) {
+    const std::string good = read_file(path(name));
+    for (std::size_t length = 0; length < good.size(); length = length * 2 + 1) {
+      write_file(path(name), good.substr(0, length));
+      EXPECT_EQ(tool("verify").status, Exit::kDiffers) << name << " length " << length;
+      (void)tool("show");
+    }
+    write_file(path(name), good);
+  }
+  EXPECT_EQ(tool("verify").status, Exit::kGood);
+}
+
+TEST_F(Commands, diff_reads_the_contents_of_images_without_checksums) {
+  write_upstream(dir_.path());
+  write_upstream(other_.path());
+  const Outcome same = tool("diff", {other_.path()});
+  EXPECT_EQ(same.status, Exit::kGood) << same.out << same.error;
+  write_upstream(other_.path(), 1);
+  const Outcome changed = tool("diff", {other_.path()});
+  EXPECT_EQ(changed.status, Exit::kDiffers);
+  EXPECT_EQ(changed.out,
+            "process 42, kfd file, BO 0x7f0000000000 of GPU 100: contents: 1 byte of 1052672 | first at 0x100005\n");
+}
+
+TEST_F(Commands, topology_matches_the_gpus_of_an_image_of_crius_own_plugin) {
+  write_upstream(dir_.path());
+  FakeMachine machine;
+  machine.add_gpu(1, 200, 128);
+  const Outcome matched = run_tool({"topology", "--root", machine.root(), dir_.path()});
+  EXPECT_NE(matched.status, Exit::kUnreadable) << matched.error;
+  EXPECT_TRUE(has(matched.out, ": fits\n")) << matched.out;
 }
 
 TEST_F(Commands, memory_does_not_grow_with_the_contents) {

@@ -23,7 +23,9 @@ Result<Images> open_images(const std::string& path) {
   auto catalogue = image::Catalogue::read(dir.get());
   if (!catalogue.ok()) return std::move(catalogue).error().wrap(path);
   ASSIGN_OR_RETURN(const auto names, image::list_names(dir.get()));
-  if (names.empty()) return Error(ENOENT, path + ": has no image of the plugin (is it CRIU's image directory?)");
+  const bool has_files = !catalogue->intact().empty() || !catalogue->damaged().empty();
+  if (names.empty() && !has_files)
+    return Error(ENOENT, path + ": has no image of the plugin (is it CRIU's image directory?)");
   return Images{path, std::move(dir), std::move(catalogue).value()};
 }
 
@@ -60,6 +62,13 @@ std::string_view kind_text(image::Kind kind) {
 }
 
 std::string_view abi_text(image::Abi abi) { return abi == image::Abi::kExtensible ? "extensible" : "released"; }
+
+std::string format_text(const image::Session& session) {
+  if (is_upstream(session)) return "format of CRIU's own plugin";
+  return "format " + std::to_string(static_cast<std::uint32_t>(session.version));
+}
+
+bool is_upstream(const image::Session& session) { return session.version == image::Version::kUpstream; }
 
 std::string session_text(const image::Session& session) { return "session " + hex16(session.id); }
 

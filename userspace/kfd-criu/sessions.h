@@ -40,6 +40,10 @@ struct Totals {
 
 [[nodiscard]] std::string_view kind_text(plugin::image::Kind kind);
 [[nodiscard]] std::string_view abi_text(plugin::image::Abi abi);
+// "format 2"
+[[nodiscard]] std::string format_text(const plugin::image::Session& session);
+// Whether CRIU's own plugin wrote it: then contents have no checksums, and are in one pages file for each GPU.
+[[nodiscard]] bool is_upstream(const plugin::image::Session& session);
 // "session 00000000deadbeef"
 [[nodiscard]] std::string session_text(const plugin::image::Session& session);
 

@@ -117,8 +117,7 @@ void print_other(const image::Loaded& loaded, std::ostream& out) {
 
 Totals print_session(const Images& images, const image::Session& session, const Options& options, std::ostream& out,
                      Exit& status) {
-  out << session_text(session) << ": format " << static_cast<std::uint32_t>(session.version) << ", "
-      << abi_text(session.abi) << " ABI";
+  out << session_text(session) << ": " << format_text(session) << ", " << abi_text(session.abi) << " ABI";
   if (!session.kernel_release.empty()) out << ", Linux " << printable(session.kernel_release);
   out << '\n';
   for (const image::Process& process : session.processes) {
@@ -240,7 +239,10 @@ void write(const Images& images, Json& json, Exit& status) {
   json.begin_object().field("magic", "AMDGPU_SESSION").key("entries").begin_array();
   for (const image::Session* session : images.catalogue.sessions()) {
     json.begin_object().hex_field("session_id", session->id);
-    json.field("format", std::uint64_t{static_cast<std::uint32_t>(session->version)});
+    if (is_upstream(*session))
+      json.field("format", "upstream");
+    else
+      json.field("format", std::uint64_t{static_cast<std::uint32_t>(session->version)});
     json.field("abi", abi_text(session->abi)).field("kernel_release", session->kernel_release);
     json.key("processes").begin_array();
     for (const image::Process& process : session->processes)

@@ -100,6 +100,41 @@ def index_seeds() -> list[bytes]:
             index(49, [large], [(4096, 1, 5), (0, 0, 0), (4096 + (2 << 16), 2, 1 << 15)])]
 
 
+def varint(value: int) -> bytes:
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7f | 0x80)
+        value >>= 7
+    return bytes(out) + bytes([value])
+
+
+def proto(*fields: tuple[int, int | bytes]) -> bytes:
+    """A protobuf message of numbers and bytes."""
+    return b"".join(varint(number << 3) + varint(value) if isinstance(value, int) else
+                    varint(number << 3 | 2) + varint(len(value)) + value for number, value in fields)
+
+
+def upstream_seeds() -> list[bytes]:
+    """Messages of CRIU's own amdgpu plugin; the first byte says of which kind."""
+    seeds = []
+    for gpus in (1, 2):
+        nodes = [proto(*[(field, 1) for field in range(1, 32)], (32, proto((1, 2), (2, 0))))]
+        nodes += [proto((1, node), (2, 100 + node), *[(field, 2) for field in range(3, 32)]) for node in range(2, gpus + 1)]
+        nodes.append(proto((1, 0), (2, 0), (3, 2), *[(field, 0) for field in range(4, 32)]))
+        for bos in (0, 1, 3):
+            # VRAM, GTT and memory of the program, in turn.
+            entries = [proto((1, 0x10000 * (bo + 1)), (2, 0x1000), (3, 5), (4, 1 << bo), (5, 1)) for bo in range(bos)]
+            seeds.append(b"\0" + proto((1, 42), (2, gpus), (3, 1), *[(4, node) for node in nodes], (5, bos),
+                                         *[(6, entry) for entry in entries], (7, 3), (8, 8), (9, 1), (10, b"state")))
+    seeds.append(b"\2" + proto((1, 100)))
+    seeds.append(b"\2" + proto((1, 100), (2, 30), (3, 128), (4, 1), (5, proto((1, 4096)))))
+    files = [proto((1, 1), (2, 1), (3, proto((1, 1), (6, f"/dev/shm/{name}".encode()), (8, size), (10, 0o100644))))
+             for name, size in (("hsakmt_shared_mem", 8), ("sem.abcdef", 32), ("link_remap.24", 0))]
+    magic = bytes.fromhex("1943565438313056")
+    seeds.append(b"\3" + magic + b"".join(len(file).to_bytes(4, "little") + file for file in files))
+    return seeds
+
+
 def dictionary(texts: list[str], separators: str) -> str:
     """Returns one quoted word a line, in the format of libFuzzer."""
     words = set()
@@ -114,7 +149,8 @@ def seeds_and_words(target: str, vasicd: str) -> tuple[list[bytes], str]:
     if target == "control":
         return control_seeds(), dictionary([*CONTROL], " \n")
     if target.startswith("image_"):
-        return {"image_manifest": manifest_seeds, "image_metadata": metadata_seeds, "image_index": index_seeds}[target](), ""
+        return {"image_manifest": manifest_seeds, "image_metadata": metadata_seeds, "image_index": index_seeds,
+                "image_upstream": upstream_seeds}[target](), ""
     if target == "options":
         names = chips(vasicd)
         return options_seeds(names), dictionary([*names, *KEYS, *OPTIONS], ",=")

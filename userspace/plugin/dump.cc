@@ -113,10 +113,14 @@ Status Dump::choose_abi() {
 }
 
 Status Dump::pause_all() {
+  const auto begin = std::chrono::steady_clock::now();
   for (std::size_t i = 0; i < tree_.files.size(); ++i) {
     if (tree_.files[i].device.kind != DeviceKind::kKfd) continue;
     if (auto status = pause(i); !status.ok()) return std::move(status).error().wrap(tree_.name_of(tree_.files[i]));
   }
+  const auto time = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin);
+  parts_.criu.inform("paused " + std::to_string(processes_.size()) + " processes within " +
+                     std::to_string(time.count()) + " us");
   return {};
 }
 
@@ -131,7 +135,6 @@ Status Dump::pause(std::size_t file) {
   for (const Process& process : processes_)
     if (process.pid == pid) return {};
   processes_.push_back({.pid = pid, .task = 0, .file = file, .pause = std::move(pause), .state = {}});
-  parts_.criu.inform("paused process " + std::to_string(pid));
   return {};
 }
 

@@ -346,7 +346,7 @@ TEST_P(DumpTest, the_log_names_each_file_and_each_gpu) {
   expect_saved(kfd_file_, 4);
   ASSERT_EQ(criu_.informed.size(), 4U);
   EXPECT_NE(criu_.informed[0].find(GetParam() == Abi::kReleased ? "released" : "extensible"), std::string::npos);
-  EXPECT_TRUE(criu_.informed[1].starts_with("paused process ")) << criu_.informed[1];
+  EXPECT_TRUE(criu_.informed[1].starts_with("paused 1 processes within ")) << criu_.informed[1];
   EXPECT_NE(criu_.informed[2].find("GPU 4369 (renderD128): 1 BOs, 8 KiB"), std::string::npos) << criu_.informed[2];
   EXPECT_NE(criu_.informed[3].find("/dev/kfd"), std::string::npos) << criu_.informed[3];
   dump_->finish(1);

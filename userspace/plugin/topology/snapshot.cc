@@ -20,6 +20,7 @@ namespace {
 
 using base::Error;
 using base::Result;
+using base::Status;
 
 constexpr std::uint64_t kHeapPublic = 1;
 constexpr std::uint64_t kHeapPrivate = 2;
@@ -27,26 +28,44 @@ constexpr std::size_t kMaxProperties = 256;
 
 using Properties = std::map<std::string, std::uint64_t, std::less<>>;
 
+// What a file or directory that is not there, or that a device cgroup hides, reads as.
+bool is_hidden(const Error& error) { return error.code() == ENOENT || error.code() == EPERM; }
+
 // Names of the numbered sub-directories, ascending; none when there is no such directory.
-std::vector<std::uint32_t> numbered(const std::string& path) {
+Result<std::vector<std::uint32_t>> numbered(const std::string& path) {
   std::vector<std::uint32_t> numbers;
   DIR* dir = os::opendir(path.c_str());
-  if (dir == nullptr) return numbers;
+  if (dir == nullptr) {
+    Error error = Error::from_errno(errno, path);
+    if (is_hidden(error)) return numbers;
+    return error;
+  }
+  errno = 0;
   while (const dirent* entry = os::readdir(dir)) {
     const std::string_view name(entry->d_name);
     std::uint32_t number = 0;
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
     if (error == std::errc() && end == name.data() + name.size()) numbers.push_back(number);
+    errno = 0;
   }
+  const int code = errno;
   os::closedir(dir);
+  if (code != 0) return Error::from_errno(code, path);
   std::sort(numbers.begin(), numbers.end());
   return numbers;
 }
 
+Result<std::string> read_unless_hidden(const std::string& path) {
+  auto text = base::read_text(path);
+  if (!text.ok() && is_hidden(text.error())) return std::string();
+  return text;
+}
+
 // Lines "name value"; other lines are skipped.
-Properties read_properties(const std::string& path) {
+Result<Properties> read_properties(const std::string& path) {
   Properties properties;
-  std::istringstream in(base::read_text_or_empty(path));
+  ASSIGN_OR_RETURN(std::string text, read_unless_hidden(path));
+  std::istringstream in(std::move(text));
   std::string line;
   while (properties.size() < kMaxProperties && std::getline(in, line)) {
     std::istringstream words(line);
@@ -57,11 +76,13 @@ Properties read_properties(const std::string& path) {
   return properties;
 }
 
-std::optional<std::uint32_t> read_number(const std::string& path) {
-  std::istringstream in(base::read_text_or_empty(path));
+// Nothing when the file is hidden, or has no number.
+Result<std::optional<std::uint32_t>> read_number(const std::string& path) {
+  ASSIGN_OR_RETURN(std::string text, read_unless_hidden(path));
+  std::istringstream in(std::move(text));
   std::uint32_t value = 0;
-  if (!(in >> value)) return std::nullopt;
-  return value;
+  if (!(in >> value)) return std::optional<std::uint32_t>();
+  return std::optional<std::uint32_t>(value);
 }
 
 std::uint64_t at(const Properties& properties, std::string_view name) {
@@ -69,11 +90,13 @@ std::uint64_t at(const Properties& properties, std::string_view name) {
   return found == properties.end() ? 0 : found->second;
 }
 
-void add_memory(const std::string& path, Node& node) {
+Status add_memory(const std::string& path, Node& node) {
   std::uint64_t total = 0;
   std::uint64_t visible = 0;
-  for (const std::uint32_t bank : numbered(path + "/mem_banks")) {
-    const Properties properties = read_properties(path + "/mem_banks/" + std::to_string(bank) + "/properties");
+  ASSIGN_OR_RETURN(const auto banks, numbered(path + "/mem_banks"));
+  for (const std::uint32_t bank : banks) {
+    ASSIGN_OR_RETURN(const Properties properties,
+                     read_properties(path + "/mem_banks/" + std::to_string(bank) + "/properties"));
     const std::uint64_t heap = at(properties, "heap_type");
     const std::uint64_t size = at(properties, "size_in_bytes");
     if (heap == kHeapPublic) visible += size;
@@ -81,33 +104,37 @@ void add_memory(const std::string& path, Node& node) {
   }
   node.properties[std::string(kVramSize)] = total;
   node.properties[std::string(kVramPublic)] = visible;
+  return {};
 }
 
-void add_links(const std::string& path, Node& node) {
-  for (const std::uint32_t index : numbered(path)) {
-    const Properties properties = read_properties(path + "/" + std::to_string(index) + "/properties");
+Status add_links(const std::string& path, Node& node) {
+  ASSIGN_OR_RETURN(const auto indices, numbered(path));
+  for (const std::uint32_t index : indices) {
+    ASSIGN_OR_RETURN(const Properties properties, read_properties(path + "/" + std::to_string(index) + "/properties"));
     const Link link{static_cast<std::uint32_t>(at(properties, "node_to")),
                     static_cast<std::uint32_t>(at(properties, "type"))};
     node.links.push_back(link);
   }
+  return {};
 }
 
 }  // namespace
 
 Result<std::vector<Node>> snapshot(const std::string& root) {
   std::vector<Node> nodes;
-  for (const std::uint32_t number : numbered(root + "/nodes")) {
+  ASSIGN_OR_RETURN(const auto numbers, numbered(root + "/nodes"));
+  for (const std::uint32_t number : numbers) {
     const std::string path = root + "/nodes/" + std::to_string(number);
-    const auto gpu_id = read_number(path + "/gpu_id");
+    ASSIGN_OR_RETURN(const auto gpu_id, read_number(path + "/gpu_id"));
     if (!gpu_id) continue;  // hidden by a device cgroup
     Node node;
     node.node_id = number;
     node.gpu_id = *gpu_id;
-    node.properties = read_properties(path + "/properties");
+    ASSIGN_OR_RETURN(node.properties, read_properties(path + "/properties"));
     if (node.properties.empty()) continue;  // hidden by a device cgroup, too
-    if (node.gpu_id != 0) add_memory(path, node);
-    add_links(path + "/io_links", node);
-    add_links(path + "/p2p_links", node);
+    if (node.gpu_id != 0) TRY(add_memory(path, node));
+    TRY(add_links(path + "/io_links", node));
+    TRY(add_links(path + "/p2p_links", node));
     nodes.push_back(std::move(node));
   }
   if (nodes.empty()) return Error(ENODEV, root + ": no readable KFD topology node; is amdgpu loaded?");

@@ -31,7 +31,19 @@ inline Result<std::string> read_text(const std::string& path) {
   }
 }
 
+// Whether the failure says that there is no such file or process. After any other failure nobody knows.
+inline bool is_absence(const Error& error) {
+  return error.code() == ENOENT || error.code() == ENOTDIR || error.code() == ESRCH;
+}
+
 // For files whose absence means the same as an empty one.
+inline Result<std::string> read_text_if_there(const std::string& path) {
+  auto text = read_text(path);
+  if (!text.ok() && is_absence(text.error())) return std::string();
+  return text;
+}
+
+// For messages and hints, where a file that cannot be read may be passed over.
 inline std::string read_text_or_empty(const std::string& path) {
   auto text = read_text(path);
   return text.ok() ? std::move(text).value() : std::string();

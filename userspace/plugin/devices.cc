@@ -44,7 +44,8 @@ std::optional<dev_t> parse_device(std::string_view text) {
 }
 
 Result<DeviceNode> node_of(std::string name, const std::string& sysfs_file) {
-  const auto number = parse_device(first_word(sysfs_file));
+  ASSIGN_OR_RETURN(const std::string text, first_word(sysfs_file));
+  const auto number = parse_device(text);
   if (!number) return Error(ENODEV, sysfs_file + ": no device number (is amdgpu loaded?)");
   return DeviceNode{std::move(name), *number};
 }
@@ -74,16 +75,20 @@ Result<UniqueFd> detached_tmpfs() {
 
 }  // namespace
 
-DeviceFile Devices::identify(const struct stat& status) const {
-  if (!S_ISCHR(status.st_mode)) return {};
+Result<DeviceFile> Devices::identify(const struct stat& status) const {
+  if (!S_ISCHR(status.st_mode)) return DeviceFile();
   const std::string number = device_number(status.st_rdev);
-  if (number == first_word(roots_.sys + "/class/kfd/kfd/dev")) return {DeviceKind::kKfd, 0};
+  ASSIGN_OR_RETURN(const std::string kfd, first_word(roots_.sys + "/class/kfd/kfd/dev"));
+  if (number == kfd) return DeviceFile{DeviceKind::kKfd, 0};
   const std::string node = roots_.sys + "/dev/char/" + number;
-  const std::string name = base_name(read_link(node));
-  if (!name.starts_with(kRenderName)) return {};
+  ASSIGN_OR_RETURN(const std::string target, read_link_if_there(node));
+  const std::string name = base_name(target);
+  if (!name.starts_with(kRenderName)) return DeviceFile();
   const auto minor_number = parse_integer<std::uint32_t>(std::string_view(name).substr(kRenderName.size()));
-  if (!minor_number || base_name(read_link(node + "/device/driver")) != kDriver) return {};
-  return {DeviceKind::kRender, *minor_number};
+  if (!minor_number) return DeviceFile();
+  ASSIGN_OR_RETURN(const std::string driver, read_link_if_there(node + "/device/driver"));
+  if (base_name(driver) != kDriver) return DeviceFile();
+  return DeviceFile{DeviceKind::kRender, *minor_number};
 }
 
 DeviceFile Devices::identify_path(std::string_view path) const {
@@ -157,29 +162,21 @@ Result<std::vector<topology::Node>> Devices::topology() const {
   return topology::snapshot(roots_.sys + "/class/kfd/kfd/topology");
 }
 
-image::Binding Devices::render_binding(int fd) const {
-  // KFD gives the VM that it uses the PASID of its process.
-  const auto pasid = numbers_of(field(roots_.proc + "/self/fdinfo/" + std::to_string(fd), "pasid"));
-  const std::string processes = roots_.sys + "/class/kfd/kfd/proc";
-  const auto pids = numbers_in<pid_t>(processes);
-  if (pasid.empty() || pasid[0] == 0 || pids.empty()) return image::Binding::kUnknown;
-  for (const pid_t pid : pids)
-    if (first_word(processes + "/" + std::to_string(pid) + "/pasid") == std::to_string(pasid[0]))
-      return image::Binding::kKfd;
-  return image::Binding::kOther;
-}
-
 std::vector<QueueHolder> Devices::sdma_holders() const {
   std::set<std::pair<pid_t, std::uint32_t>> found;
   const std::string processes = roots_.sys + "/class/kfd/kfd/proc/";
-  for (const pid_t pid : numbers_in<pid_t>(processes)) {
-    const std::string queues = processes + std::to_string(pid) + "/queues/";
-    for (const auto queue : numbers_in<std::uint32_t>(queues)) {
-      const std::string path = queues + std::to_string(queue);
-      const std::string type = first_word(path + "/type");
-      const auto gpu_id = parse_integer<std::uint32_t>(first_word(path + "/gpuid"));
+  const auto pids = numbers_in<pid_t>(processes);
+  for (const pid_t pid : pids.ok() ? *pids : std::vector<pid_t>()) {
+    const std::string directory = processes + std::to_string(pid) + "/queues/";
+    const auto queues = numbers_in<std::uint32_t>(directory);
+    for (const auto queue : queues.ok() ? *queues : std::vector<std::uint32_t>()) {
+      const std::string path = directory + std::to_string(queue);
+      const auto type = first_word(path + "/type");
+      const auto gpu = first_word(path + "/gpuid");
+      if (!type.ok() || !gpu.ok()) continue;
+      const auto gpu_id = parse_integer<std::uint32_t>(*gpu);
       bool is_sdma = false;
-      for (const std::string_view sdma : kSdmaTypes) is_sdma = is_sdma || type == sdma;
+      for (const std::string_view sdma : kSdmaTypes) is_sdma = is_sdma || *type == sdma;
       if (is_sdma && gpu_id) found.insert({pid, *gpu_id});
     }
   }

@@ -15,7 +15,6 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
-#include "plugin/image/format.h"
 #include "plugin/roots.h"
 #include "plugin/topology/node.h"
 
@@ -45,8 +44,8 @@ class Devices {
   explicit Devices(Roots roots) : roots_(std::move(roots)) {}
   [[nodiscard]] const Roots& roots() const { return roots_; }
 
-  // Never fails: what cannot be identified is not ours. Other vendors' render nodes are not ours.
-  [[nodiscard]] DeviceFile identify(const struct stat& status) const;
+  // Other vendors' render nodes are not ours. An error: sysfs could not be read, so it may be ours.
+  [[nodiscard]] base::Result<DeviceFile> identify(const struct stat& status) const;
   [[nodiscard]] DeviceFile identify_path(std::string_view path) const;
 
   [[nodiscard]] base::Result<DeviceNode> kfd_node() const;
@@ -63,10 +62,8 @@ class Devices {
 
   [[nodiscard]] base::Result<std::vector<topology::Node>> topology() const;
 
-  // Whether KFD uses the VM of this open render node.
-  [[nodiscard]] image::Binding render_binding(int fd) const;
-
-  // The SDMA queues of all GPUs, one entry for each process and GPU; pids are those of the initial namespace.
+  // The SDMA queues of all GPUs, one entry for each process and GPU; pids are those of the initial namespace. A hint:
+  // processes end meanwhile, and what cannot be read is left out.
   [[nodiscard]] std::vector<QueueHolder> sdma_holders() const;
 
  private:

@@ -53,7 +53,8 @@ bool shares_contents(const std::vector<image::BoRecord>& before, const kfd::Chec
 }  // namespace
 
 Result<Claim> Dump::handle_vma(const struct stat& status) {
-  if (parts_.system.identify(status).kind == DeviceKind::kNotOurs) return Claim::kNotMine;
+  ASSIGN_OR_RETURN(const DeviceFile device, parts_.system.identify(status));
+  if (device.kind == DeviceKind::kNotOurs) return Claim::kNotMine;
   TRY(begin());
   return Claim::kMine;
 }
@@ -61,7 +62,8 @@ Result<Claim> Dump::handle_vma(const struct stat& status) {
 Result<Claim> Dump::dump_file(int fd, std::uint32_t id) {
   struct stat status {};
   if (os::fstat(fd, &status) != 0) return Error::from_errno(errno, "fstat of the program's file");
-  if (parts_.system.identify(status).kind == DeviceKind::kNotOurs) return Claim::kNotMine;
+  ASSIGN_OR_RETURN(const DeviceFile device, parts_.system.identify(status));
+  if (device.kind == DeviceKind::kNotOurs) return Claim::kNotMine;
   TRY(begin());
   auto saved = save(fd, id);
   if (saved.ok()) return Claim::kMine;

@@ -54,7 +54,8 @@ Result<UniqueFd> HeldFiles::duplicate(Key key) const { return duplicate_at(files
 
 Status HeldFiles::replace(const File& file, const ExternalFd& fd,
                           const std::function<bool(int fd)>& may_replace) const {
-  if (processes_->same_file(file.held.get(), fd.number)) return {};
+  ASSIGN_OR_RETURN(const bool is_same, processes_->same_file(file.held.get(), fd.number));
+  if (is_same) return {};
   const std::string what = "descriptor " + std::to_string(fd.number) + " of the program";
   if (!may_replace(fd.number)) return Error(EBADF, what + " is not the device file that CRIU was given");
   if (os::dup2(file.held.get(), fd.number) < 0) return Error::from_errno(errno, "replacing " + what);
@@ -70,8 +71,9 @@ Status HeldFiles::settle(bool knows_claims, const std::function<bool(int fd)>& m
     for (const ExternalFd& fd : file.claims) TRY(replace(file, fd, may_replace));
     if (knows_claims) {
       if (!file.claims.empty()) file.number = file.claims.front().number;
-    } else if (const auto own = processes_->find_duplicate(file.held.get())) {
-      file.number = *own;
+    } else {
+      ASSIGN_OR_RETURN(const auto own, processes_->find_duplicate(file.held.get()));
+      if (own) file.number = *own;
     }
     if (file.number != file.held.get()) file.held.reset();
   }

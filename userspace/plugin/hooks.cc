@@ -137,7 +137,9 @@ int handle_device_vma(int /*fd*/, const struct stat* status) noexcept {
     if (!claim.ok() || *claim != Claim::kMine) return answer(claim);
     return require_at_restore();
   }
-  return g_state->session->system().identify(*status).kind == DeviceKind::kNotOurs ? -ENOTSUP : 0;
+  const auto device = g_state->session->system().identify(*status);
+  if (!device.ok()) return fail(device.error());
+  return device->kind == DeviceKind::kNotOurs ? -ENOTSUP : 0;
 }
 
 int update_vma_map(const char* path, std::uint64_t addr, std::uint64_t old_offset, std::uint64_t* new_offset,

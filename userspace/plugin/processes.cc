@@ -60,42 +60,43 @@ std::vector<Range> missing_ranges(const std::string& smaps) {
 
 }  // namespace
 
-std::vector<std::uint32_t> Processes::namespace_pids(pid_t pid) const {
-  return numbers_of(field(roots_.proc + "/" + std::to_string(pid) + "/status", "NSpid"));
+Result<std::vector<std::uint32_t>> Processes::namespace_pids(pid_t pid) const {
+  ASSIGN_OR_RETURN(const std::string pids, field(roots_.proc + "/" + std::to_string(pid) + "/status", "NSpid"));
+  return numbers_of(pids);
 }
 
-std::optional<pid_t> Processes::find_tracee(std::uint32_t innermost) const {
-  const auto self = static_cast<std::uint32_t>(os::gettid());
-  for (const pid_t pid : numbers_in<pid_t>(roots_.proc)) {
-    const auto tracer = numbers_of(field(roots_.proc + "/" + std::to_string(pid) + "/status", "TracerPid"));
-    if (tracer.empty() || tracer[0] != self) continue;
-    const auto pids = namespace_pids(pid);
-    if (!pids.empty() && pids.back() == innermost) return pid;
-  }
-  return std::nullopt;
-}
-
-bool Processes::same_file(int first, int second) const {
+Result<bool> Processes::same_file(int first, int second) const {
   const pid_t self = os::getpid();
-  return os::kcmp(self, self, KCMP_FILE, static_cast<unsigned long>(first), static_cast<unsigned long>(second)) == 0;
+  const long order =
+      os::kcmp(self, self, KCMP_FILE, static_cast<unsigned long>(first), static_cast<unsigned long>(second));
+  if (order < 0 && errno != EBADF)
+    return Error::from_errno(errno, "kcmp of descriptors " + std::to_string(first) + " and " + std::to_string(second));
+  return order == 0;
 }
 
-std::optional<int> Processes::find_duplicate(int fd) const {
-  for (const int other : descriptors())
-    if (other != fd && same_file(fd, other)) return other;
-  return std::nullopt;
+Result<std::optional<int>> Processes::find_duplicate(int fd) const {
+  ASSIGN_OR_RETURN(const std::vector<int> numbers, descriptors());
+  for (const int other : numbers) {
+    if (other == fd) continue;
+    ASSIGN_OR_RETURN(const bool is_same, same_file(fd, other));
+    if (is_same) return std::optional<int>(other);
+  }
+  return std::optional<int>();
 }
 
-std::vector<int> Processes::descriptors() const {
-  const std::string path = roots_.proc + "/self/fd";
-  std::vector<int> numbers = numbers_in<int>(path);
-  std::erase_if(numbers, [this](int fd) { return descriptor_path(fd).empty(); });
+Result<std::vector<int>> Processes::descriptors() const {
+  ASSIGN_OR_RETURN(const std::vector<int> entries, numbers_in<int>(roots_.proc + "/self/fd"));
+  std::vector<int> numbers;
+  for (const int fd : entries) {
+    ASSIGN_OR_RETURN(const std::string path, descriptor_path(fd));
+    if (!path.empty()) numbers.push_back(fd);
+  }
   std::sort(numbers.begin(), numbers.end());
   return numbers;
 }
 
-std::string Processes::descriptor_path(int fd) const {
-  return read_link(roots_.proc + "/self/fd/" + std::to_string(fd));
+Result<std::string> Processes::descriptor_path(int fd) const {
+  return read_link_if_there(roots_.proc + "/self/fd/" + std::to_string(fd));
 }
 
 Result<UniqueFd> Processes::copy_descriptor(pid_t pid, int number) const {
@@ -110,7 +111,8 @@ Result<UniqueFd> Processes::copy_descriptor(pid_t pid, int number) const {
 
 Result<std::uint64_t> Processes::fill_missing_memory(pid_t pid) const {
   const std::string process = roots_.proc + "/" + std::to_string(pid);
-  const std::vector<Range> ranges = missing_ranges(base::read_text_or_empty(process + "/smaps"));
+  ASSIGN_OR_RETURN(const std::string smaps, base::read_text_if_there(process + "/smaps"));
+  const std::vector<Range> ranges = missing_ranges(smaps);
   if (ranges.empty()) return std::uint64_t{0};
   const UniqueFd memory(os::open((process + "/mem").c_str(), O_RDONLY | O_CLOEXEC));
   if (!memory.valid()) return Error::from_errno(errno, process + "/mem");

@@ -21,18 +21,17 @@ class Processes {
  public:
   explicit Processes(Roots roots) : roots_(std::move(roots)) {}
 
-  // The process, as seen here, that this thread traces and that is `innermost` in its own pid namespace.
-  [[nodiscard]] std::optional<pid_t> find_tracee(std::uint32_t innermost) const;
   // The pids of a process from this namespace inwards; empty when there is no such process.
-  [[nodiscard]] std::vector<std::uint32_t> namespace_pids(pid_t pid) const;
+  [[nodiscard]] base::Result<std::vector<std::uint32_t>> namespace_pids(pid_t pid) const;
 
   // Another descriptor of this process for the same open file.
-  [[nodiscard]] std::optional<int> find_duplicate(int fd) const;
-  [[nodiscard]] bool same_file(int first, int second) const;
-  // All descriptors of this process but the one that lists them.
-  [[nodiscard]] std::vector<int> descriptors() const;
+  [[nodiscard]] base::Result<std::optional<int>> find_duplicate(int fd) const;
+  // False as well when one of them is not open.
+  [[nodiscard]] base::Result<bool> same_file(int first, int second) const;
+  // All descriptors of this process but the one that lists them; none when its /proc does not show them.
+  [[nodiscard]] base::Result<std::vector<int>> descriptors() const;
   // What the descriptor's file is called; empty when it is not open.
-  [[nodiscard]] std::string descriptor_path(int fd) const;
+  [[nodiscard]] base::Result<std::string> descriptor_path(int fd) const;
   // A copy of another process's descriptor; the caller must be permitted to trace it.
   [[nodiscard]] base::Result<base::UniqueFd> copy_descriptor(pid_t pid, int number) const;
 

@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "base/os.h"
+#include "base/text_file.h"
 #include "plugin/image/upstream.h"
 #include "plugin/inert_file.h"
 #include "plugin/mapping_runs.h"
@@ -67,6 +68,8 @@ void Restore::prepare() {
   if (criu.ok()) {
     find_owners(files_, *criu);
     criu_ = std::move(criu).value();
+  } else if (!base::is_absence(criu.error()) && criu.error().code() != EPROTO) {
+    criu_status_ = std::move(criu).error();
   } else {
     parts_.criu.warn(
         "descriptors of mappings may be left open in the program, because CRIU's images are not readable: " +
@@ -115,6 +118,7 @@ void Restore::make_board() {
 Status Restore::ready() {
   if (!catalogue_) prepare();
   TRY(parts_.options_status);
+  TRY(criu_status_);
   return board_status_;
 }
 
@@ -159,7 +163,8 @@ Result<std::optional<int>> Restore::restore_file(std::uint32_t id) {
   Task& current = task();
   current.asked.insert(id);
   ASSIGN_OR_RETURN(UniqueFd fd, restore_saved(current, *file));
-  if (file->open_flags != 0) (void)os::fcntl(fd.get(), F_SETFL, file->open_flags);
+  if (file->open_flags != 0 && os::fcntl(fd.get(), F_SETFL, file->open_flags) < 0)
+    return Error::from_errno(errno, "setting flags of a device file");
   return std::optional<int>(fd.release());
 }
 
@@ -388,9 +393,8 @@ Result<std::optional<VmaAnswer>> Restore::locate_inherited(Task& current, std::u
       const auto device = std::find_if(kfd->devices.begin(), kfd->devices.end(),
                                        [source](const kfd::Device& d) { return d.actual_id == source; });
       const int number = board_.descriptor(slot, static_cast<std::size_t>(device - kfd->devices.begin()));
-      ASSIGN_OR_RETURN(const UniqueFd file, parts_.system.copy_descriptor(static_cast<pid_t>(kfd->pid), number));
-      ASSIGN_OR_RETURN(const HeldFiles::Key key,
-                       current.held.hold(UniqueFd(os::fcntl(file.get(), F_DUPFD_CLOEXEC, 0))));
+      ASSIGN_OR_RETURN(UniqueFd file, parts_.system.copy_descriptor(static_cast<pid_t>(kfd->pid), number));
+      ASSIGN_OR_RETURN(const HeldFiles::Key key, current.held.hold(std::move(file)));
       ASSIGN_OR_RETURN(const VmaAnswer result,
                        answer(current, key, addr, board_.offset(slot, i) + (offset - bo.mmap_offset)));
       if (parts_.criu.takes_vma_fd()) current.held.release_all_but(std::nullopt);
@@ -401,24 +405,24 @@ Result<std::optional<VmaAnswer>> Restore::locate_inherited(Task& current, std::u
 }
 
 Result<VmaAnswer> Restore::answer(Task& current, HeldFiles::Key key, std::uint64_t addr, std::uint64_t offset) {
-  if (!parts_.criu.takes_vma_fd()) return VmaAnswer{offset, lent_descriptor(current, key, addr)};
-  ASSIGN_OR_RETURN(const int fd, taken_descriptor(current, current.held.number(key), addr));
+  ASSIGN_OR_RETURN(const int fd, parts_.criu.takes_vma_fd() ? taken_descriptor(current, current.held.number(key), addr)
+                                                            : lent_descriptor(current, key, addr));
   return VmaAnswer{offset, fd};
 }
 
 // For CRIU that duplicates what it is answered, after this call. The last answer must not be a descriptor that only
 // this object holds, or it would stay open: then a duplicate that CRIU made for another mapping, which CRIU closes
 // later.
-int Restore::lent_descriptor(Task& current, HeldFiles::Key key, std::uint64_t addr) {
+Result<int> Restore::lent_descriptor(Task& current, HeldFiles::Key key, std::uint64_t addr) {
   if (!is_last_mapping(current, addr)) return current.held.number(key);
   if (current.held.is_held(key)) {
-    const auto duplicate = parts_.system.find_duplicate(current.held.number(key));
+    ASSIGN_OR_RETURN(const auto duplicate, parts_.system.find_duplicate(current.held.number(key)));
     if (!duplicate) {
       current.held.release_all_but(key);
       return current.held.number(key);
     }
     current.held.release_all_but(std::nullopt);
-    return *duplicate;
+    return int{*duplicate};
   }
   current.held.release_all_but(std::nullopt);
   return current.held.number(key);
@@ -428,27 +432,32 @@ int Restore::lent_descriptor(Task& current, HeldFiles::Key key, std::uint64_t ad
 Result<int> Restore::taken_descriptor(Task& current, int number, std::uint64_t addr) {
   const auto vma = current.criu == nullptr ? std::nullopt : find_vma(current.criu->vmas, addr);
   const auto previous = current.previous_vma;
-  const bool continues =
-      vma && previous && is_same_run(current.criu->vmas, *previous, *vma, file_opened_since(current));
+  ASSIGN_OR_RETURN(const bool has_opened, file_opened_since(current));
+  const bool continues = vma && previous && is_same_run(current.criu->vmas, *previous, *vma, has_opened);
   int fd = number;  // CRIU does not look at it
   if (!continues) {
     fd = os::fcntl(number, F_DUPFD_CLOEXEC, 0);
     if (fd < 0) return Error::from_errno(errno, "duplicating a device file for the mapping at " + std::to_string(addr));
   }
   current.previous_vma = vma;
-  if (vma && may_open(current.criu->vmas, *vma)) current.previous_descriptors = parts_.system.descriptors();
+  if (vma && may_open(current.criu->vmas, *vma)) {
+    auto descriptors = parts_.system.descriptors();
+    if (!descriptors.ok() && !continues) os::close(fd);
+    if (!descriptors.ok()) return std::move(descriptors).error();
+    current.previous_descriptors = std::move(descriptors).value();
+  }
   return int{fd};
 }
 
 // Whether a descriptor of a file with a path has appeared since the last mapping.
-bool Restore::file_opened_since(const Task& current) const {
+Result<bool> Restore::file_opened_since(const Task& current) const {
   if (!current.previous_vma || !may_open(current.criu->vmas, *current.previous_vma)) return false;
-  const std::vector<int> descriptors = parts_.system.descriptors();
+  ASSIGN_OR_RETURN(const std::vector<int> descriptors, parts_.system.descriptors());
   if (descriptors.empty()) return true;  // the task's /proc does not show them
   for (const int fd : descriptors) {
     const auto& before = current.previous_descriptors;
     if (std::find(before.begin(), before.end(), fd) != before.end()) continue;
-    const std::string path = parts_.system.descriptor_path(fd);
+    ASSIGN_OR_RETURN(const std::string path, parts_.system.descriptor_path(fd));
     // CRIU makes anonymous shared memory in these, which does not end the run. In doubt it has ended: then CRIU may
     // forget a duplicate, which stays open in the program; else it would take, and close, a descriptor of the program.
     if (!path.starts_with('/') || path.starts_with("/dev/zero") || path.starts_with("/SYSV")) continue;
@@ -470,7 +479,7 @@ bool Restore::is_last_mapping(const Task& current, std::uint64_t addr) const {
 
 Result<Claim> Restore::resume(pid_t pid) {
   if (pid <= 0 || files_.empty()) return Claim::kNotMine;
-  const auto pids = parts_.system.namespace_pids(pid);
+  ASSIGN_OR_RETURN(const auto pids, parts_.system.namespace_pids(pid));
   const auto slot = pids.empty() ? std::nullopt : board_.find(pids.back());
   if (!slot) return Claim::kNotMine;
   const std::string process = "process " + std::to_string(pid);

@@ -95,8 +95,8 @@ class Restore {
   base::Result<std::optional<VmaAnswer>> locate_inherited(Task& current, std::uint64_t addr, std::uint64_t offset);
   base::Result<VmaAnswer> answer(Task& current, HeldFiles::Key key, std::uint64_t addr, std::uint64_t offset);
   base::Result<int> taken_descriptor(Task& current, int number, std::uint64_t addr);
-  int lent_descriptor(Task& current, HeldFiles::Key key, std::uint64_t addr);
-  [[nodiscard]] bool file_opened_since(const Task& current) const;
+  base::Result<int> lent_descriptor(Task& current, HeldFiles::Key key, std::uint64_t addr);
+  [[nodiscard]] base::Result<bool> file_opened_since(const Task& current) const;
   [[nodiscard]] bool is_last_mapping(const Task& current, std::uint64_t addr) const;
 
   Parts& parts_;
@@ -107,6 +107,7 @@ class Restore {
   std::map<std::uint32_t, base::Status> shared_files_;        // by id of the KFD file: whether they could be made
   RestoreBoard board_;
   base::Status board_status_;
+  base::Status criu_status_;           // CRIU's images are there, and could not be read
   std::vector<base::UniqueFd> locks_;  // of names in /dev/shm, until CRIU ends
   std::map<pid_t, Task> tasks_;        // a task starts with a copy of its parent's
 };

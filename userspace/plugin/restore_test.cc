@@ -128,10 +128,11 @@ class World {
 
 // Descriptors of device files that are not this test's, nor of whoever started it.
 std::set<int> device_descriptors(const System& system) {
-  static const std::vector<int> inherited = system.descriptors();
+  static const std::vector<int> inherited = *system.descriptors();
   std::set<int> numbers;
-  for (const int fd : system.descriptors()) {
-    const std::string path = system.descriptor_path(fd);
+  const std::vector<int> present = *system.descriptors();
+  for (const int fd : present) {
+    const std::string path = *system.descriptor_path(fd);
     if (std::find(inherited.begin(), inherited.end(), fd) != inherited.end()) continue;
     if (fd < kTestNumbers && (path.starts_with("/dev/") || path.starts_with("/etc/"))) numbers.insert(fd);
   }
@@ -441,7 +442,7 @@ int run_task(World& world, Restore& restore, const Tree& tree, std::uint32_t pid
   const std::set<int> found = device_descriptors(world.system);
   for (const int fd : found)
     if (!expected.contains(fd))
-      std::printf("process %u: descriptor %d %s\n", pid, fd, world.system.descriptor_path(fd).c_str());
+      std::printf("process %u: descriptor %d %s\n", pid, fd, world.system.descriptor_path(fd)->c_str());
   std::fflush(stdout);
   return found == expected ? 0 : 20;
 }

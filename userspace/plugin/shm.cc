@@ -59,13 +59,18 @@ bool maps_inode(const std::string& maps, const std::string& shm, ino_t inode) {
 }
 
 // The names that CRIU's --link-remap gave to the inode.
-std::vector<std::string> link_remaps(const std::string& directory, ino_t inode) {
+Result<std::vector<std::string>> link_remaps(const std::string& directory, ino_t inode) {
   std::vector<std::string> names;
   DIR* dir = os::opendir(directory.c_str());
-  if (dir == nullptr) return names;
-  while (const dirent* entry = os::readdir(dir))
+  if (dir == nullptr) return Error::from_errno(errno, directory);
+  errno = 0;  // tells a failure from the end
+  while (const dirent* entry = os::readdir(dir)) {
     if (entry->d_ino == inode && image::is_link_remap(entry->d_name)) names.emplace_back(entry->d_name);
+    errno = 0;
+  }
+  const int code = errno;
   os::closedir(dir);
+  if (code != 0) return Error::from_errno(code, directory);
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -75,6 +80,7 @@ Status create_file(const std::string& path, const image::SharedFile& file) {
   // Complete before it has its name: another ROCm program may be starting.
   const std::string unfinished = path + "." + std::to_string(os::getpid());
   if (os::access(path.c_str(), F_OK) == 0) return {};
+  if (errno != ENOENT) return Error::from_errno(errno, "looking for " + path);
   (void)os::unlink(unfinished.c_str());
   const UniqueFd fd(os::open(unfinished.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, file.mode));
   if (!fd.valid()) return Error::from_errno(errno, "creating " + unfinished);
@@ -83,7 +89,8 @@ Status create_file(const std::string& path, const image::SharedFile& file) {
                        os::fchown(fd.get(), file.uid, file.gid) == 0;
   const bool named = written && (os::link(unfinished.c_str(), path.c_str()) == 0 || errno == EEXIST);
   const int error = errno;
-  (void)os::unlink(unfinished.c_str());
+  const bool removed = os::unlink(unfinished.c_str()) == 0;
+  if (named && !removed) return Error::from_errno(errno, "removing " + unfinished);
   if (!named) return Error::from_errno(error, "creating " + path);
   return {};
 }
@@ -113,23 +120,32 @@ Result<SharedFiles> Shm::read_shared_files(std::optional<pid_t> pid) const {
   std::string maps;
   if (pid) {
     const std::string process = roots_.proc + "/" + std::to_string(*pid);
-    result.own_mount_namespace = read_link(process + "/ns/mnt") != read_link(roots_.proc + "/self/ns/mnt");
+    ASSIGN_OR_RETURN(const std::string its_namespace, read_link(process + "/ns/mnt"));
+    ASSIGN_OR_RETURN(const std::string our_namespace, read_link(roots_.proc + "/self/ns/mnt"));
+    result.own_mount_namespace = its_namespace != our_namespace;
     shm = process + "/root" + roots_.dev;
-    maps = base::read_text_or_empty(process + "/maps");
+    ASSIGN_OR_RETURN(maps, base::read_text(process + "/maps"));
     // A descriptor that is open but not mapped counts as well.
-    for (const int fd : numbers_in<int>(process + "/fd"))
-      maps += read_link(process + "/fd/" + std::to_string(fd)) + "\n";
+    ASSIGN_OR_RETURN(const std::vector<int> descriptors, numbers_in<int>(process + "/fd"));
+    for (const int fd : descriptors) {
+      ASSIGN_OR_RETURN(const std::string target, read_link_if_there(process + "/fd/" + std::to_string(fd)));
+      maps += target + "\n";
+    }
   }
   shm += kShm;
   for (const std::string_view name_view : image::kSharedFileNames) {
     const std::string name(name_view);
     struct stat status {};
-    if (os::stat((shm + name).c_str(), &status) != 0) continue;  // deleted: CRIU keeps such files itself
+    if (os::stat((shm + name).c_str(), &status) != 0) {
+      const Error error = Error::from_errno(errno, shm + name);
+      if (base::is_absence(error)) continue;  // deleted: CRIU keeps such files itself
+      return error;
+    }
     const std::string directory = roots_.dev + std::string(kShm);
     if (pid && maps.find(directory + name + "\n") == std::string::npos && !maps_inode(maps, directory, status.st_ino))
       continue;
     ASSIGN_OR_RETURN(image::SharedFile file, read_shared_file(shm + name, name));
-    file.links = link_remaps(shm, status.st_ino);
+    ASSIGN_OR_RETURN(file.links, link_remaps(shm, status.st_ino));
     result.files.push_back(std::move(file));
   }
   return result;
@@ -161,7 +177,8 @@ std::vector<std::string> Shm::remove_stale_links(std::optional<pid_t> pid) const
     struct stat status {};
     if (!fd.valid() || os::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_nlink < 2) continue;
     if (os::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) continue;  // a dump or a restore is under way
-    for (const std::string& link : link_remaps(directory, status.st_ino))
+    const auto links = link_remaps(directory, status.st_ino);
+    for (const std::string& link : links.ok() ? *links : std::vector<std::string>())
       if (os::unlink((directory + link).c_str()) == 0) removed.push_back(link);
   }
   return removed;

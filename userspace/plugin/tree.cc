@@ -159,17 +159,23 @@ class Scan {
   }
 
   // Devices are looked up once for each number.
-  DeviceFile identify(const struct stat& status) {
-    if (!S_ISCHR(status.st_mode)) return {};
+  Result<DeviceFile> identify(const struct stat& status) {
+    if (!S_ISCHR(status.st_mode)) return DeviceFile();
     const auto found = devices_.find(status.st_rdev);
-    if (found != devices_.end()) return found->second;
-    return devices_[status.st_rdev] = system_.identify(status);
+    if (found != devices_.end()) return DeviceFile{found->second};
+    ASSIGN_OR_RETURN(const DeviceFile device, system_.identify(status));
+    devices_[status.st_rdev] = device;
+    return DeviceFile{device};
   }
 
-  DeviceFile identify_mapping(pid_t pid, const MapsLine& line) {
+  Result<DeviceFile> identify_mapping(pid_t pid, const MapsLine& line) {
     struct stat status {};
+    const std::string file = path_of(pid, "map_files/" + line.range);
     // The path may name something else by now, or be one of another mount namespace.
-    if (os::stat(path_of(pid, "map_files/" + line.range).c_str(), &status) == 0) return identify(status);
+    if (os::stat(file.c_str(), &status) == 0) return identify(status);
+    // EPERM, EACCES: map_files needs a capability that CRIU has not got in a user namespace.
+    const Error error = Error::from_errno(errno, file);
+    if (!base::is_absence(error) && error.code() != EPERM && error.code() != EACCES) return error;
     return system_.identify_path(line.path);
   }
 
@@ -184,7 +190,7 @@ class Scan {
         tree_.dmabufs.push_back({tree_.tasks.size() - 1, "a mapping at 0x" + line->range});
         continue;
       }
-      const DeviceFile device = identify_mapping(pid, *line);
+      ASSIGN_OR_RETURN(const DeviceFile device, identify_mapping(pid, *line));
       if (device.kind == DeviceKind::kNotOurs) continue;
       tree_.tasks.back().mappings.push_back({device, line->start, line->end - line->start, line->offset});
     }
@@ -203,7 +209,7 @@ class Scan {
       }
       struct stat status {};
       if (os::stat(path.c_str(), &status) != 0) return Error::from_errno(errno, path);
-      const DeviceFile device = identify(status);
+      ASSIGN_OR_RETURN(const DeviceFile device, identify(status));
       if (device.kind != DeviceKind::kNotOurs) TRY(add_file(pidfd, device, pid, number));
     }
     return {};

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/os.h"
+#include "base/result.h"
 
 namespace plugin {
 
@@ -26,8 +27,8 @@ class Criu {
   // In a task being restored: one more than the highest descriptor number of the program, always the same answer;
   // negative when unknown. Lower numbers may be free now and the program's later.
   [[nodiscard]] virtual int unused_fd() const = 0;
-  // The command line, without the name of the program; empty when it cannot be read.
-  [[nodiscard]] virtual std::vector<std::string> arguments() const { return {}; }
+  // The command line, without the name of the program.
+  [[nodiscard]] virtual base::Result<std::vector<std::string>> arguments() const { return std::vector<std::string>(); }
   // To CRIU's log; an empty message is none.
   virtual void inform(std::string_view /*message*/) const {}
   virtual void warn(std::string_view /*message*/) const {}

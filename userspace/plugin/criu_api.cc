@@ -86,10 +86,11 @@ int RealCriu::unused_fd() const {
   return function == nullptr ? -1 : function(os::getpid());
 }
 
-std::vector<std::string> RealCriu::arguments() const {
+base::Result<std::vector<std::string>> RealCriu::arguments() const {
+  ASSIGN_OR_RETURN(std::string text, base::read_text("/proc/self/cmdline"));
   std::vector<std::string> arguments;
   // Each argument ends with a NUL.
-  std::istringstream in(base::read_text_or_empty("/proc/self/cmdline"));
+  std::istringstream in(std::move(text));
   for (std::string argument; std::getline(in, argument, '\0');) arguments.push_back(argument);
   if (!arguments.empty()) arguments.erase(arguments.begin());
   return arguments;

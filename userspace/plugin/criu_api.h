@@ -71,7 +71,7 @@ class RealCriu final : public Criu {
   [[nodiscard]] int image_dir() const override;
   [[nodiscard]] int unused_fd() const override;
   [[nodiscard]] bool takes_vma_fd() const override;
-  [[nodiscard]] std::vector<std::string> arguments() const override;
+  [[nodiscard]] base::Result<std::vector<std::string>> arguments() const override;
   void inform(std::string_view message) const override { log(Level::kInfo, message); }
   void warn(std::string_view message) const override { log(Level::kWarning, message); }
 };

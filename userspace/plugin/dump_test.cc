@@ -41,7 +41,7 @@ class LoggingCriu final : public Criu {
   [[nodiscard]] int image_dir() const override { return dir_.get(); }
   [[nodiscard]] int unused_fd() const override { return 900; }
   [[nodiscard]] bool takes_vma_fd() const override { return false; }
-  [[nodiscard]] std::vector<std::string> arguments() const override { return command_line; }
+  [[nodiscard]] base::Result<std::vector<std::string>> arguments() const override { return command_line; }
   void inform(std::string_view message) const override { informed.emplace_back(message); }
   void warn(std::string_view message) const override {
     if (!message.empty()) warned.emplace_back(message);

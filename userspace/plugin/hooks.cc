@@ -59,9 +59,10 @@ Mode mode_of(int stage) {
   }
 }
 
-OptionSources option_sources() {
-  return {criu_api::plugin_options(), base::read_text_or_empty(kOptionsFile),
-          [](const char* name) -> const char* { return std::getenv(name); }};
+base::Result<Options> options_of_user() {
+  ASSIGN_OR_RETURN(std::string file, base::read_text_if_there(kOptionsFile));
+  return read_options(
+      {criu_api::plugin_options(), std::move(file), [](const char* name) -> const char* { return std::getenv(name); }});
 }
 
 // A restore without this plugin would restore a program without its GPU, so CRIU has to refuse it.
@@ -82,7 +83,7 @@ int init(int stage) noexcept {
   delete std::exchange(g_state, nullptr);
   if (stage == static_cast<int>(Stage::kRestore)) criu_api::take_from_inventory();
   auto state = std::make_unique<State>();
-  auto session = Session::create(mode_of(stage), state->criu, option_sources());
+  auto session = Session::create(mode_of(stage), state->criu, options_of_user());
   if (!session.ok()) return fail(session.error());
   state->session = std::move(session).value();
   g_state = state.release();

@@ -20,6 +20,7 @@ namespace plugin::preflight {
 namespace {
 
 using base::Error;
+using base::Result;
 using base::Status;
 
 constexpr std::uint32_t kKfdMajor = 1;
@@ -36,8 +37,8 @@ const Task& task_of(const Tree& tree, const Process& process) { return tree.task
 
 std::string bo_name(const kfd::Bo& bo) { return "a BO of " + std::to_string(bo.size) + " bytes"; }
 
-bool has_argument(const Criu& criu, std::string_view argument) {
-  const auto arguments = criu.arguments();
+Result<bool> has_argument(const Criu& criu, std::string_view argument) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> arguments, criu.arguments());
   return std::find(arguments.begin(), arguments.end(), argument) != arguments.end();
 }
 
@@ -69,13 +70,15 @@ Status refuse_outside_memory(const Tree& tree, const std::map<std::uint64_t, See
 Status refuse_streaming(const Criu& criu) {
   const bool has_socket = os::faccessat(criu.image_dir(), kStreamSocket, F_OK, 0) == 0;
   if (!has_socket && errno != ENOENT) return Error::from_errno(errno, kStreamSocket);
-  if (!has_socket && !has_argument(criu, "--stream")) return {};
+  ASSIGN_OR_RETURN(const bool is_asked, has_argument(criu, "--stream"));
+  if (!has_socket && !is_asked) return {};
   return refusal("criu dump --stream",
                  "the image streamer does not carry the images of this plugin; dump to a directory");
 }
 
 Status refuse_lazy_pages(const Criu& criu) {
-  if (!has_argument(criu, "--lazy-pages")) return {};
+  ASSIGN_OR_RETURN(const bool is_asked, has_argument(criu, "--lazy-pages"));
+  if (!is_asked) return {};
   return refusal("criu dump --lazy-pages",
                  "GPUs need all pages before their queues run, so the dump could not be restored; dump without it");
 }

@@ -32,9 +32,9 @@ Session::Session(Criu& criu, Result<Options> options)
   if (!options.ok()) parts_.options_status = std::move(options).error();
 }
 
-Result<std::unique_ptr<Session>> Session::create(Mode mode, Criu& criu, const OptionSources& options) {
+Result<std::unique_ptr<Session>> Session::create(Mode mode, Criu& criu, Result<Options> options) {
   ASSIGN_OR_RETURN(const std::uint64_t id, new_session_id());
-  std::unique_ptr<Session> session(new Session(criu, read_options(options)));
+  std::unique_ptr<Session> session(new Session(criu, std::move(options)));
   if (mode == Mode::kDump)
     session->dump_.emplace(session->parts_, id);
   else if (mode == Mode::kRestore)

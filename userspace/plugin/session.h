@@ -19,8 +19,8 @@ enum class Mode { kDump, kPreDump, kRestore };
 
 class Session {
  public:
-  // Reads the options; wrong ones are no failure here. The real operating system, KFD and copiers; `criu` is borrowed.
-  static base::Result<std::unique_ptr<Session>> create(Mode mode, Criu& criu, const OptionSources& options);
+  // Wrong options are no failure here. The real operating system, KFD and copiers; `criu` is borrowed.
+  static base::Result<std::unique_ptr<Session>> create(Mode mode, Criu& criu, base::Result<Options> options);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 

@@ -22,7 +22,7 @@ struct MatchPolicy {
   bool check_firmware = true;         // firmware of the destination at least as new
   GpuMap forced = {};                 // what the user asked for; still has to fit
   std::set<std::uint32_t> busy = {};  // GPUs that are chosen only if there is no mapping without them
-  // The same PCI device. Without it the properties that code and queues depend on are still compared.
+  // PCI device ids must be equal. If not, the properties that code and queues depend on are still compared.
   bool check_device_id = true;
 };
 

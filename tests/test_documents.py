@@ -45,8 +45,9 @@ def _exists(test: str) -> bool:
     if test.endswith(".c"):
         return (KSELFTESTS / test).exists()
     if test.startswith("test_"):
-        name = test.split("[")[0]
-        return any(f"\ndef {name}(" in file.read_text() for file in (paths.ROOT / "tests").glob("test_*.py"))
+        name, _, parameter = test.removesuffix("]").partition("[")
+        texts = [file.read_text() for file in (paths.ROOT / "tests").glob("test_*.py")]
+        return any(f"\ndef {name}(" in text and (not parameter or f'"{parameter}"' in text) for text in texts)
     suite, _, case = test.rpartition(".")
     macro = re.compile(rf"^TEST(_F|_P|_F_FORK)?\({suite + ', *' if suite else ''}{case}\)", re.M)
     sources = [*KSELFTESTS.glob("**/*.c"), *(paths.ROOT / "userspace").glob("**/*_test.cc")]

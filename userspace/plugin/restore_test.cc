@@ -358,7 +358,8 @@ Tree random_tree(std::mt19937& random, World& world) {
     for (const Tree::File& file : tree.files) {
       const auto found = file.numbers.find(pid);
       if (found == file.numbers.end()) continue;
-      for (const int number : found->second) task.files.push_back({number, file.id, true, number % 2U});
+      for (const int number : found->second)
+        task.files.push_back({number, file.id, true, static_cast<unsigned>(number) % 2U});
     }
   }
   return tree;

@@ -98,7 +98,7 @@ Status Catalogue::read_upstream(int dir_fd) {
   ASSIGN_OR_RETURN(auto files, upstream::read(dir_fd));
   for (auto& [id, loaded] : files) {
     if (loaded.ok() && std::none_of(sessions_.begin(), sessions_.end(),
-                                    [&loaded](const auto& session) { return session.get() == &loaded->session(); }))
+                                    [own = &loaded->session()](const auto& session) { return session.get() == own; }))
       sessions_.push_back(loaded->shared_session());
     files_.emplace(id, std::move(loaded));
   }

@@ -311,8 +311,8 @@ TEST_F(ImageTest, a_dump_that_fails_at_any_call_leaves_nothing_that_loads) {
     ++failures;
     ASSERT_FALSE(status.ok()) << number << " " << failed;
     EXPECT_EQ(status.error().code(), ENOSPC) << number << " " << failed;
-    for (const auto& session : catalogue().sessions())
-      EXPECT_EQ(session->version, Version::k1) << number << " " << failed;
+    const auto images = catalogue();
+    for (const auto& session : images.sessions()) EXPECT_EQ(session->version, Version::k1) << number << " " << failed;
     for (const auto& [name, bytes] : files()) std::filesystem::remove(path(name));
   }
   EXPECT_GT(failures, 30U);

@@ -72,8 +72,8 @@ std::string filled(const std::string& one) { return repeat(one, kLength / one.si
 
 // The memory that `read` needed at its worst, with the bytes that it was given.
 std::size_t cost(const std::string& bytes, const std::function<void(std::span<const std::byte>)>& read) {
-  std::vector<std::byte> copy(bytes.size());
-  std::memcpy(copy.data(), bytes.data(), bytes.size());
+  const auto all = std::as_bytes(std::span(bytes));
+  const std::vector<std::byte> copy(all.begin(), all.end());
   const std::size_t before = g_allocated;
   g_peak = before;
   read(copy);

@@ -33,8 +33,8 @@ PLUGIN = Path(OTHER_CRIU) / "plugin" if OTHER_CRIU else paths.built("release") /
 DEMO, HIP = ("demo_program",), ("field_hip",)
 PROGRAM, PAIR = ("field_program",), ("field_group", "--shared")
 CROWD = 16
-# The longest time in which a dump pauses them. On an idle host it is below 10 ms, but a virtual GPU has to wait for a
-# processor of a busy one.
+# The longest time in which a dump pauses them. A virtual GPU needs 12 ms for it on an idle host with software emulation,
+# and has to wait for a processor of a busy one.
 PAUSES_US = 100_000
 GENERATIONS = 10
 # Metadata has numbers of variable length, such as gpu_ids.

@@ -168,7 +168,20 @@ Status Dump::choose_files() {
     if (!is_chosen)
       return Error(EOPNOTSUPP,
                    name_of(process) + ": it uses KFD, but has closed the /dev/kfd that it opened; only a child has it");
+    TRY(refuse_owner_without_hook(process));
   }
+  return {};
+}
+
+// At restore CRIU asks the holder with the lowest pid for a file, and each process for its mappings. A process that it
+// asks for neither would not get its GPU state back.
+Status Dump::refuse_owner_without_hook(const Process& process) const {
+  if (!tree_.tasks[process.task].mappings.empty()) return {};
+  for (const Holder& holder : tree_.files[process.file].holders)
+    if (tree_.tasks[holder.task].inner_pid < process.pid)
+      return Error(EOPNOTSUPP, name_of(process) + ": it maps nothing of its GPUs, and process " +
+                                   std::to_string(tree_.tasks[holder.task].inner_pid) +
+                                   " with a lower pid has its /dev/kfd; CRIU would not restore it");
   return {};
 }
 

@@ -285,7 +285,7 @@ TEST_P(DumpTest, a_file_that_only_a_child_has_is_inert_and_its_owner_is_saved_on
   const UniqueFd old = open_kfd();
   kfd_.add_file(old.get(), kfd_.processes.front());
   start();
-  programs_.push_back(std::make_unique<TestProgram>(machine_, 12, std::vector<int>{old.get(), kfd_file_.get()}));
+  programs_.push_back(std::make_unique<TestProgram>(machine_, 112, std::vector<int>{old.get(), kfd_file_.get()}));
   expect_saved(old, 3);
   expect_saved(kfd_file_, 4);
   EXPECT_TRUE(dump_->finish(0).errors.empty());
@@ -520,6 +520,15 @@ TEST_P(DumpTest, a_process_whose_file_only_a_child_has_is_refused) {
   programs_.push_back(std::make_unique<TestProgram>(machine_, 78, std::vector<int>{kfd_file_.get()}));
   count_descriptors();
   expect_refused({"program77", "only a child has it"});
+}
+
+TEST_P(DumpTest, a_process_that_criu_would_ask_for_nothing_is_refused) {
+  kfd_.pid = 78;
+  kfd_.add_file(kfd_file_.get(), kfd_.processes.front());
+  programs_.push_back(std::make_unique<TestProgram>(machine_, 77, std::vector<int>{kfd_file_.get()}));
+  programs_.push_back(std::make_unique<TestProgram>(machine_, 78, std::vector<int>{kfd_file_.get()}));
+  count_descriptors();
+  expect_refused({"program78", "process 77 with a lower pid"});
 }
 
 TEST_P(DumpTest, an_owner_that_is_none_of_the_programs_is_refused) {

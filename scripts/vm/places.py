@@ -111,6 +111,10 @@ class Lock:
         except FileNotFoundError:
             return False
 
+    def share(self) -> None:
+        """Programs that this process starts later hold the lock too: it is free when the last of them has ended."""
+        os.set_inheritable(self._fd, True)
+
     def release(self) -> None:
         if self._fd >= 0:
             os.close(self._fd)

@@ -68,10 +68,10 @@ check: setup
 test-debug: setup
 	@scripts/test.py --groups debug
 
-# setup.sh and root.sh end at once if there is nothing to install.
+# setup.sh and root.py end at once if there is nothing to install.
 test-distro: setup
 	@scripts/setup.sh roots
-	@scripts/root.sh trixie sid
+	@scripts/root.py trixie sid
 	@scripts/test.py --groups distro
 
 # test.py builds what it needs.

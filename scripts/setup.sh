@@ -7,7 +7,7 @@
 # Installs the packages that this project needs on a Debian 12 machine, and nothing
 # else. If all of them are installed, it ends within a second. It is the only script
 # that installs packages; every make target calls it first.
-#   roots    install only what scripts/root.sh needs, which makes the roots of other Debian
+#   roots    install only what scripts/root.py needs, which makes the roots of other Debian
 #            releases for `make test-distro`
 #   upstream install only what scripts/upstream-plugin.sh needs, which builds CRIU's own
 #            amdgpu plugin for tests
@@ -45,7 +45,7 @@ readonly CHECKERS=(
 	clang clang-format clang-tidy gcovr groff-base libclang-rt-dev python3-pytest python3-pytest-timeout
 	python3-pytest-xdist shellcheck sparse
 )
-# debootstrap, and the keys that sign the releases that scripts/root.sh makes roots of.
+# debootstrap, and the keys that sign the releases that scripts/root.py makes roots of.
 readonly ROOTS=(
 	debian-archive-keyring debootstrap
 )

@@ -32,7 +32,7 @@ TAKES_DESCRIPTORS = "exec_rpc_query_external_files"
 
 @dataclass(frozen=True)
 class Root:
-    """A root of scripts/root.sh, and what its CRIU is like."""
+    """A root of scripts/root.py, and what its CRIU is like."""
 
     name: str
     # The beginning of its version.
@@ -61,7 +61,7 @@ class Machine(StepMachine):
     def __init__(self, root: Root, kind: str, *gpus: str) -> None:
         need_built("criu", "plugin/amdgpu_plugin.so", "kfdtest-criu/demo_program")
         if not (root.folder / "root.stamp").exists():
-            fail(f"the root {root.name} is not there: scripts/root.sh {root.name}")
+            fail(f"the root {root.name} is not there: scripts/root.py {root.name}")
         options = ["--root", root.name, "--kernel", "criu", "--mem", MEM, "--share", str(root.run)]
         options += [word for gpu in gpus for word in ("--gpu", f"gfx906,{gpu}")]
         if root.lacks_thunk:

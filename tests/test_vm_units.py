@@ -147,7 +147,7 @@ def test_a_root_that_is_not_complete_is_refused(tmp_path, monkeypatch):
     root = other_root(tmp_path, monkeypatch)
     with pytest.raises(VmError) as caught:
         machine.check_root("other")
-    assert caught.value.status == 125 and "run scripts/root.sh other" in caught.value.message
+    assert caught.value.status == 125 and "run scripts/root.py other" in caught.value.message
     (root / "root.stamp").touch()
     machine.check_root("other")
 

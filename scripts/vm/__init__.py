@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The amdkfd-criu authors
-"""Virtual machines whose root is the root of this host, or another one that scripts/root.sh made.
+"""Virtual machines whose root is the root of this host, or another one that scripts/root.py made.
 
 options      what a caller asks for, and the command line that says so
 places       folders of the project, of one run and of its sockets; locks

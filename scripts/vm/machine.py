@@ -185,9 +185,9 @@ def find_kernel(options: Options) -> tuple[Path, str]:
 
 
 def check_root(name: str) -> None:
-    """Raises unless the root is there as a whole: root.sh writes its stamp last."""
+    """Raises unless the root is there as a whole: root.py writes its stamp last."""
     if not (root_folder(name) / "root.stamp").is_file():
-        raise infra_error(f"no root '{name}' ({root_folder(name)}): run scripts/root.sh {name}")
+        raise infra_error(f"no root '{name}' ({root_folder(name)}): run scripts/root.py {name}")
 
 
 def find_vasicd() -> Path:

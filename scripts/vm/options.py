@@ -19,7 +19,7 @@ Run one command in a virtual machine whose root is this machine's root.
 
   --kernel NAME      stock (default) or criu: out/kernel/NAME
   --root NAME        another root than this machine's: out/roots/NAME, which
-                     scripts/root.sh makes. The project, --modules, the current
+                     scripts/root.py makes. The project, --modules, the current
                      folder and the command's own folder are there too, read-only
   --gpu SPEC         add a virtual GPU; repeat for more. SPEC is vasicd's, plus
                      slot=N, the PCI slot (default 0x10 and up)

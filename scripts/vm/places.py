@@ -32,7 +32,7 @@ def out_dir(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def root_folder(name: str) -> Path:
-    """The root that scripts/root.sh makes under this name."""
+    """The root that scripts/root.py makes under this name."""
     return out_dir() / "roots" / name
 
 

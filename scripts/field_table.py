@@ -4,7 +4,7 @@
 """Compares what becomes of programs that users reported trouble with: tests/test_field.py with our plugin on our
 kernel, and with CRIU's own plugin on the stock kernel.
 
-usage: field_table.py RELEASE    build CRIU and its plugin as in this release of Debian (scripts/upstream-plugin.sh),
+usage: field_table.py RELEASE    build CRIU and its plugin as in this release of Debian (scripts/upstream_plugin.py),
                                  run the tests with both and write out/report/field.txt
        field_table.py --write    write it again from the results of the last run
 
@@ -68,7 +68,7 @@ def main(arguments: list[str]) -> int:
         return 0 if arguments in (["-h"], ["--help"]) else 64
     folder = paths.OUT / "report"
     if arguments != ["--write"]:
-        subprocess.run([paths.SCRIPTS / "upstream-plugin.sh", arguments[0]], check=True)
+        subprocess.run([paths.SCRIPTS / "upstream_plugin.py", arguments[0]], check=True)
         runs = ((OURS, {}), (THEIRS, {"FIELD_CRIU": str(paths.OUT / "upstream" / arguments[0])}))
         for who, variables in runs:
             if status := run(folder, who, variables):

@@ -44,7 +44,7 @@ main() {
 	for release in "${releases[@]}"; do
 		[[ -n ${GPUS[$release]-} ]] || usage_error "no release '$release'"
 	done
-	"$HERE/upstream-plugin.sh" "${releases[@]}"
+	"$HERE/upstream_plugin.py" "${releases[@]}"
 	"$HERE/kernel.sh" build stock
 	"$HERE/build.sh" release
 	for release in "${releases[@]}"; do

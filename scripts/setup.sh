@@ -9,7 +9,7 @@
 # that installs packages; every make target calls it first.
 #   roots    install only what scripts/root.py needs, which makes the roots of other Debian
 #            releases for `make test-distro`
-#   upstream install only what scripts/upstream-plugin.sh needs, which builds CRIU's own
+#   upstream install only what scripts/upstream_plugin.py needs, which builds CRIU's own
 #            amdgpu plugin for tests
 #   --list   print the package names, one a line, and do nothing
 #
@@ -60,7 +60,7 @@ list_packages() {
 		return
 	fi
 	if [[ $step == upstream ]]; then
-		"$(repo_root)/scripts/upstream-plugin.sh" --list
+		"$(repo_root)/scripts/upstream_plugin.py" --list
 		return
 	fi
 	printf '%s\n' "${BUILD_TOOLS[@]}" "${GUEST_TOOLS[@]}" "${ROCM[@]}" \

@@ -3,7 +3,7 @@
 """Images of CRIU's own amdgpu plugin, restored by the plugin of this project.
 
 A machine with the stock kernel dumps a program with CRIU's own plugin, as Debian's source has it
-(scripts/upstream-plugin.sh builds it); a machine with the kernel of the series and other GPUs
+(scripts/upstream_plugin.py builds it); a machine with the kernel of the series and other GPUs
 restores it with ours and the same CRIU. CHIP: the chip, gfx906 unless said.
 """
 from __future__ import annotations
@@ -30,7 +30,7 @@ NOTICE = "made by CRIU's own amdgpu plugin"
 
 def upstream(release: str) -> Path:
     """The folder with CRIU and its plugin of this release of Debian."""
-    for command in (["setup.sh", "upstream"], ["upstream-plugin.sh", release]):
+    for command in (["setup.sh", "upstream"], ["upstream_plugin.py", release]):
         done = subprocess.run([str(paths.SCRIPTS / command[0]), *command[1:]], cwd=paths.ROOT, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=BUILD_LIMIT_S,
                               check=False)

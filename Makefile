@@ -46,10 +46,10 @@ build: setup
 	@scripts/build.sh release
 
 install: setup
-	@scripts/package.sh install --prefix '$(or $(PREFIX),/usr/local)' $(if $(DESTDIR),--destdir '$(abspath $(DESTDIR))')
+	@scripts/package.py install --prefix '$(or $(PREFIX),/usr/local)' $(if $(DESTDIR),--destdir '$(abspath $(DESTDIR))')
 
 deb-plugin: setup
-	@scripts/package.sh deb
+	@scripts/package.py deb
 
 # demo.sh builds what it runs, which is far from all.
 demo: setup

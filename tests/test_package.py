@@ -15,7 +15,7 @@ from harness import paths
 
 pytestmark = pytest.mark.tier("unit")
 
-PACKAGE = paths.SCRIPTS / "package.sh"
+PACKAGE = paths.SCRIPTS / "package.py"
 NAME = "amdkfd-criu-plugin"
 PLUGIN = "usr/lib/criu/amdgpu_plugin.so"
 DEFAULT_CONF = "etc/criu/default.conf"

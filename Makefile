@@ -89,7 +89,7 @@ bench: build kernel
 	@status=0; for part in bench bench-criu; do scripts/$$part.sh || status=1; done; exit $$status
 
 fuzz: setup
-	@scripts/fuzz.sh --seconds $(or $(SECONDS),600)
+	@scripts/fuzz.py --seconds $(or $(SECONDS),600)
 
 lint: setup
 	@scripts/lint.sh

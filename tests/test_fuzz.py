@@ -15,7 +15,7 @@ pytestmark = pytest.mark.tier("unit")
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_nothing_crashes(target: str) -> None:
-    done = subprocess.run([paths.SCRIPTS / "fuzz.sh", target], check=False, capture_output=True, text=True,
+    done = subprocess.run([paths.SCRIPTS / "fuzz.py", target], check=False, capture_output=True, text=True,
                           stdin=subprocess.DEVNULL)
     if done.returncode != 0:
         pytest.fail(done.stdout + done.stderr, pytrace=False)

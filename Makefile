@@ -86,7 +86,7 @@ soak: setup
 	@scripts/test.py --groups soak
 
 bench: build kernel
-	@status=0; for part in bench bench-criu; do scripts/$$part.sh || status=1; done; exit $$status
+	@scripts/bench.py
 
 fuzz: setup
 	@scripts/fuzz.py --seconds $(or $(SECONDS),600)

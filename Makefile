@@ -51,9 +51,9 @@ install: setup
 deb-plugin: setup
 	@scripts/package.py deb
 
-# demo.sh builds what it runs, which is far from all.
+# demo.py builds what it runs, which is far from all.
 demo: setup
-	@scripts/demo.sh
+	@scripts/demo.py
 
 # test.py builds by itself: a kernel that does not build must not hide the rest.
 test: setup

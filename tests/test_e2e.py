@@ -3,7 +3,7 @@
 """Checkpoint and restore of GPU programs with CRIU and the plugin.
 
 One machine dumps, and one with other GPUs restores; the stock kernel tries the same images;
-a machine without GPUs does without the plugin; scripts/demo.sh has two machines of its own.
+a machine without GPUs does without the plugin; scripts/demo.py has two machines of its own.
 Damaged images, a full file system and a closed gate are what must not work.
 
 A program waits with packets pending on its queues (its gate is closed) until a step lets
@@ -387,9 +387,9 @@ def test_the_demos_programs_go_on_in_another_machine() -> None:
     log = paths.TEST / "logs" / "demo.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("w") as file:
-        status = subprocess.run(["setpriv", "--pdeathsig", "TERM", str(paths.SCRIPTS / "demo.sh"), "--no-build"],
+        status = subprocess.run(["setpriv", "--pdeathsig", "TERM", str(paths.SCRIPTS / "demo.py"), "--no-build"],
                                 cwd=paths.ROOT, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT,
                                 timeout=DEMO_LIMIT_S, check=False).returncode
     lines = log.read_text(errors="replace").splitlines()
     if status != 0 or not lines or not lines[-1].startswith("demo: OK result="):
-        fail(f"scripts/demo.sh: status {status} (log: {log})\n" + "\n".join(lines[-40:]))
+        fail(f"scripts/demo.py: status {status} (log: {log})\n" + "\n".join(lines[-40:]))

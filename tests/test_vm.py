@@ -203,7 +203,7 @@ def test_a_killed_vm_sh_takes_qemu_along(tmp_path):
 
 
 def test_a_killed_script_takes_its_machine_along(tmp_path):
-    """The script starts vm.sh as demo.sh does."""
+    """The script starts vm.sh as demo.py does."""
     before = ("bash", "-c", 'setpriv --pdeathsig TERM "$@"; true', "_")
     with Running(tmp_path, "--", "sleep", "600", before=before) as running:
         script = running.process.pid

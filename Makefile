@@ -20,7 +20,7 @@ help:
 	  'make test-all  all there is, also on the stock kernel' \
 	  'make test-debug  all kselftests on a kernel that checks itself; hours' \
 	  'make test-distro  checkpoint and restore by the CRIU of Debian 13 and sid; downloads them' \
-  'make report   what checkpoint and restore can do on the stock kernel and ours: out/report' \
+	  'make report   what checkpoint and restore can do on the stock kernel and ours: out/report' \
 	  'make coverage  how much of the code for checkpoint and restore in the kernel its tests run' \
 	  'make fuzz     search with each fuzzer for SECONDS=600, keeping what it learns in out/fuzz' \
 	  'make soak     hours of reloads and resets, also on a kernel that checks itself' \

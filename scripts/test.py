@@ -12,8 +12,9 @@ usage: test.py [OPTION]... [TIER | ID]... [-k EXPRESSION] [-x] [any option of py
   --groups G    other machines of tests/plan.toml: debug, coverage, distro, report, soak, soak-quick
   --full CHIPS  all cases on these chips (names and commas, or "all"), not only on gfx906
   --check       only tests that the change in the work tree can break, compared with BASE or
-                the last commit that passed here; lists what it leaves out: make check
-  --lf          only tests that failed in the last run
+                the last commit that passed here; lists what it leaves out: make check.
+                Status 0 if the change can break no test
+  --lf          only tests that failed in the last run; status 64 if none did
   --list        print the IDs and run no test
   --no-build    use what is already built
   -n N          N tests or virtual machines at the same time; default: as many as this
@@ -62,7 +63,7 @@ BUILD_MIB, LOGS_MIB = 12288, 256
 
 
 class Nothing(Exception):
-    """There is no test to run, and this is not an error."""
+    """The change in the work tree can break no test, so --check has none to run."""
 
 
 def parse(argv: list[str]) -> tuple[argparse.Namespace, list[str]]:
@@ -236,7 +237,7 @@ def closing_line(status: int) -> int:
 
 def choose(ours: argparse.Namespace, words: list[str]) -> tuple[list[str], list[str], list[str]]:
     """Returns tiers, IDs and options of pytest, also those that --lf, --check and --groups select.
-    Raises ValueError for a wrong command line, and Nothing if no test has to run."""
+    Raises ValueError for a wrong command line or if no test failed, and Nothing if --check has no test to run."""
     tiers, ids, options = split_words(words)
     if tiers and ids:
         raise ValueError(f"a tier ('{tiers[0]}') and a test ('{ids[0]}') at once: name tiers or tests")
@@ -245,13 +246,13 @@ def choose(ours: argparse.Namespace, words: list[str]) -> tuple[list[str], list[
     if ours.lf:
         ids = last_failed()
         if not ids:
-            raise Nothing("nothing failed in the run before")
+            raise ValueError("no test failed in the last run")
     if ours.check:
         selection = check.select(os.environ.get("BASE", ""))
         print(selection.explain(), file=sys.stderr, flush=True)
         ids = [each for test in selection.tests for each in ids_of(test)]
         if not ids:
-            raise Nothing("")
+            raise Nothing
     known = plan.groups(paths.PLAN)
     for group in filter(None, ours.groups.split(",")):
         if group not in known:
@@ -273,6 +274,16 @@ def check_chips(full: str) -> None:
         chip.chosen()
 
 
+def check_machines(ids: list[str], ours: argparse.Namespace) -> None:
+    """Raises ValueError if an ID names a machine that the plan does not have; chips are known if vasicd is built."""
+    wanted = {each.split("::")[1] for each in ids if each.startswith("tests/plan.toml::")}
+    if not wanted or not (paths.built("release") / "vasicd" / "vasicd").exists():
+        return
+    known = plan.Plan(paths.PLAN, groups_of(ours), set(), ours.all).machine_names()
+    for name in sorted(wanted - set(known)):
+        raise ValueError(f"no machine '{name}' in these groups (see --all, --groups); there are {' '.join(known)}")
+
+
 def check_room(ours: argparse.Namespace) -> None:
     """Raises OSError if the output folder has too little free space for the files of a run."""
     needed = LOGS_MIB if ours.no_build or (paths.OUT / "kernel" / "pristine.stamp").exists() else BUILD_MIB
@@ -282,10 +293,14 @@ def check_room(ours: argparse.Namespace) -> None:
         raise OSError(errno.ENOSPC, f"{free} MiB are free, {needed} MiB needed", str(paths.OUT))
 
 
+def groups_of(ours: argparse.Namespace) -> set[str]:
+    """Returns the groups of the plan whose machines are wanted."""
+    return set((ours.groups or ("test,all" if ours.all else "test")).split(","))
+
+
 def pytest_arguments(ours: argparse.Namespace, tiers: list[str]) -> list[str]:
     """Returns the options of test.py in the form of conftest.py."""
-    groups = ours.groups or ("test,all" if ours.all else "test")
-    arguments = [f"--groups={groups}", f"--full={ours.full}"]
+    arguments = [f"--groups={','.join(sorted(groups_of(ours)))}", f"--full={ours.full}"]
     if ours.all:
         arguments.append("--everything")
     if tiers:
@@ -297,6 +312,7 @@ def run(ours: argparse.Namespace, tiers: list[str], ids: list[str], options: lis
     """Builds and tests; returns the status of test.py."""
     begin = time.monotonic()
     check_room(ours)
+    check_machines(ids, ours)
     unbuilt, before = [], ""
     if not ours.list:
         before = check.clean_commit()
@@ -306,12 +322,16 @@ def run(ours: argparse.Namespace, tiers: list[str], ids: list[str], options: lis
         else:
             builds.forget()
     check_chips(ours.full)
+    check_machines(ids, ours)
     if unbuilt:
         # What was built before is tested, so what was not has to be among the failures.
         tiers, ids = [*tiers, "builds"] if tiers else [], [*ids, "tests/test_builds.py"] if ids else []
     arguments = [*options, *pytest_arguments(ours, tiers), *ids]
     if ours.list:
-        return run_pytest(["--collect-only", "-q", *arguments])
+        status = run_pytest(["--collect-only", "-q", *arguments])
+        if status in (NOTHING_SELECTED, USAGE_ERROR):
+            raise ValueError("no test is selected: scripts/test.py --list prints all")
+        return status
     arguments.append(f"--junitxml={paths.TEST / 'junit.xml'}")
     (paths.TEST / "summary.json").unlink(missing_ok=True)
     status = run_pytest(["-n", str(ours.n or worker_count()), "--dist", "loadgroup", *arguments])
@@ -338,9 +358,7 @@ def main() -> int:
             return run(ours, tiers, ids, options)
         with take_lock():
             return run(ours, tiers, ids, options)
-    except Nothing as reason:
-        if str(reason):
-            print(f"test.py: {reason}", file=sys.stderr)
+    except Nothing:
         return 0
     except (ValueError, plan.PlanError) as error:
         return usage_error(str(error))

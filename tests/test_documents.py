@@ -78,3 +78,19 @@ def test_the_manual_refuses_what_the_comparison_refuses() -> None:
     refused = [row[0] for row in _rows("What is refused")]
     # Names of commands are bold, too.
     assert [line for line in manual if not line.startswith("kfd-criu") and line != "WHICH GPUS FIT"] == refused
+
+
+# ---- docs/testing.md ----------------------------------------------------------------------
+
+def test_the_commands_for_one_test_name_tests_that_exist() -> None:
+    text = (paths.ROOT / "docs/testing.md").read_text()
+    text = text.split("\n## One test\n")[1].split("\n## ")[0]
+    ids = re.findall(r"scripts/test\.py '?((?:tests|scripts)/[^ `']+)", text)
+    assert len(ids) > 10
+    missing = [each for each in ids if not (paths.ROOT / each.split("::")[0]).exists()]
+    cases = [each.split("::") for each in ids if each.count("::") == 3]
+    assert cases, "no command for a case of a program"
+    missing += ["::".join(parts) for parts in cases if not _exists(parts[3])]
+    functions = [each.split("::") for each in ids if each.startswith("tests/test_") and "::" in each]
+    missing += ["::".join(parts) for parts in functions if not _exists(parts[1].partition("[")[0])]
+    assert not missing, f"docs/testing.md names what does not exist: {missing}"

@@ -38,11 +38,26 @@ def load_command(monkeypatch, tmp_path):
     (["--list", "--check", "tests/harness/streams_test.py"], "--check selects the tests itself: name no test"),
     (["--no-build", "tests/harness/streams_test.py", "-k", "nothing_is_named_so"], "no test is selected"),
     (["--no-build", "tests/harness/streams_test.py::nothing_is_named_so"], "no test is selected"),
+    (["--list", "tests/harness/streams_test.py", "-k", "nothing_is_named_so"], "no test is selected"),
+    (["--list", "tests/harness/streams_test.py::nothing_is_named_so"], "no test is selected"),
+    (["--lf"], "no test failed in the last run"),
 ])
 def test_what_selects_nothing_is_refused(tmp_path, words: list[str], said: str) -> None:
     done = test_py(tmp_path, *words)
     assert done.returncode == 64
     assert said in done.stderr.splitlines()[-1]
+
+
+def test_a_machine_that_the_plan_lacks_is_refused_in_one_line(command, monkeypatch) -> None:
+    monkeypatch.setattr(command.paths, "built", lambda preset: paths.ROOT)
+    monkeypatch.setattr(command.Path, "exists", lambda path: True)
+    monkeypatch.setattr(command.plan, "chips", lambda: {})
+    for group, name in (("", "host-asann"), ("", "host-release"), ("soak", "host-asan")):
+        ours, _ = command.parse(["--groups", group])
+        with pytest.raises(ValueError, match=f"no machine '{name}' in these groups .*; there are "):
+            command.check_machines([f"tests/plan.toml::{name}::unit_gcn"], ours)
+    ours, _ = command.parse(["--all"])
+    command.check_machines(["tests/plan.toml::host-release::unit_gcn", "tests/harness/chip_test.py::x"], ours)
 
 
 def test_a_run_ends_with_its_count(tmp_path) -> None:
@@ -130,11 +145,6 @@ def test_a_build_that_cannot_begin_is_not_built(monkeypatch, tmp_path) -> None:
     lane = [builds.Build("one", "lane", ("true",)), builds.Build("two/three", "lane", ("true",)),
             builds.Build("four", "lane", ("true",))]
     assert builds.run_all(lane) == ["two/three", "four"]
-
-
-def test_nothing_failed_before_is_no_failure(tmp_path) -> None:
-    done = test_py(tmp_path, "--lf")
-    assert (done.returncode, done.stderr.strip()) == (0, "test.py: nothing failed in the run before")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts a small file system")

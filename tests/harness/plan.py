@@ -217,6 +217,12 @@ class Plan:
             found.append(Machine("plan", "guest", None, {}, {}, 0, missing="\n".join(mistakes)))
         return found
 
+    def machine_names(self) -> list[str]:
+        """Names of all machines of the groups, also of those whose programs are not built."""
+        return [row["name"].replace("{chip}", name) for row in self.data["machine"]
+                if self.groups & set(row.get("groups", ["test"])) and (self.everything or not row.get("heavy"))
+                for name in self._names(row)]
+
     def _unknown_chips(self) -> list[str]:
         """What is wrong with [samples] that name no chip: machines would be missing in silence."""
         try:

@@ -20,9 +20,9 @@ set -euo pipefail
 # shellcheck source=lib.sh source-path=SCRIPTDIR
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-# cpio and debhelper are build dependencies of the kernel's bindeb-pkg.
+# cpio and debhelper are build dependencies of the kernel's bindeb-pkg, dpkg-dev and file those of CPack's Debian package.
 readonly BUILD_TOOLS=(
-	bc bison cmake cpio debhelper flex g++ gcc git kmod libc6-dev libelf-dev
+	bc bison cmake cpio debhelper dpkg-dev file flex g++ gcc git kmod libc6-dev libelf-dev
 	libssl-dev lz4 make ninja-build patch perl pkg-config python3 rsync xz-utils
 	zstd
 )

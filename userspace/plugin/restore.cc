@@ -130,7 +130,7 @@ const SavedFile* Restore::find_saved(std::uint32_t id) const {
 
 const SavedFile* Restore::process_of(std::uint32_t pid) const {
   for (const SavedFile& file : files_)
-    if (file.kind == SavedKind::kKfd && file.owner == pid) return &file;
+    if (file.kind == image::Kind::kKfd && file.owner == pid) return &file;
   return nullptr;
 }
 
@@ -173,16 +173,16 @@ Result<UniqueFd> Restore::restore_saved(Task& current, const SavedFile& file) {
   const bool is_owner = file.owner == static_cast<std::uint32_t>(parts_.criu.pid());
   const std::uint32_t unused_pid = criu_ ? criu_->unused_pid() : 0;
   switch (file.kind) {
-    case SavedKind::kKfd:
+    case image::Kind::kKfd:
       if (!is_owner) return open_inert(parts_.system, plan->kfd(), file.open_flags, unused_pid);
       TRY(restore_process(current));
       return current.held.duplicate(*current.kfd);
-    case SavedKind::kSecond:
+    case image::Kind::kSecond:
       if (is_owner) return parts_.system.open_node(plan->kfd(), file.open_flags);
       return open_inert(parts_.system, plan->kfd(), file.open_flags, unused_pid);
-    case SavedKind::kInert:
+    case image::Kind::kInert:
       return open_inert(parts_.system, plan->kfd(), file.open_flags, unused_pid);
-    case SavedKind::kRender:
+    case image::Kind::kRender:
       break;
   }
   const image::RenderFile& render = *file.loaded->render();
@@ -315,13 +315,13 @@ Status Restore::claim_descriptors(Task& current) {
   for (const ExternalFd& fd : current.criu->files) {
     const SavedFile* file = find_saved(fd.file_id);
     if (file == nullptr || file->owner != current.process->owner) continue;
-    if (file->kind == SavedKind::kKfd) {
+    if (file->kind == image::Kind::kKfd) {
       current.held.claim(*current.kfd, fd);
-    } else if (file->kind == SavedKind::kRender) {
+    } else if (file->kind == image::Kind::kRender) {
       ASSIGN_OR_RETURN(const std::uint32_t gpu_id, plan->destination_of(file->loaded->render()->gpu_id));
       ASSIGN_OR_RETURN(const HeldFiles::Key key, render_key(current, *plan, gpu_id));
       current.held.claim(key, fd);
-    } else if (file->kind == SavedKind::kSecond && !current.asked.contains(file->id)) {
+    } else if (file->kind == image::Kind::kSecond && !current.asked.contains(file->id)) {
       auto found = current.second.find(file->id);
       if (found == current.second.end()) {
         ASSIGN_OR_RETURN(UniqueFd second, parts_.system.open_node(plan->kfd(), file->open_flags));

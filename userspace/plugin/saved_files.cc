@@ -9,23 +9,9 @@
 namespace plugin {
 namespace {
 
-SavedKind kind_of(image::Kind kind) {
-  switch (kind) {
-    case image::Kind::kKfd:
-      return SavedKind::kKfd;
-    case image::Kind::kSecond:
-      return SavedKind::kSecond;
-    case image::Kind::kInert:
-      return SavedKind::kInert;
-    case image::Kind::kRender:
-      return SavedKind::kRender;
-  }
-  return SavedKind::kInert;
-}
-
 SavedFile saved_file(const image::Loaded& loaded) {
   return {loaded.id(),
-          kind_of(loaded.kind()),
+          loaded.kind(),
           image::owner_of(loaded.file()),
           static_cast<int>(image::open_flags_of(loaded.file()) & O_NONBLOCK),
           loaded.session().id,
@@ -40,7 +26,7 @@ bool has_file(const CriuTask& task, std::uint32_t id) {
 
 bool has_kfd_state(const std::vector<SavedFile>& files, std::uint64_t session_id, std::uint32_t pid) {
   for (const SavedFile& file : files)
-    if (file.kind == SavedKind::kKfd && file.session_id == session_id && file.owner == pid) return true;
+    if (file.kind == image::Kind::kKfd && file.session_id == session_id && file.owner == pid) return true;
   return false;
 }
 

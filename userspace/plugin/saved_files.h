@@ -12,16 +12,9 @@
 
 namespace plugin {
 
-enum class SavedKind {
-  kKfd,     // /dev/kfd, with the state of its process
-  kSecond,  // a further open /dev/kfd of such a process
-  kInert,   // /dev/kfd opened by another process than the one that has it
-  kRender,  // a render node
-};
-
 struct SavedFile {
   std::uint32_t id = 0;
-  SavedKind kind = SavedKind::kInert;
+  image::Kind kind = image::Kind::kInert;
   std::uint32_t owner = 0;  // pid of the process that the file must be opened by; 0: any
   int open_flags = 0;       // O_NONBLOCK or nothing
   std::uint64_t session_id = 0;

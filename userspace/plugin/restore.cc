@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// See the header. Read prepare(), restore_process(), settle() and locate() in this order.
+// See the header. Read prepare(), restore_process() and settle() in this order. Mappings are in restore_mappings.cc.
 #include "plugin/restore.h"
 
 #include <fcntl.h>
@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <set>
 #include <string>
 #include <string_view>
@@ -18,7 +17,6 @@
 #include "base/text_file.h"
 #include "plugin/image/upstream.h"
 #include "plugin/inert_file.h"
-#include "plugin/mapping_runs.h"
 #include "plugin/topology/snapshot.h"
 
 namespace plugin {
@@ -29,16 +27,7 @@ using base::Result;
 using base::Status;
 using base::UniqueFd;
 
-// How long a process waits for its parent's GPU state, whose memory it has mapped: contents of all its BOs are read.
-constexpr std::chrono::milliseconds kOwnerLimit = std::chrono::minutes(30);
-
 constexpr std::uint32_t kMappedThroughKfd = KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL | KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP;
-
-std::uint32_t actual_id_of(const image::KfdFile& kfd, std::uint32_t user_id) {
-  for (const kfd::Device& device : kfd.devices)
-    if (device.user_id == user_id) return device.actual_id;
-  return 0;  // validate() has excluded it
-}
 
 Status fill_bo(copy::Copier& copier, const image::Contents& contents, std::size_t bo, std::uint64_t size, int dmabuf) {
   image::BoReader reader(contents, bo);
@@ -49,10 +38,6 @@ Status fill_bo(copy::Copier& copier, const image::Contents& contents, std::size_
 
 kfd::Abi abi_of(const SavedFile& process) {
   return process.loaded->session().abi == image::Abi::kExtensible ? kfd::Abi::kExtensible : kfd::Abi::kReleased;
-}
-
-std::string describe(std::string_view path, std::uint64_t addr, std::uint64_t offset) {
-  return std::string(path) + " at " + std::to_string(addr) + ", offset " + std::to_string(offset);
 }
 
 }  // namespace
@@ -256,7 +241,7 @@ Status Restore::remember(Task& current, const RestorePlan& plan, const std::vect
   for (std::size_t i = 0; i < kfd.bos.size(); ++i) {
     const kfd::Bo& bo = kfd.bos[i].bo;
     board_.set_offset(slot, i, restored[i].mmap_offset);
-    const std::uint32_t source = actual_id_of(kfd, bo.user_gpu_id);
+    const std::uint32_t source = image::actual_id_of(kfd, bo.user_gpu_id);
     ASSIGN_OR_RETURN(const std::uint32_t gpu_id, plan.destination_of(source));
     auto& bos = kfd::has_contents(bo) ? current.bos : current.kfd_bos;
     if (!kfd::has_contents(bo) && (bo.alloc_flags & kMappedThroughKfd) == 0) continue;  // the process's own memory
@@ -271,7 +256,7 @@ Status Restore::fill_bos(const RestorePlan& plan, const image::KfdFile& kfd, con
   for (std::size_t i = 0; i < kfd.bos.size(); ++i) {
     const image::BoRecord& record = kfd.bos[i];
     if (!image::stores_contents(record)) continue;
-    ASSIGN_OR_RETURN(const std::uint32_t gpu_id, plan.destination_of(actual_id_of(kfd, record.bo.user_gpu_id)));
+    ASSIGN_OR_RETURN(const std::uint32_t gpu_id, plan.destination_of(image::actual_id_of(kfd, record.bo.user_gpu_id)));
     auto& copier = copiers[gpu_id];
     if (copier == nullptr) {
       // A file of its own: the copier's VM must not be the program's.
@@ -332,147 +317,6 @@ Status Restore::claim_descriptors(Task& current) {
     }
   }
   return {};
-}
-
-// ---- Mappings ----
-
-Result<std::optional<VmaAnswer>> Restore::update_vma(std::string_view path, std::uint64_t addr, std::uint64_t offset) {
-  if (!catalogue_) prepare();
-  if (files_.empty()) return std::optional<VmaAnswer>();
-  Task& current = task();
-  if (current.process == nullptr) return locate_inherited(current, addr, offset);
-  TRY(ready());
-  TRY(settle(current));
-  ASSIGN_OR_RETURN(auto found, locate(current, path, addr, offset));
-  if (parts_.criu.takes_vma_fd() && is_last_mapping(current, addr)) current.held.release_all_but(std::nullopt);
-  return found;
-}
-
-Result<std::optional<VmaAnswer>> Restore::locate(Task& current, std::string_view path, std::uint64_t addr,
-                                                 std::uint64_t offset) {
-  const DeviceFile device = parts_.system.identify_path(path);
-  // A BO says more than a path, whose node may be another one here, or was never more than a name.
-  auto found = locate_exactly(current.bos, addr, offset);
-  if (!found && device.kind == DeviceKind::kRender) {
-    ASSIGN_OR_RETURN(const RestorePlan* plan, plan_of(*current.process));
-    std::optional<std::uint32_t> source_gpu;
-    if (const topology::Node* node = topology::find_render_minor(plan->source(), device.minor))
-      source_gpu = node->gpu_id;
-    found = locate_render_vma(current.bos, source_gpu, addr, offset);
-    if (!found) return Error(ENXIO, describe(path, addr, offset) + ": a mapping of memory that is no BO of KFD's");
-  }
-  if (found) {
-    ASSIGN_OR_RETURN(const VmaAnswer result,
-                     answer(current, current.render.at(found->destination_gpu), addr, found->new_offset));
-    return std::optional<VmaAnswer>(result);
-  }
-  if (device.kind != DeviceKind::kKfd && !locate_exactly(current.kfd_bos, addr, offset))
-    return std::optional<VmaAnswer>();
-  const auto moved = locate_kfd_vma(current.gpus, offset);
-  if (!moved) return Error(ENXIO, describe(path, addr, offset) + ": a mapping of a GPU that the image does not have");
-  ASSIGN_OR_RETURN(const VmaAnswer result, answer(current, *current.kfd, addr, *moved));
-  return std::optional<VmaAnswer>(result);
-}
-
-// A process that uses no GPU itself may have mappings of BOs that it inherited from the process that made them. The
-// kernel allows them only through a file of that process.
-Result<std::optional<VmaAnswer>> Restore::locate_inherited(Task& current, std::uint64_t addr, std::uint64_t offset) {
-  for (const SavedFile& process : files_) {
-    const image::KfdFile* kfd = process.loaded->kfd();
-    if (kfd == nullptr) continue;
-    for (std::size_t i = 0; i < kfd->bos.size(); ++i) {
-      const kfd::Bo& bo = kfd->bos[i].bo;
-      if (!kfd::has_contents(bo)) continue;
-      const MappableBo mappable{bo.addr, bo.size, bo.mmap_offset, 0, 0, 0};
-      if (!locate_exactly({&mappable, 1}, addr, offset)) continue;
-      TRY(ready());
-      const std::size_t slot = *board_.find(kfd->pid);
-      if (!board_.wait_settled(slot, kOwnerLimit))
-        return Error(ETIMEDOUT, "waiting for the GPU state of process " + std::to_string(kfd->pid));
-      const std::uint32_t source = actual_id_of(*kfd, bo.user_gpu_id);
-      const auto device = std::find_if(kfd->devices.begin(), kfd->devices.end(),
-                                       [source](const kfd::Device& d) { return d.actual_id == source; });
-      const int number = board_.descriptor(slot, static_cast<std::size_t>(device - kfd->devices.begin()));
-      ASSIGN_OR_RETURN(UniqueFd file, parts_.system.copy_descriptor(static_cast<pid_t>(kfd->pid), number));
-      ASSIGN_OR_RETURN(const HeldFiles::Key key, current.held.hold(std::move(file)));
-      ASSIGN_OR_RETURN(const VmaAnswer result,
-                       answer(current, key, addr, board_.offset(slot, i) + (offset - bo.mmap_offset)));
-      if (parts_.criu.takes_vma_fd()) current.held.release_all_but(std::nullopt);
-      return std::optional<VmaAnswer>(result);
-    }
-  }
-  return std::optional<VmaAnswer>();
-}
-
-Result<VmaAnswer> Restore::answer(Task& current, HeldFiles::Key key, std::uint64_t addr, std::uint64_t offset) {
-  ASSIGN_OR_RETURN(const int fd, parts_.criu.takes_vma_fd() ? taken_descriptor(current, current.held.number(key), addr)
-                                                            : lent_descriptor(current, key, addr));
-  return VmaAnswer{offset, fd};
-}
-
-// For CRIU that duplicates what it is answered, after this call. The last answer must not be a descriptor that only
-// this object holds, or it would stay open: then a duplicate that CRIU made for another mapping, which CRIU closes
-// later.
-Result<int> Restore::lent_descriptor(Task& current, HeldFiles::Key key, std::uint64_t addr) {
-  if (!is_last_mapping(current, addr)) return current.held.number(key);
-  if (current.held.is_held(key)) {
-    ASSIGN_OR_RETURN(const auto duplicate, parts_.system.find_duplicate(current.held.number(key)));
-    if (!duplicate) {
-      current.held.release_all_but(key);
-      return current.held.number(key);
-    }
-    current.held.release_all_but(std::nullopt);
-    return int{*duplicate};
-  }
-  current.held.release_all_but(std::nullopt);
-  return current.held.number(key);
-}
-
-// For CRIU that takes what it is answered, see mapping_runs.h.
-Result<int> Restore::taken_descriptor(Task& current, int number, std::uint64_t addr) {
-  const auto vma = current.criu == nullptr ? std::nullopt : find_vma(current.criu->vmas, addr);
-  const auto previous = current.previous_vma;
-  ASSIGN_OR_RETURN(const bool has_opened, file_opened_since(current));
-  const bool continues = vma && previous && is_same_run(current.criu->vmas, *previous, *vma, has_opened);
-  int fd = number;  // CRIU does not look at it
-  if (!continues) {
-    fd = os::fcntl(number, F_DUPFD_CLOEXEC, 0);
-    if (fd < 0) return Error::from_errno(errno, "duplicating a device file for the mapping at " + std::to_string(addr));
-  }
-  current.previous_vma = vma;
-  if (vma && may_open(current.criu->vmas, *vma)) {
-    auto descriptors = parts_.system.descriptors();
-    if (!descriptors.ok() && !continues) os::close(fd);
-    if (!descriptors.ok()) return std::move(descriptors).error();
-    current.previous_descriptors = std::move(descriptors).value();
-  }
-  return int{fd};
-}
-
-// Whether a descriptor of a file with a path has appeared since the last mapping.
-Result<bool> Restore::file_opened_since(const Task& current) const {
-  if (!current.previous_vma || !may_open(current.criu->vmas, *current.previous_vma)) return false;
-  ASSIGN_OR_RETURN(const std::vector<int> descriptors, parts_.system.descriptors());
-  if (descriptors.empty()) return true;  // the task's /proc does not show them
-  for (const int fd : descriptors) {
-    const auto& before = current.previous_descriptors;
-    if (std::find(before.begin(), before.end(), fd) != before.end()) continue;
-    ASSIGN_OR_RETURN(const std::string path, parts_.system.descriptor_path(fd));
-    // CRIU makes anonymous shared memory in these, which does not end the run. In doubt it has ended: then CRIU may
-    // forget a duplicate, which stays open in the program; else it would take, and close, a descriptor of the program.
-    if (!path.starts_with('/') || path.starts_with("/dev/zero") || path.starts_with("/SYSV")) continue;
-    if (path.starts_with("/memfd:") && !may_open_memfd(current.criu->vmas, *current.previous_vma)) continue;
-    return true;
-  }
-  return false;
-}
-
-bool Restore::is_last_mapping(const Task& current, std::uint64_t addr) const {
-  if (current.criu == nullptr) return false;
-  const auto& vmas = current.criu->vmas;
-  const auto last = std::find_if(vmas.rbegin(), vmas.rend(),
-                                 [](const CriuVma& vma) { return vma.source == CriuVma::Source::kPlugin; });
-  return last != vmas.rend() && last->start == addr;
 }
 
 // ---- In CRIU's main process, when the tree stands ----

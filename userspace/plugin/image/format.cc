@@ -75,6 +75,12 @@ std::uint32_t owner_of(const File& file) {
   return std::get_if<RenderFile>(&file.contents)->owner;
 }
 
+std::uint32_t actual_id_of(const KfdFile& kfd, std::uint32_t user_id) {
+  for (const kfd::Device& device : kfd.devices)
+    if (device.user_id == user_id) return device.actual_id;
+  return 0;
+}
+
 std::uint32_t open_flags_of(const File& file) {
   return std::visit([](const auto& contents) { return contents.open_flags; }, file.contents);
 }

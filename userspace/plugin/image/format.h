@@ -131,6 +131,8 @@ struct File {
 [[nodiscard]] Kind kind_of(const File& file);
 // The pid of KfdFile, the owner of the others.
 [[nodiscard]] std::uint32_t owner_of(const File& file);
+// The id in sysfs of the GPU that the program calls user_id; 0: validate() excludes it.
+[[nodiscard]] std::uint32_t actual_id_of(const KfdFile& kfd, std::uint32_t user_id);
 [[nodiscard]] std::uint32_t open_flags_of(const File& file);
 
 struct Process {

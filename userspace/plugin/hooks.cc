@@ -93,7 +93,11 @@ int init(int stage) noexcept {
     return 0;
   }
   remove_links();
-  g_state->shm_locks = g_state->session->system().lock_links();
+  // Not of a program of ours, perhaps: no reason to fail.
+  if (auto locks = g_state->session->system().lock_links(); locks.ok())
+    g_state->shm_locks = std::move(locks).value();
+  else
+    criu_api::log(Level::kWarning, locks.error().message());
   return 0;
 }
 

@@ -68,7 +68,12 @@ void Restore::prepare() {
     const image::KfdFile* kfd = file.loaded->kfd();
     if (kfd != nullptr && !kfd->own_mount_namespace) shared_files_.emplace(file.id, create_shared_files(file));
   }
-  if (!files_.empty()) locks_ = parts_.system.lock_links();
+  if (!files_.empty()) {
+    if (auto locks = parts_.system.lock_links(); locks.ok())
+      locks_ = std::move(locks).value();
+    else
+      parts_.criu.warn(locks.error().message());
+  }
   make_board();
 }
 

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 #include <linux/kcmp.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -721,7 +722,7 @@ TEST(StaleLinks, to_libhsakmts_files_are_removed_unless_a_dump_or_restore_needs_
   std::filesystem::create_hard_link(shm + "sem.hsakmt_semaphore", shm + "not_crius");
   {
     const auto locks = world.system.lock_links();
-    EXPECT_EQ(locks.size(), 1U);
+    EXPECT_EQ(locks->size(), 1U);
     EXPECT_TRUE(world.system.remove_stale_links(std::nullopt).empty());
   }
   EXPECT_EQ(world.system.remove_stale_links(std::nullopt), std::vector<std::string>{"link_remap.24"});
@@ -729,6 +730,22 @@ TEST(StaleLinks, to_libhsakmts_files_are_removed_unless_a_dump_or_restore_needs_
   EXPECT_TRUE(std::filesystem::exists(shm + "link_remap.7"));
   EXPECT_TRUE(std::filesystem::exists(shm + "not_crius"));
   EXPECT_EQ(testing::read_file(shm + "sem.hsakmt_semaphore"), "semaphore");
+}
+
+TEST(StaleLinks, that_cannot_be_locked_are_reported) {
+  World world;
+  const std::string shm = world.machine.root() + "/dev/shm/sem.hsakmt_semaphore";
+  EXPECT_TRUE(world.system.lock_links()->empty());
+  write_file(shm, "semaphore");
+  {
+    const UniqueFd file(::open(shm.c_str(), O_RDWR | O_CLOEXEC));
+    ASSERT_EQ(::flock(file.get(), LOCK_EX), 0);
+    EXPECT_EQ(world.system.lock_links().error().code(), EWOULDBLOCK);
+  }
+  EXPECT_EQ(world.system.lock_links()->size(), 1U);
+  std::filesystem::remove(shm);
+  std::filesystem::create_symlink("elsewhere", shm);
+  EXPECT_EQ(world.system.lock_links().error().code(), ELOOP);
 }
 
 TEST(Devices, a_path_that_is_another_device_is_not_opened) {

@@ -77,7 +77,8 @@ Result<std::vector<std::string>> link_remaps(const std::string& directory, ino_t
 
 // Leaves an existing file alone: another program may be using it.
 Status create_file(const std::string& path, const image::SharedFile& file) {
-  // Complete before it has its name: another ROCm program may be starting.
+  // Complete before it has its name: another ROCm program may be starting. Not O_TMPFILE, because a file without a name
+  // can be linked only with CAP_DAC_READ_SEARCH or through a /proc that shows this task, and not in every file system.
   const std::string unfinished = path + "." + std::to_string(os::getpid());
   if (os::access(path.c_str(), F_OK) == 0) return {};
   if (errno != ENOENT) return Error::from_errno(errno, "looking for " + path);
@@ -158,12 +159,15 @@ Status Shm::create_shared_file(const image::SharedFile& file) const {
   return {};
 }
 
-std::vector<UniqueFd> Shm::lock_links() const {
+Result<std::vector<UniqueFd>> Shm::lock_links() const {
   std::vector<UniqueFd> locks;
   for (const std::string_view name : image::kSharedFileNames) {
-    UniqueFd fd(
-        os::open((directory_of({}) + std::string(name)).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-    if (fd.valid() && os::flock(fd.get(), LOCK_SH | LOCK_NB) == 0) locks.push_back(std::move(fd));
+    const std::string path = directory_of({}) + std::string(name);
+    UniqueFd fd(os::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    if (!fd.valid() && errno == ENOENT) continue;
+    if (!fd.valid() || os::flock(fd.get(), LOCK_SH | LOCK_NB) != 0)
+      return Error::from_errno(errno, "locking " + path + " against the removal of CRIU's names for it");
+    locks.push_back(std::move(fd));
   }
   return locks;
 }

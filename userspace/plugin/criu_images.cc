@@ -14,6 +14,7 @@
 
 #include "base/os.h"
 #include "base/unique_fd.h"
+#include "plugin/image/wire.h"
 
 namespace plugin {
 namespace {
@@ -22,6 +23,8 @@ using base::Error;
 using base::Result;
 using base::Status;
 using base::UniqueFd;
+using image::WireField;
+using image::WireReader;
 
 constexpr std::uint32_t kCommonMagic = 0x54564319;
 constexpr std::uint32_t kPstreeMagic = 0x50273030;
@@ -43,77 +46,6 @@ constexpr std::uint32_t kProtectionWrite = 2;
 
 constexpr std::uint64_t kMaxImage = 1ULL << 30;
 constexpr std::uint32_t kFirstFreePid = 300;  // lower ones belong to the system
-
-// The members of a message, one after the other.
-class Message {
- public:
-  explicit Message(std::span<const std::byte> bytes) : rest_(bytes) {}
-
-  struct Member {
-    std::uint32_t number = 0;
-    std::uint64_t value = 0;           // of a number
-    std::span<const std::byte> bytes;  // of a message, a text or packed numbers
-  };
-
-  // Nothing at the end, and after a byte that is not understood; ok() tells the two apart.
-  std::optional<Member> next() {
-    if (rest_.empty()) return std::nullopt;
-    Member member;
-    const auto key = number();
-    if (!key) return fail();
-    member.number = static_cast<std::uint32_t>(*key >> 3);
-    switch (*key & 7) {
-      case 0: {
-        const auto value = number();
-        if (!value) return fail();
-        member.value = *value;
-        return member;
-      }
-      case 1:
-        return skip(8) ? std::optional(member) : fail();
-      case 2: {
-        const auto length = number();
-        if (!length || *length > rest_.size()) return fail();
-        member.bytes = rest_.first(static_cast<std::size_t>(*length));
-        rest_ = rest_.subspan(member.bytes.size());
-        return member;
-      }
-      case 5:
-        return skip(4) ? std::optional(member) : fail();
-      default:
-        return fail();
-    }
-  }
-
-  // A number without a key, as in a member with packed numbers.
-  std::optional<std::uint64_t> number() {
-    std::uint64_t value = 0;
-    for (unsigned shift = 0; shift < 64 && !rest_.empty(); shift += 7) {
-      const auto byte = std::to_integer<std::uint64_t>(rest_.front());
-      rest_ = rest_.subspan(1);
-      value |= (byte & 0x7f) << shift;
-      if ((byte & 0x80) == 0) return value;
-    }
-    return std::nullopt;
-  }
-
-  [[nodiscard]] bool ok() const { return ok_; }
-  [[nodiscard]] bool at_end() const { return rest_.empty(); }
-
- private:
-  bool skip(std::size_t count) {
-    if (count > rest_.size()) return false;
-    rest_ = rest_.subspan(count);
-    return true;
-  }
-  std::optional<Member> fail() {
-    ok_ = false;
-    return std::nullopt;
-  }
-
-  std::span<const std::byte> rest_;
-  bool ok_ = true;
-};
 
 Error damaged(const std::string& name) { return {EPROTO, name + ": not an image of CRIU that the plugin understands"}; }
 
@@ -141,7 +73,7 @@ std::uint32_t little_endian(std::span<const std::byte> bytes) {
   return value;
 }
 
-// Calls `take` with each message of an image.
+// Calls `take` with each message of an image; it answers whether it understands the message.
 template <typename Take>
 Status read_image(int dir_fd, const std::string& name, std::uint32_t magic, Take take) {
   ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, read_whole(dir_fd, name));
@@ -154,7 +86,7 @@ Status read_image(int dir_fd, const std::string& name, std::uint32_t magic, Take
     const std::uint32_t length = little_endian(rest);
     rest = rest.subspan(4);
     if (length > rest.size()) return damaged(name);
-    if (!take(Message(rest.first(length)))) return damaged(name);
+    if (!take(WireReader(rest.first(length)))) return damaged(name);
     rest = rest.subspan(length);
   }
   return {};
@@ -169,21 +101,22 @@ CriuVma::Source source_of(std::uint64_t status) {
   return CriuVma::Source::kNone;
 }
 
-std::optional<CriuVma> read_vma(Message message) {
+std::optional<CriuVma> read_vma(WireReader message) {
   CriuVma vma;
   std::uint64_t status = 0;
   std::uint64_t protection = 0;
   std::optional<std::uint64_t> flags;
-  while (const auto member = message.next()) {
-    if (member->number == kVmaStart) vma.start = member->value;
-    if (member->number == kVmaEnd) vma.end = member->value;
-    if (member->number == kVmaOffset) vma.offset = member->value;
-    if (member->number == kVmaFile) vma.file_id = member->value;
-    if (member->number == kVmaProtection) protection = member->value;
-    if (member->number == kVmaStatus) status = member->value;
-    if (member->number == kVmaFlags) flags = member->value;
+  WireField member;
+  while (message.next(member)) {
+    if (member.number == kVmaStart) vma.start = member.value;
+    if (member.number == kVmaEnd) vma.end = member.value;
+    if (member.number == kVmaOffset) vma.offset = member.value;
+    if (member.number == kVmaFile) vma.file_id = member.value;
+    if (member.number == kVmaProtection) protection = member.value;
+    if (member.number == kVmaStatus) status = member.value;
+    if (member.number == kVmaFlags) flags = member.value;
   }
-  if (!message.ok()) return std::nullopt;
+  if (message.malformed()) return std::nullopt;
   vma.source = source_of(status);
   vma.is_memfd = (status & kMemfd) != 0;
   // Without flags CRIU takes those that the mapping must have had.
@@ -194,31 +127,33 @@ std::optional<CriuVma> read_vma(Message message) {
 
 Result<std::vector<CriuVma>> read_vmas(int dir_fd, std::uint32_t pid) {
   std::vector<CriuVma> vmas;
-  TRY(read_image(dir_fd, "mm-" + std::to_string(pid) + ".img", kMmMagic, [&](Message message) {
-    while (const auto member = message.next()) {
-      if (member->number != kMmVmas) continue;
-      const auto vma = read_vma(Message(member->bytes));
+  TRY(read_image(dir_fd, "mm-" + std::to_string(pid) + ".img", kMmMagic, [&](WireReader message) {
+    WireField member;
+    while (message.next(member)) {
+      if (member.number != kMmVmas) continue;
+      const auto vma = read_vma(WireReader(member.payload));
       if (!vma) return false;
       vmas.push_back(*vma);
     }
-    return message.ok();
+    return !message.malformed();
   }));
   return vmas;
 }
 
 Result<std::vector<ExternalFd>> read_files(int dir_fd, std::uint32_t files_id) {
   std::vector<ExternalFd> files;
-  TRY(read_image(dir_fd, "fdinfo-" + std::to_string(files_id) + ".img", kFdinfoMagic, [&](Message message) {
+  TRY(read_image(dir_fd, "fdinfo-" + std::to_string(files_id) + ".img", kFdinfoMagic, [&](WireReader message) {
     ExternalFd file;
     std::uint64_t type = 0;
-    while (const auto member = message.next()) {
-      if (member->number == kFdinfoId) file.file_id = static_cast<std::uint32_t>(member->value);
-      if (member->number == kFdinfoFlags) file.close_on_exec = (member->value & FD_CLOEXEC) != 0;
-      if (member->number == kFdinfoType) type = member->value;
-      if (member->number == kFdinfoFd) file.number = static_cast<int>(member->value);
+    WireField member;
+    while (message.next(member)) {
+      if (member.number == kFdinfoId) file.file_id = static_cast<std::uint32_t>(member.value);
+      if (member.number == kFdinfoFlags) file.close_on_exec = (member.value & FD_CLOEXEC) != 0;
+      if (member.number == kFdinfoType) type = member.value;
+      if (member.number == kFdinfoFd) file.number = static_cast<int>(member.value);
     }
     if (type == kTypeExternal) files.push_back(file);
-    return message.ok();
+    return !message.malformed();
   }));
   return files;
 }
@@ -228,10 +163,11 @@ Result<std::optional<std::uint32_t>> read_files_id(int dir_fd, std::uint32_t pid
   const std::string name = "ids-" + std::to_string(pid) + ".img";
   if (os::faccessat(dir_fd, name.c_str(), F_OK, 0) != 0 && errno == ENOENT) return std::optional<std::uint32_t>();
   std::optional<std::uint32_t> id;
-  TRY(read_image(dir_fd, name, kIdsMagic, [&](Message message) {
-    while (const auto member = message.next())
-      if (member->number == kIdsFiles) id = static_cast<std::uint32_t>(member->value);
-    return message.ok();
+  TRY(read_image(dir_fd, name, kIdsMagic, [&](WireReader message) {
+    WireField member;
+    while (message.next(member))
+      if (member.number == kIdsFiles) id = static_cast<std::uint32_t>(member.value);
+    return !message.malformed();
   }));
   return id;
 }
@@ -243,23 +179,21 @@ struct TreeEntry {
 
 Result<std::vector<TreeEntry>> read_tree(int dir_fd, std::set<std::uint32_t>& threads) {
   std::vector<TreeEntry> tree;
-  TRY(read_image(dir_fd, "pstree.img", kPstreeMagic, [&](Message message) {
+  TRY(read_image(dir_fd, "pstree.img", kPstreeMagic, [&](WireReader message) {
     TreeEntry entry;
-    while (const auto member = message.next()) {
-      if (member->number == kPstreePid) entry.pid = static_cast<std::uint32_t>(member->value);
-      if (member->number == kPstreeParent) entry.parent = static_cast<std::uint32_t>(member->value);
-      if (member->number != kPstreeThreads) continue;
-      Message packed(member->bytes);
-      if (member->bytes.empty()) threads.insert(static_cast<std::uint32_t>(member->value));
-      while (!packed.at_end()) {
-        const auto thread = packed.number();
-        if (!thread) return false;
-        threads.insert(static_cast<std::uint32_t>(*thread));
-      }
+    WireField member;
+    while (message.next(member)) {
+      if (member.number == kPstreePid) entry.pid = static_cast<std::uint32_t>(member.value);
+      if (member.number == kPstreeParent) entry.parent = static_cast<std::uint32_t>(member.value);
+      if (member.number != kPstreeThreads) continue;
+      if (member.type == image::kWireVarint) threads.insert(static_cast<std::uint32_t>(member.value));
+      WireReader packed(member.payload);
+      for (std::uint64_t thread = 0; packed.next_packed(thread);) threads.insert(static_cast<std::uint32_t>(thread));
+      if (packed.malformed()) return false;
     }
     tree.push_back(entry);
     threads.insert(entry.pid);
-    return message.ok();
+    return !message.malformed();
   }));
   return tree;
 }

@@ -37,11 +37,11 @@ bool WireReader::read_field(WireField& field) {
   if (!varint(tag) || (tag >> 3U) == 0 || (tag >> 3U) > std::numeric_limits<std::uint32_t>::max()) return false;
   field.number = static_cast<std::uint32_t>(tag >> 3U);
   field.type = static_cast<std::uint32_t>(tag & 7U);
+  field.value = 0;
   field.payload = {};
   std::uint64_t length = 0;
   if (field.type == kWireVarint) {
-    if (!varint(length)) return false;
-    length = 0;
+    if (!varint(field.value)) return false;
   } else if (field.type == kWireBytes) {
     if (!varint(length)) return false;
   } else if (field.type == kWireFixed64 || field.type == kWireFixed32) {
@@ -59,6 +59,12 @@ bool WireReader::read_field(WireField& field) {
 bool WireReader::next(WireField& field) {
   if (rest_.empty() || malformed_) return false;
   malformed_ = !read_field(field);
+  return !malformed_;
+}
+
+bool WireReader::next_packed(std::uint64_t& value) {
+  if (rest_.empty() || malformed_) return false;
+  malformed_ = !varint(value);
   return !malformed_;
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Protobuf's wire format, read before protobuf reads it: how many submessages and strings a message has. Two bytes of
-// input can make protobuf allocate a hundred, so an image could otherwise take all memory of the machine.
+// Protobuf's wire format. Images of CRIU are read with it, of which few fields are needed. Images of this plugin are
+// looked at before protobuf reads them: how many submessages and strings a message has. Two bytes of input can make
+// protobuf allocate a hundred, so an image could otherwise take all memory of the machine.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,7 @@ namespace plugin::image {
 struct WireField {
   std::uint32_t number = 0;
   std::uint32_t type = 0;
+  std::uint64_t value = 0;             // of kWireVarint
   std::span<const std::byte> payload;  // of kWireBytes
   std::span<const std::byte> whole;    // with its tag
 };
@@ -31,6 +33,8 @@ class WireReader {
   explicit WireReader(std::span<const std::byte> bytes) : rest_(bytes) {}
   // False at the end and on malformed bytes; which, says malformed().
   bool next(WireField& field);
+  // Reads a number that has no tag, as in the payload of a packed field; otherwise like next().
+  bool next_packed(std::uint64_t& value);
   [[nodiscard]] bool malformed() const { return malformed_; }
 
  private:

@@ -174,6 +174,21 @@ TEST_F(DumpRestoreTest, with_two_gpus_no_descriptor_stays_at_a_number_of_the_pro
   for (const auto& device : devices) EXPECT_GE(device.drm_fd, target_.criu.unused_fd());
 }
 
+TEST_F(DumpRestoreTest, a_gpu_that_was_only_opened_is_needed_and_the_refusal_says_why) {
+  source_.machine.add_gpu(2, kOtherGpu, 129);
+  source_.kfd.devices.push_back({kOtherGpu, kOtherGpu});
+  source_.kfd.bos.push_back({{0x6000, 4096, 0, kOtherGpu, KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP}, {}});
+  dump_all();
+  target_.machine.add_gpu(1, kGpu, 128);
+  Restore restore(target_.parts);
+  const auto fd = restore.restore_file(kKfdId);
+  ASSERT_FALSE(fd.ok());
+  EXPECT_NE(fd.error().message().find("no memory on GPU " + std::to_string(kOtherGpu) + ","), std::string::npos)
+      << fd.error().message();
+  EXPECT_NE(fd.error().message().find("this machine has no 2 GPUs"), std::string::npos) << fd.error().message();
+  EXPECT_TRUE(target_.kfd.calls.empty());
+}
+
 TEST_F(DumpRestoreTest, after_the_mappings_only_the_programs_own_descriptors_are_left) {
   dump_all();
   target_.machine.add_gpu(1, kGpu, 128);

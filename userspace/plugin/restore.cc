@@ -62,9 +62,7 @@ void Restore::prepare() {
   }
   std::erase_if(files_, [this](const SavedFile& file) { return !is_wanted(file); });
   for (const SavedFile& file : files_) {
-    if (!plans_.contains(file.session_id))
-      plans_.emplace(file.session_id,
-                     RestorePlan::make(parts_.system, parts_.options, needed_gpus(files_, file.session_id)));
+    if (!plans_.contains(file.session_id)) plans_.emplace(file.session_id, make_plan(file.session_id));
     const image::KfdFile* kfd = file.loaded->kfd();
     if (kfd != nullptr && !kfd->own_mount_namespace) shared_files_.emplace(file.id, create_shared_files(file));
   }
@@ -75,6 +73,20 @@ void Restore::prepare() {
       parts_.criu.warn(locks.error().message());
   }
   make_board();
+}
+
+// A GPU without memory is needed as well: libhsakmt names it to the kernel in later ioctls, which would fail, when the
+// program allocates or frees host memory.
+Result<RestorePlan> Restore::make_plan(std::uint64_t session_id) const {
+  auto plan = RestorePlan::make(parts_.system, parts_.options, needed_gpus(files_, session_id));
+  if (plan.ok() || plan.error().code() != ENODEV) return plan;
+  std::string unused;
+  for (const std::uint32_t gpu_id : gpus_without_memory(files_, session_id)) unused += " " + std::to_string(gpu_id);
+  if (unused.empty()) return plan;
+  return Error(ENODEV, plan.error().message() + "; the programs have no memory on GPU" + unused +
+                           ", but they have opened it, and libhsakmt maps host memory to every GPU that it has opened, "
+                           "so it cannot be left out; give a program only the GPUs that it is to use, by a device "
+                           "cgroup");
 }
 
 std::string_view Restore::notice() const {

@@ -76,6 +76,7 @@ class Restore {
   [[nodiscard]] const SavedFile* find_saved(std::uint32_t id) const;
   [[nodiscard]] const SavedFile* process_of(std::uint32_t pid) const;
   [[nodiscard]] bool is_wanted(const SavedFile& file) const;
+  [[nodiscard]] base::Result<RestorePlan> make_plan(std::uint64_t session_id) const;
   base::Result<const RestorePlan*> plan_of(const SavedFile& file) const;
   void make_board();
 

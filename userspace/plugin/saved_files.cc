@@ -4,10 +4,14 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
+
 #include "plugin/topology/snapshot.h"
 
 namespace plugin {
 namespace {
+
+constexpr std::uint32_t kRegisters = KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL | KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP;
 
 SavedFile saved_file(const image::Loaded& loaded) {
   return {loaded.id(),
@@ -71,6 +75,21 @@ std::vector<topology::Node> needed_gpus(const std::vector<SavedFile>& files, std
     }
   }
   return nodes;
+}
+
+std::vector<std::uint32_t> gpus_without_memory(const std::vector<SavedFile>& files, std::uint64_t session_id) {
+  std::vector<std::uint32_t> without;
+  for (const topology::Node& node : needed_gpus(files, session_id)) {
+    const bool has_memory = std::any_of(files.begin(), files.end(), [&](const SavedFile& file) {
+      const image::KfdFile* kfd = file.session_id == session_id ? file.loaded->kfd() : nullptr;
+      return kfd != nullptr && std::any_of(kfd->bos.begin(), kfd->bos.end(), [&](const image::BoRecord& record) {
+               return (record.bo.alloc_flags & kRegisters) == 0 &&
+                      image::actual_id_of(*kfd, record.bo.user_gpu_id) == node.gpu_id;
+             });
+    });
+    if (!has_memory) without.push_back(node.gpu_id);
+  }
+  return without;
 }
 
 }  // namespace plugin

@@ -63,6 +63,8 @@ CASES = (
          ("field_program", "renderD", "GEM"), (*PROGRAM, "--no-gpu")),
     Case("a_gem_handle", (*PROGRAM, "--no-gpu", "--gem", "handle"), REFUSED,
          ("field_program", "renderD", "GEM"), (*PROGRAM, "--no-gpu")),
+    Case("a_high_gem_handle", (*PROGRAM, "--no-gpu", "--gem", "high"), REFUSED,
+         ("field_program", "renderD", "GEM"), (*PROGRAM, "--no-gpu")),
     Case("a_gem_object_at_an_address", (*PROGRAM, "--no-gpu", "--gem", "address"), REFUSED,
          ("field_program", "renderD", "GEM"), (*PROGRAM, "--no-gpu"), heavy=True),
     Case("a_gem_object_beside_kfd", (*PROGRAM, "--gem", "handle"), REFUSED, ("field_program", "renderD", "GEM")),

@@ -21,6 +21,9 @@ namespace {
 
 constexpr std::uint64_t kGemSize = drmtest::kMiB;
 constexpr std::uint32_t kGemSeed = 29;
+// More handles than the plugin tries.
+constexpr std::size_t kLowerHandles = 4200;
+constexpr std::uint64_t kSmallGem = 4096;
 constexpr int kChildren = 2;
 // The first child of Pids::kLow gets the process id after this one.
 constexpr std::string_view kLowPid = "15000";
@@ -63,6 +66,7 @@ std::optional<GemUse> gem_use(std::string_view name) {
   if (name == "mapped") return GemUse::kMapped;
   if (name == "handle") return GemUse::kHandle;
   if (name == "address") return GemUse::kAddress;
+  if (name == "high") return GemUse::kHighHandle;
   return std::nullopt;
 }
 
@@ -77,11 +81,16 @@ base::Result<std::unique_ptr<GemObject>> GemObject::create(GemUse use) {
     drmtest::write_pattern(object->buffer_->words(), kGemSeed);
     return object;
   }
+  std::vector<drmtest::Bo> lower;
+  for (std::size_t i = 0; use == GemUse::kHighHandle && i < kLowerHandles; ++i) {
+    ASSIGN_OR_RETURN(drmtest::Bo each, drmtest::Bo::create(object->device_, drmtest::gtt(kSmallGem)));
+    lower.push_back(std::move(each));
+  }
   ASSIGN_OR_RETURN(drmtest::Bo bo, drmtest::Bo::create(object->device_, drmtest::gtt(kGemSize)));
   object->bo_.emplace(std::move(bo));
   ASSIGN_OR_RETURN(const auto words, object->bo_->words());
   drmtest::write_pattern(words, kGemSeed);
-  if (use == GemUse::kHandle) TRY(object->bo_->forget_words());
+  if (use != GemUse::kMapped) TRY(object->bo_->forget_words());
   return object;
 }
 
@@ -152,7 +161,7 @@ base::Result<base::UniqueFd> hold_pidfd() {
 base::Result<bool> Additions::take(std::string_view name, std::string_view value) {
   if (name == "--gem") {
     gem = gem_use(value);
-    if (!gem) return base::Error(EINVAL, "--gem is mapped, handle or address");
+    if (!gem) return base::Error(EINVAL, "--gem is mapped, handle, address or high");
   } else if (name == "--children") {
     if (value != "high" && value != "low") return base::Error(EINVAL, "--children is high or low");
     children = value == "low" ? Pids::kLow : Pids::kHigh;

@@ -19,8 +19,9 @@
 
 namespace fieldtest {
 
-// How a GEM object of a render node is used: mapped by the CPU; known by its handle only; mapped by the GPU too.
-enum class GemUse : std::uint8_t { kMapped, kHandle, kAddress };
+// How a GEM object of a render node is used: mapped by the CPU; known by its handle only; mapped by the GPU too; known
+// by a handle that is high because lower ones existed when it was made.
+enum class GemUse : std::uint8_t { kMapped, kHandle, kAddress, kHighHandle };
 [[nodiscard]] std::optional<GemUse> gem_use(std::string_view name);
 
 // A GEM object of 1 MiB with a pattern, made by libdrm in a file of the first render node that is its own.

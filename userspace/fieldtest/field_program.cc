@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // A user of libhsakmt with the pending work of demo_program and one addition that makes its checkpoint difficult.
-//   field_program --dir FOLDER [--gem mapped|handle|address] [--children high|low] [--also kfd|pidfd] [--late]
+//   field_program --dir FOLDER [--gem mapped|handle|address|high] [--children high|low] [--also kfd|pidfd] [--late]
 //                 [--no-gpu] [--undisturbed]
 // --late: allocates memory and creates a queue after the pending work has ended. --no-gpu: without KFD, so that only a
 // GEM object uses the GPU. The files in FOLDER are those of kfdtest-criu/demo/outside.h. The result is that of

@@ -26,6 +26,7 @@ using base::Result;
 using base::UniqueFd;
 
 constexpr std::string_view kRenderName = "renderD";
+constexpr std::string_view kCardName = "card";
 constexpr std::string_view kDriver = "amdgpu";
 
 // What sysfs calls the types of queues, as numbers: KFD_QUEUE_TYPE_SDMA, KFD_QUEUE_TYPE_SDMA_XGMI and
@@ -48,6 +49,27 @@ Result<DeviceNode> node_of(std::string name, const std::string& sysfs_file) {
   const auto number = parse_device(text);
   if (!number) return Error(ENODEV, sysfs_file + ": no device number (is amdgpu loaded?)");
   return DeviceNode{std::move(name), *number};
+}
+
+// N of the entry cardN; nothing when there is none.
+Result<std::optional<std::uint32_t>> find_card(const std::string& path) {
+  DIR* dir = os::opendir(path.c_str());
+  if (dir == nullptr) {
+    auto error = Error::from_errno(errno, path);
+    if (base::is_absence(error)) return std::optional<std::uint32_t>();
+    return error;
+  }
+  std::optional<std::uint32_t> number;
+  errno = 0;  // tells a failure from the end
+  while (const dirent* entry = os::readdir(dir)) {
+    const std::string_view name = entry->d_name;
+    if (name.starts_with(kCardName)) number = parse_integer<std::uint32_t>(name.substr(kCardName.size()));
+    errno = 0;
+  }
+  const int code = errno;
+  os::closedir(dir);
+  if (code != 0) return Error::from_errno(code, path);
+  return number;
 }
 
 // Makes the node in `directory`, opens it, and takes its name away again.
@@ -160,6 +182,37 @@ Result<UniqueFd> Devices::open_render(std::uint32_t minor_number, int extra_flag
 
 Result<std::vector<topology::Node>> Devices::topology() const {
   return topology::snapshot(roots_.sys + "/class/kfd/kfd/topology");
+}
+
+// debugfs has the GPU under the number of its card. In amdgpu_gem_info a line "pid PID command NAME:" begins each file,
+// and a line "HANDLE: ..." follows for each of its objects.
+Result<std::optional<std::vector<ListedFile>>> Devices::listed_files(std::uint32_t minor_number) const {
+  const std::string drm =
+      roots_.sys + "/class/drm/" + std::string(kRenderName) + std::to_string(minor_number) + "/device/drm";
+  ASSIGN_OR_RETURN(const auto card, find_card(drm));
+  if (!card) return std::optional<std::vector<ListedFile>>();
+  auto text = base::read_text(roots_.sys + "/kernel/debug/dri/" + std::to_string(*card) + "/amdgpu_gem_info");
+  if (!text.ok()) {
+    const int code = text.error().code();
+    // EPERM: the kernel is locked down.
+    if (base::is_absence(text.error()) || code == EACCES || code == EPERM)
+      return std::optional<std::vector<ListedFile>>();
+    return std::move(text).error();
+  }
+  std::vector<ListedFile> files;
+  std::istringstream lines(std::move(text).value());
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string first;
+    pid_t pid = 0;
+    if (!(words >> first)) continue;
+    if (first == "pid" && words >> pid) {
+      files.push_back({pid, {}});
+    } else if (first.starts_with("0x") && first.ends_with(':') && !files.empty() && !files.back().object) {
+      files.back().object = parse_integer<std::uint32_t>(std::string_view(first).substr(2, first.size() - 3), 16);
+    }
+  }
+  return std::optional(std::move(files));
 }
 
 std::vector<QueueHolder> Devices::sdma_holders() const {

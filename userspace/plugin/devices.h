@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +40,12 @@ struct QueueHolder {
   std::uint32_t gpu_id = 0;
 };
 
+// A DRM file of a GPU, as debugfs lists it.
+struct ListedFile {
+  pid_t pid = 0;                        // of the initial namespace: who used it last, or opened it
+  std::optional<std::uint32_t> object;  // the handle of a GEM object; nothing: it has none
+};
+
 class Devices {
  public:
   explicit Devices(Roots roots) : roots_(std::move(roots)) {}
@@ -61,6 +68,9 @@ class Devices {
   [[nodiscard]] base::Result<base::UniqueFd> open_render(std::uint32_t minor, int extra_flags = 0) const;
 
   [[nodiscard]] base::Result<std::vector<topology::Node>> topology() const;
+
+  // The DRM files of a render node's GPU; nothing when debugfs is not mounted or not permitted.
+  [[nodiscard]] base::Result<std::optional<std::vector<ListedFile>>> listed_files(std::uint32_t minor) const;
 
   // The SDMA queues of all GPUs, one entry for each process and GPU; pids are those of the initial namespace. A hint:
   // processes end meanwhile, and what cannot be read is left out.

@@ -80,7 +80,7 @@ struct World {
       kfd,
       [](int, const Options&) -> base::Result<std::unique_ptr<copy::Copier>> { return copy::make_cpu_copier(); },
       Options{},
-      {[](int) -> base::Result<std::string> { return std::string(); },
+      {[](int, std::uint32_t) -> base::Result<std::string> { return std::string(); },
        [](int, std::uint64_t) -> base::Result<std::optional<bool>> { return std::optional<bool>(true); }}};
 
   // The program to be dumped, and what it has open.

@@ -26,7 +26,7 @@ using CopierFactory = std::function<base::Result<std::unique_ptr<copy::Copier>>(
 
 // Questions about a program's open render node; see render_file.h.
 struct RenderChecks {
-  std::function<base::Result<std::string>(int fd)> objects = render_file::objects_of;
+  std::function<base::Result<std::string>(int fd, std::uint32_t last_handle)> objects = render_file::objects_of;
   std::function<base::Result<std::optional<bool>>(int fd, std::uint64_t offset)> may_map = render_file::may_map;
 };
 

@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <map>
+#include <set>
 
 #include "base/os.h"
 #include "base/text_file.h"
@@ -65,6 +66,36 @@ Status refuse_outside_memory(const Tree& tree, const std::map<std::uint64_t, See
   return {};
 }
 
+// Whether pids that this process reads in sysfs and debugfs are those that it reads in procfs.
+Result<bool> is_in_first_pid_namespace(const System& system) {
+  std::array<char, 32> link{};
+  const std::string own_namespace = system.roots().proc + "/self/ns/pid";
+  const ssize_t length = os::readlink(own_namespace.c_str(), link.data(), link.size());
+  if (length < 0) return Error::from_errno(errno, own_namespace);
+  return std::string_view(link.data(), static_cast<std::size_t>(length)) == kInitPidNamespace;
+}
+
+Error render_refusal(const std::string& file, const std::string& object) {
+  return refusal(file, "it has " + object +
+                           ", and only what was allocated through /dev/kfd can be saved; programs that use the render "
+                           "node for graphics, video or hipMemCreate() have such objects");
+}
+
+// debugfs names a file of a GPU by the process that used it last; that is this process, whose ioctls have looked for
+// objects. Linux before 6.7 names it by the process that opened it.
+std::optional<std::uint32_t> find_listed_object(const Tree& tree, const std::vector<ListedFile>& files) {
+  const pid_t self = os::getpid();
+  const bool names_last_user =
+      std::any_of(files.begin(), files.end(), [self](const ListedFile& file) { return file.pid == self; });
+  for (const ListedFile& file : files) {
+    const auto is_opener = [&](const Task& task) { return task.pid == file.pid; };
+    const bool is_ours =
+        names_last_user ? file.pid == self : std::any_of(tree.tasks.begin(), tree.tasks.end(), is_opener);
+    if (is_ours && file.object) return file.object;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Status refuse_streaming(const Criu& criu) {
@@ -97,15 +128,33 @@ Status refuse_dmabufs(const Tree& tree) {
 }
 
 Status refuse_render_objects(const Parts& parts, const Tree& tree) {
+  const auto probe = [&](std::uint32_t last_handle, std::optional<std::uint32_t> only_minor) -> Status {
+    for (const OpenFile& file : tree.files) {
+      if (file.device.kind != DeviceKind::kRender || file.device.minor != only_minor.value_or(file.device.minor))
+        continue;
+      auto found = parts.render.objects(file.fd.get(), last_handle);
+      if (!found.ok()) return std::move(found).error().wrap(tree.name_of(file));
+      if (!found->empty()) return render_refusal(tree.name_of(file), *found);
+    }
+    return {};
+  };
+  TRY(probe(render_file::kFewHandles, {}));
+  ASSIGN_OR_RETURN(const bool knows_pids, is_in_first_pid_namespace(parts.system));
+  std::set<std::uint32_t> seen;
   for (const OpenFile& file : tree.files) {
-    if (file.device.kind != DeviceKind::kRender) continue;
-    auto found = parts.render.objects(file.fd.get());
-    if (!found.ok()) return std::move(found).error().wrap(tree.name_of(file));
-    if (!found->empty())
-      return refusal(tree.name_of(file), "it has " + *found +
-                                             ", and only what was allocated through /dev/kfd can be saved; programs "
-                                             "that use the render node for graphics, video or hipMemCreate() have such "
-                                             "objects");
+    const std::uint32_t minor = file.device.minor;
+    if (file.device.kind != DeviceKind::kRender || !seen.insert(minor).second) continue;
+    std::optional<std::vector<ListedFile>> listed;
+    if (knows_pids) {
+      ASSIGN_OR_RETURN(listed, parts.system.listed_files(minor));
+    }
+    if (!listed) {
+      TRY(probe(render_file::kManyHandles, minor));
+      parts.criu.inform("renderD" + std::to_string(minor) + ": debugfs does not list GEM objects, so handles above " +
+                        std::to_string(render_file::kManyHandles) + " are not seen");
+    } else if (const auto object = find_listed_object(tree, *listed)) {
+      return render_refusal(tree.name_of(file), "GEM object " + std::to_string(*object));
+    }
   }
   return {};
 }
@@ -123,12 +172,7 @@ Status refuse_unreachable(const System& system, const Tree& tree, const std::vec
   const auto is_known = [&](std::size_t task) {
     return std::any_of(processes.begin(), processes.end(), [&](const Process& each) { return each.task == task; });
   };
-  std::array<char, 32> link{};
-  const std::string own_namespace = system.roots().proc + "/self/ns/pid";
-  const ssize_t length = os::readlink(own_namespace.c_str(), link.data(), link.size());
-  if (length < 0) return Error::from_errno(errno, own_namespace);
-  // sysfs has the pids of the first pid namespace.
-  const bool sysfs_tells = std::string_view(link.data(), static_cast<std::size_t>(length)) == kInitPidNamespace;
+  ASSIGN_OR_RETURN(const bool sysfs_tells, is_in_first_pid_namespace(system));
   for (std::size_t i = 0; i < tree.tasks.size(); ++i) {
     if (is_known(i)) continue;
     const Task& task = tree.tasks[i];

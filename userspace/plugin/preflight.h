@@ -39,7 +39,7 @@ base::Status refuse_lazy_pages(const Criu& criu);
 base::Status refuse_old_kfd(kfd::Version version);
 // DMA-bufs that a task has open or mapped.
 base::Status refuse_dmabufs(const Tree& tree);
-// GEM objects and contexts of render nodes.
+// GEM objects, contexts and synchronization objects of render nodes.
 base::Status refuse_render_objects(const Parts& parts, const Tree& tree);
 // Render nodes of GPUs that KFD does not have.
 base::Status refuse_unknown_gpus(const Tree& tree, const std::vector<topology::Node>& nodes);

@@ -17,8 +17,8 @@ namespace {
 using base::Error;
 using base::Result;
 
-constexpr std::uint32_t kMaxHandle = 4096;
 constexpr std::uint32_t kMaxContext = 64;
+constexpr std::uint32_t kMaxSyncobj = 1024;
 constexpr std::size_t kPage = 4096;
 
 // 0 or an errno.
@@ -47,16 +47,32 @@ Result<bool> has_context(int fd, std::uint32_t id) {
   return Error::from_errno(code, "DRM_IOCTL_AMDGPU_CTX");
 }
 
+Result<bool> has_syncobj(int fd, std::uint32_t handle) {
+  std::uint64_t point = 0;
+  drm_syncobj_timeline_array args{};
+  args.handles = reinterpret_cast<std::uintptr_t>(&handle);
+  args.points = reinterpret_cast<std::uintptr_t>(&point);
+  args.count_handles = 1;
+  const int code = call(fd, DRM_IOCTL_SYNCOBJ_QUERY, &args);
+  if (code == ENOENT) return false;
+  if (code == 0) return true;
+  return Error::from_errno(code, "DRM_IOCTL_SYNCOBJ_QUERY");
+}
+
 }  // namespace
 
-Result<std::string> objects_of(int fd) {
-  for (std::uint32_t handle = 1; handle <= kMaxHandle; ++handle) {
+Result<std::string> objects_of(int fd, std::uint32_t last_handle) {
+  for (std::uint32_t handle = 1; handle <= last_handle; ++handle) {
     ASSIGN_OR_RETURN(const bool found, has_gem_object(fd, handle));
     if (found) return "GEM object " + std::to_string(handle);
   }
   for (std::uint32_t id = 1; id <= kMaxContext; ++id) {
     ASSIGN_OR_RETURN(const bool found, has_context(fd, id));
     if (found) return "context " + std::to_string(id);
+  }
+  for (std::uint32_t handle = 1; handle <= kMaxSyncobj; ++handle) {
+    ASSIGN_OR_RETURN(const bool found, has_syncobj(fd, handle));
+    if (found) return "synchronization object " + std::to_string(handle);
   }
   return std::string();
 }

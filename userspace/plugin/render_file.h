@@ -13,9 +13,12 @@
 
 namespace plugin::render_file {
 
-// The first GEM object or context that is found; empty: none. It looks at handles up to 4096, which the kernel gives
-// out beginning with the lowest free one.
-base::Result<std::string> objects_of(int fd);
+// The first GEM object, context or synchronization object that is found; empty: none. No ioctl of amdgpu lists GEM
+// handles, so they are tried one by one up to last_handle. The kernel gives out the lowest free one: a higher one
+// exists alone if the program has closed all lower ones. debugfs lists them, where it can be read (Devices).
+base::Result<std::string> objects_of(int fd, std::uint32_t last_handle);
+inline constexpr std::uint32_t kFewHandles = 4096;
+inline constexpr std::uint32_t kManyHandles = 65536;
 
 // Whether the file may map the BO at this offset of its GPU: KFD permits it to the file whose VM it uses, and to no
 // other. Nothing when there is no BO there.

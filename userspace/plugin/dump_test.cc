@@ -571,6 +571,13 @@ TEST_P(DumpTest, an_owner_that_is_none_of_the_programs_is_refused) {
   expect_refused({"pid 1234", "no program of this dump"});
 }
 
+TEST_P(DumpTest, an_owner_whose_pid_two_programs_have_in_nested_namespaces_is_refused) {
+  start();
+  programs_.push_back(std::make_unique<TestProgram>(machine_, 77, std::vector<int>{}));
+  count_descriptors();
+  expect_refused({"pid 77", "more than one program of this dump"});
+}
+
 TEST_P(DumpTest, memory_shared_by_two_processes_is_refused) {
   start();
   const UniqueFd second = open_kfd();

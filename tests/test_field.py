@@ -72,6 +72,7 @@ CASES = (
          HIP, heavy=True),
     Case("a_shared_buffer", PAIR, REFUSED, ("field_group", "shares its memory"), PAIR),
     Case("a_shared_buffer_that_changes", (*PAIR, "--counting"), REFUSED, ("field_group", "shares its memory"), PAIR),
+    Case("a_buffer_given_to_a_program_outside", (*PAIR, "--outside"), REFUSED, ("field_group", "somebody outside"), PAIR),
     # CRIU itself refuses this file, when the plugin has saved the GPU.
     Case("a_pidfd", (*PROGRAM, "--also", "pidfd"), REFUSED, ("Can't dump file 200",)),
 )

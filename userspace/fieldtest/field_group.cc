@@ -2,11 +2,12 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // Several processes that use the GPU and are checkpointed together.
-//   field_group --dir FOLDER --shared [--counting] [--undisturbed]
+//   field_group --dir FOLDER --shared [--counting | --outside] [--undisturbed]
 //   field_group --dir FOLDER --crowd N [--undisturbed]
 // --shared: two processes map one buffer, as by hipIpcOpenMemHandle(); after "go" the reader's SDMA has to read what
 // the writer's CPU stores then. With --counting the reader's SDMA also counts in the buffer all the time. --crowd: N
-// children have memory and a queue each. The files in FOLDER are those of kfdtest-criu/demo/outside.h.
+// children have memory and a queue each. --outside: the reader is no child of the writer, so it is not checkpointed.
+// The files in FOLDER are those of kfdtest-criu/demo/outside.h.
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -50,6 +51,7 @@ struct Options {
   std::string folder;
   bool shared = false;
   bool counting = false;
+  bool outside = false;
   std::uint64_t crowd = 0;
   bool undisturbed = false;
 };
@@ -223,12 +225,17 @@ base::Status share(const Options& options, const Outside& outside) {
   if (child < 0) return base::Error::from_errno(errno, "fork");
   if (child == 0) {
     parents.reset();
+    // The kernel gives a process whose parent has ended to init.
+    const pid_t orphan = options.outside ? ::fork() : 0;
+    if (orphan < 0) ::_exit(outside.fail("fork"));
+    if (orphan > 0) ::_exit(EXIT_SUCCESS);
     const base::Status status = be_reader(options, outside, std::move(childs));
     ::_exit(status.ok() ? EXIT_SUCCESS : outside.fail(status.error().message()));
   }
   childs.reset();
+  if (options.outside) ::waitpid(child, nullptr, 0);
   TRY(be_writer(options, outside, std::move(parents)));
-  ::waitpid(child, nullptr, 0);
+  if (!options.outside) ::waitpid(child, nullptr, 0);
   return {};
 }
 
@@ -284,8 +291,14 @@ base::Result<Options> parse(int argc, char** argv) {
   Options options;
   for (int i = 1; i < argc; ++i) {
     const std::string name = argv[i];
-    if (name == "--shared" || name == "--counting" || name == "--undisturbed") {
-      (name == "--shared" ? options.shared : name == "--counting" ? options.counting : options.undisturbed) = true;
+    if (name == "--shared") {
+      options.shared = true;
+    } else if (name == "--counting") {
+      options.counting = true;
+    } else if (name == "--outside") {
+      options.outside = true;
+    } else if (name == "--undisturbed") {
+      options.undisturbed = true;
     } else if (name == "--dir" && i + 1 < argc) {
       options.folder = argv[++i];
     } else if (name == "--crowd" && i + 1 < argc) {

@@ -74,6 +74,7 @@ class DumpRestoreTest : public ::testing::Test {
     target_.criu.task = 77;
     write_file(source_.machine.root() + "/proc/sys/kernel/osrelease", "6.12.0\n");
     source_.parts.render.objects = [](int, std::uint32_t) -> base::Result<std::string> { return std::string(); };
+    source_.parts.count_references = [](int) -> base::Result<std::uint64_t> { return testing::kReferencesOfOne; };
     source_.parts.render.may_map = [](int, std::uint64_t) -> base::Result<std::optional<bool>> {
       return std::optional<bool>(true);
     };

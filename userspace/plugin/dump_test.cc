@@ -95,6 +95,7 @@ class DumpTest : public ::testing::TestWithParam<Abi> {
     parts_.render.may_map = [](int, std::uint64_t) -> base::Result<std::optional<bool>> {
       return std::optional<bool>(true);
     };
+    parts_.count_references = [](int) -> base::Result<std::uint64_t> { return testing::kReferencesOfOne; };
   }
 
   static void give_state(kfd::FakeProcess& process, std::uint32_t pid) {
@@ -576,6 +577,61 @@ TEST_P(DumpTest, an_owner_whose_pid_two_programs_have_in_nested_namespaces_is_re
   programs_.push_back(std::make_unique<TestProgram>(machine_, 77, std::vector<int>{}));
   count_descriptors();
   expect_refused({"pid 77", "more than one program of this dump"});
+}
+
+TEST_P(DumpTest, memory_that_somebody_outside_has_is_refused) {
+  start();
+  kfd_.bos.push_back(vram_bo(3));
+  count_descriptors();
+  std::uint64_t one = testing::kReferencesOfOne;
+  unsigned calls = 0;
+  parts_.count_references = [&](int) -> base::Result<std::uint64_t> { return ++calls == 1 ? one : one + 1; };
+  expect_refused({"program77", "a BO of 8192 bytes", "somebody outside of the programs being saved has its memory"});
+  // Linux before 6.8 has fewer references of its own.
+  one -= 2;
+  calls = 0;
+  kfd_.bos.push_back(vram_bo(4));
+  dump_ = std::make_unique<Dump>(parts_, 5);
+  parts_.count_references = [&](int) -> base::Result<std::uint64_t> { return ++calls >= 3 ? one + 1 : one; };
+  expect_refused({"program77", "somebody outside"});
+}
+
+TEST_P(DumpTest, a_reference_that_ends_soon_is_no_holder) {
+  start();
+  unsigned calls = 0;
+  parts_.count_references = [&](int) -> base::Result<std::uint64_t> {
+    return testing::kReferencesOfOne + (++calls < 4 ? 1 : 0);
+  };
+  expect_saved(kfd_file_, 4);
+  EXPECT_EQ(calls, 4U);
+  EXPECT_TRUE(dump_->finish(0).errors.empty());
+}
+
+TEST_P(DumpTest, memory_that_the_programs_further_gpus_map_has_no_holder_outside) {
+  machine_.add_gpu(2, 0x2222, 129);
+  kfd_.devices.push_back({0x2222, 0x2222});
+  start();
+  parts_.count_references = [](int) -> base::Result<std::uint64_t> { return testing::kReferencesOfOne + 1; };
+  expect_saved(kfd_file_, 4);
+  EXPECT_TRUE(dump_->finish(0).errors.empty());
+}
+
+TEST(MemoryHolders, the_references_are_those_that_the_kernel_counts) {
+  const TempDir proc;
+  write_file(proc.path() + "/self/fdinfo/5", "pos:\t0\nflags:\t02000002\nsize:\t8192\ncount:\t6\nexp_name:\tdrm\n");
+  write_file(proc.path() + "/self/fdinfo/6", "pos:\t0\n");
+  EXPECT_EQ(*memory_holders::references_of(proc.path(), 5), 6U);
+  EXPECT_EQ(memory_holders::references_of(proc.path(), 6).error().code(), EPROTO);
+}
+
+TEST(MemoryHolders, what_most_memories_have_is_the_kernels_and_a_tie_is_in_the_programs_favour) {
+  using memory_holders::kernel_references;
+  using memory_holders::Memory;
+  EXPECT_EQ(kernel_references(std::vector<Memory>{{4, 2, 0}, {4, 2, 0}, {5, 2, 0}}), 2U);
+  EXPECT_EQ(kernel_references(std::vector<Memory>{{2, 2, 0}, {2, 2, 0}, {3, 2, 0}}), 0U);
+  EXPECT_EQ(kernel_references(std::vector<Memory>{{2, 2, 0}, {4, 2, 0}}), 2U);
+  EXPECT_EQ(kernel_references(std::vector<Memory>{{9, 2, 0}}), 2U);
+  EXPECT_EQ(kernel_references({}), 2U);
 }
 
 TEST_P(DumpTest, memory_shared_by_two_processes_is_refused) {

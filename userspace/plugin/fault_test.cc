@@ -66,6 +66,12 @@ struct Case {
   bool takes_vma_fd;  // see Criu
 };
 
+// Memory in a fake KFD is no DMA-buf, whose references procfs counts.
+base::Result<std::uint64_t> count_references_of_one(int fd) {
+  (void)memory_holders::references_of("/proc", fd);
+  return testing::kReferencesOfOne;
+}
+
 // A machine, a CRIU and a KFD.
 struct World {
   explicit World(const std::string& images) : criu(images) {}
@@ -81,7 +87,8 @@ struct World {
       [](int, const Options&) -> base::Result<std::unique_ptr<copy::Copier>> { return copy::make_cpu_copier(); },
       Options{},
       {[](int, std::uint32_t) -> base::Result<std::string> { return std::string(); },
-       [](int, std::uint64_t) -> base::Result<std::optional<bool>> { return std::optional<bool>(true); }}};
+       [](int, std::uint64_t) -> base::Result<std::optional<bool>> { return std::optional<bool>(true); }},
+      count_references_of_one};
 
   // The program to be dumped, and what it has open.
   UniqueFd kfd_file{::open("/dev/null", O_RDWR | O_CLOEXEC)};

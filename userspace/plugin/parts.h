@@ -12,6 +12,7 @@
 #include "kfd/kfd.h"
 #include "plugin/copy/copier.h"
 #include "plugin/criu.h"
+#include "plugin/memory_holders.h"
 #include "plugin/options.h"
 #include "plugin/render_file.h"
 #include "plugin/system.h"
@@ -30,6 +31,9 @@ struct RenderChecks {
   std::function<base::Result<std::optional<bool>>(int fd, std::uint64_t offset)> may_map = render_file::may_map;
 };
 
+// How many references the DMA-buf behind a descriptor has; see memory_holders.h.
+using CountReferences = std::function<base::Result<std::uint64_t>(int fd)>;
+
 struct Parts {
   Criu& criu;
   System& system;
@@ -37,6 +41,7 @@ struct Parts {
   CopierFactory make_copier;
   Options options;
   RenderChecks render{};
+  CountReferences count_references = [](int fd) { return memory_holders::references_of(Roots{}.proc, fd); };
   // Why `options` are not what the user wanted. A dump or a restore fails with it at the first file that is ours, and
   // never because of it without such a file.
   base::Status options_status = {};

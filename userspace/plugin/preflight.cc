@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <ctime>
 #include <map>
 #include <set>
 
@@ -30,6 +31,8 @@ constexpr std::uint32_t kKfdMinor = 8;  // DMA-bufs of GTT BOs
 constexpr const char* kStreamSocket = "streamer-capture.sock";
 // The first pid namespace of a machine has this number in every kernel (PROC_PID_INIT_INO).
 constexpr std::string_view kInitPidNamespace = "pid:[4026531836]";
+constexpr timespec kRecount{0, 10'000'000};
+constexpr int kRecounts = 50;            // half a second
 constexpr rlim_t kOwnDescriptors = 256;  // more than CRIU and this plugin have open beside BOs
 
 Error refusal(const std::string& what, const std::string& why) { return Error(EOPNOTSUPP, what + ": " + why); }
@@ -94,6 +97,44 @@ std::optional<std::uint32_t> find_listed_object(const Tree& tree, const std::vec
     if (is_ours && file.object) return file.object;
   }
   return std::nullopt;
+}
+
+// Memory as the programs being saved have it, with the first BO that was found.
+struct Held {
+  Process* process = nullptr;
+  kfd::CheckpointedBo* bo = nullptr;
+  memory_holders::Memory memory;
+};
+
+std::vector<Held> held_memories(std::vector<Process>& processes) {
+  std::map<std::uint64_t, Held> memories;  // by inode
+  for (Process& process : processes) {
+    for (kfd::CheckpointedBo& bo : process.state.bos) {
+      if (!kfd::has_contents(bo.bo) || bo.inode == 0) continue;
+      Held& held = memories.try_emplace(bo.inode, Held{&process, &bo, {}}).first->second;
+      held.memory.explained += bo.dmabuf.valid() ? 2 : 1;
+      held.memory.possible += std::max<std::size_t>(process.state.devices.size(), 1) - 1;
+    }
+  }
+  std::vector<Held> all;
+  for (auto& [inode, held] : memories) {
+    if (!held.bo->dmabuf.valid()) ++held.memory.explained;  // the descriptor that count_references() gets
+    all.push_back(held);
+  }
+  return all;
+}
+
+Status count_references(const Parts& parts, const Tree& tree, Held& held) {
+  base::UniqueFd exported;
+  if (!held.bo->dmabuf.valid()) {
+    const int kfd = tree.files[held.process->file].fd.get();
+    auto dmabuf = parts.kfd.export_bo(kfd, held.process->pause, *held.bo);
+    if (!dmabuf.ok()) return std::move(dmabuf).error().wrap(task_of(tree, *held.process).name());
+    exported = std::move(dmabuf).value();
+  }
+  ASSIGN_OR_RETURN(held.memory.references,
+                   parts.count_references(exported.valid() ? exported.get() : held.bo->dmabuf.get()));
+  return {};
 }
 
 }  // namespace
@@ -254,6 +295,32 @@ Status refuse_shared_memory(const Tree& tree, const std::vector<Process>& proces
     }
   }
   return refuse_outside_memory(tree, memories);
+}
+
+Status refuse_outside_holders(const Parts& parts, const Tree& tree, std::vector<Process>& processes) {
+  std::vector<Held> memories = held_memories(processes);
+  std::vector<memory_holders::Memory> counted;
+  for (Held& held : memories) {
+    TRY(count_references(parts, tree, held));
+    counted.push_back(held.memory);
+  }
+  const std::uint64_t by_kernel = memory_holders::kernel_references(counted);
+  for (Held& held : memories) {
+    // A process that has ended gives back its memory later, and whoever reads procfs has a reference meanwhile.
+    for (int i = 0; memory_holders::unexplained(held.memory, by_kernel) != 0 && i < kRecounts; ++i) {
+      (void)os::nanosleep(&kRecount);
+      TRY(count_references(parts, tree, held));
+    }
+    if (memory_holders::unexplained(held.memory, by_kernel) == 0) continue;
+    return refusal(task_of(tree, *held.process).name(),
+                   bo_name(held.bo->bo) +
+                       ": somebody outside of the programs being saved has its memory (its DMA-buf has " +
+                       std::to_string(held.memory.references) + " references, of which " +
+                       std::to_string(held.memory.explained + by_kernel) +
+                       " are known); after a restore each would have memory of its own. Save all programs that share "
+                       "memory, or end the others");
+  }
+  return {};
 }
 
 Status refuse_foreign_mappings(const Tree& tree, const std::vector<Process>& processes,

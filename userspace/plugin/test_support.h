@@ -75,6 +75,9 @@ class FakeCriu final : public Criu {
   base::UniqueFd dir_;
 };
 
+// What a DMA-buf has that only one BO uses: those of the GEM object, its handle, KFD's BO and one descriptor.
+inline constexpr std::uint64_t kReferencesOfOne = 4;
+
 // A machine with GPUs; adds them one by one.
 class FakeMachine {
  public:

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// Who has the memory of a BO. Everybody who was given it has a reference to its DMA-buf: a descriptor, a mapping, a BO
+// of KFD, a GEM handle of a render node, another device. The kernel tells how many there are, not whose they are, so
+// memory has a holder outside of the programs being saved if it has more references than these programs explain.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+
+namespace plugin::memory_holders {
+
+// The references to the DMA-buf behind `fd`, of which this descriptor is one. `proc` is where procfs is mounted.
+base::Result<std::uint64_t> references_of(const std::string& proc, int fd);
+
+struct Memory {
+  std::uint64_t references = 0;
+  std::uint64_t explained = 0;  // descriptors of this process, and BOs of the programs being saved
+  // References that these programs may have beside: KFD imports a BO once for each further GPU that has ever mapped it.
+  std::uint64_t possible = 0;
+};
+
+// The references that the kernel itself has to the DMA-buf of a BO that nobody else has.
+std::uint64_t kernel_references(std::span<const Memory> memories);
+
+// How many references somebody else has at least.
+std::uint64_t unexplained(const Memory& memory, std::uint64_t by_kernel);
+
+}  // namespace plugin::memory_holders

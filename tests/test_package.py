@@ -162,10 +162,10 @@ def test_no_file_of_the_package_is_one_of_the_installed_criu(unpacked: Path) -> 
     assert not owned & {f"/{name}" for name in modes(unpacked)}
 
 
-def maintain(unpacked: Path, script: str, action: str, root: Path) -> str:
-    """Runs a maintainer script for a folder that stands for /; returns what it says."""
+def maintain(unpacked: Path, script: str, action: str, root: Path, *more: str) -> str:
+    """Runs a maintainer script for a folder that stands for /; returns what it says. `more`: arguments after the action."""
     shutil.copytree(unpacked / "usr/share", root / "usr/share", dirs_exist_ok=True)
-    done = run(unpacked / "DEBIAN" / script, action, env={"DPKG_ROOT": str(root)})
+    done = run(unpacked / "DEBIAN" / script, action, *more, env={"DPKG_ROOT": str(root)})
     assert done.returncode == 0, done.stderr
     return done.stderr
 
@@ -179,6 +179,19 @@ def test_installing_makes_crius_configuration_and_purging_removes_it(unpacked: P
     assert config.exists()
     maintain(unpacked, "postrm", "purge", tmp_path)
     assert not config.parent.exists()
+
+
+def test_an_upgrade_does_not_make_a_configuration_that_was_removed(unpacked: Path, tmp_path: Path) -> None:
+    assert maintain(unpacked, "postinst", "configure", tmp_path, "0.9") == ""
+    assert not (tmp_path / DEFAULT_CONF).exists()
+
+
+def test_installing_leaves_a_link_that_points_nowhere(unpacked: Path, tmp_path: Path) -> None:
+    config = tmp_path / DEFAULT_CONF
+    config.parent.mkdir(parents=True)
+    config.symlink_to("missing/place")
+    maintain(unpacked, "postinst", "configure", tmp_path)
+    assert config.is_symlink() and not config.exists()
 
 
 def test_purging_leaves_a_changed_configuration(unpacked: Path, tmp_path: Path) -> None:

@@ -28,6 +28,9 @@ class DriverKfd final : public Kfd {
   base::Result<std::vector<RestoredBo>> restore(int fd, RestoreRequest request) override {
     return used().restore(fd, std::move(request));
   }
+  base::Result<base::UniqueFd> export_restored(int fd, const Bo& bo, RestoredBo& restored) override {
+    return used().export_restored(fd, bo, restored);
+  }
   base::Status resume(int fd, pid_t pid) override { return used().resume(fd, pid); }
 
  private:

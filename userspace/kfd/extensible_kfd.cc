@@ -212,13 +212,13 @@ Result<std::vector<RestoredBo>> ExtensibleKfd::restore(int fd, RestoreRequest re
   std::vector<RestoredBo> result;
   for (const NamedBo& named : contents.bos) {
     ASSIGN_OR_RETURN(const std::uint64_t offset, offset_of(fd, named));
-    UniqueFd dmabuf;
-    if (has_contents(named.bo)) {
-      ASSIGN_OR_RETURN(dmabuf, export_handle(fd, kNoPause, named.bo, named.handle));
-    }
-    result.push_back({offset, std::move(dmabuf)});
+    result.push_back({offset, UniqueFd(), named.handle});
   }
   return result;
+}
+
+Result<UniqueFd> ExtensibleKfd::export_restored(int fd, const Bo& bo, RestoredBo& restored) {
+  return export_handle(fd, kNoPause, bo, restored.handle);
 }
 
 Status ExtensibleKfd::resume(int fd, pid_t pid) {

@@ -23,6 +23,7 @@ class ExtensibleKfd final : public Kfd {
   base::Status confirm(int fd, Pause& pause) override;
   base::Status unpause(int fd, Pause& pause) override;
   base::Result<std::vector<RestoredBo>> restore(int fd, RestoreRequest request) override;
+  base::Result<base::UniqueFd> export_restored(int fd, const Bo& bo, RestoredBo& restored) override;
   base::Status resume(int fd, pid_t pid) override;
 
   // Whether the kernel has this ABI. Works only on a file that the calling process opened.

@@ -79,10 +79,8 @@ Status FakeKfd::step(int fd, const std::string& name, Operation operation) {
 }
 
 std::vector<std::byte> FakeKfd::restored_contents(std::size_t index) const {
-  std::vector<std::byte> bytes(restored->bos[index].size);
-  if (::pread(restored_memory_[index].get(), bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
-    return {};
-  return bytes;
+  const auto bytes = restored_memory_[index].bytes();
+  return {bytes.begin(), bytes.end()};
 }
 
 Result<Version> FakeKfd::version(int fd) {
@@ -187,19 +185,30 @@ Result<std::vector<RestoredBo>> FakeKfd::restore(int fd, RestoreRequest request)
   for (const RestoreDevice& device : request.devices)
     restored_files.emplace_back(::fcntl(device.drm_fd, F_DUPFD_CLOEXEC, kHighNumber));
   std::vector<RestoredBo> result;
+  restored = std::move(request);
   restored_memory_.clear();
-  for (std::size_t i = 0; i < request.bos.size(); ++i) {
-    RestoredBo out{fake_restored_offset(i), UniqueFd()};
-    if (has_contents(request.bos[i])) {
-      out.dmabuf = memory_file(request.bos[i].size);
-      restored_memory_.emplace_back(::fcntl(out.dmabuf.get(), F_DUPFD_CLOEXEC, 0));
-    } else {
-      restored_memory_.emplace_back();
+  restored_memory_.resize(restored->bos.size());
+  for (std::size_t i = 0; i < restored->bos.size(); ++i) {
+    RestoredBo out{fake_restored_offset(i), UniqueFd(), static_cast<std::uint32_t>(i)};
+    if (abi == Abi::kReleased && has_contents(restored->bos[i])) {
+      ASSIGN_OR_RETURN(out.dmabuf, make_restored_memory(i));
     }
     result.push_back(std::move(out));
   }
-  restored = std::move(request);
   return result;
+}
+
+Result<UniqueFd> FakeKfd::make_restored_memory(std::size_t index) {
+  const std::uint64_t size = restored->bos[index].size;
+  UniqueFd memory = memory_file(size);
+  ASSIGN_OR_RETURN(restored_memory_[index], base::Mapping::shared(memory.get(), size, 0, "fake memory of a BO"));
+  return memory;
+}
+
+Result<UniqueFd> FakeKfd::export_restored(int fd, const Bo& /*bo*/, RestoredBo& restored_bo) {
+  TRY(step(fd, "export_restored", Operation::kExportBo));
+  if (abi == Abi::kReleased) return std::move(restored_bo.dmabuf);
+  return make_restored_memory(restored_bo.handle);
 }
 
 Status FakeKfd::resume(int fd, pid_t target) {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/mapping.h"
 #include "kfd/kfd.h"
 
 namespace kfd {
@@ -91,6 +92,7 @@ class FakeKfd final : public Kfd {
   base::Status confirm(int fd, Pause& pause) override;
   base::Status unpause(int fd, Pause& pause) override;
   base::Result<std::vector<RestoredBo>> restore(int fd, RestoreRequest request) override;
+  base::Result<base::UniqueFd> export_restored(int fd, const Bo& bo, RestoredBo& restored_bo) override;
   base::Status resume(int fd, pid_t target) override;
 
  private:
@@ -104,7 +106,10 @@ class FakeKfd final : public Kfd {
   base::Status step(int fd, const std::string& name, Operation operation);
 
   std::vector<File> files_;
-  std::vector<base::UniqueFd> restored_memory_;
+  // The memory of restored BO `index`, which has contents; keeps no descriptor of it.
+  base::Result<base::UniqueFd> make_restored_memory(std::size_t index);
+
+  std::vector<base::Mapping> restored_memory_;  // by BO; empty without contents
 };
 
 // The offset that FakeKfd::restore() gives to BO `index`.

@@ -167,8 +167,12 @@ Result<std::vector<RestoredBo>> RealKfd::restore(int fd, RestoreRequest request)
 
   std::vector<RestoredBo> result;
   for (std::size_t i = 0; i < bos.size(); ++i)
-    result.push_back({bos[i].restored_offset, take_dmabuf(bos[i], request.bos[i])});
+    result.push_back({.mmap_offset = bos[i].restored_offset, .dmabuf = take_dmabuf(bos[i], request.bos[i])});
   return result;
+}
+
+Result<UniqueFd> RealKfd::export_restored(int /*fd*/, const Bo& /*bo*/, RestoredBo& restored) {
+  return std::move(restored.dmabuf);
 }
 
 Status RealKfd::resume(int fd, pid_t pid) {

@@ -86,7 +86,8 @@ struct RestoreRequest {
 
 struct RestoredBo {
   std::uint64_t mmap_offset = 0;
-  base::UniqueFd dmabuf;  // valid iff has_contents(bo)
+  base::UniqueFd dmabuf;     // released ABI: valid iff has_contents(bo); extensible ABI: see Kfd::export_restored()
+  std::uint32_t handle = 0;  // extensible ABI: the program's handle, lower 32 bits
 };
 
 // `fd` is always an open /dev/kfd. checkpoint-side calls work on another process's file, given by the tracer thread
@@ -119,6 +120,9 @@ class Kfd {
   virtual base::Status unpause(int fd, Pause& pause) = 0;
   // Answers one RestoredBo per requested BO, in order.
   virtual base::Result<std::vector<RestoredBo>> restore(int fd, RestoreRequest request) = 0;
+  // The DMA-buf of a restored BO that has contents, for the caller to close. Call once for each BO, between restore()
+  // and resume(), on the same file: the released ABI gives away what restore() returned.
+  virtual base::Result<base::UniqueFd> export_restored(int fd, const Bo& bo, RestoredBo& restored) = 0;
   virtual base::Status resume(int fd, pid_t pid) = 0;
 };
 
@@ -133,6 +137,7 @@ class RealKfd final : public Kfd {
   base::Status confirm(int fd, Pause& pause) override;
   base::Status unpause(int fd, Pause& pause) override;
   base::Result<std::vector<RestoredBo>> restore(int fd, RestoreRequest request) override;
+  base::Result<base::UniqueFd> export_restored(int fd, const Bo& bo, RestoredBo& restored) override;
   base::Status resume(int fd, pid_t pid) override;
 };
 

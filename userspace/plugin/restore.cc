@@ -221,7 +221,7 @@ Status Restore::restore_process(Task& current) {
   }
   ASSIGN_OR_RETURN(current.kfd, current.held.hold(std::move(fd)));
   TRY(remember(current, *plan, *restored));
-  TRY(fill_bos(*plan, kfd, contents, std::move(restored).value()));
+  TRY(fill_bos(*plan, current.held.number(*current.kfd), kfd, contents, std::move(restored).value()));
   board_.set_progress(slot, Progress::kRestored);
   return {};
 }
@@ -267,8 +267,8 @@ Status Restore::remember(Task& current, const RestorePlan& plan, const std::vect
   return {};
 }
 
-Status Restore::fill_bos(const RestorePlan& plan, const image::KfdFile& kfd, const image::Contents& contents,
-                         std::vector<kfd::RestoredBo> restored) const {
+Status Restore::fill_bos(const RestorePlan& plan, int kfd_fd, const image::KfdFile& kfd,
+                         const image::Contents& contents, std::vector<kfd::RestoredBo> restored) const {
   std::map<std::uint32_t, std::unique_ptr<copy::Copier>> copiers;  // by destination gpu_id
   for (std::size_t i = 0; i < kfd.bos.size(); ++i) {
     const image::BoRecord& record = kfd.bos[i];
@@ -280,7 +280,8 @@ Status Restore::fill_bos(const RestorePlan& plan, const image::KfdFile& kfd, con
       ASSIGN_OR_RETURN(const UniqueFd render, parts_.system.open_node(plan.render(gpu_id)));
       ASSIGN_OR_RETURN(copier, parts_.make_copier(render.get(), parts_.options));
     }
-    const UniqueFd dmabuf = std::move(restored[i].dmabuf);
+    // One at a time: CRIU without CAP_SYS_RESOURCE may not have a descriptor for each.
+    ASSIGN_OR_RETURN(const UniqueFd dmabuf, parts_.kfd.export_restored(kfd_fd, record.bo, restored[i]));
     if (auto status = fill_bo(*copier, contents, i, record.bo.size, dmabuf.get()); !status.ok())
       return std::move(status).error().wrap("contents of BO " + std::to_string(i));
   }

@@ -84,7 +84,7 @@ class Restore {
   base::Status restore_process(Task& current);
   base::Status create_shared_files(const SavedFile& process) const;
   base::Result<kfd::RestoreRequest> make_request(Task& current, const RestorePlan& plan, const image::KfdFile& kfd);
-  base::Status fill_bos(const RestorePlan& plan, const image::KfdFile& kfd, const image::Contents& contents,
+  base::Status fill_bos(const RestorePlan& plan, int kfd_fd, const image::KfdFile& kfd, const image::Contents& contents,
                         std::vector<kfd::RestoredBo> restored) const;
   base::Result<HeldFiles::Key> render_key(Task& current, const RestorePlan& plan, std::uint32_t gpu_id);
   base::Status remember(Task& current, const RestorePlan& plan, const std::vector<kfd::RestoredBo>& restored);

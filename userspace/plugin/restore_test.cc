@@ -74,6 +74,7 @@ class World {
     image::Session session;
     session.nodes = nodes;
     session.kernel_release = "6.12";
+    session.abi = abi;
     const std::vector<std::byte> contents(kBoSize, std::byte{0x17});
     for (const image::File& file : files) {
       if (const auto* process = std::get_if<image::KfdFile>(&file.contents)) {
@@ -110,6 +111,7 @@ class World {
     save(id, image::RenderFile{gpu, 0, binding});
   }
 
+  image::Abi abi = image::Abi::kReleased;
   std::vector<topology::Node> nodes{node(kGpu, 1), node(kOtherGpu, 2)};
   std::vector<image::File> files;
 
@@ -306,6 +308,31 @@ TEST(Restore, twenty_gpus_leave_no_descriptor_below_the_programs_highest) {
   ASSERT_EQ(world.kfd.restored->devices.size(), 20U);
   for (const auto& device : world.kfd.restored->devices) EXPECT_GE(device.drm_fd, world.criu.unused_fd());
   ::close(200);
+}
+
+TEST(Restore, many_bos_need_no_descriptor_each_with_the_extensible_abi) {
+  World world;
+  world.abi = image::Abi::kExtensible;
+  image::KfdFile file;
+  file.pid = 77;
+  file.devices = {{kGpu, kGpu}};
+  file.priv_data.assign(16, std::byte{1});
+  for (std::uint64_t i = 0; i < 2000; ++i)
+    file.bos.push_back({{kBoAddr + i * 4096, 4096, kBoOffset + i * 4096, kGpu, KFD_IOC_ALLOC_MEM_FLAGS_VRAM}, {}});
+  world.save(4, file);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit low = before;
+  low.rlim_cur = 1024;  // the default, which also leaves room for what is held above the program's numbers
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
+  {
+    Restore restore(world.parts);
+    const auto fd = restore.restore_file(4);
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+    ASSERT_TRUE(fd.ok()) << fd.error().message();
+    const UniqueFd owned(**fd);
+  }
+  EXPECT_EQ(world.kfd.restored_contents(1999), std::vector<std::byte>(4096, std::byte{0x17}));
 }
 
 // ---- Processes ----

@@ -170,12 +170,13 @@ kfd::RestoreRequest request_for(const Image& image, const Session& session, std:
   return request;
 }
 
-base::Status write_contents(const Image& image, const std::vector<kfd::RestoredBo>& restored) {
+base::Status write_contents(const Image& image, std::vector<kfd::RestoredBo>& restored, kfd::Kfd& kfd, int fd) {
   for (std::size_t i = 0; i < restored.size(); ++i) {
     const Contents& contents = image.contents[i];
     if (contents.pages.empty()) continue;
+    ASSIGN_OR_RETURN(const base::UniqueFd dmabuf, kfd.export_restored(fd, image.checkpoint.bos[i].bo, restored[i]));
     ASSIGN_OR_RETURN(const base::Mapping bytes,
-                     base::Mapping::shared(restored[i].dmabuf.get(), contents.size, 0, "writing a buffer"));
+                     base::Mapping::shared(dmabuf.get(), contents.size, 0, "writing a buffer"));
     for (const Contents::Page& page : contents.pages)
       std::ranges::copy(page.bytes, bytes.bytes().begin() + static_cast<std::ptrdiff_t>(page.at));
   }
@@ -234,8 +235,8 @@ base::Status take_over(pid_t predecessor, const Image& image, const Session& ses
                        PageSharing sharing) {
   TRY(part_from(predecessor, image, session, turned));
   const int fd = ioctls_of(session.gpus().front()).client().fd();
-  ASSIGN_OR_RETURN(const std::vector<kfd::RestoredBo> restored, kfd.restore(fd, request_for(image, session, turned)));
-  TRY(write_contents(image, restored));
+  ASSIGN_OR_RETURN(std::vector<kfd::RestoredBo> restored, kfd.restore(fd, request_for(image, session, turned)));
+  TRY(write_contents(image, restored, kfd, fd));
   TRY(map_again(image, restored, session, turned));
   return sharing == PageSharing::kWithChild ? resume_beside_child(kfd, fd) : kfd.resume(fd, ::getpid());
 }

@@ -98,6 +98,9 @@ Status Dump::prepare() {
   TRY(read_states());
   TRY(check_states());
   TRY(bind_render_files());
+  TRY(preflight::refuse_lost_mappings(tree_, processes_, nodes_, [this](const Process& process, std::uint32_t minor) {
+    return keeps_render_file(process, minor);
+  }));
   return start_image();
 }
 
@@ -254,6 +257,18 @@ Result<image::Binding> Dump::binding_of(const OpenFile& file, Role& role) {
                  "KFD uses; a program that allocates memory there can be saved");
   role.owner = process.pid;
   return image::Binding::kKfd;
+}
+
+bool Dump::keeps_render_file(const Process& process, std::uint32_t minor) const {
+  for (std::size_t i = 0; i < tree_.files.size(); ++i) {
+    const OpenFile& file = tree_.files[i];
+    if (file.device.kind != DeviceKind::kRender || file.device.minor != minor || roles_[i].owner != process.pid)
+      continue;
+    if (std::any_of(file.holders.begin(), file.holders.end(),
+                    [&](const Holder& each) { return each.task == process.task; }))
+      return true;
+  }
+  return false;
 }
 
 // Nothing when it cannot be known: the process has the GPU, but no BO there that could be mapped.

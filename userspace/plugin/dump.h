@@ -65,6 +65,8 @@ class Dump {
   base::Status bind_render_files();
   base::Result<image::Binding> binding_of(const OpenFile& file, Role& role);
   base::Result<std::optional<bool>> is_bound_to(const OpenFile& file, const Process& process);
+  // Whether the process has the file of this render node that KFD uses. After bind_render_files().
+  [[nodiscard]] bool keeps_render_file(const Process& process, std::uint32_t minor) const;
   base::Status start_image();
 
   base::Status save(int fd, std::uint32_t id);

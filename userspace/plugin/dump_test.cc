@@ -540,6 +540,67 @@ TEST_P(DumpTest, a_mapping_of_a_part_of_a_bo_is_accepted_and_one_that_reaches_be
   dump_->finish(1);
 }
 
+// A line of procfs for a mapping of the first BO.
+constexpr const char* kMapsBo = "7f0000100000-7f0000102000 rw-s 100100000 00:05 4 /dev/dri/renderD128\n";
+
+TEST_P(DumpTest, an_inherited_mapping_is_accepted_where_a_restore_finds_it) {
+  const UniqueFd render = open_render();
+  start({render.get()}, kMapsBo);
+  programs_.push_back(std::make_unique<TestProgram>(machine_, 90, std::vector<int>{}, kMapsBo));
+  expect_saved(kfd_file_, 4);
+  dump_->finish(1);
+}
+
+TEST_P(DumpTest, an_inherited_mapping_of_a_process_that_uses_kfd_itself_is_refused) {
+  const UniqueFd render = open_render();
+  start({render.get()}, kMapsBo);
+  const UniqueFd second = open_kfd();
+  kfd::FakeProcess& other = kfd_.add_process(78);
+  give_state(other, 78);
+  other.bos.erase(other.bos.begin());
+  kfd_.add_file(second.get(), other);
+  programs_.push_back(std::make_unique<TestProgram>(machine_, 78, std::vector<int>{second.get()}, kMapsBo));
+  count_descriptors();
+  expect_refused({"program78", "inherited mapping", "program77", "gets back only its own"});
+}
+
+TEST_P(DumpTest, an_inherited_mapping_at_another_address_is_refused) {
+  const UniqueFd render = open_render();
+  start({render.get()}, kMapsBo);
+  programs_.push_back(std::make_unique<TestProgram>(
+      machine_, 90, std::vector<int>{}, "7e0000000000-7e0000002000 rw-s 100100000 00:05 4 /dev/dri/renderD128\n"));
+  count_descriptors();
+  expect_refused({"program90", "inherited mapping", "program77", "another address"});
+}
+
+TEST_P(DumpTest, an_inherited_mapping_that_its_owner_has_unmapped_is_refused) {
+  const UniqueFd render = open_render();
+  start({render.get()});
+  programs_.push_back(std::make_unique<TestProgram>(machine_, 90, std::vector<int>{}, kMapsBo));
+  count_descriptors();
+  expect_refused({"program90", "inherited mapping", "program77", "maps nothing of its GPUs"});
+}
+
+TEST_P(DumpTest, an_inherited_mapping_whose_owner_has_closed_the_render_node_is_refused) {
+  start({}, kMapsBo);
+  programs_.push_back(std::make_unique<TestProgram>(machine_, 90, std::vector<int>{}, kMapsBo));
+  count_descriptors();
+  expect_refused({"program90", "inherited mapping", "program77", "has closed the render node"});
+}
+
+TEST_P(DumpTest, an_inherited_mapping_that_may_be_of_two_processes_is_refused) {
+  const UniqueFd render = open_render();
+  machine_.add_gpu(2, 0x2222, 129);
+  start({render.get()}, kMapsBo);
+  const UniqueFd second = open_kfd();
+  kfd::FakeProcess& other = add_process(78, second);
+  other.devices = {{0x2222, 0x2222}};
+  for (auto& bo : other.bos) bo.bo.user_gpu_id = 0x2222;
+  programs_.push_back(std::make_unique<TestProgram>(machine_, 90, std::vector<int>{}, kMapsBo));
+  count_descriptors();
+  expect_refused({"program90", "inherited mapping", "several programs"});
+}
+
 TEST_P(DumpTest, a_process_that_maps_kfd_without_having_it_open_is_refused) {
   start();
   programs_.push_back(std::make_unique<TestProgram>(

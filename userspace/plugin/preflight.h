@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -66,6 +67,13 @@ base::Status refuse_outside_holders(const Parts& parts, const Tree& tree, std::v
 // Mappings of render nodes that are not of a BO of KFD.
 base::Status refuse_foreign_mappings(const Tree& tree, const std::vector<Process>& processes,
                                      const std::vector<topology::Node>& nodes);
+// Mappings of render nodes that a restore could not make again, although KFD has their memory: it looks for them in the
+// BOs of the process itself, or, for a process without state in KFD, at the address where the GPU of another process
+// has them, and maps them through that process's render node. `keeps_render_file` says whether a process still has the
+// open file of the render node with this minor number that KFD uses.
+base::Status refuse_lost_mappings(
+    const Tree& tree, const std::vector<Process>& processes, const std::vector<topology::Node>& nodes,
+    const std::function<bool(const Process& process, std::uint32_t minor)>& keeps_render_file);
 
 // A warning, not a refusal: zeros take no room, so the contents may need less. Empty if there is enough.
 std::string warn_of_room(std::uint64_t needed, std::uint64_t room);

@@ -27,7 +27,7 @@ class Criu {
   // In a task being restored: one more than the highest descriptor number of the program, always the same answer;
   // negative when unknown. Lower numbers may be free now and the program's later.
   [[nodiscard]] virtual int unused_fd() const = 0;
-  // The command line, without the name of the program.
+  // The command line without the name of the program, and the options of CRIU's configuration files.
   [[nodiscard]] virtual base::Result<std::vector<std::string>> arguments() const { return std::vector<std::string>(); }
   // To CRIU's log; an empty message is none.
   virtual void inform(std::string_view /*message*/) const {}

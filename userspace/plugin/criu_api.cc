@@ -13,11 +13,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <sstream>
 #include <string>
+#include <utility>
 
 #include "base/os.h"
 #include "base/text_file.h"
+#include "plugin/criu_options.h"
 
 namespace plugin::criu_api {
 namespace {
@@ -93,7 +96,9 @@ base::Result<std::vector<std::string>> RealCriu::arguments() const {
   std::istringstream in(std::move(text));
   for (std::string argument; std::getline(in, argument, '\0');) arguments.push_back(argument);
   if (!arguments.empty()) arguments.erase(arguments.begin());
-  return arguments;
+  return criu_options::all(
+      std::move(arguments), [](const char* name) -> const char* { return std::getenv(name); },
+      base::read_text_if_there);
 }
 
 bool RealCriu::takes_vma_fd() const {

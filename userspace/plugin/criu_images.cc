@@ -13,6 +13,7 @@
 #include <string>
 
 #include "base/os.h"
+#include "base/text_file.h"
 #include "base/unique_fd.h"
 #include "plugin/image/wire.h"
 
@@ -31,6 +32,7 @@ constexpr std::uint32_t kPstreeMagic = 0x50273030;
 constexpr std::uint32_t kIdsMagic = 0x54432030;
 constexpr std::uint32_t kFdinfoMagic = 0x56213732;
 constexpr std::uint32_t kMmMagic = 0x57492820;
+constexpr std::uint32_t kPagemapMagic = 0x56084025;
 
 // Numbers of members, and values of CRIU's enumerations.
 constexpr std::uint32_t kPstreePid = 1, kPstreeParent = 2, kPstreeThreads = 5;
@@ -43,6 +45,8 @@ constexpr std::uint32_t kVmaStart = 1, kVmaEnd = 2, kVmaOffset = 3, kVmaFile = 4
 constexpr std::uint64_t kRegular = 1U << 0, kFilePrivate = 1U << 6, kFileShared = 1U << 7, kAnonymousShared = 1U << 8,
                         kSocket = 1U << 11, kMemfd = 1U << 14, kExternalPlugin = 1U << 27;
 constexpr std::uint32_t kProtectionWrite = 2;
+constexpr std::uint32_t kPagemapFlags = 4;
+constexpr std::uint64_t kLazy = 1U << 1, kPresent = 1U << 2;
 
 constexpr std::uint64_t kMaxImage = 1ULL << 30;
 constexpr std::uint32_t kFirstFreePid = 300;  // lower ones belong to the system
@@ -199,6 +203,20 @@ Result<std::vector<TreeEntry>> read_tree(int dir_fd, std::set<std::uint32_t>& th
 }
 
 }  // namespace
+
+Result<bool> lacks_pages(int dir_fd, std::uint32_t pid) {
+  bool lacks = false;
+  auto status = read_image(dir_fd, "pagemap-" + std::to_string(pid) + ".img", kPagemapMagic, [&](WireReader message) {
+    std::uint64_t flags = 0;
+    for (WireField field; message.next(field);)
+      if (field.number == kPagemapFlags) flags = field.value;
+    // CRIU marks as lazy whatever could be served later, in every dump.
+    lacks = lacks || (flags & (kLazy | kPresent)) == kLazy;
+    return !message.malformed();
+  });
+  if (!status.ok() && !base::is_absence(status.error())) return std::move(status).error();
+  return lacks;
+}
 
 Result<CriuImages> CriuImages::read(int dir_fd) {
   CriuImages images;

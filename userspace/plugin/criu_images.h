@@ -66,4 +66,8 @@ class CriuImages {
   std::uint32_t unused_pid_ = 0;
 };
 
+// Whether CRIU has left pages of this process out of the image, to serve them later (criu dump --lazy-pages). False
+// when the image of pages is elsewhere, as with a page server; EPROTO: it is not understood.
+base::Result<bool> lacks_pages(int dir_fd, std::uint32_t pid);
+
 }  // namespace plugin

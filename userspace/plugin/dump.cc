@@ -447,6 +447,7 @@ Status Dump::commit() {
   if (state_ != State::kSaving) return Error(ECANCELED, "CRIU has ignored that the dump failed");
   for (std::size_t i = 0; i < roles_.size(); ++i)
     if (!roles_[i].saved) return Error(ENODATA, tree_.name_of(tree_.files[i]) + ": CRIU did not save this file");
+  TRY(preflight::refuse_missing_pages(parts_.criu, tree_));
   for (Process& process : processes_)
     if (auto status = parts_.kfd.confirm(fd_of(process), process.pause); !status.ok())
       return std::move(status).error().wrap(name_of(process) + ": what was saved is not its state");

@@ -14,6 +14,8 @@
 
 #include "kfd/fake_kfd.h"
 #include "plugin/image/catalogue.h"
+#include "plugin/restore_test_world.h"
+#include "plugin/session.h"
 #include "plugin/test_program.h"
 #include "plugin/test_support.h"
 
@@ -436,6 +438,36 @@ TEST_P(DumpTest, lazy_pages_are_refused) {
   criu_.command_line.emplace_back("--lazy-pages");
   expect_refused({"--lazy-pages"});
   EXPECT_TRUE(kfd_.calls.empty());
+}
+
+TEST_P(DumpTest, abbreviations_of_lazy_pages_are_refused) {
+  start();
+  count_descriptors();
+  criu_.command_line.emplace_back("--lazy");
+  expect_refused({"--lazy-pages"});
+  EXPECT_TRUE(kfd_.calls.empty());
+}
+
+TEST_P(DumpTest, pages_that_are_to_come_later_are_refused_at_the_end) {
+  using Images = testing::FakeCriuImages;
+  const std::string head = Images::head(0x56084025) + Images::message(Images::number(1, 1));
+  const auto entry = [](std::uint64_t flags) {
+    return Images::message(Images::number(1, 0x1000) + Images::number(2, 1) + Images::number(4, flags));
+  };
+  const std::string path = images_.path() + "/pagemap-77.img";
+  start();
+  // Present and lazy is what every dump has.
+  write_file(path, head + entry(4) + entry(6));
+  expect_saved(kfd_file_, 4);
+  EXPECT_TRUE(dump_->finish(0).errors.empty());
+  dump_ = std::make_unique<Dump>(parts_, 6);
+  write_file(path, head + entry(4) + entry(2));
+  expect_saved(kfd_file_, 4);
+  const Dump::End end = dump_->finish(0);
+  EXPECT_TRUE(end.must_end_criu);
+  ASSERT_EQ(end.errors.size(), 1U);
+  EXPECT_NE(end.errors[0].message().find("--lazy-pages"), std::string::npos) << end.errors[0].message();
+  EXPECT_TRUE(catalogue().intact().empty());
 }
 
 TEST_P(DumpTest, an_old_kernel_is_refused_before_anything_is_paused) {

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "plugin/criu_options.h"
+
 namespace plugin {
 namespace {
 
@@ -88,6 +90,45 @@ INSTANTIATE_TEST_SUITE_P(
                       std::pair{"AMDGPU_PLUGIN_GPU_MAP", "0:2"}, std::pair{"AMDGPU_PLUGIN_GPU_MAP", "1:99999999999"},
                       std::pair{"AMDGPU_PLUGIN_COPY", "gpu"}, std::pair{"AMDGPU_PLUGIN_CHECK_FIRMWARE", "yes"},
                       std::pair{"AMDGPU_PLUGIN_FENCE_TIMEOUT", "0"}, std::pair{"AMDGPU_PLUGIN_FENCE_TIMEOUT", "-1"}));
+
+// ---- options of CRIU itself ----
+
+base::Result<std::vector<std::string>> criu_arguments(std::vector<std::string> arguments,
+                                                      const std::map<std::string, std::string>& configuration,
+                                                      const Environment& environment = {}) {
+  return criu_options::all(
+      std::move(arguments),
+      [&](const char* name) -> const char* {
+        const auto found = environment.find(name);
+        return found == environment.end() ? nullptr : found->second.c_str();
+      },
+      [&](const std::string& path) -> base::Result<std::string> {
+        const auto found = configuration.find(path);
+        return found == configuration.end() ? std::string() : found->second;
+      });
+}
+
+bool is_lazy(const base::Result<std::vector<std::string>>& arguments) {
+  return criu_options::contains(*arguments, "--lazy-pages", "--la");
+}
+
+TEST(CriuOptions, are_recognised_when_abbreviated) {
+  for (const char* argument : {"--lazy-pages", "--lazy", "--la"})
+    EXPECT_TRUE(is_lazy(criu_arguments({"dump", argument}, {}))) << argument;
+  for (const char* argument : {"--l", "--lazy-pagess", "lazy-pages", "--", "--leave-running"})
+    EXPECT_FALSE(is_lazy(criu_arguments({"dump", argument}, {}))) << argument;
+}
+
+TEST(CriuOptions, are_found_in_every_configuration_file_that_criu_reads) {
+  const std::string text = "# a comment\n\n  log-file \"x y\"\n\tlazy-pages # now\n";
+  EXPECT_TRUE(is_lazy(criu_arguments({"dump"}, {{"/etc/criu/default.conf", text}})));
+  EXPECT_TRUE(is_lazy(criu_arguments({"dump"}, {{"/root/.criu/default.conf", text}}, {{"HOME", "/root"}})));
+  EXPECT_TRUE(is_lazy(criu_arguments({"dump"}, {{"/a.conf", text}}, {{"CRIU_CONFIG_FILE", "/a.conf"}})));
+  EXPECT_TRUE(is_lazy(criu_arguments({"dump", "--config", "/b.conf"}, {{"/b.conf", text}})));
+  EXPECT_TRUE(is_lazy(criu_arguments({"dump", "--config=/b.conf"}, {{"/b.conf", text}})));
+  EXPECT_FALSE(is_lazy(criu_arguments({"dump", "--no-default-config"}, {{"/etc/criu/default.conf", text}})));
+  EXPECT_FALSE(is_lazy(criu_arguments({"dump"}, {{"/etc/criu/default.conf", "#lazy-pages\nlog-file lazy-pages\n"}})));
+}
 
 }  // namespace
 }  // namespace plugin

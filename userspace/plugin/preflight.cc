@@ -16,6 +16,8 @@
 
 #include "base/os.h"
 #include "base/text_file.h"
+#include "plugin/criu_images.h"
+#include "plugin/criu_options.h"
 #include "plugin/topology/snapshot.h"
 
 namespace plugin::preflight {
@@ -41,9 +43,15 @@ const Task& task_of(const Tree& tree, const Process& process) { return tree.task
 
 std::string bo_name(const kfd::Bo& bo) { return "a BO of " + std::to_string(bo.size) + " bytes"; }
 
-Result<bool> has_argument(const Criu& criu, std::string_view argument) {
+// `shortest`: the shortest abbreviation that is of no other option of CRIU.
+Result<bool> has_argument(const Criu& criu, std::string_view argument, std::string_view shortest) {
   ASSIGN_OR_RETURN(const std::vector<std::string> arguments, criu.arguments());
-  return std::find(arguments.begin(), arguments.end(), argument) != arguments.end();
+  return criu_options::contains(arguments, argument, shortest);
+}
+
+Error lazy_pages_refusal() {
+  return refusal("criu dump --lazy-pages",
+                 "GPUs need all pages before their queues run, so the dump could not be restored; dump without it");
 }
 
 bool is_in(const DeviceMapping& mapping, const kfd::Bo& bo) {
@@ -142,17 +150,27 @@ Status count_references(const Parts& parts, const Tree& tree, Held& held) {
 Status refuse_streaming(const Criu& criu) {
   const bool has_socket = os::faccessat(criu.image_dir(), kStreamSocket, F_OK, 0) == 0;
   if (!has_socket && errno != ENOENT) return Error::from_errno(errno, kStreamSocket);
-  ASSIGN_OR_RETURN(const bool is_asked, has_argument(criu, "--stream"));
+  ASSIGN_OR_RETURN(const bool is_asked, has_argument(criu, "--stream", "--str"));
   if (!has_socket && !is_asked) return {};
   return refusal("criu dump --stream",
                  "the image streamer does not carry the images of this plugin; dump to a directory");
 }
 
 Status refuse_lazy_pages(const Criu& criu) {
-  ASSIGN_OR_RETURN(const bool is_asked, has_argument(criu, "--lazy-pages"));
-  if (!is_asked) return {};
-  return refusal("criu dump --lazy-pages",
-                 "GPUs need all pages before their queues run, so the dump could not be restored; dump without it");
+  ASSIGN_OR_RETURN(const bool is_asked, has_argument(criu, "--lazy-pages", "--la"));
+  if (is_asked) return lazy_pages_refusal();
+  return {};
+}
+
+Status refuse_missing_pages(const Criu& criu, const Tree& tree) {
+  for (const Task& task : tree.tasks) {
+    const auto lacks = lacks_pages(criu.image_dir(), task.inner_pid);
+    if (lacks.ok() && *lacks) return lazy_pages_refusal();
+    if (lacks.ok()) continue;
+    if (lacks.error().code() != EPROTO) return lacks.error();
+    criu.warn(lacks.error().message() + "; if this dump is one with --lazy-pages, it cannot be restored");
+  }
+  return {};
 }
 
 Status refuse_old_kfd(kfd::Version version) {

@@ -35,7 +35,8 @@ struct Process {
 // `criu dump --stream` sends only CRIU's own images; ours would stay behind.
 base::Status refuse_streaming(const Criu& criu);
 // `criu dump --lazy-pages`: pages that a GPU uses must be there before its queues run, so such a dump cannot be
-// restored. Only the command line tells; a caller that asks for it by RPC is not recognised.
+// restored. The command line and CRIU's configuration files tell; a caller that asks for it by RPC is recognised at the
+// end, by refuse_missing_pages().
 base::Status refuse_lazy_pages(const Criu& criu);
 base::Status refuse_old_kfd(kfd::Version version);
 // DMA-bufs that a task has open or mapped.
@@ -77,6 +78,11 @@ base::Status refuse_lost_mappings(
 
 // A warning, not a refusal: zeros take no room, so the contents may need less. Empty if there is enough.
 std::string warn_of_room(std::uint64_t needed, std::uint64_t room);
+
+// ---- when CRIU has saved everything ------------------------------------------
+
+// Host memory that CRIU has not written, but would serve later.
+base::Status refuse_missing_pages(const Criu& criu, const Tree& tree);
 
 // ---- used by the dump as well -----------------------------------------------
 

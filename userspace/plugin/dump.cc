@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <chrono>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "base/os.h"
@@ -23,6 +24,11 @@ using base::Error;
 using base::Result;
 using base::Status;
 using base::UniqueFd;
+
+// What the released ABI leaves out can neither be saved nor seen.
+constexpr std::string_view kNotDescribed =
+    "this kernel's KFD does not describe trap handlers, the state of AMDKFD_IOC_RUNTIME_ENABLE, memory policies and "
+    "ages of events: a restored program has those of a new one";
 
 std::string bo_name(std::size_t index, const kfd::Bo& bo) {
   return "BO " + std::to_string(index) + " of " + std::to_string(bo.size) + " bytes";
@@ -114,6 +120,7 @@ Status Dump::choose_abi() {
   TRY(preflight::refuse_old_kfd(version));
   ASSIGN_OR_RETURN(abi_, parts_.kfd.choose_abi(own.get()));
   parts_.criu.inform(abi_ == kfd::Abi::kExtensible ? "KFD has the extensible ABI" : "KFD has the released ABI");
+  if (abi_ == kfd::Abi::kReleased) parts_.criu.warn(kNotDescribed);
   return {};
 }
 

@@ -77,10 +77,8 @@ Result<UniqueFd> open_new_node(int directory, const std::string& name, dev_t num
   constexpr mode_t kOwnerOnly = S_IFCHR | 0600;
   (void)os::unlinkat(directory, name.c_str(), 0);  // of a task that was killed in here
   if (os::mknodat(directory, name.c_str(), kOwnerOnly, number) != 0) return Error::from_errno(errno, "mknod");
-  UniqueFd fd(os::openat(directory, name.c_str(), flags));
-  const int code = errno;
+  auto fd = open_device_at(directory, name, number, flags);
   (void)os::unlinkat(directory, name.c_str(), 0);
-  if (!fd.valid()) return Error::from_errno(code, "open");
   return fd;
 }
 
@@ -96,6 +94,15 @@ Result<UniqueFd> detached_tmpfs() {
 }
 
 }  // namespace
+
+Result<UniqueFd> open_device_at(int directory, const std::string& name, dev_t number, int flags) {
+  UniqueFd fd(os::openat(directory, name.c_str(), flags | O_NOFOLLOW));
+  struct stat status {};
+  if (!fd.valid() || os::fstat(fd.get(), &status) != 0) return Error::from_errno(errno, "open");
+  if (!S_ISCHR(status.st_mode) || status.st_rdev != number)
+    return Error(ENXIO, "open: somebody has replaced the node by another file");
+  return fd;
+}
 
 Result<DeviceFile> Devices::identify(const struct stat& status) const {
   if (!S_ISCHR(status.st_mode)) return DeviceFile();

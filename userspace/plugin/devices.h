@@ -46,6 +46,10 @@ struct ListedFile {
   std::optional<std::uint32_t> object;  // the handle of a GEM object; nothing: it has none
 };
 
+// Opens the entry `name` of a directory, and not what a link there points to. Fails with ENXIO if it is no device with
+// this number: the directory may be one in which others can make and replace entries.
+base::Result<base::UniqueFd> open_device_at(int directory, const std::string& name, dev_t number, int flags);
+
 class Devices {
  public:
   explicit Devices(Roots roots) : roots_(std::move(roots)) {}

@@ -793,6 +793,19 @@ TEST(Devices, a_path_that_is_another_device_is_not_opened) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(world.machine.root() + "/dev/dri"), {}), 1);
 }
 
+TEST(Devices, a_node_that_somebody_has_replaced_is_not_opened) {
+  const TempDir directory;
+  const UniqueFd at(::open(directory.path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const dev_t zero = makedev(1, 5);
+  std::filesystem::create_symlink("/dev/zero", directory.path() + "/link");
+  EXPECT_EQ(open_device_at(at.get(), "link", zero, O_RDWR | O_CLOEXEC).error().code(), ELOOP);
+  write_file(directory.path() + "/file", "");
+  EXPECT_EQ(open_device_at(at.get(), "file", zero, O_RDWR | O_CLOEXEC).error().code(), ENXIO);
+  const UniqueFd dev(::open("/dev", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  EXPECT_EQ(open_device_at(dev.get(), "full", zero, O_RDWR | O_CLOEXEC).error().code(), ENXIO);
+  EXPECT_TRUE(open_device_at(dev.get(), "zero", zero, O_RDWR | O_CLOEXEC).ok());
+}
+
 TEST(InertFile, is_opened_by_another_process_and_leaves_nothing_but_itself) {
   World world;
   const auto before = testing::open_descriptors();

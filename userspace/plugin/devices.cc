@@ -47,7 +47,7 @@ std::optional<dev_t> parse_device(std::string_view text) {
 Result<DeviceNode> node_of(std::string name, const std::string& sysfs_file) {
   ASSIGN_OR_RETURN(const std::string text, first_word(sysfs_file));
   const auto number = parse_device(text);
-  if (!number) return Error(ENODEV, sysfs_file + ": no device number (is amdgpu loaded?)");
+  if (!number) return Error(ENODEV, sysfs_file + ": no device number");
   return DeviceNode{std::move(name), *number};
 }
 
@@ -174,7 +174,7 @@ Result<UniqueFd> Devices::open_node(const DeviceNode& node, int extra_flags) con
   const int code = usual.error().code();
   std::string message = "opening device " + device_number(node.number) + ": " + std::move(usual).error().message();
   if (code == ENOENT || code == ENOTDIR || code == ENXIO) message += "; " + other.error().message();
-  return Error(code, message + " (does it exist, and is it permitted here?)");
+  return Error(code, message);
 }
 
 Result<UniqueFd> Devices::open_kfd() const {

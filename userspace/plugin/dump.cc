@@ -302,9 +302,11 @@ Status Dump::start_image() {
 Status Dump::save(int fd, std::uint32_t id) {
   ASSIGN_OR_RETURN(const OpenFile* found, tree_.find(fd));
   if (found == nullptr)
-    return Error(ESRCH,
-                 "CRIU saves a file of a program that this thread does not trace (is /proc that of another pid "
-                 "namespace?)");
+    return Error(
+        ESRCH,
+        "CRIU saves a device file that no program has open which this thread traces: either the file is on its "
+        "way through a socket (SCM_RIGHTS), and a program must receive it before the dump, or /proc is that "
+        "of another pid namespace");
   const OpenFile& file = *found;
   Role& role = roles_[static_cast<std::size_t>(found - tree_.files.data())];
   const std::string name = tree_.name_of(file);

@@ -137,7 +137,7 @@ Result<std::vector<Node>> snapshot(const std::string& root) {
     TRY(add_links(path + "/p2p_links", node));
     nodes.push_back(std::move(node));
   }
-  if (nodes.empty()) return Error(ENODEV, root + ": no readable KFD topology node; is amdgpu loaded?");
+  if (nodes.empty()) return Error(ENODEV, root + ": no readable KFD topology node");
   return nodes;
 }
 

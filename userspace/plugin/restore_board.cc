@@ -5,6 +5,7 @@
 // Progress is stored with release and loaded with acquire order; it publishes the other words.
 #include "plugin/restore_board.h"
 
+#include <chrono>
 #include <ctime>
 
 #include "base/os.h"
@@ -63,9 +64,9 @@ int RestoreBoard::descriptor(std::size_t process, std::size_t gpu) const {
   return static_cast<int>(word(entries_[process].first_gpu + gpu).load(std::memory_order_relaxed));
 }
 
-bool RestoreBoard::wait_settled(std::size_t process, std::chrono::milliseconds limit) const {
-  for (auto left = limit; progress(process) != Progress::kSettled; left -= kPoll) {
-    if (left <= std::chrono::milliseconds::zero()) return false;
+bool RestoreBoard::wait_settled(std::size_t process, const std::function<bool()>& is_alive) const {
+  while (progress(process) != Progress::kSettled) {
+    if (!is_alive()) return false;
     timespec pause{};
     pause.tv_nsec = std::chrono::nanoseconds(kPoll).count();
     (void)os::nanosleep(&pause);

@@ -7,9 +7,9 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -49,8 +49,9 @@ class RestoreBoard {
   void set_descriptor(std::size_t process, std::size_t gpu, int number);
   [[nodiscard]] int descriptor(std::size_t process, std::size_t gpu) const;
 
-  // Whether the process was settled before the time was over.
-  [[nodiscard]] bool wait_settled(std::size_t process, std::chrono::milliseconds limit) const;
+  // Waits until the process is settled; false if it ended before. How long that takes depends on the size of its
+  // memory.
+  [[nodiscard]] bool wait_settled(std::size_t process, const std::function<bool()>& is_alive) const;
 
  private:
   struct Entry {

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <string>
 #include <string_view>
 
@@ -22,9 +21,6 @@ namespace {
 using base::Error;
 using base::Result;
 using base::UniqueFd;
-
-// How long a process waits for its parent's GPU state, whose memory it has mapped: contents of all its BOs are read.
-constexpr std::chrono::milliseconds kOwnerLimit = std::chrono::minutes(30);
 
 std::string describe(std::string_view path, std::uint64_t addr, std::uint64_t offset) {
   return std::string(path) + " at " + std::to_string(addr) + ", offset " + std::to_string(offset);
@@ -83,8 +79,9 @@ Result<std::optional<VmaAnswer>> Restore::locate_inherited(Task& current, std::u
       if (!locate_exactly({&mappable, 1}, addr, offset)) continue;
       TRY(ready());
       const std::size_t slot = *board_.find(kfd->pid);
-      if (!board_.wait_settled(slot, kOwnerLimit))
-        return Error(ETIMEDOUT, "waiting for the GPU state of process " + std::to_string(kfd->pid));
+      const auto owner = static_cast<pid_t>(kfd->pid);
+      if (!board_.wait_settled(slot, [owner] { return os::kill(owner, 0) == 0 || errno != ESRCH; }))
+        return Error(ESRCH, "process " + std::to_string(owner) + ", whose memory this one has mapped, has ended");
       const std::uint32_t source = image::actual_id_of(*kfd, bo.user_gpu_id);
       const auto device = std::find_if(kfd->devices.begin(), kfd->devices.end(),
                                        [source](const kfd::Device& d) { return d.actual_id == source; });

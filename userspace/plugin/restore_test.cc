@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <chrono>
 #include <random>
 #include <set>
 
@@ -533,6 +534,25 @@ TEST(Restore, a_process_that_inherited_a_mapping_gets_it_through_the_owners_file
   EXPECT_TRUE(same_open_file(file.get(), world.kfd.restored_files[1].get()));
   EXPECT_EQ((*answer)->offset, kfd::fake_restored_offset(0) + 0x2000);
   ::close(200);
+}
+
+TEST(Restore, a_process_that_inherited_a_mapping_waits_as_long_as_the_owner_lives) {
+  World world;
+  const pid_t owner = ::fork();
+  if (owner == 0) ::_exit(0);
+  ASSERT_EQ(::waitpid(owner, nullptr, 0), owner);
+  world.save_process(4, static_cast<std::uint32_t>(owner));
+  world.images.tasks[static_cast<std::uint32_t>(owner)].files = {{200, 4}};
+  world.images.tasks[5].vmas = {device_vma(0, 2)};
+  world.write_criu_images();
+  Restore restore(world.parts);
+  restore.prepare();
+  world.criu.task = 5;
+  const auto begin = std::chrono::steady_clock::now();
+  const auto answer = restore.update_vma("/dev/dri/renderD128", kBoAddr + 0x2000, kBoOffset + 0x2000);
+  ASSERT_FALSE(answer.ok());
+  EXPECT_NE(answer.error().message().find("has ended"), std::string::npos) << answer.error().message();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
 }
 
 // ---- RESUME ----

@@ -52,9 +52,6 @@ constexpr std::array kRules = {
     Rule{"sdma_fw_version", Relation::kFirmware},
 };
 
-// A search that takes more steps has a symmetrical machine for which no mapping exists; it ends with a refusal.
-constexpr std::uint64_t kMaxSteps = 20'000'000;
-
 std::string name_of(const Node& node) {
   std::array<char, 64> text{};
   (void)std::snprintf(text.data(), text.size(), "GPU %u (renderD%u)", node.gpu_id, node.render_minor());
@@ -88,7 +85,7 @@ class Search {
     const Node* chosen = nullptr;
   };
 
-  explicit Search(std::vector<Item> items) : items_(std::move(items)) {
+  Search(std::vector<Item> items, std::uint64_t max_steps) : items_(std::move(items)), max_steps_(max_steps) {
     std::stable_sort(items_.begin(), items_.end(),
                      [](const Item& a, const Item& b) { return a.candidates.size() < b.candidates.size(); });
   }
@@ -97,7 +94,7 @@ class Search {
 
   Outcome run() {
     if (place(0)) return Outcome::kFound;
-    return steps_ > kMaxSteps ? Outcome::kTooLong : Outcome::kNone;
+    return steps_ > max_steps_ ? Outcome::kTooLong : Outcome::kNone;
   }
 
   [[nodiscard]] GpuMap result() const {
@@ -112,7 +109,7 @@ class Search {
     if (index == items_.size()) return true;
     Item& item = items_[index];
     for (const Node* candidate : item.candidates) {
-      if (++steps_ > kMaxSteps) return false;
+      if (++steps_ > max_steps_) return false;
       if (!fits(index, *candidate)) continue;
       item.chosen = candidate;
       if (place(index + 1)) return true;
@@ -133,6 +130,7 @@ class Search {
   }
 
   std::vector<Item> items_;
+  std::uint64_t max_steps_;
   std::uint64_t steps_ = 0;
 };
 
@@ -199,7 +197,8 @@ std::string mismatch(const Node& source, const Node& destination, const MatchPol
 
 Result<GpuMap> match(const std::vector<Node>& source, const std::vector<Node>& destination,
                      const std::set<std::uint32_t>& usable, const MatchPolicy& policy) {
-  // First with the GPUs that nobody else uses, then with one more of the others at a time.
+  // First with the GPUs that nobody else uses, then with one more of the others at a time. All these searches together
+  // take no more steps than the last one, with all GPUs, may take.
   std::set<std::uint32_t> allowed;
   std::vector<std::uint32_t> others;
   for (const std::uint32_t gpu_id : usable) {
@@ -210,7 +209,8 @@ Result<GpuMap> match(const std::vector<Node>& source, const std::vector<Node>& d
   }
   Search::Outcome outcome = Search::Outcome::kNone;
   for (std::size_t i = 0; i <= others.size(); ++i) {
-    Search search(items_for(source, destination, allowed, policy));
+    const std::uint64_t max_steps = i == others.size() ? policy.max_steps : policy.max_steps / others.size();
+    Search search(items_for(source, destination, allowed, policy), max_steps);
     outcome = search.run();
     if (outcome == Search::Outcome::kFound) return search.result();
     if (i < others.size()) allowed.insert(others[i]);

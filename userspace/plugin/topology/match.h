@@ -24,6 +24,8 @@ struct MatchPolicy {
   std::set<std::uint32_t> busy = {};  // GPUs that are chosen only if there is no mapping without them
   // PCI device ids must be equal. If not, the properties that code and queues depend on are still compared.
   bool check_device_id = true;
+  // A search that takes more steps has a symmetrical machine for which no mapping exists; it ends with a refusal.
+  std::uint64_t max_steps = 20'000'000;
 };
 
 // The first mapping in order of preference (no busy GPU, same gpu_id, same render minor, then node order), or an error

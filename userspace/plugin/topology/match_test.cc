@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <ctime>
 #include <random>
 
 #include "plugin/test_support.h"
@@ -112,6 +114,37 @@ TEST(Match, eight_identical_linked_gpus_that_need_one_more_link_are_refused_in_t
   machine[7].links.pop_back();
   EXPECT_FALSE(match(source, machine, all(machine), {}).ok());
   EXPECT_TRUE(match(source, source, all(source), {}).ok());
+}
+
+std::int64_t processor_time_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+TEST(Match, busy_gpus_do_not_make_a_refusal_take_longer_than_two_searches) {
+  // No GPU has the links, so every search of eight among many goes to its limit.
+  std::vector<Node> source;
+  for (std::uint32_t i = 1; i <= 9; ++i) source.push_back(gpu(i, i));
+  for (Node& node : source)
+    for (std::uint32_t to = 1; to <= 9; ++to)
+      if (to != node.node_id) node.links.push_back({to, kLinkXgmi});
+  std::vector<Node> machine;
+  for (std::uint32_t i = 1; i <= 64; ++i) machine.push_back(gpu(i, i));
+  for (Node& node : machine)
+    for (std::uint32_t to = 1; to <= 64; ++to)
+      if (to % 8 != node.node_id % 8) node.links.push_back({to, kLinkXgmi});
+  MatchPolicy policy;
+  policy.max_steps = 20'000;
+  // Processor time of this thread: other programs of the machine do not count.
+  const auto time_of = [&] {
+    const std::int64_t begin = processor_time_ns();
+    EXPECT_FALSE(match(source, machine, all(machine), policy).ok());
+    return processor_time_ns() - begin;
+  };
+  const auto idle = time_of();
+  for (std::uint32_t i = 11; i <= 64; ++i) policy.busy.insert(i);
+  EXPECT_LT(time_of(), 20 * idle);  // there are 55 searches
 }
 
 // Small machines over which all injections can be tried.

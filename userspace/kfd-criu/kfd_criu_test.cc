@@ -580,6 +580,21 @@ TEST_F(Topology, follows_the_options_of_the_plugin) {
   EXPECT_TRUE(has(wrong.error, "AMDGPU_PLUGIN_GPU_MAP=nonsense")) << wrong.error;
 }
 
+TEST_F(Topology, leaves_a_gpu_alone_whose_sdma_queues_another_program_has) {
+  write_dump(dir_.path());
+  machine_.add_gpu(1, 200, 128);
+  machine_.add_gpu(2, 815, 129);
+  EXPECT_TRUE(has(topology({dir_.path()}).out, "GPU 200 (renderD128) replaces GPU 200 of the image"));
+  machine_.add_queue(812, "tenant", 200);
+  EXPECT_TRUE(has(topology({dir_.path()}).out, "GPU 815 (renderD129) replaces GPU 200 of the image"));
+}
+
+TEST_F(Topology, with_an_options_file_that_cannot_be_read_is_an_error) {
+  machine_.add_gpu(1, 4711, 128);
+  fs::create_directories(machine_.root() + "/etc/criu/amdgpu-plugin.conf");
+  EXPECT_EQ(topology().status, Exit::kUnreadable);
+}
+
 TEST_F(Topology, of_a_machine_without_kfd_cannot_be_read) {
   const Outcome none = run_tool({"topology", "--root", dir_.path()});
   EXPECT_EQ(none.status, Exit::kUnreadable);

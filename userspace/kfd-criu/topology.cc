@@ -6,16 +6,16 @@
 #include <fcntl.h>
 
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <set>
 
+#include "base/text_file.h"
 #include "base/unique_fd.h"
 #include "kfd-criu/json.h"
 #include "kfd-criu/names.h"
 #include "kfd-criu/run.h"
 #include "kfd-criu/sessions.h"
+#include "plugin/devices.h"
 #include "plugin/options.h"
 #include "plugin/topology/match.h"
 #include "plugin/topology/snapshot.h"
@@ -44,13 +44,14 @@ Result<Machine> read_machine(const std::string& root) {
     if (base::UniqueFd(::open(path.c_str(), O_RDWR | O_CLOEXEC)).valid()) machine.usable.insert(node.gpu_id);
   }
   plugin::OptionSources sources;
-  std::ifstream file(prefix + std::string(plugin::kOptionsFile).substr(1));
-  sources.file.assign(std::istreambuf_iterator<char>(file), {});
+  ASSIGN_OR_RETURN(sources.file, base::read_text_if_there(prefix + std::string(plugin::kOptionsFile).substr(1)));
   sources.environment = [](const char* name) -> const char* { return std::getenv(name); };
   ASSIGN_OR_RETURN(const plugin::Options options, plugin::read_options(sources));
   machine.policy.check_firmware = options.check_firmware;
   machine.policy.check_device_id = options.check_device_id;
   machine.policy.forced = options.gpu_map;
+  const plugin::Devices devices({prefix + "sys", prefix + "dev", prefix + "proc"});
+  for (const plugin::QueueHolder& holder : devices.sdma_holders()) machine.policy.busy.insert(holder.gpu_id);
   return machine;
 }
 

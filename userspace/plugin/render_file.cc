@@ -17,7 +17,7 @@ namespace {
 using base::Error;
 using base::Result;
 
-constexpr std::uint32_t kMaxContext = 64;
+constexpr std::uint32_t kMaxContext = 4095;  // AMDGPU_VM_MAX_NUM_CTX of the driver, less one
 constexpr std::uint32_t kMaxSyncobj = 1024;
 constexpr std::size_t kPage = 4096;
 

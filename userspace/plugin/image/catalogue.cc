@@ -50,6 +50,7 @@ Result<Catalogue> Catalogue::read(int dir_fd) {
   Catalogue catalogue;
   catalogue.read_version_2(dir_fd, metadata);
   catalogue.read_version_1(dir_fd, manifests_1);
+  catalogue.refuse_second_states();
   // An older image must not stand in for a damaged file of ours.
   if (catalogue.sessions_.empty() && catalogue.files_.empty()) TRY(catalogue.read_upstream(dir_fd));
   return catalogue;
@@ -72,6 +73,18 @@ void Catalogue::read_version_2(int dir_fd, const std::vector<std::uint32_t>& met
                 : ": there is no " + std::string(kManifestName) + ": the dump did not complete, dump again";
   for (const std::uint32_t id : metadata)
     if (!files_.contains(id)) files_.emplace(id, Error(EINVAL, metadata_name(id) + why));
+}
+
+// A restore knows the state of a process by its pid.
+void Catalogue::refuse_second_states() {
+  std::map<std::pair<const Session*, std::uint32_t>, unsigned> states;
+  for (const auto& [id, file] : files_)
+    if (file.ok() && file->kfd() != nullptr) ++states[{&file->session(), file->kfd()->pid}];
+  for (auto& [id, file] : files_) {
+    if (!file.ok() || file->kfd() == nullptr || states[{&file->session(), file->kfd()->pid}] == 1) continue;
+    file = Error(EINVAL, metadata_name(id) + ": invalid: the dump has the state of process " +
+                             std::to_string(file->kfd()->pid) + " twice");
+  }
 }
 
 void Catalogue::read_version_1(int dir_fd, const std::vector<std::uint32_t>& manifests) {

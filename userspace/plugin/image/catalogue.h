@@ -39,6 +39,7 @@ class Catalogue {
 
  private:
   void read_version_2(int dir_fd, const std::vector<std::uint32_t>& metadata);
+  void refuse_second_states();
   void read_version_1(int dir_fd, const std::vector<std::uint32_t>& manifests);
   base::Status read_upstream(int dir_fd);
 

@@ -24,6 +24,18 @@ using testing::write_file;
 class ImageTest : public SessionTest {
  protected:
   ~ImageTest() override { os::fail_call(0, 0); }
+
+  void write_dump_with_two_states() {
+    auto writer = SessionWriter::create(dir(), kSession);
+    ASSERT_TRUE(writer.ok());
+    for (const std::uint32_t id : {kKfdId, kRenderId}) {
+      KfdFile kfd = test_kfd();
+      kfd.bos.clear();
+      expect_ok((*writer)->add({id, std::move(kfd)}));
+    }
+    expect_ok((*writer)->prepare(test_session()));
+    expect_ok((*writer)->commit());
+  }
 };
 
 TEST_F(ImageTest, what_was_written_is_read_back) {
@@ -49,6 +61,13 @@ TEST_F(ImageTest, what_was_written_is_read_back) {
   EXPECT_FALSE(kfd.bos[0].shares_contents);
   EXPECT_TRUE(kfd.bos[3].shares_contents);
   EXPECT_EQ(*load_contents(), contents);
+}
+
+TEST_F(ImageTest, a_process_with_two_states_is_refused) {
+  write_dump_with_two_states();
+  const Catalogue images = catalogue();
+  EXPECT_TRUE(images.intact().empty());
+  EXPECT_NE(load_error(kKfdId).find("process 42 twice"), std::string::npos) << load_error(kKfdId);
 }
 
 TEST_F(ImageTest, what_is_known_of_the_dump_is_stored_once) {

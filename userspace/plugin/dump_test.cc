@@ -191,6 +191,16 @@ class DumpTest : public ::testing::TestWithParam<Abi> {
 INSTANTIATE_TEST_SUITE_P(Abis, DumpTest, ::testing::Values(Abi::kReleased, Abi::kExtensible),
                          [](const auto& each) { return each.param == Abi::kReleased ? "released" : "extensible"; });
 
+// `criu pre-dump` saves only host memory.
+TEST(PreDump, neither_pauses_nor_saves) {
+  const TempDir images;
+  LoggingCriu criu(images.path());
+  const auto session = Session::create(Mode::kPreDump, criu, Options{});
+  ASSERT_TRUE(session.ok()) << session.error().message();
+  EXPECT_EQ((*session)->dump(), nullptr);
+  EXPECT_EQ((*session)->restore(), nullptr);
+}
+
 // ---- pauses -----------------------------------------------------------------
 
 TEST_P(DumpTest, all_processes_are_paused_before_the_first_byte_is_saved) {

@@ -33,6 +33,18 @@ UniqueFd memory_file(std::uint64_t size) {
   return fd;
 }
 
+// As kernels do that evict the queues at each PROCESS_INFO, whether the process is paused or not: they run again when
+// UNPAUSE was called as often, which the kernel permits once.
+void begin_pause(FakeProcess& process) {
+  process.paused = true;
+  ++process.evicted;
+}
+
+void end_pause(FakeProcess& process) {
+  process.paused = false;
+  --process.evicted;
+}
+
 }  // namespace
 
 std::uint64_t fake_restored_offset(std::size_t index) { return 0x2'0000'0000ULL + index * 0x1000'0000ULL; }
@@ -42,7 +54,7 @@ bool FakeProcess::stands() {
     pollfd poll{.fd = end.get(), .events = 0, .revents = 0};
     return ::poll(&poll, 1, 0) != 0;  // the other end is closed
   });
-  return paused || !pause_ends.empty();
+  return evicted != 0 || !pause_ends.empty();
 }
 
 FakeProcess& FakeKfd::add_process(std::uint32_t new_pid) {
@@ -96,7 +108,7 @@ Result<Abi> FakeKfd::choose_abi(int fd) {
 Result<bool> FakeKfd::is_traced(int fd) {
   TRY(step(fd, "is_traced", Operation::kUnpause));
   FakeProcess& process = process_of(fd);
-  if (process.traced) process.paused = false;
+  if (process.traced && process.paused) end_pause(process);
   return bool{process.traced};
 }
 
@@ -110,7 +122,7 @@ Result<Pause> FakeKfd::pause(int fd) {
   pause.info = {process.pid, static_cast<std::uint32_t>(process.devices.size()),
                 static_cast<std::uint32_t>(process.bos.size()), process.num_objects, process.priv_data.size()};
   if (abi == Abi::kReleased) {
-    process.paused = true;
+    begin_pause(process);
     return pause;
   }
   int ends[2] = {-1, -1};
@@ -159,6 +171,7 @@ Result<UniqueFd> FakeKfd::export_bo(int fd, const Pause& pause, CheckpointedBo& 
 }
 
 Status FakeKfd::confirm(int fd, Pause& /*pause*/) {
+  if (abi == Abi::kReleased) return {};
   TRY(step(fd, "confirm", Operation::kPause));
   FakeProcess& process = process_of(fd);
   if (process.was_reset) return Error(ENOTRECOVERABLE, "fake confirm: reset");
@@ -169,8 +182,8 @@ Status FakeKfd::confirm(int fd, Pause& /*pause*/) {
 Status FakeKfd::unpause(int fd, Pause& pause) {
   TRY(step(fd, "unpause", Operation::kUnpause));
   FakeProcess& process = process_of(fd);
-  if (!process.stands()) return Error(EINVAL, "fake unpause: not paused");
-  process.paused = false;
+  if (abi == Abi::kReleased ? !process.paused : !process.stands()) return Error(EINVAL, "fake unpause: not paused");
+  if (process.paused) end_pause(process);
   pause.file.reset();
   if (process.was_reset) return Error(ENOTRECOVERABLE, "fake unpause: reset");
   return {};

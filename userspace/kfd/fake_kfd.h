@@ -37,6 +37,7 @@ struct FakeProcess {
 
   // What happened.
   bool paused = false;          // by the released ABI
+  unsigned evicted = 0;         // what PROCESS_INFO and UNPAUSE of the released ABI have counted
   unsigned evictions = 0;       // how often its queues stopped
   [[nodiscard]] bool stands();  // whether its queues are stopped now, by either ABI
 

@@ -114,7 +114,8 @@ class Kfd {
   // The DMA-buf of a BO that has contents, for the caller to close. Call once for each BO: the released ABI gives away
   // what checkpoint() returned.
   virtual base::Result<base::UniqueFd> export_bo(int fd, const Pause& pause, CheckpointedBo& bo) = 0;
-  // Fails unless the process was paused, and nothing that it uses was reset, since pause(). It stays paused.
+  // Fails unless the process was paused, and nothing that it uses was reset, since pause(). It stays paused. The
+  // released ABI cannot tell, and never fails.
   virtual base::Status confirm(int fd, Pause& pause) = 0;
   // The pause is over, even if this fails, unless the GPU does not respond.
   virtual base::Status unpause(int fd, Pause& pause) = 0;

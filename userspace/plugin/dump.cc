@@ -465,7 +465,8 @@ Status Dump::commit() {
   // The released ABI has no pause that ends with CRIU, so the queues run from here until CRIU kills the program.
   for (Process& process : processes_) {
     auto status = parts_.kfd.unpause(fd_of(process), process.pause);
-    if (!status.ok() && status.error().code() == ENOTRECOVERABLE)
+    // EINVAL: the pause was over before. ENOTRECOVERABLE: something was reset during it.
+    if (!status.ok() && (status.error().code() == ENOTRECOVERABLE || status.error().code() == EINVAL))
       return std::move(status).error().wrap(name_of(process) + ": what was saved is not its state");
     if (!status.ok()) parts_.criu.warn(name_of(process) + ": " + status.error().message());
   }

@@ -875,6 +875,20 @@ TEST_P(DumpTest, after_success_the_queues_stand_until_criu_ends_or_run_at_once) 
   EXPECT_EQ(kfd_.all_stand(), GetParam() == Abi::kExtensible);
 }
 
+// Kernels that count each PROCESS_INFO of a paused process leave a queue evicted for ever that was paused twice.
+TEST_P(DumpTest, the_end_pauses_no_process_a_second_time) {
+  start();
+  const UniqueFd second = open_kfd();
+  add_process(78, second);
+  expect_saved(kfd_file_, 4);
+  expect_saved(second, 5);
+  const auto pauses = [this] { return std::count(kfd_.calls.begin(), kfd_.calls.end(), "pause"); };
+  const auto before = pauses();
+  EXPECT_TRUE(dump_->finish(0).errors.empty());
+  EXPECT_EQ(pauses(), before);
+  for (const kfd::FakeProcess& process : kfd_.processes) EXPECT_EQ(process.evicted, 0U);
+}
+
 TEST_P(DumpTest, the_programs_file_may_be_closed_by_criu_before_the_end) {
   start();
   expect_saved(kfd_file_, 4);
@@ -950,8 +964,10 @@ TEST_P(DumpTest, a_pause_that_cannot_be_ended_is_reported_with_the_program) {
 TEST_P(DumpTest, the_end_asks_for_the_verdict_before_it_commits) {
   start();
   expect_saved(kfd_file_, 4);
-  EXPECT_EQ(std::count(kfd_.calls.begin(), kfd_.calls.end(), "confirm"), 0);
-  kfd_.fail_at = "confirm";
+  const std::string verdict = GetParam() == Abi::kExtensible ? "confirm" : "unpause";
+  EXPECT_EQ(std::count(kfd_.calls.begin(), kfd_.calls.end(), verdict), 0);
+  kfd_.fail_at = verdict;
+  kfd_.fail_errno = EINVAL;
   const Dump::End end = dump_->finish(0);
   EXPECT_TRUE(end.must_end_criu);
   EXPECT_TRUE(files().empty());

@@ -137,6 +137,7 @@ std::unique_ptr<World> source(const std::string& images, const Case& with) {
 // As if KFD had not been called yet.
 void forget(World& world) {
   world.kfd.paused = false;
+  world.kfd.processes.front().evicted = 0;
   world.kfd.processes.front().pause_ends.clear();
   world.kfd.calls.clear();
   world.kfd.restored.reset();

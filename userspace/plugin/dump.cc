@@ -107,6 +107,7 @@ Status Dump::prepare() {
   TRY(preflight::refuse_lost_mappings(tree_, processes_, nodes_, [this](const Process& process, std::uint32_t minor) {
     return keeps_render_file(process, minor);
   }));
+  TRY(refuse_owners_without_hook());
   return start_image();
 }
 
@@ -178,20 +179,28 @@ Status Dump::choose_files() {
     if (!is_chosen)
       return Error(EOPNOTSUPP,
                    name_of(process) + ": it uses KFD, but has closed the /dev/kfd that it opened; only a child has it");
-    TRY(refuse_owner_without_hook(process));
   }
   return {};
 }
 
-// At restore CRIU asks the holder with the lowest pid for a file, and each process for its mappings. A process that it
-// asks for neither would not get its GPU state back.
-Status Dump::refuse_owner_without_hook(const Process& process) const {
-  if (!tree_.tasks[process.task].mappings.empty()) return {};
-  for (const Holder& holder : tree_.files[process.file].holders)
-    if (tree_.tasks[holder.task].inner_pid < process.pid)
-      return Error(EOPNOTSUPP, name_of(process) + ": it maps nothing of its GPUs, and process " +
-                                   std::to_string(tree_.tasks[holder.task].inner_pid) +
-                                   " with a lower pid has its /dev/kfd; CRIU would not restore it");
+// At restore CRIU asks the holder with the lowest pid for a file, and each process for its mappings. A process that
+// maps nothing gets back nothing that another process is asked for.
+Status Dump::refuse_owners_without_hook() const {
+  for (const Process& process : processes_) {
+    if (!tree_.tasks[process.task].mappings.empty()) continue;
+    for (std::size_t i = 0; i < tree_.files.size(); ++i) {
+      if (roles_[i].kind == image::Kind::kInert || roles_[i].owner != process.pid) continue;
+      const auto& holders = tree_.files[i].holders;
+      if (std::none_of(holders.begin(), holders.end(), [&](const Holder& each) { return each.task == process.task; }))
+        continue;
+      for (const Holder& holder : holders)
+        if (const std::uint32_t pid = tree_.tasks[holder.task].inner_pid; pid < process.pid)
+          return Error(EOPNOTSUPP, name_of(process) + ": it maps nothing of its GPUs, and process " +
+                                       std::to_string(pid) + " with a lower pid has its " +
+                                       (roles_[i].kind == image::Kind::kRender ? "render node" : "/dev/kfd") +
+                                       "; CRIU would not give it back");
+    }
+  }
   return {};
 }
 

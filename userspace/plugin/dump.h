@@ -59,7 +59,7 @@ class Dump {
   base::Status pause_all();
   base::Status pause(std::size_t file);
   base::Status choose_files();
-  [[nodiscard]] base::Status refuse_owner_without_hook(const Process& process) const;
+  [[nodiscard]] base::Status refuse_owners_without_hook() const;
   base::Status read_states();
   base::Status check_states();
   base::Status bind_render_files();

@@ -681,6 +681,23 @@ TEST_P(DumpTest, a_process_that_criu_would_ask_for_nothing_is_refused) {
   expect_refused({"program78", "process 77 with a lower pid"});
 }
 
+// The other process gets the file, and a stand-in is in its place in the owner, which is asked for nothing later.
+TEST_P(DumpTest, a_process_without_mappings_whose_other_files_criu_would_ask_another_for_is_refused) {
+  const UniqueFd second = open_kfd();
+  const UniqueFd render = open_render();
+  kfd_.pid = 78;
+  kfd_.add_file(kfd_file_.get(), kfd_.processes.front());
+  kfd_.add_file(second.get(), kfd_.processes.front());
+  for (const UniqueFd* shared : {&second, &render}) {
+    programs_.clear();
+    programs_.push_back(std::make_unique<TestProgram>(machine_, 78, std::vector<int>{kfd_file_.get(), shared->get()}));
+    programs_.push_back(std::make_unique<TestProgram>(machine_, 77, std::vector<int>{shared->get()}));
+    count_descriptors();
+    dump_ = std::make_unique<Dump>(parts_, 5);
+    expect_refused({"program78", "process 77 with a lower pid"});
+  }
+}
+
 TEST_P(DumpTest, an_owner_that_is_none_of_the_programs_is_refused) {
   start();
   count_descriptors();

@@ -40,6 +40,11 @@ kfd::Abi abi_of(const SavedFile& process) {
   return process.loaded->session().abi == image::Abi::kExtensible ? kfd::Abi::kExtensible : kfd::Abi::kReleased;
 }
 
+bool has_plugin_mapping(const CriuTask& task) {
+  return std::any_of(task.vmas.begin(), task.vmas.end(),
+                     [](const CriuVma& vma) { return vma.source == CriuVma::Source::kPlugin; });
+}
+
 }  // namespace
 
 // ---- In CRIU's main process, before the tree ----
@@ -167,6 +172,7 @@ Result<std::optional<int>> Restore::restore_file(std::uint32_t id) {
   ASSIGN_OR_RETURN(UniqueFd fd, restore_saved(current, *file));
   if (file->open_flags != 0 && os::fcntl(fd.get(), F_SETFL, file->open_flags) < 0)
     return Error::from_errno(errno, "setting flags of a device file");
+  settle_without_mapping(current);
   return std::optional<int>(fd.release());
 }
 
@@ -309,6 +315,19 @@ Status Restore::settle(Task& current) {
   }
   board_.set_progress(slot, Progress::kSettled);
   return {};
+}
+
+// CRIU calls a process that maps nothing of its GPUs for its files and never again: its last file is the last moment. A
+// file that CRIU has asked another process for stays a stand-in, so such a process is not settled.
+void Restore::settle_without_mapping(Task& current) {
+  if (current.criu == nullptr || !current.kfd || has_plugin_mapping(*current.criu)) return;
+  for (const ExternalFd& fd : current.criu->files) {
+    const SavedFile* file = find_saved(fd.file_id);
+    if (file != nullptr && file->owner == current.process->owner && !current.asked.contains(file->id)) return;
+  }
+  current.held.release_all_but(std::nullopt);
+  if (const auto slot = board_.find(current.process->owner); board_.progress(*slot) == Progress::kRestored)
+    board_.set_progress(*slot, Progress::kSettled);
 }
 
 // Finds out which of the program's descriptors are of which file of this task.

@@ -90,6 +90,7 @@ class Restore {
   base::Status remember(Task& current, const RestorePlan& plan, const std::vector<kfd::RestoredBo>& restored);
 
   base::Status settle(Task& current);
+  void settle_without_mapping(Task& current);
   base::Status claim_descriptors(Task& current);
   base::Result<std::optional<VmaAnswer>> locate(Task& current, std::string_view path, std::uint64_t addr,
                                                 std::uint64_t offset);

@@ -266,6 +266,7 @@ TEST(Restore, mappings_are_found_without_the_recorded_path) {
   World world;
   world.save_process(4, 77);
   world.images.tasks[77].files = {{200, 4}};
+  world.images.tasks[77].vmas = {device_vma(0, 3), device_vma(0, 9)};
   world.write_criu_images();
   Restore restore(world.parts);
   plant(restore.restore_file(4), {200});
@@ -518,6 +519,7 @@ TEST(Restore, a_process_that_inherited_a_mapping_gets_it_through_the_owners_file
   World world;
   world.save_process(4, static_cast<std::uint32_t>(::getpid()));
   world.images.tasks[static_cast<std::uint32_t>(::getpid())].files = {{200, 4}};
+  world.images.tasks[static_cast<std::uint32_t>(::getpid())].vmas = {device_vma(0, 0), device_vma(0, 1)};
   world.images.tasks[5].vmas = {device_vma(0, 2)};
   world.write_criu_images();
   Restore restore(world.parts);
@@ -554,6 +556,60 @@ TEST(Restore, a_process_that_inherited_a_mapping_waits_as_long_as_the_owner_live
   EXPECT_NE(answer.error().message().find("has ended"), std::string::npos) << answer.error().message();
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
 }
+
+// ---- Descriptors ----
+
+// A restored process with pid 5000, which knows itself as 77.
+class Descriptors : public ::testing::Test {
+ protected:
+  Descriptors() {
+    (void)device_descriptors(world_.system);
+    world_.save_process(4, 77);
+    world_.machine.add_tracee(5000, 77, "");
+  }
+  ~Descriptors() override {
+    for (const int number : {200, 201}) ::close(number);
+  }
+  FakeCriuImages::Task& task() { return world_.images.tasks[77]; }
+  void expect_resumed(Restore& restore) {
+    const auto claim = restore.resume(5000);
+    ASSERT_TRUE(claim.ok()) << claim.error().message();
+    EXPECT_EQ(world_.kfd.resumed, std::vector<pid_t>{5000});
+  }
+  World world_;
+};
+
+class NoMapping : public Descriptors, public ::testing::WithParamInterface<std::vector<std::uint32_t>> {};
+
+// CRIU asks such a process for nothing after its last file.
+TEST_P(NoMapping, leaves_the_programs_descriptors_and_no_other) {
+  world_.machine.add_gpu(2, kOtherGpu, 129);
+  world_.files.clear();
+  world_.save_process(4, 77, {kGpu, kOtherGpu});
+  world_.save_render(9);
+  world_.images.tasks[300].files = {{7, 4}, {8, 9}};
+  for (const std::uint32_t id : GetParam()) task().files.push_back({id == 4 ? 200 : 201, id});
+  FakeCriuImages::Vma anonymous;
+  anonymous.start = 0x10000;
+  anonymous.status |= FakeCriuImages::kAnonymousPrivate;
+  task().vmas = {anonymous};
+  world_.write_criu_images();
+  Restore restore(world_.parts);
+  restore.prepare();
+  std::set<int> expected;
+  for (const FakeCriuImages::Fd& fd : task().files) {
+    plant(restore.restore_file(fd.file_id), {fd.number});
+    expected.insert(fd.number);
+  }
+  for (const FakeCriuImages::Fd& fd : task().files)
+    EXPECT_TRUE(same_open_file(fd.number, world_.kfd.restored_files[fd.file_id == 4 ? 0 : 1].get()));
+  EXPECT_EQ(device_descriptors(world_.system), expected);
+  expect_resumed(restore);
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, NoMapping,
+                         ::testing::Values(std::vector<std::uint32_t>{4}, std::vector<std::uint32_t>{4, 9},
+                                           std::vector<std::uint32_t>{9, 4}));
 
 // ---- RESUME ----
 

@@ -66,7 +66,6 @@ Status HeldFiles::replace(const File& file, const ExternalFd& fd,
 
 Status HeldFiles::settle(bool knows_claims, const std::function<bool(int fd)>& may_replace) {
   if (settled_) return {};
-  settled_ = true;
   for (File& file : files_) {
     for (const ExternalFd& fd : file.claims) TRY(replace(file, fd, may_replace));
     if (knows_claims) {
@@ -77,6 +76,7 @@ Status HeldFiles::settle(bool knows_claims, const std::function<bool(int fd)>& m
     }
     if (file.number != file.held.get()) file.held.reset();
   }
+  settled_ = true;
   return {};
 }
 

@@ -153,10 +153,11 @@ int update_vma_map(const char* path, std::uint64_t addr, std::uint64_t old_offse
   if (restore == nullptr || path == nullptr) return -ENOTSUP;
   const auto found = restore->update_vma(path, addr, old_offset);
   if (!found.ok()) {
-    const int result = fail(found.error());
-    // CRIU takes a failure for "map the old offset", which is other memory or none. This is the task itself.
+    (void)fail(found.error());
+    // CRIU takes a failure for "map the old offset", which is other memory or none. This is the task itself. The init
+    // of a pid namespace survives its own signals.
     (void)os::kill(os::getpid(), SIGKILL);
-    return result;
+    ::_exit(EXIT_FAILURE);
   }
   if (!*found) return -ENOTSUP;
   *new_offset = (*found)->offset;

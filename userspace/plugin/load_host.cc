@@ -3,6 +3,8 @@
 //
 // Stands in for CRIU: exports its symbols, with a hook table of HOST_MAX_HOOKS, loads the plugin given as argument and
 // calls its hooks as a dump and a restore without AMD GPU would. Prints what it saw; status 1 when the plugin fails.
+// A third argument chooses another story:
+//   mapping        a mapping of this process is restored
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -13,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <string_view>
 
 #include "plugin/criu_api.h"
 
@@ -94,10 +97,21 @@ void restore(const Descriptor& descriptor) {
   descriptor.exit(CR_PLUGIN_STAGE__RESTORE, 0);
 }
 
+void restore_mapping(const Descriptor& descriptor) {
+  std::printf("init %d\n", descriptor.init(CR_PLUGIN_STAGE__RESTORE));
+  using UpdateVma = int(const char*, std::uint64_t, std::uint64_t, std::uint64_t*, int*);
+  std::uint64_t offset = 0;
+  int fd = -1;
+  const int result =
+      hook<UpdateVma>(descriptor, CR_PLUGIN_HOOK__UPDATE_VMA_MAP)("/dev/dri/renderD128", 0, 0, &offset, &fd);
+  std::printf("the process goes on after update_vma_map %d\n", result);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) return 64;
+  if (argc != 3 && argc != 4) return 64;
+  std::setvbuf(stdout, nullptr, _IONBF, 0);  // the plugin may end this process
   image_dir_fd = ::open(argv[2], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   void* plugin = ::dlopen(argv[1], RTLD_LAZY);
   if (plugin == nullptr) {
@@ -107,7 +121,12 @@ int main(int argc, char** argv) {
   const auto* descriptor = static_cast<const Descriptor*>(::dlsym(plugin, "CR_PLUGIN_DESC"));
   if (descriptor == nullptr) return 1;
   std::printf("version %x\nmax_hooks %u\n", descriptor->version, descriptor->max_hooks);
-  dump(*descriptor);
-  restore(*descriptor);
+  const std::string_view story = argc == 4 ? argv[3] : "";
+  if (story == "mapping") {
+    restore_mapping(*descriptor);
+  } else {
+    dump(*descriptor);
+    restore(*descriptor);
+  }
   return 0;
 }

@@ -3,12 +3,15 @@
 //
 // The real amdgpu_plugin.so in stand-ins for an old and a new CRIU, on a machine that need not have a GPU.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <utility>
 
+#include "plugin/image/writer.h"
 #include "plugin/test_support.h"
 
 namespace plugin {
@@ -29,6 +32,45 @@ HostRun load_in(const std::string& host, const std::string& environment = "") {
   while (std::fgets(buffer.data(), buffer.size(), pipe) != nullptr) run.output += buffer.data();
   run.status = ::pclose(pipe);
   return run;
+}
+
+// Runs a shell command in namespaces of its own, as root there: `$host STORY` is the stand-in with the plugin.
+HostRun run_in_namespaces(const std::string& host, const std::string& images, const std::string& command) {
+  const std::string script =
+      "host='env AMDGPU_PLUGIN_COPY=magic " + host + " " + PLUGIN_PATH + " " + images + "'; " + command;
+  const testing::TempDir dir;
+  testing::write_file(dir.path() + "/script", script);
+  HostRun run;
+  FILE* pipe = ::popen(("unshare -rUmpf sh " + dir.path() + "/script 2>&1").c_str(), "r");
+  if (pipe == nullptr) return run;
+  std::array<char, 4096> buffer{};
+  while (std::fgets(buffer.data(), buffer.size(), pipe) != nullptr) run.output += buffer.data();
+  run.status = ::pclose(pipe);
+  return run;
+}
+
+// An image with the GPU state of the process that has this pid.
+void save_process(const std::string& dir, std::uint32_t pid) {
+  const base::UniqueFd images(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  auto writer = image::SessionWriter::create(images.get(), 5);
+  ASSERT_TRUE(writer.ok()) << writer.error().message();
+  image::KfdFile kfd;
+  kfd.pid = pid;
+  kfd.num_objects = 1;
+  kfd.priv_data.assign(16, std::byte{1});
+  kfd.devices = {{7, 7}};
+  image::Session session;
+  session.kernel_release = "6.12";
+  session.processes = {{pid, "program"}};
+  topology::Node node;
+  node.node_id = 1;
+  node.gpu_id = 7;
+  node.properties = {{"simd_count", 240}, {"gfx_target_version", 90006}, {"drm_render_minor", 128}};
+  session.nodes = {node};
+  ASSERT_TRUE((*writer)->add({4, kfd}).ok());
+  const auto prepared = (*writer)->prepare(std::move(session));
+  ASSERT_TRUE(prepared.ok()) << prepared.error().message();
+  ASSERT_TRUE((*writer)->commit().ok());
 }
 
 constexpr const char* kQuietDump = "init 0\ndump_ext_file -95\nhandle_device_vma -95\n";
@@ -64,6 +106,26 @@ TEST(Load, a_wrong_option_fails_no_dump_and_no_restore_of_a_program_without_gpu)
     EXPECT_NE(run.output.find(kQuietDump), std::string::npos) << run.output;
     EXPECT_NE(run.output.find("init 0\nrestore_ext_file -95"), std::string::npos) << run.output;
   }
+}
+
+// CRIU takes the failure for "map the old offset". The option that the plugin does not understand makes it fail.
+TEST(Load, a_process_whose_mapping_fails_is_killed) {
+  const testing::TempDir images;
+  save_process(images.path(), 2);
+  const HostRun run = run_in_namespaces(HOST_13, images.path(), "$host mapping; echo status $?");
+  EXPECT_NE(run.output.find("AMDGPU_PLUGIN_COPY"), std::string::npos) << run.output;
+  EXPECT_EQ(run.output.find("goes on"), std::string::npos) << run.output;
+  EXPECT_NE(run.output.find("status 137"), std::string::npos) << run.output;
+}
+
+// The kernel lets no process of a pid namespace kill its init, which a container's main process is.
+TEST(Load, an_init_of_a_pid_namespace_whose_mapping_fails_ends) {
+  const testing::TempDir images;
+  save_process(images.path(), 1);
+  const HostRun run = run_in_namespaces(HOST_13, images.path(), "exec $host mapping");
+  EXPECT_NE(run.output.find("AMDGPU_PLUGIN_COPY"), std::string::npos) << run.output;
+  EXPECT_EQ(run.output.find("goes on"), std::string::npos) << run.output;
+  EXPECT_TRUE(WIFEXITED(run.status) && WEXITSTATUS(run.status) == EXIT_FAILURE) << run.status;
 }
 
 }  // namespace

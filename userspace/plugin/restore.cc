@@ -169,7 +169,9 @@ Result<std::optional<int>> Restore::restore_file(std::uint32_t id) {
   TRY(ready());
   Task& current = task();
   current.asked.insert(id);
-  ASSIGN_OR_RETURN(UniqueFd fd, restore_saved(current, *file));
+  auto restored = restore_saved(current, *file);
+  if (!restored.ok()) set_failed(current);
+  ASSIGN_OR_RETURN(UniqueFd fd, std::move(restored));
   if (file->open_flags != 0 && os::fcntl(fd.get(), F_SETFL, file->open_flags) < 0)
     return Error::from_errno(errno, "setting flags of a device file");
   settle_without_mapping(current);
@@ -296,8 +298,18 @@ Status Restore::fill_bos(const RestorePlan& plan, int kfd_fd, const image::KfdFi
 
 // ---- Descriptors ----
 
+// CRIU goes on when a mapping fails, so nothing that follows in this task may succeed.
+void Restore::set_failed(const Task& current) {
+  const auto slot = current.process == nullptr ? std::nullopt : board_.find(current.process->owner);
+  if (slot) board_.set_progress(*slot, Progress::kFailed);
+}
+
 Status Restore::settle(Task& current) {
-  if (current.held.settled()) return {};
+  if (!current.settled) current.settled = settle_files(current);
+  return *current.settled;
+}
+
+Status Restore::settle_files(Task& current) {
   TRY(restore_process(current));
   TRY(claim_descriptors(current));
   TRY(current.held.settle(current.criu != nullptr, [this](int fd) {
@@ -364,13 +376,20 @@ Result<Claim> Restore::resume(pid_t pid) {
   const auto slot = pids.empty() ? std::nullopt : board_.find(pids.back());
   if (!slot) return Claim::kNotMine;
   const std::string process = "process " + std::to_string(pid);
-  if (board_.progress(*slot) == Progress::kNothing) {
+  const Progress progress = board_.progress(*slot);
+  if (progress == Progress::kNothing) {
     // Without CRIU's images the file may be of another dump, and this a process that never had a GPU.
     if (!criu_) return Claim::kNotMine;
     return Error(ESRCH,
                  process + ": its GPU state was not restored, because CRIU asked it for no device file or mapping");
   }
-  if (board_.progress(*slot) == Progress::kRestoring) return Error(EIO, process + ": its GPU state is incomplete");
+  if (progress == Progress::kRestoring || progress == Progress::kFailed)
+    return Error(EIO, process + ": its GPU state is incomplete");
+  // Without CRIU's images only a mapping settles a process, and it may have none.
+  if (criu_ && progress != Progress::kSettled)
+    return Error(EIO, process +
+                          ": its device files are not in their places, because CRIU did not ask it for its "
+                          "mappings, or asked another process for a file");
   ASSIGN_OR_RETURN(const std::uint64_t filled, parts_.system.fill_missing_memory(pid));
   if (filled != 0)
     parts_.criu.warn(process + ": loaded " + std::to_string(filled >> 20) +

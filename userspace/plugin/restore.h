@@ -60,6 +60,7 @@ class Restore {
     const CriuTask* criu = nullptr;                  // null: CRIU's images could not be read
     const SavedFile* process = nullptr;              // its KFD state; null: it has none
     std::optional<HeldFiles::Key> kfd;               // set when the KFD state is restored
+    std::optional<base::Status> settled;             // how settle() ended
     std::map<std::uint32_t, HeldFiles::Key> render;  // by destination gpu_id: the file whose VM KFD uses
     std::map<std::uint32_t, HeldFiles::Key> second;  // by file id
     std::set<std::uint32_t> asked;                   // files that CRIU asked this task for
@@ -89,8 +90,12 @@ class Restore {
   base::Result<HeldFiles::Key> render_key(Task& current, const RestorePlan& plan, std::uint32_t gpu_id);
   base::Status remember(Task& current, const RestorePlan& plan, const std::vector<kfd::RestoredBo>& restored);
 
+  void set_failed(const Task& current);
   base::Status settle(Task& current);
+  base::Status settle_files(Task& current);
   void settle_without_mapping(Task& current);
+  base::Result<std::optional<VmaAnswer>> locate_own(Task& current, std::string_view path, std::uint64_t addr,
+                                                    std::uint64_t offset);
   base::Status claim_descriptors(Task& current);
   base::Result<std::optional<VmaAnswer>> locate(Task& current, std::string_view path, std::uint64_t addr,
                                                 std::uint64_t offset);

@@ -23,6 +23,7 @@ enum class Progress : std::uint32_t {
   kRestoring,  // what the kernel has is incomplete
   kRestored,   // all of it is there; the queues wait for RESUME
   kSettled,    // and the descriptors have the program's numbers
+  kFailed,     // a file or a mapping could not be given to it
 };
 
 class RestoreBoard {

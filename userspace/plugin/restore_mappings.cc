@@ -33,6 +33,13 @@ Result<std::optional<VmaAnswer>> Restore::update_vma(std::string_view path, std:
   if (files_.empty()) return std::optional<VmaAnswer>();
   Task& current = task();
   if (current.process == nullptr) return locate_inherited(current, addr, offset);
+  auto found = locate_own(current, path, addr, offset);
+  if (!found.ok()) set_failed(current);
+  return found;
+}
+
+Result<std::optional<VmaAnswer>> Restore::locate_own(Task& current, std::string_view path, std::uint64_t addr,
+                                                     std::uint64_t offset) {
   TRY(ready());
   TRY(settle(current));
   ASSIGN_OR_RETURN(auto found, locate(current, path, addr, offset));

@@ -571,6 +571,10 @@ class Descriptors : public ::testing::Test {
     for (const int number : {200, 201}) ::close(number);
   }
   FakeCriuImages::Task& task() { return world_.images.tasks[77]; }
+  void expect_not_resumed(Restore& restore) {
+    EXPECT_FALSE(restore.resume(5000).ok());
+    EXPECT_TRUE(world_.kfd.resumed.empty());
+  }
   void expect_resumed(Restore& restore) {
     const auto claim = restore.resume(5000);
     ASSERT_TRUE(claim.ok()) << claim.error().message();
@@ -578,6 +582,44 @@ class Descriptors : public ::testing::Test {
   }
   World world_;
 };
+
+TEST_F(Descriptors, that_could_not_be_replaced_fail_every_later_mapping_and_the_resume) {
+  task() = {0, {}, {{200, 4}}, {device_vma(0, 0), device_vma(0, 1)}};
+  world_.write_criu_images();
+  Restore restore(world_.parts);
+  restore.prepare();
+  const auto fd = restore.restore_file(4);
+  ASSERT_TRUE(fd.ok() && fd->has_value());
+  ::close(**fd);
+  const UniqueFd other(::open("/etc/passwd", O_RDONLY | O_CLOEXEC));
+  ASSERT_EQ(::dup2(other.get(), 200), 200);
+  for (const std::uint64_t page : {0, 1}) {
+    const auto answer = restore.update_vma("/dev/dri/renderD128", kBoAddr + page * 0x1000, kBoOffset + page * 0x1000);
+    ASSERT_FALSE(answer.ok()) << page;
+    EXPECT_NE(answer.error().message().find("descriptor 200"), std::string::npos) << answer.error().message();
+  }
+  expect_not_resumed(restore);
+}
+
+TEST_F(Descriptors, of_a_process_that_was_asked_for_no_mapping_are_not_settled) {
+  task() = {0, {}, {{200, 4}}, {device_vma(0, 0)}};
+  world_.write_criu_images();
+  Restore restore(world_.parts);
+  restore.prepare();
+  plant(restore.restore_file(4), {200});
+  expect_not_resumed(restore);
+}
+
+TEST_F(Descriptors, after_a_mapping_that_failed_the_process_is_not_resumed) {
+  task() = {0, {}, {{200, 4}}, {device_vma(0, 0), device_vma(0, 1)}};
+  world_.write_criu_images();
+  Restore restore(world_.parts);
+  restore.prepare();
+  plant(restore.restore_file(4), {200});
+  ASSERT_TRUE(restore.update_vma("/dev/dri/renderD128", kBoAddr, kBoOffset).ok());
+  EXPECT_FALSE(restore.update_vma("/dev/dri/renderD128", kBoAddr - kBoSize, 0x7000).ok());
+  expect_not_resumed(restore);
+}
 
 class NoMapping : public Descriptors, public ::testing::WithParamInterface<std::vector<std::uint32_t>> {};
 
@@ -610,6 +652,17 @@ TEST_P(NoMapping, leaves_the_programs_descriptors_and_no_other) {
 INSTANTIATE_TEST_SUITE_P(Files, NoMapping,
                          ::testing::Values(std::vector<std::uint32_t>{4}, std::vector<std::uint32_t>{4, 9},
                                            std::vector<std::uint32_t>{9, 4}));
+
+TEST_F(Descriptors, of_a_process_without_mappings_with_a_stand_in_are_not_settled) {
+  world_.save_render(9);
+  world_.images.tasks[20].files = {{8, 9}};  // CRIU asks it for the render node
+  task().files = {{200, 4}, {201, 9}};
+  world_.write_criu_images();
+  Restore restore(world_.parts);
+  restore.prepare();
+  plant(restore.restore_file(4), {200});
+  expect_not_resumed(restore);
+}
 
 // ---- RESUME ----
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <sstream>
@@ -27,6 +28,21 @@ namespace {
 
 // struct cr_plugin_ctl of CRIU: a list head, then a list head per hook.
 constexpr std::size_t kListHead = 16;
+
+// States of programs: opts.final_state of CRIU, and the argument of pstree_switch_state().
+constexpr int kAlive = 1;
+
+struct Undo {
+  const char* function;
+  const char* what_stays;
+};
+// The steps of CRIU's cr_dump_finish() that answer nothing.
+constexpr std::array kUndos = {
+    Undo{"network_unlock",
+         "rules that lock the network of the programs may stay; see `iptables -S` for the chain CRIU, and `nft list "
+         "tables` of nftables for a table with CRIU in its name, in their network namespace, and delete them"},
+    Undo{"delete_link_remaps", "files named link_remap.* may stay beside files of the programs; delete them"},
+    Undo{"clean_cr_time_mounts", "mounts of CRIU may stay in the mount namespace of the programs"}};
 
 template <typename Function>
 Function* host_function(const char* name) {
@@ -44,6 +60,35 @@ unsigned host_max_hooks() {
   const auto size = static_cast<const ElfW(Sym)*>(extra)->st_size;
   if (size < kListHead * (1 + kFirstMaxHooks)) return kFirstMaxHooks;
   return static_cast<unsigned>(std::min<std::size_t>(size / kListHead - 1, kMaxHooks));
+}
+
+std::vector<std::string> release_programs() {
+  std::vector<std::string> stays;
+  const auto missing = [&stays](const char* function, const std::string& what) {
+    stays.push_back(std::string("this CRIU has no ") + function + "(): " + what);
+  };
+  // CRIU's structure of options begins with the state in which it leaves the programs. When they are to run on, CRIU
+  // has undone everything before it called exit().
+  const auto* final_state = static_cast<const int*>(::dlsym(RTLD_DEFAULT, "opts"));
+  if (final_state == nullptr || *final_state != kAlive) {
+    if (const auto unsuspend = host_function<int()>("unsuspend_lsm"))
+      (void)unsuspend();
+    else
+      missing("unsuspend_lsm", "AppArmor may not confine the programs");
+    for (const Undo& undo : kUndos) {
+      if (const auto function = host_function<void()>(undo.function))
+        function();
+      else
+        missing(undo.function, undo.what_stays);
+    }
+  }
+  const auto switch_state = host_function<void(void*, int)>("pstree_switch_state");
+  auto* const root = static_cast<void**>(::dlsym(RTLD_DEFAULT, "root_item"));
+  if (switch_state != nullptr && root != nullptr)
+    switch_state(*root, kAlive);
+  else
+    missing("pstree_switch_state", "programs stay in the freezer cgroup, if --freeze-cgroup named one; thaw it");
+  return stays;
 }
 
 bool add_to_inventory() {

@@ -59,6 +59,11 @@ inline constexpr const char* kPluginName = "amdgpu_plugin";
 // Takes our name out of the inventory of a restore.
 void take_from_inventory();
 
+// For exit() of a dump that CRIU takes for a success, before CRIU is ended: undoes what CRIU has done to the programs,
+// as CRIU does when a dump fails, and lets them go. Returns what stays because this CRIU has no function for it, with
+// the remedy.
+[[nodiscard]] std::vector<std::string> release_programs();
+
 enum class Level { kError = 1, kWarning = 2, kInfo = 3, kDebug = 4 };
 // To CRIU's log, line by line.
 void log(Level level, std::string_view message);

@@ -5,6 +5,8 @@
 // calls its hooks as a dump and a restore without AMD GPU would. Prints what it saw; status 1 when the plugin fails.
 // A third argument chooses another story:
 //   mapping        a mapping of this process is restored
+//   failed-dump    a dump of /dev/null, which fails; CRIU takes it for a success and is about to kill the program
+//   left-running   the same, with --leave-running: CRIU has already undone what it did to the program
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -45,6 +47,27 @@ EXPORT __attribute__((format(printf, 2, 3))) void print_on_level(unsigned level,
   (void)std::vprintf(format, arguments);
   va_end(arguments);
 }
+
+// What CRIU undoes at the end of a dump after which the program runs on. The newest host imitates one without them.
+#if HOST_MAX_HOOKS < 15
+EXPORT int opts;  // CRIU's structure begins with the state in which it leaves the programs
+int opts = 2;     // TASK_DEAD
+EXPORT int root_item_of_test;
+int root_item_of_test = 0;
+EXPORT void* root_item;
+void* root_item = &root_item_of_test;
+
+EXPORT int unsuspend_lsm() {
+  std::printf("unsuspend_lsm\n");
+  return 0;
+}
+EXPORT void network_unlock() { std::printf("network_unlock\n"); }
+EXPORT void delete_link_remaps() { std::printf("delete_link_remaps\n"); }
+EXPORT void clean_cr_time_mounts() { std::printf("clean_cr_time_mounts\n"); }
+EXPORT void pstree_switch_state(void* root, int state) {
+  std::printf("pstree_switch_state %s %d\n", root == root_item ? "root_item" : "another", state);
+}
+#endif
 
 // The inventory came with CRIU 4.1.
 #if HOST_MAX_HOOKS >= 12
@@ -107,6 +130,18 @@ void restore_mapping(const Descriptor& descriptor) {
   std::printf("the process goes on after update_vma_map %d\n", result);
 }
 
+void fail_dump(const Descriptor& descriptor, [[maybe_unused]] bool leave_running) {
+#if HOST_MAX_HOOKS < 15
+  if (leave_running) opts = 1;  // TASK_ALIVE
+#endif
+  std::printf("init %d\n", descriptor.init(CR_PLUGIN_STAGE__DUMP));
+  const int fd = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  using DumpFile = int(int, int);
+  std::printf("dump_ext_file %d\n", hook<DumpFile>(descriptor, CR_PLUGIN_HOOK__DUMP_EXT_FILE)(fd, 1));
+  descriptor.exit(CR_PLUGIN_STAGE__DUMP, 0);
+  std::printf("CRIU goes on\n");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -124,6 +159,8 @@ int main(int argc, char** argv) {
   const std::string_view story = argc == 4 ? argv[3] : "";
   if (story == "mapping") {
     restore_mapping(*descriptor);
+  } else if (!story.empty()) {
+    fail_dump(*descriptor, story == "left-running");
   } else {
     dump(*descriptor);
     restore(*descriptor);

@@ -128,5 +128,48 @@ TEST(Load, an_init_of_a_pid_namespace_whose_mapping_fails_ends) {
   EXPECT_TRUE(WIFEXITED(run.status) && WEXITSTATUS(run.status) == EXIT_FAILURE) << run.status;
 }
 
+// A dump that fails although CRIU takes it for a success, on a machine where /dev/null is /dev/kfd.
+HostRun fail_dump(const std::string& host, const std::string& story) {
+  const testing::TempDir images;
+  const testing::FakeMachine machine;
+  return run_in_namespaces(host, images.path(), "mount --bind " + machine.root() + "/sys /sys && exec $host " + story);
+}
+
+std::string lines_from(const std::string& text, const std::string& first) {
+  const auto begin = text.find(first);
+  return begin == std::string::npos ? text : text.substr(begin);
+}
+
+constexpr const char* kEnd =
+    "log 1 Error (amdgpu_plugin): there is no image of the GPUs: CRIU ends here, and the programs run on\n";
+
+TEST(Load, what_criu_did_to_the_programs_is_undone_before_it_is_ended) {
+  for (const char* host : {HOST_10, HOST_12, HOST_13}) {
+    const HostRun run = fail_dump(host, "failed-dump");
+    EXPECT_NE(run.output.find("dump_ext_file -22\n"), std::string::npos) << run.output;
+    EXPECT_EQ(lines_from(run.output, "unsuspend_lsm"),
+              std::string("unsuspend_lsm\nnetwork_unlock\ndelete_link_remaps\nclean_cr_time_mounts\n"
+                          "pstree_switch_state root_item 1\n") +
+                  kEnd);
+    EXPECT_TRUE(WIFEXITED(run.status) && WEXITSTATUS(run.status) == EXIT_FAILURE) << run.status;
+  }
+}
+
+// CRIU does so itself before it calls the plugin, and a network that is unlocked twice is an error.
+TEST(Load, with_leave_running_the_programs_are_only_let_go) {
+  const HostRun run = fail_dump(HOST_13, "left-running");
+  EXPECT_EQ(run.output.find("network_unlock"), std::string::npos) << run.output;
+  EXPECT_EQ(lines_from(run.output, "pstree"), std::string("pstree_switch_state root_item 1\n") + kEnd);
+}
+
+TEST(Load, what_a_newer_criu_has_no_function_for_is_said) {
+  const HostRun run = fail_dump(HOST_15, "failed-dump");
+  for (const char* words : {"unsuspend_lsm", "network_unlock", "delete_link_remaps", "clean_cr_time_mounts",
+                            "pstree_switch_state", "nftables", "link_remap."})
+    EXPECT_NE(run.output.find(words), std::string::npos) << words << "\n" << run.output;
+  EXPECT_NE(run.output.find(kEnd), std::string::npos) << run.output;
+  EXPECT_TRUE(WIFEXITED(run.status) && WEXITSTATUS(run.status) == EXIT_FAILURE) << run.status;
+}
+
 }  // namespace
 }  // namespace plugin

@@ -371,6 +371,8 @@ Status Restore::claim_descriptors(Task& current) {
 // ---- In CRIU's main process, when the tree stands ----
 
 Result<Claim> Restore::resume(pid_t pid) {
+  // All names are made and taken. Without --restore-detached CRIU now lives as long as the program.
+  locks_.clear();
   if (pid <= 0 || files_.empty()) return Claim::kNotMine;
   ASSIGN_OR_RETURN(const auto pids, parts_.system.namespace_pids(pid));
   const auto slot = pids.empty() ? std::nullopt : board_.find(pids.back());

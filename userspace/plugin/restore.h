@@ -115,7 +115,7 @@ class Restore {
   RestoreBoard board_;
   base::Status board_status_;
   base::Status criu_status_;           // CRIU's images are there, and could not be read
-  std::vector<base::UniqueFd> locks_;  // of names in /dev/shm, until CRIU ends
+  std::vector<base::UniqueFd> locks_;  // of names in /dev/shm, until resume()
   std::map<pid_t, Task> tasks_;        // a task starts with a copy of its parent's
 };
 

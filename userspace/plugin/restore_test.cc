@@ -904,6 +904,22 @@ TEST(StaleLinks, that_cannot_be_locked_are_reported) {
   EXPECT_EQ(world.system.lock_links().error().code(), ELOOP);
 }
 
+// Without --restore-detached CRIU lives as long as the program does.
+TEST(StaleLinks, are_kept_for_a_restore_until_its_first_process_is_resumed) {
+  World world;
+  const std::string shm = world.machine.root() + "/dev/shm/";
+  write_file(shm + "sem.hsakmt_semaphore", "semaphore");
+  std::filesystem::create_hard_link(shm + "sem.hsakmt_semaphore", shm + "link_remap.24");
+  world.save_process(4, 77);
+  world.machine.add_tracee(5000, 77, "");
+  world.machine.add_tracee(5001, 78, "");
+  Restore restore(world.parts);
+  restore.prepare();
+  EXPECT_TRUE(world.system.remove_stale_links(std::nullopt).empty());
+  (void)restore.resume(5001);  // it has no GPU
+  EXPECT_EQ(world.system.remove_stale_links(std::nullopt), std::vector<std::string>{"link_remap.24"});
+}
+
 TEST(Devices, a_path_that_is_another_device_is_not_opened) {
   World world;
   const std::string path = world.machine.root() + "/dev/dri/renderD128";

@@ -15,6 +15,7 @@
 #include <cstdint>
 
 struct rlimit;
+struct sigaction;
 struct stat;
 struct statvfs;
 struct timespec;
@@ -87,6 +88,7 @@ int fsmount(int fd, unsigned flags, unsigned attributes);
 int close(int fd);
 int closedir(DIR* dir);
 int munmap(void* address, std::size_t size);
+int sigaction(int signal, const struct ::sigaction* action, struct ::sigaction* old);
 int nanosleep(const struct ::timespec* time);
 pid_t getpid();
 pid_t gettid();

@@ -3,8 +3,10 @@
 //
 // The SDMA packet's words, and the CPU copier over memory files. SDMA itself runs in the guest's tests.
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/mman.h>
 
+#include "base/os_failing.h"
 #include "plugin/copy/copier.h"
 #include "plugin/copy/sdma_packet.h"
 #include "plugin/image/format.h"
@@ -73,6 +75,51 @@ TEST(CpuCopier, what_cannot_be_mapped_is_unreachable_and_a_failing_sink_is_not) 
   ASSERT_FALSE(outcome.ok());
   EXPECT_EQ(outcome.error().kind, FailureKind::kBroken);
   EXPECT_EQ(outcome.error().error.code(), ENOSPC);
+}
+
+// As memory of a GPU that was reset or unplugged.
+TEST(CpuCopier, memory_that_is_gone_is_an_error_and_no_signal) {
+  const base::UniqueFd bo = memory_file(kSliceSize + 8192);
+  auto copier = make_cpu_copier();
+  std::size_t delivered = 0;
+  const auto shrink = [&](std::span<const std::byte> slice) -> base::Status {
+    delivered += slice.size();
+    EXPECT_EQ(::ftruncate(bo.get(), kSliceSize + 4096), 0);
+    return {};
+  };
+  auto outcome = copier->read(bo.get(), kSliceSize + 8192, shrink);
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_EQ(outcome.error().kind, FailureKind::kBroken);
+  EXPECT_EQ(outcome.error().error.code(), EIO);
+  EXPECT_EQ(delivered, kSliceSize);
+  outcome = copier->write(bo.get(), kSliceSize + 8192, [](std::span<std::byte>) -> base::Status { return {}; });
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_EQ(outcome.error().error.code(), EIO);
+}
+
+TEST(CpuCopier, leaves_the_signals_handler_as_it_was) {
+  const base::UniqueFd bo = memory_file(4096);
+  struct sigaction before {};
+  struct sigaction after {};
+  ASSERT_EQ(::sigaction(SIGBUS, nullptr, &before), 0);
+  ASSERT_TRUE(make_cpu_copier()->read(bo.get(), 4096, [](auto) -> base::Status { return {}; }).ok());
+  ASSERT_EQ(::sigaction(SIGBUS, nullptr, &after), 0);
+  EXPECT_EQ(after.sa_handler, before.sa_handler);
+  EXPECT_EQ(after.sa_flags, before.sa_flags);
+}
+
+// The copy makes three calls that can fail: mmap, and DMA_BUF_IOCTL_SYNC at the beginning and at the end.
+TEST(CpuCopier, a_cache_that_cannot_be_synced_is_an_error_unless_a_signal_interrupted_it) {
+  const base::UniqueFd bo = memory_file(4096);
+  for (const std::uint64_t call : {2, 3}) {
+    for (const int code : {EIO, EINTR}) {
+      os::fail_call(call, code);
+      const auto outcome = make_cpu_copier()->read(bo.get(), 4096, [](auto) -> base::Status { return {}; });
+      EXPECT_EQ(os::failed_call(), "ioctl");
+      os::fail_call(0, 0);
+      EXPECT_EQ(outcome.ok(), code == EINTR) << call;
+    }
+  }
 }
 
 TEST(MakeCopier, without_a_gpu_auto_uses_the_cpu_and_sdma_fails) {

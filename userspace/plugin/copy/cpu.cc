@@ -4,11 +4,15 @@
 // The CPU copier, and the choice among copiers.
 #include <fcntl.h>
 #include <linux/dma-buf.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,18 +35,21 @@ class View {
   View& operator=(const View&) = delete;
   View(View&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)), size_(other.size_), dmabuf_(other.dmabuf_), flags_(other.flags_) {}
-  ~View() {
-    if (data_ == nullptr) return;
-    sync(DMA_BUF_SYNC_END);
-    os::munmap(data_, size_);
-  }
+  ~View() { (void)finish(); }
 
   static Result<View> open(int dmabuf, std::uint64_t offset, std::size_t size, int protection) {
     void* data = os::mmap(nullptr, size, protection, MAP_SHARED, dmabuf, static_cast<off_t>(offset));
     if (data == MAP_FAILED) return Error::from_errno(errno, "mapping a BO for the CPU");
     View view(data, size, dmabuf, (protection & PROT_WRITE) != 0 ? DMA_BUF_SYNC_RW : DMA_BUF_SYNC_READ);
-    view.sync(DMA_BUF_SYNC_START);
+    TRY(view.sync(DMA_BUF_SYNC_START));
     return view;
+  }
+  // The memory is not complete before this has succeeded.
+  Status finish() {
+    if (data_ == nullptr) return {};
+    Status status = sync(DMA_BUF_SYNC_END);
+    os::munmap(std::exchange(data_, nullptr), size_);
+    return status;
   }
 
   [[nodiscard]] std::span<std::byte> bytes() const { return {static_cast<std::byte*>(data_), size_}; }
@@ -52,10 +59,15 @@ class View {
       : data_(data), size_(size), dmabuf_(dmabuf), flags_(flags) {}
 
   // Queues are paused and fences waited for; where the file knows no such request, there is nothing to keep coherent.
-  void sync(std::uint64_t phase) const {
+  [[nodiscard]] Status sync(std::uint64_t phase) const {
     dma_buf_sync request{};
     request.flags = flags_ | phase;
-    (void)os::ioctl(dmabuf_, DMA_BUF_IOCTL_SYNC, &request);
+    int result = 0;
+    do {
+      result = os::ioctl(dmabuf_, DMA_BUF_IOCTL_SYNC, &request);
+    } while (result < 0 && (errno == EINTR || errno == EAGAIN));
+    if (result == 0 || errno == ENOTTY) return {};
+    return Error::from_errno(errno, "DMA_BUF_IOCTL_SYNC of a BO");
   }
 
   void* data_;
@@ -64,12 +76,56 @@ class View {
   std::uint64_t flags_;
 };
 
+// Where a copy goes on when a page of it raises SIGBUS; null: there is none. CRIU runs a plugin in one thread.
+sigjmp_buf* g_after_bus_error = nullptr;
+
+void handle_bus_error(int /*signal*/) {
+  if (g_after_bus_error != nullptr) siglongjmp(*g_after_bus_error, 1);
+  struct sigaction action {};
+  action.sa_handler = SIG_DFL;
+  (void)os::sigaction(SIGBUS, &action, nullptr);
+}
+
+class BusErrorHandler {
+ public:
+  BusErrorHandler() {
+    struct sigaction action {};
+    action.sa_handler = handle_bus_error;
+    action.sa_flags = SA_NODEFER;  // the jump does not restore the mask of signals
+    (void)os::sigaction(SIGBUS, &action, &old_);
+  }
+  BusErrorHandler(const BusErrorHandler&) = delete;
+  BusErrorHandler& operator=(const BusErrorHandler&) = delete;
+  ~BusErrorHandler() { (void)os::sigaction(SIGBUS, &old_, nullptr); }
+
+ private:
+  struct sigaction old_ {};
+};
+
+// The kernel raises SIGBUS for a page of a BO that it cannot give to the CPU: the GPU was unplugged, its reset lost the
+// memory, or the CPU does not see this part of VRAM. CRIU must not die of it.
+[[gnu::noinline]] Status copy_bytes(std::byte* to, const std::byte* from, std::size_t size) {
+  const BusErrorHandler handler;
+  sigjmp_buf here;
+  if (sigsetjmp(here, 0) != 0) {
+    g_after_bus_error = nullptr;
+    return Error(EIO, "copying a BO by the CPU: the kernel gives no memory for a page of it (SIGBUS)");
+  }
+  g_after_bus_error = &here;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  std::memcpy(to, from, size);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  g_after_bus_error = nullptr;
+  return {};
+}
+
 class CpuCopier final : public Copier {
  public:
   // Through memory of our own: the kernel refuses direct or zero-copy I/O on a mapping of a BO (EFAULT).
   Outcome read(int dmabuf, std::uint64_t size, const Sink& sink) override {
-    return each_slice(dmabuf, size, PROT_READ, [&](std::span<std::byte> view) {
-      bounce_.assign(view.begin(), view.end());
+    return each_slice(dmabuf, size, PROT_READ, [&](std::span<std::byte> view) -> Status {
+      bounce_.resize(view.size());
+      TRY(copy_bytes(bounce_.data(), view.data(), view.size()));
       return sink(bounce_);
     });
   }
@@ -77,8 +133,7 @@ class CpuCopier final : public Copier {
     return each_slice(dmabuf, size, PROT_READ | PROT_WRITE, [&](std::span<std::byte> view) -> Status {
       bounce_.resize(view.size());
       TRY(source(bounce_));
-      std::copy(bounce_.begin(), bounce_.end(), view.begin());
-      return {};
+      return copy_bytes(view.data(), bounce_.data(), view.size());
     });
   }
 
@@ -90,8 +145,9 @@ class CpuCopier final : public Copier {
       auto view = View::open(dmabuf, offset, length, protection);
       if (!view.ok())
         return Failure{offset == 0 ? FailureKind::kUnreachable : FailureKind::kBroken, std::move(view).error()};
-      if (auto status = body(view->bytes()); !status.ok())
-        return Failure{FailureKind::kBroken, std::move(status).error()};
+      Status status = body(view->bytes());
+      if (Status end = view->finish(); status.ok()) status = std::move(end);
+      if (!status.ok()) return Failure{FailureKind::kBroken, std::move(status).error()};
     }
     return {};
   }

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <linux/mount.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -32,6 +33,8 @@ constexpr std::string_view kDriver = "amdgpu";
 // What sysfs calls the types of queues, as numbers: KFD_QUEUE_TYPE_SDMA, KFD_QUEUE_TYPE_SDMA_XGMI and
 // KFD_QUEUE_TYPE_SDMA_BY_ENG_ID of the driver.
 constexpr std::array<std::string_view, 3> kSdmaTypes = {"1", "4", "5"};
+// Entries of processes that use KFD, below the root of sysfs.
+constexpr const char* kKfdProcesses = "/class/kfd/kfd/proc/";
 
 std::string device_number(dev_t device) { return std::to_string(major(device)) + ":" + std::to_string(minor(device)); }
 
@@ -222,9 +225,13 @@ Result<std::optional<std::vector<ListedFile>>> Devices::listed_files(std::uint32
   return std::optional(std::move(files));
 }
 
+bool Devices::has_kfd_entry(std::uint32_t pid) const {
+  return os::access((roots_.sys + kKfdProcesses + std::to_string(pid)).c_str(), F_OK) == 0;
+}
+
 std::vector<QueueHolder> Devices::sdma_holders() const {
   std::set<std::pair<pid_t, std::uint32_t>> found;
-  const std::string processes = roots_.sys + "/class/kfd/kfd/proc/";
+  const std::string processes = roots_.sys + kKfdProcesses;
   const auto pids = numbers_in<pid_t>(processes);
   for (const pid_t pid : pids.ok() ? *pids : std::vector<pid_t>()) {
     const std::string directory = processes + std::to_string(pid) + "/queues/";

@@ -80,6 +80,10 @@ class Devices {
   // processes end meanwhile, and what cannot be read is left out.
   [[nodiscard]] std::vector<QueueHolder> sdma_holders() const;
 
+  // Whether sysfs has an entry of this pid of the initial namespace. It is there as long as a file that the process
+  // opened, even when the process has ended.
+  [[nodiscard]] bool has_kfd_entry(std::uint32_t pid) const;
+
  private:
   [[nodiscard]] base::Result<base::UniqueFd> open_path(const std::string& path, dev_t number, int flags) const;
   [[nodiscard]] base::Result<base::UniqueFd> open_short_lived(const DeviceNode& node, int flags) const;

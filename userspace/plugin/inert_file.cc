@@ -11,7 +11,6 @@
 #include <cerrno>
 
 #include "base/os.h"
-#include "plugin/criu_images.h"
 
 namespace plugin {
 namespace {
@@ -32,9 +31,10 @@ constexpr int kOpened = 0;
   ::_exit(result);
 }
 
-pid_t fork_with_unused_pid(std::uint32_t unused_pid) {
-  for (std::uint32_t i = 0; unused_pid != 0 && i < CriuImages::kUnusedPids; ++i) {
-    const pid_t child = os::fork_sharing_files(static_cast<pid_t>(unused_pid + i));
+pid_t fork_with_unused_pid(const Devices& devices, const NextPid& next_pid) {
+  for (std::uint32_t pid = next_pid(); pid != 0; pid = next_pid()) {
+    if (devices.has_kfd_entry(pid)) continue;
+    const pid_t child = os::fork_sharing_files(static_cast<pid_t>(pid));
     if (child >= 0) return child;
     if (errno != EEXIST) break;  // without CAP_CHECKPOINT_RESTORE the kernel chooses
   }
@@ -43,10 +43,10 @@ pid_t fork_with_unused_pid(std::uint32_t unused_pid) {
 
 }  // namespace
 
-Result<UniqueFd> open_inert(const Devices& devices, const DeviceNode& kfd, int extra_flags, std::uint32_t unused_pid) {
+Result<UniqueFd> open_inert(const Devices& devices, const DeviceNode& kfd, int extra_flags, const NextPid& next_pid) {
   UniqueFd file(os::open("/", O_PATH | O_CLOEXEC));  // takes the number
   if (!file.valid()) return Error::from_errno(errno, "opening an inert /dev/kfd");
-  const pid_t child = fork_with_unused_pid(unused_pid);
+  const pid_t child = fork_with_unused_pid(devices, next_pid);
   if (child < 0) return Error::from_errno(errno, "a process that opens an inert /dev/kfd");
   if (child == 0) open_as(devices, kfd, extra_flags, file.get());
   int status = 0;

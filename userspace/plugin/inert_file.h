@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "base/result.h"
 #include "base/unique_fd.h"
@@ -13,9 +14,13 @@
 
 namespace plugin {
 
-// unused_pid: as CriuImages::unused_pid(), or 0. The child takes one of those pids, so that it is never in CRIU's way
-// when CRIU makes a thread with a pid of its choice.
+// Another pid at each call, from those of CriuImages::unused_pid(); 0: there is none left.
+using NextPid = std::function<std::uint32_t()>;
+
+// The child takes one of these pids, so that it is never in CRIU's way when CRIU makes a thread with a pid of its
+// choice. Two children must not have the same one: KFD has an entry in sysfs under the child's pid as long as the file
+// is open, and a second entry with that name makes the kernel fail.
 base::Result<base::UniqueFd> open_inert(const Devices& devices, const DeviceNode& kfd, int extra_flags,
-                                        std::uint32_t unused_pid);
+                                        const NextPid& next_pid);
 
 }  // namespace plugin

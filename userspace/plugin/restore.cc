@@ -178,20 +178,26 @@ Result<std::optional<int>> Restore::restore_file(std::uint32_t id) {
   return std::optional<int>(fd.release());
 }
 
+std::uint32_t Restore::next_unused_pid() const {
+  if (!criu_) return 0;
+  const std::uint64_t number = board_.next_number();
+  return number < CriuImages::kUnusedPids ? criu_->unused_pid() + static_cast<std::uint32_t>(number) : 0;
+}
+
 Result<UniqueFd> Restore::restore_saved(Task& current, const SavedFile& file) {
   ASSIGN_OR_RETURN(const RestorePlan* plan, plan_of(file));
   const bool is_owner = file.owner == static_cast<std::uint32_t>(parts_.criu.pid());
-  const std::uint32_t unused_pid = criu_ ? criu_->unused_pid() : 0;
+  const NextPid next_pid = [this] { return next_unused_pid(); };
   switch (file.kind) {
     case image::Kind::kKfd:
-      if (!is_owner) return open_inert(parts_.system, plan->kfd(), file.open_flags, unused_pid);
+      if (!is_owner) return open_inert(parts_.system, plan->kfd(), file.open_flags, next_pid);
       TRY(restore_process(current));
       return current.held.duplicate(*current.kfd);
     case image::Kind::kSecond:
       if (is_owner) return parts_.system.open_node(plan->kfd(), file.open_flags);
-      return open_inert(parts_.system, plan->kfd(), file.open_flags, unused_pid);
+      return open_inert(parts_.system, plan->kfd(), file.open_flags, next_pid);
     case image::Kind::kInert:
-      return open_inert(parts_.system, plan->kfd(), file.open_flags, unused_pid);
+      return open_inert(parts_.system, plan->kfd(), file.open_flags, next_pid);
     case image::Kind::kRender:
       break;
   }

@@ -81,6 +81,7 @@ class Restore {
   base::Result<const RestorePlan*> plan_of(const SavedFile& file) const;
   void make_board();
 
+  [[nodiscard]] std::uint32_t next_unused_pid() const;
   base::Result<base::UniqueFd> restore_saved(Task& current, const SavedFile& file);
   base::Status restore_process(Task& current);
   base::Status create_shared_files(const SavedFile& process) const;

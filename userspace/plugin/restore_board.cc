@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// One array of 64-bit words: for each process its progress, the offsets of its BOs, the descriptors of its GPUs.
-// Progress is stored with release and loaded with acquire order; it publishes the other words.
+// One array of 64-bit words: a counter, then for each process its progress, the offsets of its BOs, the descriptors of
+// its GPUs. Progress is stored with release and loaded with acquire order; it publishes the other words.
 #include "plugin/restore_board.h"
 
 #include <chrono>
@@ -19,12 +19,11 @@ constexpr std::chrono::milliseconds kPoll{1};
 
 base::Result<RestoreBoard> RestoreBoard::create(const std::vector<Process>& processes) {
   RestoreBoard board;
-  std::size_t words = 0;
+  std::size_t words = kNumber + 1;
   for (const Process& process : processes) {
     board.entries_.push_back({process.pid, words, words + 1, words + 1 + process.num_bos});
     words += 1 + process.num_bos + process.num_gpus;
   }
-  if (words == 0) return board;
   ASSIGN_OR_RETURN(board.memory_, base::Mapping::shared_anonymous(words * sizeof(std::atomic<std::uint64_t>),
                                                                   "memory that restored processes share"));
   return board;

@@ -50,6 +50,9 @@ class RestoreBoard {
   void set_descriptor(std::size_t process, std::size_t gpu, int number);
   [[nodiscard]] int descriptor(std::size_t process, std::size_t gpu) const;
 
+  // 0, 1, 2, ...: another number for each call of all tasks together.
+  [[nodiscard]] std::uint64_t next_number() const { return word(kNumber).fetch_add(1, std::memory_order_relaxed); }
+
   // Waits until the process is settled; false if it ended before. How long that takes depends on the size of its
   // memory.
   [[nodiscard]] bool wait_settled(std::size_t process, const std::function<bool()>& is_alive) const;
@@ -61,6 +64,7 @@ class RestoreBoard {
     std::size_t first_bo = 0;
     std::size_t first_gpu = 0;
   };
+  static constexpr std::size_t kNumber = 0;  // index of the word of next_number()
   [[nodiscard]] std::atomic<std::uint64_t>& word(std::size_t index) const;
 
   std::vector<Entry> entries_;

@@ -956,16 +956,42 @@ TEST(InertFile, is_opened_by_another_process_and_leaves_nothing_but_itself) {
   const auto before = testing::open_descriptors();
   {
     const auto node = world.system.kfd_node();
-    const auto fd = open_inert(world.system, *node, 0, 0);
+    const auto fd = open_inert(world.system, *node, 0, [] { return 0U; });
     ASSERT_TRUE(fd.ok()) << fd.error().message();
     EXPECT_EQ(::fcntl(fd->get(), F_GETFD), FD_CLOEXEC);
     struct stat status {};
     ASSERT_EQ(::fstat(fd->get(), &status), 0);
     EXPECT_EQ(status.st_rdev, node->number);
     EXPECT_EQ(testing::open_descriptors(), before + 1);
-    EXPECT_FALSE(open_inert(world.system, DeviceNode{"missing", makedev(250, 250)}, 0, 0).ok());
+    EXPECT_FALSE(open_inert(world.system, DeviceNode{"missing", makedev(250, 250)}, 0, [] { return 0U; }).ok());
   }
   EXPECT_EQ(testing::open_descriptors(), before);
+}
+
+// The kernel cannot have two entries of one pid in sysfs.
+TEST(InertFile, is_opened_by_a_process_whose_pid_no_other_inert_file_has) {
+  World world;
+  const std::uint32_t taken = (1U << 22) - 3;
+  std::filesystem::create_directories(world.machine.root() + "/sys/class/kfd/kfd/proc/" + std::to_string(taken));
+  std::vector<std::uint32_t> asked;
+  const auto fd = open_inert(world.system, *world.system.kfd_node(), 0, [&] {
+    asked.push_back(taken + static_cast<std::uint32_t>(asked.size()));
+    return asked.back();
+  });
+  ASSERT_TRUE(fd.ok()) << fd.error().message();
+  EXPECT_EQ(asked, (std::vector<std::uint32_t>{taken, taken + 1}));
+}
+
+TEST(RestoreBoard, gives_each_task_another_number) {
+  const auto board = RestoreBoard::create({});
+  ASSERT_TRUE(board.ok());
+  EXPECT_EQ(board->next_number(), 0U);
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(board->next_number() == 1 ? 0 : 1);
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(board->next_number(), 2U);
 }
 
 }  // namespace

@@ -2,7 +2,8 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // Stands in for CRIU: exports its symbols, with a hook table of HOST_MAX_HOOKS, loads the plugin given as argument and
-// calls its hooks as a dump and a restore without AMD GPU would. Prints what it saw; status 1 when the plugin fails.
+// calls its hooks as a dump and a restore without AMD GPU would, and as the restore of file 1 if the image directory
+// has that. Prints what it saw; status 1 when the plugin fails.
 // A third argument chooses another story:
 //   mapping        a mapping of this process is restored
 //   failed-dump    a dump of /dev/null, which fails; CRIU takes it for a success and is about to kill the program
@@ -17,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <string_view>
 
 #include "plugin/criu_api.h"
@@ -79,6 +81,17 @@ EXPORT int add_inventory_plugin(const char* name) {
 EXPORT bool check_and_remove_inventory_plugin(const char* name, std::size_t size) {
   std::printf("take from inventory: %.*s\n", static_cast<int>(size), name);
   return false;
+}
+#endif
+
+// Options of plugins came after CRIU 4.2. HOST_OPTION is one, as CRIU gives it.
+#if HOST_MAX_HOOKS >= 15
+EXPORT int criu_plugin_get_options(int* count, char*** values) {
+  static char name[] = "criu";
+  static char* options[] = {name, ::getenv("HOST_OPTION"), nullptr};
+  *count = options[1] == nullptr ? 1 : 2;
+  *values = options;
+  return 0;
 }
 #endif
 

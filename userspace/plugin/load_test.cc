@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // The real amdgpu_plugin.so in stand-ins for an old and a new CRIU, on a machine that need not have a GPU.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -11,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "base/unique_fd.h"
 #include "plugin/image/writer.h"
 #include "plugin/test_support.h"
 
@@ -22,8 +24,25 @@ struct HostRun {
   std::string output;
 };
 
-HostRun load_in(const std::string& host, const std::string& environment = "") {
+// With `images`, a restore finds a file of the plugin.
+enum class Images { kNone, kOneFile };
+
+void write_images(const std::string& folder) {
+  const base::UniqueFd dir(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  auto writer = image::SessionWriter::create(dir.get(), 1);
+  ASSERT_TRUE(writer.ok());
+  image::Session session;
+  session.kernel_release = "6.12";
+  session.processes.push_back({77, "program"});
+  ASSERT_TRUE((*writer)->add({1, image::InertFile{77, 0}}).ok());
+  const base::Status prepared = (*writer)->prepare(session);
+  ASSERT_TRUE(prepared.ok()) << prepared.error().message();
+  ASSERT_TRUE((*writer)->commit().ok());
+}
+
+HostRun load_in(const std::string& host, const std::string& environment = "", Images kind = Images::kNone) {
   const testing::TempDir images;
+  if (kind == Images::kOneFile) write_images(images.path());
   const std::string command = environment + " " + host + " " + PLUGIN_PATH + " " + images.path() + " 2>&1";
   HostRun run;
   FILE* pipe = ::popen(command.c_str(), "r");
@@ -169,6 +188,21 @@ TEST(Load, what_a_newer_criu_has_no_function_for_is_said) {
     EXPECT_NE(run.output.find(words), std::string::npos) << words << "\n" << run.output;
   EXPECT_NE(run.output.find(kEnd), std::string::npos) << run.output;
   EXPECT_TRUE(WIFEXITED(run.status) && WEXITSTATUS(run.status) == EXIT_FAILURE) << run.status;
+}
+
+// The host is the CRIU that has options of plugins. A restore on this machine fails in any case, at the wrong option
+// first.
+TEST(Load, crius_own_option_comes_before_the_environment) {
+  const std::string wrong = "AMDGPU_PLUGIN_COPY=magic", right = "HOST_OPTION=--amdgpu.copy=cpu";
+  const HostRun by_environment = load_in(HOST_15, wrong, Images::kOneFile);
+  EXPECT_NE(by_environment.output.find("AMDGPU_PLUGIN_COPY=magic: expected auto"), std::string::npos)
+      << by_environment.output;
+  const HostRun by_option = load_in(HOST_15, wrong + " " + right, Images::kOneFile);
+  EXPECT_EQ(by_option.output.find("magic"), std::string::npos) << by_option.output;
+  const HostRun wrong_option =
+      load_in(HOST_15, "AMDGPU_PLUGIN_COPY=cpu HOST_OPTION=--amdgpu.copy=magic", Images::kOneFile);
+  EXPECT_NE(wrong_option.output.find("--plugin-option amdgpu.copy=magic: expected auto"), std::string::npos)
+      << wrong_option.output;
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -126,23 +127,28 @@ Status Dump::choose_abi() {
 }
 
 Status Dump::pause_all() {
-  const auto begin = std::chrono::steady_clock::now();
+  std::optional<std::chrono::steady_clock::time_point> first;
   for (std::size_t i = 0; i < tree_.files.size(); ++i) {
-    if (tree_.files[i].device.kind != DeviceKind::kKfd) continue;
-    if (auto status = pause(i); !status.ok()) return std::move(status).error().wrap(tree_.name_of(tree_.files[i]));
+    const OpenFile& file = tree_.files[i];
+    if (file.device.kind != DeviceKind::kKfd) continue;
+    // Directly before the pause: it ends the one that another file of the same process got. Old kernels would evict the
+    // queues a second time, and one UNPAUSE would not let them run.
+    auto is_traced = parts_.kfd.is_traced(file.fd.get());
+    if (!is_traced.ok()) return std::move(is_traced).error().wrap(tree_.name_of(file));
+    // False: not of a process of the tree, but inherited from a program that must not be paused.
+    if (!*is_traced) continue;
+    if (auto status = pause(i); !status.ok()) return std::move(status).error().wrap(tree_.name_of(file));
+    if (!first) first = std::chrono::steady_clock::now();
   }
-  const auto time = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin);
+  const auto now = std::chrono::steady_clock::now();
+  const auto time = std::chrono::duration_cast<std::chrono::microseconds>(now - first.value_or(now));
   parts_.criu.inform("paused " + std::to_string(processes_.size()) + " processes within " +
-                     std::to_string(time.count()) + " us");
+                     std::to_string(time.count()) + " us of each other");
   return {};
 }
 
 Status Dump::pause(std::size_t file) {
-  const int fd = tree_.files[file].fd.get();
-  // Not of a process of the tree: inherited from a program that must not be paused.
-  ASSIGN_OR_RETURN(const bool is_traced, parts_.kfd.is_traced(fd));
-  if (!is_traced) return {};
-  ASSIGN_OR_RETURN(kfd::Pause pause, parts_.kfd.pause(fd));
+  ASSIGN_OR_RETURN(kfd::Pause pause, parts_.kfd.pause(tree_.files[file].fd.get()));
   const std::uint32_t pid = pause.info.pid;
   roles_[file].owner = pid;
   for (const Process& process : processes_)

@@ -62,14 +62,6 @@ base::Status choose_next_pid() {
 
 }  // namespace
 
-std::optional<GemUse> gem_use(std::string_view name) {
-  if (name == "mapped") return GemUse::kMapped;
-  if (name == "handle") return GemUse::kHandle;
-  if (name == "address") return GemUse::kAddress;
-  if (name == "high") return GemUse::kHighHandle;
-  return std::nullopt;
-}
-
 base::Result<std::unique_ptr<GemObject>> GemObject::create(GemUse use) {
   const auto nodes = drmtest::render_nodes();
   if (nodes.empty()) return base::Error(ENODEV, "no render node");
@@ -158,20 +150,13 @@ base::Result<base::UniqueFd> hold_pidfd() {
   return copy;
 }
 
-base::Result<bool> Additions::take(std::string_view name, std::string_view value) {
-  if (name == "--gem") {
-    gem = gem_use(value);
-    if (!gem) return base::Error(EINVAL, "--gem is mapped, handle, address or high");
-  } else if (name == "--children") {
-    if (value != "high" && value != "low") return base::Error(EINVAL, "--children is high or low");
-    children = value == "low" ? Pids::kLow : Pids::kHigh;
-  } else if (name == "--also") {
-    if (value != "kfd" && value != "pidfd") return base::Error(EINVAL, "--also is kfd or pidfd");
-    (value == "kfd" ? kfd_again : pidfd) = true;
-  } else {
-    return false;
-  }
-  return true;
+void Additions::declare(kfdtest::CommandLine& line) {
+  line.words("--gem", {{"mapped", [this] { gem = GemUse::kMapped; }},
+                       {"handle", [this] { gem = GemUse::kHandle; }},
+                       {"address", [this] { gem = GemUse::kAddress; }},
+                       {"high", [this] { gem = GemUse::kHighHandle; }}})
+      .words("--children", {{"high", [this] { children = Pids::kHigh; }}, {"low", [this] { children = Pids::kLow; }}})
+      .words("--also", {{"kfd", [this] { kfd_again = true; }}, {"pidfd", [this] { pidfd = true; }}});
 }
 
 base::Result<Added> Added::make(const Additions& wanted) {

@@ -10,19 +10,19 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "drmtest/harness/buffer.h"
+#include "kfdtest-criu/demo/command_line.h"
 
 namespace fieldtest {
 
 // How a GEM object of a render node is used: mapped by the CPU; known by its handle only; mapped by the GPU too; known
 // by a handle that is high because lower ones existed when it was made.
 enum class GemUse : std::uint8_t { kMapped, kHandle, kAddress, kHighHandle };
-[[nodiscard]] std::optional<GemUse> gem_use(std::string_view name);
 
 // A GEM object of 1 MiB with a pattern, made by libdrm in a file of the first render node that is its own.
 class GemObject {
@@ -70,8 +70,8 @@ struct Additions {
   bool kfd_again = false;
   bool pidfd = false;
 
-  // Takes the option `name` with its `value`; false if it is no option of an addition.
-  base::Result<bool> take(std::string_view name, std::string_view value);
+  // Makes the options known; this must live until the line is read.
+  void declare(kfdtest::CommandLine& line);
 };
 
 // The additions of one process, once they are made.

@@ -14,13 +14,11 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 
-#include "base/parse.h"
-#include "kfdtest-criu/demo/outside.h"
+#include "kfdtest-criu/demo/command_line.h"
 #include "kfdtest-criu/env/deadline.h"
 #include "kfdtest-criu/harness/commands.h"
 #include "kfdtest-criu/harness/kfd_driver.h"
@@ -38,7 +36,6 @@ using kfdtest::QueueKind;
 using kfdtest::RingQueue;
 using kfdtest::Session;
 
-constexpr int kUsage = 64;
 constexpr std::uint64_t kMaxCrowd = 64;
 constexpr std::size_t kSharedSize = 64 * kfdtest::kKiB;
 constexpr std::size_t kCrowdSize = 256 * kfdtest::kKiB;
@@ -48,12 +45,11 @@ constexpr std::size_t kValue = 0, kCounter = 64;
 constexpr std::size_t kCopy = 0, kFence = 2048;
 
 struct Options {
-  std::string folder;
+  kfdtest::CommandLine line;
   bool shared = false;
   bool counting = false;
   bool outside = false;
   std::uint64_t crowd = 0;
-  bool undisturbed = false;
 };
 
 // ---- a file through a socket ----------------------------------------------------
@@ -100,7 +96,7 @@ base::Result<UniqueFd> receive_file(int socket) {
 // ---- files between the processes -----------------------------------------------
 
 std::string contents(const Options& options, const std::string& name) {
-  std::ifstream file(options.folder + "/" + name);
+  std::ifstream file(options.line.folder() + "/" + name);
   std::string line;
   std::getline(file, line);
   return line;
@@ -114,7 +110,7 @@ std::string wait_for_file(const Options& options, const std::string& name) {
 }
 
 void wait_for_go(const Options& options, const Outside& outside) {
-  while (!options.undisturbed && !outside.told_to_go()) kfdtest::poll_pause();
+  while (!options.line.undisturbed() && !outside.told_to_go()) kfdtest::poll_pause();
 }
 
 std::string checksum_of(std::span<const std::byte> bytes) {
@@ -287,43 +283,20 @@ base::Status lead_crowd(const Options& options, const Outside& outside) {
   return {};
 }
 
-base::Result<Options> parse(int argc, char** argv) {
-  Options options;
-  for (int i = 1; i < argc; ++i) {
-    const std::string name = argv[i];
-    if (name == "--shared") {
-      options.shared = true;
-    } else if (name == "--counting") {
-      options.counting = true;
-    } else if (name == "--outside") {
-      options.outside = true;
-    } else if (name == "--undisturbed") {
-      options.undisturbed = true;
-    } else if (name == "--dir" && i + 1 < argc) {
-      options.folder = argv[++i];
-    } else if (name == "--crowd" && i + 1 < argc) {
-      options.crowd = base::parse_u64(argv[++i]).value_or(0);
-      if (options.crowd < 1 || options.crowd > kMaxCrowd) return base::Error(EINVAL, "--crowd is 1 to 64");
-    } else {
-      return base::Error(EINVAL, "no option " + name);
-    }
-  }
-  if (options.folder.empty()) return base::Error(EINVAL, "--dir is needed");
+base::Status run(const Options& options, const Outside& outside) {
   if (options.shared == (options.crowd != 0)) return base::Error(EINVAL, "either --shared or --crowd");
-  return options;
+  return options.shared ? share(options, outside) : lead_crowd(options, outside);
 }
 
 }  // namespace
 }  // namespace fieldtest
 
 int main(int argc, char** argv) {
-  const auto options = fieldtest::parse(argc, argv);
-  if (!options.ok()) {
-    std::fprintf(stderr, "field_group: %s\n", options.error().message().c_str());
-    return fieldtest::kUsage;
-  }
-  const kfdtest::Outside outside(options->folder);
-  const base::Status status =
-      options->shared ? fieldtest::share(*options, outside) : fieldtest::lead_crowd(*options, outside);
-  return status.ok() ? EXIT_SUCCESS : outside.fail(status.error().message());
+  fieldtest::Options options;
+  options.line.flag("--shared", options.shared)
+      .flag("--counting", options.counting)
+      .flag("--outside", options.outside)
+      .number("--crowd", options.crowd, 1, fieldtest::kMaxCrowd);
+  return run_program(argc, argv, options.line,
+                     [&](const kfdtest::Outside& outside) { return fieldtest::run(options, outside); });
 }

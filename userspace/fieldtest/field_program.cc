@@ -2,20 +2,20 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // A user of libhsakmt with the pending work of demo_program and one addition that makes its checkpoint difficult.
-//   field_program --dir FOLDER [--gem mapped|handle|address|high] [--children high|low] [--also kfd|pidfd] [--late]
-//                 [--no-gpu] [--undisturbed]
-// --late: allocates memory and creates a queue after the pending work has ended. --no-gpu: without KFD, so that only a
-// GEM object uses the GPU. The files in FOLDER are those of kfdtest-criu/demo/outside.h. The result is that of
-// demo_program --gpus 1 whatever the additions are: they only have to be what they were.
-#include <unistd.h>
-
-#include <cstdio>
-#include <cstdlib>
+//   field_program --dir FOLDER [--gem mapped|handle|address|high] [--children high|low] [--also kfd|pidfd]
+//                 [--late] [--buffers N] [--no-gpu] [--undisturbed]
+// --late: allocates memory and creates a queue after the pending work has ended. --buffers: has N further buffers, each
+// of which is mapped. --no-gpu: without KFD, so that only a GEM object uses the GPU. The files in FOLDER are those of
+// kfdtest-criu/demo/outside.h. The result is that of demo_program --gpus 1 whatever the additions are: they only have
+// to be what they were.
+#include <cerrno>
+#include <cstdint>
+#include <vector>
 
 #include "fieldtest/additions.h"
-#include "kfdtest-criu/demo/outside.h"
+#include "kfdtest-criu/demo/command_line.h"
 #include "kfdtest-criu/demo/pending_work.h"
-#include "kfdtest-criu/env/deadline.h"
+#include "kfdtest-criu/harness/pattern.h"
 
 namespace fieldtest {
 namespace {
@@ -24,17 +24,16 @@ using kfdtest::DriverKind;
 using kfdtest::GpuMemory;
 using kfdtest::MemoryKind;
 
-constexpr int kUsage = 64;
 constexpr std::uint64_t kSeed = 0xde30;  // demo_program's
 constexpr std::uint64_t kLateSeed = 7;
 constexpr std::size_t kLateSize = 4 * kfdtest::kMiB;
+constexpr std::uint64_t kMaxBuffers = 10000;
 
 struct Options {
-  std::string folder;
   Additions additions;
   bool late = false;
-  bool gpu = true;
-  bool undisturbed = false;
+  bool no_gpu = false;
+  std::uint64_t buffers = 0;
 };
 
 // Memory that is allocated now is mapped by files that were opened long ago.
@@ -48,25 +47,37 @@ base::Status allocate_late(const kfdtest::Gpu& gpu) {
   return {};
 }
 
-void wait_for_go(const kfdtest::Outside& outside) {
-  while (!outside.told_to_go()) kfdtest::poll_pause();
-  outside.say("go: the program continues");
+// Buffers of one page, each with a mapping of its own.
+base::Result<std::vector<GpuMemory>> allocate_pages(const kfdtest::Gpu& gpu, std::uint64_t count) {
+  std::vector<GpuMemory> pages;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    ASSIGN_OR_RETURN(GpuMemory page, GpuMemory::allocate(gpu, MemoryKind::kGtt, kfdtest::kPageSize));
+    kfdtest::fill_pattern(page.bytes(), i);
+    pages.push_back(std::move(page));
+  }
+  return pages;
 }
 
-base::Status run(const Options& options, const kfdtest::Outside& outside) {
+base::Status check_pages(const std::vector<GpuMemory>& pages) {
+  for (std::size_t i = 0; i < pages.size(); ++i)
+    if (kfdtest::find_mismatch(pages[i].bytes(), i))
+      return base::Error(EIO, "page " + std::to_string(i) + " has other contents");
+  return {};
+}
+
+base::Status run(const kfdtest::CommandLine& line, const Options& options, const kfdtest::Outside& outside) {
   std::optional<kfdtest::Session> session;
   std::unique_ptr<kfdtest::PendingWork> work;
-  if (options.gpu) {
+  std::vector<GpuMemory> pages;
+  if (!options.no_gpu) {
     ASSIGN_OR_RETURN(kfdtest::Session opened, kfdtest::Session::open(DriverKind::kThunk));
     session.emplace(std::move(opened));
     ASSIGN_OR_RETURN(work, kfdtest::PendingWork::start(session->gpus().front(), kSeed));
+    ASSIGN_OR_RETURN(pages, allocate_pages(session->gpus().front(), options.buffers));
   }
   ASSIGN_OR_RETURN(Added added, Added::make(options.additions));
   outside.say("pending");
-  if (!options.undisturbed) {
-    TRY(outside.publish("state", "pending " + std::to_string(::getpid())));
-    wait_for_go(outside);
-  }
+  TRY(wait_pending(line, outside));
   kfdtest::Checksum checksum;
   if (work) {
     TRY(work->expect_pending());
@@ -74,41 +85,25 @@ base::Status run(const Options& options, const kfdtest::Outside& outside) {
     work->add_to(checksum);
   }
   TRY(added.check());
+  TRY(check_pages(pages));
   if (options.late) TRY(allocate_late(session->gpus().front()));
   outside.say("RESULT " + checksum.hex());
   return outside.publish("result", "RESULT " + checksum.hex());
-}
-
-base::Result<Options> parse(int argc, char** argv) {
-  Options options;
-  for (int i = 1; i < argc; ++i) {
-    const std::string name = argv[i];
-    if (name == "--undisturbed" || name == "--late") {
-      (name == "--late" ? options.late : options.undisturbed) = true;
-    } else if (name == "--no-gpu") {
-      options.gpu = false;
-    } else {
-      const std::string value = i + 1 < argc ? argv[++i] : "";
-      ASSIGN_OR_RETURN(const bool taken, options.additions.take(name, value));
-      if (!taken && name != "--dir") return base::Error(EINVAL, "no option " + name);
-      if (!taken) options.folder = value;
-    }
-  }
-  if (options.folder.empty()) return base::Error(EINVAL, "--dir is needed");
-  if (options.late && !options.gpu) return base::Error(EINVAL, "--late needs a GPU");
-  return options;
 }
 
 }  // namespace
 }  // namespace fieldtest
 
 int main(int argc, char** argv) {
-  const auto options = fieldtest::parse(argc, argv);
-  if (!options.ok()) {
-    std::fprintf(stderr, "field_program: %s\n", options.error().message().c_str());
-    return fieldtest::kUsage;
-  }
-  const kfdtest::Outside outside(options->folder);
-  const base::Status status = fieldtest::run(*options, outside);
-  return status.ok() ? EXIT_SUCCESS : outside.fail(status.error().message());
+  fieldtest::Options options;
+  kfdtest::CommandLine line;
+  options.additions.declare(line);
+  line.flag("--late", options.late)
+      .flag("--no-gpu", options.no_gpu)
+      .number("--buffers", options.buffers, 1, fieldtest::kMaxBuffers);
+  return run_program(argc, argv, line, [&](const kfdtest::Outside& outside) -> base::Status {
+    if (options.no_gpu && (options.late || options.buffers != 0))
+      return base::Error(EINVAL, "--late and --buffers need a GPU");
+    return run(line, options, outside);
+  });
 }

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// See the header.
+#include "kfdtest-criu/demo/command_line.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/parse.h"
+#include "kfdtest-criu/env/deadline.h"
+
+namespace kfdtest {
+namespace {
+
+using base::Error;
+using base::Status;
+
+constexpr int kUsage = 64;
+
+Status expected(std::string_view name, const std::string& what) {
+  return Error(EINVAL, std::string(name) + " wants " + what);
+}
+
+}  // namespace
+
+CommandLine::CommandLine() {
+  options_.push_back({"--dir", true, [this](const std::string& value) -> Status {
+                        folder_ = value;
+                        return {};
+                      }});
+  flag("--undisturbed", undisturbed_);
+}
+
+CommandLine& CommandLine::flag(std::string_view name, bool& value) {
+  options_.push_back({name, false, [&value](const std::string&) -> Status {
+                        value = true;
+                        return {};
+                      }});
+  return *this;
+}
+
+CommandLine& CommandLine::number(std::string_view name, std::uint64_t& value, std::uint64_t least, std::uint64_t most) {
+  options_.push_back({name, true, [=, &value](const std::string& text) -> Status {
+                        const auto parsed = base::parse_u64(text);
+                        if (!parsed.has_value() || *parsed < least || *parsed > most)
+                          return expected(name, std::to_string(least) + " to " + std::to_string(most));
+                        value = *parsed;
+                        return {};
+                      }});
+  return *this;
+}
+
+CommandLine& CommandLine::words(std::string_view name, Words words) {
+  options_.push_back({name, true, [name, words = std::move(words)](const std::string& text) -> Status {
+                        std::string known;
+                        for (const auto& [word, take] : words) {
+                          if (word == text) {
+                            take();
+                            return {};
+                          }
+                          known += (known.empty() ? "" : " or ") + std::string(word);
+                        }
+                        return expected(name, known);
+                      }});
+  return *this;
+}
+
+Status CommandLine::read(std::initializer_list<std::string_view> arguments) {
+  return read(std::vector<std::string>(arguments.begin(), arguments.end()));
+}
+
+Status CommandLine::read(int argc, const char* const* argv) {
+  return read(std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
+}
+
+Status CommandLine::read(const std::vector<std::string>& arguments) {
+  for (auto argument = arguments.begin(); argument != arguments.end(); ++argument) {
+    const auto option =
+        std::find_if(options_.begin(), options_.end(), [&](const Option& each) { return each.name == *argument; });
+    if (option == options_.end()) return Error(EINVAL, "no option " + *argument);
+    if (option->has_value && ++argument == arguments.end()) return expected(option->name, "a value");
+    TRY(option->take(*argument));
+  }
+  if (folder_.empty()) return Error(EINVAL, "--dir is needed");
+  return {};
+}
+
+int run_program(int argc, const char* const* argv, CommandLine& line,
+                const std::function<Status(const Outside&)>& run) {
+  if (const Status status = line.read(argc, argv); !status.ok()) {
+    std::fprintf(stderr, "%s: %s\n", argv[0], status.error().message().c_str());
+    return kUsage;
+  }
+  const Outside outside(line.folder());
+  const Status status = run(outside);
+  return status.ok() ? EXIT_SUCCESS : outside.fail(status.error().message());
+}
+
+Status wait_pending(const CommandLine& line, const Outside& outside) {
+  if (line.undisturbed()) return {};
+  TRY(outside.publish("state", "pending " + std::to_string(::getpid())));
+  while (!outside.told_to_go()) poll_pause();
+  outside.say("go: the program continues");
+  return {};
+}
+
+}  // namespace kfdtest

@@ -208,6 +208,32 @@ TEST_F(DumpRestoreTest, after_the_mappings_only_the_programs_own_descriptors_are
   EXPECT_EQ(open_descriptors(), before + 4);
 }
 
+// Each GPU has a BO; the program has the render file of the first GPU only.
+TEST_F(DumpRestoreTest, of_64_gpus_only_the_programs_own_descriptors_are_left) {
+  constexpr std::uint32_t kGpus = 64;
+  for (std::uint32_t i = 1; i < kGpus; ++i) {
+    source_.machine.add_gpu(1 + i, kGpu + i, 128 + i);
+    source_.kfd.devices.push_back({kGpu + i, kGpu + i});
+    source_.kfd.bos.push_back(
+        {{kBoAddr + i * (16 * kBoSize), kBoSize, kBoOffset + i * (16 * kBoSize), kGpu + i, kVram}, contents()});
+  }
+  dump_all();
+  for (std::uint32_t i = 0; i < kGpus; ++i) target_.machine.add_gpu(1 + i, kGpu + i, 128 + i);
+  const auto before = open_descriptors();
+  Restore restore(target_.parts);
+  const auto kfd_fd = restore.restore_file(kKfdId);
+  ASSERT_TRUE(kfd_fd.ok()) << kfd_fd.error().message();
+  const auto render_fd = restore.restore_file(kRenderId);
+  ASSERT_TRUE(render_fd.ok()) << render_fd.error().message();
+  const UniqueFd kfd(**kfd_fd);
+  const UniqueFd render(**render_fd);
+  ASSERT_EQ(target_.kfd.restored->devices.size(), kGpus);
+  const auto answer = restore.update_vma("/dev/dri/renderD128", kBoAddr, kBoOffset);
+  ASSERT_TRUE(answer.ok()) << answer.error().message();
+  // The fake keeps one descriptor of each file that it was given; those of BOs are closed when they are filled.
+  EXPECT_EQ(open_descriptors(), before + 2 + (kGpus + 1));
+}
+
 TEST_F(DumpRestoreTest, a_criu_that_takes_the_descriptor_gets_one_of_its_own) {
   dump_all();
   target_.machine.add_gpu(1, kGpu, 128);

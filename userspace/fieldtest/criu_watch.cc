@@ -6,9 +6,11 @@
 // CRIU writes its log (it has no -o) into a pipe that holds one line, and LOG receives what comes. WHERE is a number of
 // lines, or a text that a line contains. When that line has come, CRIU stops at its next line, and `sh -c COMMAND`
 // runs, with CRIU's process id in $CRIU_PID; then CRIU continues. The status is CRIU's, 128 + N after signal N, and 125
-// if the line never came.
+// if the line never came. The end of CRIU is the end of the log: tasks of a killed restore keep the pipe open.
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -75,6 +77,16 @@ pid_t start(char** argv, int log) {
   ::_exit(kInfrastructure);
 }
 
+// Waits until there is something to read, or CRIU has ended and there is nothing. False: nothing will come.
+bool wait_for_packet(int log, int criu) {
+  for (;;) {
+    pollfd files[] = {{log, POLLIN, 0}, {criu, POLLIN, 0}};
+    if (::poll(files, 2, -1) < 0 && errno != EINTR) return false;
+    if (files[0].revents != 0) return true;
+    if (files[1].revents != 0) return false;
+  }
+}
+
 void run_command(const char* command, pid_t criu) {
   ::setenv("CRIU_PID", std::to_string(criu).c_str(), 1);
   if (std::system(command) != 0) std::fprintf(stderr, "criu_watch: '%s' failed\n", command);
@@ -97,9 +109,11 @@ int main(int argc, char** argv) {
   const pid_t criu = start(argv + 4, in.get());
   if (criu < 0) return die("fork");
   in.reset();
+  const base::UniqueFd criu_file(static_cast<int>(::syscall(SYS_pidfd_open, criu, 0)));
+  if (!criu_file.valid()) return die("pidfd_open");
   Watch watch(argv[2]);
   std::array<char, kPipeSize> packet{};
-  for (;;) {
+  while (wait_for_packet(out.get(), criu_file.get())) {
     const ssize_t size = ::read(out.get(), packet.data(), packet.size());
     if (size < 0 && errno == EINTR) continue;
     if (size <= 0) break;

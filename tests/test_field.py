@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+import shutil
 from pathlib import Path
 from typing import Iterator
 
 import pytest
-from harness import chip, paths, plan
-from harness.field import EQUAL, LIED, REFUSED, Field, Outcome, difference, path_of
+from harness import paths
+from harness.field import DEMO, EQUAL, LIED, REFUSED, Case, Field, Outcome, chosen_chip, difference, must_be, path_of, table
 from harness.steps import fail, fresh, once
 
 pytestmark = [pytest.mark.group("field", seconds=360), pytest.mark.tier("e2e")]
@@ -25,33 +25,21 @@ RUN, PAIR_RUN = paths.OUT / "field", paths.OUT / "field-pair"
 # PCI slots. The chip of the GPU in the first slot is another one, so it fits no image.
 STRANGER, FIRST, SECOND = 16, 17, 18
 ONE, TWO, OTHER, MOVED = f"{FIRST}", f"{FIRST},{SECOND}", f"{SECOND}", f"{STRANGER},{FIRST}"
-VRAM = "256M"
 # scripts/field_table.py compares with CRIU's own plugin on the stock kernel: a folder with `criu` and `plugin/`.
 OTHER_CRIU = os.environ.get("FIELD_CRIU")
 KERNEL = "stock" if OTHER_CRIU else "criu"
 PLUGIN = Path(OTHER_CRIU) / "plugin" if OTHER_CRIU else paths.built("release") / "plugin"
-DEMO, HIP = ("demo_program",), ("field_hip",)
+HIP = ("field_hip",)
 PROGRAM, PAIR = ("field_program",), ("field_group", "--shared")
 CROWD = 16
 # The longest time in which a dump pauses them. A virtual GPU needs 12 ms for it on an idle host with software emulation,
 # and has to wait for a processor of a busy one.
 PAUSES_US = 100_000
 GENERATIONS = 10
+KILL = "kill -KILL $CRIU_PID"
+CONTAINERS, FIRST_NODE = "/run/containers", "renderD128"
 # Metadata has numbers of variable length, such as gpu_ids.
 METADATA_BYTES = 256
-
-
-@dataclass(frozen=True)
-class Case:
-    """A program, what has to become of it, and words that the line of a refusal has. The undisturbed program
-    with the right result is `reference`."""
-
-    name: str
-    words: tuple[str, ...]
-    wanted: str
-    says: tuple[str, ...] = ()
-    reference: tuple[str, ...] = DEMO
-    heavy: bool = False
 
 
 CASES = (
@@ -78,31 +66,13 @@ CASES = (
 )
 
 
-def table() -> list:
-    """The cases as parameters of a test."""
-    return [pytest.param(case, id=case.name, marks=[pytest.mark.heavy] if case.heavy else []) for case in CASES]
-
-
-def must_be(outcome: Outcome, wanted: str, *says: str) -> None:
-    """Fails unless the outcome is the wanted one, and a refusal has these words."""
-    if outcome.kind != wanted:
-        fail(f"wanted: {wanted}; {outcome}")
-    if missing := [word for word in says if word.lower() not in outcome.line.lower()]:
-        fail(f"the refusal does not say {missing}: {outcome.line}")
-
-
 class Machine(Field):
     """The machine of this file, with the images that several tests restore."""
 
     def __init__(self, name: str, run: Path) -> None:
-        try:
-            chosen = chip.chosen()
-        except plan.PlanError as error:
-            fail(str(error))
-        stranger = "gfx906" if chosen != "gfx906" else "gfx90a"
-        super().__init__(name, run, [f"{stranger},vram={VRAM},slot={STRANGER}", f"{chosen},vram={VRAM},slot={FIRST}",
-                                     f"{chosen},vram={VRAM},slot={SECOND}"], KERNEL, PLUGIN,
-                         Path(OTHER_CRIU) if OTHER_CRIU else None)
+        chosen = chosen_chip()
+        gpus = {STRANGER: "gfx906" if chosen != "gfx906" else "gfx90a", FIRST: chosen, SECOND: chosen}
+        super().__init__(name, run, gpus, KERNEL, PLUGIN, Path(OTHER_CRIU) if OTHER_CRIU else None)
 
     def expected(self) -> str:
         """The result of demo_program."""
@@ -123,8 +93,7 @@ class Machine(Field):
                  options: tuple[str, ...] = ()) -> Outcome:
         """Restores an image, which was perhaps restored before. What became of the program."""
         name, images, before = image
-        for file in ("go", "result"):
-            (self.run / name / file).unlink(missing_ok=True)
+        self.hold_again(name)
         log = f"{log}.restore.log"
         try:
             if self.restore(images, *options, env=env, log=log) != 0:
@@ -135,13 +104,18 @@ class Machine(Field):
 
     @once("a dumped container")
     def container_image(self, dev: str) -> str:
-        """Dumps a container with one GPU whose /dev is made in this way: its images."""
+        """Dumps a container with one GPU whose /dev is made in this way: its images. Its files are in IMAGES.tar."""
         self.become(ONE)
-        name = self.fresh_name("container")
-        images = f"images.{name}"
-        self.step("container", "start", name, dev, path_of(DEMO[0]))
-        if self.criu("container", "dump", name, images, f"{images}.dump.log")[0] != 0:
+        images, tar = f"images.container.{dev}", self.run / "container.tar"
+        root = f"{CONTAINERS}/{images}"
+        self.pack_root(tar, path_of(DEMO[0]), shutil.which("umount"))
+        self.step("container", "unpack", root, str(tar))
+        self.step("container", "start", root, FIRST_NODE, dev)
+        pid = self.step("run", "cat", f"{root}.pid").split()[-1]
+        if self.criu("dump", pid, images, f"{images}.dump.log") != 0:
             fail(f"needs: an image\n{self.shown_errors(f'{images}.dump.log')}")
+        self.step("run", "tar", "-C", root, "--one-file-system", "--exclude=./proc", "--exclude=./sys", "-cf",
+                  str(self.run / f"{images}.tar"), ".")
         return images
 
 
@@ -154,7 +128,7 @@ def fixture_field() -> Iterator[Machine]:
 # ---- one GPU, one machine --------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", table())
+@pytest.mark.parametrize("case", table(CASES))
 def test_case(field: Machine, case: Case) -> None:
     field.become(ONE)
     expected = field.undisturbed(*case.reference)
@@ -377,7 +351,7 @@ def test_a_killed_criu_costs_the_program_nothing(field: Machine, kills: int) -> 
         lines = len(field.log(f"{whole}.dump.log").splitlines())
         for kill in range(1, kills + 1):
             at = lines * kill // (kills + 1)
-            status, _ = field.watched_dump(name, f"images.{name}.{at}", str(at), "kill -KILL $CRIU_PID")
+            status, _ = field.dump(name, f"images.{name}.{at}", env=field.watched(str(at), KILL))
             processes = field.look(name)
             if status != 137 or not processes or any(each.stopped for each in processes):
                 fail(f"killed at line {at} of {lines}: status {status}, processes {processes}")
@@ -396,7 +370,7 @@ def test_a_gpu_reset_during_the_dump_is_refused(field: Machine) -> None:
     images = f"images.{name}"
     reset = "for file in /sys/kernel/debug/dri/*/amdgpu_gpu_recover; do cat $file; done >/dev/null"
     try:
-        status, runs = field.watched_dump(name, images, "Dumping pstree", reset)
+        status, runs = field.dump(name, images, env=field.watched("Dumping pstree", reset))
         left = field.our_files(images)
         if status == 0 or not runs or left:
             fail(f"status {status}, the program is {'there' if runs else 'gone'}, left: {sorted(left)}\n"
@@ -413,7 +387,7 @@ def test_a_gpu_reset_during_the_dump_is_refused(field: Machine) -> None:
 
 def pauses(log: str) -> tuple[int, int]:
     """How many processes the plugin paused, and within how many microseconds, as CRIU's log says."""
-    found = re.search(r"amdgpu_plugin.*\bpaused (\d+) processes within (\d+) us", log)
+    found = re.search(r"amdgpu_plugin.*\bpaused (\d+) processes within (\d+) us of each other", log)
     return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
@@ -470,8 +444,10 @@ def test_one_image_is_restored_twice(field: Machine) -> None:
     copies = [field.fresh_name("copy") for _ in range(2)]
     try:
         for copy in copies:
+            field.hold_again(name)
+            shutil.copytree(RUN / name, RUN / copy)
             log = f"{copy}.restore.log"
-            if field.criu("restore-apart", copy, name, images, log)[0] != 0:
+            if field.criu("restore-apart", copy, name, images, log) != 0:
                 fail(f"{copy} was not restored\n{field.shown_errors(log)}")
         assert [field.result(copy) for copy in copies] == [expected, expected]
     finally:
@@ -480,23 +456,26 @@ def test_one_image_is_restored_twice(field: Machine) -> None:
 
 
 # How the container's /dev is made, and the node that it has after the restore: the GPU is another node there.
-CONTAINERS = {"node_in_dev": ("plain", "renderD129"), "no_node_in_dev": ("plain", "none"),
-              "dev_of_the_image": ("mounted", "none")}
+HOW_DEV = {"node_in_dev": ("plain", "renderD129"), "no_node_in_dev": ("plain", ""), "dev_of_the_image": ("mounted", "")}
 
 
-@pytest.mark.parametrize("how", CONTAINERS)
+@pytest.mark.parametrize("how", HOW_DEV)
 def test_a_container_is_restored_where_its_gpu_has_another_node(field: Machine, how: str) -> None:
-    dev, node = CONTAINERS[how]
-    expected, image = field.expected(), field.container_image(dev)
+    dev, node = HOW_DEV[how]
+    expected, images = field.expected(), field.container_image(dev)
     field.become(MOVED)
-    name, log = field.fresh_name("container"), f"container.{how}.restore.log"
-    field.step("container", "unpack", name, image, node)
+    root, log = f"{CONTAINERS}/{how}", f"container.{how}.restore.log"
+    field.step("container", "unpack", root, str(RUN / f"{images}.tar"))
+    if node:
+        field.step("run", "cp", "-a", f"/dev/dri/{node}", f"{root}/dev/dri")
     try:
-        if field.criu("container", "restore", name, image, log)[0] != 0:
+        if field.restore(images, "--root", root, "--pidfile", f"{root}.pid", log=log) != 0:
             fail(f"the restore failed\n{field.shown_errors(log)}")
-        assert field.step("container", "continue", name).splitlines()[-1] == expected
+        assert field.step("continue", f"{root}/d").splitlines()[-1] == expected
     finally:
-        field.step("container", "end", name)
+        # The program has ended, unless something went wrong.
+        field.attempt("run", "pkill", "-KILL", "-F", f"{root}.pid")
+        field.step("run", "umount", "-R", "-l", root)
 
 
 # ---- the kernel ------------------------------------------------------------------------

@@ -4,28 +4,28 @@
 #
 # usage: field.sh RUN PROGRAMS PLUGINS [VARIABLE=VALUE]... STEP [ARG]...
 #
-# Runs one step of tests/test_field.py in a guest. A step does something and prints what it
-# sees; the test decides whether that is good. RUN is a folder that is shared with the host;
-# it has a folder for each program NAME, and the logs. PROGRAMS is the folder of the built
-# parts, PLUGINS that of the plugin. IMAGES is a folder in the guest's memory. A VARIABLE is
-# set for the program or for CRIU.
-#   machine SLOT,...                 amdgpu drives only the GPUs in these PCI slots (decimal)
-#   gpus                             prints the gpu_id of each GPU
+# Runs one step of tests/harness/field.py in a guest. A step does one thing and prints what it
+# sees; the test decides what comes next and whether it is good. RUN is a folder that is shared
+# with the host; it has a folder for each program NAME, and the logs. PROGRAMS is the folder of
+# the built parts, PLUGINS that of the plugin. IMAGES is a folder in the guest's memory. A
+# VARIABLE is set for the program or for CRIU. PLUGIN_DIR is another folder of plugins. With
+# WATCH_AT, criu_watch runs the command WATCH_RUN when CRIU's log comes there.
+#   machine COUNT DEVICE=OVERRIDE... loads amdgpu anew, which then drives COUNT GPUs; prints their
+#                                    gpu_ids. OVERRIDE is what driver_override of the PCI device is
 #   undisturbed NAME PROGRAM ARG...  runs the program to its end and prints its result
 #   start NAME PROGRAM ARG...        starts it and waits until it can be dumped
-#   counter NAME [AGAIN]             starts a program without a GPU, which counts; AGAIN: with
-#                                    the process id of the program before it
+#   counter NAME [again]             starts a program without a GPU, which counts; again: with the
+#                                    process id of the program before it
 #   count NAME                       prints a number that the counting program writes now
-#   dump NAME IMAGES LOG [OPTION]... dumps it; prints CRIU's status
-#   watched-dump NAME IMAGES LOG WHERE COMMAND [OPTION]...
-#                                    the same; criu_watch runs COMMAND when CRIU is at WHERE
+#   dump PID IMAGES LOG [OPTION]...  dumps a program; prints CRIU's status
 #   restore IMAGES LOG [OPTION]...   prints CRIU's status
 #   restore-apart NAME ORIGINAL IMAGES LOG
-#                                    the same, in a pid and a mount namespace that end with
-#                                    `end NAME`; there, NAME takes the place of the folder ORIGINAL
-#   look NAME                        prints what the processes of the program are
-#   continue NAME                    lets the program continue; prints its result
-#   end NAME                         ends the processes of the program
+#                                    the same, in a pid and a mount namespace that end with the
+#                                    program; there, NAME takes the place of the folder ORIGINAL
+#   look PID [SECONDS]               prints what the processes of this session are; SECONDS: waits so
+#                                    long until there is none
+#   continue FOLDER                  lets the program of this folder continue; prints its result
+#   end PID                          ends the processes of this session
 #   small IMAGES KIB                 makes IMAGES a file system of this size
 #   files IMAGES                     prints the size and the name of each file
 #   put IMAGES, get IMAGES           copies the folder to RUN, and from RUN
@@ -38,58 +38,24 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 source "$(dirname -- "${BASH_SOURCE[0]}")/container.sh"
 
 readonly IMAGES_DIR=/run/field UNLOAD_LIMIT_S=60 KFD_LIMIT_S=60 APART_LIMIT_S=300
+# For trees of large programs on a busy host, below the limit of a step.
+readonly TREE_LIMIT_S=270
 # Many programs start here, each with a block of process ids.
 readonly PID_MAX=1000000
-# The virtual GPU's vendor and device.
-readonly VASIC_ID=0x1af4:0x1110
 run='' programs='' plugins=''
-
-# pid_of NAME: prints the process id from the file for which start_demo() has waited.
-pid_of() {
-	local pid
-	read -r _ pid <"$run/$1/state" || die "-$EXIT_INFRA" "no program was started in $run/$1"
-	printf '%d' "$pid"
-}
-
-# tree_of PID: prints the process ids of the process and of all its descendants that exist.
-tree_of() {
-	local child
-	local -a children
-	[[ -e /proc/$1 ]] || return 0
-	printf '%d\n' "$1"
-	read -r -d '' -a children < <(cat "/proc/$1/task"/*/children 2>/dev/null)
-	for child in "${children[@]}"; do
-		tree_of "$child"
-	done
-}
-
-slot_of() {
-	local device=${1##*:}
-	printf '%d' "$((16#${device%.*}))"
-}
 
 has_gpus() {
 	[[ -c /dev/kfd && $(grep -lv '^0$' "$KFD_NODES"/*/gpu_id 2>/dev/null | wc -l) == "$1" ]]
 }
 
-# The driver is loaded anew; driver_override keeps the other GPUs from it.
 machine() {
-	local device count=0 slots=,$1,
+	local device
 	printf '%d' "$PID_MAX" >/proc/sys/kernel/pid_max
-	if [[ -e /sys/module/amdgpu ]]; then
-		unload_driver "$UNLOAD_LIMIT_S" || return 1
-	fi
-	for device in /sys/bus/pci/devices/*; do
-		[[ $(<"$device/vendor"):$(<"$device/device") == "$VASIC_ID" ]] || continue
-		if [[ $slots == *,$(slot_of "$device"),* ]]; then
-			printf '\n' >"$device/driver_override"
-			count=$((count + 1))
-		else
-			printf 'none' >"$device/driver_override"
-		fi
+	[[ ! -e /sys/module/amdgpu ]] || unload_driver "$UNLOAD_LIMIT_S" || return 1
+	for device in "${@:2}"; do
+		printf '%s\n' "${device#*=}" >"/sys/bus/pci/devices/${device%%=*}/driver_override" || return 1
 	done
-	modprobe -d "$VASIC_MODULES" amdgpu vasic=1 && wait_for "$KFD_LIMIT_S" has_gpus "$count" || return 1
-	gpu_ids
+	modprobe -d "$VASIC_MODULES" amdgpu vasic=1 && wait_for "$KFD_LIMIT_S" has_gpus "$1" && gpu_ids
 }
 
 undisturbed() {
@@ -100,102 +66,81 @@ undisturbed() {
 }
 
 counter() {
-	local started
-	if (($# > 1)); then
-		started=$(<"$PROGRAMS_STARTED") && printf '%d' "$((started - 1))" >"$PROGRAMS_STARTED"
-	fi
-	start_counter "$run/$1" && printf 'pending %d\n' "$demo_pid" >"$run/$1/state" && pid_of "$1"
+	(($# < 2)) || printf '%d' "$(($(<"$PROGRAMS_STARTED") - 1))" >"$PROGRAMS_STARTED"
+	start_counter "$run/$1" && printf 'pending %d\n' "$demo_pid" >"$run/$1/state"
 }
 
-# count_now NAME: the program opens the file again for each number.
+# The program opens the file again for each number.
 count_now() {
 	rm -f -- "$run/$1/count"
 	wait_for "$EXIT_LIMIT_S" count_above "$run/$1" 0 && count_of "$run/$1"
 }
 
-# report STATUS NAME: prints CRIU's status, and whether the program exists.
-report() {
-	printf 'status %d\n' "$1"
-	if is_running "$(pid_of "$2")"; then
-		echo 'program runs'
+# run_criu LOG ARG...: runs CRIU and prints its status.
+run_criu() {
+	local log=$run/$1 status=0
+	local -a command=(criu "${@:2}" -L "$plugins" -v4)
+	if [[ -n ${WATCH_AT-} ]]; then
+		command=("$programs/fieldtest/criu_watch" "$log" "$WATCH_AT" "$WATCH_RUN" "${command[@]}")
+	else
+		command+=(-o "$log")
 	fi
+	AMDGPU_PLUGIN_COPY=$copy timeout --kill-after=5 "$TREE_LIMIT_S" "${command[@]}" </dev/null || status=$?
+	printf 'status %d\n' "$status"
 }
 
 dump() {
-	local status=0
-	criu_dump "$(pid_of "$1")" "$IMAGES_DIR/$2" "$plugins" "$run/$3" "${@:4}" || status=$?
-	((status != 0)) || wait_for "$EXIT_LIMIT_S" is_gone "$(pid_of "$1")" || true
-	report "$status" "$1"
-}
-
-watched_dump() {
-	local status=0 images=$IMAGES_DIR/$2
-	mkdir -p -- "$images"
-	AMDGPU_PLUGIN_COPY=$copy timeout --kill-after=5 "$CRIU_LIMIT_S" "$programs/fieldtest/criu_watch" "$run/$3" "$4" "$5" \
-		criu dump -t "$(pid_of "$1")" -D "$images" -L "$plugins" --link-remap -v4 "${@:6}" || status=$?
-	report "$status" "$1"
+	mkdir -p -- "$IMAGES_DIR/$2"
+	run_criu "$3" dump -t "$1" -D "$IMAGES_DIR/$2" --link-remap "${@:4}"
 }
 
 restore() {
-	local status=0
-	AMDGPU_PLUGIN_COPY=$copy timeout --kill-after=5 "$CRIU_LIMIT_S" \
-		criu restore -d -D "$IMAGES_DIR/$1" -L "$plugins" -v4 -o "$run/$2" "${@:3}" </dev/null || status=$?
-	printf 'status %d\n' "$status"
+	run_criu "$2" restore -d -D "$IMAGES_DIR/$1" "${@:3}"
 }
 
 # The program of the image finds the files of its folder, which a mount over it provides.
 restore_apart() {
-	local name=$1 original=$2 images=$3 log=$4
-	rm -rf -- "${run:?}/$name" && cp -r -- "$run/$original" "$run/$name" && rm -f -- "$run/$name"/{go,result,status}
 	# shellcheck disable=SC2016  # expanded by the shell in the namespaces
-	unshare --pid --fork --kill-child --mount --mount-proc bash -c 'mount --bind "$1" "$2"
+	start_program unshare --pid --fork --kill-child --mount --mount-proc bash -c 'mount --bind "$1" "$2"
 		AMDGPU_PLUGIN_COPY=$3 criu restore -d -D "$4" -L "$5" -v4 -o "$6" </dev/null
 		echo $? >"$2/status"
-		sleep "$7"' restore-apart "$run/$name" "$run/$original" "$copy" "$IMAGES_DIR/$images" "$plugins" "$run/$log" \
-		"$APART_LIMIT_S" </dev/null >/dev/null 2>&1 &
-	printf 'pending %d\n' "$!" >"$run/$name/state"
-	disown
-	wait_for "$CRIU_LIMIT_S" test -s "$run/$name/status" || return 1
-	printf 'status %d\n' "$(<"$run/$name/status")"
+		sleep "$7"' restore-apart "$run/$1" "$run/$2" "$copy" "$IMAGES_DIR/$3" "$plugins" "$run/$4" "$APART_LIMIT_S"
+	printf 'pending %d\n' "$!" >"$run/$1/state"
+	wait_for "$CRIU_LIMIT_S" test -s "$run/$1/status" && printf 'status %d\n' "$(<"$run/$1/status")"
 }
 
 look() {
-	local pid kfd
-	for pid in $(tree_of "$(pid_of "$1")"); do
-		kfd=/sys/class/kfd/kfd/proc/$pid
+	local pid
+	(($# < 2)) || wait_for "$2" is_ended "$1"
+	for pid in $(pgrep -s "$1"); do
 		printf 'process %d\n' "$pid"
 		grep -E '^(State|TracerPid):' "/proc/$pid/status"
 		grep -h '^State:' "/proc/$pid/task"/*/status | sed 's/^/thread /'
 		ls -l --time-style=+ "/proc/$pid/fd"
 		grep -H '^flags:' "/proc/$pid/fdinfo"/*
 		printf 'mappings %d\n' "$(grep -c ' /dev/' "/proc/$pid/maps")"
-		if [[ -d $kfd ]]; then
-			grep -H . "$kfd"/vram_*
-			printf 'queues %d\n' "$(find "$kfd/queues" -mindepth 1 -maxdepth 1 | wc -l)"
-		fi
+		grep -sH . "/sys/class/kfd/kfd/proc/$pid"/vram_*
+		printf 'queues %d\n' "$(find "/sys/class/kfd/kfd/proc/$pid/queues" -mindepth 1 -maxdepth 1 2>/dev/null | wc -l)"
 	done
+}
+
+is_ended() {
+	! pgrep -s "$1" >/dev/null
 }
 
 continue_program() {
-	: >"$run/$1/go"
-	result_of "$run/$1" || { cat -- "$run/$1/result" && tail_of "$run/$1/log" && return 1; }
+	: >"$1/go"
+	result_of "$1" || { cat -- "$1/result" && tail_of "$1/log" && return 1; }
 }
 
-end_program() {
-	local pid pids
-	pids=$(tree_of "$(pid_of "$1")")
-	for pid in $pids; do
-		kill -KILL "$pid" 2>/dev/null
-	done
-	for pid in $pids; do
-		wait_for "$EXIT_LIMIT_S" is_gone "$pid" || return 1
-	done
+end_session() {
+	pkill -KILL -s "$1"
+	wait_for "$EXIT_LIMIT_S" is_ended "$1" || return 1
 	# What --link-remap leaves for a restore that did not happen.
 	rm -f -- /dev/shm/link_remap.*
 }
 
 main() {
-	local step
 	(($# >= 4)) || usage_error "no step"
 	run=$1 programs=$2
 	plugins=$(plugin_of "$3") || exit
@@ -204,31 +149,22 @@ main() {
 		export "${1?}"
 		shift
 	done
-	copy=${AMDGPU_PLUGIN_COPY:-sdma} step=$1
-	shift
+	copy=${AMDGPU_PLUGIN_COPY:-sdma} plugins=${PLUGIN_DIR:-$plugins}
 	mkdir -p -- "$IMAGES_DIR"
 	cd /
-	case $step in
-	machine) machine "$1" ;;
-	gpus) gpu_ids ;;
-	undisturbed) undisturbed "$@" ;;
-	start) start_demo "$2" "$run/$1" "${@:3}" ;;
-	counter) counter "$@" ;;
-	count) count_now "$1" ;;
-	dump) dump "$@" ;;
-	watched-dump) watched_dump "$@" ;;
-	restore) restore "$@" ;;
-	restore-apart) restore_apart "$@" ;;
-	look) look "$1" ;;
-	continue) continue_program "$1" ;;
-	end) end_program "$1" ;;
-	small) mkdir -p -- "$IMAGES_DIR/$1" && mount -t tmpfs -o "size=${2}k" tmpfs "$IMAGES_DIR/$1" ;;
-	files) find "$IMAGES_DIR/$1" -type f -printf '%s %f\n' ;;
-	put) rm -rf -- "${run:?}/$1" && cp -r -- "$IMAGES_DIR/$1" "$run/$1" ;;
-	get) rm -rf -- "${IMAGES_DIR:?}/$1" && cp -r -- "$run/$1" "$IMAGES_DIR/$1" ;;
-	run) "$@" ;;
-	container) container "$@" ;;
-	*) usage_error "no step '$step'" ;;
+	case $1 in
+	machine | undisturbed | counter | dump | restore | look | container) "$@" ;;
+	start) start_demo "$3" "$run/$2" "${@:4}" ;;
+	count) count_now "$2" ;;
+	restore-apart) restore_apart "${@:2}" ;;
+	continue) continue_program "$2" ;;
+	end) end_session "$2" ;;
+	small) mkdir -p -- "$IMAGES_DIR/$2" && mount -t tmpfs -o "size=${3}k" tmpfs "$IMAGES_DIR/$2" ;;
+	files) find "$IMAGES_DIR/$2" -type f -printf '%s %f\n' ;;
+	put) cp -r -- "$IMAGES_DIR/$2" "$run/" ;;
+	get) cp -r -- "$run/$2" "$IMAGES_DIR/" ;;
+	run) "${@:2}" ;;
+	*) usage_error "no step '$1'" ;;
 	esac
 }
 

@@ -10,20 +10,27 @@ else is an outcome that a user must never see, and Outcome.text says what it was
 from __future__ import annotations
 
 import re
+import subprocess
+import tarfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Sequence
+from typing import Mapping, Sequence
 
-from . import paths
+import pytest
+
+from . import chip, paths, plan
 from .places import TIMED_OUT
 from .steps import EXIT_INFRA, StepMachine, fail, need_built, need_criu, once
 
+DEMO = ("demo_program",)
 EQUAL, REFUSED = "equal", "refused"
 # Outcomes that are none of the good ones.
 LOST, LIED = "lost", "lied"
 PROGRAMS = {"demo_program": "kfdtest-criu/demo_program", "hip_demo": "hiptest/hip_demo",
             **{name: f"fieldtest/{name}" for name in ("field_program", "field_group", "field_hip")}}
-SHOWN_ERRORS, VM_LIMIT_S = 6, 3600
+SHOWN_ERRORS, VM_LIMIT_S, EXIT_LIMIT_S = 6, 3600, 30
+# Seconds for the driver to be loaded with many GPUs on a busy host.
+LOAD_LIMIT_S = 600
 GUEST_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # How the log of CRIU names the plugin.
 PLUGIN = "amdgpu_plugin"
@@ -110,21 +117,57 @@ def difference(before: Sequence[Process], after: Sequence[Process]) -> str:
     return ""
 
 
+@dataclass(frozen=True)
+class Case:
+    """A program, what has to become of it, and words that the line of a refusal has. The undisturbed program
+    with the right result is `reference`."""
+
+    name: str
+    words: tuple[str, ...]
+    wanted: str
+    says: tuple[str, ...] = ()
+    reference: tuple[str, ...] = DEMO
+    heavy: bool = False
+
+
+def table(cases: Sequence[Case]) -> list:
+    """The cases as parameters of a test."""
+    return [pytest.param(case, id=case.name, marks=[pytest.mark.heavy] if case.heavy else []) for case in cases]
+
+
+def must_be(outcome: Outcome, wanted: str, *says: str) -> None:
+    """Fails unless the outcome is the wanted one, and a refusal has these words."""
+    if outcome.kind != wanted:
+        fail(f"wanted: {wanted}; {outcome}")
+    if missing := [word for word in says if word.lower() not in outcome.line.lower()]:
+        fail(f"the refusal does not say {missing}: {outcome.line}")
+
+
+def chosen_chip() -> str:
+    """The chip of the GPUs."""
+    try:
+        return chip.chosen()
+    except plan.PlanError as error:
+        fail(str(error))
+
+
 class Field(StepMachine):
     """One virtual machine with several GPUs; reloading the driver makes several machines of it, each with
-    some of the GPUs. `plugin` is the folder of the plugin, `criu` that of another criu than the guest's."""
+    some of the GPUs. `gpus` are chips and PCI slots; `plugin` is the folder of the plugin, `criu` that of another criu
+    than the guest's."""
 
-    def __init__(self, name: str, run: Path, gpus: Sequence[str], kernel: str, plugin: Path,
-                 criu: Path | None = None) -> None:
+    def __init__(self, name: str, run: Path, gpus: Mapping[int, str], kernel: str, plugin: Path,  # pylint: disable=too-many-arguments
+                 criu: Path | None = None, vram: str = "256M") -> None:
         need_criu()
         need_built(kernel, "fieldtest/criu_watch", *PROGRAMS.values())
         options = ["--kernel", kernel, "--mem", "3G", "--share", str(run), "--no-driver"]
-        options += [word for gpu in gpus for word in ("--gpu", gpu)]
+        options += [word for slot, gpu in gpus.items() for word in ("--gpu", f"{gpu},vram={vram},slot={slot}")]
         command = [str(paths.SCRIPTS / "guest/field.sh"), str(run), str(paths.built("release")), str(plugin)]
         command += [f"PATH={criu}:{GUEST_PATH}"] if criu else []
         super().__init__(name, options, command, VM_LIMIT_S)
         self.run = run
         self._slots = ""
+        self._all_slots = tuple(gpus)
         # By slots, in the order of their nodes.
         self.gpu_ids: dict[str, list[str]] = {}
         # Names of folders that are used; programs of different tests must not share one.
@@ -134,10 +177,15 @@ class Field(StepMachine):
 
     def become(self, slots: str) -> None:
         """Has the GPUs in these slots and no others from now on."""
-        if self._slots != slots:
-            self._slots = ""
-            self.gpu_ids[slots] = re.findall(r"^gpu_id (\d+)", self.step("machine", slots), re.M)
-            self._slots = slots
+        if self._slots == slots:
+            return
+        self._slots = ""
+        chosen = [int(slot) for slot in slots.split(",")]
+        # An empty driver_override lets amdgpu have the GPU; with another one, no driver fits it.
+        devices = [f"0000:00:{slot:02x}.0={'' if slot in chosen else 'none'}" for slot in self._all_slots]
+        self.gpu_ids[slots] = re.findall(r"^gpu_id (\d+)", self.step("machine", str(len(chosen)), *devices,
+                                                                              limit_s=LOAD_LIMIT_S), re.M)
+        self._slots = slots
 
     def forget_slots(self) -> None:
         """The next test needs the driver loaded anew."""
@@ -174,8 +222,15 @@ class Field(StepMachine):
         return name
 
     def look(self, name: str) -> list[Process]:
-        """The processes of a program."""
-        status, text = self.attempt("look", name, lines=None)
+        """The processes of a program, which are all that are in its session."""
+        return self._look(str(self.pid(name)))
+
+    def is_gone(self, name: str) -> bool:
+        """Waits until the program has no process."""
+        return not self._look(str(self.pid(name)), str(EXIT_LIMIT_S))
+
+    def _look(self, *words: str) -> list[Process]:
+        status, text = self.attempt("look", *words, lines=None)
         if status == EXIT_INFRA:
             fail(text)
         return parse_look(text)
@@ -184,36 +239,46 @@ class Field(StepMachine):
         """The process id of a program."""
         return int((self.run / name / "state").read_text().split()[1])
 
+    def hold_again(self, name: str) -> None:
+        """An image of the program can be restored once more, and waits again."""
+        for file in ("go", "result"):
+            (self.run / name / file).unlink(missing_ok=True)
+
     def result(self, name: str) -> str:
         """Lets a program continue. Its result, or what went wrong with it."""
-        status, text = self.attempt("continue", name)
+        status, text = self.attempt("continue", str(self.run / name))
         return text.splitlines()[-1] if status == 0 else f"no result:\n{text}"
 
     def end(self, name: str) -> None:
         """Ends the processes of a program."""
-        self.step("end", name)
+        self.step("end", str(self.pid(name)))
 
     # ---- CRIU --------------------------------------------------------------------
 
-    def criu(self, *words: str) -> tuple[int, bool]:
-        """A step that runs CRIU: CRIU's status, and whether the program exists then."""
+    def criu(self, *words: str) -> int:
+        """A step that runs CRIU: CRIU's status."""
         text = self.step(*words)
         found = re.search(r"^status (\d+)$", text, re.M)
         if found is None or int(found[1]) == TIMED_OUT:
             fail(f"CRIU did not end: {words}\n{text}")
-        return int(found[1]), "program runs" in text
+        return int(found[1])
 
     def dump(self, name: str, images: str, *options: str, env: Sequence[str] = ()) -> tuple[int, bool]:
-        """Dumps a program; the log is IMAGES.dump.log."""
-        return self.criu(*env, "dump", name, images, f"{images}.dump.log", *options)
+        """Dumps a program; the log is IMAGES.dump.log. CRIU's status, and whether the program exists then."""
+        pid = str(self.pid(name))
+        status = self.criu(*env, "dump", pid, images, f"{images}.dump.log", *options)
+        # CRIU does not wait for the end of what it kills.
+        may_run = status != 0 or "--leave-running" in options
+        return status, bool(self.look(name)) if may_run else not self.is_gone(name)
 
-    def watched_dump(self, name: str, images: str, where: str, command: str) -> tuple[int, bool]:
-        """Dumps a program, and runs the command when CRIU's log comes to `where`."""
-        return self.criu("watched-dump", name, images, f"{images}.dump.log", where, command)
+    @staticmethod
+    def watched(where: str, command: str) -> tuple[str, str]:
+        """Variables for a dump or a restore: the command runs when CRIU's log comes to `where`."""
+        return f"WATCH_AT={where}", f"WATCH_RUN={command}"
 
     def restore(self, images: str, *options: str, env: Sequence[str] = (), log: str = "") -> int:
         """Restores a program; the log is IMAGES.restore.log unless said."""
-        return self.criu(*env, "restore", images, log or f"{images}.restore.log", *options)[0]
+        return self.criu(*env, "restore", images, log or f"{images}.restore.log", *options)
 
     def files(self, images: str) -> dict[str, int]:
         """The files in a folder of images and their sizes."""
@@ -223,6 +288,17 @@ class Field(StepMachine):
     def our_files(self, images: str) -> dict[str, int]:
         """The plugin's files in a folder of images."""
         return {name: size for name, size in self.files(images).items() if name.startswith("amdgpu-")}
+
+    # ---- a container ---------------------------------------------------------------
+
+    def pack_root(self, tar: Path, *programs: str) -> None:
+        """Makes a tar file with /program, the first of these, the others where they are here, and their libraries. The
+        machine has this host's files."""
+        linked = subprocess.run(["ldd", *programs], check=True, stdout=subprocess.PIPE, text=True).stdout
+        with tarfile.open(tar, "w", dereference=True) as packed:
+            packed.add(programs[0], "program")
+            for file in sorted({*programs[1:], *re.findall(r"(?:=> |^\t)(/\S+) \(", linked, re.M)}):
+                packed.add(file)
 
     # ---- what became of it ---------------------------------------------------------
 

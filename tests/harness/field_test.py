@@ -65,11 +65,14 @@ class Fake(Field):
     def __init__(self, run: Path, **steps: str) -> None:  # pylint: disable=super-init-not-called
         self.run, self._slots, self._names = run, "", 0
         self.steps = {"start": "", "end": "", "look": LOOK, "files": "12 core-1.img", "continue": "good",
-                      "dump": "status 0", "restore": "status 0", **steps}
+                      "dump": "status 0", "restore": "status 0", "gone": "", **steps}
         self.log_of_dump = ""
+        (run / "program.1").mkdir()
+        (run / "program.1" / "state").write_text("pending 20001")
 
     def attempt(self, *words: str, limit_s: int = 0, lines: int | None = None) -> tuple[int, str]:
-        text = self.steps[words[0]]
+        # The look that waits for the end of the program.
+        text = self.steps["gone" if words[0] == "look" and len(words) > 2 else words[0]]
         if words[0] == "dump":
             (self.run / words[3]).write_text(self.log_of_dump)
         return (1 if text.startswith("FAILED") else 0), text
@@ -77,16 +80,16 @@ class Fake(Field):
 
 @pytest.mark.parametrize("steps,log,wanted", [
     ({}, "", EQUAL),
-    ({"dump": "status 1\nprogram runs"}, ERROR, REFUSED),
+    ({"dump": "status 1"}, ERROR, REFUSED),
     ({}, ERROR, LIED),
-    ({"dump": "status 0\nprogram runs"}, "", LIED),
+    ({"gone": LOOK}, "", LIED),
     ({"restore": "status 1"}, "", LOST),
     ({"continue": "other"}, "", LIED),
     ({"continue": "FAILED"}, "", LIED),
     ({"dump": "status 1", "look": ""}, ERROR, LOST),
-    ({"dump": "status 1\nprogram runs", "continue": "other"}, ERROR, LOST),
-    ({"dump": "status 1\nprogram runs", "files": "7 amdgpu-manifest.img"}, ERROR, LIED),
-    ({"dump": "status 1\nprogram runs", "look": LOOK.replace("TracerPid:\t0", "TracerPid:\t9")}, ERROR, LOST)])
+    ({"dump": "status 1", "continue": "other"}, ERROR, LOST),
+    ({"dump": "status 1", "files": "7 amdgpu-manifest.img"}, ERROR, LIED),
+    ({"dump": "status 1", "look": LOOK.replace("TracerPid:\t0", "TracerPid:\t9")}, ERROR, LOST)])
 def test_what_became_of_a_program(tmp_path: Path, steps: dict[str, str], log: str, wanted: str) -> None:
     machine = Fake(tmp_path, **steps)
     machine.log_of_dump = log

@@ -28,7 +28,7 @@ SHOWN_FAILURES, SHOWN_LINES = 24, 12
 # Tests that take less are no line of their own in times.txt.
 RECORDED_S = 1.0
 MACHINE_FILES = ("tests/plan.toml", "tests/test_distro.py", "tests/test_e2e.py", "tests/test_faults.py",
-                 "tests/test_field.py", "tests/test_loops.py")
+                 "tests/test_field.py", "tests/test_loops.py", "tests/test_stock.py")
 # Groups of plan.toml whose tests have a file of their own, tests/test_GROUP.py.
 FILES_OF_GROUPS = ("distro",)
 EXIT_INFRA = 125

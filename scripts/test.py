@@ -161,7 +161,7 @@ def ids_of(test: str) -> list[str]:
 
 
 # Files in tests/ that need the builds of another tier, or those of a host machine of the plan.
-TIER_OF_FILE = {"distro": "e2e", "field": "e2e", "fuzz": "host-asan", "loops": "guest", "faults": "e2e",
+TIER_OF_FILE = {"distro": "e2e", "field": "e2e", "fuzz": "host-asan", "loops": "guest", "faults": "e2e", "stock": "e2e",
                 "boot": "guest", "recipes": "guest", "package": "documents"}
 
 

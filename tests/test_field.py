@@ -21,7 +21,7 @@ from harness.steps import fail, fresh, once
 
 pytestmark = [pytest.mark.group("field", seconds=360), pytest.mark.tier("e2e")]
 
-RUN, PAIR_RUN = paths.OUT / "field", paths.OUT / "field-pair"
+RUN, PAIR_RUN, MANY_RUN = (paths.OUT / name for name in ("field", "field-pair", "field-many"))
 # PCI slots. The chip of the GPU in the first slot is another one, so it fits no image.
 STRANGER, FIRST, SECOND = 16, 17, 18
 ONE, TWO, OTHER, MOVED = f"{FIRST}", f"{FIRST},{SECOND}", f"{SECOND}", f"{STRANGER},{FIRST}"
@@ -35,7 +35,7 @@ CROWD = 16
 # The longest time in which a dump pauses them. A virtual GPU needs 12 ms for it on an idle host with software emulation,
 # and has to wait for a processor of a busy one.
 PAUSES_US = 100_000
-GENERATIONS = 10
+GENERATIONS, RESTORE_KILLS = 10, 5
 KILL = "kill -KILL $CRIU_PID"
 CONTAINERS, FIRST_NODE = "/run/containers", "renderD128"
 # Metadata has numbers of variable length, such as gpu_ids.
@@ -58,6 +58,7 @@ CASES = (
     Case("a_gem_object_beside_kfd", (*PROGRAM, "--gem", "handle"), REFUSED, ("field_program", "renderD", "GEM")),
     Case("a_gem_object_of_a_hip_program", (*HIP, "--gem", "mapped"), REFUSED, ("field_hip", "renderD", "GEM"),
          HIP, heavy=True),
+    Case("a_thousand_mappings", (*PROGRAM, "--buffers", "1000"), EQUAL, heavy=True),
     Case("a_shared_buffer", PAIR, REFUSED, ("field_group", "shares its memory"), PAIR),
     Case("a_shared_buffer_that_changes", (*PAIR, "--counting"), REFUSED, ("field_group", "shares its memory"), PAIR),
     Case("a_buffer_given_to_a_program_outside", (*PAIR, "--outside"), REFUSED, ("field_group", "somebody outside"), PAIR),
@@ -310,6 +311,26 @@ def test_a_wrong_option_of_the_plugin_is_named_when_a_program_with_a_gpu_is_dump
             "AMDGPU_PLUGIN_COPY", "nonsense")
 
 
+OPTIONS_FILE = "/etc/criu/amdgpu-plugin.conf"
+
+
+@pytest.mark.heavy
+def test_the_file_of_options_comes_before_the_environment(field: Machine) -> None:
+    field.become(ONE)
+    expected = field.expected()
+    # The guest's /etc is that of this host, which no test writes to.
+    field.step("run", "cp", "-a", "/etc", "/run/etc")
+    field.step("run", "mkdir", "-p", "/run/etc/criu")
+    field.step("run", "mount", "--bind", "/run/etc", "/etc")
+    try:
+        field.step("run", "bash", "-c", f"echo copy=cpu >{OPTIONS_FILE}")
+        must_be(field.checkpoint("options", expected, *DEMO, dump_env=(WRONG_OPTION,)), EQUAL)
+        field.step("run", "bash", "-c", f"echo copy=rubbish >{OPTIONS_FILE}")
+        must_be(field.checkpoint("options", expected, *DEMO), REFUSED, OPTIONS_FILE, "rubbish")
+    finally:
+        field.step("run", "umount", "/etc")
+
+
 # ---- dumps that fail in the middle ---------------------------------------------------
 
 
@@ -361,6 +382,34 @@ def test_a_killed_criu_costs_the_program_nothing(field: Machine, kills: int) -> 
         must_be(field.after_restore(name, before, expected), EQUAL)
     finally:
         field.end(name)
+
+
+@pytest.mark.heavy
+def test_a_killed_restore_leaves_nothing_that_is_in_the_way_of_the_next(field: Machine) -> None:
+    """CRIU's own part: its tasks wait for it for ever, with or without a plugin. They can be ended, and then no process,
+    no queue and no name in /dev/shm is left, so the image can be restored."""
+    image = field.image(ONE, *DEMO)
+    name, images, _ = image
+    expected = field.expected()
+    field.become(ONE)
+    must_be(field.restored(image, expected, "unkilled"), EQUAL)
+    lines = len(field.log("unkilled.restore.log").splitlines())
+    names = field.step("run", "ls", "/dev/shm")
+    for kill in range(1, RESTORE_KILLS + 1):
+        at, log = lines * kill // (RESTORE_KILLS + 1), f"killed.{kill}.restore.log"
+        field.hold_again(name)
+        try:
+            status = field.restore(images, env=field.watched(str(at), KILL), log=log)
+            # Nobody has let the program continue.
+            if status != 137 or (field.run / name / "result").exists():
+                fail(f"killed at line {at} of {lines}: status {status}, processes {field.look(name)}")
+        finally:
+            field.end(name)
+            # Tasks that have not become the program's yet.
+            field.attempt("run", "pkill", "-KILL", "-x", "criu")
+        left = field.step("run", "find", "/sys/class/kfd/kfd/proc/", "-mindepth", "1", "-maxdepth", "1")
+        assert str(field.pid(name)) not in left and field.step("run", "ls", "/dev/shm") == names
+    must_be(field.restored(image, expected, "after-kills"), EQUAL)
 
 
 @pytest.mark.heavy
@@ -483,6 +532,24 @@ def test_a_container_is_restored_where_its_gpu_has_another_node(field: Machine, 
 
 def test_the_machines_kernel_does_not_complain(field: Machine) -> None:
     field.must_be_content()
+
+
+# ---- many GPUs ---------------------------------------------------------------------------
+
+
+# The PCI slots that scripts/vm.sh has for GPUs.
+ALL_SLOTS = range(16, 32)
+
+
+@pytest.mark.heavy
+@pytest.mark.group("field-many", seconds=300)
+def test_as_many_gpus_as_a_machine_has_cost_no_descriptor() -> None:
+    with Field("field-many", fresh(MANY_RUN), {slot: chosen_chip() for slot in ALL_SLOTS}, KERNEL, PLUGIN,
+               Path(OTHER_CRIU) if OTHER_CRIU else None, vram="64M") as machine:
+        machine.become(",".join(map(str, ALL_SLOTS)))
+        words = (*PROGRAM, "--late")
+        expected = machine.undisturbed(*words)
+        must_be(machine.checkpoint("many", expected, *words), EQUAL)
 
 
 # ---- two machines ----------------------------------------------------------------------

@@ -4,80 +4,220 @@
 """Compares what becomes of programs that users reported trouble with: tests/test_field.py with our plugin on our
 kernel, and with CRIU's own plugin on the stock kernel.
 
-usage: field_table.py RELEASE    build CRIU and its plugin as in this release of Debian (scripts/upstream_plugin.py),
-                                 run the tests with both and write out/report/field.txt
+usage: field_table.py [RELEASE]  build CRIU and its plugin as in this release of Debian (trixie unless said), run the
+                                 tests with both and write out/report/field.txt
        field_table.py --write    write it again from the results of the last run
 
-Cells: `as wanted`, or what happened instead. The status is 1 if a cell of ours is not `as wanted`.
+Cells:
+  equal    the program came back, and its result is that of an undisturbed run
+  refused  the dump failed, and the program runs on
+  lost     anything else: the program is gone, or it is there and wrong; the line below says why
+  not run  there is no result
+The status is 1 if a cell of ours is not what the case wants, or a test has no row here.
 """
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from harness import paths  # noqa: E402  # pylint: disable=wrong-import-position
+from harness.field import EQUAL, LIED, LOST, REFUSED  # noqa: E402  # pylint: disable=wrong-import-position
 
-TESTS = "tests/test_field.py"
+# Builds CRIU and its own plugin for a release of Debian, in out/upstream/RELEASE.
+UPSTREAM_BUILD = "upstream_plugin.py"
+TESTS, DEFAULT_RELEASE = "tests/test_field.py", "trixie"
 OURS, THEIRS = "ours", "theirs"
-WANTED, NOT_RUN = "as wanted", "not run"
-WIDTH = 100
+NOT_RUN, RESULTS, TEXT = "not run", "field-{}.jsonl", "field.txt"
+WIDTH = 110
+# Words by which a failed test says what became of the program: harness/field.py, must_be().
+BECAME = re.compile(rf"^wanted: \w+; ({EQUAL}|{REFUSED}|{LOST}|{LIED}): ?(.*)", re.M | re.S)
 
+
+class Row(NamedTuple):
+    """A case: what it is, who reported it, and the outcome that is right."""
+    title: str
+    reports: str
+    test: str  # without "test_"
+    wanted: str
+
+
+ROWS = (
+    Row("a second open /dev/kfd", "rocm-systems#1705", "case[a_second_kfd_file]", EQUAL),
+    Row("the same, dumped with --leave-running", "rocm-systems#1705",
+        "a_program_with_two_kfd_files_is_left_running_without_an_error", EQUAL),
+    Row("children with inherited files", "cuda-checkpoint#28", "case[children]", EQUAL),
+    Row("children whose pids are lower", "cuda-checkpoint#28", "case[children_with_lower_pids]", EQUAL),
+    Row("the same of a HIP program", "uccl#895", "case[children_of_a_hip_program]", EQUAL),
+    Row("1,000 mapped buffers", "", "case[a_thousand_mappings]", EQUAL),
+    Row("a GEM object that is mapped", "criu#2664 #3016", "case[a_mapped_gem_object]", REFUSED),
+    Row("a GEM handle", "criu#3027", "case[a_gem_handle]", REFUSED),
+    Row("a GEM object that the GPU maps", "criu#2581", "case[a_gem_object_at_an_address]", REFUSED),
+    Row("a GEM handle beside KFD", "criu#2664", "case[a_gem_object_beside_kfd]", REFUSED),
+    Row("a GEM object of a HIP program", "vllm#12695", "case[a_gem_object_of_a_hip_program]", REFUSED),
+    Row("memory shared by two processes", "criu#2722 #2581", "case[a_shared_buffer]", REFUSED),
+    Row("the same, while a GPU writes it", "criu#2722", "case[a_shared_buffer_that_changes]", REFUSED),
+    Row("16 processes", "criu#2722", "all_processes_of_a_tree_are_paused_at_once_and_come_back", EQUAL),
+    Row("a file that CRIU cannot dump", "criu#2722 #3070", "case[a_pidfd]", REFUSED),
+    Row("memory allocated after the restore, Linux 6.15", "commit 8544374c0f82",
+        "memory_allocated_after_the_restore_works_where_sysfs_has_no_pasid", EQUAL),
+    Row("another mode of /dev/kfd", "", "a_program_is_restored_where_dev_kfd_has_another_mode", EQUAL),
+    Row("a lazy restore", "crun#2259 criu#3146", "a_lazy_restore_gives_gpus_all_pages_first[plain]", EQUAL),
+    Row("the same, save area in SVM memory", "crun#2259", "a_lazy_restore_gives_gpus_all_pages_first[svm]", EQUAL),
+    Row("a lazy dump", "criu#3146", "a_lazy_dump_is_refused", REFUSED),
+    Row("two programs, dumped one after the other", "",
+        "two_programs_are_dumped_one_after_the_other_and_restored", EQUAL),
+    Row("two generations", "cuda-checkpoint#28", "generations_on_one_machine[two]", EQUAL),
+    Row("ten generations between two machines", "", "ten_generations_between_two_machines_change_nothing", EQUAL),
+    Row("a program without GPU, image left over", "",
+        "an_image_left_in_the_folder_harms_no_other_program_with_its_pid[with_kfd]", EQUAL),
+    Row("the same without /dev/kfd", "criu#2394 #2531",
+        "an_image_left_in_the_folder_harms_no_other_program_with_its_pid[without_kfd]", EQUAL),
+    Row("a program without GPU, wrong option", "",
+        "a_wrong_option_of_the_plugin_harms_no_program_without_a_gpu", EQUAL),
+    Row("a wrong option", "", "a_wrong_option_of_the_plugin_is_named_when_a_program_with_a_gpu_is_dumped", REFUSED),
+    Row("the file of options", "criu#2836", "the_file_of_options_comes_before_the_environment", EQUAL),
+    Row("no space for the image", "criu#3000", "a_dump_without_space_leaves_no_file_whatever_the_space_is", REFUSED),
+    Row("CRIU killed during the dump, at 3 places", "criu#1716", "a_killed_criu_costs_the_program_nothing[three]", REFUSED),
+    Row("the same at 16 places", "kubernetes#6275", "a_killed_criu_costs_the_program_nothing[sixteen]", REFUSED),
+    Row("CRIU killed during the restore", "kubernetes#6275",
+        "a_killed_restore_leaves_nothing_that_is_in_the_way_of_the_next", EQUAL),
+    Row("the GPU is reset during the dump", "", "a_gpu_reset_during_the_dump_is_refused", REFUSED),
+    Row("another program uses the first GPU", "vllm#52125",
+        "a_restore_beside_another_program_takes_the_free_gpu", EQUAL),
+    Row("a GPU that the user chose", "criu#2836", "a_gpu_map_chooses_the_gpu", EQUAL),
+    Row("one image restored twice", "vllm#52125", "one_image_is_restored_twice", EQUAL),
+    Row("a container: another node, in its /dev", "criu#2888 #2723",
+        "a_container_is_restored_where_its_gpu_has_another_node[node_in_dev]", EQUAL),
+    Row("a container: another node, not in its /dev", "criu#2888 #2723",
+        "a_container_is_restored_where_its_gpu_has_another_node[no_node_in_dev]", EQUAL),
+    Row("a container whose /dev is in the image", "criu#2888",
+        "a_container_is_restored_where_its_gpu_has_another_node[dev_of_the_image]", EQUAL),
+    Row("16 GPUs", "criu#2248", "as_many_gpus_as_a_machine_has_cost_no_descriptor", EQUAL),
+)
+# Tests that say nothing of one program.
+NO_CASE = ("the_machines_kernel_does_not_complain",)
+
+
+class Cell(NamedTuple):
+    outcome: str
+    why: str = ""
+
+
+# ---- reading ------------------------------------------------------------------
+
+def cells(lines: list[str]) -> dict[str, Cell]:
+    """What became of the program of each test, by the test's name."""
+    wanted = {row.test: row.wanted for row in ROWS}
+    found = {}
+    for row in map(json.loads, lines):
+        name = row["id"].partition("::")[2].partition("@")[0].removeprefix("test_")
+        found[name] = Cell(wanted.get(name, EQUAL)) if row["outcome"] == "passed" else failed(row["text"])
+    return found
+
+
+def failed(text: str) -> Cell:
+    """What a failed test says of the program; if it does not say, the worst."""
+    match = BECAME.search(text)
+    kind, why = (match[1], match[2]) if match else (LOST, text)
+    line = next((line.strip() for line in why.splitlines() if line.strip()), "the test failed")
+    return Cell(kind if kind in (EQUAL, REFUSED) else LOST, line)
+
+
+def read(file: Path) -> dict[str, Cell]:
+    return cells(file.read_text().splitlines()) if file.exists() else {}
+
+
+# ---- the table ------------------------------------------------------------------
+
+def table(ours: dict[str, Cell], theirs: dict[str, Cell]) -> list[str]:
+    """The lines of the table, with those that say why a program was lost below their row."""
+    title = max(len(f"{row.title} ({row.reports})") for row in ROWS)
+    lines = [f"{'case (public reports)':{title}}  {'wanted':8}{OURS:9}{THEIRS}", "-" * (title + 26)]
+    for row in ROWS:
+        mine, other = (side.get(row.test, Cell(NOT_RUN)) for side in (ours, theirs))
+        name = f"{row.title} ({row.reports})" if row.reports else row.title
+        lines.append(f"{name:{title}}  {row.wanted:8}{mine.outcome:9}{other.outcome}")
+        lines += [f"    {who}: {cell.why[:WIDTH]}" for who, cell in ((OURS, mine), (THEIRS, other))
+                  if cell.why and cell.outcome != row.wanted]
+    return lines
+
+
+def summary(found: dict[str, Cell]) -> dict[str, int]:
+    """How many of the cases had which outcome."""
+    outcomes = [found.get(row.test, Cell(NOT_RUN)).outcome for row in ROWS]
+    return {outcome: outcomes.count(outcome) for outcome in (EQUAL, REFUSED, LOST, NOT_RUN)}
+
+
+def complaints(ours: dict[str, Cell]) -> list[str]:
+    """What is wrong with our side, or with the list of rows."""
+    wrong = [f"{row.title}: {ours[row.test].outcome}, wanted {row.wanted}" for row in ROWS
+             if row.test in ours and ours[row.test].outcome != row.wanted]
+    known = {row.test for row in ROWS} | set(NO_CASE)
+    return wrong + [f"test_{name} has no row in field_table.py" for name in ours if name not in known]
+
+
+def wrong(folder: Path, whole: bool = True) -> list[str]:
+    """What is wrong with the results in the folder; the `whole` table has results of both sides."""
+    missing = [f"no results of {who} for the table of programs" for who in (OURS, THEIRS)
+               if whole and not (folder / RESULTS.format(who)).exists()]
+    return missing + complaints(read(folder / RESULTS.format(OURS)))
+
+
+def lines_of(folder: Path) -> list[str]:
+    """The table and its summary, from the results in the folder; empty if there are none."""
+    ours, theirs = (read(folder / RESULTS.format(who)) for who in (OURS, THEIRS))
+    if not ours and not theirs:
+        return []
+    counts = [f"{who}: " + ", ".join(f"{count} {outcome}" for outcome, count in summary(found).items() if count)
+              for who, found in ((OURS, ours), (THEIRS, theirs))]
+    head = ["Programs that users reported trouble with", "=" * 41, "",
+            "ours: this project's plugin on its kernel; theirs: CRIU's own plugin on the stock kernel. equal: came back",
+            "with the right result; refused: the dump failed and the program runs on; lost: anything else.", ""]
+    return [*head, *table(ours, theirs), "", *counts, *complaints(ours)]
+
+
+# ---- running --------------------------------------------------------------------
 
 def run(folder: Path, who: str, variables: dict[str, str]) -> int:
     """Runs the tests and keeps their results; the status of tests that could not be run, or 0."""
     status = subprocess.run([paths.SCRIPTS / "test.py", "--all", TESTS], env={**os.environ, **variables},
                             check=False).returncode
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"field-{who}.jsonl").write_text((paths.TEST / "results.jsonl").read_text())
+    (folder / RESULTS.format(who)).write_text((paths.TEST / "results.jsonl").read_text())
     return 0 if status in (0, 1) else status
 
 
-def cells(lines: list[str]) -> dict[str, str]:
-    """What happened in each test."""
-    rows = [json.loads(line) for line in lines]
-    return {row["id"].partition("::")[2]: WANTED if row["outcome"] == "passed" else first_line(row["text"])
-            for row in rows}
-
-
-def first_line(text: str) -> str:
-    """The first line of a failure, without the wanted outcome, which is the same for both."""
-    line = next((line for line in text.splitlines() if line.strip()), "failed")
-    return line.partition("; ")[2] or line
-
-
-def table(ours: dict[str, str], theirs: dict[str, str]) -> list[str]:
-    """A line for each test, or more."""
-    lines = []
-    for name in [*ours, *(name for name in theirs if name not in ours)]:
-        lines += [name.removeprefix("test_").replace("_", " "), f"    {OURS:8}{ours.get(name, NOT_RUN)[:WIDTH]}",
-                  f"    {THEIRS:8}{theirs.get(name, NOT_RUN)[:WIDTH]}"]
-    return lines
-
-
-def read(file: Path) -> dict[str, str]:
-    return cells(file.read_text().splitlines()) if file.exists() else {}
+def run_both(folder: Path, release: str = DEFAULT_RELEASE) -> int:
+    """Runs the tests with both plugins; the status of what could not be built or run, or 0."""
+    for who in (OURS, THEIRS):
+        (folder / RESULTS.format(who)).unlink(missing_ok=True)
+    for command in (["setup.sh", "upstream"], [UPSTREAM_BUILD, release]):
+        if status := subprocess.run([paths.SCRIPTS / command[0], *command[1:]], check=False).returncode:
+            return status
+    return run(folder, OURS, {}) or run(folder, THEIRS, {"FIELD_CRIU": str(paths.OUT / "upstream" / release)})
 
 
 def main(arguments: list[str]) -> int:
-    if len(arguments) != 1 or arguments[0] in ("-h", "--help"):
+    if len(arguments) > 1 or arguments[:1] in (["-h"], ["--help"]):
         print(__doc__.strip())
-        return 0 if arguments in (["-h"], ["--help"]) else 64
+        return 0 if len(arguments) == 1 else 64
     folder = paths.OUT / "report"
     if arguments != ["--write"]:
-        subprocess.run([paths.SCRIPTS / "upstream_plugin.py", arguments[0]], check=True)
-        runs = ((OURS, {}), (THEIRS, {"FIELD_CRIU": str(paths.OUT / "upstream" / arguments[0])}))
-        for who, variables in runs:
-            if status := run(folder, who, variables):
-                return status
-    ours, theirs = (read(folder / f"field-{who}.jsonl") for who in (OURS, THEIRS))
-    text = "\n".join(table(ours, theirs))
-    (folder / "field.txt").write_text(text + "\n")
-    print(text)
-    return 0 if ours and set(ours.values()) == {WANTED} else 1
+        if status := run_both(folder, *arguments):
+            return status
+    lines = lines_of(folder)
+    if not lines:
+        print("field_table.py: error: there are no results", file=sys.stderr)
+        return 1
+    (folder / TEXT).write_text("\n".join(lines) + "\n")
+    print("\n".join(lines))
+    return 1 if wrong(folder) else 0
 
 
 if __name__ == "__main__":

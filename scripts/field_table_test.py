@@ -1,24 +1,62 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The amdkfd-criu authors
-"""The table of field_table.py says of each test what happened with each plugin."""
+"""The table of field_table.py has a row for each test, and calls only a good outcome good."""
 from __future__ import annotations
 
+import ast
 import json
+from pathlib import Path
 
-from field_table import NOT_RUN, WANTED, cells, table
+import pytest
+from field_table import NO_CASE, NOT_RUN, ROWS, Cell, cells, complaints, lines_of, summary, table, wrong
+from harness import paths
+from harness.field import EQUAL, LOST, REFUSED
 
-
-def row(name: str, outcome: str, text: str = "") -> str:
-    return json.dumps({"id": f"tests/test_field.py::{name}", "outcome": outcome, "seconds": 1, "text": text})
-
-
-def test_a_failure_is_its_first_line() -> None:
-    found = cells([row("test_a", "passed"), row("test_b", "failed", "\nwanted: equal; lost: gone\n  | more"),
-                   row("test_c", "failed", "the restore failed")])
-    assert found == {"test_a": WANTED, "test_b": "lost: gone", "test_c": "the restore failed"}
+CASE, REFUSAL = "case[children]", "case[a_gem_handle]"
 
 
-def test_each_test_has_a_cell_of_both() -> None:
-    lines = table({"test_a_b": WANTED}, {"test_c": "lost"})
-    assert lines == ["a b", f"    ours    {WANTED}", f"    theirs  {NOT_RUN}",
-                     "c", f"    ours    {NOT_RUN}", "    theirs  lost"]
+def line(name: str, outcome: str, text: str = "") -> str:
+    return json.dumps({"id": f"tests/test_field.py::test_{name}", "outcome": outcome, "seconds": 1, "text": text})
+
+
+@pytest.mark.parametrize("name,outcome,text,cell", [
+    (CASE, "passed", "", Cell(EQUAL)),
+    (REFUSAL, "passed", "", Cell(REFUSED)),
+    (CASE, "failed", "\nwanted: equal; lied: descriptors\n  | more", Cell(LOST, "descriptors")),
+    (CASE, "failed", "wanted: equal; refused: no BO", Cell(REFUSED, "no BO")),
+    (REFUSAL, "failed", "wanted: refused; equal: ", Cell(EQUAL, "the test failed")),
+    (CASE, "failed", "\nthe restore failed\n  | why", Cell(LOST, "the restore failed"))])
+def test_what_became_of_a_program_is_read(name: str, outcome: str, text: str, cell: Cell) -> None:
+    assert cells([line(name, outcome, text)]) == {name: cell}
+
+
+def test_a_row_has_both_outcomes_and_says_why_one_is_bad() -> None:
+    lines = table({CASE: Cell(EQUAL)}, {CASE: Cell(LOST, "gone")})
+    at = next(number for number, text in enumerate(lines) if text.startswith("children with inherited files"))
+    assert lines[at].split()[-3:] == [EQUAL, EQUAL, LOST]
+    assert lines[at + 1] == "    theirs: gone"
+    assert summary({CASE: Cell(EQUAL)}) == {EQUAL: 1, REFUSED: 0, LOST: 0, NOT_RUN: len(ROWS) - 1}
+
+
+def test_only_a_wrong_outcome_of_ours_and_a_test_without_a_row_are_wrong() -> None:
+    assert not complaints({CASE: Cell(EQUAL), REFUSAL: Cell(REFUSED)})
+    assert complaints({CASE: Cell(REFUSED)}) == ["children with inherited files: refused, wanted equal"]
+    assert complaints({"new": Cell(EQUAL)}) == ["test_new has no row in field_table.py"]
+
+
+def test_without_results_there_is_no_table(tmp_path: Path) -> None:
+    assert not lines_of(tmp_path)
+    (tmp_path / "field-ours.jsonl").write_text(line(CASE, "passed"))
+    assert f"ours: 1 equal, {len(ROWS) - 1} not run" in lines_of(tmp_path)
+    assert wrong(tmp_path) == ["no results of theirs for the table of programs"]
+    assert not wrong(tmp_path, whole=False)
+
+
+def test_each_test_of_the_field_has_a_row_and_each_row_a_test() -> None:
+    tree = ast.parse((paths.ROOT / "tests/test_field.py").read_text())
+    tests = {node.name.removeprefix("test_") for node in tree.body
+             if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")}
+    assert tests == {row.test.partition("[")[0] for row in ROWS} | set(NO_CASE)
+    cases = {node.args[0].value for node in ast.walk(tree) if isinstance(node, ast.Call)
+             and isinstance(node.func, ast.Name) and node.func.id == "Case"}
+    assert cases == {row.test[len("case["):-1] for row in ROWS if row.test.startswith("case[")}

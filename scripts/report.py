@@ -4,8 +4,8 @@
 """Reports which tests of checkpoint and restore pass on the stock kernel and on ours, as text and as HTML.
 
 usage: report.py [CHIP...]            run the tests (group "report" of tests/plan.toml) and write
-                                      out/report/report.txt and report.html; of all chips
-                                      without a CHIP
+                                      out/report/report.txt and report.html; of all chips, and
+                                      with the table of scripts/field_table.py, without a CHIP
        report.py --write [CHIP...]    write them again from the results of the last run
 
 Cells:
@@ -18,7 +18,8 @@ The status is 1, and the report says why, when
   - a cell of our kernel is neither "pass" nor "n/a", or a chip has no cell of our kernel;
   - the stock kernel did not show one of H1 to H8 on a chip that the defect applies to and that both
     kernels ran on; a race (RACES) has to show on one of the chips;
-  - a report of all chips lacks one of H1 to H8.
+  - a report of all chips lacks one of H1 to H8;
+  - our plugin lost a program of the table of scripts/field_table.py, or that table could not be made.
 """
 from __future__ import annotations
 
@@ -32,6 +33,7 @@ from pathlib import Path
 from typing import Iterable, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+import field_table  # noqa: E402  # pylint: disable=wrong-import-position
 from harness import paths, plan  # noqa: E402  # pylint: disable=wrong-import-position
 
 STOCK, OURS = "stock", "criu"
@@ -324,6 +326,7 @@ def write_text(path: Path, all_tables: list[Table], all_runs: dict[tuple[str, st
     lines = ["Checkpoint and restore: the stock kernel and ours", "", *head_lines(all_runs, chips, now, wrong), ""]
     for table in all_tables:
         lines += text_table(table, all_runs, chips)
+    lines += [*field_table.lines_of(path.parent), ""]
     lines += ["What is not green", "=================", ""]
     for each in failures(all_tables, all_runs, chips):
         lines.append(f"{each.row.kernel} {each.chip} {each.row.test}: {each.result.verdict}")
@@ -409,6 +412,8 @@ def write_page(path: Path, all_tables: list[Table], all_runs: dict[tuple[str, st
     lines += [f"<p>{html.escape(text)}</p>" for text in head_lines(all_runs, chips, now, wrong)]
     for table in all_tables:
         lines += page_table(table, all_runs, chips)
+    if field := field_table.lines_of(path.parent):
+        lines.append(f"<pre>{html.escape(chr(10).join(field))}</pre>")
     lines += ["<h2>What is not green</h2>", *map(page_failure, failures(all_tables, all_runs, chips))]
     lines += ["<h2>One cell again</h2><p>All of it: <code>make report</code>, some chips: "
               "<code>scripts/report.py CHIP...</code>. One test, its name being in the log:</p>",
@@ -417,11 +422,13 @@ def write_page(path: Path, all_tables: list[Table], all_runs: dict[tuple[str, st
     path.write_text("\n".join([*lines, "</main></body></html>"]) + "\n")
 
 
-def write(folder: Path, results: Path, logs: Path, chips: list[str], known: list[str] | None) -> int:
-    """Writes the report of these results; returns the status, 1 if there is a reason for it."""
+def write(folder: Path, results: Path, logs: Path, chips: list[str], known: list[str] | None,  # pylint: disable=too-many-arguments
+          others: list[str] | None = None) -> int:
+    """Writes the report of these results; returns the status, 1 if there is a reason for it. `others` are reasons that
+    are not of these results."""
     all_runs = read_results(map(json.loads, read_lines(results)), logs)
     all_tables = tables(all_runs)
-    wrong = complaints(all_tables, all_runs, chips, known)
+    wrong = complaints(all_tables, all_runs, chips, known) + (others or [])
     now = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / "report.txt", all_tables, all_runs, chips, now, wrong)
@@ -451,12 +458,16 @@ def main(arguments: list[str]) -> int:
             return 64
     folder, chips = paths.OUT / "report", asked or known_chips
     if not only_write:
+        # Before the other tests, whose logs a later run would remove. Without it the report is not whole, status 1.
+        if not asked and field_table.run_both(folder):
+            print("report.py: error: the tests of scripts/field_table.py could not be run", file=sys.stderr)
         if status := run(chips):
             print("report.py: error: the tests could not be run", file=sys.stderr)
             return status
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "results.jsonl").write_text((paths.TEST / "results.jsonl").read_text())
-    status = write(folder, folder / "results.jsonl", paths.TEST / "logs", chips, None if asked else known_defects())
+    status = write(folder, folder / "results.jsonl", paths.TEST / "logs", chips, None if asked else known_defects(),
+                   field_table.wrong(folder, whole=not asked))
     print((folder / "report.txt").read_text(), end="")
     print(f"report.py: {folder / 'report.html'}", file=sys.stderr)
     return status

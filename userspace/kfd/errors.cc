@@ -162,7 +162,7 @@ constexpr auto kTable = std::to_array<ErrorRow>({
      "restore on a GPU of the same model and mode", "uapi struct kfd_criu_record_device; rst Refusals"},
     {kExtensible, kRestore, EPROTONOSUPPORT, "the image was written by a newer kernel",
      "restore on the kernel of the dump, or on a later one", "uapi RESTORE; rst Refusals"},
-    {kExtensible, kRestore, EREMOTE, "a BO uses memory that belongs to somebody outside the image",
+    {kExtensible, kRestore, EREMOTE, "a BO uses memory that was allocated for an object outside the image",
      "dump the process that the memory belongs to together with the program", "uapi RESTORE; rst Refusals"},
     {kExtensible, kRestore, EEXIST, "shared memory was passed twice", "dump the program again", "rst Refusals"},
     {kExtensible, kRestore, EBADF, "a file that was passed for shared memory is not open", "restore again",

@@ -16,8 +16,8 @@
  *
  * Every operation is ioctl(AMDKFD_IOC_CRIU) on a file of /dev/kfd with struct
  * kfd_criu_args; &kfd_criu_args.op selects the operation. The operation is
- * about the process that opened the file, whoever calls. A checkpointer gets
- * the file of another process with pidfd_getfd(). Only RESUME can name the
+ * about the process that opened the file, not about the caller. A checkpointer
+ * gets the file of another process with pidfd_getfd(). Only RESUME can name the
  * process by a process id instead.
  *
  * Operations below KFD_CRIU_CMD_PROBE are those of the released interface. They
@@ -74,8 +74,8 @@
  * RESTORED
  *	All objects exist. The queues are evicted until RESUME.
  * RESUMING
- *	The kernel registers SVM ranges and prepares the queues. It goes on with
- *	that even if the caller of RESUME is killed or does not want to wait.
+ *	The kernel registers SVM ranges and prepares the queues. It continues
+ *	even if the caller of RESUME is killed or does not want to wait.
  * ABORTED
  *	A restore failed after a GPU was bound. The process has no objects, cannot
  *	create any, and can only exit.
@@ -93,7 +93,7 @@
 /**
  * DOC: Access
  *
- * Whoever holds the file may look: PROBE, STATE and UNPAUSE need no more.
+ * PROBE, STATE and UNPAUSE need only the file.
  *
  * PAUSE, RESUME, ABORT, CHECKPOINT, EXPORT_BO and BO_OFFSET stop the process
  * or read its state. The caller must be the process itself or be permitted to
@@ -173,8 +173,8 @@
  * The program runs again after the last line, and would also run again if the
  * checkpointer had been killed before it.
  *
- * A new process with the memory of the old one restores itself, and whoever
- * restores it lets it run::
+ * A new process with the memory of the old one restores itself, and the
+ * checkpointer calls RESUME::
  *
  *	args = (struct kfd_criu_args){ .op = KFD_CRIU_CMD_RESTORE,
  *				       .data = image, .data_size = size,
@@ -252,7 +252,7 @@
  * EPERM: the caller is another process, or has called exec since it opened
  * /dev/kfd. EPROTONOSUPPORT: a record is required but its type or version, or a
  * member of it, is unknown. EREMOTE: a BO uses memory that was allocated for
- * somebody outside the image, @memories does not supply it, and
+ * an object outside the image, @memories does not supply it, and
  * KFD_CRIU_PRIVATE_COPY is not given.
  */
 #define KFD_CRIU_CMD_RESTORE	0x104
@@ -277,7 +277,7 @@
  * ESRCH: there is no process @pid that uses amdkfd. ETIME: @timeout_ms is
  * over; the kernel still registers SVM ranges (@state is
  * KFD_CRIU_STATE_RESUMING), or waits for user pages or for memory to map the
- * queues (KFD_CRIU_STATE_RUNNING). It goes on without another call. ETIME is
+ * queues (KFD_CRIU_STATE_RUNNING). It continues without another call. ETIME is
  * also returned if the process was paused or has exited meanwhile, see
  * @state. Other errnos are those of an SVM range or a buffer that cannot be
  * used; then @state is KFD_CRIU_STATE_ABORTED.
@@ -454,8 +454,9 @@ struct kfd_criu_probe {
  * it does not know it, and its length. So an older kernel can restore an
  * image of a newer one that has no required record of a new type or version.
  *
- * An image contains no address, no handle and no register that is valid only on
- * the machine that wrote it, and no structure whose size a kernel may change.
+ * An image contains no address of the kernel or the GART, and no structure whose
+ * size a kernel may change. @gpu_id, @mmap_offset and @inode are those of the
+ * machine that wrote it.
  */
 
 /*

@@ -7,7 +7,7 @@
  * by poll() when the queues of the process run.
  *
  * A file has no reference to the process, because a process that has exited must
- * give up its queues and its memory at once, whoever still has a file about it.
+ * give up its queues and its memory at once, even if files about it are open.
  *
  * Locks: kfd_criu_files_lock protects the link between files and processes.
  * kfd_criu_file.paused is protected by the mutex of the process.

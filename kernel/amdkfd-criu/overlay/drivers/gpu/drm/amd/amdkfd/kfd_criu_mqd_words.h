@@ -350,7 +350,7 @@ static const struct kfd_criu_mqd_range v12_sdma_ranges[] = {
 };
 
 /*
- * No layout is validated. To say it of a layout takes somebody who knows what the
+ * No layout is validated. Setting it needs knowledge of what the
  * firmware does with each value of each word:
  *
  *  - compute queues: the driver bounds the pointers into the save area and the

@@ -71,7 +71,7 @@ int kfd_criu_process_restore(struct kfd_process *p,
  * handlers and scratch addresses need one. The XNACK mode is no object: RESTORE
  * sets it, and puts it back after a failure.
  *
- * Return: whether RESTORE will find nothing in its way.
+ * Return: true if the process has no such object.
  */
 bool kfd_criu_process_is_untouched(struct kfd_process *p)
 {

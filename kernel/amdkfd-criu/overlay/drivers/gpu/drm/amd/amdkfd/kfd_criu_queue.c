@@ -4,7 +4,7 @@
  *
  * Queues at checkpoint and restore. A queue is restored by creating it again
  * with its old ids. The properties in an image are checked like those of a new
- * queue, because an image deserves no more trust than an ioctl.
+ * queue, because an image is as untrusted as ioctl arguments.
  *
  * Locks: the callers hold p->mutex, so no queue is created or destroyed
  * meanwhile.

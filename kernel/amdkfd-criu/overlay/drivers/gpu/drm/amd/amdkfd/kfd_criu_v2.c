@@ -192,8 +192,8 @@ err_destroy_gpus:
 /*
  * A queue brings registers that no other ioctl can set. Access is checked before
  * the restore starts, so that a caller without it gets no aborted process, and
- * not for images without queues, so that the audit log does not blame callers
- * for what they have not tried.
+ * not for images without queues, so that the audit log does not record attempts
+ * that were not made.
  */
 static int kfd_criu_v2_check_registers(struct kfd_process *p,
 				       struct kfd_criu_restore_ctx *ctx)

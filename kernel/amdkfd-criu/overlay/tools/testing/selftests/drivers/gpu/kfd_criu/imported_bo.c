@@ -2,7 +2,7 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * A BO whose memory was allocated for somebody outside the image: RESTORE refuses it unless
+ * A BO whose memory was allocated for an object outside the image: RESTORE refuses it unless
  * the caller supplies the memory, or permits a private copy.
  *
  * Runs: once

@@ -10,7 +10,7 @@
 
 #include "image_v2.h"
 
-/* An image in memory that blocks whoever reads it until the test fills it. */
+/* An image in memory that blocks its reader until the test fills it. */
 struct blocking_image {
 	struct kfd_v2_image image;
 	size_t mapped;

@@ -79,7 +79,7 @@ TEST_F(XnackTest, queues_of_all_kinds_wait_for_the_same_page) {
 
 // The CPU waits in a fault for a page that the GPU takes back at once: which of the two drops the old page last decides
 // whether it is free when it is reused.
-TEST_F(XnackTest, pages_that_the_cpu_and_the_gpu_fight_for_are_each_ones_own) {
+TEST_F(XnackTest, pages_that_cpu_and_gpu_fault_on_in_turns_keep_their_data) {
   constexpr std::uint32_t kRounds = 40;
   constexpr std::size_t kPages = 4;
   ASSERT_OK_AND_ASSIGN(RingQueue queue, RingQueue::create(gpu(), QueueKind::kSdma));

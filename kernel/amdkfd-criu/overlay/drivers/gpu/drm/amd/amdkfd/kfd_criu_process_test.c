@@ -723,7 +723,7 @@ static void start_close(struct kunit *test, struct vm_close *close, bool urgent)
  * The second thread runs as soon as the first one releases the lock, and
  * overtakes it.
  */
-static void what_vms_share_goes_with_the_last_one(struct kunit *test)
+static void process_info_is_freed_with_the_last_vm(struct kunit *test)
 {
 	struct vm_close *close = kunit_kcalloc(test, 2, sizeof(*close),
 					       GFP_KERNEL);
@@ -781,7 +781,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(a_queue_of_unknown_type_is_refused),
 	KUNIT_CASE(one_compute_queue_can_have_the_global_wave_sync),
 	KUNIT_CASE(mqds_of_all_xccs_are_saved_when_the_queue_is_evicted),
-	KUNIT_CASE(what_vms_share_goes_with_the_last_one),
+	KUNIT_CASE(process_info_is_freed_with_the_last_vm),
 	{}
 };
 

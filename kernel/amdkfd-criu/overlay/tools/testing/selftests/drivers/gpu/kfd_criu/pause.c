@@ -17,7 +17,6 @@
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include "../../../kselftest_harness.h"
 #include "lib/bo.h"
@@ -216,16 +215,6 @@ static int events_of(int fd, int limit_ms)
 	return r < 0 ? -errno : file.revents;
 }
 
-/* A file of another process, as pidfd_getfd() gives it to a checkpointer. */
-static int take_file(pid_t pid, int number)
-{
-	const int pidfd = syscall(SYS_pidfd_open, pid, 0);
-	const int fd = syscall(SYS_pidfd_getfd, pidfd, number, 0);
-
-	close(pidfd);
-	return fd;
-}
-
 static int checkpoint_with(const struct kfd *kfd, int pause_fd)
 {
 	static char buffer[1 << 20];
@@ -355,23 +344,34 @@ static void *checkpoint_until_failure(void *data)
 						       checkpointer->pause_fd);
 		if (checkpointer->result)
 			return NULL;
-		checkpointer->succeeded++;
+		__atomic_add_fetch(&checkpointer->succeeded, 1, __ATOMIC_RELEASE);
 	}
+}
+
+static bool succeeds_until(const struct checkpointer *checkpointer, unsigned int times)
+{
+	const __u64 end = now_us() + LIMIT_MS * 1000;
+
+	while (__atomic_load_n(&checkpointer->succeeded, __ATOMIC_ACQUIRE) < times)
+		if (now_us() > end)
+			return false;
+	return true;
 }
 
 /* CHECKPOINT holds the file until it returns, and the process is paused as long. */
 TEST_F(pause_file, may_be_closed_in_the_middle_of_a_checkpoint)
 {
 	struct checkpointer checkpointer = { .kfd = &self->kfd };
+	unsigned int i, checkpoints;
 	pthread_t thread;
-	unsigned int i;
 
 	for (i = 0; i < TRIES; i++) {
 		ASSERT_EQ(0, kfd_v2_pause(self->kfd.fd, &checkpointer.pause_fd));
 		ASSERT_EQ(0, pthread_create(&thread, NULL,
 					    checkpoint_until_failure,
 					    &checkpointer));
-		usleep(1000 + 97 * i);
+		checkpoints = __atomic_load_n(&checkpointer.succeeded, __ATOMIC_ACQUIRE);
+		ASSERT_TRUE(succeeds_until(&checkpointer, checkpoints + 1 + i % 3));
 		close(checkpointer.pause_fd);
 		pthread_join(thread, NULL);
 		EXPECT_EQ(-EBADF, checkpointer.result);
@@ -437,7 +437,7 @@ TEST_F(pause_file, does_not_keep_a_process_that_was_killed)
 			pause();
 	}
 	ASSERT_EQ(sizeof(int), read(ends[0], &kfd.fd, sizeof(int)));
-	kfd.fd = take_file(self->child, kfd.fd);
+	kfd.fd = kfd_take_file(self->child, kfd.fd);
 	ASSERT_LE(0, kfd.fd);
 	ASSERT_EQ(0, kfd_v2_pause(kfd.fd, &pause_fd));
 	close(kfd.fd);
@@ -483,7 +483,7 @@ static void pause_on_demand(pid_t program, int go, int done)
 	int number, fd;
 
 	if (read(go, &number, sizeof(number)) != sizeof(number) ||
-	    kfd_v2_pause(take_file(program, number), &fd) ||
+	    kfd_v2_pause(kfd_take_file(program, number), &fd) ||
 	    write(done, &fd, 1) != 1)
 		_exit(1);
 	for (;;)
@@ -525,6 +525,10 @@ static int kill_pauser(const struct pauser *pauser, const struct kfd *kfd,
 	    read(pauser->done, &byte, 1) != 1)
 		return -ECHILD;
 	__atomic_store_n(&words[GATE], 1, __ATOMIC_RELEASE);
+	usleep(PAUSE_HOLDS_MS * 1000);
+	/* The pause has not stopped the queue, so its end would show nothing. */
+	if (__atomic_load_n(&words[SDMA_BEHIND], __ATOMIC_ACQUIRE))
+		return -EALREADY;
 	killed = now_us();
 	kill(pauser->pid, SIGKILL);
 	r = watch_end(pauser->pid, &words[SDMA_BEHIND], &ran, &exited);

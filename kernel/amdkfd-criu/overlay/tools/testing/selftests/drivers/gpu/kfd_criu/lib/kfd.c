@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include "../../../../kselftest.h"
 #include "kfd.h"
@@ -288,6 +289,15 @@ bool kfd_available_becomes(const struct kfd *kfd, unsigned int gpu,
 	for (i = 0; i < 1000 && kfd_available(kfd, gpu) < bytes; i++)
 		usleep(10 * 1000);
 	return kfd_available(kfd, gpu) >= bytes;
+}
+
+int kfd_take_file(pid_t pid, int number)
+{
+	const int pidfd = syscall(SYS_pidfd_open, pid, 0);
+	const int fd = syscall(SYS_pidfd_getfd, pidfd, number, 0);
+
+	close(pidfd);
+	return fd;
 }
 
 int count_files(void)

@@ -98,6 +98,8 @@ int kfd_in_child(int (*body)(struct kfd *kfd, void *data), void *data);
 /* Starts such a child without waiting for it. Returns its process id, or -1. */
 pid_t kfd_start_child(int (*body)(struct kfd *kfd, void *data), void *data);
 
+/* A file of another process, as pidfd_getfd() gives it to a checkpointer; negative: none. */
+int kfd_take_file(pid_t pid, int number);
 /* Number of files that this process has open. */
 int count_files(void);
 /* Anonymous memory that child processes share with the test; MAP_FAILED without. */

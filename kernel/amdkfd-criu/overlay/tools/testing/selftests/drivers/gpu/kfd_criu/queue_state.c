@@ -142,6 +142,44 @@ static bool has_address(const void *image, __u64 size, __u64 address)
 	return memmem(image, size, &address, sizeof(address));
 }
 
+/* MQDs of other queues, and more objects of the driver, are near an MQD in the GART. */
+#define NEAR		(64UL << 10)
+/* All of them begin at a multiple of this. */
+#define ALIGNMENT	256
+
+/* Counts the numbers of 8 bytes that can be the address of an object near this one. */
+static unsigned int count_near(const unsigned char *image, __u64 size, __u64 address)
+{
+	unsigned int n = 0;
+	__u64 at, number;
+
+	for (at = 0; at + sizeof(number) <= size; at += sizeof(__u32)) {
+		memcpy(&number, image + at, sizeof(number));
+		if (number + NEAR >= address && number < address + NEAR &&
+		    !(number % ALIGNMENT))
+			n++;
+	}
+	return n;
+}
+
+TEST_F(queue_state, an_image_has_no_address_near_an_mqd)
+{
+	const unsigned int base = generation_of(&self->kfd) == 7 ? BASE_GFX7 : BASE;
+	const struct kfd_v1_image *v1 = &self->fixture.v1;
+	const struct kfd_v2_image *v2 = &self->fixture.v2;
+	unsigned int i;
+
+	for (i = 0; i < self->mqds->num; i++) {
+		__u64 address;
+
+		memcpy(&address, &self->mqds->words[i][base], sizeof(address));
+		/* Images of version 1 contain the whole MQD, so the search finds it. */
+		EXPECT_LT(0, count_near(v1->priv, v1->args.priv_data_size, address));
+		EXPECT_EQ(0, count_near(v2->data, v2->size, address))
+			TH_LOG("address %llx of MQD %u", (unsigned long long)address, i);
+	}
+}
+
 TEST_F(queue_state, an_image_has_no_address_of_an_mqd)
 {
 	const unsigned int base = generation_of(&self->kfd) == 7 ? BASE_GFX7 : BASE;

@@ -45,6 +45,50 @@
 #define KFD_CRIU_OWNER_POLL_MS 250
 #define KFD_CRIU_RETRY_MS	2
 
+/*
+ * Works that may wait for memory of a program for as long as its server likes, and
+ * works that do not. Those of the second kind are waited for with a mutex held.
+ */
+struct workqueue_struct *kfd_criu_wait_wq;
+static struct workqueue_struct *kfd_criu_undo_wq;
+
+/**
+ * kfd_criu_session_create_wqs - create the workqueues of all sessions
+ *
+ * Return: 0; -ENOMEM, then kfd_criu_session_destroy_wqs() is needed.
+ */
+int kfd_criu_session_create_wqs(void)
+{
+	kfd_criu_wait_wq = alloc_workqueue("kfd_criu_wait", WQ_UNBOUND,
+					   WQ_UNBOUND_MAX_ACTIVE);
+	kfd_criu_undo_wq = alloc_workqueue("kfd_criu_undo", WQ_UNBOUND, 0);
+	return kfd_criu_wait_wq && kfd_criu_undo_wq ? 0 : -ENOMEM;
+}
+
+/**
+ * kfd_criu_session_flush_wqs - wait for works that have references to processes
+ *
+ * The caller destroys the workqueue that frees processes after this.
+ */
+void kfd_criu_session_flush_wqs(void)
+{
+	if (kfd_criu_wait_wq)
+		flush_workqueue(kfd_criu_wait_wq);
+}
+
+/**
+ * kfd_criu_session_destroy_wqs - destroy the workqueues of all sessions
+ */
+void kfd_criu_session_destroy_wqs(void)
+{
+	if (kfd_criu_wait_wq)
+		destroy_workqueue(kfd_criu_wait_wq);
+	if (kfd_criu_undo_wq)
+		destroy_workqueue(kfd_criu_undo_wq);
+	kfd_criu_wait_wq = NULL;
+	kfd_criu_undo_wq = NULL;
+}
+
 /* Error for an operation in a state; 0 if the operation is permitted. */
 static const s8 kfd_criu_op_errno[KFD_CRIU_OPS][KFD_CRIU_STATES] = {
 	[KFD_CRIU_OP_PROCESS_INFO] = {
@@ -254,7 +298,7 @@ static int kfd_criu_unevict_pdd(struct kfd_process_device *pdd)
 		return unevict.result;
 	}
 	INIT_WORK_ONSTACK(&unevict.work, kfd_criu_unevict_work_fn);
-	queue_work(system_unbound_wq, &unevict.work);
+	queue_work(kfd_criu_undo_wq, &unevict.work);
 	flush_work(&unevict.work);
 	destroy_work_on_stack(&unevict.work);
 	return unevict.result;
@@ -381,8 +425,9 @@ static void kfd_criu_owner_work_fn(struct work_struct *work)
 	mutex_lock(&p->mutex);
 	if (kfd_criu_session_state(p) == KFD_CRIU_PAUSED && p->criu.owner) {
 		if (kfd_criu_owner_is_alive(p))
-			schedule_delayed_work(&p->criu.owner_work,
-					      msecs_to_jiffies(KFD_CRIU_OWNER_POLL_MS));
+			queue_delayed_work(kfd_criu_wait_wq,
+					   &p->criu.owner_work,
+					   msecs_to_jiffies(KFD_CRIU_OWNER_POLL_MS));
 		else
 			kfd_criu_end_owned_pause(p);
 	}
@@ -585,8 +630,8 @@ int kfd_criu_owned_pause(struct kfd_process *p, u32 *pid,
 		return r;
 	}
 	p->criu.owner = get_pid(task_tgid(current));
-	schedule_delayed_work(&p->criu.owner_work,
-			      msecs_to_jiffies(KFD_CRIU_OWNER_POLL_MS));
+	queue_delayed_work(kfd_criu_wait_wq, &p->criu.owner_work,
+			   msecs_to_jiffies(KFD_CRIU_OWNER_POLL_MS));
 	return 0;
 }
 
@@ -726,7 +771,7 @@ static bool kfd_criu_destroy_objects(struct kfd_process *p)
 	if (!undo.mm)
 		return false;
 	INIT_WORK_ONSTACK(&undo.work, kfd_criu_undo_work_fn);
-	queue_work(system_unbound_wq, &undo.work);
+	queue_work(kfd_criu_undo_wq, &undo.work);
 	flush_work(&undo.work);
 	destroy_work_on_stack(&undo.work);
 	mmput_async(undo.mm);
@@ -849,7 +894,7 @@ static void kfd_criu_begin_resume(struct kfd_process *p)
 		return;
 	}
 	kref_get(&p->ref);
-	queue_work(system_unbound_wq, &p->criu.resume_work);
+	queue_work(kfd_criu_wait_wq, &p->criu.resume_work);
 }
 
 static bool kfd_criu_userptr_pending(struct amdkfd_process_info *info)

@@ -69,6 +69,11 @@ struct kfd_criu_session {
 	bool saved_xnack;
 };
 
+extern struct workqueue_struct *kfd_criu_wait_wq;
+
+int kfd_criu_session_create_wqs(void);
+void kfd_criu_session_flush_wqs(void);
+void kfd_criu_session_destroy_wqs(void);
 void kfd_criu_session_init(struct kfd_process *p);
 void kfd_criu_session_fini(struct kfd_process *p);
 enum kfd_criu_state kfd_criu_session_state(const struct kfd_process *p);

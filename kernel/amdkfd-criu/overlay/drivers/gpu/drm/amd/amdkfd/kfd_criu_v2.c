@@ -322,8 +322,6 @@ static int kfd_criu_v2_op_locked(struct kfd_process *p,
 				 struct kfd_criu_args *args, struct file *pause)
 {
 	switch (args->op) {
-	case KFD_CRIU_CMD_PROBE:
-		return kfd_criu_v2_report(args);
 	case KFD_CRIU_CMD_CHECKPOINT:
 		return kfd_criu_v2_checkpoint(p, args, pause);
 	case KFD_CRIU_CMD_UNPAUSE:
@@ -334,8 +332,6 @@ static int kfd_criu_v2_op_locked(struct kfd_process *p,
 		return kfd_criu_abort(p);
 	case KFD_CRIU_CMD_EXPORT_BO:
 		return kfd_criu_v2_export_bo(p, args, pause);
-	case KFD_CRIU_CMD_STATE:
-		return 0;
 	case KFD_CRIU_CMD_BO_OFFSET:
 		return kfd_criu_v2_get_bo_offset(p, args, pause);
 	default:
@@ -455,6 +451,14 @@ static int kfd_criu_v2_op(struct kfd_process *p, struct kfd_criu_args *args)
 	r = kfd_criu_v2_check_access(p, args->op);
 	if (r)
 		return r;
+	/*
+	 * Everybody who has the file may call these, so they must not keep the
+	 * mutex while a server of user space supplies the page for the answer.
+	 */
+	if (args->op == KFD_CRIU_CMD_STATE)
+		return 0;
+	if (args->op == KFD_CRIU_CMD_PROBE)
+		return kfd_criu_v2_report(args);
 	if (args->op == KFD_CRIU_CMD_RESUME)
 		return kfd_criu_v2_resume_any(p, args);
 	if (args->op == KFD_CRIU_CMD_PAUSE) {

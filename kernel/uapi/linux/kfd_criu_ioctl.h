@@ -120,7 +120,9 @@
  *  - EBADF: &kfd_criu_args.pause_fd is not the file of a pause.
  *  - EPERM: the caller is not permitted to attach to the process with ptrace.
  *  - EACCES: the caller lacks the capability.
- *  - EBUSY: the process is being restored, or an ioctl of it is in progress.
+ *  - EBUSY: the process is being restored, or an ioctl of it is in progress. An
+ *    operation waits for another one of the same process, and can be killed
+ *    meanwhile.
  *  - EIO: a restore of the process has failed and the process can only exit, or
  *    a GPU does not respond.
  *  - EOPNOTSUPP: the process cannot be checkpointed; &kfd_criu_args.reason says
@@ -197,7 +199,9 @@
  * KFD_CRIU_CMD_PAUSE - evict the queues of the process from the hardware
  *
  * @fd returns a file with O_CLOEXEC, the pause: the process stays paused until
- * the last descriptor of it is closed, or until UNPAUSE. A process may have
+ * the last descriptor of it is closed, or until UNPAUSE. If the process is in the
+ * middle of an operation then, such as CHECKPOINT, it may stay paused until that
+ * ends, but close() does not wait for it. A process may have
  * several pauses, and runs again when the last one has ended. @data_size
  * returns the bytes that an image of the process needs now, and @pid the
  * process id.
@@ -274,7 +278,9 @@
  * process of the file if @pid does not exist or the caller has no access to
  * it.
  *
- * ESRCH: there is no process @pid that uses amdkfd. ETIME: @timeout_ms is
+ * ESRCH: there is no process @pid that uses amdkfd. EBUSY: the process is being
+ * restored, or an operation of it has not ended when @timeout_ms was over, and
+ * RESUME has not begun. ETIME: @timeout_ms is
  * over; the kernel still registers SVM ranges (@state is
  * KFD_CRIU_STATE_RESUMING), or waits for user pages or for memory to map the
  * queues (KFD_CRIU_STATE_RUNNING). It continues without another call. ETIME is

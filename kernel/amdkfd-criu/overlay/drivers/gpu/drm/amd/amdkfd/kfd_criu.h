@@ -307,6 +307,9 @@ int kfd_set_memory_policy(struct kfd_process_device *pdd,
 			  const struct kfd_memory_policy *policy);
 
 /* kfd_criu_session.c; see also kfd_criu_session.h */
+int kfd_criu_session_check_restoring(const struct kfd_process *p,
+				     enum kfd_criu_op op);
+int kfd_criu_lock_until(struct kfd_process *p, unsigned long end);
 int kfd_criu_session_check(const struct kfd_process *p, enum kfd_criu_op op,
 			   u32 *reason);
 u32 kfd_criu_session_pid(const struct kfd_process *p);
@@ -321,14 +324,16 @@ int kfd_criu_check_restore(const struct kfd_process *p);
 int kfd_criu_begin_restore(struct kfd_process *p);
 void kfd_criu_end_restore(struct kfd_process *p, bool failed);
 int kfd_criu_abort(struct kfd_process *p);
-int kfd_criu_start_resume(struct kfd_process *p);
+int kfd_criu_start_resume(struct kfd_process *p, unsigned long end);
 int kfd_criu_resume(struct kfd_process *p, unsigned int limit_ms);
 int kfd_criu_check_running(struct kfd_process *p);
 struct kfd_process *kfd_criu_find_process(u32 number);
 
 /* kfd_criu_file.c */
 int kfd_criu_file_pause(struct kfd_process *p, struct kfd_criu_new_file *new,
-			u32 *reason);
+			u32 *reason,
+			int (*measure)(struct kfd_process *p, void *args),
+			void *args);
 int kfd_criu_file_resume(struct kfd_process *p, struct kfd_criu_new_file *new);
 int kfd_criu_file_publish(const struct kfd_criu_new_file *new);
 void kfd_criu_file_undo(const struct kfd_criu_new_file *new);

@@ -10,7 +10,8 @@
  * give up its queues and its memory at once, even if files about it are open.
  *
  * Locks: kfd_criu_files_lock protects the link between files and processes.
- * kfd_criu_file.paused is protected by the mutex of the process.
+ * kfd_criu_file.paused is protected by the mutex of the process, except in
+ * release(): only operations that have a reference to the file change it.
  */
 #include <linux/anon_inodes.h>
 #include <linux/file.h>
@@ -28,6 +29,8 @@
  */
 #define KFD_CRIU_WATCH_FIRST_MS	1
 #define KFD_CRIU_WATCH_LAST_MS	64
+/* How long close() waits for an operation of the process before a worker does. */
+#define KFD_CRIU_CLOSE_LIMIT	msecs_to_jiffies(100)
 
 static DEFINE_SPINLOCK(kfd_criu_files_lock);
 
@@ -40,6 +43,8 @@ static DEFINE_SPINLOCK(kfd_criu_files_lock);
  * @events: POLLIN once the queues run, or POLLERR if they never will
  * @delay_ms: time until @watch runs again, in milliseconds
  * @watch: looks whether the queues run
+ * @end: ends the pause of a file that is closed, if that takes long
+ * @ending: the process, for @end
  * @wq: waits for @ended and @events
  */
 struct kfd_criu_file {
@@ -50,6 +55,8 @@ struct kfd_criu_file {
 	__poll_t events;
 	unsigned int delay_ms;
 	struct delayed_work watch;
+	struct work_struct end;
+	struct kfd_process *ending;
 	wait_queue_head_t wq;
 };
 
@@ -121,23 +128,57 @@ static int kfd_criu_file_end_pause(struct kfd_criu_file *cf,
 	return r;
 }
 
-static int kfd_criu_file_release(struct inode *inode, struct file *file)
+static void kfd_criu_file_free(struct kfd_criu_file *cf)
 {
-	struct kfd_criu_file *cf = file->private_data;
-	struct kfd_process *p = kfd_criu_file_get_process(cf);
-
-	if (p) {
-		mutex_lock(&p->mutex);
-		kfd_criu_file_end_pause(cf, p);
-		mutex_unlock(&p->mutex);
-		kfd_unref_process(p);
-	}
 	spin_lock(&kfd_criu_files_lock);
 	list_del_init(&cf->list);
 	cf->p = NULL;
 	spin_unlock(&kfd_criu_files_lock);
 	cancel_delayed_work_sync(&cf->watch);
 	kfree(cf);
+}
+
+/* Frees the file of a pause. The caller has locked @p and has a reference to it. */
+static void kfd_criu_file_finish(struct kfd_criu_file *cf,
+				 struct kfd_process *p)
+{
+	kfd_criu_file_end_pause(cf, p);
+	mutex_unlock(&p->mutex);
+	kfd_criu_file_free(cf);
+	kfd_unref_process(p);
+}
+
+static void kfd_criu_file_end_fn(struct work_struct *work)
+{
+	struct kfd_criu_file *cf = container_of(work, struct kfd_criu_file, end);
+	struct kfd_process *p = cf->ending;
+
+	mutex_lock(&p->mutex);
+	kfd_criu_file_finish(cf, p);
+}
+
+static int kfd_criu_file_release(struct inode *inode, struct file *file)
+{
+	struct kfd_criu_file *cf = file->private_data;
+	struct kfd_process *p = NULL;
+
+	if (cf->paused)
+		p = kfd_criu_file_get_process(cf);
+	if (!p) {
+		kfd_criu_file_free(cf);
+		return 0;
+	}
+	/*
+	 * The process may be in the middle of an operation that waits for memory
+	 * of the process. Whoever closes the file must not wait for that, or could
+	 * not be killed.
+	 */
+	if (kfd_criu_lock_until(p, jiffies + KFD_CRIU_CLOSE_LIMIT)) {
+		cf->ending = p;
+		queue_work(kfd_criu_wait_wq, &cf->end);
+		return 0;
+	}
+	kfd_criu_file_finish(cf, p);
 	return 0;
 }
 
@@ -181,6 +222,7 @@ static int kfd_criu_file_create(struct kfd_process *p,
 		return -ENOMEM;
 	INIT_LIST_HEAD(&cf->list);
 	INIT_DELAYED_WORK(&cf->watch, kfd_criu_file_watch_fn);
+	INIT_WORK(&cf->end, kfd_criu_file_end_fn);
 	init_waitqueue_head(&cf->wq);
 	new->fd = get_unused_fd_flags(O_CLOEXEC);
 	if (new->fd < 0) {
@@ -237,11 +279,17 @@ void kfd_criu_file_undo(const struct kfd_criu_new_file *new)
  * @p: the process; its mutex is not held
  * @new: returns the file, for kfd_criu_file_publish() or kfd_criu_file_undo()
  * @reason: as kfd_criu_begin_pause()
+ * @measure: stores in @args how large the image will be; if it fails the pause
+ *	ends
+ * @args: passed to @measure
  *
- * Return: 0; -EMFILE; -ENFILE; -ENOMEM; as kfd_criu_begin_pause().
+ * Return: 0; -EMFILE; -ENFILE; -ENOMEM; -EINTR if the caller is killed while it
+ * waits for an operation of the process; as kfd_criu_begin_pause() and @measure.
  */
 int kfd_criu_file_pause(struct kfd_process *p, struct kfd_criu_new_file *new,
-			u32 *reason)
+			u32 *reason,
+			int (*measure)(struct kfd_process *p, void *args),
+			void *args)
 {
 	struct kfd_criu_file *cf;
 	int r;
@@ -250,12 +298,23 @@ int kfd_criu_file_pause(struct kfd_process *p, struct kfd_criu_new_file *new,
 	if (r)
 		return r;
 	cf = new->file->private_data;
-	mutex_lock(&p->mutex);
+	r = mutex_lock_killable(&p->mutex);
+	if (r)
+		goto err_undo;
 	r = kfd_criu_begin_pause(p, reason);
+	if (!r) {
+		r = measure(p, args);
+		if (r)
+			kfd_criu_end_pause(p);
+	}
 	cf->paused = !r;
 	mutex_unlock(&p->mutex);
 	if (r)
-		kfd_criu_file_undo(new);
+		goto err_undo;
+	return 0;
+
+err_undo:
+	kfd_criu_file_undo(new);
 	return r;
 }
 

@@ -222,6 +222,45 @@ int kfd_criu_session_check(const struct kfd_process *p, enum kfd_criu_op op,
 	return kfd_criu_check_supported(p, reason);
 }
 
+/**
+ * kfd_criu_session_check_restoring - check an operation that a RESTORE excludes
+ * @p: the process; its mutex need not be held
+ * @op: the operation; those of version 1 stand for those of the extensible ABI
+ *
+ * RESTORE holds the mutex while it reads the image, which takes as long as the
+ * memory of the image needs to arrive. So callers look at the state before they
+ * wait for the mutex.
+ *
+ * Return: 0 unless the process is in the state RESTORING; then as
+ * kfd_criu_session_check().
+ */
+int kfd_criu_session_check_restoring(const struct kfd_process *p,
+				     enum kfd_criu_op op)
+{
+	if (kfd_criu_session_state(p) != KFD_CRIU_RESTORING)
+		return 0;
+	return kfd_criu_op_errno[op][KFD_CRIU_RESTORING];
+}
+
+/**
+ * kfd_criu_lock_until - lock the mutex of a process, for a limited time
+ * @p: the process
+ * @end: time in jiffies
+ *
+ * Return: 0; -EBUSY when the time is over; -EINTR if the caller is killed.
+ */
+int kfd_criu_lock_until(struct kfd_process *p, unsigned long end)
+{
+	while (!mutex_trylock(&p->mutex)) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		if (time_after(jiffies, end))
+			return -EBUSY;
+		schedule_timeout_killable(msecs_to_jiffies(KFD_CRIU_RETRY_MS));
+	}
+	return 0;
+}
+
 static void kfd_criu_set_state(struct kfd_process *p, enum kfd_criu_state state)
 {
 	WRITE_ONCE(p->criu.state, state);
@@ -976,18 +1015,24 @@ static int kfd_criu_wait_running(struct kfd_process *p, unsigned long end)
 /**
  * kfd_criu_start_resume - begin to let the queues of a restored process run
  * @p: the process; its mutex is not held
+ * @end: until when to wait for an operation of the process, in jiffies
  *
  * Does nothing if that has begun already.
  *
- * Return: 0; as kfd_criu_session_check().
+ * Return: 0; as kfd_criu_session_check() and kfd_criu_lock_until().
  */
-int kfd_criu_start_resume(struct kfd_process *p)
+int kfd_criu_start_resume(struct kfd_process *p, unsigned long end)
 {
 	bool begins;
 	u32 reason;
 	int r;
 
-	mutex_lock(&p->mutex);
+	r = kfd_criu_session_check_restoring(p, KFD_CRIU_OP_RESUME);
+	if (r)
+		return r;
+	r = kfd_criu_lock_until(p, end);
+	if (r)
+		return r;
 	r = kfd_criu_session_check(p, KFD_CRIU_OP_RESUME, &reason);
 	begins = !r && p->criu.state == KFD_CRIU_RESTORED;
 	if (begins) {
@@ -1007,8 +1052,9 @@ int kfd_criu_start_resume(struct kfd_process *p)
  *
  * Return: 0 once all queues run. -ETIME if they do not run in time because user
  * pages or memory for the runlist are missing (the driver keeps trying), or
- * because the process was paused or exits meanwhile. -EINTR if the caller is
- * killed. As kfd_criu_session_check(). -ENOTRECOVERABLE if a device was reset
+ * because the process was paused or exits meanwhile. -EBUSY if an operation of
+ * the process has not ended in time, then nothing has begun. -EINTR if the caller
+ * is killed. As kfd_criu_session_check(). -ENOTRECOVERABLE if a device was reset
  * since RESTORE, or the error of an SVM range or a context save area that cannot
  * be used: then the restore has failed, see kfd_criu_end_restore().
  */
@@ -1019,7 +1065,7 @@ int kfd_criu_resume(struct kfd_process *p, unsigned int limit_ms)
 	long left;
 	int r;
 
-	r = kfd_criu_start_resume(p);
+	r = kfd_criu_start_resume(p, end);
 	if (r)
 		return r;
 	left = wait_event_killable_timeout(p->criu.resumed,

@@ -667,12 +667,17 @@ int kfd_criu_v1_ioctl(struct file *filep, struct kfd_process *p, void *data)
 	if (args->op == KFD_CRIU_OP_RESUME) {
 		r = kfd_criu_v1_resume(args->pid);
 	} else {
+		r = kfd_criu_session_check_restoring(p, args->op);
+		if (r)
+			return r;
 		if (args->op == KFD_CRIU_OP_CHECKPOINT) {
 			r = kfd_criu_event_drain_interrupts(p);
 			if (r)
 				return r;
 		}
-		mutex_lock(&p->mutex);
+		r = mutex_lock_killable(&p->mutex);
+		if (r)
+			return r;
 		r = kfd_criu_v1_op_locked(p, args);
 		mutex_unlock(&p->mutex);
 	}

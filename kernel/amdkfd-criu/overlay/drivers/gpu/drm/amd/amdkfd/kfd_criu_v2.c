@@ -53,6 +53,7 @@ static int kfd_criu_v2_measure(struct kfd_process *p, void *data)
 		return -ENODEV;
 	r = kfd_criu_write_image(&s, p);
 	args->data_size = s.pos;
+	args->pid = kfd_criu_session_pid(p);
 	return r;
 }
 
@@ -79,23 +80,18 @@ static int kfd_criu_v2_report(const struct kfd_criu_args *args)
 	return 0;
 }
 
-/* The pause is given up, and the queues run again, if its caller cannot get it. */
 static int kfd_criu_v2_pause(struct kfd_process *p, struct kfd_criu_args *args)
 {
 	struct kfd_criu_new_file new;
 	int r;
 
-	r = kfd_criu_file_pause(p, &new, &args->reason);
+	r = kfd_criu_session_check_restoring(p, KFD_CRIU_OP_PROCESS_INFO);
 	if (r)
 		return r;
-	mutex_lock(&p->mutex);
-	args->pid = kfd_criu_session_pid(p);
-	r = kfd_criu_v2_measure(p, args);
-	mutex_unlock(&p->mutex);
-	if (r) {
-		kfd_criu_file_undo(&new);
+	r = kfd_criu_file_pause(p, &new, &args->reason, kfd_criu_v2_measure,
+				args);
+	if (r)
 		return r;
-	}
 	args->fd = kfd_criu_file_publish(&new);
 	return 0;
 }
@@ -348,7 +344,7 @@ static int kfd_criu_v2_resume(struct kfd_process *p, struct kfd_criu_args *args)
 
 	if (!(args->flags & KFD_CRIU_RESUME_FD))
 		return kfd_criu_resume(p, limit_ms);
-	r = kfd_criu_start_resume(p);
+	r = kfd_criu_start_resume(p, jiffies + msecs_to_jiffies(limit_ms));
 	if (r)
 		return r;
 	/* The process resumes even if there is no descriptor to poll. */
@@ -442,6 +438,16 @@ static bool kfd_criu_v2_has_no_pause(const struct kfd_criu_args *args)
 	       (reads & READS_BO && args->pause_fd == -1);
 }
 
+/* The operation of version 1 that is permitted in RESTORING exactly if @op is. */
+static enum kfd_criu_op kfd_criu_v2_op_of(u32 op)
+{
+	if (op == KFD_CRIU_CMD_CHECKPOINT)
+		return KFD_CRIU_OP_CHECKPOINT;
+	if (op == KFD_CRIU_CMD_RESTORE)
+		return KFD_CRIU_OP_RESTORE;
+	return KFD_CRIU_OP_UNPAUSE;
+}
+
 static int kfd_criu_v2_op(struct kfd_process *p, struct kfd_criu_args *args)
 {
 	struct file *pause = NULL;
@@ -471,12 +477,17 @@ static int kfd_criu_v2_op(struct kfd_process *p, struct kfd_criu_args *args)
 		if (r)
 			return r;
 	}
+	r = kfd_criu_session_check_restoring(p, kfd_criu_v2_op_of(args->op));
+	if (r)
+		goto out_put;
 	if (args->op == KFD_CRIU_CMD_CHECKPOINT) {
 		r = kfd_criu_event_drain_interrupts(p);
 		if (r)
 			goto out_put;
 	}
-	mutex_lock(&p->mutex);
+	r = mutex_lock_killable(&p->mutex);
+	if (r)
+		goto out_put;
 	r = kfd_criu_v2_op_locked(p, args, pause);
 	args->state = kfd_criu_session_state(p);
 	mutex_unlock(&p->mutex);

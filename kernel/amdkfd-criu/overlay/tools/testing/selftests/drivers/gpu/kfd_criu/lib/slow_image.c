@@ -41,20 +41,46 @@ bool blocking_images_are_supported(void)
 	return true;
 }
 
-int blocking_image_create(struct blocking_image *blocking, size_t size)
+static size_t whole_pages(size_t size)
+{
+	return (size + KFD_PAGE - 1) / KFD_PAGE * KFD_PAGE;
+}
+
+/* The missing pages begin at a page boundary, so the image need not. */
+static int create(struct blocking_image *blocking, size_t size, size_t there)
 {
 	struct uffdio_register area = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+	const size_t front = whole_pages(there);
+	unsigned char *memory;
 
-	blocking->mapped = (size + KFD_PAGE - 1) / KFD_PAGE * KFD_PAGE;
-	blocking->image.size = size;
-	blocking->image.data = mmap(NULL, blocking->mapped, PROT_READ | PROT_WRITE,
-				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	blocking->there = there;
+	blocking->missing_size = whole_pages(size - there);
 	blocking->faults = userfaultfd();
-	if (blocking->image.data == MAP_FAILED || blocking->faults < 0)
+	memory = mmap(NULL, front + blocking->missing_size, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (memory == MAP_FAILED || blocking->faults < 0)
 		return -ENOMEM;
-	area.range.start = (unsigned long)blocking->image.data;
-	area.range.len = blocking->mapped;
+	blocking->missing = memory + front;
+	blocking->image.size = size;
+	blocking->image.data = blocking->missing - there;
+	area.range.start = (unsigned long)blocking->missing;
+	area.range.len = blocking->missing_size;
 	return ioctl(blocking->faults, UFFDIO_REGISTER, &area) ? -errno : 0;
+}
+
+int blocking_image_create(struct blocking_image *blocking, size_t size)
+{
+	return create(blocking, size, 0);
+}
+
+int blocking_image_create_tail(struct blocking_image *blocking,
+			       const struct kfd_v2_image *image, size_t there)
+{
+	const int r = create(blocking, image->size, there);
+
+	if (!r)
+		memcpy(blocking->image.data, image->data, there);
+	return r;
 }
 
 bool blocking_image_is_read(const struct blocking_image *blocking)
@@ -68,19 +94,19 @@ int blocking_image_fill(const struct blocking_image *blocking,
 			const struct kfd_v2_image *image)
 {
 	struct uffdio_copy copy = {
-		.dst = (unsigned long)blocking->image.data,
-		.len = blocking->mapped,
+		.dst = (unsigned long)blocking->missing,
+		.len = blocking->missing_size,
 	};
-	void *pages = mmap(NULL, blocking->mapped, PROT_READ | PROT_WRITE,
+	void *pages = mmap(NULL, blocking->missing_size, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int r;
 
 	if (pages == MAP_FAILED)
 		return -errno;
-	memcpy(pages, image->data, image->size);
+	memcpy(pages, image->data + blocking->there, image->size - blocking->there);
 	copy.src = (unsigned long)pages;
 	r = ioctl(blocking->faults, UFFDIO_COPY, &copy) ? -errno : 0;
-	munmap(pages, blocking->mapped);
+	munmap(pages, blocking->missing_size);
 	return r;
 }
 

@@ -13,13 +13,18 @@
 /* An image in memory that blocks its reader until the test fills it. */
 struct blocking_image {
 	struct kfd_v2_image image;
-	size_t mapped;
-	int faults;	/* userfaultfd */
+	size_t there;		/* bytes of the image that can be read from the beginning */
+	unsigned char *missing;	/* the pages behind them */
+	size_t missing_size;
+	int faults;		/* userfaultfd of these pages */
 };
 
 /* Returns whether the kernel has userfaultfd. */
 bool blocking_images_are_supported(void);
 int blocking_image_create(struct blocking_image *blocking, size_t size);
+/* Only the bytes behind the first ones block; those can be read, and are copied from `image`. */
+int blocking_image_create_tail(struct blocking_image *blocking,
+			       const struct kfd_v2_image *image, size_t there);
 /* Waits until a thread reads the image. False when ten seconds are over. */
 bool blocking_image_is_read(const struct blocking_image *blocking);
 /* Fills the image with another one, so that its reader continues. */

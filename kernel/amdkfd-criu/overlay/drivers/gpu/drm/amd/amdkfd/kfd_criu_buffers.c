@@ -260,11 +260,16 @@ bool kfd_criu_queue_needs_wptrs(const struct kfd_process *p)
 void kfd_criu_queue_fault_in_wptrs(struct kfd_process *p)
 {
 	struct process_queue_node *pqn;
-	struct mm_struct *mm = kfd_criu_get_mm(p);
+	struct mm_struct *mm;
 
+	/* The program decides how long its mmap lock is held. */
+	if (!kfd_criu_queue_needs_wptrs(p))
+		return;
+	mm = kfd_criu_get_mm(p);
 	if (!mm)
 		return;
-	mmap_read_lock(mm);
+	if (mmap_read_lock_killable(mm))
+		goto out_put_mm;
 	list_for_each_entry(pqn, &p->pqm.queues, process_queue_list) {
 		bool unlocked;
 
@@ -274,6 +279,7 @@ void kfd_criu_queue_fault_in_wptrs(struct kfd_process *p)
 				 pqn->q->properties.write_ptr, 0, &unlocked);
 	}
 	mmap_read_unlock(mm);
+out_put_mm:
 	mmput_async(mm);
 }
 

@@ -344,4 +344,126 @@ TEST_F_TIMEOUT(resume_dead_memory, the_server_ends_before_the_program, TEST_LIMI
 	EXPECT_TRUE(is_freed(self->program));
 }
 
+/* ---- a program that keeps the lock of its memory ---- */
+
+/*
+ * A read of /proc/self/mem holds the lock while the server supplies the page. A call that
+ * changes the memory waits for the lock then, and everybody else waits for that call.
+ */
+static void *read_dead_page(void *data)
+{
+	const int fd = open("/proc/self/mem", O_RDONLY);
+	char byte;
+
+	(void)data;
+	if (pread(fd, &byte, 1, (unsigned long)test.memory) != 1)
+		perror("# /proc/self/mem");
+	close(fd);
+	return NULL;
+}
+
+struct writer {
+	pid_t id;
+	__u32 begin;
+};
+
+static void *map_page(void *data)
+{
+	struct writer *writer = data;
+
+	writer->id = gettid();
+	wait_for_word(&writer->begin, 1);
+	mmap(NULL, KFD_PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return NULL;
+}
+
+static bool becomes_blocked(pid_t thread)
+{
+	const __u64 begin = now_us();
+	unsigned int blocked = 0;
+
+	while (blocked < 20 && now_us() - begin < EXIT_LIMIT_MS * 1000ULL) {
+		blocked = state_of(thread) == 'D' ? blocked + 1 : 0;
+		usleep(1000);
+	}
+	return blocked == 20;
+}
+
+static int restores_and_keeps_its_lock(struct kfd *kfd, void *data)
+{
+	struct writer writer = { 0 };
+	pthread_t reader, mapper;
+
+	if (kfd_v2_image_restore(kfd, data))
+		return 1;
+	test.memory = mmap(NULL, KFD_PAGE, PROT_READ, MAP_PRIVATE, test.file->fd, 0);
+	if (test.memory == MAP_FAILED)
+		return 2;
+	/* The stack of a new thread is mapped, so the thread that maps begins first. */
+	if (pthread_create(&mapper, NULL, map_page, &writer) ||
+	    pthread_create(&reader, NULL, read_dead_page, NULL) ||
+	    !dead_file_is_asked(test.file))
+		return 3;
+	set_word(&writer.begin);
+	if (!becomes_blocked(writer.id))
+		return 4;
+	set_word(&test.shared->restored);
+	pthread_join(reader, NULL);
+	pthread_join(mapper, NULL);
+	return 0;
+}
+
+FIXTURE(resume_locked_memory) {
+	struct kfd kfd;
+	struct kfd_bo bo;
+	struct kfd_v2_image image;
+	struct dead_file file;
+};
+
+FIXTURE_SETUP(resume_locked_memory)
+{
+	int r = kfd_open(&self->kfd);
+
+	if (r == -ENODEV)
+		SKIP(return, "no AMD GPU");
+	ASSERT_EQ(0, r);
+	memset(&test, 0, sizeof(test));
+	ASSERT_EQ(0, kfd_acquire_vms(&self->kfd));
+	ASSERT_EQ(0, kfd_bo_create(&self->kfd, 0, KFD_BO_GTT, KFD_PAGE, &self->bo));
+	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &self->image));
+	r = dead_file_create(&self->file, KFD_PAGE);
+	if (r == -ENODEV)
+		SKIP(return, "no FUSE");
+	ASSERT_EQ(0, r);
+	test.file = &self->file;
+	test.shared = shared_memory(sizeof(*test.shared));
+	ASSERT_NE(MAP_FAILED, test.shared);
+}
+
+FIXTURE_TEARDOWN(resume_locked_memory)
+{
+	dead_file_destroy(&self->file);
+	free(self->image.data);
+	kfd_close(&self->kfd);
+}
+
+/* No queue and no SVM range of the program needs its memory. */
+TEST_F_TIMEOUT(resume_locked_memory, is_not_waited_for_without_need, TEST_LIMIT_S)
+{
+	pid_t caller;
+
+	test.program = kfd_start_child(restores_and_keeps_its_lock, &self->image);
+	ASSERT_LT(0, test.program);
+	ASSERT_TRUE(wait_for_word(&test.shared->restored, 1));
+	caller = kfd_start_child(resumes, NULL);
+	ASSERT_LT(0, caller);
+	EXPECT_TRUE(returns_within(test.shared, RESUME_LIMIT_MS))
+		printf("# the caller is in state %c\n", state_of(caller));
+	EXPECT_EQ(0, test.shared->result);
+	EXPECT_EQ(KFD_CRIU_STATE_RUNNING, test.shared->state);
+	dead_file_answer(&self->file);
+	EXPECT_EQ(0, ends_within(caller, EXIT_LIMIT_MS));
+	EXPECT_EQ(0, ends_within(test.program, EXIT_LIMIT_MS));
+}
+
 KFD_TEST_MAIN

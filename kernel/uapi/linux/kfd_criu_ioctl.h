@@ -206,8 +206,8 @@
  * returns the bytes that an image of the process needs now, and @pid the
  * process id.
  *
- * poll() reports POLLHUP once the pause has ended, and POLLIN once the queues
- * run again. A pause gives no access: operations that take one check their
+ * poll() reports POLLHUP once the pause has ended, POLLIN once the queues run
+ * again, and POLLERR once the process has exited. A pause gives no access: operations that take one check their
  * caller like all others.
  *
  * ENODEV: the process has no VM on any GPU. EAGAIN: threads that are not

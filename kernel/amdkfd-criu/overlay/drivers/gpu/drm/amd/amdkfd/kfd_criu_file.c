@@ -73,10 +73,20 @@ static struct kfd_process *kfd_criu_file_get_process(struct kfd_criu_file *cf)
 	return p;
 }
 
+/* The caller holds kfd_criu_files_lock. Nothing follows the exit of the process. */
+static void kfd_criu_file_report_locked(struct kfd_criu_file *cf,
+					__poll_t events)
+{
+	if (cf->events != EPOLLERR)
+		WRITE_ONCE(cf->events, events);
+	wake_up_all(&cf->wq);
+}
+
 static void kfd_criu_file_report(struct kfd_criu_file *cf, __poll_t events)
 {
-	WRITE_ONCE(cf->events, events);
-	wake_up_all(&cf->wq);
+	spin_lock(&kfd_criu_files_lock);
+	kfd_criu_file_report_locked(cf, events);
+	spin_unlock(&kfd_criu_files_lock);
 }
 
 static void kfd_criu_file_watch_fn(struct work_struct *work)
@@ -190,7 +200,26 @@ static const struct file_operations kfd_criu_file_fops = {
 };
 
 /**
- * kfd_criu_files_detach - tell all files of a process that it has exited
+ * kfd_criu_files_report_exit - tell all files of a process that it has exited
+ * @p: process that has released its mm
+ *
+ * The process itself lives on as long as somebody has its file of /dev/kfd open,
+ * such as the checkpointer that also polls the file of a pause.
+ */
+void kfd_criu_files_report_exit(struct kfd_process *p)
+{
+	struct kfd_criu_file *cf;
+
+	spin_lock(&kfd_criu_files_lock);
+	list_for_each_entry(cf, &p->criu.files, list) {
+		WRITE_ONCE(cf->ended, true);
+		kfd_criu_file_report_locked(cf, EPOLLERR);
+	}
+	spin_unlock(&kfd_criu_files_lock);
+}
+
+/**
+ * kfd_criu_files_detach - make all files of a process forget it
  * @p: process that is being freed, so that nobody can get a reference
  */
 void kfd_criu_files_detach(struct kfd_process *p)
@@ -202,7 +231,7 @@ void kfd_criu_files_detach(struct kfd_process *p)
 		list_del_init(&cf->list);
 		cf->p = NULL;
 		WRITE_ONCE(cf->ended, true);
-		kfd_criu_file_report(cf, EPOLLERR);
+		kfd_criu_file_report_locked(cf, EPOLLERR);
 	}
 	spin_unlock(&kfd_criu_files_lock);
 }

@@ -87,6 +87,7 @@ int kfd_criu_check_tracer_access(struct kfd_process *p,
 				 bool is_validated);
 
 /* kfd_criu_file.c */
+void kfd_criu_files_report_exit(struct kfd_process *p);
 void kfd_criu_files_detach(struct kfd_process *p);
 
 #endif /* KFD_CRIU_SESSION_H_INCLUDED */

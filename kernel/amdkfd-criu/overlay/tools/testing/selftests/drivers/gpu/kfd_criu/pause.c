@@ -447,6 +447,38 @@ TEST_F(pause_file, does_not_keep_a_process_that_was_killed)
 	close(pause_fd);
 }
 
+/* A checkpointer keeps the program's /dev/kfd open, and must learn that the program has gone. */
+TEST_F(pause_file, tells_by_poll_that_the_process_was_killed)
+{
+	struct kfd_criu_args args = { .op = KFD_CRIU_CMD_CHECKPOINT };
+	int ends[2], fd;
+
+	ASSERT_EQ(0, pipe(ends));
+	self->child = fork();
+	ASSERT_LE(0, self->child);
+	if (!self->child) {
+		struct kfd kfd;
+
+		if (kfd_open(&kfd) || kfd_acquire_vms(&kfd) ||
+		    write(ends[1], &kfd.fd, sizeof(int)) != sizeof(int))
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	ASSERT_EQ(sizeof(int), read(ends[0], &fd, sizeof(int)));
+	fd = kfd_take_file(self->child, fd);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, kfd_v2_pause(fd, &args.pause_fd));
+	EXPECT_EQ(0, events_of(args.pause_fd, 0));
+	ASSERT_EQ(0, kill_owner(&self->child));
+	EXPECT_EQ(POLLHUP | POLLERR, events_of(args.pause_fd, LIMIT_MS));
+	EXPECT_EQ(-EIO, kfd_v2(fd, &args));
+	EXPECT_EQ(KFD_CRIU_STATE_ABORTED, args.state);
+	close(fd);
+	EXPECT_EQ(POLLHUP | POLLERR, events_of(args.pause_fd, 0));
+	close(args.pause_fd);
+}
+
 struct delay {
 	long killed_us, exited_us;	/* since the owner was killed, and since it has exited */
 };

@@ -133,7 +133,7 @@ constexpr auto kTable = std::to_array<ErrorRow>({
     {kBoth, kReadsState, ENOTRECOVERABLE, "a GPU of the process, or one of its queues, was reset, and has lost work",
      "end the program and start it again, or restore an older image", "uapi Errors; rst Limits"},
     {kBoth, kUnpause, ENOTRECOVERABLE,
-     "a GPU was reset while the process was paused, so what was read may not be its state",
+     "a GPU or a queue was reset while the process was paused, so what was read may not be its state",
      "end the program and start it again, or restore an older image", "uapi UNPAUSE; rst Pauses"},
 
     // What cannot be restored.

@@ -234,8 +234,8 @@
  * Does what closing @pause_fd would do, and reports whether the image can be
  * used. The file stays open and can be polled.
  *
- * ENOTRECOVERABLE: the pause has ended, but a GPU was reset during the pause,
- * so what was read from the process may not be its state. EXDEV: @pause_fd is a
+ * ENOTRECOVERABLE: the pause has ended, but a GPU or a queue was reset, see
+ * @reason, so what was read from the process may not be its state. EXDEV: @pause_fd is a
  * pause of another process. EINVAL: the pause has ended already.
  */
 #define KFD_CRIU_CMD_UNPAUSE	0x103

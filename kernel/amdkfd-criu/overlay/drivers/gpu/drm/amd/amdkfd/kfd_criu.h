@@ -314,6 +314,7 @@ int kfd_criu_session_check(const struct kfd_process *p, enum kfd_criu_op op,
 			   u32 *reason);
 u32 kfd_criu_session_pid(const struct kfd_process *p);
 int kfd_criu_begin_pause(struct kfd_process *p, u32 *reason);
+u32 kfd_criu_session_reset_reason(const struct kfd_process *p);
 int kfd_criu_end_pause(struct kfd_process *p);
 int kfd_criu_owned_pause(struct kfd_process *p, u32 *pid,
 			 int (*measure)(struct kfd_process *p, void *args),

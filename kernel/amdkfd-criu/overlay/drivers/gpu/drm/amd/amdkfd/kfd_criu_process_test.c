@@ -14,6 +14,7 @@
 #include <linux/kthread.h>
 #include <linux/mman.h>
 #include <linux/sizes.h>
+#include <linux/kfd_criu_ioctl.h>
 #include "kfd_criu.h"
 #include "kfd_events.h"
 #include "kfd_priv.h"
@@ -324,6 +325,23 @@ static void the_end_of_a_pause_reports_a_reset(struct kunit *test)
 	fake->pdds[1].is_lost = true;
 	KUNIT_EXPECT_EQ(test, -ENOTRECOVERABLE, unpause(fake));
 	expect_state(test, fake, KFD_CRIU_RUNNING, 0);
+	KUNIT_EXPECT_EQ(test, KFD_CRIU_REASON_GPU_RESET,
+			kfd_criu_session_reset_reason(&fake->p));
+	free_fake(fake);
+}
+
+static void the_end_of_a_pause_reports_a_queue_that_was_reset(struct kunit *test)
+{
+	struct fake *fake = make_fake(test);
+
+	KUNIT_EXPECT_EQ(test, KFD_CRIU_REASON_NONE,
+			kfd_criu_session_reset_reason(&fake->p));
+	KUNIT_ASSERT_EQ(test, 0, begin_pause(fake));
+	fake->pdds[1].has_reset_queue = true;
+	KUNIT_EXPECT_EQ(test, -ENOTRECOVERABLE, end_pause(fake));
+	expect_state(test, fake, KFD_CRIU_RUNNING, 0);
+	KUNIT_EXPECT_EQ(test, KFD_CRIU_REASON_QUEUE_RESET,
+			kfd_criu_session_reset_reason(&fake->p));
 	free_fake(fake);
 }
 
@@ -763,6 +781,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(only_a_pause_of_version_1_has_a_timer),
 	KUNIT_CASE(a_pause_ends_on_all_devices),
 	KUNIT_CASE(the_end_of_a_pause_reports_a_reset),
+	KUNIT_CASE(the_end_of_a_pause_reports_a_queue_that_was_reset),
 	KUNIT_CASE(only_the_process_itself_can_restore),
 	KUNIT_CASE(a_restore_needs_a_process_without_objects),
 	KUNIT_CASE(a_restore_fails_while_an_ioctl_is_in_progress),

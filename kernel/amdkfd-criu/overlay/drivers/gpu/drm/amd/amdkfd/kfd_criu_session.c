@@ -165,14 +165,39 @@ static bool kfd_criu_device_was_reset(const struct kfd_process *p)
 	return false;
 }
 
-/*
- * An image cannot describe what a debugger has set up, nor the work of a queue
- * that hung and was reset: the MQD of such a queue does not show what it lost.
- */
-static int kfd_criu_check_supported(const struct kfd_process *p, u32 *reason)
+/* The MQD of a queue that hung and was reset does not show what it lost. */
+static bool kfd_criu_queue_was_reset(const struct kfd_process *p)
 {
 	unsigned int i;
 
+	for (i = 0; i < p->n_pdds; i++)
+		if (READ_ONCE(p->pdds[i]->has_reset_queue))
+			return true;
+	return false;
+}
+
+/**
+ * kfd_criu_session_reset_reason - find out whether the process has lost state on
+ * a device
+ * @p: the process
+ *
+ * Return: KFD_CRIU_REASON_QUEUE_RESET, KFD_CRIU_REASON_GPU_RESET, or
+ * KFD_CRIU_REASON_NONE.
+ */
+u32 kfd_criu_session_reset_reason(const struct kfd_process *p)
+{
+	if (kfd_criu_queue_was_reset(p))
+		return KFD_CRIU_REASON_QUEUE_RESET;
+	if (kfd_criu_device_was_reset(p))
+		return KFD_CRIU_REASON_GPU_RESET;
+	return KFD_CRIU_REASON_NONE;
+}
+
+/*
+ * An image cannot describe what a debugger has set up, nor work that was lost.
+ */
+static int kfd_criu_check_supported(const struct kfd_process *p, u32 *reason)
+{
 	if (p->debug_trap_enabled) {
 		*reason = KFD_CRIU_REASON_DEBUGGER;
 		return -EOPNOTSUPP;
@@ -185,17 +210,8 @@ static int kfd_criu_check_supported(const struct kfd_process *p, u32 *reason)
 		*reason = KFD_CRIU_REASON_GPU;
 		return -EOPNOTSUPP;
 	}
-	for (i = 0; i < p->n_pdds; i++) {
-		if (p->pdds[i]->has_reset_queue) {
-			*reason = KFD_CRIU_REASON_QUEUE_RESET;
-			return -ENOTRECOVERABLE;
-		}
-	}
-	if (kfd_criu_device_was_reset(p)) {
-		*reason = KFD_CRIU_REASON_GPU_RESET;
-		return -ENOTRECOVERABLE;
-	}
-	return 0;
+	*reason = kfd_criu_session_reset_reason(p);
+	return *reason == KFD_CRIU_REASON_NONE ? 0 : -ENOTRECOVERABLE;
 }
 
 /**
@@ -430,8 +446,8 @@ int kfd_criu_begin_pause(struct kfd_process *p, u32 *reason)
  * kfd_criu_end_pause - end a pause; the last one lets the queues run again
  * @p: the process, after a successful kfd_criu_begin_pause()
  *
- * Return: 0; -ENOTRECOVERABLE if a device was reset during the pause, so that
- * what was read from it may not be the process's state; the error of a device
+ * Return: 0; -ENOTRECOVERABLE if a device or a queue was reset during the pause,
+ * so that what was read may not be the process's state; the error of a device
  * whose queues cannot be restored. The pause has ended in any case.
  */
 int kfd_criu_end_pause(struct kfd_process *p)
@@ -443,7 +459,9 @@ int kfd_criu_end_pause(struct kfd_process *p)
 		kfd_criu_set_state(p, KFD_CRIU_RUNNING);
 		r = kfd_criu_unevict_queues(p);
 	}
-	return kfd_criu_device_was_reset(p) ? -ENOTRECOVERABLE : r;
+	if (kfd_criu_session_reset_reason(p) != KFD_CRIU_REASON_NONE)
+		return -ENOTRECOVERABLE;
+	return r;
 }
 
 static int kfd_criu_end_owned_pause(struct kfd_process *p)

@@ -127,7 +127,7 @@ static int kfd_criu_v2_unpause(struct kfd_process *p,
 	const int r = kfd_criu_file_unpause(p, pause);
 
 	if (r == -ENOTRECOVERABLE)
-		args->reason = KFD_CRIU_REASON_GPU_RESET;
+		args->reason = kfd_criu_session_reset_reason(p);
 	return r;
 }
 

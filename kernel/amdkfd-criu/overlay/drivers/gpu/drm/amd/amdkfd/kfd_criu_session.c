@@ -646,6 +646,21 @@ static int kfd_criu_check_owner(const struct kfd_process *p)
 	return p->criu.owner == task_tgid(current) ? 0 : -EBUSY;
 }
 
+/*
+ * A program that has paused itself, for which it needs no privilege but in its
+ * own user namespace, must not keep its tracer from using version 1. So the
+ * tracer becomes the owner of that pause.
+ */
+static void kfd_criu_take_over_pause(struct kfd_process *p)
+{
+	struct pid *owner = p->criu.owner;
+
+	if (owner != task_tgid(p->lead_thread) || owner == task_tgid(current))
+		return;
+	p->criu.owner = get_pid(task_tgid(current));
+	put_pid(owner);
+}
+
 /**
  * kfd_criu_owned_pause - evict the queues of a process and make the caller's
  * thread group own the pause, as version 1 does
@@ -654,8 +669,9 @@ static int kfd_criu_check_owner(const struct kfd_process *p)
  * @measure: stores in @args how large the image will be
  * @args: passed to @measure
  *
- * A second call of the owner changes nothing but measures again. If the pause is
- * new and @measure fails, it ends.
+ * A second call of the owner changes nothing but measures again. A pause that the
+ * process itself owns goes over to its tracer. If the pause is new and @measure
+ * fails, it ends.
  *
  * Return: 0; -EBUSY if another thread group owns the pause; as
  * kfd_criu_begin_pause() and @measure.
@@ -671,8 +687,10 @@ int kfd_criu_owned_pause(struct kfd_process *p, u32 *pid,
 	if (owned) {
 		r = kfd_criu_session_check(p, KFD_CRIU_OP_PROCESS_INFO,
 					   &reason);
-		if (!r)
+		if (!r) {
+			kfd_criu_take_over_pause(p);
 			r = kfd_criu_check_owner(p);
+		}
 	} else {
 		r = kfd_criu_begin_pause(p, &reason);
 	}

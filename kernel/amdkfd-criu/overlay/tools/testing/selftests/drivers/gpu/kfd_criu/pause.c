@@ -479,6 +479,30 @@ TEST_F(pause_file, tells_by_poll_that_the_process_was_killed)
 	close(args.pause_fd);
 }
 
+/* A program that pauses itself must not keep its checkpointer out. */
+TEST_F(pause_file, of_version_1_goes_over_from_the_process_to_its_tracer)
+{
+	const pid_t program = getpid();
+	int *paused = shared_memory(KFD_PAGE);
+	int i;
+
+	ASSERT_NE(MAP_FAILED, paused);
+	ASSERT_EQ(0, kfd_v1_op(self->kfd.fd, KFD_CRIU_OP_PROCESS_INFO));
+	self->child = fork();
+	ASSERT_LE(0, self->child);
+	if (!self->child)
+		pause_until_killed(&self->kfd, program, paused);
+	for (i = 0; i < LIMIT_MS && !__atomic_load_n(paused, __ATOMIC_ACQUIRE); i++)
+		usleep(1000);
+	EXPECT_EQ(1, *paused);
+	EXPECT_EQ(-EBUSY, kfd_v1_op(self->kfd.fd, KFD_CRIU_OP_UNPAUSE));
+	EXPECT_EQ(-EBUSY, kfd_v1_op(self->kfd.fd, KFD_CRIU_OP_PROCESS_INFO));
+	ASSERT_EQ(0, kill_owner(&self->child));
+	for (i = 0; i < LIMIT_MS && kfd_v2_state(&self->kfd) != KFD_CRIU_STATE_RUNNING; i++)
+		usleep(1000);
+	EXPECT_EQ(KFD_CRIU_STATE_RUNNING, kfd_v2_state(&self->kfd));
+}
+
 struct delay {
 	long killed_us, exited_us;	/* since the owner was killed, and since it has exited */
 };

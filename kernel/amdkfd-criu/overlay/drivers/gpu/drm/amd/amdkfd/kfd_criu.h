@@ -453,6 +453,7 @@ void kfd_criu_queue_destroy_all(struct kfd_process *p);
 /* kfd_criu_svm.c */
 #if IS_ENABLED(CONFIG_HSA_AMD_SVM)
 u32 kfd_criu_svm_count(struct kfd_process *p);
+int kfd_criu_svm_count_killable(struct kfd_process *p, u32 *n);
 int kfd_criu_svm_save(struct kfd_process *p, struct kfd_criu_svm **ranges,
 		      u32 n);
 int kfd_criu_svm_add_access(struct kfd_process *p, struct kfd_criu_svm *cs,
@@ -463,6 +464,12 @@ int kfd_criu_svm_resume(struct kfd_process *p);
 #else
 static inline u32 kfd_criu_svm_count(struct kfd_process *p)
 {
+	return 0;
+}
+
+static inline int kfd_criu_svm_count_killable(struct kfd_process *p, u32 *n)
+{
+	*n = 0;
 	return 0;
 }
 

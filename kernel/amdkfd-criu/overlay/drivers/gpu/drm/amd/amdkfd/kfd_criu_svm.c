@@ -93,12 +93,33 @@ u32 kfd_criu_svm_count(struct kfd_process *p)
 }
 
 /**
+ * kfd_criu_svm_count_killable - count the SVM ranges of a process that runs
+ * @p: the process
+ * @n: returns the number of ranges
+ *
+ * A thread that registers a range holds the lock while it faults pages in, which
+ * may be those of a file whose server does not answer.
+ *
+ * Return: 0; -EINTR if the caller is killed.
+ */
+int kfd_criu_svm_count_killable(struct kfd_process *p, u32 *n)
+{
+	flush_work(&p->svms.deferred_list_work);
+	if (mutex_lock_killable(&p->svms.lock))
+		return -EINTR;
+	*n = kfd_criu_svm_count_locked(p);
+	mutex_unlock(&p->svms.lock);
+	return 0;
+}
+
+/**
  * kfd_criu_svm_save - describe all SVM ranges of a process
  * @p: the process
  * @ranges: returns an array, to be freed with kvfree(); NULL on failure
- * @n: number of ranges according to kfd_criu_svm_count()
+ * @n: number of ranges according to kfd_criu_svm_count_killable()
  *
- * Return: 0; -EAGAIN if the number of ranges is not @n any more; -ENOMEM.
+ * Return: 0; -EAGAIN if the number of ranges is not @n any more; -ENOMEM; -EINTR
+ * if the caller is killed.
  */
 int kfd_criu_svm_save(struct kfd_process *p, struct kfd_criu_svm **ranges,
 		      u32 n)
@@ -111,7 +132,10 @@ int kfd_criu_svm_save(struct kfd_process *p, struct kfd_criu_svm **ranges,
 	array = kvcalloc(max(n, 1u), sizeof(*array), GFP_KERNEL_ACCOUNT);
 	if (!array)
 		return -ENOMEM;
-	mutex_lock(&p->svms.lock);
+	if (mutex_lock_killable(&p->svms.lock)) {
+		kvfree(array);
+		return -EINTR;
+	}
 	if (kfd_criu_svm_count_locked(p) == n) {
 		cs = array;
 		list_for_each_entry(prange, &p->svms.list, list)

@@ -158,12 +158,14 @@ static void kfd_criu_v1_finish_dmabufs(struct list_head *blocks, bool keep)
 static int kfd_criu_v1_measure(struct kfd_process *p, void *data)
 {
 	struct kfd_ioctl_criu_args *args = data;
-	const u32 svm_ranges = kfd_criu_svm_count(p);
 	const u32 events = kfd_criu_event_count(p);
+	u32 queues, svm_ranges;
 	u64 queue_bytes;
-	u32 queues;
 	int r;
 
+	r = kfd_criu_svm_count_killable(p, &svm_ranges);
+	if (r)
+		return r;
 	r = kfd_criu_v1_queue_sizes(p, &queues, &queue_bytes);
 	if (r)
 		return r;

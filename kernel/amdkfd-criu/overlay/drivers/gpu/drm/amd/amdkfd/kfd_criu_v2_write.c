@@ -340,7 +340,9 @@ static int kfd_criu_v2_write_svm_ranges(struct kfd_criu_stream *s,
 	 * all the time.
 	 */
 	do {
-		n = kfd_criu_svm_count(p);
+		r = kfd_criu_svm_count_killable(p, &n);
+		if (r)
+			return r;
 		r = kfd_criu_svm_save(p, &ranges, n);
 	} while (r == -EAGAIN && tries++ < SVM_TRIES);
 	if (r)

@@ -221,7 +221,7 @@ constexpr auto kTable = std::to_array<ErrorRow>({
 });
 
 // The comments of KFD_CRIU_REASON_*, and what to do about each.
-constexpr std::array<const char*, 9> kReasons = {
+constexpr std::array<const char*, 10> kReasons = {
     nullptr,
     "a debugger uses the process: detach it",
     "the process has a queue of a type that the kernel cannot save",
@@ -232,8 +232,9 @@ constexpr std::array<const char*, 9> kReasons = {
     "a queue of the process hung and was reset: end the program and start it again",
     "a GPU of the process was reset: end the program and start it again",
     "a render node of the process has AMDGPU contexts, BO lists or sync objects: let the program free them",
+    "the process has an event of a type that the kernel does not know: let the program destroy it",
 };
-static_assert(kReasons.size() == KFD_CRIU_REASON_DRM_CONTEXT + 1);
+static_assert(kReasons.size() == KFD_CRIU_REASON_EVENT_TYPE + 1);
 
 std::string errno_name(int code) {
   const char* name = ::strerrorname_np(code);

@@ -151,6 +151,7 @@
 #define KFD_CRIU_REASON_QUEUE_RESET	6 /* a queue hung and was reset */
 #define KFD_CRIU_REASON_GPU_RESET	7 /* a GPU was reset */
 #define KFD_CRIU_REASON_DRM_CONTEXT	8 /* it has other DRM objects */
+#define KFD_CRIU_REASON_EVENT_TYPE	9 /* an event of an unknown type */
 
 /**
  * DOC: Example

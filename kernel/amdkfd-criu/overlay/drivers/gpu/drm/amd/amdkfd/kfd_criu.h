@@ -404,6 +404,8 @@ void kfd_criu_queue_fault_in_wptrs(struct kfd_process *p);
 
 /* kfd_criu_event.c */
 u32 kfd_criu_event_count(struct kfd_process *p);
+bool kfd_criu_event_type_is_known(u32 type);
+bool kfd_criu_event_has_unknown_type(struct kfd_process *p);
 int kfd_criu_event_drain_interrupts(struct kfd_process *p);
 int kfd_criu_event_save(struct kfd_process *p, struct kfd_criu_event **events,
 			u32 *n);
@@ -451,6 +453,17 @@ int kfd_criu_queue_restore(struct kfd_process *p,
 void kfd_criu_queue_destroy_all(struct kfd_process *p);
 
 /* kfd_criu_svm.c */
+
+/* Flags of SVM ranges that this kernel knows. */
+#define KFD_CRIU_SVM_FLAGS	(KFD_IOCTL_SVM_FLAG_HOST_ACCESS | \
+				 KFD_IOCTL_SVM_FLAG_COHERENT | \
+				 KFD_IOCTL_SVM_FLAG_HIVE_LOCAL | \
+				 KFD_IOCTL_SVM_FLAG_GPU_RO | \
+				 KFD_IOCTL_SVM_FLAG_GPU_EXEC | \
+				 KFD_IOCTL_SVM_FLAG_GPU_READ_MOSTLY | \
+				 KFD_IOCTL_SVM_FLAG_GPU_ALWAYS_MAPPED | \
+				 KFD_IOCTL_SVM_FLAG_EXT_COHERENT)
+
 #if IS_ENABLED(CONFIG_HSA_AMD_SVM)
 u32 kfd_criu_svm_count(struct kfd_process *p);
 int kfd_criu_svm_count_killable(struct kfd_process *p, u32 *n);

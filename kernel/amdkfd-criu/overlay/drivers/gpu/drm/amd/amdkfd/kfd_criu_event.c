@@ -20,6 +20,39 @@ static bool kfd_criu_event_is_signal(u32 type)
 	return type == KFD_EVENT_TYPE_SIGNAL || type == KFD_EVENT_TYPE_DEBUG;
 }
 
+/**
+ * kfd_criu_event_type_is_known - whether an event type has a meaning
+ * @type: KFD_IOC_EVENT_*
+ *
+ * AMDKFD_IOC_CREATE_EVENT accepts all types, and so do images of version 1. The
+ * extensible ABI does not, so that a later kernel can give a type a meaning.
+ */
+bool kfd_criu_event_type_is_known(u32 type)
+{
+	return type <= KFD_IOC_EVENT_MEMORY;
+}
+
+/* Callback of idr_for_each(); stops at an event whose type is not known. */
+static int kfd_criu_event_is_unknown(int id, void *ev, void *data)
+{
+	return !kfd_criu_event_type_is_known(((struct kfd_event *)ev)->type);
+}
+
+/**
+ * kfd_criu_event_has_unknown_type - whether a process has an event of a type that
+ * no image of the extensible ABI can contain
+ * @p: the process
+ */
+bool kfd_criu_event_has_unknown_type(struct kfd_process *p)
+{
+	bool found;
+
+	mutex_lock(&p->event_mutex);
+	found = idr_for_each(&p->event_idr, kfd_criu_event_is_unknown, NULL);
+	mutex_unlock(&p->event_mutex);
+	return found;
+}
+
 /*
  * Callback of idr_for_each(), which is faster than idr_for_each_entry() (see
  * kfd_criu_bo.c).

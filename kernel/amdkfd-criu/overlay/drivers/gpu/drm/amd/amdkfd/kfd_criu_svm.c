@@ -59,7 +59,8 @@ static void kfd_criu_svm_describe(struct kfd_process *p,
 	cs->npages = prange->npages;
 	cs->preferred_loc = prange->preferred_loc;
 	cs->prefetch_loc = prange->prefetch_loc;
-	cs->flags = prange->flags;
+	/* AMDKFD_IOC_SVM stores other bits too, which have no meaning. */
+	cs->flags = prange->flags & KFD_CRIU_SVM_FLAGS;
 	cs->granularity = prange->granularity;
 	for (i = 0; i < p->n_pdds; i++) {
 		if (!kfd_criu_svm_supported(p, i))

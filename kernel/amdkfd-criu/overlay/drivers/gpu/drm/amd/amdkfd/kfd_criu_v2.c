@@ -42,6 +42,15 @@ static const struct kfd_criu_v2_op kfd_criu_v2_ops[] = {
 	OP(BO_OFFSET, READS_BO | READS_PAUSE),
 };
 
+static int kfd_criu_v2_check_events(struct kfd_process *p,
+				    struct kfd_criu_args *args)
+{
+	if (!kfd_criu_event_has_unknown_type(p))
+		return 0;
+	args->reason = KFD_CRIU_REASON_EVENT_TYPE;
+	return -EOPNOTSUPP;
+}
+
 static int kfd_criu_v2_measure(struct kfd_process *p, void *data)
 {
 	struct kfd_criu_args *args = data;
@@ -51,6 +60,9 @@ static int kfd_criu_v2_measure(struct kfd_process *p, void *data)
 	/* A process without a VM on any GPU could not be restored. */
 	if (!p->kgd_process_info)
 		return -ENODEV;
+	r = kfd_criu_v2_check_events(p, args);
+	if (r)
+		return r;
 	r = kfd_criu_write_image(&s, p);
 	args->data_size = s.pos;
 	args->pid = kfd_criu_session_pid(p);
@@ -112,6 +124,9 @@ static int kfd_criu_v2_checkpoint(struct kfd_process *p,
 	if (!kfd_criu_file_is_paused(pause))
 		return -EINVAL;
 	r = kfd_criu_drm_file_check(p, &args->reason);
+	if (r)
+		return r;
+	r = kfd_criu_v2_check_events(p, args);
 	if (r)
 		return r;
 	r = kfd_criu_write_image(&s, p);

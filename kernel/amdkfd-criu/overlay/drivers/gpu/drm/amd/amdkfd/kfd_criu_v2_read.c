@@ -284,6 +284,7 @@ static int kfd_criu_v2_restore_event(struct kfd_process *p,
 	};
 
 	if (flags & ~(KFD_CRIU_EVENT_AUTO_RESET | KFD_CRIU_EVENT_SIGNALED) ||
+	    !kfd_criu_event_type_is_known(ce.type) ||
 	    !kfd_criu_v2_exception_is_valid(record))
 		return -EINVAL;
 	if (ce.type == KFD_EVENT_TYPE_MEMORY) {
@@ -348,7 +349,8 @@ static int kfd_criu_v2_stage_svm_range(struct kfd_process *p,
 	int r;
 
 	if (!PAGE_ALIGNED(le64_to_cpu(record->start)) ||
-	    !PAGE_ALIGNED(le64_to_cpu(record->size)) || record->reserved)
+	    !PAGE_ALIGNED(le64_to_cpu(record->size)) || record->reserved ||
+	    cs.flags & ~KFD_CRIU_SVM_FLAGS)
 		return -EINVAL;
 	r = kfd_criu_v2_parse_access(p, in, &cs);
 	if (r)

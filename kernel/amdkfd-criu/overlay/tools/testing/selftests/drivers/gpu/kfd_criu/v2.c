@@ -15,9 +15,11 @@
 #include <sys/mman.h>
 #include "../../../kselftest_harness.h"
 #include "lib/criu_op.h"
+#include "lib/event.h"
 #include "lib/fixture.h"
 #include "lib/image_v2.h"
 #include "lib/kfd.h"
+#include "lib/svm.h"
 
 #define CALL(size)	_IOC(_IOC_READ | _IOC_WRITE, AMDKFD_IOCTL_BASE, \
 			     _IOC_NR(AMDKFD_IOC_CRIU), size)
@@ -163,6 +165,45 @@ TEST_F(v2, pause_returns_the_size_of_the_image_and_the_process_id)
 	EXPECT_LT(0, args.data_size);
 	EXPECT_EQ(FD_CLOEXEC, fcntl(args.fd, F_GETFD));
 	EXPECT_EQ(0, kfd_v2_unpause(self->kfd.fd, args.fd));
+}
+
+/* AMDKFD_IOC_CREATE_EVENT accepts types that neither it nor an image knows. */
+TEST_F(v2, a_process_with_an_event_of_an_unknown_type_is_refused)
+{
+	struct kfd_criu_args args = { .op = KFD_CRIU_CMD_PAUSE };
+	struct kfd_ioctl_destroy_event_args destroy = { 0 };
+
+	ASSERT_EQ(0, kfd_event_create_type(&self->kfd, 0, KFD_IOC_EVENT_MEMORY + 1,
+					   false, &destroy.event_id));
+	EXPECT_EQ(-EOPNOTSUPP, kfd_v2(self->kfd.fd, &args));
+	EXPECT_EQ(KFD_CRIU_REASON_EVENT_TYPE, args.reason);
+	EXPECT_EQ(KFD_CRIU_STATE_RUNNING, args.state);
+	ASSERT_EQ(0, kfd_call(self->kfd.fd, AMDKFD_IOC_DESTROY_EVENT, &destroy));
+	args = (struct kfd_criu_args){ .op = KFD_CRIU_CMD_PAUSE };
+	EXPECT_EQ(0, kfd_v2(self->kfd.fd, &args));
+	close(args.fd);
+}
+
+/* AMDKFD_IOC_SVM stores bits that it does not know; an image with them would be refused. */
+TEST_F(v2, an_image_has_no_unknown_flags_of_svm_ranges)
+{
+	const struct kfd_ioctl_svm_attribute attribute = {
+		.type = KFD_IOCTL_SVM_ATTR_SET_FLAGS,
+		.value = 1U << 31 | KFD_IOCTL_SVM_FLAG_GPU_EXEC,
+	};
+	struct kfd_criu_record_svm_range *range;
+	void *memory;
+
+	if (!svm_is_supported(&self->kfd))
+		SKIP(return, "the driver offers no SVM on this GPU");
+	memory = svm_memory(KFD_PAGE);
+	ASSERT_NE(NULL, memory);
+	ASSERT_EQ(0, svm_set(&self->kfd, memory, KFD_PAGE, &attribute, 1));
+	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &self->image));
+	range = (void *)v2_nth(&self->image, KFD_CRIU_RECORD_SVM_RANGE, 0);
+	ASSERT_NE(NULL, range);
+	EXPECT_EQ(0, range->flags >> 31);
+	EXPECT_NE(0, range->flags & KFD_IOCTL_SVM_FLAG_GPU_EXEC);
 }
 
 TEST_F(v2, records_are_in_order_and_fill_the_image)

@@ -213,7 +213,7 @@ fragment() {
 
 variant_fragment() {
 	local sections
-	sections="base amdgpu criu vm ksft $(variant_series) $FLAVOR"
+	sections="base amdgpu criu containers vm ksft $(variant_series) $FLAVOR"
 	if [[ $FLAVOR == deb ]]; then
 		sections="amdgpu criu ksft $(driver_series) deb"
 	fi

@@ -77,6 +77,18 @@ Gpu read_gpu(const fs::path& node) {
   return gpu;
 }
 
+// The thunk leaves out nodes that it cannot read, which a device cgroup hides from a container, and numbers the others.
+void number_as_the_thunk_does(std::vector<Gpu>& gpus) {
+  for (Gpu& gpu : gpus) {
+    std::uint32_t readable = 0;
+    for (std::uint32_t node = 0; node < gpu.node; ++node) {
+      std::uint64_t gpu_id = 0;
+      if (std::ifstream(fs::path(kNodesDir) / std::to_string(node) / "gpu_id") >> gpu_id) ++readable;
+    }
+    gpu.node = readable;
+  }
+}
+
 }  // namespace
 
 bool Gpu::has_svm() const { return (capability & kCapSvm) != 0; }
@@ -104,6 +116,7 @@ base::Result<Session> Session::open(DriverKind kind) {
   ASSIGN_OR_RETURN(std::vector<Gpu> gpus, gpus_in_sysfs());
   if (kind == DriverKind::kThunk) {
     ASSIGN_OR_RETURN(auto driver, ThunkDriver::open());
+    number_as_the_thunk_does(gpus);
     return Session(std::move(gpus), std::move(driver));
   }
   ASSIGN_OR_RETURN(auto driver, KfdDriver::open(gpus));

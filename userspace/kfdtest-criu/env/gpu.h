@@ -19,7 +19,7 @@ class Driver;
 
 // One /sys/class/kfd/kfd/topology/nodes/N that is a GPU. Counts are of all XCCs together.
 struct Gpu {
-  std::uint32_t node = 0;
+  std::uint32_t node = 0;  // in a session of the thunk, its own number
   std::uint32_t gpu_id = 0;
   std::uint64_t vram_size = 0;
   bool vram_cpu_visible = false;  // the CPU reaches all of the VRAM

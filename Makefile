@@ -6,7 +6,7 @@
 # which explains itself with -h; everything generated is under out/.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup kernel build install deb-plugin demo test test-all check test-debug test-distro report coverage soak bench fuzz lint clean
+.PHONY: help setup kernel build install deb-plugin demo demo-podman test test-all check test-debug test-distro report coverage soak bench fuzz lint clean
 # Targets are steps, not files; each script uses all processors by itself.
 .NOTPARALLEL:
 # Options for make itself are not for the builds that the scripts start.
@@ -19,6 +19,7 @@ help:
 	  'make check    only what your change can break; says what it leaves out' \
 	  'make test-all  all there is, also on the stock kernel' \
 	  'make test-debug  all kselftests on a kernel that checks itself; hours' \
+	  'make demo-podman  migrate containers with podman and crun of Debian 13; downloads them' \
 	  'make test-distro  checkpoint and restore by the CRIU of Debian 13 and sid; downloads them' \
 	  'make report   what checkpoint and restore can do on the stock kernel and ours: out/report' \
 	  'make coverage  how much of the code for checkpoint and restore in the kernel its tests run' \
@@ -67,6 +68,10 @@ check: setup
 
 test-debug: setup
 	@scripts/test.py --groups debug
+
+# demo_podman.py makes the root of Debian 13 and builds what it runs.
+demo-podman: setup
+	@scripts/demo_podman.py
 
 # setup.sh and root.py end at once if there is nothing to install.
 test-distro: setup

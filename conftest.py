@@ -28,9 +28,9 @@ SHOWN_FAILURES, SHOWN_LINES = 24, 12
 # Tests that take less are no line of their own in times.txt.
 RECORDED_S = 1.0
 MACHINE_FILES = ("tests/plan.toml", "tests/test_distro.py", "tests/test_e2e.py", "tests/test_faults.py",
-                 "tests/test_field.py", "tests/test_loops.py", "tests/test_stock.py")
-# Groups of plan.toml whose tests have a file of their own, tests/test_GROUP.py.
-FILES_OF_GROUPS = ("distro",)
+                 "tests/test_field.py", "tests/test_loops.py", "tests/test_podman.py", "tests/test_stock.py")
+# Groups of plan.toml whose tests have files of their own, tests/test_NAME.py.
+GROUP_OF_FILE = {"distro": "distro", "podman": "distro"}
 EXIT_INFRA = 125
 # Variables of the environment that decide what tests do, or where what they run is built.
 VARIABLES = ("OUT_DIR", "CHIP", "FIELD_CRIU", "VM_TEST_OPTIONS", "KFD_CRIU_MUTATIONS", "KFD_CRIU_FAIL_STEP")
@@ -68,8 +68,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Tests of a group that has a file of its own run if the group is wanted, or if the file is named: pytest does
     not ask this of files that are named."""
-    group = collection_path.stem.removeprefix("test_")
-    if group in FILES_OF_GROUPS and group not in config.getoption("groups").split(","):
+    group = GROUP_OF_FILE.get(collection_path.stem.removeprefix("test_"))
+    if group is not None and group not in config.getoption("groups").split(","):
         return True
     return None
 

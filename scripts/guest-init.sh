@@ -151,7 +151,9 @@ run_command() {
 	err_relay=$!
 	(
 		cd -- "$cwd" || exit 125
-		exec setsid env -- "VASIC_MODULES=$modules" "${env[@]}" "${argv[@]}" </dev/null >&"$out" 2>&"$err" \
+		# For commands that load modules without knowing where they are.
+		exec setsid env -- "VASIC_MODULES=$modules" "MODPROBE_OPTIONS=-d $modules" \
+			"${env[@]}" "${argv[@]}" </dev/null >&"$out" 2>&"$err" \
 			{out}>&- {err}>&- {status_fd}>&- {out_fd}>&- {err_fd}>&- {dmesg_fd}>&- {never_fd}>&-
 	)
 	command_status=$?

@@ -41,7 +41,9 @@ readonly PROGRESS_PERIOD_S=10
 readonly SHOWN_ERRORS=20
 # The series that a kernel for machines with GPUs leaves out, and the end of the release name of such a kernel.
 readonly VIRTUAL_GPU_SERIES=amdgpu-vasic DEB_VARIANT=criu DEB_SUFFIX=-amdkfd-criu
-readonly SELFTESTS=drivers/gpu/kfd_criu SELFTESTS_TARBALL=kfd-criu-selftests.tar.gz
+# Folders of kselftests that the series add.
+readonly SELFTESTS='drivers/gpu/kfd_criu'
+readonly SELFTESTS_TARBALL=kfd-criu-selftests.tar.gz
 
 # Set by main from the command line.
 COMMAND='' FLAVOR='' UPTO='' DEB_STEP='' VARIANTS=()
@@ -450,18 +452,21 @@ install_headers() {
 
 # Builds the kselftests of the series and their runner, selftests/run_kselftest.sh.
 install_selftests() {
-	local state
+	local state folder
 	install_headers
 	state=$(<"$DIR/series.state")
 	if [[ -f $DIR/selftests.stamp && $(<"$DIR/selftests.stamp") == "$state" ]]; then
 		return
 	fi
-	[[ -d $SRC/tools/testing/selftests/$SELFTESTS ]] || die "the $(basename "$DIR") tree has no selftests of ours"
+	for folder in $SELFTESTS; do
+		[[ -d $SRC/tools/testing/selftests/$folder ]] || die "the $(basename "$DIR") tree has no $folder"
+	done
 	rm -rf "$DIR"/{selftests.stamp,selftests} "$DIR/${SELFTESTS_TARBALL:?}"
 	kernel_make kselftest-install TARGETS="$SELFTESTS" INSTALL_PATH="$DIR/selftests" \
 		>"$DIR/selftests.log" 2>&1 || die "the selftests do not build: see $DIR/selftests.log"
-	if grep -n "$SELFTESTS.*warning: \|^[a-z0-9_/]*\.[ch]:.*warning: " "$DIR/selftests.log"; then
-		die "warnings in the selftests: see $DIR/selftests.log"
+	# make goes on after an error, and installs what it could build.
+	if grep -nE "(${SELFTESTS// /|}).*(warning|error): |^[a-z0-9_/]*\.[ch]:.*(warning|error): " "$DIR/selftests.log"; then
+		die "warnings or errors in the selftests: see $DIR/selftests.log"
 	fi
 	tar -C "$DIR" -czf "$DIR/$SELFTESTS_TARBALL" selftests
 	printf '%s\n' "$state" >"$DIR/selftests.stamp"

@@ -24,7 +24,8 @@ from . import paths, streams
 LIST_LIMIT_S = 60
 # kselftest's status of a skip.
 EXIT_SKIP = 4
-KSELFTESTS = "drivers/gpu/kfd_criu"
+# Folders of kselftests below tools/testing/selftests.
+KSELFTESTS = ("drivers/gpu/kfd_criu",)
 
 
 class PlanError(Exception):
@@ -144,24 +145,37 @@ def gtest_cases(path: Path, env: tuple[tuple[str, str], ...] = ()) -> tuple[str,
 
 
 @functools.lru_cache(maxsize=None)
-def kselftest_programs(variant: str) -> dict[str, tuple[str, ...]]:
-    """The kselftests of the series that are installed, each with the names of its cases."""
+def kselftest_paths(variant: str) -> dict[str, Path]:
+    """The kselftests of the series that are installed, by name."""
     folder = paths.selftests(variant)
     listed = folder / "kselftest-list.txt"
     if not listed.exists():
         raise PlanError(f"{listed} is not there: scripts/kernel.sh selftests {variant}")
-    names = [line.split(":")[1] for line in listed.read_text().split() if line.startswith(KSELFTESTS + ":")]
-    return {name: tuple(streams.list_kselftest(_list([str(folder / KSELFTESTS / name), "-l"], "stderr")))
-            for name in names}
+    found: dict[str, Path] = {}
+    for line in listed.read_text().split():
+        below, _, name = line.partition(":")
+        if below not in KSELFTESTS:
+            continue
+        if name in found:
+            raise PlanError(f"{listed}: two kselftests are called {name}")
+        found[name] = folder / below / name
+    return found
+
+
+@functools.lru_cache(maxsize=None)
+def kselftest_programs(variant: str) -> dict[str, tuple[str, ...]]:
+    """The kselftests of the series that are installed, each with the names of its cases."""
+    return {name: tuple(streams.list_kselftest(_list([str(path), "-l"], "stderr")))
+            for name, path in kselftest_paths(variant).items()}
 
 
 @functools.lru_cache(maxsize=None)
 def kselftest_attributes() -> dict[str, set[str]]:
     """The words of the line "Runs:" in the header comment of each kselftest's source, by program;
     the selftests' Makefile says what they mean."""
-    folder = paths.ROOT / "kernel/amdkfd-criu/overlay/tools/testing/selftests" / KSELFTESTS
     found = {}
-    for source in sorted(folder.glob("*.c")):
+    for source in sorted(source for folder in KSELFTESTS
+                         for source in paths.ROOT.glob(f"kernel/*/overlay/tools/testing/selftests/{folder}/*.c")):
         line = re.search(r"^ \* Runs: +(\S.*?)\s*$", source.read_text(), re.MULTILINE)
         if line:
             found[source.stem] = set(re.split(r",\s*", line.group(1)))
@@ -172,7 +186,7 @@ def kselftest_attributes() -> dict[str, set[str]]:
 def kunit_suites() -> dict[str, tuple[str, ...]]:
     """The KUnit suites of the series, each with the names of its cases."""
     suites: dict[str, tuple[str, ...]] = {}
-    for source in sorted((paths.ROOT / "kernel/amdkfd-criu/overlay/drivers").rglob("*_test.c")):
+    for source in sorted(paths.ROOT.glob("kernel/*/overlay/drivers/**/*_test.c")):
         for name, cases in streams.list_kunit(source.read_text()).items():
             suites[name] = tuple(cases)
     return suites
@@ -383,6 +397,6 @@ class Plan:
                 patterns += [sign + program for program in names]
             else:
                 patterns.append(pattern)
-        folder = paths.selftests(variant) / KSELFTESTS
-        return [Program(program, "kselftest", (str(folder / program),), limit_s, listed[program])
+        installed = kselftest_paths(variant)
+        return [Program(program, "kselftest", (str(installed[program]),), limit_s, listed[program])
                 for program in matching(list(listed), patterns, "kselftests")]

@@ -42,7 +42,7 @@ readonly SHOWN_ERRORS=20
 # The series that a kernel for machines with GPUs leaves out, and the end of the release name of such a kernel.
 readonly VIRTUAL_GPU_SERIES=amdgpu-vasic DEB_VARIANT=criu DEB_SUFFIX=-amdkfd-criu
 # Folders of kselftests that the series add.
-readonly SELFTESTS='drivers/gpu/kfd_criu'
+readonly SELFTESTS='drivers/gpu/drm_handle_at drivers/gpu/kfd_criu'
 readonly SELFTESTS_TARBALL=kfd-criu-selftests.tar.gz
 
 # Set by main from the command line.

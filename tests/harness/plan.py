@@ -25,7 +25,7 @@ LIST_LIMIT_S = 60
 # kselftest's status of a skip.
 EXIT_SKIP = 4
 # Folders of kselftests below tools/testing/selftests.
-KSELFTESTS = ("drivers/gpu/kfd_criu",)
+KSELFTESTS = ("drivers/gpu/drm_handle_at", "drivers/gpu/kfd_criu")
 
 
 class PlanError(Exception):

@@ -3,7 +3,9 @@
 """The patch series: rules, export and import, other configurations, warnings."""
 from __future__ import annotations
 
+import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 from harness import paths
@@ -36,3 +38,15 @@ def test_export_and_import_give_the_same_tree() -> None:
     folder = paths.TEST / "export"
     subprocess.run(["rm", "-rf", "--", folder], check=True)
     run("scripts/series.py", "export", str(folder), "--verify")
+
+
+def test_the_layouts_of_drm_are_those_of_linux_7_3_and_equal_in_32_bit_programs(tmp_path: Path) -> None:
+    run("scripts/drm_layout.py", str(paths.kernel("criu") / "src"))
+    # A member that moves is noticed.
+    headers = tmp_path / "include/uapi/drm"
+    shutil.copytree(paths.kernel("criu") / "src/include/uapi/drm", headers)
+    text = (headers / "drm.h").read_text()
+    (headers / "drm.h").write_text(text.replace("struct drm_prime_handle_at {\n", "struct drm_prime_handle_at {\n\t__u64 more;\n"))
+    done = subprocess.run(["scripts/drm_layout.py", str(tmp_path)], cwd=paths.ROOT, check=False, stdout=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert "i386-linux-gnu: offsetof(struct drm_prime_handle_at, fd) is 0x10, not 0x8" in done.stdout

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 
+struct iovec;
 struct rlimit;
 struct sigaction;
 struct stat;
@@ -75,6 +76,8 @@ pid_t fork_sharing_files(pid_t pid);
 pid_t waitpid(pid_t pid, int* status, int options);
 int kill(pid_t pid, int signal);
 long kcmp(pid_t first, pid_t second, int type, unsigned long first_index, unsigned long second_index);
+ssize_t process_vm_readv(pid_t pid, const ::iovec* local, unsigned long local_count, const ::iovec* remote,
+                         unsigned long remote_count);
 int pidfd_open(pid_t pid, unsigned flags);
 int pidfd_getfd(int pidfd, int number, unsigned flags);
 

@@ -120,6 +120,7 @@ std::vector<std::pair<std::string, std::function<bool()>>> fallible() {
       {"waitpid", [=] { return bad(os::waitpid(-1, &word, WNOHANG)); }},
       {"kill", [=] { return bad(os::kill(::getpid(), 0)); }},
       {"kcmp", [=] { return bad(os::kcmp(::getpid(), ::getpid(), 0, 0, 0)); }},
+      {"process_vm_readv", [=] { return bad(os::process_vm_readv(::getpid(), nullptr, 0, nullptr, 0)); }},
       {"pidfd_open", [=] { return bad(os::pidfd_open(::getpid(), 0)); }},
       {"pidfd_getfd", [=] { return bad(os::pidfd_getfd(-1, 0, 0)); }},
       {"fsopen", [=] { return bad(os::fsopen("", 0)); }},

@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <linux/kcmp.h>
+#include <sys/uio.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -23,11 +24,19 @@ using base::Result;
 using base::UniqueFd;
 
 constexpr std::uint64_t kPageSize = 4096;
+// At most IOV_MAX.
+constexpr std::size_t kPagesAtOnce = 512;
 
 struct Range {
   std::uint64_t start = 0;
   std::uint64_t end = 0;
 };
+
+std::string hexadecimal(std::uint64_t value) {
+  std::ostringstream text;
+  text << "0x" << std::hex << value;
+  return text.str();
+}
 
 // "START-END", hexadecimal.
 std::optional<Range> parse_range(std::string_view text) {
@@ -39,7 +48,8 @@ std::optional<Range> parse_range(std::string_view text) {
   return Range{*start, *end};
 }
 
-// The mappings in smaps, as in proc(5), that are registered for missing pages: VmFlags has "um".
+// The mappings in smaps, as in proc(5), that are registered for missing pages: VmFlags has "um". A GPU can have nothing
+// of one that cannot be read now, which has no "rd".
 std::vector<Range> missing_ranges(const std::string& smaps) {
   std::vector<Range> ranges;
   std::optional<Range> current;
@@ -51,8 +61,12 @@ std::vector<Range> missing_ranges(const std::string& smaps) {
     if (const auto range = parse_range(word)) {
       current = range;
     } else if (word == "VmFlags:" && current) {
-      while (words >> word)
-        if (word == "um") ranges.push_back(*current);
+      bool is_missing = false, is_readable = false;
+      while (words >> word) {
+        is_missing = is_missing || word == "um";
+        is_readable = is_readable || word == "rd";
+      }
+      if (is_missing && is_readable) ranges.push_back(*current);
     }
   }
   return ranges;
@@ -114,19 +128,25 @@ Result<std::uint64_t> Processes::fill_missing_memory(pid_t pid) const {
   ASSIGN_OR_RETURN(const std::string smaps, base::read_text_if_there(process + "/smaps"));
   const std::vector<Range> ranges = missing_ranges(smaps);
   if (ranges.empty()) return std::uint64_t{0};
-  const UniqueFd memory(os::open((process + "/mem").c_str(), O_RDONLY | O_CLOEXEC));
-  if (!memory.valid()) return Error::from_errno(errno, process + "/mem");
+  // One byte of each page. The kernel waits for a page that userfaultfd(2) has to fill only if it may let go of the
+  // process's memory meanwhile: process_vm_readv(2) allows that, a read of /proc/PID/mem fails with EIO.
+  std::vector<std::byte> bytes(kPagesAtOnce);
+  std::vector<iovec> pages;
   std::uint64_t filled = 0;
   for (const Range& range : ranges) {
-    for (std::uint64_t page = range.start; page < range.end; page += kPageSize) {
-      std::byte byte{};
-      ssize_t count = 0;
-      do {
-        count = os::pread(memory.get(), &byte, 1, static_cast<off_t>(page));
-      } while (count < 0 && errno == EINTR);
-      // A mapping that nobody may read has no contents that a GPU could want.
-      if (count < 0 && errno != EIO && errno != EFAULT) return Error::from_errno(errno, process + "/mem");
-      if (count == 1) filled += kPageSize;
+    for (std::uint64_t page = range.start; page < range.end;) {
+      pages.clear();
+      for (std::uint64_t next = page; next < range.end && pages.size() < kPagesAtOnce; next += kPageSize)
+        pages.push_back({reinterpret_cast<void*>(next), 1});
+      const iovec local{bytes.data(), pages.size()};
+      const ssize_t count = os::process_vm_readv(pid, &local, 1, pages.data(), pages.size());
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0)
+        return Error::from_errno(count < 0 ? errno : EIO, "process " + std::to_string(pid) + ": the page at " +
+                                                              hexadecimal(page) + ", which --lazy-pages has to bring");
+      // Fewer than asked for: the next one failed, and fails again.
+      filled += static_cast<std::uint64_t>(count) * kPageSize;
+      page += static_cast<std::uint64_t>(count) * kPageSize;
     }
   }
   return filled;

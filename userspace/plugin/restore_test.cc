@@ -18,6 +18,7 @@
 #include <chrono>
 #include <random>
 #include <set>
+#include <sstream>
 
 #include "kfd/fake_kfd.h"
 #include "plugin/image/writer.h"
@@ -736,19 +737,71 @@ TEST_F(Resume, that_takes_longer_than_the_kernel_waits_is_a_warning) {
   EXPECT_NE(world_.criu.warnings[0].find("process 5000"), std::string::npos);
 }
 
-TEST_F(Resume, loads_memory_that_was_to_come_later) {
-  Restore restore(world_.parts);
-  restore_it(restore);
-  world_.criu.warnings.clear();
-  const std::string process = world_.machine.root() + "/proc/5000/";
-  write_file(process + "smaps",
-             "1000-3000 rw-p 00000000 00:00 0 \nSize: 8 kB\nVmFlags: rd wr um ac \n"
-             "8000-9000 rw-p 00000000 00:00 0 \nVmFlags: rd wr ac \n");
-  write_file(process + "mem", std::string(0x9000, 'x'));
-  EXPECT_EQ(*restore.resume(5000), Claim::kMine);
-  EXPECT_EQ(*world_.system.fill_missing_memory(5000), 0x2000U);
+// A process that can be read: this one. Its smaps say that memory of the test is to come later.
+class LazyResume : public ::testing::Test {
+ protected:
+  static constexpr std::size_t kSize = 700 * 4096;  // more pages than one call loads
+  LazyResume() {
+    world_.save_process(4, 77);
+    world_.machine.add_tracee(::getpid(), 77, "");
+    memory_ =
+        static_cast<std::byte*>(::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  }
+  ~LazyResume() override { ::munmap(memory_, kSize); }
+  base::Result<Claim> resume() {
+    Restore restore(world_.parts);
+    plant(restore.restore_file(4), {200});
+    ::close(200);
+    world_.criu.warnings.clear();
+    return restore.resume(::getpid());
+  }
+  void write_smaps(const std::string& flags) {
+    std::ostringstream text;
+    text << std::hex << reinterpret_cast<std::uintptr_t>(memory_) << '-'
+         << reinterpret_cast<std::uintptr_t>(memory_) + kSize
+         << " rw-p 00000000 00:00 0 \nSize: 2800 kB\nVmFlags: " << flags
+         << "\n1000-2000 rw-p 00000000 00:00 0 \nVmFlags: rd wr mr ac \n"
+         << "2000-3000 ---p 00000000 00:00 0 \nVmFlags: mr um ac \n";
+    write_file(world_.machine.root() + "/proc/" + std::to_string(::getpid()) + "/smaps", text.str());
+  }
+  [[nodiscard]] std::size_t resident_pages() const {
+    std::vector<unsigned char> pages(kSize / 4096);
+    if (::mincore(memory_, kSize, pages.data()) != 0) return 0;
+    return static_cast<std::size_t>(
+        std::count_if(pages.begin(), pages.end(), [](auto page) { return (page & 1) != 0; }));
+  }
+  World world_;
+  std::byte* memory_ = nullptr;
+};
+
+TEST_F(LazyResume, loads_each_page_that_was_to_come_later) {
+  write_smaps("rd wr mr mw me um ac ");
+  const auto claim = resume();
+  ASSERT_TRUE(claim.ok()) << claim.error().message();
+  EXPECT_EQ(*claim, Claim::kMine);
+  EXPECT_EQ(resident_pages(), kSize / 4096);
   ASSERT_EQ(world_.criu.warnings.size(), 1U);
+  EXPECT_NE(world_.criu.warnings[0].find("loaded 2 MiB"), std::string::npos) << world_.criu.warnings[0];
   EXPECT_NE(world_.criu.warnings[0].find("--lazy-pages"), std::string::npos);
+}
+
+TEST_F(LazyResume, loads_nothing_that_is_there) {
+  write_smaps("rd wr mr mw me ac ");
+  ASSERT_TRUE(resume().ok());
+  EXPECT_EQ(resident_pages(), 0U);
+  EXPECT_TRUE(world_.criu.warnings.empty());
+}
+
+// Nobody brings the last page: reading it fails, as it does when `criu lazy-pages` has ended in the middle.
+TEST_F(LazyResume, without_a_page_that_was_to_come_later_fails) {
+  write_smaps("rd wr mr mw me um ac ");
+  ASSERT_EQ(::mprotect(memory_ + kSize - 4096, 4096, PROT_NONE), 0);
+  const auto claim = resume();
+  ASSERT_FALSE(claim.ok());
+  std::ostringstream page;
+  page << "page at 0x" << std::hex << reinterpret_cast<std::uintptr_t>(memory_) + kSize - 4096;
+  EXPECT_NE(claim.error().message().find(page.str()), std::string::npos) << claim.error().message();
+  EXPECT_TRUE(world_.kfd.resumed.empty());
 }
 
 // ---- Choice of GPUs, errors ----

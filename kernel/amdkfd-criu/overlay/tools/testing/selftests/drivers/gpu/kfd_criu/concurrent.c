@@ -226,11 +226,15 @@ static void *restore_and_end(void *data)
 	usleep(rand_r(&caller->seed) % DELAY_US);
 	r = restore(caller);
 	count(caller, r == -EIO ? -EBUSY : r, &caller->restores, -EBUSY, -EINVAL);
-	if (rand_r(&caller->seed) % 2)
-		count(caller, resume(caller), &caller->resumes, -EINVAL, -EIO);
-	else
+	if (rand_r(&caller->seed) % 2) {
+		r = resume(caller);
+		/* EBUSY: the other thread's RESTORE is not finished. */
+		count(caller, r == -EBUSY ? -EINVAL : r, &caller->resumes, -EINVAL,
+		      -EIO);
+	} else {
 		count(caller, kfd_v2_op(caller->kfd->fd, KFD_CRIU_CMD_ABORT),
 		      &caller->aborts, -EINVAL, -EBUSY);
+	}
 	return NULL;
 }
 

@@ -124,19 +124,25 @@ static bool returns_within(const struct shared *shared, unsigned int limit_ms)
 	return false;
 }
 
+/* Allocates nothing: its caller may belong to a process whose memory nobody can map. */
 static char state_of(pid_t pid)
 {
-	char path[64], state = '?';
-	FILE *file;
+	char text[512], *end;
+	ssize_t length;
+	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	file = fopen(path, "r");
-	if (!file)
-		return state;
-	if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
-		state = '?';
-	fclose(file);
-	return state;
+	snprintf(text, sizeof(text), "/proc/%d/stat", pid);
+	fd = open(text, O_RDONLY);
+	if (fd < 0)
+		return '?';
+	length = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (length <= 0)
+		return '?';
+	text[length] = 0;
+	/* "PID (NAME) STATE ...": a name may have parentheses, too. */
+	end = strrchr(text, ')');
+	return end && end[1] == ' ' ? end[2] : '?';
 }
 
 /* Its tracer keeps a program that has ended from being waited for. */
@@ -399,7 +405,11 @@ static int restores_and_keeps_its_lock(struct kfd *kfd, void *data)
 	test.memory = mmap(NULL, KFD_PAGE, PROT_READ, MAP_PRIVATE, test.file->fd, 0);
 	if (test.memory == MAP_FAILED)
 		return 2;
-	/* The stack of a new thread is mapped, so the thread that maps begins first. */
+	/*
+	 * The stack of a new thread is mapped, so the thread that maps begins first. Once it
+	 * waits for the lock, a page that this thread needs for the first time would not come.
+	 */
+	state_of(getpid());
 	if (pthread_create(&mapper, NULL, map_page, &writer) ||
 	    pthread_create(&reader, NULL, read_dead_page, NULL) ||
 	    !dead_file_is_asked(test.file))

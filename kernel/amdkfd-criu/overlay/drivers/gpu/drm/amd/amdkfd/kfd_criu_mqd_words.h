@@ -350,8 +350,8 @@ static const struct kfd_criu_mqd_range v12_sdma_ranges[] = {
 };
 
 /*
- * No layout is validated. Setting it needs knowledge of what the
- * firmware does with each value of each word:
+ * No layout is validated: to set that member, its author has to know what
+ * the firmware does with each value of each word:
  *
  *  - compute queues: the driver bounds the pointers into the save area and the
  *    share of the global wave sync, but not the contents of the control stack

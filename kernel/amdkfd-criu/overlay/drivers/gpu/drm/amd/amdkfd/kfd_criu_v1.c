@@ -666,6 +666,8 @@ int kfd_criu_v1_ioctl(struct file *filep, struct kfd_process *p, void *data)
 	r = kfd_criu_v1_check_access(p, args->op);
 	if (r)
 		return r;
+	if (args->op >= KFD_CRIU_OPS)
+		return -EINVAL;
 	if (args->op == KFD_CRIU_OP_RESUME) {
 		r = kfd_criu_v1_resume(args->pid);
 	} else {

@@ -177,6 +177,16 @@ static int pauses_v1(int fd)
 	return kfd_v1_op(fd, KFD_CRIU_OP_PROCESS_INFO);
 }
 
+static int calls_unknown_v1(int fd)
+{
+	int r;
+
+	if (ptrace(PTRACE_SEIZE, test.program, 0, 0))
+		return -errno;
+	r = kfd_v1_op(fd, KFD_CRIU_OP_RESUME + 1);
+	return r == -EINVAL ? kfd_v1_op(fd, 255) : r;
+}
+
 static int aborts(int fd)
 {
 	return kfd_v2_op(fd, KFD_CRIU_CMD_ABORT);
@@ -361,6 +371,7 @@ TEST_F_TIMEOUT(busy_program, that_is_being_restored_refuses_other_operations, LI
 	EXPECT_EQ(-EBUSY, call_from_outside(resumes));
 	EXPECT_EQ(-EINVAL, call_from_outside(aborts));
 	EXPECT_EQ(-EINVAL, call_from_outside(exports));
+	EXPECT_EQ(-EINVAL, call_from_outside(calls_unknown_v1));
 	EXPECT_EQ(0, end_program());
 }
 

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <dirent.h>
+#include <signal.h>
 #include <sys/types.h>
 
 #include <cstddef>
@@ -92,6 +93,7 @@ int close(int fd);
 int closedir(DIR* dir);
 int munmap(void* address, std::size_t size);
 int sigaction(int signal, const struct ::sigaction* action, struct ::sigaction* old);
+int pthread_sigmask(int how, const ::sigset_t* set, ::sigset_t* old);
 int nanosleep(const struct ::timespec* time);
 pid_t getpid();
 pid_t gettid();

@@ -97,6 +97,21 @@ TEST(CpuCopier, memory_that_is_gone_is_an_error_and_no_signal) {
   EXPECT_EQ(outcome.error().error.code(), EIO);
 }
 
+// CRIU blocks all signals but SIGCHLD before it forks the processes that it restores.
+TEST(CpuCopier, memory_that_is_gone_is_an_error_while_signals_are_blocked) {
+  sigset_t all, before, after;
+  sigfillset(&all);
+  ASSERT_EQ(::pthread_sigmask(SIG_BLOCK, &all, &before), 0);
+  const base::UniqueFd bo = memory_file(4096);
+  EXPECT_EQ(::ftruncate(bo.get(), 0), 0);
+  const auto outcome =
+      make_cpu_copier()->read(bo.get(), 4096, [](std::span<const std::byte>) -> base::Status { return {}; });
+  EXPECT_EQ(::pthread_sigmask(SIG_SETMASK, &before, &after), 0);
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_EQ(outcome.error().error.code(), EIO);
+  EXPECT_EQ(sigismember(&after, SIGBUS), 1);
+}
+
 TEST(CpuCopier, leaves_the_signals_handler_as_it_was) {
   const base::UniqueFd bo = memory_file(4096);
   struct sigaction before {};

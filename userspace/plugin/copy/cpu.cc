@@ -93,12 +93,22 @@ class BusErrorHandler {
     action.sa_handler = handle_bus_error;
     action.sa_flags = SA_NODEFER;  // the jump does not restore the mask of signals
     (void)os::sigaction(SIGBUS, &action, &old_);
+    // CRIU blocks all signals before it forks the processes that it restores, and the kernel kills a process whose
+    // fault raises a blocked signal.
+    sigset_t bus_error;
+    sigemptyset(&bus_error);
+    sigaddset(&bus_error, SIGBUS);
+    (void)os::pthread_sigmask(SIG_UNBLOCK, &bus_error, &mask_);
   }
   BusErrorHandler(const BusErrorHandler&) = delete;
   BusErrorHandler& operator=(const BusErrorHandler&) = delete;
-  ~BusErrorHandler() { (void)os::sigaction(SIGBUS, &old_, nullptr); }
+  ~BusErrorHandler() {
+    (void)os::pthread_sigmask(SIG_SETMASK, &mask_, nullptr);
+    (void)os::sigaction(SIGBUS, &old_, nullptr);
+  }
 
  private:
+  sigset_t mask_{};
   struct sigaction old_ {};
 };
 

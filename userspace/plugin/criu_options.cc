@@ -5,6 +5,7 @@
 #include "plugin/criu_options.h"
 
 #include <algorithm>
+#include <optional>
 #include <sstream>
 #include <utility>
 
@@ -18,16 +19,18 @@ constexpr std::string_view kNoDefaults = "--no-default-config";
 
 std::vector<std::string> files(const std::vector<std::string>& arguments, const Environment& environment) {
   std::vector<std::string> paths;
-  if (std::find(arguments.begin(), arguments.end(), kNoDefaults) == arguments.end()) {
+  std::optional<std::string> given;  // the last one; CRIU reads no default file then
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    if (argument == kConfig && i + 1 < arguments.size()) given = arguments[i + 1];
+    if (argument.starts_with(std::string(kConfig) + "=")) given = argument.substr(kConfig.size() + 1);
+  }
+  if (!given && std::find(arguments.begin(), arguments.end(), kNoDefaults) == arguments.end()) {
     paths.emplace_back("/etc/criu/default.conf");
     if (const char* home = environment("HOME")) paths.push_back(std::string(home) + "/.criu/default.conf");
   }
   if (const char* file = environment("CRIU_CONFIG_FILE")) paths.emplace_back(file);
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& argument = arguments[i];
-    if (argument == kConfig && i + 1 < arguments.size()) paths.push_back(arguments[i + 1]);
-    if (argument.starts_with(std::string(kConfig) + "=")) paths.push_back(argument.substr(kConfig.size() + 1));
-  }
+  if (given) paths.push_back(*given);
   return paths;
 }
 
@@ -42,11 +45,12 @@ std::vector<std::string> options_in(const std::string& file) {
   return options;
 }
 
-base::Result<std::vector<std::string>> all(std::vector<std::string> arguments, const Environment& environment,
-                                           const ReadFile& text_of) {
+std::vector<std::string> all(std::vector<std::string> arguments, const Environment& environment,
+                             const ReadFile& text_of) {
   for (const std::string& path : files(arguments, environment)) {
-    ASSIGN_OR_RETURN(const std::string text, text_of(path));
-    const std::vector<std::string> options = options_in(text);
+    const auto text = text_of(path);
+    if (!text.ok()) continue;  // CRIU passes over a file that it cannot open
+    const std::vector<std::string> options = options_in(*text);
     arguments.insert(arguments.end(), options.begin(), options.end());
   }
   return arguments;

@@ -23,8 +23,8 @@ using ReadFile = std::function<base::Result<std::string>(const std::string& path
 // The options of a configuration file as on a command line, without their values.
 [[nodiscard]] std::vector<std::string> options_in(const std::string& file);
 
-// `arguments`, and the options of all configuration files. `text_of` answers nothing for a file that is not there.
-base::Result<std::vector<std::string>> all(std::vector<std::string> arguments, const Environment& environment,
+// `arguments`, and the options of all configuration files. As CRIU does, passes over a file that `text_of` cannot read.
+[[nodiscard]] std::vector<std::string> all(std::vector<std::string> arguments, const Environment& environment,
                                            const ReadFile& text_of);
 
 // Whether one of the arguments is the option `name`, or an abbreviation of it, as getopt_long() accepts them, of at

@@ -93,6 +93,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 // ---- options of CRIU itself ----
 
+constexpr const char* kUnreadable = "/unreadable/.criu/default.conf";
+
 base::Result<std::vector<std::string>> criu_arguments(std::vector<std::string> arguments,
                                                       const std::map<std::string, std::string>& configuration,
                                                       const Environment& environment = {}) {
@@ -104,6 +106,7 @@ base::Result<std::vector<std::string>> criu_arguments(std::vector<std::string> a
       },
       [&](const std::string& path) -> base::Result<std::string> {
         const auto found = configuration.find(path);
+        if (path == kUnreadable) return base::Error(EACCES, path);
         return found == configuration.end() ? std::string() : found->second;
       });
 }
@@ -119,6 +122,12 @@ TEST(CriuOptions, are_recognised_when_abbreviated) {
     EXPECT_FALSE(is_lazy(criu_arguments({"dump", argument}, {}))) << argument;
 }
 
+TEST(CriuOptions, of_a_file_that_cannot_be_read_are_none) {
+  const auto arguments = criu_arguments({"dump"}, {}, {{"HOME", "/unreadable"}});
+  ASSERT_TRUE(arguments.ok()) << arguments.error().message();
+  EXPECT_EQ(*arguments, std::vector<std::string>{"dump"});
+}
+
 TEST(CriuOptions, are_found_in_every_configuration_file_that_criu_reads) {
   const std::string text = "# a comment\n\n  log-file \"x y\"\n\tlazy-pages # now\n";
   EXPECT_TRUE(is_lazy(criu_arguments({"dump"}, {{"/etc/criu/default.conf", text}})));
@@ -126,6 +135,8 @@ TEST(CriuOptions, are_found_in_every_configuration_file_that_criu_reads) {
   EXPECT_TRUE(is_lazy(criu_arguments({"dump"}, {{"/a.conf", text}}, {{"CRIU_CONFIG_FILE", "/a.conf"}})));
   EXPECT_TRUE(is_lazy(criu_arguments({"dump", "--config", "/b.conf"}, {{"/b.conf", text}})));
   EXPECT_TRUE(is_lazy(criu_arguments({"dump", "--config=/b.conf"}, {{"/b.conf", text}})));
+  EXPECT_FALSE(is_lazy(criu_arguments({"dump", "--config", "/b.conf"}, {{"/etc/criu/default.conf", text}})));
+  EXPECT_FALSE(is_lazy(criu_arguments({"dump", "--config=/b.conf", "--config", "/c.conf"}, {{"/b.conf", text}})));
   EXPECT_FALSE(is_lazy(criu_arguments({"dump", "--no-default-config"}, {{"/etc/criu/default.conf", text}})));
   EXPECT_FALSE(is_lazy(criu_arguments({"dump"}, {{"/etc/criu/default.conf", "#lazy-pages\nlog-file lazy-pages\n"}})));
 }

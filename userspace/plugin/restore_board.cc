@@ -56,16 +56,16 @@ std::uint64_t RestoreBoard::offset(std::size_t process, std::size_t bo) const {
 }
 
 void RestoreBoard::set_descriptor(std::size_t process, std::size_t gpu, int number) {
-  word(entries_[process].first_gpu + gpu).store(static_cast<std::uint64_t>(number), std::memory_order_relaxed);
+  word(entries_[process].first_gpu + gpu).store(static_cast<std::uint64_t>(number) + 1, std::memory_order_relaxed);
 }
 
 int RestoreBoard::descriptor(std::size_t process, std::size_t gpu) const {
-  return static_cast<int>(word(entries_[process].first_gpu + gpu).load(std::memory_order_relaxed));
+  return static_cast<int>(word(entries_[process].first_gpu + gpu).load(std::memory_order_relaxed)) - 1;
 }
 
 bool RestoreBoard::wait_settled(std::size_t process, const std::function<bool()>& is_alive) const {
-  while (progress(process) != Progress::kSettled) {
-    if (!is_alive()) return false;
+  for (Progress now = progress(process); now != Progress::kSettled; now = progress(process)) {
+    if (now == Progress::kFailed || !is_alive()) return false;
     timespec pause{};
     pause.tv_nsec = std::chrono::nanoseconds(kPoll).count();
     (void)os::nanosleep(&pause);

@@ -88,11 +88,16 @@ Result<std::optional<VmaAnswer>> Restore::locate_inherited(Task& current, std::u
       const std::size_t slot = *board_.find(kfd->pid);
       const auto owner = static_cast<pid_t>(kfd->pid);
       if (!board_.wait_settled(slot, [owner] { return os::kill(owner, 0) == 0 || errno != ESRCH; }))
-        return Error(ESRCH, "process " + std::to_string(owner) + ", whose memory this one has mapped, has ended");
+        return Error(ESRCH, "process " + std::to_string(owner) +
+                                ", whose memory this one has mapped, has ended or was not restored");
       const std::uint32_t source = image::actual_id_of(*kfd, bo.user_gpu_id);
       const auto device = std::find_if(kfd->devices.begin(), kfd->devices.end(),
                                        [source](const kfd::Device& d) { return d.actual_id == source; });
       const int number = board_.descriptor(slot, static_cast<std::size_t>(device - kfd->devices.begin()));
+      if (number < 0)
+        return Error(ENXIO,
+                     "process " + std::to_string(owner) +
+                         ", whose memory this one has mapped, has no mapping of its own: it kept no render node");
       ASSIGN_OR_RETURN(UniqueFd file, parts_.system.copy_descriptor(static_cast<pid_t>(kfd->pid), number));
       ASSIGN_OR_RETURN(const HeldFiles::Key key, current.held.hold(std::move(file)));
       ASSIGN_OR_RETURN(const VmaAnswer result,

@@ -194,6 +194,10 @@ Result<std::vector<topology::Node>> Devices::topology() const {
   return topology::snapshot(roots_.sys + "/class/kfd/kfd/topology");
 }
 
+// "pid %8d command NAME:"
+constexpr std::string_view kCommand = " command ";
+constexpr std::size_t kGemInfoName = 12 + kCommand.size();
+
 // debugfs has the GPU under the number of its card. In amdgpu_gem_info a line "pid PID command NAME:" begins each file,
 // and a line "HANDLE: ..." follows for each of its objects.
 Result<std::optional<std::vector<ListedFile>>> Devices::listed_files(std::uint32_t minor_number) const {
@@ -216,9 +220,11 @@ Result<std::optional<std::vector<ListedFile>>> Devices::listed_files(std::uint32
     std::string first;
     pid_t pid = 0;
     if (!(words >> first)) continue;
-    if (first == "pid" && words >> pid) {
+    // A program chooses the 15 bytes of its name, newlines too. They are too few for the columns of a header.
+    if (first == "pid" && words >> pid && line.size() > kGemInfoName &&
+        line.substr(kGemInfoName - kCommand.size(), kCommand.size()) == kCommand) {
       files.push_back({pid, {}});
-    } else if (first.starts_with("0x") && first.ends_with(':') && !files.empty() && !files.back().object) {
+    } else if (line.starts_with("\t\t0x") && first.ends_with(':') && !files.empty() && !files.back().object) {
       files.back().object = parse_integer<std::uint32_t>(std::string_view(first).substr(2, first.size() - 3), 16);
     }
   }

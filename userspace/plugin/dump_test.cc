@@ -9,6 +9,8 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <functional>
 #include <set>
 
@@ -531,15 +533,22 @@ TEST_P(DumpTest, a_gem_handle_that_only_debugfs_tells_is_refused) {
   std::filesystem::create_directories(machine_.root() + "/sys/class/drm/renderD128/device/drm/card3");
   const std::string file = machine_.root() + "/sys/kernel/debug/dri/3/amdgpu_gem_info";
   // What the last user has counts, and until Linux 6.7 what the opener has.
-  const std::string other = "pid 1 command other:\n\t\t0x00000001: 4096 byte GTT\n";
+  const auto header = [](pid_t pid, const std::string& name) {
+    std::array<char, 64> line{};
+    (void)std::snprintf(line.data(), line.size(), "pid %8d command %s:\n", pid, name.c_str());
+    return std::string(line.data());
+  };
+  // The second program has chosen a name that looks like a file of this process.
+  const std::string other = header(1, "other") + "\t\t0x00000001: 4096 byte GTT\n" +
+                            header(2, "\npid " + std::to_string(::getpid()) + "\n0x1");
   for (const pid_t pid : {::getpid(), programs_.front()->pid()}) {
     dump_ = std::make_unique<Dump>(parts_, 5);
-    write_file(file, other + "pid " + std::to_string(pid) + " command program:\n\t\t0x00001234:  4096 byte GTT\n");
+    write_file(file, other + header(pid, "program") + "\t\t0x00001234:  4096 byte GTT\n");
     expect_refused({"program77", "renderD128", "GEM object 4660"});
   }
   EXPECT_TRUE(kfd_.calls.empty());
-  write_file(file, other + "pid " + std::to_string(::getpid()) + " command criu:\npid " +
-                       std::to_string(programs_.front()->pid()) + " command program:\n\t\t0x00000001: 4096 byte GTT\n");
+  write_file(file, other + header(::getpid(), "criu") + header(programs_.front()->pid(), "program") +
+                       "\t\t0x00000001: 4096 byte GTT\n");
   dump_ = std::make_unique<Dump>(parts_, 5);
   expect_saved(kfd_file_, 4);
   EXPECT_FALSE(dump_->finish(1).must_end_criu);

@@ -93,7 +93,7 @@ int init(int stage) noexcept {
     return 0;
   }
   remove_links();
-  // Not of a program of ours, perhaps: no reason to fail.
+  // The files may belong to programs that are not dumped, so a failure to lock one does not end the dump.
   if (auto locks = g_state->session->system().lock_links(); locks.ok())
     g_state->shm_locks = std::move(locks).value();
   else

@@ -594,7 +594,7 @@ TEST_F(Descriptors, that_could_not_be_replaced_fail_every_later_mapping_and_the_
   ::close(**fd);
   const UniqueFd other(::open("/etc/passwd", O_RDONLY | O_CLOEXEC));
   ASSERT_EQ(::dup2(other.get(), 200), 200);
-  for (const std::uint64_t page : {0, 1}) {
+  for (const std::uint64_t page : {0U, 1U}) {
     const auto answer = restore.update_vma("/dev/dri/renderD128", kBoAddr + page * 0x1000, kBoOffset + page * 0x1000);
     ASSERT_FALSE(answer.ok()) << page;
     EXPECT_NE(answer.error().message().find("descriptor 200"), std::string::npos) << answer.error().message();

@@ -126,7 +126,7 @@ TEST(CpuCopier, leaves_the_signals_handler_as_it_was) {
 // The copy makes three calls that can fail: mmap, and DMA_BUF_IOCTL_SYNC at the beginning and at the end.
 TEST(CpuCopier, a_cache_that_cannot_be_synced_is_an_error_unless_a_signal_interrupted_it) {
   const base::UniqueFd bo = memory_file(4096);
-  for (const std::uint64_t call : {2, 3}) {
+  for (const std::uint64_t call : {2U, 3U}) {
     for (const int code : {EIO, EINTR}) {
       os::fail_call(call, code);
       const auto outcome = make_cpu_copier()->read(bo.get(), 4096, [](auto) -> base::Status { return {}; });

@@ -106,3 +106,16 @@ def test_a_lock_is_free_when_its_holder_and_the_heirs_have_ended(tmp_path: Path,
     finally:
         os.kill(heir, signal.SIGKILL)
     assert outcome(other) == (0, "", "")
+
+
+# PATH may find a Python that has none of Debian's packages, such as pytest.
+@pytest.mark.parametrize("script", sorted(file.name for file in FOLDER.glob("*.py")
+                                          if os.access(file, os.X_OK) and not file.name.endswith("_test.py")
+                                          and "\nusage: " in file.read_text()))
+def test_no_command_needs_a_package_of_the_python_in_path(tmp_path: Path, script: str) -> None:
+    bare = tmp_path / "python3"
+    bare.write_text('#!/bin/sh\nexec /usr/bin/python3 -S -B "$@"\n')
+    bare.chmod(0o755)
+    done = subprocess.run([FOLDER / script, "-h"], check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                          timeout=LIMIT_S, env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    assert "ModuleNotFoundError" not in done.stderr

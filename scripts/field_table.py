@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The amdkfd-criu authors
 """Compares what becomes of programs that users reported trouble with: tests/test_field.py with our plugin on our
@@ -70,7 +70,8 @@ ROWS = (
         "memory_allocated_after_the_restore_works_where_sysfs_has_no_pasid", EQUAL),
     Row("another mode of /dev/kfd", "", "a_program_is_restored_where_dev_kfd_has_another_mode", EQUAL),
     Row("a lazy restore", "crun#2259 criu#3146", "a_lazy_restore_gives_gpus_all_pages_first[plain]", EQUAL),
-    Row("the same, save area in SVM memory", "crun#2259", "a_lazy_restore_gives_gpus_all_pages_first[svm]", EQUAL),
+    Row("a lazy restore, save area in SVM memory", "crun#2259",
+        "a_lazy_restore_gives_gpus_all_pages_first[svm]", EQUAL),
     Row("a lazy dump", "criu#3146", "a_lazy_dump_is_refused", REFUSED),
     Row("two programs, dumped one after the other", "",
         "two_programs_are_dumped_one_after_the_other_and_restored", EQUAL),
@@ -78,7 +79,7 @@ ROWS = (
     Row("ten generations between two machines", "", "ten_generations_between_two_machines_change_nothing", EQUAL),
     Row("a program without GPU, image left over", "",
         "an_image_left_in_the_folder_harms_no_other_program_with_its_pid[with_kfd]", EQUAL),
-    Row("the same without /dev/kfd", "criu#2394 #2531",
+    Row("a program without GPU, image left over, no /dev/kfd", "criu#2394 #2531",
         "an_image_left_in_the_folder_harms_no_other_program_with_its_pid[without_kfd]", EQUAL),
     Row("a program without GPU, wrong option", "",
         "a_wrong_option_of_the_plugin_harms_no_program_without_a_gpu", EQUAL),
@@ -86,7 +87,8 @@ ROWS = (
     Row("the file of options", "criu#2836", "the_file_of_options_comes_before_the_environment", EQUAL),
     Row("no space for the image", "criu#3000", "a_dump_without_space_leaves_no_file_whatever_the_space_is", REFUSED),
     Row("CRIU killed during the dump, at 3 places", "criu#1716", "a_killed_criu_costs_the_program_nothing[three]", REFUSED),
-    Row("the same at 16 places", "kubernetes#6275", "a_killed_criu_costs_the_program_nothing[sixteen]", REFUSED),
+    Row("CRIU killed during the dump, at 16 places", "kubernetes#6275",
+        "a_killed_criu_costs_the_program_nothing[sixteen]", REFUSED),
     Row("CRIU killed during the restore", "kubernetes#6275",
         "a_killed_restore_leaves_nothing_that_is_in_the_way_of_the_next", EQUAL),
     Row("the GPU is reset during the dump", "", "a_gpu_reset_during_the_dump_is_refused", REFUSED),
@@ -209,6 +211,9 @@ def main(arguments: list[str]) -> int:
     if len(arguments) > 1 or arguments[:1] in (["-h"], ["--help"]):
         print(__doc__.strip())
         return 0 if len(arguments) == 1 else 64
+    if arguments and arguments[0].startswith("-") and arguments != ["--write"]:
+        print(f"field_table.py: error: unknown argument '{arguments[0]}' (try: scripts/field_table.py -h)", file=sys.stderr)
+        return 64
     folder = paths.OUT / "report"
     if arguments != ["--write"]:
         if status := run_both(folder, *arguments):

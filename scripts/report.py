@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The amdkfd-criu authors
 """Reports which tests of checkpoint and restore pass on the stock kernel and on ours, as text and as HTML.

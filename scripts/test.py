@@ -279,7 +279,7 @@ def check_machines(ids: list[str], ours: argparse.Namespace) -> None:
     wanted = {each.split("::")[1] for each in ids if each.startswith("tests/plan.toml::")}
     if not wanted or not (paths.built("release") / "vasicd" / "vasicd").exists():
         return
-    known = plan.Plan(paths.PLAN, groups_of(ours), set(), ours.all).machine_names()
+    known = plan.Plan(paths.PLAN, groups_of(ours), set(ours.full.split(",")), ours.all).machine_names()
     for name in sorted(wanted - set(known)):
         raise ValueError(f"no machine '{name}' in these groups (see --all, --groups); there are {' '.join(known)}")
 

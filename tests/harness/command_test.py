@@ -60,6 +60,18 @@ def test_a_machine_that_the_plan_lacks_is_refused_in_one_line(command, monkeypat
     command.check_machines(["tests/plan.toml::host-release::unit_gcn", "tests/harness/chip_test.py::x"], ours)
 
 
+def test_a_machine_of_a_full_chip_alone_is_known(command, monkeypatch) -> None:
+    """The command that repeats a failed test of the stock kernel names such a machine."""
+    monkeypatch.setattr(command.paths, "built", lambda preset: paths.ROOT)
+    monkeypatch.setattr(command.Path, "exists", lambda path: True)
+    monkeypatch.setattr(command.plan, "chips", lambda: {"gfx906": {"name": "gfx906", "sibling_of": ""}})
+    stock = ["tests/plan.toml::stock-gfx906::kfdtest::BoTest.x"]
+    ours, _ = command.parse(["--all"])
+    command.check_machines(stock, ours)
+    with pytest.raises(ValueError, match="no machine 'stock-gfx906'"):
+        command.check_machines(stock, command.parse([])[0])
+
+
 def test_a_run_ends_with_its_count(tmp_path) -> None:
     done = test_py(tmp_path, "--no-build", "tests/harness/streams_test.py", "-k", "kunit or googletest")
     assert done.returncode == 0

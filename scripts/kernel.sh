@@ -158,7 +158,7 @@ seed_of() {
 		if [[ $other != "$DIR" && -d $other/src && $other != *-@(debug|coverage)* ]] &&
 			[[ $FLAVOR != @(debug|check|deb) ]] &&
 			cmp -s "$other/base.stamp" "$PRISTINE.stamp"; then
-			printf '%s\n' "$other/src"
+			realpath "$other/src"
 			return
 		fi
 	done

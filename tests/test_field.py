@@ -38,6 +38,8 @@ PAUSES_US = 100_000
 GENERATIONS, RESTORE_KILLS = 10, 5
 KILL = "kill -KILL $CRIU_PID"
 CONTAINERS, FIRST_NODE = "/run/containers", "renderD128"
+# The thunk removes these names when its program ends by itself, not when somebody kills the program.
+NAMES_OF_LIBHSAKMT = {"hsakmt_shared_mem", "sem.hsakmt_semaphore"}
 # Metadata has numbers of variable length, such as gpu_ids.
 METADATA_BYTES = 256
 
@@ -387,14 +389,13 @@ def test_a_killed_criu_costs_the_program_nothing(field: Machine, kills: int) -> 
 @pytest.mark.heavy
 def test_a_killed_restore_leaves_nothing_that_is_in_the_way_of_the_next(field: Machine) -> None:
     """CRIU's own part: its tasks wait for it for ever, with or without a plugin. They can be ended, and then no process,
-    no queue and no name in /dev/shm is left, so the image can be restored."""
+    no queue and no name of CRIU's in /dev/shm is left, so the image can be restored."""
     image = field.image(ONE, *DEMO)
     name, images, _ = image
     expected = field.expected()
     field.become(ONE)
     must_be(field.restored(image, expected, "unkilled"), EQUAL)
     lines = len(field.log("unkilled.restore.log").splitlines())
-    names = field.step("run", "ls", "/dev/shm")
     for kill in range(1, RESTORE_KILLS + 1):
         at, log = lines * kill // (RESTORE_KILLS + 1), f"killed.{kill}.restore.log"
         field.hold_again(name)
@@ -408,7 +409,8 @@ def test_a_killed_restore_leaves_nothing_that_is_in_the_way_of_the_next(field: M
             # Tasks that have not become the program's yet.
             field.attempt("run", "pkill", "-KILL", "-x", "criu")
         left = field.step("run", "find", "/sys/class/kfd/kfd/proc/", "-mindepth", "1", "-maxdepth", "1")
-        assert str(field.pid(name)) not in left and field.step("run", "ls", "/dev/shm") == names
+        assert str(field.pid(name)) not in left
+        assert set(field.step("run", "ls", "/dev/shm").split()) <= NAMES_OF_LIBHSAKMT
     must_be(field.restored(image, expected, "after-kills"), EQUAL)
 
 

@@ -51,25 +51,6 @@ FIXTURE_TEARDOWN(race)
 	kfd_close(&self->kfd);
 }
 
-static void set_flag(__u32 *word)
-{
-	__atomic_store_n(word, 1, __ATOMIC_RELEASE);
-}
-
-/* Returns the status of a child, as waitpid() stores it, or -ETIME if it does not exit. */
-static int ends_within(pid_t pid, unsigned int limit_s)
-{
-	unsigned int i;
-	int status;
-
-	for (i = 0; i < limit_s * 100; i++) {
-		if (waitpid(pid, &status, WNOHANG) == pid)
-			return status;
-		usleep(10 * 1000);
-	}
-	return -ETIME;
-}
-
 /* ---- a call in another thread ---- */
 
 struct call {
@@ -87,7 +68,7 @@ static void *run(void *data)
 	struct call *call = data;
 
 	call->id = syscall(SYS_gettid);
-	set_flag(&call->begun);
+	set_word(&call->begun);
 	call->result = call->body(call->kfd, call->data);
 	return NULL;
 }
@@ -393,7 +374,7 @@ static int restores_and_waits(struct kfd *kfd, void *data)
 	struct shared *shared = data;
 
 	shared->result = kfd_v2_image_restore(kfd, &shared->image);
-	set_flag(&shared->restored);
+	set_word(&shared->restored);
 	return pause();
 }
 
@@ -434,12 +415,12 @@ TEST_F(race, a_process_that_is_being_restored_cannot_be_debugged)
 	EXPECT_EQ(0, kfd_debug_trap(kfd, pid, KFD_IOC_DBG_TRAP_ENABLE, ends[1]));
 	EXPECT_EQ(0, kfd_debug_trap(kfd, pid, KFD_IOC_DBG_TRAP_DISABLE, -1));
 	kill(pid, SIGKILL);
-	EXPECT_NE(-ETIME, ends_within(pid, 10));
+	EXPECT_NE(-ETIME, ends_within(pid, 10 * 1000));
 }
 
 /* ---- an image without an end ---- */
 
-#define KILL_LIMIT_S	20
+#define KILL_LIMIT_MS	20000
 /* After so long RESTORE is in the middle of the records. */
 #define ENDLESS_WORK_MS	300
 
@@ -478,7 +459,7 @@ static int restores_without_end(struct kfd *kfd, void *data)
 
 	if (endless_image_create(&shared->image))
 		return 1;
-	set_flag(&shared->begun);
+	set_word(&shared->begun);
 	return kfd_v2_image_restore(kfd, &shared->image) ? 2 : 3;
 }
 
@@ -494,7 +475,7 @@ TEST_F_TIMEOUT(race, a_restore_of_an_endless_image_can_be_killed, LIMIT_S)
 	ASSERT_TRUE(wait_for_word(&shared->begun, 1));
 	ASSERT_TRUE(uses_cpu(pid, ENDLESS_WORK_MS));
 	kill(pid, SIGKILL);
-	status = ends_within(pid, KILL_LIMIT_S);
+	status = ends_within(pid, KILL_LIMIT_MS);
 	ASSERT_NE(-ETIME, status);
 	/* The restore had not ended before the signal. */
 	EXPECT_TRUE(WIFSIGNALED(status))
@@ -505,7 +486,7 @@ TEST_F_TIMEOUT(race, a_restore_of_an_endless_image_can_be_killed, LIMIT_S)
 
 #define SVM_RANGES	500
 #define SVM_RANGE_SIZE	(16 * KFD_PAGE)
-#define END_LIMIT_S	60
+#define END_LIMIT_MS	60000
 
 /* Appends adjacent ranges that GPU 0 has access to. */
 static int append_ranges(struct kfd_v2_image *image, __u64 start, __u32 gpu_id)
@@ -560,9 +541,9 @@ static int resumes_killed_process(struct kfd *kfd, void *data)
 	if (pid < 0)
 		return 1;
 	shared->target = pid;
-	set_flag(&shared->begun);
+	set_word(&shared->begun);
 	shared->result = kfd_v1_resume(kfd->fd, pid);
-	status = ends_within(pid, END_LIMIT_S);
+	status = ends_within(pid, END_LIMIT_MS);
 	if (status == -ETIME)
 		return 2;
 	return WIFSIGNALED(status) ? 0 : 3;
@@ -595,7 +576,7 @@ TEST_F_TIMEOUT(race, a_process_can_be_killed_while_it_is_resumed, LIMIT_S)
 		ASSERT_TRUE(wait_for_word(&shared->begun, 1));
 		usleep(delays_us[i]);
 		kill(shared->target, SIGKILL);
-		status = ends_within(tracer, END_LIMIT_S);
+		status = ends_within(tracer, END_LIMIT_MS);
 		/* The tests behind this one need the GPU. */
 		if (status == -ETIME)
 			kill(tracer, SIGKILL);

@@ -93,25 +93,6 @@ static struct {
 	bool v1;
 } test;
 
-static void set_word(__u32 *word)
-{
-	__atomic_store_n(word, 1, __ATOMIC_RELEASE);
-}
-
-/* Waits so long for the end of a child and returns its status, or -ETIME. */
-static int ends_within(pid_t pid, unsigned int limit_ms)
-{
-	const __u64 begin = now_us();
-	int status;
-
-	do {
-		if (waitpid(pid, &status, WNOHANG) == pid)
-			return status;
-		usleep(1000);
-	} while (now_us() - begin < limit_ms * 1000ULL);
-	return -ETIME;
-}
-
 static bool returns_within(const struct shared *shared, unsigned int limit_ms)
 {
 	const __u64 begin = now_us();

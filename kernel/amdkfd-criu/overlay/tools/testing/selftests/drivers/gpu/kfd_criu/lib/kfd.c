@@ -330,3 +330,21 @@ bool wait_for_word(const __u32 *word, __u32 value)
 	}
 	return false;
 }
+
+void set_word(__u32 *word)
+{
+	__atomic_store_n(word, 1, __ATOMIC_RELEASE);
+}
+
+int ends_within(pid_t pid, unsigned int limit_ms)
+{
+	const __u64 begin = now_us();
+	int status;
+
+	do {
+		if (waitpid(pid, &status, WNOHANG) == pid)
+			return status;
+		usleep(1000);
+	} while (now_us() - begin < limit_ms * 1000ULL);
+	return -ETIME;
+}

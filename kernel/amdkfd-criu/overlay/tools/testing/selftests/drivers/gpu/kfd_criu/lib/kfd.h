@@ -108,5 +108,12 @@ void *shared_memory(size_t size);
 __u64 now_us(void);
 /* Waits up to ten seconds until the word has the value; false when the time is over. */
 bool wait_for_word(const __u32 *word, __u32 value);
+/* Sets the word to 1, for wait_for_word() of another thread or process. */
+void set_word(__u32 *word);
+/*
+ * Waits for the end of a child, at most for the limit. Returns its status as waitpid() stores
+ * it, or -ETIME.
+ */
+int ends_within(pid_t pid, unsigned int limit_ms);
 
 #endif /* KFD_CRIU_SELFTEST_KFD_H */

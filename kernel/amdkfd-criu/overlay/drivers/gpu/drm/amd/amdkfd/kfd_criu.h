@@ -403,9 +403,10 @@ bool kfd_criu_queue_needs_wptrs(const struct kfd_process *p);
 void kfd_criu_queue_fault_in_wptrs(struct kfd_process *p);
 
 /* kfd_criu_event.c */
-u32 kfd_criu_event_count(struct kfd_process *p);
+bool kfd_criu_event_has_any(struct kfd_process *p);
+int kfd_criu_event_count(struct kfd_process *p, u32 *n);
 bool kfd_criu_event_type_is_known(u32 type);
-bool kfd_criu_event_has_unknown_type(struct kfd_process *p);
+int kfd_criu_event_has_unknown_type(struct kfd_process *p);
 int kfd_criu_event_drain_interrupts(struct kfd_process *p);
 int kfd_criu_event_save(struct kfd_process *p, struct kfd_criu_event **events,
 			u32 *n);

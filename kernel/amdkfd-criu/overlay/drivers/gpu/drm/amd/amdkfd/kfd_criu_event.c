@@ -6,7 +6,10 @@
  * belongs to the driver; its slots are restored with the memory of the process.
  *
  * Locks: the callers hold p->mutex; the functions here take p->event_mutex,
- * because events are created and destroyed without p->mutex.
+ * because events are created and destroyed without p->mutex. A thread of the
+ * program that waits for events holds p->event_mutex while it faults in the
+ * array of events, which may be memory that nobody supplies. So an operation that
+ * another process can call must be killable while it waits for that mutex.
  */
 #include <linux/slab.h>
 #include "kfd_criu.h"
@@ -42,15 +45,19 @@ static int kfd_criu_event_is_unknown(int id, void *ev, void *data)
  * kfd_criu_event_has_unknown_type - whether a process has an event of a type that
  * no image of the extensible ABI can contain
  * @p: the process
+ *
+ * Return: 1 if it has one; 0 if not; -EINTR if the caller is killed.
  */
-bool kfd_criu_event_has_unknown_type(struct kfd_process *p)
+int kfd_criu_event_has_unknown_type(struct kfd_process *p)
 {
-	bool found;
+	int r;
 
-	mutex_lock(&p->event_mutex);
-	found = idr_for_each(&p->event_idr, kfd_criu_event_is_unknown, NULL);
+	r = mutex_lock_killable(&p->event_mutex);
+	if (r)
+		return r;
+	r = idr_for_each(&p->event_idr, kfd_criu_event_is_unknown, NULL);
 	mutex_unlock(&p->event_mutex);
-	return found;
+	return r;
 }
 
 /*
@@ -97,21 +104,38 @@ static int kfd_criu_event_describe_next(int id, void *ev, void *data)
 }
 
 /**
+ * kfd_criu_event_has_any - whether a process has an event
+ * @p: the process; no ioctl of the program is in progress, so nobody creates or
+ *	destroys events, and the mutex of the events need not be waited for
+ *
+ * Id 0 is reserved, so the IDR is never empty.
+ */
+bool kfd_criu_event_has_any(struct kfd_process *p)
+{
+	int id = 0;
+
+	return idr_get_next(&p->event_idr, &id) != NULL;
+}
+
+/**
  * kfd_criu_event_count - count the events of a process
  * @p: the process
+ * @n: returns the number of events
  *
  * Events may be created and destroyed afterwards; see kfd_criu_event_save().
  *
- * Return: the number of events.
+ * Return: 0; -EINTR if the caller is killed.
  */
-u32 kfd_criu_event_count(struct kfd_process *p)
+int kfd_criu_event_count(struct kfd_process *p, u32 *n)
 {
-	u32 n;
+	int r;
 
-	mutex_lock(&p->event_mutex);
-	n = kfd_criu_event_count_locked(p);
+	r = mutex_lock_killable(&p->event_mutex);
+	if (r)
+		return r;
+	*n = kfd_criu_event_count_locked(p);
 	mutex_unlock(&p->event_mutex);
-	return n;
+	return 0;
 }
 
 /*
@@ -187,14 +211,18 @@ int kfd_criu_event_drain_interrupts(struct kfd_process *p)
  *
  * kfd_criu_event_drain_interrupts() must have been called before.
  *
- * Return: 0; -ENOMEM.
+ * Return: 0; -ENOMEM; -EINTR if the caller is killed.
  */
 int kfd_criu_event_save(struct kfd_process *p, struct kfd_criu_event **events,
 			u32 *n)
 {
 	struct kfd_criu_event *next;
+	int r;
 
-	mutex_lock(&p->event_mutex);
+	*events = NULL;
+	r = mutex_lock_killable(&p->event_mutex);
+	if (r)
+		return r;
 	*n = kfd_criu_event_count_locked(p);
 	next = kvcalloc(max(*n, 1u), sizeof(*next), GFP_KERNEL_ACCOUNT);
 	*events = next;
@@ -254,6 +282,7 @@ int kfd_criu_event_restore(struct kfd_process *p,
 		ev->hw_exception_data = ce->hw_exception;
 	spin_lock_init(&ev->lock);
 	init_waitqueue_head(&ev->wq);
+	/* No thread of a process that is being restored waits for events. */
 	mutex_lock(&p->event_mutex);
 	if (kfd_criu_event_is_signal(ce->type)) {
 		r = create_signal_event(NULL, p, ev, &id);

@@ -81,7 +81,7 @@ bool kfd_criu_process_is_untouched(struct kfd_process *p)
 		if (p->pdds[i]->drm_file)
 			return false;
 	/* The page remains when the program has destroyed all of its events. */
-	return !READ_ONCE(p->signal_page) && !kfd_criu_event_count(p) &&
+	return !READ_ONCE(p->signal_page) && !kfd_criu_event_has_any(p) &&
 	       p->runtime_info.runtime_state == DEBUG_RUNTIME_STATE_DISABLED;
 }
 

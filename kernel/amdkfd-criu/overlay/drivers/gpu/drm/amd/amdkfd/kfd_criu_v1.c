@@ -158,11 +158,13 @@ static void kfd_criu_v1_finish_dmabufs(struct list_head *blocks, bool keep)
 static int kfd_criu_v1_measure(struct kfd_process *p, void *data)
 {
 	struct kfd_ioctl_criu_args *args = data;
-	const u32 events = kfd_criu_event_count(p);
-	u32 queues, svm_ranges;
+	u32 queues, events, svm_ranges;
 	u64 queue_bytes;
 	int r;
 
+	r = kfd_criu_event_count(p, &events);
+	if (r)
+		return r;
 	r = kfd_criu_svm_count_killable(p, &svm_ranges);
 	if (r)
 		return r;

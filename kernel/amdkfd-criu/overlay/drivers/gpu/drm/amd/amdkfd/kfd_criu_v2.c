@@ -45,8 +45,10 @@ static const struct kfd_criu_v2_op kfd_criu_v2_ops[] = {
 static int kfd_criu_v2_check_events(struct kfd_process *p,
 				    struct kfd_criu_args *args)
 {
-	if (!kfd_criu_event_has_unknown_type(p))
-		return 0;
+	const int r = kfd_criu_event_has_unknown_type(p);
+
+	if (r <= 0)
+		return r;
 	args->reason = KFD_CRIU_REASON_EVENT_TYPE;
 	return -EOPNOTSUPP;
 }

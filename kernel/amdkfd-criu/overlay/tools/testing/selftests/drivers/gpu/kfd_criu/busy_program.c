@@ -2,7 +2,7 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * A program that is in the middle of an operation on itself which does not end, because the
+ * A program that is in the middle of an ioctl on itself which does not end, because the
  * program has given it memory whose pages nobody supplies. Neither other operations nor
  * their callers may hang.
  *
@@ -19,6 +19,7 @@
 #include "../../../kselftest_harness.h"
 #include "lib/bo.h"
 #include "lib/criu_op.h"
+#include "lib/event.h"
 #include "lib/image_v2.h"
 #include "lib/kfd.h"
 #include "lib/slow_image.h"
@@ -35,6 +36,7 @@ enum activity {
 	CHECKS_IMAGE,	/* RESTORE reads the image for the first time; nothing is changed */
 	RESTORES,	/* RESTORE reads the image again, in KFD_CRIU_STATE_RESTORING */
 	CHECKPOINTS,	/* CHECKPOINT cannot write the image */
+	WAITS,		/* AMDKFD_IOC_WAIT_EVENTS cannot read its array, and has the events locked */
 };
 
 /* What the program, its callers and the test tell each other, in memory that they share. */
@@ -63,6 +65,8 @@ static struct {
 	const struct kfd_v2_image *image;
 	struct shared *shared;
 	pid_t program;
+	/* Image of a program that is paused before it begins, for checkpoints(). */
+	struct kfd_v2_image checkpoint;
 } test;
 
 /* ---- the program ---- */
@@ -70,9 +74,22 @@ static struct {
 struct operation {
 	struct kfd *kfd;
 	struct blocking_image memory;
+	/* What the pages are filled with in the end. */
+	struct kfd_v2_image contents;
+	struct kfd_event_data event;
 	int pause_fd;
 	int result;
 };
+
+static int wait_for_event(const struct operation *operation)
+{
+	struct kfd_ioctl_wait_events_args args = {
+		.events_ptr = (unsigned long)operation->memory.image.data,
+		.num_events = 1,
+	};
+
+	return kfd_call(operation->kfd->fd, AMDKFD_IOC_WAIT_EVENTS, &args);
+}
 
 static void *operate(void *data)
 {
@@ -89,12 +106,26 @@ static void *operate(void *data)
 							 &operation->memory.image);
 		return NULL;
 	}
+	if (test.shared->activity == WAITS) {
+		operation->result = wait_for_event(operation);
+		return NULL;
+	}
 	if (test.shared->activity == CHECKPOINTS) {
 		args.op = KFD_CRIU_CMD_CHECKPOINT;
 		args.pause_fd = operation->pause_fd;
 	}
 	operation->result = kfd_v2(operation->kfd->fd, &args);
 	return NULL;
+}
+
+static int prepare_event(struct operation *operation)
+{
+	const int id = kfd_event_create(operation->kfd);
+
+	operation->event.event_id = id;
+	operation->contents.data = (void *)&operation->event;
+	operation->contents.size = sizeof(operation->event);
+	return id < 0 ? id : 0;
 }
 
 /* Makes the memory of the operation, and what it needs besides. */
@@ -105,13 +136,16 @@ static int prepare(struct operation *operation)
 	struct kfd *kfd = operation->kfd;
 	int r;
 
+	operation->contents = *test.image;
+	if (test.shared->activity == WAITS && prepare_event(operation))
+		return -ENODEV;
 	/* RESTORE reads the payload of a range only when it creates objects. */
 	if (test.shared->activity == RESTORES)
 		r = blocking_image_create_tail(&operation->memory, test.image,
 					       test.image->size - last->size +
 					       last->fixed_size);
 	else
-		r = blocking_image_create(&operation->memory, test.image->size);
+		r = blocking_image_create(&operation->memory, operation->contents.size);
 	operation->memory.image.gpus_of = test.image;
 	if (!r && test.shared->activity == CHECKPOINTS)
 		r = kfd_v2_pause(kfd->fd, &operation->pause_fd);
@@ -125,7 +159,7 @@ static int is_busy(struct kfd *kfd, void *data)
 	pthread_t thread;
 
 	shared->fd = kfd->fd;
-	if (shared->activity == CHECKPOINTS && kfd_acquire_vms(kfd))
+	if (shared->activity >= CHECKPOINTS && kfd_acquire_vms(kfd))
 		return 1;
 	set_word(&shared->open);
 	if (!wait_for_word(&shared->begin, 1) || prepare(&operation))
@@ -136,7 +170,7 @@ static int is_busy(struct kfd *kfd, void *data)
 	set_word(&shared->busy);
 	while (!__atomic_load_n(&shared->supply, __ATOMIC_ACQUIRE))
 		usleep(1000);
-	if (blocking_image_fill(&operation.memory, test.image))
+	if (blocking_image_fill(&operation.memory, &operation.contents))
 		return 4;
 	pthread_join(thread, NULL);
 	return operation.result ? 5 : 0;
@@ -201,6 +235,11 @@ static int exports(int fd)
 	};
 
 	return kfd_v2(fd, &args);
+}
+
+static int checkpoints(int fd)
+{
+	return kfd_v2_image_checkpoint(fd, &test.checkpoint);
 }
 
 /* Pauses the program before it begins, and closes the pause when it is busy. */
@@ -361,6 +400,25 @@ TEST_F_TIMEOUT(busy_program, does_not_keep_the_file_of_a_pause_from_being_closed
 	ASSERT_EQ(0, start_program(CHECKPOINTS));
 	EXPECT_EQ(0, call_from_outside(closes_pause));
 	EXPECT_EQ(0, end_program());
+}
+
+TEST_F_TIMEOUT(busy_program, callers_that_wait_for_its_events_can_be_killed, LIMIT_S)
+{
+	int fd;
+
+	ASSERT_EQ(0, start_program(WAITS));
+	fd = kfd_take_file(test.program, self->shared->fd);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, kfd_v2_image_prepare(fd, &test.checkpoint));
+	set_word(&self->shared->begin);
+	ASSERT_TRUE(wait_for_word(&self->shared->busy, 1));
+	EXPECT_EQ(SIGKILL, kill_caller(pauses));
+	EXPECT_EQ(SIGKILL, kill_caller(pauses_v1));
+	EXPECT_EQ(SIGKILL, kill_caller(checkpoints));
+	EXPECT_EQ(0, end_program());
+	close(test.checkpoint.pause_fd);
+	free(test.checkpoint.data);
+	close(fd);
 }
 
 KFD_TEST_MAIN

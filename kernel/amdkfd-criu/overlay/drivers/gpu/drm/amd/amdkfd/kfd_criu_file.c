@@ -36,15 +36,13 @@ static DEFINE_SPINLOCK(kfd_criu_files_lock);
 
 /**
  * struct kfd_criu_file - a pause, or what RESUME returns
- * @list: entry in kfd_criu_session.files; not in a list without @p
+ * @list: entry in a list of struct kfd_criu_session; not in a list without @p
  * @p: the process; NULL: it has exited
  * @paused: the file is a pause that has not ended
  * @ended: it is none any more; POLLHUP
  * @events: POLLIN once the queues run, or POLLERR if they never will
  * @delay_ms: time until @watch runs again, in milliseconds
  * @watch: looks whether the queues run
- * @end: ends the pause of a file that is closed, if that takes long
- * @ending: the process, for @end
  * @wq: waits for @ended and @events
  */
 struct kfd_criu_file {
@@ -55,8 +53,6 @@ struct kfd_criu_file {
 	__poll_t events;
 	unsigned int delay_ms;
 	struct delayed_work watch;
-	struct work_struct end;
-	struct kfd_process *ending;
 	wait_queue_head_t wq;
 };
 
@@ -158,13 +154,44 @@ static void kfd_criu_file_finish(struct kfd_criu_file *cf,
 	kfd_unref_process(p);
 }
 
-static void kfd_criu_file_end_fn(struct work_struct *work)
+/**
+ * kfd_criu_files_end_work_fn - end the pauses of files that were closed while an
+ * operation of their process was in progress
+ * @work: kfd_criu_session.end_work
+ */
+void kfd_criu_files_end_work_fn(struct work_struct *work)
 {
-	struct kfd_criu_file *cf = container_of(work, struct kfd_criu_file, end);
-	struct kfd_process *p = cf->ending;
+	struct kfd_process *p = container_of(work, struct kfd_process,
+					     criu.end_work);
+	struct kfd_criu_file *cf, *next;
+	LIST_HEAD(closed);
 
 	mutex_lock(&p->mutex);
-	kfd_criu_file_finish(cf, p);
+	spin_lock(&kfd_criu_files_lock);
+	list_splice_init(&p->criu.closed_files, &closed);
+	spin_unlock(&kfd_criu_files_lock);
+	list_for_each_entry(cf, &closed, list)
+		kfd_criu_file_end_pause(cf, p);
+	mutex_unlock(&p->mutex);
+	list_for_each_entry_safe(cf, next, &closed, list)
+		kfd_criu_file_free(cf);
+	kfd_unref_process(p);
+}
+
+/*
+ * Lets a worker end the pause, and takes over the reference to the process. One
+ * work ends all pauses of the process: if each pause had its own, a program could
+ * close so many files that the workqueue has no worker for other processes.
+ */
+static void kfd_criu_file_end_later(struct kfd_criu_file *cf,
+				    struct kfd_process *p)
+{
+	spin_lock(&kfd_criu_files_lock);
+	list_move(&cf->list, &p->criu.closed_files);
+	spin_unlock(&kfd_criu_files_lock);
+	/* A work that is queued already has a reference, and finds the file. */
+	if (!queue_work(kfd_criu_end_wq, &p->criu.end_work))
+		kfd_unref_process(p);
 }
 
 static int kfd_criu_file_release(struct inode *inode, struct file *file)
@@ -184,8 +211,7 @@ static int kfd_criu_file_release(struct inode *inode, struct file *file)
 	 * not be killed.
 	 */
 	if (kfd_criu_lock_until(p, jiffies + KFD_CRIU_CLOSE_LIMIT)) {
-		cf->ending = p;
-		queue_work(kfd_criu_wait_wq, &cf->end);
+		kfd_criu_file_end_later(cf, p);
 		return 0;
 	}
 	kfd_criu_file_finish(cf, p);
@@ -251,7 +277,6 @@ static int kfd_criu_file_create(struct kfd_process *p,
 		return -ENOMEM;
 	INIT_LIST_HEAD(&cf->list);
 	INIT_DELAYED_WORK(&cf->watch, kfd_criu_file_watch_fn);
-	INIT_WORK(&cf->end, kfd_criu_file_end_fn);
 	init_waitqueue_head(&cf->wq);
 	new->fd = get_unused_fd_flags(O_CLOEXEC);
 	if (new->fd < 0) {

@@ -46,10 +46,14 @@
 #define KFD_CRIU_RETRY_MS	2
 
 /*
- * Works that may wait for memory of a program for as long as its server likes, and
- * works that do not. Those of the second kind are waited for with a mutex held.
+ * A workqueue executes a limited number of works at a time. RESUME may wait for
+ * memory of a program for as long as its server likes, and the end of a pause for
+ * an operation of its process. They have a workqueue each, so that programs whose
+ * memory does not arrive cannot keep the pauses of others from ending. Works of
+ * kfd_criu_undo_wq wait for neither: some are waited for with a mutex held.
  */
-struct workqueue_struct *kfd_criu_wait_wq;
+static struct workqueue_struct *kfd_criu_resume_wq;
+struct workqueue_struct *kfd_criu_end_wq;
 static struct workqueue_struct *kfd_criu_undo_wq;
 
 /**
@@ -59,10 +63,14 @@ static struct workqueue_struct *kfd_criu_undo_wq;
  */
 int kfd_criu_session_create_wqs(void)
 {
-	kfd_criu_wait_wq = alloc_workqueue("kfd_criu_wait", WQ_UNBOUND,
-					   WQ_UNBOUND_MAX_ACTIVE);
+	kfd_criu_resume_wq = alloc_workqueue("kfd_criu_resume", WQ_UNBOUND,
+					     WQ_UNBOUND_MAX_ACTIVE);
+	kfd_criu_end_wq = alloc_workqueue("kfd_criu_end", WQ_UNBOUND,
+					  WQ_UNBOUND_MAX_ACTIVE);
 	kfd_criu_undo_wq = alloc_workqueue("kfd_criu_undo", WQ_UNBOUND, 0);
-	return kfd_criu_wait_wq && kfd_criu_undo_wq ? 0 : -ENOMEM;
+	if (!kfd_criu_resume_wq || !kfd_criu_end_wq || !kfd_criu_undo_wq)
+		return -ENOMEM;
+	return 0;
 }
 
 /**
@@ -72,8 +80,10 @@ int kfd_criu_session_create_wqs(void)
  */
 void kfd_criu_session_flush_wqs(void)
 {
-	if (kfd_criu_wait_wq)
-		flush_workqueue(kfd_criu_wait_wq);
+	if (kfd_criu_resume_wq)
+		flush_workqueue(kfd_criu_resume_wq);
+	if (kfd_criu_end_wq)
+		flush_workqueue(kfd_criu_end_wq);
 }
 
 /**
@@ -81,11 +91,14 @@ void kfd_criu_session_flush_wqs(void)
  */
 void kfd_criu_session_destroy_wqs(void)
 {
-	if (kfd_criu_wait_wq)
-		destroy_workqueue(kfd_criu_wait_wq);
+	if (kfd_criu_resume_wq)
+		destroy_workqueue(kfd_criu_resume_wq);
+	if (kfd_criu_end_wq)
+		destroy_workqueue(kfd_criu_end_wq);
 	if (kfd_criu_undo_wq)
 		destroy_workqueue(kfd_criu_undo_wq);
-	kfd_criu_wait_wq = NULL;
+	kfd_criu_resume_wq = NULL;
+	kfd_criu_end_wq = NULL;
 	kfd_criu_undo_wq = NULL;
 }
 
@@ -473,18 +486,26 @@ static int kfd_criu_end_owned_pause(struct kfd_process *p)
 	return kfd_criu_end_pause(p);
 }
 
+static void kfd_criu_poll_owner_later(struct kfd_process *p)
+{
+	queue_delayed_work(kfd_criu_undo_wq, &p->criu.owner_work,
+			   msecs_to_jiffies(KFD_CRIU_OWNER_POLL_MS));
+}
+
 static void kfd_criu_owner_work_fn(struct work_struct *work)
 {
 	struct kfd_process *p = container_of(to_delayed_work(work),
 					     struct kfd_process,
 					     criu.owner_work);
 
-	mutex_lock(&p->mutex);
+	/* It polls anyway, and works of its workqueue must not wait. */
+	if (!mutex_trylock(&p->mutex)) {
+		kfd_criu_poll_owner_later(p);
+		return;
+	}
 	if (kfd_criu_session_state(p) == KFD_CRIU_PAUSED && p->criu.owner) {
 		if (kfd_criu_owner_is_alive(p))
-			queue_delayed_work(kfd_criu_wait_wq,
-					   &p->criu.owner_work,
-					   msecs_to_jiffies(KFD_CRIU_OWNER_POLL_MS));
+			kfd_criu_poll_owner_later(p);
 		else
 			kfd_criu_end_owned_pause(p);
 	}
@@ -505,6 +526,8 @@ void kfd_criu_session_init(struct kfd_process *p)
 	init_rwsem(&p->criu.ioctl_sem);
 	INIT_DELAYED_WORK(&p->criu.owner_work, kfd_criu_owner_work_fn);
 	INIT_LIST_HEAD(&p->criu.files);
+	INIT_LIST_HEAD(&p->criu.closed_files);
+	INIT_WORK(&p->criu.end_work, kfd_criu_files_end_work_fn);
 	INIT_WORK(&p->criu.resume_work, kfd_criu_resume_work_fn);
 	init_waitqueue_head(&p->criu.resumed);
 	p->criu.resume_result = 0;
@@ -705,8 +728,7 @@ int kfd_criu_owned_pause(struct kfd_process *p, u32 *pid,
 		return r;
 	}
 	p->criu.owner = get_pid(task_tgid(current));
-	queue_delayed_work(kfd_criu_wait_wq, &p->criu.owner_work,
-			   msecs_to_jiffies(KFD_CRIU_OWNER_POLL_MS));
+	kfd_criu_poll_owner_later(p);
 	return 0;
 }
 
@@ -969,7 +991,7 @@ static void kfd_criu_begin_resume(struct kfd_process *p)
 		return;
 	}
 	kref_get(&p->ref);
-	queue_work(kfd_criu_wait_wq, &p->criu.resume_work);
+	queue_work(kfd_criu_resume_wq, &p->criu.resume_work);
 }
 
 static bool kfd_criu_userptr_pending(struct amdkfd_process_info *info)

@@ -50,6 +50,8 @@ enum kfd_criu_state {
  * @owner: thread group that owns the pause of version 1; NULL: there is none
  * @owner_work: polls whether @owner still exists, while there is one
  * @files: struct kfd_criu_file of this process; changed by kfd_criu_file.c
+ * @closed_files: those whose pause @end_work ends; changed by kfd_criu_file.c
+ * @end_work: ends the pauses of @closed_files; holds a reference to the process
  * @resume_work: does the work of RESUME if it may wait for user pages; holds a
  *	reference to the process
  * @resume_result: -EINPROGRESS in KFD_CRIU_RESUMING, then the result of RESUME
@@ -63,13 +65,15 @@ struct kfd_criu_session {
 	struct pid *owner;
 	struct delayed_work owner_work;
 	struct list_head files;
+	struct list_head closed_files;
+	struct work_struct end_work;
 	struct work_struct resume_work;
 	int resume_result;
 	wait_queue_head_t resumed;
 	bool saved_xnack;
 };
 
-extern struct workqueue_struct *kfd_criu_wait_wq;
+extern struct workqueue_struct *kfd_criu_end_wq;
 
 int kfd_criu_session_create_wqs(void);
 void kfd_criu_session_flush_wqs(void);
@@ -87,6 +91,7 @@ int kfd_criu_check_tracer_access(struct kfd_process *p,
 				 bool is_validated);
 
 /* kfd_criu_file.c */
+void kfd_criu_files_end_work_fn(struct work_struct *work);
 void kfd_criu_files_report_exit(struct kfd_process *p);
 void kfd_criu_files_detach(struct kfd_process *p);
 

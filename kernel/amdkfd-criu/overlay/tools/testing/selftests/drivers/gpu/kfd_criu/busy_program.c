@@ -30,6 +30,9 @@
 #define CALL_LIMIT_MS	3000
 #define END_LIMIT_MS	20000
 #define RESUME_MS	300
+/* More than a workqueue executes works at a time (WQ_MAX_ACTIVE). */
+#define PAUSES		600
+#define CLOSERS		20
 
 enum activity {
 	PROBES,		/* PROBE cannot write its answer */
@@ -152,6 +155,20 @@ static int prepare(struct operation *operation)
 	return r;
 }
 
+/* Whether the program runs again; other pauses were closed during the operation. */
+static bool ends_pause(const struct operation *operation)
+{
+	const __u64 begin = now_us();
+
+	close(operation->pause_fd);
+	while (kfd_v2_state(operation->kfd) != KFD_CRIU_STATE_RUNNING) {
+		if (now_us() - begin > CALL_LIMIT_MS * 1000ULL)
+			return false;
+		usleep(1000);
+	}
+	return true;
+}
+
 static int is_busy(struct kfd *kfd, void *data)
 {
 	struct operation operation = { .kfd = kfd };
@@ -173,6 +190,8 @@ static int is_busy(struct kfd *kfd, void *data)
 	if (blocking_image_fill(&operation.memory, &operation.contents))
 		return 4;
 	pthread_join(thread, NULL);
+	if (shared->activity == CHECKPOINTS && !ends_pause(&operation))
+		return 6;
 	return operation.result ? 5 : 0;
 }
 
@@ -399,6 +418,60 @@ TEST_F_TIMEOUT(busy_program, does_not_keep_the_file_of_a_pause_from_being_closed
 {
 	ASSERT_EQ(0, start_program(CHECKPOINTS));
 	EXPECT_EQ(0, call_from_outside(closes_pause));
+	EXPECT_EQ(0, end_program());
+}
+
+static void *close_files(void *data)
+{
+	const int *files = data;
+	unsigned int i;
+
+	for (i = 0; i < PAUSES / CLOSERS; i++)
+		close(files[i]);
+	return NULL;
+}
+
+/* The program has that many pauses, and they are closed while it is busy. */
+static int make_busy_and_close_pauses(unsigned int n)
+{
+	static int files[PAUSES];
+	pthread_t closers[CLOSERS];
+	unsigned int i;
+	int fd, r;
+
+	r = start_program(CHECKPOINTS);
+	if (r)
+		return r;
+	fd = kfd_take_file(test.program, test.shared->fd);
+	memset(files, -1, sizeof(files));
+	for (i = 0; !r && i < n; i++)
+		r = kfd_v2_pause(fd, &files[i]);
+	close(fd);
+	set_word(&test.shared->begin);
+	if (r || !wait_for_word(&test.shared->busy, 1))
+		return r ? r : -ETIME;
+	/* Each close() waits a while before it leaves the end of the pause to the driver. */
+	for (i = 0; i < CLOSERS; i++)
+		if (pthread_create(&closers[i], NULL, close_files,
+				   &files[i * (PAUSES / CLOSERS)]))
+			return -EAGAIN;
+	for (i = 0; i < CLOSERS; i++)
+		pthread_join(closers[i], NULL);
+	return 0;
+}
+
+TEST_F_TIMEOUT(busy_program, whose_pauses_are_closed_does_not_keep_others_paused, LIMIT_S)
+{
+	pid_t first;
+
+	ASSERT_EQ(0, make_busy_and_close_pauses(PAUSES));
+	first = test.program;
+	test.shared = shared_memory(sizeof(*test.shared));
+	ASSERT_NE(MAP_FAILED, test.shared);
+	ASSERT_EQ(0, make_busy_and_close_pauses(1));
+	EXPECT_EQ(0, end_program());
+	test.program = first;
+	test.shared = self->shared;
 	EXPECT_EQ(0, end_program());
 }
 

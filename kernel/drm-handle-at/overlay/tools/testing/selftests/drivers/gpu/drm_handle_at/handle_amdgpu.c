@@ -21,6 +21,8 @@
 /* AMDGPU_VM_MAX_NUM_CTX - 1 */
 #define MAX_CONTEXT	4095
 #define PATTERN		0x5a
+/* The array of its pages would exceed 2 GiB, which the kernel allocates for nobody. */
+#define HUGE_SIZE	(1ULL << 39)
 /* struct drm_amdgpu_gem_create_in before it had a handle. */
 #define OLD_CREATE_SIZE	32
 
@@ -188,6 +190,27 @@ TEST_F(handle_amdgpu, an_object_of_user_memory_is_created_at_its_handle)
 	EXPECT_EQ(0, gem_close(self->drm, 1));
 	EXPECT_EQ(0, gem_close(self->drm, HANDLE));
 	munmap(memory, SIZE);
+}
+
+/* No kernel warning may appear. */
+TEST_F(handle_amdgpu, an_object_that_is_too_large_is_refused)
+{
+	union drm_amdgpu_gem_create create = {
+		.in = {
+			.bo_size = HUGE_SIZE,
+			.alignment = DRM_PAGE,
+			.domains = AMDGPU_GEM_DOMAIN_CPU,
+		},
+	};
+	struct drm_amdgpu_gem_userptr userptr = {
+		.addr = DRM_PAGE,
+		.size = HUGE_SIZE,
+		.flags = AMDGPU_GEM_USERPTR_ANONONLY | AMDGPU_GEM_USERPTR_REGISTER,
+	};
+
+	EXPECT_EQ(-ENOMEM, drm_call(self->drm, DRM_IOCTL_AMDGPU_GEM_USERPTR, &userptr));
+	EXPECT_EQ(-ENOMEM, drm_call(self->drm, DRM_IOCTL_AMDGPU_GEM_CREATE, &create));
+	EXPECT_EQ(0, gem_count(self->drm));
 }
 
 TEST_F(handle_amdgpu, an_import_has_its_handle)

@@ -169,8 +169,8 @@ static void choose(struct call *call, union args *args, int dmabuf, int syncobj)
 }
 
 /*
- * Large objects would leave no memory for other calls, and TTM warns if the array of an object's
- * pages exceeds 2 GiB. Domains of which there is little are not about handles, either.
+ * Large objects would leave no memory for other calls. Domains of which there is little are not
+ * about handles, either.
  */
 static void limit(const struct call *call, union args *args)
 {

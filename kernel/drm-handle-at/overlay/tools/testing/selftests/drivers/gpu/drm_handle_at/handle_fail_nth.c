@@ -4,7 +4,7 @@
  *
  * Injects a fault into the first allocation or user copy of each ioctl that takes a number,
  * then into the second, and so on to the last. An ioctl that fails leaves the number free and
- * no object; leaks of kernel memory show in kmemleak afterwards. Needs
+ * no object; one that succeeds in spite of the fault leaves a usable one. Leaks of kernel memory show in kmemleak afterwards. Needs
  * CONFIG_FAULT_INJECTION_DEBUG_FS and CONFIG_FAILSLAB.
  *
  * DRM_HANDLE_AT_FAIL_NTH=N begins with the N-th fault, and the kernel logs where each one is
@@ -28,6 +28,8 @@
 #define SIZE		(2 * DRM_PAGE)
 #define HANDLE		77
 #define OBJECT		5	/* of the BO list */
+/* Where the GPU maps GEM objects. */
+#define VA		(1ULL << 30)
 /* No ioctl has so many places to fail, unless it repeats something for ever. */
 #define MAX_FAULTS	10000
 #define LIMIT_S		3600
@@ -46,6 +48,8 @@ FIXTURE(handle_fail_nth) {
 FIXTURE_VARIANT(handle_fail_nth) {
 	int (*create)(const struct target *target);
 	int (*destroy)(const struct target *target);
+	/* Whether the object is complete; NULL: nothing of it could be missing. */
+	int (*use)(const struct target *target);
 };
 
 static int create_gem(const struct target *target)
@@ -70,6 +74,16 @@ static int import_gem_anywhere(const struct target *target)
 
 	/* 1 is the lowest handle. */
 	return !r && handle != 1 ? -EBADMSG : r;
+}
+
+static int map_gem(const struct target *target)
+{
+	return gem_map(target->drm, HANDLE, SIZE, VA);
+}
+
+static int map_first_gem(const struct target *target)
+{
+	return gem_map(target->drm, 1, SIZE, VA);
 }
 
 static int close_gem(const struct target *target)
@@ -120,21 +134,25 @@ static int destroy_syncobj(const struct target *target)
 FIXTURE_VARIANT_ADD(handle_fail_nth, gem_create) {
 	.create = create_gem,
 	.destroy = close_gem,
+	.use = map_gem,
 };
 
 FIXTURE_VARIANT_ADD(handle_fail_nth, gem_userptr) {
 	.create = create_userptr,
 	.destroy = close_gem,
+	.use = map_gem,
 };
 
 FIXTURE_VARIANT_ADD(handle_fail_nth, import_at) {
 	.create = import_gem,
 	.destroy = close_gem,
+	.use = map_gem,
 };
 
 FIXTURE_VARIANT_ADD(handle_fail_nth, import) {
 	.create = import_gem_anywhere,
 	.destroy = close_first_gem,
+	.use = map_first_gem,
 };
 
 FIXTURE_VARIANT_ADD(handle_fail_nth, context) {
@@ -306,6 +324,9 @@ TEST_F_TIMEOUT(handle_fail_nth, a_failure_leaves_the_number_free, LIMIT_S)
 			ASSERT_EQ(0, variant->create(target))
 				TH_LOG("fault %u: %d", n, r);
 		}
+		if (!r && variant->use)
+			ASSERT_EQ(0, variant->use(target))
+				TH_LOG("fault %u", n);
 		if (r != -EFAULT)
 			ASSERT_EQ(0, variant->destroy(target));
 		ASSERT_EQ(objects, gem_count(target->drm));

@@ -187,6 +187,19 @@ int userptr_create_at(int drm, void *memory, __u64 size, __u32 handle)
 	return !r && args.handle != handle ? -EBADMSG : r;
 }
 
+int gem_map(int drm, __u32 handle, __u64 size, __u64 va)
+{
+	struct drm_amdgpu_gem_va args = {
+		.handle = handle,
+		.operation = AMDGPU_VA_OP_MAP,
+		.flags = AMDGPU_VM_DELAY_UPDATE,
+		.va_address = va,
+		.map_size = size,
+	};
+
+	return drm_call(drm, DRM_IOCTL_AMDGPU_GEM_VA, &args);
+}
+
 void *gem_mmap(int drm, __u32 handle, __u64 size)
 {
 	union drm_amdgpu_gem_mmap args = { .in.handle = handle };

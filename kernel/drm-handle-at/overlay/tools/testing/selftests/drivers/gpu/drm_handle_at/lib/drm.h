@@ -58,6 +58,8 @@ __u64 file_inode(int fd);
 int gem_create(int drm, __u64 size, __u32 *handle);
 int gem_create_at(int drm, __u64 size, __u32 handle);
 int userptr_create_at(int drm, void *memory, __u64 size, __u32 handle);
+/* Maps the object for the GPU, without access, until it is closed. */
+int gem_map(int drm, __u32 handle, __u64 size, __u64 va);
 /* Maps the object for the CPU. Returns MAP_FAILED without. */
 void *gem_mmap(int drm, __u32 handle, __u64 size);
 /* Lists up to MAX_LISTED handles. Returns their number or a negative errno. */

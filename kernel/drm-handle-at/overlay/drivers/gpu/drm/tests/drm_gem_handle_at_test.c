@@ -72,7 +72,7 @@ static const struct drm_gem_object_funcs handle_test_funcs = {
 };
 
 static const struct drm_driver handle_test_driver = {
-	.driver_features = DRIVER_GEM | DRIVER_GEM_HANDLE_AT,
+	.driver_features = DRIVER_GEM,
 	.name = "handle_at_test",
 };
 

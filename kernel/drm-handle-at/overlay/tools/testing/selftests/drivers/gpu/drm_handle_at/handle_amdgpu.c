@@ -49,10 +49,10 @@ FIXTURE_TEARDOWN(handle_amdgpu)
 	close(self->peer);
 }
 
-TEST_F(handle_amdgpu, the_capability_says_so)
+/* User space finds the flags and operations of amdgpu by trying. */
+TEST_F(handle_amdgpu, the_capability_names_imports_only)
 {
-	EXPECT_EQ(DRM_GEM_HANDLE_AT_CAP_IMPORT | DRM_GEM_HANDLE_AT_CAP_CREATE,
-		  drm_cap(self->drm, DRM_CAP_GEM_HANDLE_AT));
+	EXPECT_EQ(DRM_GEM_HANDLE_AT_CAP_IMPORT, drm_cap(self->drm, DRM_CAP_GEM_HANDLE_AT));
 }
 
 TEST_F(handle_amdgpu, an_object_is_created_at_its_handle)
@@ -94,6 +94,7 @@ TEST_F(handle_amdgpu, an_object_is_not_created_where_no_handle_can_be)
 
 	for (i = 0; i < sizeof(no_handles) / sizeof(*no_handles); i++)
 		EXPECT_EQ(-EINVAL, gem_create_at(self->drm, SIZE, no_handles[i]));
+	EXPECT_EQ(-EINVAL, gem_create_at(self->drm, SIZE, 0));
 	EXPECT_EQ(0, gem_count(self->drm));
 }
 
@@ -113,12 +114,46 @@ TEST_F(handle_amdgpu, padding_of_gem_create_is_refused)
 		.in = {
 			.bo_size = SIZE,
 			.domains = AMDGPU_GEM_DOMAIN_GTT,
+			.domain_flags = AMDGPU_GEM_CREATE_AT_HANDLE,
+			.handle = HANDLE,
 			.pad = 1,
 		},
 	};
 
 	EXPECT_EQ(-EINVAL, drm_call(self->drm, DRM_IOCTL_AMDGPU_GEM_CREATE, &args));
+	/* The flag next to it is as unknown as ever. */
+	args.in.pad = 0;
+	args.in.domain_flags = AMDGPU_GEM_CREATE_AT_HANDLE >> 1;
+	EXPECT_EQ(-EINVAL, drm_call(self->drm, DRM_IOCTL_AMDGPU_GEM_CREATE, &args));
 	EXPECT_EQ(0, gem_count(self->drm));
+}
+
+/* Was compiled with the new header and does not clear the argument. */
+TEST_F(handle_amdgpu, without_the_flag_gem_create_ignores_the_handle)
+{
+	const union drm_amdgpu_gem_create garbage = {
+		.in = {
+			.bo_size = SIZE,
+			.domains = AMDGPU_GEM_DOMAIN_GTT,
+			.pad = 0xdeadbeef,
+		},
+	};
+	union drm_amdgpu_gem_create args;
+	unsigned int i;
+
+	/* 1 is taken from the second call on. */
+	for (i = 1; i <= 2; i++) {
+		args = garbage;
+		args.in.handle = 1;
+		ASSERT_EQ(0, drm_call(self->drm, DRM_IOCTL_AMDGPU_GEM_CREATE, &args));
+		EXPECT_EQ(i, args.out.handle);
+	}
+	for (i = 0; i < sizeof(no_handles) / sizeof(*no_handles); i++) {
+		args = garbage;
+		args.in.handle = no_handles[i];
+		ASSERT_EQ(0, drm_call(self->drm, DRM_IOCTL_AMDGPU_GEM_CREATE, &args));
+		EXPECT_EQ(3 + i, args.out.handle);
+	}
 }
 
 /* It does not know the handle, and has something else behind its argument. */
@@ -139,6 +174,16 @@ TEST_F(handle_amdgpu, an_old_program_gets_any_handle)
 					      OLD_CREATE_SIZE), &args));
 	EXPECT_EQ(1, args.out.handle);
 	EXPECT_EQ(0xdeadbeef, args.in.pad);
+
+	/* With the flag its argument lacks the handle. */
+	memset(&args, 0, sizeof(args));
+	args.in.bo_size = SIZE;
+	args.in.domains = AMDGPU_GEM_DOMAIN_GTT;
+	args.in.domain_flags = AMDGPU_GEM_CREATE_AT_HANDLE;
+	args.in.handle = HANDLE;
+	EXPECT_EQ(-EINVAL, drm_call(self->drm, _IOC(_IOC_READ | _IOC_WRITE, DRM_IOCTL_BASE,
+						    DRM_COMMAND_BASE + DRM_AMDGPU_GEM_CREATE,
+						    OLD_CREATE_SIZE), &args));
 }
 
 /* The buffer of an old program has no member for the handle. */
@@ -151,13 +196,17 @@ TEST_F(handle_amdgpu, create_info_ends_before_the_handle)
 		.value = (unsigned long)info,
 	};
 	unsigned int i;
-	__u64 size;
+	__u64 size, flags;
 
 	memset(info, PATTERN, sizeof(info));
 	ASSERT_EQ(0, gem_create_at(self->drm, SIZE, HANDLE));
 	ASSERT_EQ(0, drm_call(self->drm, DRM_IOCTL_AMDGPU_GEM_OP, &args));
 	memcpy(&size, info, sizeof(size));
 	EXPECT_EQ(SIZE, size);
+	/* No object has the flag with which it was created at a handle. */
+	memcpy(&flags, info + offsetof(struct drm_amdgpu_gem_create_in, domain_flags),
+	       sizeof(flags));
+	EXPECT_EQ(0, flags & AMDGPU_GEM_CREATE_AT_HANDLE);
 	for (i = OLD_CREATE_SIZE; i < sizeof(info); i++)
 		EXPECT_EQ(PATTERN, info[i]);
 }
@@ -345,12 +394,25 @@ TEST_F(handle_amdgpu, a_bo_list_has_its_handle)
 	EXPECT_EQ(0, bo_list_create_at(self->drm, HANDLE, MAX_HANDLE));
 	for (i = 0; i < sizeof(no_handles) / sizeof(*no_handles); i++)
 		EXPECT_EQ(-EINVAL, bo_list_create_at(self->drm, HANDLE, no_handles[i]));
-	/* 0 is any handle. */
-	EXPECT_EQ(-EBADMSG, bo_list_create_at(self->drm, HANDLE, 0));
-	EXPECT_EQ(-EEXIST, bo_list_create_at(self->drm, HANDLE, 1));
+	EXPECT_EQ(-EINVAL, bo_list_create_at(self->drm, HANDLE, 0));
 	EXPECT_EQ(-ENOENT, bo_list_create_at(self->drm, HANDLE + 1, HANDLE));
 	EXPECT_EQ(0, bo_list_destroy(self->drm, OTHER));
 	EXPECT_EQ(0, bo_list_create_at(self->drm, HANDLE, OTHER));
+}
+
+/* The kernel has never looked at the member when it creates a list in the ordinary way. */
+TEST_F(handle_amdgpu, a_bo_list_ignores_what_a_program_left_in_its_handle)
+{
+	const __u32 left[] = { 0, 1, HANDLE, MAX_HANDLE, 0x80000000, 0xffffffff };
+	unsigned int i;
+	__u32 handle;
+
+	ASSERT_EQ(0, gem_create_at(self->drm, SIZE, HANDLE));
+	for (i = 0; i < sizeof(left) / sizeof(*left); i++) {
+		handle = left[i];
+		EXPECT_EQ(0, bo_list_create(self->drm, HANDLE, &handle));
+		EXPECT_EQ(1 + i, handle);
+	}
 }
 
 TEST_F(handle_amdgpu, a_sync_object_has_its_handle)

@@ -121,6 +121,7 @@ static void choose(struct call *call, union args *args, int dmabuf, int syncobj)
 		args->create.in.bo_size = SIZE;
 		args->create.in.alignment = DRM_PAGE;
 		args->create.in.domains = AMDGPU_GEM_DOMAIN_GTT;
+		args->create.in.domain_flags = AMDGPU_GEM_CREATE_AT_HANDLE;
 		args->create.in.handle = handle;
 		break;
 	case 2:
@@ -138,7 +139,7 @@ static void choose(struct call *call, union args *args, int dmabuf, int syncobj)
 		break;
 	case 4:
 		call->request = DRM_IOCTL_AMDGPU_BO_LIST;
-		args->bo_list.in.operation = AMDGPU_BO_LIST_OP_CREATE;
+		args->bo_list.in.operation = AMDGPU_BO_LIST_OP_CREATE_AT;
 		args->bo_list.in.list_handle = handle;
 		args->bo_list.in.bo_info_size = sizeof(struct drm_amdgpu_bo_list_entry);
 		args->bo_list.in.bo_info_ptr = (unsigned long)ARENA;
@@ -186,11 +187,11 @@ static void limit(const struct call *call, union args *args)
 }
 
 /* The number that the object is to have, or 0 if any will do. */
-static __u32 wanted(const struct call *call, const union args *args, __u32 size)
+static __u32 wanted(const struct call *call, const union args *args)
 {
 	switch (call->request) {
 	case DRM_IOCTL_AMDGPU_GEM_CREATE:
-		return size >= offsetof(struct drm_amdgpu_gem_create_in, pad) ?
+		return args->create.in.domain_flags & AMDGPU_GEM_CREATE_AT_HANDLE ?
 			       args->create.in.handle : 0;
 	case DRM_IOCTL_AMDGPU_GEM_USERPTR:
 		return args->userptr.flags & AMDGPU_GEM_USERPTR_AT_HANDLE ?
@@ -199,7 +200,7 @@ static __u32 wanted(const struct call *call, const union args *args, __u32 size)
 		return args->context.in.op == AMDGPU_CTX_OP_ALLOC_AT ?
 			       args->context.in.ctx_id : 0;
 	case DRM_IOCTL_AMDGPU_BO_LIST:
-		return args->bo_list.in.operation == AMDGPU_BO_LIST_OP_CREATE ?
+		return args->bo_list.in.operation == AMDGPU_BO_LIST_OP_CREATE_AT ?
 			       args->bo_list.in.list_handle : 0;
 	case DRM_IOCTL_SYNCOBJ_CREATE:
 		return args->syncobj.flags & DRM_SYNCOBJ_CREATE_AT_HANDLE ?
@@ -301,14 +302,14 @@ TEST_F_TIMEOUT(handle_fuzz, random_arguments_are_refused_or_obeyed, LIMIT_S)
 		limit(&call, &args);
 		if (next_random() % 8 == 0)
 			size = next_random() % (LARGEST_ARGS + 1);
-		/* The kernel takes what is behind the size as 0. */
-		want = wanted(&call, &args, size);
+		want = wanted(&call, &args);
 		r = drm_call(self->drm, _IOC(_IOC_READ | _IOC_WRITE, DRM_IOCTL_BASE,
 					     _IOC_NR(call.request), size), &args);
 		ASSERT_TRUE(is_expected_errno(r))
 			TH_LOG("DRM_HANDLE_AT_SEED=%lu: ioctl %#lx, %u bytes: %d", seed + i,
 			       call.request, size, r);
 		refused += r < 0;
+		/* The kernel takes what is behind the size as 0, so also the number. */
 		if (r || !want || size < _IOC_SIZE(call.request))
 			continue;
 		obeyed++;

@@ -57,7 +57,7 @@ static int create(int drm, __u32 handle, __u64 size, __u64 alignment, __u64 doma
 			.bo_size = size,
 			.alignment = alignment,
 			.domains = domains,
-			.domain_flags = flags,
+			.domain_flags = flags | AMDGPU_GEM_CREATE_AT_HANDLE,
 			.handle = handle,
 		},
 	};

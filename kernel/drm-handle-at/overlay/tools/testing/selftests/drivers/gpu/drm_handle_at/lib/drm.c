@@ -141,13 +141,14 @@ __u64 gem_inode(int drm, __u32 handle)
 	return inode;
 }
 
-static int create(int drm, __u64 size, __u32 *handle)
+static int create(int drm, __u64 size, __u64 flags, __u32 *handle)
 {
 	union drm_amdgpu_gem_create args = {
 		.in = {
 			.bo_size = size,
 			.alignment = DRM_PAGE,
 			.domains = AMDGPU_GEM_DOMAIN_GTT,
+			.domain_flags = flags,
 			.handle = *handle,
 		},
 	};
@@ -161,14 +162,13 @@ static int create(int drm, __u64 size, __u32 *handle)
 int gem_create(int drm, __u64 size, __u32 *handle)
 {
 	*handle = 0;
-	return create(drm, size, handle);
+	return create(drm, size, 0, handle);
 }
 
-/* A kernel that ignores the handle would have returned another one. */
 int gem_create_at(int drm, __u64 size, __u32 handle)
 {
 	__u32 created = handle;
-	const int r = create(drm, size, &created);
+	const int r = create(drm, size, AMDGPU_GEM_CREATE_AT_HANDLE, &created);
 
 	return !r && created != handle ? -EBADMSG : r;
 }
@@ -259,13 +259,13 @@ int context_destroy(int drm, __u32 id)
 	return context(drm, AMDGPU_CTX_OP_FREE_CTX, &id);
 }
 
-int bo_list_create_at(int drm, __u32 object, __u32 handle)
+static int create_bo_list(int drm, __u32 operation, __u32 object, __u32 *handle)
 {
 	struct drm_amdgpu_bo_list_entry entry = { .bo_handle = object };
 	union drm_amdgpu_bo_list args = {
 		.in = {
-			.operation = AMDGPU_BO_LIST_OP_CREATE,
-			.list_handle = handle,
+			.operation = operation,
+			.list_handle = *handle,
 			.bo_number = 1,
 			.bo_info_size = sizeof(entry),
 			.bo_info_ptr = (unsigned long)&entry,
@@ -273,7 +273,22 @@ int bo_list_create_at(int drm, __u32 object, __u32 handle)
 	};
 	const int r = drm_call(drm, DRM_IOCTL_AMDGPU_BO_LIST, &args);
 
-	return !r && args.out.list_handle != handle ? -EBADMSG : r;
+	if (!r)
+		*handle = args.out.list_handle;
+	return r;
+}
+
+int bo_list_create(int drm, __u32 object, __u32 *handle)
+{
+	return create_bo_list(drm, AMDGPU_BO_LIST_OP_CREATE, object, handle);
+}
+
+int bo_list_create_at(int drm, __u32 object, __u32 handle)
+{
+	__u32 created = handle;
+	const int r = create_bo_list(drm, AMDGPU_BO_LIST_OP_CREATE_AT, object, &created);
+
+	return !r && created != handle ? -EBADMSG : r;
 }
 
 int bo_list_destroy(int drm, __u32 handle)

@@ -69,7 +69,11 @@ int gem_count(int drm);
 int context_create(int drm, __u32 *id);
 int context_create_at(int drm, __u32 id);
 int context_destroy(int drm, __u32 id);
-/* A BO list with one object. */
+/*
+ * BO lists with one object. bo_list_create() passes on the value of *handle, as a program does
+ * that has not cleared the member.
+ */
+int bo_list_create(int drm, __u32 object, __u32 *handle);
 int bo_list_create_at(int drm, __u32 object, __u32 handle);
 int bo_list_destroy(int drm, __u32 handle);
 

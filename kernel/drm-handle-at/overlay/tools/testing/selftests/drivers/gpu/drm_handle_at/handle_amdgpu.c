@@ -350,6 +350,32 @@ TEST_F(handle_amdgpu, an_import_at_a_handle_that_cannot_be_is_refused)
 	close(fd);
 }
 
+/* Otherwise such a call would import the object and return EFAULT. */
+TEST_F(handle_amdgpu, an_import_at_a_handle_writes_no_argument)
+{
+	struct drm_prime_handle_at *args = mmap(NULL, DRM_PAGE, PROT_READ | PROT_WRITE,
+						MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int fd;
+
+	ASSERT_NE(MAP_FAILED, (void *)args);
+	ASSERT_EQ(0, gem_create_at(self->drm, SIZE, HANDLE));
+	ASSERT_EQ(0, gem_export(self->drm, HANDLE, &fd));
+	args->handle = OTHER;
+	args->fd = fd;
+	ASSERT_EQ(0, mprotect(args, DRM_PAGE, PROT_READ));
+	EXPECT_EQ(0, drm_call(self->peer, DRM_IOCTL_PRIME_FD_TO_HANDLE_AT, args));
+	EXPECT_EQ(1, gem_count(self->peer));
+	EXPECT_EQ(0, gem_close(self->peer, OTHER));
+	/* The kernel does not write even if the caller's request says that it may. */
+	EXPECT_EQ(0, drm_call(self->peer, _IOC(_IOC_READ | _IOC_WRITE, DRM_IOCTL_BASE,
+					       _IOC_NR(DRM_IOCTL_PRIME_FD_TO_HANDLE_AT),
+					       sizeof(*args)), args));
+	EXPECT_EQ(1, gem_count(self->peer));
+	EXPECT_EQ(file_inode(fd), gem_inode(self->peer, OTHER));
+	munmap(args, DRM_PAGE);
+	close(fd);
+}
+
 TEST_F(handle_amdgpu, a_context_has_its_id)
 {
 	union drm_amdgpu_ctx args = { .in.ctx_id = OTHER };

@@ -184,6 +184,58 @@ TEST_F(handle_list, mappings_are_listed_with_what_creates_them)
 	EXPECT_EQ(READ_EXECUTE, entry->flags);
 }
 
+/* The first address of the upper half, or 0 if the GPU has none. */
+static __u64 upper_half(int drm)
+{
+	struct drm_amdgpu_info_device info = {};
+	struct drm_amdgpu_info args = {
+		.return_pointer = (unsigned long)&info,
+		.return_size = sizeof(info),
+		.query = AMDGPU_INFO_DEV_INFO,
+	};
+
+	return drm_call(drm, DRM_IOCTL_AMDGPU_INFO, &args) ? 0 : info.high_va_offset;
+}
+
+TEST_F(handle_list, mappings_of_the_upper_half_can_be_created_again)
+{
+	const __u64 half = upper_half(self->drm);
+	const __u64 va = (half ? half : 0xffff800000000000ULL) + VA;
+	struct drm_amdgpu_gem_vm_entry again[2], *entry;
+
+	ASSERT_EQ(0, gem_create_at(self->drm, SIZE, HANDLE));
+	if (!half) {
+		EXPECT_EQ(-EINVAL, change_mapping(self->drm, AMDGPU_VA_OP_MAP, READ_WRITE, va, 0,
+						  SIZE));
+		TH_LOG("the GPU has no upper half");
+		return;
+	}
+	ASSERT_EQ(0, change_mapping(self->drm, AMDGPU_VA_OP_MAP, READ_WRITE, va, 0, SIZE));
+	ASSERT_EQ(0, change_mapping(self->drm, AMDGPU_VA_OP_MAP, READ_EXECUTE, VA, DRM_PAGE,
+				    DRM_PAGE));
+	ASSERT_EQ(2, list_mappings(self->drm, self->mappings, 8));
+	EXPECT_NE(NULL, mapping_at(self->mappings, 2, va));
+	EXPECT_NE(NULL, mapping_at(self->mappings, 2, VA));
+
+	for (entry = self->mappings; entry < self->mappings + 2; entry++) {
+		ASSERT_EQ(0, change_mapping(self->drm, AMDGPU_VA_OP_UNMAP, 0, entry->addr, 0,
+					    entry->size));
+	}
+	ASSERT_EQ(0, list_mappings(self->drm, again, 2));
+	for (entry = self->mappings; entry < self->mappings + 2; entry++) {
+		ASSERT_EQ(0, change_mapping(self->drm, AMDGPU_VA_OP_MAP, entry->flags,
+					    entry->addr, entry->offset, entry->size));
+	}
+	ASSERT_EQ(2, list_mappings(self->drm, again, 2));
+	for (entry = again; entry < again + 2; entry++) {
+		const struct drm_amdgpu_gem_vm_entry *first =
+			mapping_at(self->mappings, 2, entry->addr);
+
+		ASSERT_NE(NULL, first);
+		EXPECT_EQ(0, memcmp(first, entry, sizeof(*entry)));
+	}
+}
+
 TEST_F(handle_list, parts_of_a_mapping_keep_its_flags)
 {
 	const struct drm_amdgpu_gem_vm_entry *entry;

@@ -313,14 +313,19 @@ int kfd_criu_lock_until(struct kfd_process *p, unsigned long end);
 int kfd_criu_session_check(const struct kfd_process *p, enum kfd_criu_op op,
 			   u32 *reason);
 u32 kfd_criu_session_pid(const struct kfd_process *p);
-int kfd_criu_begin_pause(struct kfd_process *p, u32 *reason);
 u32 kfd_criu_session_reset_reason(const struct kfd_process *p);
+struct kfd_process *kfd_criu_find_process(u32 number);
+
+/* kfd_criu_session_pause.c */
+int kfd_criu_begin_pause(struct kfd_process *p, u32 *reason);
 int kfd_criu_end_pause(struct kfd_process *p);
 int kfd_criu_owned_pause(struct kfd_process *p, u32 *pid,
 			 int (*measure)(struct kfd_process *p, void *args),
 			 void *args);
 int kfd_criu_check_owned_pause(const struct kfd_process *p);
 int kfd_criu_owned_unpause(struct kfd_process *p);
+
+/* kfd_criu_session_restore.c */
 int kfd_criu_check_restore(const struct kfd_process *p);
 int kfd_criu_begin_restore(struct kfd_process *p);
 void kfd_criu_end_restore(struct kfd_process *p, bool failed);
@@ -328,7 +333,6 @@ int kfd_criu_abort(struct kfd_process *p);
 int kfd_criu_start_resume(struct kfd_process *p, unsigned long end);
 int kfd_criu_resume(struct kfd_process *p, unsigned int limit_ms);
 int kfd_criu_check_running(struct kfd_process *p);
-struct kfd_process *kfd_criu_find_process(u32 number);
 
 /* kfd_criu_file.c */
 int kfd_criu_file_pause(struct kfd_process *p, struct kfd_criu_new_file *new,

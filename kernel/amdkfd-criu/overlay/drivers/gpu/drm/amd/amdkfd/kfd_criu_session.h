@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The amdkfd-criu authors
  *
  * Checkpoint/restore state of a process; embedded in struct kfd_process. Only
- * kfd_criu_session.c changes it.
+ * kfd_criu_session*.c change it.
  */
 #ifndef KFD_CRIU_SESSION_H_INCLUDED
 #define KFD_CRIU_SESSION_H_INCLUDED
@@ -89,6 +89,22 @@ int kfd_criu_check_access(struct kfd_process *p, enum drm_checkpoint_what what,
 int kfd_criu_check_tracer_access(struct kfd_process *p,
 				 enum drm_checkpoint_what what,
 				 bool is_validated);
+
+/* For kfd_criu_session*.c and kfd_criu_evict.c only. */
+#define KFD_CRIU_RETRY_MS	2
+
+extern struct workqueue_struct *kfd_criu_resume_wq;
+extern struct workqueue_struct *kfd_criu_undo_wq;
+
+void kfd_criu_set_state(struct kfd_process *p, enum kfd_criu_state state);
+bool kfd_criu_device_was_reset(const struct kfd_process *p);
+bool kfd_criu_is_self_or_tracer(const struct kfd_process *p,
+				struct task_struct *task);
+void kfd_criu_owner_work_fn(struct work_struct *work);
+void kfd_criu_resume_work_fn(struct work_struct *work);
+int kfd_criu_evict_queues(struct kfd_process *p, u32 trigger);
+int kfd_criu_unevict_queues(struct kfd_process *p);
+bool kfd_criu_queues_are_evicted(const struct kfd_process *p);
 
 /* kfd_criu_file.c */
 void kfd_criu_files_end_work_fn(struct work_struct *work);

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Copyright (c) 2026 The amdkfd-criu authors
+ *
+ * From RESTORE to RESUME or ABORT: the states in which a process gets its objects, and
+ * how they are undone. The diagram of the states is in kfd_criu_session.c.
+ *
+ * Locks: the callers hold p->mutex unless a function's comment says otherwise.
+ */
+#include <linux/jiffies.h>
+#include <linux/kthread.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/uaccess.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include "kfd_criu.h"
+#include "kfd_priv.h"
+#include "kfd_device_queue_manager.h"
+#include "amdgpu_amdkfd.h"
+
+
+/**
+ * kfd_criu_check_restore - check whether the caller may restore objects into a
+ * process now
+ * @p: the process
+ *
+ * Return: 0; -EPERM unless the caller is the process itself and has not called
+ * exec since it opened /dev/kfd, because files and user memory are taken from
+ * the caller; as kfd_criu_session_check().
+ */
+int kfd_criu_check_restore(const struct kfd_process *p)
+{
+	u32 reason;
+
+	if (p->lead_thread != current->group_leader ||
+	    READ_ONCE(p->mm) != current->mm)
+		return -EPERM;
+	return kfd_criu_session_check(p, KFD_CRIU_OP_RESTORE, &reason);
+}
+
+static bool kfd_criu_no_device_bound(const struct kfd_process *p)
+{
+	unsigned int i;
+
+	for (i = 0; i < p->n_pdds; i++)
+		if (p->pdds[i]->drm_file)
+			return false;
+	return true;
+}
+
+/**
+ * kfd_criu_begin_restore - enter the state in which objects are restored
+ * @p: the process; kfd_criu_check_restore() has returned 0
+ *
+ * Queues that are restored stay evicted until RESUME. An ioctl of the program
+ * that was admitted earlier and waits for the mutex would create its object in
+ * the middle of the restore, so there must be none.
+ *
+ * Return: 0; -EBUSY if an ioctl of the program is in progress; -EINVAL if the
+ * process has objects already; the error of a device whose queues cannot be
+ * evicted.
+ */
+int kfd_criu_begin_restore(struct kfd_process *p)
+{
+	int r;
+
+	if (!down_write_trylock(&p->criu.ioctl_sem))
+		return -EBUSY;
+	if (!kfd_criu_process_is_untouched(p)) {
+		r = -EINVAL;
+		goto out_unlock;
+	}
+	r = kfd_criu_evict_queues(p, KFD_QUEUE_EVICTION_CRIU_RESTORE);
+	if (r)
+		goto out_unlock;
+	p->criu.saved_xnack = p->xnack_enabled;
+	kfd_criu_process_save_gpu_ids(p);
+	kfd_criu_set_state(p, KFD_CRIU_RESTORING);
+out_unlock:
+	up_write(&p->criu.ioctl_sem);
+	return r;
+}
+
+struct kfd_criu_undo_work {
+	struct work_struct work;
+	struct kfd_process *p;
+	struct mm_struct *mm;
+};
+
+static void kfd_criu_undo_work_fn(struct work_struct *work)
+{
+	struct kfd_criu_undo_work *undo =
+		container_of(work, struct kfd_criu_undo_work, work);
+
+	/*
+	 * Destroying an active SDMA queue reads its activity counter from user
+	 * memory. That has to be the program's memory, and must not wait for a
+	 * page fault.
+	 */
+	kthread_use_mm(undo->mm);
+	pagefault_disable();
+	kfd_criu_queue_destroy_all(undo->p);
+	pagefault_enable();
+	kthread_unuse_mm(undo->mm);
+	kfd_criu_event_destroy_all(undo->p);
+	kfd_criu_bo_destroy_all(undo->p);
+}
+
+/*
+ * Destroys all objects of the process. Some locks are taken interruptibly, and
+ * with a signal pending a queue or its memory would be leaked. So a worker does
+ * it, as at the exit of every process. Returns false if the process has
+ * released its mm: then the exit path destroys everything.
+ */
+static bool kfd_criu_destroy_objects(struct kfd_process *p)
+{
+	struct kfd_criu_undo_work undo = { .p = p, .mm = kfd_criu_get_mm(p) };
+
+	if (!undo.mm)
+		return false;
+	INIT_WORK_ONSTACK(&undo.work, kfd_criu_undo_work_fn);
+	queue_work(kfd_criu_undo_wq, &undo.work);
+	flush_work(&undo.work);
+	destroy_work_on_stack(&undo.work);
+	mmput_async(undo.mm);
+	return true;
+}
+
+static void kfd_criu_abort_restore(struct kfd_process *p)
+{
+	const bool no_device_bound = kfd_criu_no_device_bound(p);
+
+	kfd_criu_svm_drop_staged(p);
+	if (kfd_criu_destroy_objects(p)) {
+		/*
+		 * SVM ranges that are registered remain, and are accounted in
+		 * their XNACK mode.
+		 */
+		if (!kfd_criu_svm_count(p))
+			p->xnack_enabled = p->criu.saved_xnack;
+		/*
+		 * There are no queues left; this undoes the eviction count of
+		 * begin_restore.
+		 */
+		kfd_criu_unevict_queues(p);
+	}
+	kfd_criu_process_restore_gpu_ids(p);
+	kfd_criu_set_state(p, no_device_bound ? KFD_CRIU_RUNNING :
+						KFD_CRIU_ABORTED);
+}
+
+/**
+ * kfd_criu_end_restore - leave the state in which objects are restored
+ * @p: process after kfd_criu_begin_restore()
+ * @failed: an object could not be restored
+ *
+ * After a failure all objects have been destroyed, except SVM ranges that
+ * RESUME has registered. Devices stay bound to their render nodes, because a
+ * process cannot give up a VM. So the process can only exit, unless the restore
+ * failed before any device was bound.
+ */
+void kfd_criu_end_restore(struct kfd_process *p, bool failed)
+{
+	if (failed)
+		kfd_criu_abort_restore(p);
+	else
+		kfd_criu_set_state(p, KFD_CRIU_RESTORED);
+}
+
+/**
+ * kfd_criu_abort - undo a restore that was not resumed yet
+ * @p: the process
+ *
+ * Return: 0; -EINVAL if the process is not in the state RESTORED.
+ */
+int kfd_criu_abort(struct kfd_process *p)
+{
+	if (kfd_criu_session_state(p) != KFD_CRIU_RESTORED)
+		return -EINVAL;
+	kfd_criu_abort_restore(p);
+	return 0;
+}
+
+/* All that RESUME does under the mutex. */
+static int kfd_criu_resume_locked(struct kfd_process *p)
+{
+	int r;
+
+	if (kfd_criu_session_state(p) != KFD_CRIU_RESUMING)
+		return -ESRCH;	/* the process exits */
+	if (kfd_criu_device_was_reset(p))
+		return -ENOTRECOVERABLE;
+	r = kfd_criu_queue_acquire_deferred(p);
+	if (r)
+		return r;
+	kfd_criu_bo_sync_all(p);
+	return amdgpu_amdkfd_criu_resume(p->kgd_process_info);
+}
+
+/*
+ * The state RESUMING keeps everybody else away from the staged ranges and from
+ * the queues while the mutex is not held.
+ */
+static void kfd_criu_run_resume(struct kfd_process *p)
+{
+	int r;
+
+	r = kfd_criu_svm_resume(p);
+	if (!r)
+		kfd_criu_queue_fault_in_wptrs(p);
+	mutex_lock(&p->mutex);
+	if (!r)
+		r = kfd_criu_resume_locked(p);
+	if (r)
+		kfd_criu_abort_restore(p);
+	else
+		kfd_criu_set_state(p, KFD_CRIU_RUNNING);
+	WRITE_ONCE(p->criu.resume_result, r);
+	mutex_unlock(&p->mutex);
+	wake_up_all(&p->criu.resumed);
+}
+
+/**
+ * kfd_criu_resume_work_fn - do the work of RESUME that may wait for user pages
+ * @work: resume_work of a session; the mutex of its process is not held
+ */
+void kfd_criu_resume_work_fn(struct work_struct *work)
+{
+	struct kfd_process *p = container_of(work, struct kfd_process,
+					     criu.resume_work);
+
+	kfd_criu_run_resume(p);
+	kfd_unref_process(p);
+}
+
+/*
+ * Registering SVM ranges and reading write pointers faults in user pages, which
+ * can take as long as a file system likes. A worker does it then, because the
+ * caller could not be killed, and could not stop waiting.
+ */
+static void kfd_criu_begin_resume(struct kfd_process *p)
+{
+	if (list_empty(&p->svms.criu_svm_metadata_list) &&
+	    !kfd_criu_queue_needs_wptrs(p)) {
+		kfd_criu_run_resume(p);
+		return;
+	}
+	kref_get(&p->ref);
+	queue_work(kfd_criu_resume_wq, &p->criu.resume_work);
+}
+
+static bool kfd_criu_userptr_pending(struct amdkfd_process_info *info)
+{
+	bool waits;
+
+	mutex_lock(&info->notifier_lock);
+	waits = info->evicted_bos;
+	mutex_unlock(&info->notifier_lock);
+	return waits;
+}
+
+/**
+ * kfd_criu_check_running - find out whether the queues of a process run
+ * @p: the process; its mutex need not be held
+ *
+ * Only looks, and does not wait for the worker that faults in user pages: a page
+ * of a file system that does not answer would make that wait for ever.
+ *
+ * Return: 0: they run. -EAGAIN: the driver is about to let them run. -EBUSY:
+ * the process is paused, or waits for RESUME. -ESRCH: they will never run.
+ */
+int kfd_criu_check_running(struct kfd_process *p)
+{
+	switch (kfd_criu_session_state(p)) {
+	case KFD_CRIU_RUNNING:
+		if (p->kgd_process_info &&
+		    kfd_criu_userptr_pending(p->kgd_process_info))
+			return -EAGAIN;
+		return kfd_criu_queues_are_evicted(p) ? -EAGAIN : 0;
+	case KFD_CRIU_RESUMING:
+		return -EAGAIN;
+	case KFD_CRIU_ABORTED:
+		return -ESRCH;
+	default:
+		return -EBUSY;
+	}
+}
+
+static int kfd_criu_wait_running(struct kfd_process *p, unsigned long end)
+{
+	for (;;) {
+		const int r = kfd_criu_check_running(p);
+
+		if (r != -EAGAIN)
+			return r ? -ETIME : 0;
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		if (time_after(jiffies, end))
+			return -ETIME;
+		schedule_timeout_killable(msecs_to_jiffies(KFD_CRIU_RETRY_MS));
+	}
+}
+
+/**
+ * kfd_criu_start_resume - begin to let the queues of a restored process run
+ * @p: the process; its mutex is not held
+ * @end: until when to wait for an operation of the process, in jiffies
+ *
+ * Does nothing if that has begun already.
+ *
+ * Return: 0; as kfd_criu_session_check() and kfd_criu_lock_until().
+ */
+int kfd_criu_start_resume(struct kfd_process *p, unsigned long end)
+{
+	bool begins;
+	u32 reason;
+	int r;
+
+	r = kfd_criu_session_check_restoring(p, KFD_CRIU_OP_RESUME);
+	if (r)
+		return r;
+	r = kfd_criu_lock_until(p, end);
+	if (r)
+		return r;
+	r = kfd_criu_session_check(p, KFD_CRIU_OP_RESUME, &reason);
+	begins = !r && p->criu.state == KFD_CRIU_RESTORED;
+	if (begins) {
+		kfd_criu_set_state(p, KFD_CRIU_RESUMING);
+		WRITE_ONCE(p->criu.resume_result, -EINPROGRESS);
+	}
+	mutex_unlock(&p->mutex);
+	if (begins)
+		kfd_criu_begin_resume(p);
+	return r;
+}
+
+/**
+ * kfd_criu_resume - let the queues of a restored process run, and wait for that
+ * @p: the process; its mutex is not held
+ * @limit_ms: how long to wait, in milliseconds
+ *
+ * Return: 0 once all queues run. -ETIME if they do not run in time because user
+ * pages or memory for the runlist are missing (the driver keeps trying), or
+ * because the process was paused or exits meanwhile. -EBUSY if an operation of
+ * the process has not ended in time, then nothing has begun. -EINTR if the caller
+ * is killed. As kfd_criu_session_check(). -ENOTRECOVERABLE if a device was reset
+ * since RESTORE, or the error of an SVM range or a context save area that cannot
+ * be used: then the restore has failed, see kfd_criu_end_restore().
+ */
+int kfd_criu_resume(struct kfd_process *p, unsigned int limit_ms)
+{
+	const unsigned long limit = msecs_to_jiffies(limit_ms);
+	const unsigned long end = jiffies + limit;
+	long left;
+	int r;
+
+	r = kfd_criu_start_resume(p, end);
+	if (r)
+		return r;
+	left = wait_event_killable_timeout(p->criu.resumed,
+					   READ_ONCE(p->criu.resume_result) !=
+					   -EINPROGRESS, limit);
+	if (left < 0)
+		return -EINTR;
+	if (!left)
+		return -ETIME;
+	r = READ_ONCE(p->criu.resume_result);
+	return r ? r : kfd_criu_wait_running(p, end);
+}

@@ -758,6 +758,32 @@ TEST_P(DumpTest, memory_that_the_programs_further_gpus_map_has_no_holder_outside
   EXPECT_TRUE(dump_->finish(0).errors.empty());
 }
 
+// The other GPU has a GEM object for it, with an attachment and a handle, and a BO of KFD. It may have mapped the first
+// BO as well, which is one reference more.
+TEST_P(DumpTest, a_programs_own_memory_imported_on_another_gpu_has_no_holder_outside) {
+  constexpr std::uint64_t kOfImport = 4;
+  machine_.add_gpu(2, 0x2222, 129);
+  kfd_.devices.push_back({0x2222, 0x2222});
+  kfd_.bos.push_back(vram_bo(3));
+  kfd_.bos[0].inode = 4711;
+  kfd_.bos[2].inode = 4711;
+  kfd_.bos[2].imported = true;
+  kfd_.bos[2].bo.user_gpu_id = 0x2222;
+  std::uint64_t references = testing::kReferencesOfOne + kOfImport + 2 * (kfd_.devices.size() - 1) + 1;
+  parts_.count_references = [&](int) -> base::Result<std::uint64_t> { return references; };
+  start();
+  count_descriptors();
+  if (GetParam() == Abi::kReleased) {
+    expect_refused({"program77", "have the same memory"});
+    return;
+  }
+  expect_refused({"program77", "somebody outside"});
+  references = testing::kReferencesOfOne + kOfImport;
+  dump_ = std::make_unique<Dump>(parts_, 6);
+  expect_saved(kfd_file_, 4);
+  EXPECT_TRUE(dump_->finish(0).errors.empty());
+}
+
 TEST(MemoryHolders, the_references_are_those_that_the_kernel_counts) {
   const TempDir proc;
   write_file(proc.path() + "/self/fdinfo/5", "pos:\t0\nflags:\t02000002\nsize:\t8192\ncount:\t6\nexp_name:\tdrm\n");

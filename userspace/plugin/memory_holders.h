@@ -22,7 +22,8 @@ base::Result<std::uint64_t> references_of(const std::string& proc, int fd);
 struct Memory {
   std::uint64_t references = 0;
   std::uint64_t explained = 0;  // descriptors of this process, and BOs of the programs being saved
-  // References that these programs may have beside: KFD imports a BO once for each further GPU that has ever mapped it.
+  // References that these programs may have beside: KFD imports a BO once for each further GPU that has ever mapped it,
+  // and a program may have imported its own BO on another GPU.
   std::uint64_t possible = 0;
 };
 

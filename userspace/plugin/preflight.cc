@@ -36,6 +36,9 @@ constexpr std::string_view kInitPidNamespace = "pid:[4026531836]";
 constexpr timespec kRecount{0, 10'000'000};
 constexpr int kRecounts = 50;            // half a second
 constexpr rlim_t kOwnDescriptors = 256;  // more than CRIU and this plugin have open beside BOs
+// References to a DMA-buf that a GPU other than its own costs when a program imports it there with
+// AMDKFD_IOC_IMPORT_DMABUF: those of the GEM object that DRM makes, of its attachment, and of its handle in KFD's file.
+constexpr std::uint64_t kReferencesOfImport = 3;
 
 Error refusal(const std::string& what, const std::string& why) { return Error(EOPNOTSUPP, what + ": " + why); }
 
@@ -112,6 +115,9 @@ struct Held {
   Process* process = nullptr;
   kfd::CheckpointedBo* bo = nullptr;
   memory_holders::Memory memory;
+  // The GPUs that the memory was allocated on, and those that it was imported on; ids as the program knows them.
+  std::set<std::uint32_t> givers;
+  std::set<std::uint32_t> importers;
 };
 
 std::vector<Held> held_memories(std::vector<Process>& processes) {
@@ -119,14 +125,17 @@ std::vector<Held> held_memories(std::vector<Process>& processes) {
   for (Process& process : processes) {
     for (kfd::CheckpointedBo& bo : process.state.bos) {
       if (!kfd::has_contents(bo.bo) || bo.inode == 0) continue;
-      Held& held = memories.try_emplace(bo.inode, Held{&process, &bo, {}}).first->second;
+      Held& held = memories.try_emplace(bo.inode, Held{&process, &bo, {}, {}, {}}).first->second;
       held.memory.explained += bo.dmabuf.valid() ? 2 : 1;
       held.memory.possible += std::max<std::size_t>(process.state.devices.size(), 1) - 1;
+      (bo.imported ? held.importers : held.givers).insert(bo.bo.user_gpu_id);
     }
   }
   std::vector<Held> all;
   for (auto& [inode, held] : memories) {
     if (!held.bo->dmabuf.valid()) ++held.memory.explained;  // the descriptor that count_references() gets
+    for (const std::uint32_t gpu : held.importers)
+      if (!held.givers.contains(gpu)) held.memory.possible += kReferencesOfImport;
     all.push_back(held);
   }
   return all;

@@ -94,10 +94,9 @@ int init(int stage) noexcept {
   }
   remove_links();
   // The files may belong to programs that are not dumped, so a failure to lock one does not end the dump.
-  if (auto locks = g_state->session->system().lock_links(); locks.ok())
-    g_state->shm_locks = std::move(locks).value();
-  else
-    criu_api::log(Level::kWarning, locks.error().message());
+  auto locks = g_state->session->system().lock_links();
+  for (const Error& error : locks.failures) criu_api::log(Level::kWarning, error.message());
+  g_state->shm_locks = std::move(locks.files);
   return 0;
 }
 

@@ -72,10 +72,9 @@ void Restore::prepare() {
     if (kfd != nullptr && !kfd->own_mount_namespace) shared_files_.emplace(file.id, create_shared_files(file));
   }
   if (!files_.empty()) {
-    if (auto locks = parts_.system.lock_links(); locks.ok())
-      locks_ = std::move(locks).value();
-    else
-      parts_.criu.warn(locks.error().message());
+    auto locks = parts_.system.lock_links();
+    for (const Error& error : locks.failures) parts_.criu.warn(error.message());
+    locks_ = std::move(locks.files);
   }
   make_board();
 }

@@ -931,7 +931,7 @@ TEST(StaleLinks, to_libhsakmts_files_are_removed_unless_a_dump_or_restore_needs_
   std::filesystem::create_hard_link(shm + "sem.hsakmt_semaphore", shm + "not_crius");
   {
     const auto locks = world.system.lock_links();
-    EXPECT_EQ(locks->size(), 1U);
+    EXPECT_EQ(locks.files.size(), 1U);
     EXPECT_TRUE(world.system.remove_stale_links(std::nullopt).empty());
   }
   EXPECT_EQ(world.system.remove_stale_links(std::nullopt), std::vector<std::string>{"link_remap.24"});
@@ -941,20 +941,28 @@ TEST(StaleLinks, to_libhsakmts_files_are_removed_unless_a_dump_or_restore_needs_
   EXPECT_EQ(testing::read_file(shm + "sem.hsakmt_semaphore"), "semaphore");
 }
 
-TEST(StaleLinks, that_cannot_be_locked_are_reported) {
+TEST(StaleLinks, that_cannot_be_locked_are_reported_and_the_others_are_locked) {
   World world;
-  const std::string shm = world.machine.root() + "/dev/shm/sem.hsakmt_semaphore";
-  EXPECT_TRUE(world.system.lock_links()->empty());
-  write_file(shm, "semaphore");
+  const std::string shm = world.machine.root() + "/dev/shm/";
+  const std::string first = shm + std::string(image::kSharedFileNames[0]);
+  EXPECT_TRUE(world.system.lock_links().files.empty());
+  for (const std::string_view name : image::kSharedFileNames) write_file(shm + std::string(name), "shared");
+  const auto expect_only_the_first_fails = [&](int code) {
+    const auto locks = world.system.lock_links();
+    EXPECT_EQ(locks.files.size(), image::kSharedFileNames.size() - 1);
+    ASSERT_EQ(locks.failures.size(), 1U);
+    EXPECT_EQ(locks.failures[0].code(), code);
+    EXPECT_NE(locks.failures[0].message().find(first), std::string::npos) << locks.failures[0].message();
+  };
   {
-    const UniqueFd file(::open(shm.c_str(), O_RDWR | O_CLOEXEC));
+    const UniqueFd file(::open(first.c_str(), O_RDWR | O_CLOEXEC));
     ASSERT_EQ(::flock(file.get(), LOCK_EX), 0);
-    EXPECT_EQ(world.system.lock_links().error().code(), EWOULDBLOCK);
+    expect_only_the_first_fails(EWOULDBLOCK);
   }
-  EXPECT_EQ(world.system.lock_links()->size(), 1U);
-  std::filesystem::remove(shm);
-  std::filesystem::create_symlink("elsewhere", shm);
-  EXPECT_EQ(world.system.lock_links().error().code(), ELOOP);
+  EXPECT_EQ(world.system.lock_links().files.size(), image::kSharedFileNames.size());
+  std::filesystem::remove(first);
+  std::filesystem::create_symlink("elsewhere", first);
+  expect_only_the_first_fails(ELOOP);
 }
 
 // Without --restore-detached CRIU lives as long as the program does.

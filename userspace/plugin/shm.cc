@@ -159,15 +159,17 @@ Status Shm::create_shared_file(const image::SharedFile& file) const {
   return {};
 }
 
-Result<std::vector<UniqueFd>> Shm::lock_links() const {
-  std::vector<UniqueFd> locks;
+Shm::Locks Shm::lock_links() const {
+  Locks locks;
   for (const std::string_view name : image::kSharedFileNames) {
     const std::string path = directory_of({}) + std::string(name);
     UniqueFd fd(os::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     if (!fd.valid() && errno == ENOENT) continue;
     if (!fd.valid() || os::flock(fd.get(), LOCK_SH | LOCK_NB) != 0)
-      return Error::from_errno(errno, "locking " + path + " against the removal of CRIU's names for it");
-    locks.push_back(std::move(fd));
+      locks.failures.push_back(
+          Error::from_errno(errno, "locking " + path + " against the removal of CRIU's names for it"));
+    else
+      locks.files.push_back(std::move(fd));
   }
   return locks;
 }

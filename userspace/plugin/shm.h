@@ -33,8 +33,12 @@ class Shm {
   [[nodiscard]] base::Status create_shared_file(const image::SharedFile& file) const;
 
   // Locks that keep remove_stale_links() away from names that a dump or a restore needs. They end with the descriptors.
-  // No lock for a file that does not exist.
-  [[nodiscard]] base::Result<std::vector<base::UniqueFd>> lock_links() const;
+  // No lock for a file that does not exist. A file that cannot be locked is among the failures; the others are locked.
+  struct Locks {
+    std::vector<base::UniqueFd> files;
+    std::vector<base::Error> failures;
+  };
+  [[nodiscard]] Locks lock_links() const;
   // Removes the names that CRIU gave to libhsakmt's files for a dump that was never restored here: the next dump wants
   // the same names, and CRIU would refuse it. The file itself keeps the name that libhsakmt gave it, and a restore of
   // that dump makes the name again. `pid`: in the /dev/shm of this process, else in ours. Answers the names.

@@ -220,8 +220,7 @@ Result<bool> lacks_pages(int dir_fd, std::uint32_t pid) {
 
 Result<CriuImages> CriuImages::read(int dir_fd) {
   CriuImages images;
-  std::set<std::uint32_t> threads;
-  ASSIGN_OR_RETURN(const std::vector<TreeEntry> tree, read_tree(dir_fd, threads));
+  ASSIGN_OR_RETURN(const std::vector<TreeEntry> tree, read_tree(dir_fd, images.threads_));
   for (const TreeEntry& entry : tree) {
     CriuTask& task = images.tasks_[entry.pid];
     task.parent = entry.parent;
@@ -230,11 +229,13 @@ Result<CriuImages> CriuImages::read(int dir_fd) {
     ASSIGN_OR_RETURN(task.files, read_files(dir_fd, *files_id));
     ASSIGN_OR_RETURN(task.vmas, read_vmas(dir_fd, entry.pid));
   }
-  images.unused_pid_ = kFirstFreePid;
-  for (const std::uint32_t thread : threads)
-    if (thread >= images.unused_pid_ && thread < images.unused_pid_ + CriuImages::kUnusedPids)
-      images.unused_pid_ = thread + 1;
   return images;
+}
+
+std::uint32_t CriuImages::unused_pid(std::uint32_t number) const {
+  std::uint32_t pid = kFirstFreePid + number;
+  for (auto thread = threads_.lower_bound(kFirstFreePid); thread != threads_.end() && *thread <= pid; ++thread) ++pid;
+  return pid;
 }
 
 const CriuTask* CriuImages::find(std::uint32_t pid) const {

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -57,13 +58,12 @@ class CriuImages {
   [[nodiscard]] const std::map<std::uint32_t, CriuTask>& tasks() const { return tasks_; }
   // Whether a process of the tree has a descriptor of this file.
   [[nodiscard]] bool uses_file(std::uint32_t file_id) const;
-  // This number and those behind it, kUnusedPids in all, are of no process or thread of the tree.
-  static constexpr std::uint32_t kUnusedPids = 64;
-  [[nodiscard]] std::uint32_t unused_pid() const { return unused_pid_; }
+  // Another pid for each number, which no process or thread of the tree has. It may be larger than pids can be.
+  [[nodiscard]] std::uint32_t unused_pid(std::uint32_t number) const;
 
  private:
   std::map<std::uint32_t, CriuTask> tasks_;
-  std::uint32_t unused_pid_ = 0;
+  std::set<std::uint32_t> threads_;  // with those that lead their process
 };
 
 // Whether CRIU has left pages of this process out of the image, to serve them later (criu dump --lazy-pages). False

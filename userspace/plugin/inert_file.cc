@@ -36,7 +36,8 @@ pid_t fork_with_unused_pid(const Devices& devices, const NextPid& next_pid) {
     if (devices.has_kfd_entry(pid)) continue;
     const pid_t child = os::fork_sharing_files(static_cast<pid_t>(pid));
     if (child >= 0) return child;
-    if (errno != EEXIST) break;  // without CAP_CHECKPOINT_RESTORE the kernel chooses
+    if (errno == EPERM) break;  // without CAP_CHECKPOINT_RESTORE the kernel chooses
+    if (errno != EEXIST) return child;
   }
   return os::fork_sharing_files(0);
 }

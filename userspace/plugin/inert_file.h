@@ -14,7 +14,7 @@
 
 namespace plugin {
 
-// Another pid at each call, from those of CriuImages::unused_pid(); 0: there is none left.
+// Another pid at each call, from those of CriuImages::unused_pid(); 0: CRIU's images do not tell which are unused.
 using NextPid = std::function<std::uint32_t()>;
 
 // The child takes one of these pids, so that it is never in CRIU's way when CRIU makes a thread with a pid of its

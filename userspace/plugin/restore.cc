@@ -179,8 +179,7 @@ Result<std::optional<int>> Restore::restore_file(std::uint32_t id) {
 
 std::uint32_t Restore::next_unused_pid() const {
   if (!criu_) return 0;
-  const std::uint64_t number = board_.next_number();
-  return number < CriuImages::kUnusedPids ? criu_->unused_pid() + static_cast<std::uint32_t>(number) : 0;
+  return criu_->unused_pid(static_cast<std::uint32_t>(board_.next_number()));
 }
 
 Result<UniqueFd> Restore::restore_saved(Task& current, const SavedFile& file) {

@@ -764,6 +764,13 @@ class LazyResume : public ::testing::Test {
          << "2000-3000 ---p 00000000 00:00 0 \nVmFlags: mr um ac \n";
     write_file(world_.machine.root() + "/proc/" + std::to_string(::getpid()) + "/smaps", text.str());
   }
+  // What /proc/PID/pagemap says of a page of the memory; nothing of the others.
+  void write_pagemap(std::size_t page, std::uint64_t entry) {
+    const std::string path = world_.machine.root() + "/proc/" + std::to_string(::getpid()) + "/pagemap";
+    const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    const auto at = static_cast<off_t>((reinterpret_cast<std::uintptr_t>(memory_) / 4096 + page) * sizeof(entry));
+    ASSERT_EQ(::pwrite(file.get(), &entry, sizeof(entry), at), static_cast<ssize_t>(sizeof(entry)));
+  }
   [[nodiscard]] std::size_t resident_pages() const {
     std::vector<unsigned char> pages(kSize / 4096);
     if (::mincore(memory_, kSize, pages.data()) != 0) return 0;
@@ -802,6 +809,22 @@ TEST_F(LazyResume, without_a_page_that_was_to_come_later_fails) {
   page << "page at 0x" << std::hex << reinterpret_cast<std::uintptr_t>(memory_) + kSize - 4096;
   EXPECT_NE(claim.error().message().find(page.str()), std::string::npos) << claim.error().message();
   EXPECT_TRUE(world_.kfd.resumed.empty());
+}
+
+// Linux 6.13 and later: nobody can read a guard page (MADV_GUARD_INSTALL), and nobody brings it. Linux before 6.15
+// shows it in pagemap as a page that is swapped out, later ones have a bit for it.
+TEST_F(LazyResume, loads_nothing_of_guard_pages) {
+  constexpr std::uint64_t kSwapped = 1ULL << 62, kGuard = 1ULL << 58;
+  write_smaps("rd wr mr mw me um ac ");
+  const std::size_t guards[] = {0, 1, 600, kSize / 4096 - 1};
+  for (const std::size_t page : guards) {
+    ASSERT_EQ(::mprotect(memory_ + page * 4096, 4096, PROT_NONE), 0);
+    write_pagemap(page, page == 1 ? kSwapped : kSwapped | kGuard);
+  }
+  const auto claim = resume();
+  ASSERT_TRUE(claim.ok()) << claim.error().message();
+  EXPECT_EQ(*claim, Claim::kMine);
+  EXPECT_EQ(resident_pages(), kSize / 4096 - std::size(guards));
 }
 
 // ---- Choice of GPUs, errors ----

@@ -10,7 +10,7 @@
 #   gpus                            prints the gpu_id of each GPU
 #   undisturbed NAME PROGRAM ARG... runs the program to its end and prints its result
 #   start NAME PROGRAM ARG...       starts it and waits until its packets are pending
-#   is-running NAME                 the process of the program exists
+#   is-running NAME                 the program runs, and its GPU works
 #   is-gone NAME [SECONDS]          the process ends, or has ended
 #   stays-pending NAME              the program runs but writes no result
 #   continue NAME                   lets the program continue; prints its result
@@ -49,18 +49,13 @@ run_undisturbed() {
 	result_of "$dir"
 }
 
-program_is_running() {
-	local pid
-	pid=$(pid_of "$1") && is_running "$pid"
-}
-
 program_ends() {
 	local pid
 	pid=$(pid_of "$1") && wait_for "${2:-$EXIT_LIMIT_S}" is_gone "$pid"
 }
 
 stays_pending() {
-	! wait_for "$QUIET_S" test -e "$run/$1/result" && program_is_running "$1"
+	! wait_for "$QUIET_S" test -e "$run/$1/result" && program_goes_on "$run/$1"
 }
 
 continue_program() {
@@ -90,7 +85,7 @@ dump_by_cpu() {
 	local copy=cpu pid log=$run/by-cpu.dump.log
 	pid=$(pid_of "$1") || return
 	criu_dump "$pid" "$CPU_DIR" "$plugins" "$log" --leave-running || { tail_of "$log" && return 1; }
-	is_running "$pid"
+	program_goes_on "$run/$1"
 }
 
 dump() {
@@ -144,7 +139,7 @@ main() {
 	gpus) gpu_ids ;;
 	undisturbed) run_undisturbed "$@" ;;
 	start) start_demo "$2" "$run/$1" "${@:3}" ;;
-	is-running) program_is_running "$1" ;;
+	is-running) program_goes_on "$run/$1" ;;
 	is-gone) program_ends "$@" ;;
 	stays-pending) stays_pending "$1" ;;
 	continue) continue_program "$1" ;;

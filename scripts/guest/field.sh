@@ -24,6 +24,7 @@
 #                                    program; there, NAME takes the place of the folder ORIGINAL
 #   look PID [SECONDS]               prints what the processes of this session are; SECONDS: waits so
 #                                    long until there is none
+#   goes-on NAME                     fails, and says why, unless the program goes on, with its GPU
 #   continue FOLDER                  lets the program of this folder continue; prints its result
 #   end PID                          ends the processes of this session
 #   small IMAGES KIB                 makes IMAGES a file system of this size
@@ -124,10 +125,6 @@ look() {
 	done
 }
 
-is_ended() {
-	! pgrep -s "$1" >/dev/null
-}
-
 continue_program() {
 	: >"$1/go"
 	result_of "$1" || { cat -- "$1/result" && tail_of "$1/log" && return 1; }
@@ -157,6 +154,7 @@ main() {
 	start) start_demo "$3" "$run/$2" "${@:4}" ;;
 	count) count_now "$2" ;;
 	restore-apart) restore_apart "${@:2}" ;;
+	goes-on) program_goes_on "$run/$2" ;;
 	continue) continue_program "$2" ;;
 	end) end_session "$2" ;;
 	small) mkdir -p -- "$IMAGES_DIR/$2" && mount -t tmpfs -o "size=${3}k" tmpfs "$IMAGES_DIR/$2" ;;

@@ -12,7 +12,7 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/../lib.sh"
 
 # Process ids above those of a booting guest; each further program gets another block.
 readonly FIRST_PID=20000 PID_STEP=1000
-readonly PENDING_LIMIT_S=120 EXIT_LIMIT_S=30 RESULT_LIMIT_S=60 CRIU_LIMIT_S=120 LOG_TAIL=40
+readonly PENDING_LIMIT_S=120 EXIT_LIMIT_S=30 RESULT_LIMIT_S=60 CRIU_LIMIT_S=120 BEAT_LIMIT_S=30 LOG_TAIL=40
 readonly KFD_NODES=/sys/class/kfd/kfd/topology/nodes
 # File with the number of programs that this and earlier processes have started in this machine.
 readonly PROGRAMS_STARTED=/run/programs-started
@@ -202,6 +202,36 @@ counter_survives() {
 tail_of() {
 	printf '%s\n' "--- last lines of $1" >&2
 	tail -n "$LOG_TAIL" -- "$1" >&2 || true
+}
+
+# program_goes_on DIR: succeeds if the program of this folder goes on: its processes exist, none is stopped, and its GPU
+# does what the program asks it for now. A paused GPU would not. Else it says what is wrong. Programs of which this
+# cannot be asked have no DIR/beats.
+program_goes_on() {
+	local pid process thread text
+	local -a processes
+	read -r _ pid <"$1/state" || return "$EXIT_INFRA"
+	mapfile -t processes < <(pgrep -s "$pid")
+	((${#processes[@]})) || { printf 'the program has ended\n' && return 1; }
+	for process in "${processes[@]}"; do
+		for thread in "/proc/$process/task"/*/status; do
+			text=$(<"$thread")
+			[[ $text =~ $'\n'(State:[[:space:]]+[tTZX]|TracerPid:[[:space:]]+[1-9]) ]] || continue
+			printf 'a thread of process %d is stopped: %s\n' "$process" "${BASH_REMATCH[1]}" && return 1
+		done
+	done
+	[[ -e $1/beats ]] || return 0
+	: >"$1/beats" && : >"$1/beat"
+	wait_for "$BEAT_LIMIT_S" test -s "$1/beats" && return 0
+	rm -f -- "$1/beat"
+	printf 'the program runs, and its GPU does nothing\n'
+	tail_of "$1/log"
+	return 1
+}
+
+# is_ended SESSION: succeeds if the session has no process.
+is_ended() {
+	! pgrep -s "$1" >/dev/null
 }
 
 is_running() {

@@ -77,7 +77,9 @@ base::Status run(const kfdtest::CommandLine& line, const Options& options, const
   }
   ASSIGN_OR_RETURN(Added added, Added::make(options.additions));
   outside.say("pending");
-  TRY(wait_pending(line, outside));
+  kfdtest::Beat beat;
+  if (work) beat = [&work] { return work->beat(); };
+  TRY(wait_pending(line, outside, beat));
   kfdtest::Checksum checksum;
   if (work) {
     TRY(work->expect_pending());

@@ -101,10 +101,17 @@ int run_program(int argc, const char* const* argv, CommandLine& line,
   return status.ok() ? EXIT_SUCCESS : outside.fail(status.error().message());
 }
 
-Status wait_pending(const CommandLine& line, const Outside& outside) {
+Status wait_pending(const CommandLine& line, const Outside& outside, const Beat& beat) {
   if (line.undisturbed()) return {};
+  if (beat) TRY(outside.publish("beats", "0"));
   TRY(outside.publish("state", "pending " + std::to_string(::getpid())));
-  while (!outside.told_to_go()) poll_pause();
+  while (!outside.told_to_go()) {
+    if (beat && outside.take_beat()) {
+      ASSIGN_OR_RETURN(const std::uint64_t beats, beat());
+      TRY(outside.publish("beats", std::to_string(beats)));
+    }
+    poll_pause();
+  }
   outside.say("go: the program continues");
   return {};
 }

@@ -56,7 +56,13 @@ class CommandLine {
 [[nodiscard]] int run_program(int argc, const char* const* argv, CommandLine& line,
                               const std::function<base::Status(const Outside&)>& run);
 
+// Lets the GPU do something that changes nothing that is in the result; how often it did, as the GPU or the completion
+// of its work counts.
+using Beat = std::function<base::Result<std::uint64_t>()>;
+
 // Says that the program can be checkpointed, and waits without a limit until it may continue. Undisturbed, it does not.
-[[nodiscard]] base::Status wait_pending(const CommandLine& line, const Outside& outside);
+// Meanwhile it beats when the outside asks for that, which tells whether its GPU works; a program without a GPU has no
+// beat.
+[[nodiscard]] base::Status wait_pending(const CommandLine& line, const Outside& outside, const Beat& beat = nullptr);
 
 }  // namespace kfdtest

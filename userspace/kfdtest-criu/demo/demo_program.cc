@@ -38,7 +38,7 @@ base::Status run_demo(const CommandLine& line, const Options& options, const Out
     ASSIGN_OR_RETURN(svm, SvmQueueWork::start(gpu));
   }
   outside.say("pending: packets wait in PM4, SDMA and AQL queues, a thread waits for an event");
-  TRY(wait_pending(line, outside));
+  TRY(wait_pending(line, outside, [&work] { return work->beat(); }));
   TRY(work->expect_pending());
   if (second) TRY(second->expect_pending());
   if (svm) TRY(svm->expect_pending());

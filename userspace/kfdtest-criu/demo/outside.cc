@@ -53,6 +53,8 @@ base::Status Outside::publish(std::string_view file, std::string_view text) cons
 
 bool Outside::told_to_go() const { return ::access(path("go").c_str(), F_OK) == 0; }
 
+bool Outside::take_beat() const { return ::unlink(path("beat").c_str()) == 0; }
+
 int Outside::fail(std::string_view message) const {
   say("failed: " + std::string(message));
   if (::access(path("state").c_str(), F_OK) != 0) (void)publish("state", "failed " + std::string(message));

@@ -5,6 +5,8 @@
 // closed at once, so that a checkpoint finds none open.
 //   log      one line a phase, with the monotonic time
 //   state    "pending PID" when everything is in place and may be checkpointed, or "failed MESSAGE"
+//   beat     made by the outside while the program waits: its GPU has to do something; the program removes it
+//   beats    how often the GPU did; there from the beginning if the program can do this
 //   go       made by the outside: the program may continue
 //   result   "RESULT <16 hexadecimal digits>", or "FAILED MESSAGE"
 #pragma once
@@ -25,6 +27,8 @@ class Outside {
   // Replaces a file whole: a reader sees the old text or the new one.
   base::Status publish(std::string_view file, std::string_view text) const;
   [[nodiscard]] bool told_to_go() const;
+  // Whether the outside has asked for a beat, which it has to do again for the next one.
+  [[nodiscard]] bool take_beat() const;
   // Tells of an error in `log`, in `result`, and in `state` unless it has the process id. Returns EXIT_FAILURE.
   [[nodiscard]] int fail(std::string_view message) const;
 

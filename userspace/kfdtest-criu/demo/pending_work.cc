@@ -159,6 +159,16 @@ base::Status PendingWork::expect_pending() const {
   return {};
 }
 
+base::Result<std::uint64_t> PendingWork::beat() {
+  const Gpu& gpu = sdma_->gpu();
+  ASSIGN_OR_RETURN(const GpuMemory counter, GpuMemory::allocate(gpu, MemoryKind::kGtt, kPageSize));
+  counter.store32(0, static_cast<std::uint32_t>(beats_));
+  counter.store32(4, 0);
+  TRY(run_alone(gpu, SdmaCommands(gpu).atomic_add64(counter.gpu_address(), 1)));
+  if (counter.load64(0) != beats_ + 1) return base::Error(EIO, "the GPU did not count");
+  return ++beats_;
+}
+
 base::Status PendingWork::finish() {
   words_->store32(kGate, kOpen);
   by_program_->store(0);

@@ -28,6 +28,9 @@ class PendingWork {
 
   // OK while no packet behind the gate has been executed.
   [[nodiscard]] base::Status expect_pending() const;
+  // Lets the GPU count, in a queue and a memory that are there only meanwhile, so that the other memories stay what
+  // they are; the count.
+  base::Result<std::uint64_t> beat();
   // Opens the gates; returns when the thread has been woken.
   base::Status finish();
   void add_to(Checksum& checksum) const;
@@ -55,6 +58,7 @@ class PendingWork {
   std::optional<AqlSignal> middle_;
   std::optional<AqlSignal> done_;
   std::future<base::Result<WaitOutcome>> sleeper_;
+  std::uint64_t beats_ = 0;
 };
 
 // The least a second GPU can hold: VRAM with a pattern, and a queue with one pending addition to it.

@@ -52,8 +52,8 @@ Counter& counter() {
   return *shared;
 }
 
-void record(const std::string& line) {
-  const char* path = std::getenv("KFD_CRIU_FAIL_RECORD");
+void record(const std::string& line, const char* variable = "KFD_CRIU_FAIL_RECORD") {
+  const char* path = std::getenv(variable);
   std::FILE* file = path != nullptr ? std::fopen(path, "ae") : nullptr;
   if (file == nullptr) return;
   std::fprintf(file, "%s\n", line.c_str());
@@ -68,6 +68,7 @@ __attribute__((destructor)) void record_calls() { record(std::to_string(counter(
 int fault(const char* call) {
   Counter& shared = counter();
   const std::uint64_t number = ++shared.calls;
+  record(std::to_string(number) + " " + call, "KFD_CRIU_FAIL_LIST");
   if (number != shared.failing) return 0;
   std::strncpy(shared.failed.data(), call, shared.failed.size() - 1);
   record(std::to_string(number) + " " + std::to_string(shared.code) + " " + call);

@@ -5,8 +5,8 @@
 // fail_call(), or when the environment says so at its first call:
 //   KFD_CRIU_FAIL_CALL=N[:ERRNO]  the N-th call fails, with an errno as a number; without one with EIO
 //   KFD_CRIU_FAIL_RECORD=PATH     the file gets the line "N ERRNO CALL" when that happens, and the line "N calls" with
-//   the
-//                                 number of all calls when the program ends
+//                                 the number of all calls when the program ends
+//   KFD_CRIU_FAIL_LIST=PATH       the file gets the line "N CALL" for each call
 // A process that this one forks continues to count where its parent stood, and both count together: after a fork in a
 // program with KFD_CRIU_FAIL_CALL there is one N-th call, not one for each process.
 #pragma once

@@ -204,6 +204,20 @@ TEST_F(FailingByEnvironment, the_record_has_the_number_of_calls_when_a_program_e
   EXPECT_EQ(record(), "3 calls\n");
 }
 
+TEST_F(FailingByEnvironment, the_list_has_every_call) {
+  const std::string list =
+      (std::filesystem::temp_directory_path() / ("os_list." + std::to_string(::getpid()))).string();
+  ::setenv("KFD_CRIU_FAIL_LIST", list.c_str(), 1);
+  choose("2");
+  (void)os::access("/", F_OK);
+  (void)os::fault("call");
+  ::unsetenv("KFD_CRIU_FAIL_LIST");
+  (void)os::fault("another");
+  std::ifstream in(list);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), "1 access\n2 call\n");
+  std::filesystem::remove(list);
+}
+
 TEST_F(FailingByEnvironment, without_an_errno_the_call_fails_with_eio) {
   choose("1");
   EXPECT_EQ(os::fault("call"), EIO);

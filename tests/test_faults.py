@@ -2,18 +2,24 @@
 # Copyright (c) 2026 The amdkfd-criu authors
 """Single system calls of the plugin fail while CRIU dumps and restores a GPU program.
 
-One machine, one program: after each failed dump it must run on, after each failed restore no
+After each failed dump the program must go on and its GPU must work; after each failed restore no
 process may be left. The plugin is a test's, in which the N-th call fails
-(userspace/base/os_failing.h). The calls are spread over all that a dump or a restore makes;
-FAULT_SECONDS says for how long, each. plugin_test lets every one of them fail, over fakes.
+(userspace/base/os_failing.h). Two machines, one for dumps and one for restores, have one program
+each: a failed dump leaves it running and a failed restore leaves its image, so hundreds of failures
+need neither another machine nor another program. FAULT_SECONDS says for how long calls fail in each
+machine. With --all each has LEAST_OF_ALL failures, or as many as FAULTS says. plugin_test lets every
+call fail, over fakes.
 """
 from __future__ import annotations
 
 import errno
 import os
 import re
+import sys
 import time
-from typing import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Iterator, Sequence
 
 import pytest
 from harness import paths
@@ -21,57 +27,90 @@ from harness.field import DEMO, Field, chosen_chip
 from harness.steps import fail, fresh, need_built, once
 
 SECONDS = int(os.environ.get("FAULT_SECONDS", "60"))
-# With --all a sweep goes on for so long, and then all sweeps together have at least LEAST_OF_ALL failures.
-LONG_SECONDS = 900
-pytestmark = [pytest.mark.group("faults", seconds=2 * SECONDS + 60), pytest.mark.tier("e2e")]
+# Fewer failures than this in a machine prove nothing; with --all, so many are needed.
+LEAST, LEAST_OF_ALL = 10, int(os.environ.get("FAULTS", "1000"))
+# Seconds that all failures of a machine may take.
+LIMIT_S = 1800
+pytestmark = [pytest.mark.tier("e2e")]
+OF_DUMPS = pytest.mark.group("faults-dump", seconds=SECONDS + 60)
+OF_RESTORES = pytest.mark.group("faults-restore", seconds=SECONDS + 60)
 
-RUN, SLOT = paths.OUT / "faults", 17
+SLOT = 17
 PLUGINS = paths.built("release") / "plugin"
 FAILING = "amdgpu_plugin_failing.so"
-# Folders of the guest. CRIU loads all plugins of a folder.
-PLUGIN_DIR, IMAGES = "/run/plugins-failing", "images"
+# Folders and a file of the guest. CRIU loads all plugins of a folder.
+PLUGIN_DIR, IMAGES, LIST = "/run/plugins-failing", "images", "/run/fault.list"
 ERRNOS = (errno.EIO, errno.ENOSPC, errno.ENOMEM, errno.EINTR, errno.EMFILE)
-# What makes an image one that loads.
-MANIFEST = re.compile(r"amdgpu-manifest.*\.img$")
-# Fewer failures than this in a sweep prove nothing.
-LEAST, LEAST_OF_ALL = 10, 1000
-# A sweep ends after so many mistakes.
-MISTAKES = 3
+# How many calls of one name fail with one errno before they fail with the next one, and before further calls of that name
+# take part: a dump makes thousands of one name.
+SOME_OF_A_NAME = 20
+# Failures in one step of the machine.
+BATCH, BATCH_LIMIT_S = 20, 900
 
 
-def spread(calls: int) -> Iterator[int]:
-    """The numbers 1 to `calls`, each once, spread over all of them however early one stops: each pass has the odd
+def spread(count: int) -> Iterator[int]:
+    """The numbers 1 to `count`, each once, spread over all of them however early one stops: each pass has the odd
     multiples of half the step of the pass before it."""
-    step = 1 << calls.bit_length()
+    step = 1 << count.bit_length()
     while step > 1:
         step //= 2
-        yield from range(step, calls + 1, 2 * step)
+        yield from range(step, count + 1, 2 * step)
+
+
+def chosen(calls: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Numbers of calls, counted from 1, and errnos to fail with. `calls` has the names. All names take part from the
+    beginning, so that calls which happen once fail as early as those which happen thousands of times."""
+    numbers: dict[str, list[int]] = {}
+    for number, name in enumerate(calls, 1):
+        numbers.setdefault(name, []).append(number)
+    names = [[mine[place - 1] for place in spread(len(mine))] for mine in numbers.values()]
+    for block in range(0, max(map(len, names)), SOME_OF_A_NAME):
+        for turn in range(len(ERRNOS)):
+            for rank in range(block, block + SOME_OF_A_NAME):
+                for index, mine in enumerate(names):
+                    if rank < len(mine):
+                        yield mine[rank], ERRNOS[(index + rank + turn) % len(ERRNOS)]
+
+
+@dataclass
+class Tally:
+    """The outcomes of faults. A fault whose call CRIU did not come to is none: it injects no failure."""
+
+    injected: int = 0
+    survived: int = 0
+    unreached: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+    def add(self, text: str) -> None:
+        """Takes the lines that a step of faults.sh has printed."""
+        for number, code, count, what in re.findall(r"^fault (\d+):(\d+) (\d+) (.+)$", text, re.M):
+            self.injected += int(count)
+            self.unreached += count == "0"
+            self.survived += count != "0" and what == "survived"
+            if what not in ("failed", "survived"):
+                self.wrong.append(f"call {number} with {errno.errorcode[int(code)]}: {what}")
+            elif what == "failed" and count == "0":
+                self.wrong.append(f"call {number} did not fail, but CRIU did")
+
+    def __str__(self) -> str:
+        return (f"{self.injected} injected failures, {self.survived} of them survived, {self.unreached} not reached, "
+                f"{len(self.wrong)} wrong")
 
 
 class Faults(Field):
-    """The machine with the program."""
+    """A machine with the program. `kind` is what fails in it: "dump" or "restore"."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: str, everything: bool) -> None:
         need_built("criu", f"plugin/{FAILING}")
-        super().__init__("faults", RUN, {SLOT: chosen_chip()}, "criu", PLUGINS)
-        self.record = RUN / "record"
+        super().__init__(f"faults-{kind}", fresh(paths.OUT / f"faults-{kind}"), {SLOT: chosen_chip()}, "criu", PLUGINS)
+        self.kind = kind
+        self.goal, self.seconds = (LEAST_OF_ALL, LIMIT_S) if everything else (LEAST, SECONDS)
+        self.ends_at_goal = everything
 
-    # ---- one run of CRIU -----------------------------------------------------------
-
-    def failing(self, number: int, code: int) -> tuple[str, ...]:
-        """Variables with which this call fails; 0: none."""
-        self.record.write_text("")
-        return (f"PLUGIN_DIR={PLUGIN_DIR}", f"KFD_CRIU_FAIL_CALL={number}:{code}", f"KFD_CRIU_FAIL_RECORD={self.record}")
-
-    def recorded(self) -> list[str]:
-        """The failures of the last run, as "N ERRNO CALL"."""
-        return [line for line in self.record.read_text().splitlines() if not line.endswith(" calls")]
-
-    def calls(self) -> int:
-        """The number of calls of the last run."""
-        return int(re.findall(r"^(\d+) calls$", self.record.read_text(), re.M)[-1])
-
-    # ---- the program ---------------------------------------------------------------
+    def must(self, is_right: bool, what: str) -> None:
+        """Fails unless this is right."""
+        if not is_right:
+            fail(f"{what}\n{self.shown_errors(f'{IMAGES}.dump.log')}\n{self.shown_errors(f'{IMAGES}.restore.log')}")
 
     @once("the program with pending packets")
     def program(self) -> str:
@@ -81,128 +120,129 @@ class Faults(Field):
         self.undisturbed(*DEMO)
         return self.start("program", *DEMO)
 
-    @once("the number of calls")
-    def counted(self) -> tuple[int, int]:
-        """How many calls a dump and a restore make. The program runs then."""
-        name = self.program()
-        self.must(self.dump(name, IMAGES, env=self.failing(0, 0))[0] == 0, "a dump fails without a fault")
-        dump = self.calls()
-        self.must(self.restore(IMAGES, env=self.failing(0, 0)) == 0, "a restore fails without a fault")
-        restore = self.calls()
-        self.must(bool(self.look(name)), "the restored program has ended")
-        self.forget_images()
-        print(f"a dump makes {dump} calls, a restore {restore}")
-        return dump, restore
+    @once("the list of calls")
+    def calls(self) -> list[str]:
+        """The names of all calls, in a dump or a restore in which none fails. The program runs, or its image is there."""
+        name, env = self.program(), (f"PLUGIN_DIR={PLUGIN_DIR}", f"KFD_CRIU_FAIL_LIST={LIST}")
+        listed = {self.kind: env}
+        self.must(self.dump(name, IMAGES, env=listed.get("dump", ()))[0] == 0, "a dump fails without a fault")
+        self.must(self.restore(IMAGES, env=listed.get("restore", ())) == 0, "a restore fails without a fault")
+        self.must(not (why := self.halted(name)), why)
+        if self.kind == "dump":
+            self.step("run", "rm", "-rf", f"/run/field/{IMAGES}")
+        else:
+            self.must(self.result(name) == self.undisturbed(*DEMO), "the restored program has another result")
+        self.step("run", "cp", LIST, str(self.run / "list"))
+        # Two processes may count at the same time.
+        numbered = dict(line.split(" ", 1) for line in (self.run / "list").read_text().splitlines())
+        names = [numbered.get(str(number), "?") for number in range(1, len(numbered) + 1)]
+        print(f"a {self.kind} makes {len(names)} calls of {len(set(names))} names")
+        return names
 
-    def must(self, is_right: bool, what: str) -> None:
-        """Fails unless this is right."""
-        if not is_right:
-            fail(f"{what}\n{self.shown_errors(f'{IMAGES}.dump.log')}\n{self.shown_errors(f'{IMAGES}.restore.log')}")
+    def inject(self, faults: Sequence[tuple[int, int]], tally: Tally) -> None:
+        """Lets each of these calls fail, in a dump or a restore of its own."""
+        words = [f"{number}:{code}" for number, code in faults]
+        tally.add(self.step(f"PLUGIN_DIR={PLUGIN_DIR}", "faults", self.kind, self.program(), IMAGES,
+                            self.undisturbed(*DEMO), *words, limit_s=BATCH_LIMIT_S))
 
-    def forget_images(self) -> None:
-        """Removes the images of a dump that did not fail, whose manifest a failed one need not remove."""
-        self.step("run", "rm", "-rf", f"/run/field/{IMAGES}")
+    @once("the failures of calls")
+    def swept(self) -> Tally:
+        """Lets calls fail until the time is over, or there are as many failures as are wanted."""
+        calls = self.calls()
+        faults, tally, begin = chosen(calls), Tally(), time.monotonic()
+        while batch := list(islice(faults, BATCH)):
+            seconds = time.monotonic() - begin
+            enough = tally.injected >= self.goal
+            if tally.wrong or seconds >= LIMIT_S or (enough and (self.ends_at_goal or seconds >= self.seconds)):
+                break
+            self.inject(batch, tally)
+            self.tell(f"{tally}, {time.monotonic() - begin:.0f} s")
+        if tally.wrong:
+            fail("\n".join([str(tally), *tally.wrong, self.shown_errors("fault.log")]))
+        if tally.injected < self.goal:
+            fail(f"too few failures, of which {self.goal} are wanted: {tally}")
+        print(tally)
+        return tally
 
-    # ---- one fault -----------------------------------------------------------------
-
-    def one_dump(self, number: int, code: int) -> tuple[bool, str]:
-        """Whether a dump succeeds in spite of the fault, and what is wrong then: if it fails, the program must run and
-        no manifest be there; if it does not, the image must be good."""
-        name = self.program()
-        status = self.criu(*self.failing(number, code), "dump", str(self.pid(name)), IMAGES, f"{IMAGES}.dump.log")
-        if status == 0:
-            if not self.is_gone(name):
-                return True, "CRIU succeeded, and the program runs"
-            if self.restore(IMAGES) != 0:
-                return True, "CRIU succeeded, and the image does not restore"
-            self.forget_images()
-        elif any(MANIFEST.match(file) for file in self.our_files(IMAGES)):
-            return False, "a failed dump left a manifest"
-        processes = self.look(name)
-        if not processes:
-            return status == 0, "the program does not run"
-        return status == 0, "the program is stopped" if any(each.stopped for each in processes) else ""
-
-    def one_restore(self, number: int, code: int) -> tuple[bool, str]:
-        """The same of a restore: if it fails, no process must be left; if it does not, the program has its result."""
-        name = self.program()
-        self.hold_again(name)
-        if status := self.restore(IMAGES, env=self.failing(number, code)):
-            return False, "" if self.is_gone(name) else f"status {status}, and a process is left: {self.look(name)}"
-        result = self.result(name)
-        if result != self.undisturbed(*DEMO):
-            return True, f"the restored program has another result: {result}"
-        return True, "" if self.is_gone(name) else "the restored program does not end"
-
-    # ---- all faults ----------------------------------------------------------------
-
-    def sweep(self, one: Callable[[int, int], tuple[bool, str]], calls: int, seconds: int) -> int:
-        """Lets calls fail until the time is over and there were LEAST, each once for each errno at most; how many."""
-        end, injected, survived, wrong = time.monotonic() + seconds, 0, 0, []
-        for turn in range(len(ERRNOS)):
-            for number in spread(calls):
-                if (time.monotonic() > end and injected >= LEAST) or len(wrong) >= MISTAKES:
-                    break
-                success, mistake = one(number, ERRNOS[(number + turn) % len(ERRNOS)])
-                failures = self.recorded()
-                injected, survived = injected + len(failures), survived + (success and bool(failures))
-                if mistake:
-                    wrong.append(f"{mistake}; the fault: {failures}\n{self.shown_errors(f'{IMAGES}.dump.log')}")
-        text = f"{injected} injected failures of {calls} calls, {survived} of them survived, {len(wrong)} wrong"
-        if wrong:
-            fail("\n".join([text, *wrong]))
-        if injected < LEAST:
-            fail(f"too few failures: {text}")
-        print(text)
-        return injected
-
-    @once("the dumps in which calls failed")
-    def dumped(self) -> int:
-        return self.sweep(self.one_dump, self.counted()[0], self.seconds)
-
-    @once("the restores in which calls failed")
-    def restored(self) -> int:
-        self.dumped()
-        self.must(self.dump(self.program(), IMAGES)[0] == 0, "the program cannot be dumped any more")
-        return self.sweep(self.one_restore, self.counted()[1], self.seconds)
-
-    seconds = SECONDS
+    # How people are told what has happened so far.
+    tell = staticmethod(print)
 
 
-@pytest.fixture(name="faults", scope="module")
-def fixture_faults(request: pytest.FixtureRequest) -> Iterator[Faults]:
-    fresh(RUN)
-    with Faults() as machine:
-        if request.config.getoption("--everything"):
-            machine.seconds = max(SECONDS, LONG_SECONDS)
-        yield machine
+def machine(request: pytest.FixtureRequest, kind: str) -> Iterator[Faults]:
+    """The machine for dumps or for restores."""
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+
+    def tell(text: str) -> None:
+        with capture.global_and_fixture_disabled():
+            print(f"faults-{kind}: {text}", file=sys.stderr, flush=True)
+
+    with Faults(kind, request.config.getoption("--everything")) as faults:
+        faults.tell = tell
+        yield faults
 
 
-def test_the_plugin_with_failing_calls_dumps_and_restores_when_none_fails(faults: Faults) -> None:
-    faults.counted()
+@pytest.fixture(name="dumps", scope="module")
+def fixture_dumps(request: pytest.FixtureRequest) -> Iterator[Faults]:
+    yield from machine(request, "dump")
 
 
-def test_after_each_failed_dump_the_program_runs_and_there_is_no_manifest(faults: Faults) -> None:
-    faults.dumped()
+@pytest.fixture(name="restores", scope="module")
+def fixture_restores(request: pytest.FixtureRequest) -> Iterator[Faults]:
+    yield from machine(request, "restore")
 
 
-def test_each_failed_restore_leaves_no_process(faults: Faults) -> None:
-    faults.restored()
+def no_failure_of_a_call_that_is_not_made(faults: Faults) -> None:
+    """The plugin with failing calls works, and a fault behind its last call is not counted as a failure."""
+    tally = Tally()
+    faults.inject([(10 * len(faults.calls()), errno.EIO)], tally)
+    assert (tally.injected, tally.unreached, tally.wrong) == (0, 1, [])
 
 
-def test_the_program_has_its_result_after_all_that(faults: Faults) -> None:
-    faults.restored()
-    name = faults.program()
-    faults.hold_again(name)
-    faults.must(faults.restore(IMAGES) == 0, "the image does not restore")
-    assert faults.result(name) == faults.undisturbed(*DEMO)
+@OF_DUMPS
+def test_a_dump_succeeds_when_no_call_fails(dumps: Faults) -> None:
+    no_failure_of_a_call_that_is_not_made(dumps)
 
 
-@pytest.mark.heavy
-def test_all_that_was_many_failures(faults: Faults) -> None:
-    assert faults.dumped() + faults.restored() >= LEAST_OF_ALL
+@OF_DUMPS
+def test_after_each_failed_dump_the_program_goes_on_and_there_is_no_manifest(dumps: Faults) -> None:
+    dumps.swept()
 
 
-def test_the_kernel_does_not_complain(faults: Faults) -> None:
-    faults.counted()
-    faults.must_be_content()
+@OF_DUMPS
+def test_the_program_has_its_result_after_all_that(dumps: Faults) -> None:
+    dumps.swept()
+    name = dumps.program()
+    dumps.must(dumps.dump(name, IMAGES)[0] == 0, "the program cannot be dumped any more")
+    dumps.must(dumps.restore(IMAGES) == 0, "the image does not restore")
+    assert dumps.result(name) == dumps.undisturbed(*DEMO)
+
+
+@OF_DUMPS
+def test_the_kernel_does_not_complain_of_dumps(dumps: Faults) -> None:
+    dumps.calls()
+    dumps.must_be_content()
+
+
+@OF_RESTORES
+def test_a_restore_succeeds_when_no_call_fails(restores: Faults) -> None:
+    no_failure_of_a_call_that_is_not_made(restores)
+
+
+@OF_RESTORES
+def test_each_failed_restore_leaves_no_process(restores: Faults) -> None:
+    restores.swept()
+
+
+@OF_RESTORES
+def test_the_image_has_the_result_after_all_that(restores: Faults) -> None:
+    restores.swept()
+    name = restores.program()
+    restores.hold_again(name)
+    restores.must(restores.restore(IMAGES) == 0, "the image does not restore")
+    assert restores.result(name) == restores.undisturbed(*DEMO)
+
+
+@OF_RESTORES
+def test_the_kernel_does_not_complain_of_restores(restores: Faults) -> None:
+    restores.calls()
+    restores.must_be_content()

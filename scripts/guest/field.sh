@@ -25,6 +25,8 @@
 #   look PID [SECONDS]               prints what the processes of this session are; SECONDS: waits so
 #                                    long until there is none
 #   goes-on NAME                     fails, and says why, unless the program goes on, with its GPU
+#   faults dump|restore NAME IMAGES RESULT NUMBER:ERRNO...
+#                                    faults.sh
 #   continue FOLDER                  lets the program of this folder continue; prints its result
 #   end PID                          ends the processes of this session
 #   small IMAGES KIB                 makes IMAGES a file system of this size
@@ -37,6 +39,8 @@ set -uo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/guest/container.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/container.sh"
+# shellcheck source=scripts/guest/faults.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/faults.sh"
 
 readonly IMAGES_DIR=/run/field UNLOAD_LIMIT_S=60 KFD_LIMIT_S=60 APART_LIMIT_S=300
 # For trees of large programs on a busy host, below the limit of a step.
@@ -150,7 +154,7 @@ main() {
 	mkdir -p -- "$IMAGES_DIR"
 	cd /
 	case $1 in
-	machine | undisturbed | counter | dump | restore | look | container) "$@" ;;
+	machine | undisturbed | counter | dump | restore | look | container | faults) "$@" ;;
 	start) start_demo "$3" "$run/$2" "${@:4}" ;;
 	count) count_now "$2" ;;
 	restore-apart) restore_apart "${@:2}" ;;

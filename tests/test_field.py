@@ -335,6 +335,96 @@ def test_the_file_of_options_comes_before_the_environment(field: Machine) -> Non
         field.step("run", "umount", "/etc")
 
 
+# ---- what else CRIU saves, and where -------------------------------------------------
+
+
+def comes_back(field: Machine, name: str, to_dump: tuple[str, ...] = (), to_restore: tuple[str, ...] = (),
+               between: str = "") -> Outcome:
+    """Dumps demo_program and restores it, with these options of CRIU, and a command of the shell in between. What became
+    of it."""
+    images, before = f"images.{name}", field.look(name)
+    if field.dump(name, images, *to_dump)[0] != 0:
+        return Outcome(LIED, f"the dump failed\n{field.shown_errors(f'{images}.dump.log')}")
+    if between:
+        field.step("run", "bash", "-c", between)
+    if field.restore(images, *to_restore) != 0:
+        return Outcome(LIED, f"the restore failed\n{field.shown_errors(f'{images}.restore.log')}")
+    return field.after_restore(name, before, field.expected())
+
+
+@pytest.mark.parametrize("kind", ["uts", "ipc", "cgroup"])
+def test_a_program_with_a_namespace_of_its_own_comes_back(field: Machine, kind: str) -> None:
+    """Containers have pid and mount namespaces; one of podman has a network namespace, which CRIU 3.17 cannot dump on
+    this kernel, with or without a plugin."""
+    field.become(ONE)
+    field.expected()
+    name = field.start(f"namespace-{kind}", *DEMO, env=(f"UNDER=unshare --{kind}",))
+    try:
+        link = f"readlink /proc/{field.pid(name)}/ns/{kind} /proc/self/ns/{kind}"
+        own, machines = field.step("run", "bash", "-c", link).splitlines()[-2:]
+        assert own != machines
+        must_be(comes_back(field, name), EQUAL)
+    finally:
+        field.end(name)
+
+
+def test_a_program_in_a_control_group_comes_back_there(field: Machine) -> None:
+    field.become(ONE)
+    field.expected()
+    name = field.start("cgroup", *DEMO)
+    group, pid = f"/sys/fs/cgroup/{name}", field.pid(name)
+    try:
+        field.step("run", "bash", "-c", f"mkdir {group} && echo {pid} >{group}/cgroup.procs")
+        # The group is there again only if CRIU has made it.
+        restored = comes_back(field, name, ("--manage-cgroups",), ("--manage-cgroups",), f"rmdir {group}")
+        found = field.step("run", "ls", "-d", group)
+        must_be(restored, EQUAL)
+        assert group in found
+    finally:
+        field.end(name)
+        field.attempt("run", "rmdir", group)
+
+
+def test_a_job_of_a_shell_comes_back_on_another_terminal(field: Machine) -> None:
+    field.become(ONE)
+    expected, shell = field.expected(), RUN / "shell-on-a-terminal"
+    shell.write_text('#!/bin/bash\nexec script -qfc "$(printf \'%q \' "$@"); true" /dev/null\n')
+    shell.chmod(0o755)
+    name = field.start("job", *DEMO, env=(f"UNDER={shell}",))
+    images, pid = f"images.{name}", field.pid(name)
+    log = f"{images}.restore.log"
+    try:
+        ids = field.step("run", "ps", "-o", "sid=,tty=", "-p", str(pid)).split()[-2:]
+        assert ids[0] != str(pid) and ids[1].startswith("pts/"), ids
+        status = field.criu("dump", str(pid), images, f"{images}.dump.log", "--shell-job")
+        if status != 0 or field.plugin_errors(f"{images}.dump.log"):
+            fail(f"the dump failed\n{field.shown_errors(f'{images}.dump.log')}")
+        # CRIU gives the program the terminal that it has itself, and stays while the program runs.
+        criu = f"criu restore --shell-job -D /run/field/{images} -L /run/plugins -v4 -o {RUN / log}"
+        field.step("run", "bash", "-c", f"setsid {shell} {criu} </dev/null >/dev/null 2>&1 &")
+        if (result := field.result(name)) != expected:
+            fail(f"{result}\n{field.shown_errors(log)}")
+        assert not field.plugin_errors(log)
+    finally:
+        field.attempt("run", "pkill", "-KILL", "-x", "script|demo_program")
+
+
+def test_pages_that_a_page_server_keeps_are_restored(field: Machine) -> None:
+    """The plugin's own files are where CRIU dumps, not where the page server is."""
+    field.become(ONE)
+    field.expected()
+    name = field.start("page-server", *DEMO)
+    here, there = f"/run/field/images.{name}", "/run/page-server"
+    try:
+        field.step("run", "bash", "-c", f"mkdir -p {there} && criu page-server -D {there} --address 127.0.0.1 "
+                                        f"--port 9998 --daemon -o {RUN / f'{name}.server.log'}")
+        server = ("--page-server", "--address", "127.0.0.1", "--port", "9998")
+        must_be(comes_back(field, name, server, (), f"ls {there}/pages-*.img && cp {there}/*.img {here}/"), EQUAL)
+    finally:
+        field.end(name)
+        field.attempt("run", "rm", "-rf", there)
+
+
 # ---- dumps that fail in the middle ---------------------------------------------------
 
 

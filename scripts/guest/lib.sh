@@ -92,12 +92,14 @@ start_program() {
 }
 
 # start_demo PROGRAM DIR ARG...: starts the program, waits until its packets are pending, and
-# sets demo_pid.
+# sets demo_pid. $UNDER is a command that runs the program, such as "unshare --uts".
 start_demo() {
 	local program=$1 dir=$2 state
+	local -a under
 	shift 2
+	read -ra under <<<"${UNDER-}"
 	rm -rf -- "$dir" && mkdir -p -- "$dir"
-	start_program "$program" --dir "$dir" "$@"
+	start_program "${under[@]}" "$program" --dir "$dir" "$@"
 	wait_for "$PENDING_LIMIT_S" test -s "$dir/state" || { tail_of "$dir/log" && return 1; }
 	read -r state demo_pid <"$dir/state"
 	[[ $state == pending ]] || { tail_of "$dir/log" && return 1; }

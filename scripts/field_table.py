@@ -91,6 +91,8 @@ ROWS = (
     Row("a control group, --manage-cgroups", "", "a_program_in_a_control_group_comes_back_there", EQUAL),
     Row("a terminal, --shell-job", "", "a_job_of_a_shell_comes_back_on_another_terminal", EQUAL),
     Row("pages on a page server", "", "pages_that_a_page_server_keeps_are_restored", EQUAL),
+    Row("a connection, after a commit that failed", "",
+        "a_criu_that_the_plugin_ends_gives_a_program_its_network_back", REFUSED),
     Row("no space for the image", "criu#3000", "a_dump_without_space_leaves_no_file_whatever_the_space_is", REFUSED),
     Row("CRIU killed during the dump, at 3 places", "criu#1716", "a_killed_criu_costs_the_program_nothing[three]", REFUSED),
     Row("CRIU killed during the dump, at 16 places", "kubernetes#6275",

@@ -42,6 +42,7 @@ CONTAINERS, FIRST_NODE = "/run/containers", "renderD128"
 INHERITED_FILES = 3
 # The thunk removes these names when its program ends by itself, not when somebody kills the program.
 NAMES_OF_LIBHSAKMT = {"hsakmt_shared_mem", "sem.hsakmt_semaphore"}
+MANIFEST = "amdgpu-manifest.img"
 # Metadata has numbers of variable length, such as gpu_ids.
 METADATA_BYTES = 256
 
@@ -524,6 +525,60 @@ def test_a_gpu_reset_during_the_dump_is_refused(field: Machine) -> None:
         field.end(name)
         # The driver begins anew.
         field.forget_slots()
+
+
+# The other end of a connection of a program. Asked, it sends a byte, and says whether the program's end has confirmed that
+# in time.
+PEER = """
+import fcntl, os, socket, struct, sys, termios, time
+folder = sys.argv[1]
+server = socket.create_server(("127.0.0.1", 9997))
+open(folder + "/listens", "w").close()
+peer = server.accept()[0]
+while True:
+    time.sleep(0.05)
+    if os.path.exists(folder + "/ask"):
+        os.unlink(folder + "/ask")
+        peer.send(b"x")
+        end = time.monotonic() + 5
+        while struct.unpack("i", fcntl.ioctl(peer, termios.TIOCOUTQ, bytes(4)))[0] and time.monotonic() < end:
+            time.sleep(0.05)
+        unsent = struct.unpack("i", fcntl.ioctl(peer, termios.TIOCOUTQ, bytes(4)))[0]
+        with open(folder + "/answer.new", "w") as file:
+            file.write("dropped" if unsent else "confirmed")
+        os.rename(folder + "/answer.new", folder + "/answer")
+"""
+
+
+def test_a_criu_that_the_plugin_ends_gives_a_program_its_network_back(field: Machine) -> None:
+    """CRIU locks the connections of a program. When the image cannot be committed, the plugin ends CRIU, and has to undo
+    the locks itself."""
+    field.become(ONE)
+    expected, connect = field.expected(), RUN / "with-a-connection"
+    (RUN / "peer.py").write_text(PEER)
+    connect.write_text('#!/bin/bash\nexec 5<>/dev/tcp/127.0.0.1/9997\nexec "$@"\n')
+    connect.chmod(0o755)
+    field.step("run", "bash", "-c", "ip link set lo up; mkdir /run/peer; "
+               f"setsid python3 {RUN}/peer.py /run/peer >/dev/null 2>&1 </dev/null & "
+               "until [[ -e /run/peer/listens ]]; do sleep 0.1; done")
+    name = field.start("network", *DEMO, env=(f"UNDER={connect}",))
+    images = f"images.{name}"
+    ask = ("rm -f /run/peer/answer; : >/run/peer/ask; until [[ -e /run/peer/answer ]]; do sleep 0.1; done; "
+           "cat /run/peer/answer")
+    # A folder has the manifest's name then, so nothing can be renamed to it.
+    spoil = f"mkdir -p /run/field/{images}/{MANIFEST}/folder"
+    try:
+        assert "confirmed" in field.step("run", "bash", "-c", ask)
+        # CRIU needs no other program for these locks.
+        status, runs = field.dump(name, images, "--tcp-established", "--network-lock", "nftables",
+                                  env=field.watched("Dumping pstree", spoil))
+        answer, text = field.step("run", "bash", "-c", ask), field.shown_errors(f"{images}.dump.log")
+        assert status == 1 and runs and "CRIU ends here" in text, text
+        assert "confirmed" in answer, text
+        assert field.result(name) == expected
+    finally:
+        field.attempt("run", "pkill", "-KILL", "-f", "peer.py")
+        field.end(name)
 
 
 # ---- several processes ----------------------------------------------------------------

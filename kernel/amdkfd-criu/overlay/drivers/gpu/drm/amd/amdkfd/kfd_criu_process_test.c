@@ -126,6 +126,7 @@ static struct fake *make_fake(struct kunit *test)
 	mutex_init(&fake->p.mutex);
 	mutex_init(&fake->p.event_mutex);
 	idr_init(&fake->p.event_idr);
+	INIT_LIST_HEAD(&fake->p.pqm.queues);
 	fake->p.lead_thread = current->group_leader;
 	fake->p.mm = fake;	/* any value but NULL */
 	fake->p.n_pdds = DEVICES;
@@ -350,6 +351,7 @@ static void the_end_of_a_pause_reports_a_queue_that_was_reset(struct kunit *test
 static void only_the_process_itself_can_restore(struct kunit *test)
 {
 	struct fake *fake = make_fake(test);
+	struct list_head queue;
 
 	/* Gives the test's thread an mm. */
 	KUNIT_ASSERT_NE(test, 0, kunit_vm_mmap(test, NULL, 0, PAGE_SIZE, PROT_READ,
@@ -358,6 +360,9 @@ static void only_the_process_itself_can_restore(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EPERM, kfd_criu_check_restore(&fake->p));
 	fake->p.mm = current->mm;
 	KUNIT_EXPECT_EQ(test, 0, kfd_criu_check_restore(&fake->p));
+	list_add(&queue, &fake->p.pqm.queues);
+	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_check_restore(&fake->p));
+	list_del(&queue);
 	fake->p.lead_thread = &init_task;
 	KUNIT_EXPECT_EQ(test, -EPERM, kfd_criu_check_restore(&fake->p));
 	fake->p.lead_thread = current->group_leader;

@@ -2,8 +2,9 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * From RESTORE to RESUME or ABORT: the states in which a process gets its objects, and
- * how they are undone. The diagram of the states is in kfd_criu_session.c.
+ * From RESTORE to RESUME or ABORT: the states in which a process gets its
+ * objects, and how they are undone. The diagram of the states is in
+ * kfd_criu_session.c.
  *
  * Locks: the callers hold p->mutex unless a function's comment says otherwise.
  */
@@ -19,24 +20,32 @@
 #include "kfd_device_queue_manager.h"
 #include "amdgpu_amdkfd.h"
 
-
 /**
  * kfd_criu_check_restore - check whether the caller may restore objects into a
  * process now
  * @p: the process
  *
+ * The caller reads the image with the mutex held, and may wait there for memory
+ * that nobody supplies. The worker that handles the interrupts of a device waits
+ * for the same mutex if one is of a queue of the process, so the process must have
+ * no queue yet.
+ *
  * Return: 0; -EPERM unless the caller is the process itself and has not called
  * exec since it opened /dev/kfd, because files and user memory are taken from
- * the caller; as kfd_criu_session_check().
+ * the caller; as kfd_criu_session_check(); -EINVAL if the process has a queue.
  */
 int kfd_criu_check_restore(const struct kfd_process *p)
 {
 	u32 reason;
+	int r;
 
 	if (p->lead_thread != current->group_leader ||
 	    READ_ONCE(p->mm) != current->mm)
 		return -EPERM;
-	return kfd_criu_session_check(p, KFD_CRIU_OP_RESTORE, &reason);
+	r = kfd_criu_session_check(p, KFD_CRIU_OP_RESTORE, &reason);
+	if (r)
+		return r;
+	return list_empty(&p->pqm.queues) ? 0 : -EINVAL;
 }
 
 static bool kfd_criu_no_device_bound(const struct kfd_process *p)

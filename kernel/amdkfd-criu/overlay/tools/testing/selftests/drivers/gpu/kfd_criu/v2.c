@@ -19,6 +19,7 @@
 #include "lib/fixture.h"
 #include "lib/image_v2.h"
 #include "lib/kfd.h"
+#include "lib/queue.h"
 #include "lib/svm.h"
 
 #define CALL(size)	_IOC(_IOC_READ | _IOC_WRITE, AMDKFD_IOCTL_BASE, \
@@ -498,6 +499,22 @@ static int aborts_restore(struct kfd *kfd, void *data)
 	if (!kfd_available_becomes(kfd, 0, before))
 		return 4;
 	return kfd_v2_op(kfd->fd, KFD_CRIU_CMD_ABORT) == -EINVAL ? 0 : 5;
+}
+
+/* The kernel must not wait for an image while interrupts of queues may come. */
+TEST_F(v2, a_program_with_a_queue_is_refused_before_its_image_is_read)
+{
+	struct kfd_criu_args args = {
+		.op = KFD_CRIU_CMD_RESTORE,
+		.data = ~0xfffULL,
+		.data_size = 0x1000,
+	};
+	struct kfd_queue queue;
+
+	ASSERT_EQ(0, kfd_queue_create(&self->kfd, 0, &queue));
+	EXPECT_EQ(-EINVAL, kfd_v2(self->kfd.fd, &args));
+	EXPECT_EQ(0, args.record);
+	EXPECT_EQ(0, kfd_queue_destroy(&self->kfd, &queue));
 }
 
 TEST_F(v2, a_restore_can_be_aborted)

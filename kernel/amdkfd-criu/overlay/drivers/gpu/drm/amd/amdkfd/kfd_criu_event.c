@@ -10,6 +10,8 @@
  * program that waits for events holds p->event_mutex while it faults in the
  * array of events, which may be memory that nobody supplies. So an operation that
  * another process can call must be killable while it waits for that mutex.
+ * kfd_criu_event_drain_interrupts() is not: it waits for the interrupt worker of a
+ * device, which takes the event_mutex of processes that are being debugged.
  */
 #include <linux/slab.h>
 #include "kfd_criu.h"

@@ -2,8 +2,8 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * Evicts the queues of a process from its devices and restores them. A device counts
- * how many reasons there are for that; a pause and a restore are one each.
+ * Evicts the queues of a process from its devices and restores them. A device
+ * counts how many reasons there are for that; a pause and a restore are one each.
  *
  * Locks: the callers hold p->mutex unless a function's comment says otherwise.
  */
@@ -13,7 +13,6 @@
 #include "kfd_priv.h"
 #include "kfd_device_queue_manager.h"
 #include "kfd_smi_events.h"
-
 
 struct kfd_criu_unevict_work {
 	struct work_struct work;

@@ -4,7 +4,7 @@
  *
  * Decides who may checkpoint and restore a process, and when. Only this file,
  * kfd_criu_session_pause.c and kfd_criu_session_restore.c change
- * kfd_process.criu.
+ * kfd_process.criu, except for its lists of files (kfd_criu_file.c).
  *
  *            pause             begin_restore            end_restore
  *   PAUSED <-------- RUNNING ----------------> RESTORING ---------> RESTORED
@@ -34,11 +34,12 @@
 #include "kfd_priv.h"
 
 /*
- * A workqueue executes a limited number of works at a time. RESUME may wait for
- * memory of a program for as long as its server likes, and the end of a pause for
- * an operation of its process. They have a workqueue each, so that programs whose
- * memory does not arrive cannot keep the pauses of others from ending. Works of
- * kfd_criu_undo_wq wait for neither: some are waited for with a mutex held.
+ * A workqueue executes a limited number of works at a time (WQ_MAX_ACTIVE).
+ * RESUME may wait without a limit for memory that another program supplies, and
+ * the end of a pause for an operation of its process. Each kind has a workqueue
+ * of its own with one work for each process, so that only that many processes
+ * which hang at the same time delay others. Works of kfd_criu_undo_wq wait for
+ * neither: some are waited for with a mutex held.
  */
 struct workqueue_struct *kfd_criu_resume_wq;
 struct workqueue_struct *kfd_criu_end_wq;
@@ -400,7 +401,7 @@ void kfd_criu_session_end_ioctl(struct kfd_process *p, unsigned int nr)
  * kfd_criu_is_self_or_tracer - find out whether a task belongs to the process
  * itself or to its tracer
  * @p: the process
- * @task: the task; the caller is it or holds the RCU read lock
+ * @task: the task; the caller holds the RCU read lock
  *
  * A tracer has passed the ptrace access checks when it attached.
  *

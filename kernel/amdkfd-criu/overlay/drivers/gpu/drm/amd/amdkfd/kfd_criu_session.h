@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The amdkfd-criu authors
  *
  * Checkpoint/restore state of a process; embedded in struct kfd_process. Only
- * kfd_criu_session*.c change it.
+ * kfd_criu_session*.c change it, except for its lists of files.
  */
 #ifndef KFD_CRIU_SESSION_H_INCLUDED
 #define KFD_CRIU_SESSION_H_INCLUDED

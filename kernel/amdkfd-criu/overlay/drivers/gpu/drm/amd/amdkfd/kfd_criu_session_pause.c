@@ -2,23 +2,22 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * Pauses of a process, and who owns that of version 1. The diagram of the states is
- * in kfd_criu_session.c.
+ * Pauses of a process, and who owns that of version 1. The diagram of the states
+ * is in kfd_criu_session.c.
  *
  * Locks: the callers hold p->mutex unless a function's comment says otherwise.
  */
 #include <linux/pid.h>
-#include <linux/ptrace.h>
 #include <linux/sched/signal.h>
 #include <linux/workqueue.h>
 #include <linux/kfd_criu_ioctl.h>
 #include "kfd_criu.h"
 #include "kfd_priv.h"
 
-
 /*
- * A process stays paused for at most this long after the owner of a pause of
- * version 1 has gone. The file of a pause needs no such poll.
+ * How often the driver looks whether the owner of a pause of version 1 has gone.
+ * It looks again this much later if the process is in the middle of an operation.
+ * The file of a pause needs no such poll.
  */
 #define KFD_CRIU_OWNER_POLL_MS 250
 
@@ -120,7 +119,7 @@ void kfd_criu_owner_work_fn(struct work_struct *work)
 					     struct kfd_process,
 					     criu.owner_work);
 
-	/* It polls anyway, and works of its workqueue must not wait. */
+	/* The works of kfd_criu_undo_wq must not wait for operations. */
 	if (!mutex_trylock(&p->mutex)) {
 		kfd_criu_poll_owner_later(p);
 		return;

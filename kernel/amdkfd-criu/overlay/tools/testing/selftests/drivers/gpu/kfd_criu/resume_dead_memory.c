@@ -383,14 +383,17 @@ static int restores_and_keeps_its_lock(struct kfd *kfd, void *data)
 
 	if (kfd_v2_image_restore(kfd, data))
 		return 1;
+	/*
+	 * The stack of a new thread is mapped, so the thread that maps begins first. Once it
+	 * waits for the lock, a page that this thread needs for the first time would not come:
+	 * memory that state_of() allocates, or a page of code that no call has needed yet.
+	 */
+	state_of(getpid());
+	if (mlockall(MCL_CURRENT))
+		return 5;
 	test.memory = mmap(NULL, KFD_PAGE, PROT_READ, MAP_PRIVATE, test.file->fd, 0);
 	if (test.memory == MAP_FAILED)
 		return 2;
-	/*
-	 * The stack of a new thread is mapped, so the thread that maps begins first. Once it
-	 * waits for the lock, a page that this thread needs for the first time would not come.
-	 */
-	state_of(getpid());
 	if (pthread_create(&mapper, NULL, map_page, &writer) ||
 	    pthread_create(&reader, NULL, read_dead_page, NULL) ||
 	    !dead_file_is_asked(test.file))

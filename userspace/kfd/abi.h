@@ -150,6 +150,12 @@ inline constexpr std::uint64_t kExceptionQueueNew = 1ULL << 30;
 // KFD_IOC_ALLOC_MEM_FLAGS_*
 inline constexpr std::uint32_t kAllocExtCoherent = 1U << 24;
 inline constexpr std::uint32_t kAllocContiguous = 1U << 23;
+// The flags of an allocation that are of the memory: not of where it is, and not of how one BO uses it.
+inline constexpr std::uint32_t kMemoryAttributes =
+    static_cast<std::uint32_t>(KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC | KFD_IOC_ALLOC_MEM_FLAGS_NO_SUBSTITUTE |
+                               KFD_IOC_ALLOC_MEM_FLAGS_COHERENT | KFD_IOC_ALLOC_MEM_FLAGS_UNCACHED |
+                               KFD_IOC_ALLOC_MEM_FLAGS_EXECUTABLE) |
+    kAllocExtCoherent | kAllocContiguous;
 
 inline constexpr std::uint32_t kSvmAlwaysMapped = 0x40;  // KFD_IOCTL_SVM_FLAG_GPU_ALWAYS_MAPPED
 

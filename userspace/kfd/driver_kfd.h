@@ -32,6 +32,9 @@ class DriverKfd final : public Kfd {
     return used().export_restored(fd, bo, restored);
   }
   base::Status resume(int fd, pid_t pid) override { return used().resume(fd, pid); }
+  base::Result<base::UniqueFd> allocate(int fd, const Allocation& allocation) override {
+    return used().allocate(fd, allocation);
+  }
 
  private:
   Kfd& used() { return abi_ == Abi::kExtensible ? static_cast<Kfd&>(extensible_) : released_; }

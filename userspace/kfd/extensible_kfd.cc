@@ -5,6 +5,7 @@
 #include "kfd/extensible_kfd.h"
 
 #include <endian.h>
+#include <fcntl.h>
 #include <linux/kfd_criu_ioctl.h>
 #include <sys/ioctl.h>
 
@@ -13,6 +14,7 @@
 #include <span>
 
 #include "base/os.h"
+#include "kfd/abi.h"
 #include "kfd/errors.h"
 #include "kfd_criu_layout.h"
 
@@ -117,6 +119,33 @@ Result<std::uint64_t> offset_of(int fd, const NamedBo& named) {
   return args.offset;
 }
 
+// The kernel finds the BOs by its image, the caller by its own index of it.
+Status compare(const Contents& contents, const RestoreRequest& request) {
+  const Error differ(EINVAL, "BOs are not those of the image");
+  if (contents.bos.size() != request.bos.size()) return differ;
+  if (request.origins.empty()) return {};
+  for (std::size_t i = 0; i < contents.bos.size(); ++i) {
+    const NamedBo& named = contents.bos[i];
+    const Origin& origin = request.origins[i];
+    // Images of the first versions of this plugin do not say of a BO that it was imported.
+    if (named.inode != origin.inode || named.bo.size != request.bos[i].size || (origin.imported && !named.imported))
+      return differ;
+  }
+  return {};
+}
+
+// An address that every GPU has. The memory is mapped to none.
+constexpr std::uint64_t kAnyAddress = 1ULL << 32;
+
+Status driver_call(int fd, unsigned long request, void* args, const char* name) {
+  int result = 0;
+  do {
+    result = os::ioctl(fd, request, args);
+  } while (result < 0 && errno == EINTR);
+  if (result < 0) return Error::from_errno(errno, name);
+  return {};
+}
+
 }  // namespace
 
 Result<Version> ExtensibleKfd::version(int fd) { return RealKfd().version(fd); }
@@ -198,12 +227,16 @@ Status ExtensibleKfd::unpause(int fd, Pause& pause) {
 
 Result<std::vector<RestoredBo>> ExtensibleKfd::restore(int fd, RestoreRequest request) {
   ASSIGN_OR_RETURN(const Contents contents, read_image(request.priv_data));
-  if (contents.bos.size() != request.bos.size()) return Error(EINVAL, "BOs are not those of the image");
+  TRY(compare(contents, request));
   std::vector<kfd_criu_gpu> gpus;
   for (const RestoreDevice& device : request.devices)
     gpus.push_back({device.user_id, device.actual_id, device.drm_fd, 0});
+  std::vector<kfd_criu_shared_memory> memories;
+  for (const SharedMemory& memory : request.memories) memories.push_back({memory.inode, memory.dmabuf, 0});
   kfd_criu_args args{};
   args.op = KFD_CRIU_CMD_RESTORE;
+  args.memories = memories.empty() ? 0 : user_pointer(memories.data());
+  args.num_memories = static_cast<std::uint32_t>(memories.size());
   args.data = user_pointer(request.priv_data.data());
   args.data_size = request.priv_data.size();
   args.gpus = user_pointer(gpus.data());
@@ -226,6 +259,22 @@ Status ExtensibleKfd::resume(int fd, pid_t pid) {
   args.op = KFD_CRIU_CMD_RESUME;
   args.pid = static_cast<std::uint32_t>(pid);
   return call(fd, args, Operation::kResume);
+}
+
+Result<UniqueFd> ExtensibleKfd::allocate(int fd, const Allocation& allocation) {
+  kfd_ioctl_acquire_vm_args acquire{};
+  acquire.gpu_id = allocation.gpu_id;
+  acquire.drm_fd = static_cast<std::uint32_t>(allocation.drm_fd);
+  TRY(driver_call(fd, AMDKFD_IOC_ACQUIRE_VM, &acquire, "AMDKFD_IOC_ACQUIRE_VM"));
+  kfd_ioctl_alloc_memory_of_gpu_args allocate{};
+  allocate.va_addr = kAnyAddress;
+  allocate.size = allocation.size;
+  allocate.gpu_id = allocation.gpu_id;
+  allocate.flags = allocation.alloc_flags;
+  TRY(driver_call(fd, AMDKFD_IOC_ALLOC_MEMORY_OF_GPU, &allocate, "AMDKFD_IOC_ALLOC_MEMORY_OF_GPU"));
+  abi::ExportDmabufArgs exported{.handle = allocate.handle, .flags = O_CLOEXEC | O_RDWR, .dmabuf_fd = 0};
+  TRY(driver_call(fd, abi::kExportDmabuf, &exported, "AMDKFD_IOC_EXPORT_DMABUF"));
+  return UniqueFd(static_cast<int>(exported.dmabuf_fd));
 }
 
 }  // namespace kfd

@@ -25,6 +25,7 @@ class ExtensibleKfd final : public Kfd {
   base::Result<std::vector<RestoredBo>> restore(int fd, RestoreRequest request) override;
   base::Result<base::UniqueFd> export_restored(int fd, const Bo& bo, RestoredBo& restored) override;
   base::Status resume(int fd, pid_t pid) override;
+  base::Result<base::UniqueFd> allocate(int fd, const Allocation& allocation) override;
 
   // Whether the kernel has this ABI. Works only on a file that the calling process opened.
   static base::Result<bool> probe(int fd);

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 
 #include "base/os.h"
 
@@ -27,10 +28,15 @@ using base::UniqueFd;
 
 constexpr int kHighNumber = 3000;
 
-UniqueFd memory_file(std::uint64_t size) {
-  UniqueFd fd(::memfd_create("fake-bo", MFD_CLOEXEC));
+UniqueFd memory_file(std::uint64_t size, const std::string& name = "fake-bo") {
+  UniqueFd fd(::memfd_create(name.c_str(), MFD_CLOEXEC));
   if (::ftruncate(fd.get(), static_cast<off_t>(size)) != 0) return UniqueFd();
   return fd;
+}
+
+bool has_size(int fd, std::uint64_t size) {
+  struct stat status {};
+  return ::fstat(fd, &status) == 0 && static_cast<std::uint64_t>(status.st_size) == size;
 }
 
 // As kernels do that evict the queues at each PROCESS_INFO, whether the process is paused or not: they run again when
@@ -46,6 +52,10 @@ void end_pause(FakeProcess& process) {
 }
 
 }  // namespace
+
+std::string fake_memory_name(const Allocation& allocation) {
+  return "fake-memory-" + std::to_string(allocation.gpu_id) + "-" + std::to_string(allocation.alloc_flags);
+}
 
 std::uint64_t fake_restored_offset(std::size_t index) { return 0x2'0000'0000ULL + index * 0x1000'0000ULL; }
 
@@ -201,6 +211,7 @@ Result<std::vector<RestoredBo>> FakeKfd::restore(int fd, RestoreRequest request)
   restored = std::move(request);
   restored_memory_.clear();
   restored_memory_.resize(restored->bos.size());
+  if (keeps_memory) TRY(give_memories());
   for (std::size_t i = 0; i < restored->bos.size(); ++i) {
     RestoredBo out{fake_restored_offset(i), UniqueFd(), static_cast<std::uint32_t>(i)};
     if (abi == Abi::kReleased && has_contents(restored->bos[i])) {
@@ -211,8 +222,42 @@ Result<std::vector<RestoredBo>> FakeKfd::restore(int fd, RestoreRequest request)
   return result;
 }
 
+// kfd_criu_bo_alloc_or_import() of the series: BOs that allocated their memory come first in an image.
+Status FakeKfd::give_memories() {
+  std::map<std::uint64_t, int> known;  // by inode
+  std::map<std::uint64_t, int> unused;
+  for (const SharedMemory& memory : restored->memories) {
+    if (memory.inode == 0) return Error(EINVAL, "fake restore: memory without inode");
+    if (::fcntl(memory.dmabuf, F_GETFD) < 0) return Error(EBADF, "fake restore: bad DMA-buf");
+    if (!known.emplace(memory.inode, memory.dmabuf).second) return Error(EEXIST, "fake restore: memory twice");
+  }
+  unused = known;
+  auto& memories = restored_memories.emplace_back(restored->bos.size());
+  for (const bool is_imported : {false, true}) {
+    for (std::size_t i = 0; i < restored->bos.size(); ++i) {
+      const Bo& bo = restored->bos[i];
+      const Origin origin = restored->origins.empty() ? Origin{} : restored->origins[i];
+      if (!has_contents(bo) || origin.imported != is_imported) continue;
+      const auto found = origin.inode == 0 ? known.end() : known.find(origin.inode);
+      if (found != known.end()) {
+        unused.erase(origin.inode);
+        if (!has_size(found->second, bo.size)) return Error(EINVAL, "fake restore: memory of another size");
+        memories[i].reset(::fcntl(found->second, F_DUPFD_CLOEXEC, kHighNumber));
+      } else if (is_imported) {
+        return operation_error(abi, Operation::kRestore, EREMOTE);
+      } else {
+        memories[i].reset(::fcntl(memory_file(bo.size).get(), F_DUPFD_CLOEXEC, kHighNumber));
+        if (origin.inode != 0) known[origin.inode] = memories[i].get();
+      }
+    }
+  }
+  if (!unused.empty()) return Error(EINVAL, "fake restore: memory that no BO has");
+  return {};
+}
+
 Result<UniqueFd> FakeKfd::make_restored_memory(std::size_t index) {
   const std::uint64_t size = restored->bos[index].size;
+  if (keeps_memory) return UniqueFd(::fcntl(restored_memories.back()[index].get(), F_DUPFD_CLOEXEC, 0));
   UniqueFd memory = memory_file(size);
   ASSIGN_OR_RETURN(restored_memory_[index], base::Mapping::shared(memory.get(), size, 0, "fake memory of a BO"));
   return memory;
@@ -228,6 +273,12 @@ Status FakeKfd::resume(int fd, pid_t target) {
   TRY(step(fd, "resume", Operation::kResume));
   resumed.push_back(target);
   return {};
+}
+
+Result<UniqueFd> FakeKfd::allocate(int fd, const Allocation& allocation) {
+  TRY(step(fd, "allocate", Operation::kExportBo));
+  if (::fcntl(allocation.drm_fd, F_GETFD) < 0) return Error(EINVAL, "fake allocate: bad drm_fd");
+  return memory_file(allocation.size, fake_memory_name(allocation));
 }
 
 }  // namespace kfd

@@ -78,6 +78,11 @@ class FakeKfd final : public Kfd {
   // Copies of the descriptors that restore() was given: /dev/kfd, then the render nodes. High numbers.
   std::vector<base::UniqueFd> restored_files;
 
+  // For tests of shared memory: restore() follows the kernel's rules about it, and the memory of each BO of each
+  // restore() is here, as a high descriptor; -1 without contents.
+  bool keeps_memory = false;
+  std::vector<std::vector<base::UniqueFd>> restored_memories;
+
   [[nodiscard]] bool all_stand();
   [[nodiscard]] bool all_run();
   // Contents of restored BO `index`, as the copier left them.
@@ -95,6 +100,7 @@ class FakeKfd final : public Kfd {
   base::Result<std::vector<RestoredBo>> restore(int fd, RestoreRequest request) override;
   base::Result<base::UniqueFd> export_restored(int fd, const Bo& bo, RestoredBo& restored_bo) override;
   base::Status resume(int fd, pid_t target) override;
+  base::Result<base::UniqueFd> allocate(int fd, const Allocation& allocation) override;
 
  private:
   struct File {
@@ -107,12 +113,15 @@ class FakeKfd final : public Kfd {
   base::Status step(int fd, const std::string& name, Operation operation);
 
   std::vector<File> files_;
+  base::Status give_memories();
   // The memory of restored BO `index`, which has contents; keeps no descriptor of it.
   base::Result<base::UniqueFd> make_restored_memory(std::size_t index);
 
   std::vector<base::Mapping> restored_memory_;  // by BO; empty without contents
 };
 
+// The name of the memfd that FakeKfd::allocate() makes.
+[[nodiscard]] std::string fake_memory_name(const Allocation& allocation);
 // The offset that FakeKfd::restore() gives to BO `index`.
 [[nodiscard]] std::uint64_t fake_restored_offset(std::size_t index);
 

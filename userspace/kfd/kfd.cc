@@ -180,4 +180,8 @@ Status RealKfd::resume(int fd, pid_t pid) {
   return criu_op(fd, args, KFD_CRIU_OP_RESUME, Operation::kResume);
 }
 
+Result<UniqueFd> RealKfd::allocate(int /*fd*/, const Allocation& /*allocation*/) {
+  return Error(EOPNOTSUPP, "the released ABI of KFD cannot give BOs memory that exists");
+}
+
 }  // namespace kfd

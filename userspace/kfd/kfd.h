@@ -77,11 +77,33 @@ struct RestoreDevice {
   int drm_fd = -1;  // borrowed
 };
 
+// Whose memory a BO has.
+struct Origin {
+  std::uint64_t inode = 0;  // as CheckpointedBo::inode
+  bool imported = false;    // as CheckpointedBo::imported
+};
+
+// Memory that exists before a restore, and that BOs of the image are to have.
+struct SharedMemory {
+  std::uint64_t inode = 0;  // of these BOs in the image
+  int dmabuf = -1;          // borrowed
+};
+
 struct RestoreRequest {
   std::vector<RestoreDevice> devices;
   std::vector<Bo> bos;
+  std::vector<Origin> origins;         // extensible ABI: of each BO; empty: not compared with the image
+  std::vector<SharedMemory> memories;  // extensible ABI
   std::vector<std::byte> priv_data;
   std::uint32_t num_objects = 0;
+};
+
+// New memory for several processes.
+struct Allocation {
+  std::uint64_t size = 0;
+  std::uint32_t gpu_id = 0;  // of this machine
+  std::uint32_t alloc_flags = 0;
+  int drm_fd = -1;  // borrowed: a render node of this GPU, the same one in all calls for the GPU
 };
 
 struct RestoredBo {
@@ -121,10 +143,13 @@ class Kfd {
   virtual base::Status unpause(int fd, Pause& pause) = 0;
   // Answers one RestoredBo per requested BO, in order.
   virtual base::Result<std::vector<RestoredBo>> restore(int fd, RestoreRequest request) = 0;
-  // The DMA-buf of a restored BO that has contents, for the caller to close. Call once for each BO, between restore()
-  // and resume(), on the same file: the released ABI gives away what restore() returned.
+  // The DMA-buf of a restored BO that has contents, for the caller to close. Between restore() and resume(), on the
+  // same file. The released ABI gives away what restore() returned, so call it once for each BO there.
   virtual base::Result<base::UniqueFd> export_restored(int fd, const Bo& bo, RestoredBo& restored) = 0;
   virtual base::Status resume(int fd, pid_t pid) = 0;
+  // New memory as a DMA-buf, which has it also when the calling process, to which the memory belongs, has ended. `fd`
+  // must be a file that the calling process opened. Extensible ABI only: the other one can share no memory.
+  virtual base::Result<base::UniqueFd> allocate(int fd, const Allocation& allocation) = 0;
 };
 
 class RealKfd final : public Kfd {
@@ -140,6 +165,7 @@ class RealKfd final : public Kfd {
   base::Result<std::vector<RestoredBo>> restore(int fd, RestoreRequest request) override;
   base::Result<base::UniqueFd> export_restored(int fd, const Bo& bo, RestoredBo& restored) override;
   base::Status resume(int fd, pid_t pid) override;
+  base::Result<base::UniqueFd> allocate(int fd, const Allocation& allocation) override;
 };
 
 }  // namespace kfd

@@ -5,10 +5,12 @@
 // offsets for mmap, CRIU's numbers of files) is not compared. Chunks with equal checksums are not read; images of
 // CRIU's own plugin have no checksums, and are read as a whole.
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <tuple>
 
 #include "kfd-criu/json.h"
@@ -156,14 +158,35 @@ Result<Changed> compare_bytes(const image::Contents& left, std::size_t left_bo, 
   return changed;
 }
 
-// The BO whose contents are those of BO `bo`.
-std::size_t contents_of(const image::KfdFile& kfd, std::size_t bo) {
-  const image::BoRecord& record = kfd.bos[bo];
-  if (!record.shares_contents) return bo;
-  for (std::size_t i = 0; i < kfd.bos.size(); ++i)
-    if (image::stores_contents(kfd.bos[i]) && kfd.bos[i].inode == record.inode && kfd.bos[i].bo.size == record.bo.size)
-      return i;
-  return bo;
+// The one of these BOs whose contents are those of a BO that stores none itself.
+std::optional<std::size_t> find_contents(std::span<const image::BoRecord> bos, const image::BoRecord& record) {
+  for (std::size_t i = 0; i < bos.size(); ++i)
+    if (image::stores_contents(bos[i]) && bos[i].inode == record.inode && bos[i].bo.size == record.bo.size) return i;
+  return std::nullopt;
+}
+
+// Where the contents of a BO are stored. Opens the other file of the dump if they are there.
+struct Stored {
+  std::optional<image::Contents> opened;
+  std::size_t bo = 0;
+};
+
+Result<Stored> contents_of(const Side& side, const image::Contents& own, std::size_t bo) {
+  const image::BoRecord& record = own.bos()[bo];
+  Stored stored{std::nullopt, bo};
+  if (record.stored_elsewhere) {
+    for (const image::Loaded* loaded : side.images.catalogue.files_of(side.session)) {
+      const auto found = loaded->kfd() == nullptr ? std::nullopt : find_contents(loaded->kfd()->bos, record);
+      if (!found) continue;
+      ASSIGN_OR_RETURN(stored.opened, image::open_contents(side.images.dir.get(), *loaded));
+      stored.bo = *found;
+      return stored;
+    }
+    return Error(EINVAL, side.images.path + ": the contents of shared memory of " + std::to_string(record.bo.size) +
+                             " bytes are not stored");
+  }
+  if (record.shares_contents) stored.bo = find_contents(own.bos(), record).value_or(bo);
+  return stored;
 }
 
 // ---- BOs ------------------------------------------------------------------------------------------------------------
@@ -192,6 +215,7 @@ class KfdComparison {
 
   base::Status run(const Side& left, const Side& right) {
     compare_values();
+    sides_ = {&left, &right};
     ASSIGN_OR_RETURN(const image::Contents left_contents, image::open_contents(left.images.dir.get(), left_));
     ASSIGN_OR_RETURN(const image::Contents right_contents, image::open_contents(right.images.dir.get(), right_));
     const auto left_bos = bos_of(*left_.kfd());
@@ -258,12 +282,14 @@ class KfdComparison {
       return {};
     }
     if (!kfd::has_contents(left.bo)) return {};
-    const std::size_t left_bo = contents_of(*left_.kfd(), left_index);
-    const std::size_t right_bo = contents_of(*right_.kfd(), right_index);
+    ASSIGN_OR_RETURN(const Stored left_stored, contents_of(*sides_[0], left_contents, left_index));
+    ASSIGN_OR_RETURN(const Stored right_stored, contents_of(*sides_[1], right_contents, right_index));
+    const image::Contents& from = left_stored.opened ? *left_stored.opened : left_contents;
+    const image::Contents& to = right_stored.opened ? *right_stored.opened : right_contents;
     const bool have_checksums = !is_upstream(left_.session()) && !is_upstream(right_.session());
-    const bool same_chunks = have_checksums && left_contents.chunk_size() == right_contents.chunk_size();
+    const bool same_chunks = have_checksums && from.chunk_size() == to.chunk_size();
     ASSIGN_OR_RETURN(const Changed changed, (same_chunks ? compare_chunks : compare_bytes)(
-                                                left_contents, left_bo, right_contents, right_bo, left.bo.size));
+                                                from, left_stored.bo, to, right_stored.bo, left.bo.size));
     if (changed.bytes != 0)
       report_.add(where, "contents", count_text(changed.bytes, "byte") + " of " + std::to_string(changed.size),
                   "first at 0x" + hex(changed.first));
@@ -274,6 +300,7 @@ class KfdComparison {
   std::string where_;
   const image::Loaded& left_;
   const image::Loaded& right_;
+  std::array<const Side*, 2> sides_{};
 };
 
 // ---- dumps ----------------------------------------------------------------------------------------------------------

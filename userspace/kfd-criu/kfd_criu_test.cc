@@ -383,6 +383,71 @@ TEST_F(Commands, the_process_has_the_documented_statuses) {
   EXPECT_EQ(status("nothing"), 64);
 }
 
+// ---- memory that processes share
+// -------------------------------------------------------------------------------------------------------------
+
+// Process 42 has allocated memory and process 43 has it too; `change` may change both before they are written.
+void write_sharing(const std::string& path, const std::vector<std::byte>& contents,
+                   const std::function<void(image::KfdFile& first, image::KfdFile& second)>& change = {}) {
+  const base::UniqueFd dir(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  auto writer = image::SessionWriter::create(dir.get(), image::kSession);
+  ASSERT_TRUE(writer.ok());
+  image::KfdFile first = image::test_kfd();
+  first.bos = {image::test_bo(contents.size())};
+  image::KfdFile second = image::test_kfd();
+  second.pid = 43;
+  second.bos = {image::test_bo(contents.size())};
+  second.bos[0].imported = true;
+  second.bos[0].stored_elsewhere = true;
+  if (change) change(first, second);
+  if (image::stores_contents(first.bos[0])) {
+    ASSERT_TRUE((*writer)->file(7).append(contents).ok());
+  }
+  if (image::stores_contents(second.bos[0])) {
+    ASSERT_TRUE((*writer)->file(8).append(contents).ok());
+  }
+  ASSERT_TRUE((*writer)->add({7, first}).ok());
+  ASSERT_TRUE((*writer)->add({8, second}).ok());
+  const auto prepared = (*writer)->prepare(image::test_session());
+  ASSERT_TRUE(prepared.ok()) << prepared.error().message();
+  ASSERT_TRUE((*writer)->commit().ok());
+}
+
+TEST_F(Commands, shared_memory_is_shown_and_verified_and_compared_wherever_it_is_stored) {
+  write_sharing(dir_.path(), testing::sparse_contents());
+  const Outcome shown = tool("show", {"--bos"});
+  EXPECT_NE(shown.out.find("memory of another process"), std::string::npos) << shown.out;
+  EXPECT_EQ(tool("verify").status, Exit::kGood);
+  const Outcome json = tool("show", {"--json"});
+  EXPECT_NE(json.out.find("\"imported\": true, \"stored_elsewhere\": true"), std::string::npos) << json.out;
+  const auto exchange = [](image::KfdFile& first, image::KfdFile& second) {
+    first.bos[0].stored_elsewhere = true;
+    second.bos[0].stored_elsewhere = false;
+  };
+  write_sharing(other_.path(), testing::sparse_contents(), exchange);
+  const Outcome same = tool("diff", {other_.path()});
+  EXPECT_EQ(same.status, Exit::kGood) << same.out << same.error;
+  auto changed = testing::sparse_contents();
+  changed[5] ^= std::byte{1};
+  write_sharing(other_.path(), changed, exchange);
+  const Outcome different = tool("diff", {other_.path()});
+  EXPECT_EQ(different.status, Exit::kDiffers);
+  EXPECT_NE(different.out.find("process 43"), std::string::npos) << different.out;
+}
+
+TEST_F(Commands, verify_finds_shared_memory_that_two_allocated_or_nobody_stored) {
+  write_sharing(dir_.path(), testing::sparse_contents(),
+                [](image::KfdFile&, image::KfdFile& second) { second.bos[0].imported = false; });
+  const Outcome twice = tool("verify");
+  EXPECT_EQ(twice.status, Exit::kDiffers);
+  EXPECT_NE(twice.out.find("it was allocated for this BO and for one of process 42"), std::string::npos) << twice.out;
+  write_sharing(dir_.path(), testing::sparse_contents(),
+                [](image::KfdFile& first, image::KfdFile&) { first.bos[0].stored_elsewhere = true; });
+  const Outcome never = tool("verify");
+  EXPECT_EQ(never.status, Exit::kDiffers);
+  EXPECT_NE(never.out.find("the contents of shared memory"), std::string::npos) << never.out;
+}
+
 // ---- diff
 // -------------------------------------------------------------------------------------------------------------
 

@@ -71,6 +71,7 @@ void print_bos(const Opened& opened, bool each, std::ostream& out) {
     out << "      0x" << hex(bo.addr) << " " << bo_kind(bo) << " of GPU " << bo.user_gpu_id << ", "
         << size_text(bo.size);
     if (bos[i].shares_contents) out << ", memory of another BO";
+    if (bos[i].stored_elsewhere) out << ", memory of another process";
     if (image::stores_contents(bos[i])) out << ": " << size_text(totals.stored) << " stored";
     out << '\n';
   }
@@ -181,7 +182,8 @@ void write_bos(const Opened& opened, Json& json) {
     json.field("kind", bo_kind(record.bo)).field("gpu_id", std::uint64_t{record.bo.user_gpu_id});
     json.hex_field("alloc_flags", record.bo.alloc_flags).hex_field("mmap_offset", record.bo.mmap_offset);
     json.field("handle", std::uint64_t{record.handle}).field("inode", record.inode);
-    json.field("shares_contents", record.shares_contents);
+    json.field("shares_contents", record.shares_contents).field("imported", record.imported);
+    json.field("stored_elsewhere", record.stored_elsewhere);
     if (image::stores_contents(record)) {
       json.key("contents").begin_object();
       write_totals(totals, json);

@@ -17,6 +17,7 @@
 #include "kfd-criu/run.h"
 #include "kfd-criu/sessions.h"
 #include "plugin/image/directory.h"
+#include "plugin/session_sharing.h"
 
 namespace kfd_criu {
 namespace {
@@ -88,6 +89,14 @@ Result<std::uint64_t> verify_file(int dir_fd, const image::Loaded& loaded) {
   return loaded.entry().pages_length;
 }
 
+// What files of a dump say about each other: memory that several processes share. A damaged file may be the one that
+// another one needs.
+Status verify_session(const Images& images, const image::Session& session) {
+  if (!images.catalogue.damaged().empty()) return {};
+  const auto found = plugin::sharing_of(images.catalogue.files_of(session), [](const image::Loaded&) { return false; });
+  return found.ok() ? Status() : found.error();
+}
+
 // Names of the plugin's files that are of no dump in the directory.
 Result<std::vector<std::string>> strays(const Images& images, const std::set<std::uint32_t>& known) {
   ASSIGN_OR_RETURN(const auto found, image::list_names(images.dir.get()));
@@ -157,7 +166,9 @@ Result<Exit> run_verify(const Options& options, const Output& output) {
   Report report(options, output);
   for (const image::Loaded* loaded : images.catalogue.intact()) {
     known.insert(loaded->id());
-    const auto bytes = verify_file(images.dir.get(), *loaded);
+    auto bytes = verify_file(images.dir.get(), *loaded);
+    if (bytes.ok() && loaded->kfd() != nullptr)
+      if (auto status = verify_session(images, loaded->session()); !status.ok()) bytes = std::move(status).error();
     if (bytes.ok())
       report.good(*loaded, *bytes);
     else

@@ -53,6 +53,8 @@ constexpr std::array kSharedFileRules = {bytes_field(kMaxSharedFiles, kMaxText),
                                          kScalar,
                                          bytes_field(kMaxSharedFiles* kMaxLinks, kMaxText)};
 constexpr WireShape kSharedFileShape{kSharedFileRules};
+constexpr std::array kForeignMemoryRules = {kFixed, kScalar};
+constexpr WireShape kForeignMemoryShape{kForeignMemoryRules};
 // In version 1 decode_kfd_1() takes BOs and priv_data before protobuf sees them.
 constexpr std::array kKfdRules = {kScalar,
                                   kScalar,
@@ -62,7 +64,8 @@ constexpr std::array kKfdRules = {kScalar,
                                   bytes_field(1, kMaxMetadata),
                                   message_field(kSharedFileShape, kMaxSharedFiles),
                                   kScalar,
-                                  kScalar};
+                                  kScalar,
+                                  message_field(kForeignMemoryShape, kMaxForeignMemories)};
 constexpr WireShape kKfdShape{kKfdRules};
 constexpr std::array kOtherKfdRules = {kScalar, kScalar};
 constexpr WireShape kOtherKfdShape{kOtherKfdRules};
@@ -147,6 +150,11 @@ void to_message(const KfdFile& kfd, amdkfd_criu::Kfd& out) {
   out.set_priv_data(kfd.priv_data.data(), kfd.priv_data.size());
   for (const SharedFile& file : kfd.shared_files) to_message(file, *out.add_shared_files());
   out.set_own_mount_namespace(kfd.own_mount_namespace);
+  for (const ForeignMemory& memory : kfd.foreign_memories) {
+    auto* message = out.add_foreign_memories();
+    message->set_inode(memory.inode);
+    message->set_alloc_flags(memory.alloc_flags);
+  }
 }
 
 // Everything but BOs.
@@ -166,6 +174,8 @@ KfdFile from_message(const amdkfd_criu::Kfd& in) {
                                 file.gid(),
                                 {file.links().begin(), file.links().end()}});
   kfd.own_mount_namespace = in.own_mount_namespace();
+  for (const auto& memory : in.foreign_memories())
+    kfd.foreign_memories.push_back({memory.inode(), memory.alloc_flags()});
   return kfd;
 }
 

@@ -34,7 +34,8 @@ inline constexpr std::uint64_t kMaxIndex = 1ULL << 30;
 inline constexpr std::size_t kMaxDevices = 1024;
 inline constexpr std::size_t kMaxNodes = 4096;
 inline constexpr std::size_t kMaxSharedFile = 1U << 16;
-inline constexpr std::size_t kMaxText = 64;  // the kernel's release, the name of a process
+inline constexpr std::size_t kMaxForeignMemories = 1U << 16;  // of one process
+inline constexpr std::size_t kMaxText = 64;                   // the kernel's release, the name of a process
 
 // The files of libhsakmt in /dev/shm that a restored program must find.
 inline constexpr std::array<std::string_view, 2> kSharedFileNames = {"hsakmt_shared_mem", "sem.hsakmt_semaphore"};
@@ -64,12 +65,21 @@ struct BoRecord {
   std::uint64_t inode = 0;   // equal for BOs of the same memory within a session; 0: unknown, or cannot be shared
   // The contents are stored with another BO of this file that has the same inode and size.
   bool shares_contents = false;
+  bool imported = false;  // the memory was allocated for another BO
+  // The contents are stored with a BO of another file of the session that has the same inode and size.
+  bool stored_elsewhere = false;
 };
 
 // Whether contents of the BO are stored with it.
 [[nodiscard]] inline bool stores_contents(const BoRecord& record) {
-  return kfd::has_contents(record.bo) && !record.shares_contents;
+  return kfd::has_contents(record.bo) && !record.shares_contents && !record.stored_elsewhere;
 }
+
+// How memory was allocated that no BO of the session was allocated for.
+struct ForeignMemory {
+  std::uint64_t inode = 0;  // of BOs of this file
+  std::uint32_t alloc_flags = 0;
+};
 
 struct SharedFile {
   std::string name;
@@ -102,6 +112,7 @@ struct KfdFile {
   std::vector<std::byte> priv_data;  // what the kernel wrote; with the extensible ABI the whole image of the process
   std::vector<SharedFile> shared_files;
   bool own_mount_namespace = false;  // the program's /dev/shm was not CRIU's
+  std::vector<ForeignMemory> foreign_memories;
 };
 
 struct SecondFile {

@@ -63,6 +63,39 @@ TEST_F(ImageTest, what_was_written_is_read_back) {
   EXPECT_EQ(*load_contents(), contents);
 }
 
+TEST_F(ImageTest, whose_memory_a_bo_has_is_read_back) {
+  auto writer = SessionWriter::create(dir(), kSession);
+  ASSERT_TRUE(writer.ok());
+  KfdFile kfd = test_kfd();
+  kfd.bos = {test_bo(kPageSize), test_bo(kPageSize)};
+  kfd.bos[0].imported = true;
+  kfd.bos[0].stored_elsewhere = true;
+  kfd.bos[1].inode = 5;
+  kfd.foreign_memories = {{4711, KFD_IOC_ALLOC_MEM_FLAGS_COHERENT}};
+  expect_ok((*writer)->file(kKfdId).append(pattern(kPageSize)));
+  expect_ok((*writer)->add({kKfdId, kfd}));
+  expect_ok((*writer)->prepare(test_session()));
+  expect_ok((*writer)->commit());
+  const Catalogue images = catalogue();
+  const Loaded* loaded = *images.find(kKfdId);
+  ASSERT_NE(loaded, nullptr);
+  const KfdFile& read = *loaded->kfd();
+  EXPECT_TRUE(read.bos[0].imported && read.bos[0].stored_elsewhere);
+  EXPECT_FALSE(read.bos[1].imported || read.bos[1].stored_elsewhere);
+  ASSERT_EQ(read.foreign_memories.size(), 1U);
+  EXPECT_EQ(read.foreign_memories[0].inode, 4711U);
+  EXPECT_EQ(read.foreign_memories[0].alloc_flags, std::uint32_t{KFD_IOC_ALLOC_MEM_FLAGS_COHERENT});
+}
+
+// A reader that does not know a flag must not restore the BO with memory of its own.
+TEST(IndexFlags, that_are_unknown_are_refused) {
+  Index index;
+  index.bos = {test_bo(kPageSize)};
+  auto bytes = encode_index(index);
+  bytes[24 + 44] = std::byte{8};
+  EXPECT_FALSE(decode_index(bytes).ok());
+}
+
 TEST_F(ImageTest, a_process_with_two_states_is_refused) {
   write_dump_with_two_states();
   const Catalogue images = catalogue();
@@ -488,6 +521,17 @@ INSTANTIATE_TEST_SUITE_P(
                       BadValue{"no kernel state", [](KfdFile& k) { k.priv_data.clear(); }},
                       BadValue{"not one of the dump", [](KfdFile& k) { k.pid = 44; }},
                       BadValue{"flags of open", [](KfdFile& k) { k.open_flags = O_APPEND; }},
+                      BadValue{"that no BO was given",
+                               [](KfdFile& k) {
+                                 k.foreign_memories = {{4711, 0}};
+                               }},
+                      BadValue{"says twice how memory 4711 was allocated",
+                               [](KfdFile& k) {
+                                 k.bos[0].imported = true;
+                                 k.bos[0].inode = 4711;
+                                 k.foreign_memories = {{4711, 0}, {4711, KFD_IOC_ALLOC_MEM_FLAGS_COHERENT}};
+                               }},
+                      BadValue{"too much memory", [](KfdFile& k) { k.foreign_memories.resize(65537); }},
                       BadValue{"unknown device", [](KfdFile& k) { k.bos[0].bo.user_gpu_id = 5; }},
                       BadValue{"name of a shared file", [](KfdFile& k) { k.shared_files[0].name = "../etc/passwd"; }},
                       BadValue{"second name", [](KfdFile& k) { k.shared_files[0].links = {"link_remap./../x"}; }},
@@ -546,6 +590,13 @@ INSTANTIATE_TEST_SUITE_P(
                       BadIndex{"not stored with another BO", [](Index& i) { i.bos[0].shares_contents = true; }},
                       BadIndex{"not stored with another BO",
                                [](Index& i) { i.bos[1].bo.alloc_flags = KFD_IOC_ALLOC_MEM_FLAGS_USERPTR; }},
+                      BadIndex{"cannot be shared", [](Index& i) { i.bos[0].inode = 0, i.bos[0].imported = true; }},
+                      BadIndex{"cannot be shared",
+                               [](Index& i) {
+                                 i.bos[1] = test_bo(kPageSize, KFD_IOC_ALLOC_MEM_FLAGS_USERPTR);
+                                 i.bos[1].stored_elsewhere = true;
+                               }},
+                      BadIndex{"in this file and in another one", [](Index& i) { i.bos[1].stored_elsewhere = true; }},
                       BadIndex{"fewer chunks than the 1", [](Index& i) { i.chunks.clear(); }},
                       BadIndex{"more chunks", [](Index& i) { i.chunks.push_back({}); }},
                       BadIndex{"another length than its chunks", [](Index& i) { i.chunks[0].stored = 0b111; }},

@@ -18,7 +18,16 @@ using base::Result;
 constexpr std::size_t kIndexHead = 24;
 constexpr std::size_t kBoEntry = 48;
 constexpr std::size_t kChunkEntry = 24;
-constexpr std::uint32_t kSharesContents = 1;  // the only flag of a BO
+// Flags of a BO.
+constexpr std::uint32_t kSharesContents = 1;
+constexpr std::uint32_t kImported = 2;
+constexpr std::uint32_t kStoredElsewhere = 4;
+constexpr std::uint32_t kFlags = kSharesContents | kImported | kStoredElsewhere;
+
+std::uint32_t flags_of(const BoRecord& record) {
+  return (record.shares_contents ? kSharesContents : 0U) | (record.imported ? kImported : 0U) |
+         (record.stored_elsewhere ? kStoredElsewhere : 0U);
+}
 
 void put_bo(std::span<std::byte> out, const BoRecord& record) {
   put(out, 0, record.bo.addr);
@@ -28,7 +37,7 @@ void put_bo(std::span<std::byte> out, const BoRecord& record) {
   put(out, 32, record.bo.user_gpu_id);
   put(out, 36, record.bo.alloc_flags);
   put(out, 40, record.handle);
-  put(out, 44, record.shares_contents ? kSharesContents : 0U);
+  put(out, 44, flags_of(record));
 }
 
 Result<BoRecord> get_bo(std::span<const std::byte> in) {
@@ -41,8 +50,10 @@ Result<BoRecord> get_bo(std::span<const std::byte> in) {
   record.bo.alloc_flags = get<std::uint32_t>(in, 36);
   record.handle = get<std::uint32_t>(in, 40);
   const auto flags = get<std::uint32_t>(in, 44);
-  if ((flags & ~kSharesContents) != 0) return Error(EINVAL, "invalid image: unknown flags of a BO");
-  record.shares_contents = flags != 0;
+  if ((flags & ~kFlags) != 0) return Error(EINVAL, "invalid image: unknown flags of a BO");
+  record.shares_contents = (flags & kSharesContents) != 0;
+  record.imported = (flags & kImported) != 0;
+  record.stored_elsewhere = (flags & kStoredElsewhere) != 0;
   return record;
 }
 

@@ -116,9 +116,27 @@ Status validate_shared_files(const KfdFile& kfd) {
   return {};
 }
 
+Status validate_foreign_memories(const KfdFile& kfd) {
+  if (kfd.foreign_memories.empty()) return {};
+  if (kfd.foreign_memories.size() > kMaxForeignMemories)
+    return invalid("process " + std::to_string(kfd.pid) + " has too much memory that no process of the dump allocated");
+  std::set<std::uint64_t> imported;
+  for (const BoRecord& record : kfd.bos)
+    if (record.imported) imported.insert(record.inode);
+  std::set<std::uint64_t> seen;
+  for (const ForeignMemory& memory : kfd.foreign_memories) {
+    if (!imported.contains(memory.inode)) return invalid("says how memory was allocated that no BO was given");
+    if (!seen.insert(memory.inode).second)
+      return invalid("process " + std::to_string(kfd.pid) + " says twice how memory " + std::to_string(memory.inode) +
+                     " was allocated");
+  }
+  return {};
+}
+
 Status validate_kfd(const KfdFile& kfd, const Session& session) {
   TRY(validate_devices(session, kfd));
   if (kfd.priv_data.empty()) return invalid("no kernel state in it");
+  TRY(validate_foreign_memories(kfd));
   // Version 1 has no list of processes that this could be compared with.
   if (session.version != Version::k1 && !has_process(session, kfd.pid))
     return invalid("process " + std::to_string(kfd.pid) + " is not one of the dump");
@@ -167,6 +185,10 @@ Status validate_bos(const Index& index) {
       return invalid(where + ": impossible address or size");
     if (record.shares_contents && (!kfd::has_contents(record.bo) || !memories.contains({record.inode, record.bo.size})))
       return invalid(where + ": its contents are not stored with another BO");
+    if ((record.imported || record.stored_elsewhere) && (!kfd::has_contents(record.bo) || record.inode == 0))
+      return invalid(where + ": shares memory that cannot be shared");
+    if (record.shares_contents && record.stored_elsewhere)
+      return invalid(where + ": its contents are stored in this file and in another one");
   }
   return {};
 }

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// See the header.
+#include "plugin/session_sharing.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+
+#include "kfd/abi.h"
+
+namespace plugin {
+namespace {
+
+using base::Error;
+using base::Result;
+using base::Status;
+
+constexpr auto kWritable = static_cast<std::uint32_t>(KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE);
+constexpr std::uint32_t kKinds = KFD_IOC_ALLOC_MEM_FLAGS_VRAM | KFD_IOC_ALLOC_MEM_FLAGS_GTT;
+
+sharing::Process process_of(const image::Loaded& file, bool is_late) {
+  const image::KfdFile& kfd = *file.kfd();
+  sharing::Process process{"process " + std::to_string(kfd.pid), is_late, {}};
+  for (const image::BoRecord& record : kfd.bos)
+    process.bos.push_back({kfd::has_contents(record.bo) ? record.inode : 0, record.bo.size,
+                           image::actual_id_of(kfd, record.bo.user_gpu_id), record.bo.alloc_flags, record.imported,
+                           image::stores_contents(record)});
+  return process;
+}
+
+Status check_contents(const SessionSharing& found) {
+  for (const image::Loaded* file : found.files)
+    for (const image::BoRecord& record : file->kfd()->bos)
+      if (record.stored_elsewhere && !found.plan.find(record.inode))
+        return Error(EINVAL, "process " + std::to_string(file->kfd()->pid) + ": the contents of shared memory of " +
+                                 std::to_string(record.bo.size) + " bytes are not stored");
+  return {};
+}
+
+// The dump, which goes through processes in another order than this, has written these with the contents.
+std::map<std::uint64_t, std::uint32_t> foreign_flags_of(const SessionSharing& found) {
+  std::map<std::uint64_t, std::uint32_t> flags;
+  for (std::size_t process = 0; process < found.files.size(); ++process)
+    for (const image::ForeignMemory& foreign : found.files[process]->kfd()->foreign_memories)
+      if (const auto memory = found.plan.find(foreign.inode); memory && found.contents[*memory].process == process)
+        flags.emplace(foreign.inode, foreign.alloc_flags);
+  return flags;
+}
+
+Result<SessionSharing> make(SessionSharing found, const std::function<bool(const image::Loaded& file)>& is_late) {
+  std::vector<sharing::Process> processes;
+  for (const image::Loaded* file : found.files) processes.push_back(process_of(*file, is_late(*file)));
+  ASSIGN_OR_RETURN(found.plan, sharing::Plan::make(processes));
+  if (!found.plan.memories().empty() && found.files.front()->session().abi != image::Abi::kExtensible)
+    return Error(EINVAL, "processes share memory, which the released ABI of KFD cannot give them");
+  ASSIGN_OR_RETURN(found.contents, sharing::find_contents(found.plan, processes));
+  TRY(check_contents(found));
+  found.foreign_flags = foreign_flags_of(found);
+  return found;
+}
+
+}  // namespace
+
+std::uint32_t SessionSharing::alloc_flags_of(const sharing::Memory& memory) const {
+  const image::KfdFile& kfd = *files[memory.origin.process]->kfd();
+  std::uint32_t flags = kfd.bos[memory.origin.bo].bo.alloc_flags;
+  const std::uint32_t kind = flags & kKinds;
+  if (const auto foreign = foreign_flags.find(memory.inode); foreign != foreign_flags.end()) flags = foreign->second;
+  // A BO of an AQL queue is one by its own flag, and not by its memory. Whoever loads the contents writes.
+  return kind | (flags & kfd::abi::kMemoryAttributes) | kWritable;
+}
+
+std::uint32_t SessionSharing::gpu_of(const sharing::Memory& memory) const {
+  const image::KfdFile& kfd = *files[memory.origin.process]->kfd();
+  return image::actual_id_of(kfd, kfd.bos[memory.origin.bo].bo.user_gpu_id);
+}
+
+std::size_t SessionSharing::index_of(std::uint32_t pid) const {
+  const auto found =
+      std::find_if(files.begin(), files.end(), [pid](const image::Loaded* file) { return file->kfd()->pid == pid; });
+  return static_cast<std::size_t>(found - files.begin());
+}
+
+Result<SessionSharing> sharing_of(const std::vector<const image::Loaded*>& files,
+                                  const std::function<bool(const image::Loaded& file)>& is_late) {
+  SessionSharing found;
+  for (const image::Loaded* file : files)
+    if (file->kfd() != nullptr) found.files.push_back(file);
+  auto result = make(std::move(found), is_late);
+  if (result.ok()) return result;
+  return std::move(result).error().wrap("invalid image");
+}
+
+}  // namespace plugin

@@ -16,6 +16,7 @@
 #include <cstdint>
 
 struct iovec;
+struct pollfd;
 struct rlimit;
 struct sigaction;
 struct stat;
@@ -75,6 +76,7 @@ pid_t fork();
 // with __WALL, and it has the given pid; 0: any.
 pid_t fork_sharing_files(pid_t pid);
 pid_t waitpid(pid_t pid, int* status, int options);
+int poll(struct ::pollfd* files, unsigned long count, int limit_ms);
 int kill(pid_t pid, int signal);
 long kcmp(pid_t first, pid_t second, int type, unsigned long first_index, unsigned long second_index);
 ssize_t process_vm_readv(pid_t pid, const ::iovec* local, unsigned long local_count, const ::iovec* remote,

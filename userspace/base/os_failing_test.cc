@@ -122,6 +122,7 @@ std::vector<std::pair<std::string, std::function<bool()>>> fallible() {
       {"kcmp", [=] { return bad(os::kcmp(::getpid(), ::getpid(), 0, 0, 0)); }},
       {"process_vm_readv", [=] { return bad(os::process_vm_readv(::getpid(), nullptr, 0, nullptr, 0)); }},
       {"pidfd_open", [=] { return bad(os::pidfd_open(::getpid(), 0)); }},
+      {"poll", [=] { return bad(os::poll(nullptr, 0, 0)); }},
       {"pidfd_getfd", [=] { return bad(os::pidfd_getfd(-1, 0, 0)); }},
       {"fsopen", [=] { return bad(os::fsopen("", 0)); }},
       {"fsconfig", [=] { return bad(os::fsconfig(-1, 0, nullptr, nullptr, 0)); }},

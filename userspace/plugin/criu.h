@@ -6,12 +6,14 @@
 
 #include <sys/types.h>
 
+#include <cerrno>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/os.h"
 #include "base/result.h"
+#include "base/unique_fd.h"
 
 namespace plugin {
 
@@ -34,6 +36,15 @@ class Criu {
   virtual void warn(std::string_view /*message*/) const {}
   // The pid of this process; in a task being restored, the one that the program knows.
   [[nodiscard]] virtual pid_t pid() const { return os::getpid(); }
+  // Whether the tasks of a restore can pass descriptors to each other.
+  [[nodiscard]] virtual bool passes_files() const { return false; }
+  // In a task being restored: keeps a file for all tasks of the restore, under the number that this answers. `fd` stays
+  // the caller's.
+  [[nodiscard]] virtual base::Result<int> keep_file(int /*fd*/) const { return base::Error(ENOSYS, "keep_file"); }
+  // A descriptor of a kept file.
+  [[nodiscard]] virtual base::Result<base::UniqueFd> kept_file(int /*number*/) const {
+    return base::Error(ENOSYS, "kept_file");
+  }
   // Who owns the descriptor that UPDATE_VMA_MAP answers: CRIU (3.19 and later) or the plugin (before).
   [[nodiscard]] virtual bool takes_vma_fd() const = 0;
 };

@@ -146,6 +146,28 @@ base::Result<std::vector<std::string>> RealCriu::arguments() const {
       base::read_text_if_there);
 }
 
+// CRIU's fdstore is a datagram socket that all tasks of a restore inherit. It is connected to itself, so no limit of
+// messages is in its way, and CRIU raises the limits of its buffers: each descriptor is a message that stays in it.
+bool RealCriu::passes_files() const {
+  return ::dlsym(RTLD_DEFAULT, "fdstore_add") != nullptr && ::dlsym(RTLD_DEFAULT, "fdstore_get") != nullptr;
+}
+
+base::Result<int> RealCriu::keep_file(int fd) const {
+  const auto function = host_function<int(int)>("fdstore_add");
+  errno = os::fault("fdstore_add");
+  const int number = function == nullptr || errno != 0 ? -1 : function(fd);
+  if (number < 0) return base::Error(errno > 0 ? errno : EIO, "CRIU cannot keep a descriptor for other tasks");
+  return int{number};
+}
+
+base::Result<base::UniqueFd> RealCriu::kept_file(int number) const {
+  const auto function = host_function<int(int)>("fdstore_get");
+  errno = os::fault("fdstore_get");
+  base::UniqueFd fd(function == nullptr || errno != 0 ? -1 : function(number));
+  if (!fd.valid()) return base::Error(errno > 0 ? errno : EIO, "CRIU does not give a descriptor that it keeps");
+  return fd;
+}
+
 bool RealCriu::takes_vma_fd() const {
   // The function came with the version that changed the rule.
   return ::dlsym(RTLD_DEFAULT, "exec_rpc_query_external_files") != nullptr ||

@@ -76,6 +76,9 @@ class RealCriu final : public Criu {
   [[nodiscard]] int image_dir() const override;
   [[nodiscard]] int unused_fd() const override;
   [[nodiscard]] bool takes_vma_fd() const override;
+  [[nodiscard]] bool passes_files() const override;
+  [[nodiscard]] base::Result<int> keep_file(int fd) const override;
+  [[nodiscard]] base::Result<base::UniqueFd> kept_file(int number) const override;
   [[nodiscard]] base::Result<std::vector<std::string>> arguments() const override;
   void inform(std::string_view message) const override { log(Level::kInfo, message); }
   void warn(std::string_view message) const override { log(Level::kWarning, message); }

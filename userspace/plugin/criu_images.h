@@ -58,7 +58,8 @@ class CriuImages {
   [[nodiscard]] const std::map<std::uint32_t, CriuTask>& tasks() const { return tasks_; }
   // Whether a process of the tree has a descriptor of this file.
   [[nodiscard]] bool uses_file(std::uint32_t file_id) const;
-  // Another pid for each number, which no process or thread of the tree has. It may be larger than pids can be.
+  // Another pid for each number, which no process or thread of the tree has. A process outside the tree may have it,
+  // and it may be larger than pids can be.
   [[nodiscard]] std::uint32_t unused_pid(std::uint32_t number) const;
 
  private:

@@ -31,6 +31,8 @@ constexpr int kOpened = 0;
   ::_exit(result);
 }
 
+}  // namespace
+
 pid_t fork_with_unused_pid(const Devices& devices, const NextPid& next_pid) {
   for (std::uint32_t pid = next_pid(); pid != 0; pid = next_pid()) {
     if (devices.has_kfd_entry(pid)) continue;
@@ -41,8 +43,6 @@ pid_t fork_with_unused_pid(const Devices& devices, const NextPid& next_pid) {
   }
   return os::fork_sharing_files(0);
 }
-
-}  // namespace
 
 Result<UniqueFd> open_inert(const Devices& devices, const DeviceNode& kfd, int extra_flags, const NextPid& next_pid) {
   UniqueFd file(os::open("/", O_PATH | O_CLOEXEC));  // takes the number

@@ -17,6 +17,7 @@
 #include "base/text_file.h"
 #include "plugin/image/upstream.h"
 #include "plugin/inert_file.h"
+#include "plugin/restore_loader.h"
 #include "plugin/topology/snapshot.h"
 
 namespace plugin {
@@ -29,12 +30,11 @@ using base::UniqueFd;
 
 constexpr std::uint32_t kMappedThroughKfd = KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL | KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP;
 
-Status fill_bo(copy::Copier& copier, const image::Contents& contents, std::size_t bo, std::uint64_t size, int dmabuf) {
-  image::BoReader reader(contents, bo);
-  auto outcome = copier.write(dmabuf, size, [&reader](std::span<std::byte> slice) { return reader.read(slice); });
-  if (!outcome.ok()) return std::move(outcome).error().error;
-  return {};
-}
+constexpr std::string_view kUnknownFiles =
+    "processes share GPU memory, and CRIU's images are not readable, which say whose files a process has to wait for";
+constexpr std::string_view kNoFdstore =
+    "processes share GPU memory, and this CRIU has no fdstore_add() and fdstore_get(), by which they pass it to each "
+    "other";
 
 kfd::Abi abi_of(const SavedFile& process) {
   return process.loaded->session().abi == image::Abi::kExtensible ? kfd::Abi::kExtensible : kfd::Abi::kReleased;
@@ -66,8 +66,13 @@ void Restore::prepare() {
         criu.error().message());
   }
   std::erase_if(files_, [this](const SavedFile& file) { return !is_wanted(file); });
+  std::size_t num_memories = 0;
   for (const SavedFile& file : files_) {
-    if (!plans_.contains(file.session_id)) plans_.emplace(file.session_id, make_plan(file.session_id));
+    if (!plans_.contains(file.session_id)) {
+      plans_.emplace(file.session_id, make_plan(file.session_id));
+      const auto& shared = shared_.emplace(file.session_id, find_shared(file.session_id, num_memories)).first->second;
+      if (shared.ok()) num_memories += shared->session.plan.memories().size();
+    }
     const image::KfdFile* kfd = file.loaded->kfd();
     if (kfd != nullptr && !kfd->own_mount_namespace) shared_files_.emplace(file.id, create_shared_files(file));
   }
@@ -99,6 +104,27 @@ std::string_view Restore::notice() const {
   return {};
 }
 
+Result<Restore::Shared> Restore::find_shared(std::uint64_t session_id, std::size_t first) const {
+  std::vector<const image::Loaded*> files;
+  for (const SavedFile& file : files_)
+    if (file.session_id == session_id) files.push_back(file.loaded);
+  ASSIGN_OR_RETURN(SessionSharing session, sharing_of(files, [this](const auto& file) { return is_late(file); }));
+  if (!session.plan.memories().empty() && !criu_) return Error(EPROTO, std::string(kUnknownFiles));
+  if (!session.plan.memories().empty() && !parts_.criu.passes_files()) return Error(ENOTSUP, std::string(kNoFdstore));
+  return Shared{std::move(session), first};
+}
+
+// CRIU asks the process with the lowest pid for a file. If that is not the process whose state comes with it, this one
+// is restored when it has all of its files.
+bool Restore::is_late(const image::Loaded& file) const {
+  if (!criu_) return true;
+  for (const auto& [pid, task] : criu_->tasks())
+    if (std::any_of(task.files.begin(), task.files.end(),
+                    [&file](const ExternalFd& fd) { return fd.file_id == file.id(); }))
+      return pid != image::owner_of(file.file());
+  return true;
+}
+
 bool Restore::is_wanted(const SavedFile& file) const {
   // Without CRIU's images the files of a dump that was left in the directory cannot be told from those of this one.
   return !criu_ || criu_->uses_file(file.id);
@@ -114,7 +140,10 @@ void Restore::make_board() {
   for (const SavedFile& file : files_)
     if (const image::KfdFile* kfd = file.loaded->kfd())
       processes.push_back({kfd->pid, kfd->bos.size(), kfd->devices.size()});
-  auto board = RestoreBoard::create(processes);
+  std::size_t memories = 0;
+  for (const auto& [session_id, shared] : shared_)
+    if (shared.ok()) memories += shared->session.plan.memories().size();
+  auto board = RestoreBoard::create(processes, memories);
   if (board.ok())
     board_ = std::move(board).value();
   else
@@ -143,6 +172,7 @@ const SavedFile* Restore::process_of(std::uint32_t pid) const {
 Result<const RestorePlan*> Restore::plan_of(const SavedFile& file) const {
   const auto& plan = plans_.at(file.session_id);
   if (!plan.ok()) return plan.error();
+  if (const auto& shared = shared_.at(file.session_id); !shared.ok()) return shared.error();
   return &*plan;
 }
 
@@ -217,13 +247,16 @@ Status Restore::restore_process(Task& current) {
   if (const auto made = shared_files_.find(process.id); made != shared_files_.end()) TRY(made->second);
   if (kfd.own_mount_namespace) TRY(create_shared_files(process));
   // The kernel sees nothing of an image whose contents cannot be there.
-  ASSIGN_OR_RETURN(const image::Contents contents, image::open_contents(parts_.criu.image_dir(), *process.loaded));
+  Loader loader(parts_, *plan, process);
+  TRY(loader.open_contents(*process.loaded));
   ASSIGN_OR_RETURN(UniqueFd fd, parts_.system.open_node(plan->kfd(), process.open_flags));
   ASSIGN_OR_RETURN(kfd::RestoreRequest request, make_request(current, *plan, kfd));
   const std::size_t slot = *board_.find(kfd.pid);
   board_.set_progress(slot, Progress::kRestoring);
   parts_.kfd.use_abi(abi_of(process));
+  ASSIGN_OR_RETURN(std::vector<UniqueFd> memories, take_memories(loader, request));
   auto restored = parts_.kfd.restore(fd.get(), std::move(request));
+  memories.clear();
   if (!restored.ok()) {
     std::string what = "giving the kernel back its state";
     if (const std::string holders = restored.error().code() == EBUSY ? plan->holders(parts_.system) : "";
@@ -233,7 +266,10 @@ Status Restore::restore_process(Task& current) {
   }
   ASSIGN_OR_RETURN(current.kfd, current.held.hold(std::move(fd)));
   TRY(remember(current, *plan, *restored));
-  TRY(fill_bos(*plan, current.held.number(*current.kfd), kfd, contents, std::move(restored).value()));
+  const int kfd_fd = current.held.number(*current.kfd);
+  TRY(offer_memories(process, kfd_fd, *restored));
+  TRY(load_memories(loader, process, kfd_fd, *restored));
+  TRY(fill_bos(loader, kfd_fd, process, std::move(restored).value()));
   board_.set_progress(slot, Progress::kRestored);
   return {};
 }
@@ -247,7 +283,10 @@ Result<kfd::RestoreRequest> Restore::make_request(Task& current, const RestorePl
     ASSIGN_OR_RETURN(const HeldFiles::Key render, render_key(current, plan, gpu_id));
     request.devices.push_back({device.user_id, gpu_id, current.held.number(render)});
   }
-  for (const image::BoRecord& record : kfd.bos) request.bos.push_back(record.bo);
+  for (const image::BoRecord& record : kfd.bos) {
+    request.bos.push_back(record.bo);
+    request.origins.push_back({record.inode, record.imported});
+  }
   return request;
 }
 
@@ -279,23 +318,16 @@ Status Restore::remember(Task& current, const RestorePlan& plan, const std::vect
   return {};
 }
 
-Status Restore::fill_bos(const RestorePlan& plan, int kfd_fd, const image::KfdFile& kfd,
-                         const image::Contents& contents, std::vector<kfd::RestoredBo> restored) const {
-  std::map<std::uint32_t, std::unique_ptr<copy::Copier>> copiers;  // by destination gpu_id
+Status Restore::fill_bos(Loader& loader, int kfd_fd, const SavedFile& process,
+                         std::vector<kfd::RestoredBo> restored) const {
+  const image::KfdFile& kfd = *process.loaded->kfd();
+  const sharing::Plan& shared = shared_.at(process.session_id)->session.plan;
   for (std::size_t i = 0; i < kfd.bos.size(); ++i) {
     const image::BoRecord& record = kfd.bos[i];
-    if (!image::stores_contents(record)) continue;
-    ASSIGN_OR_RETURN(const std::uint32_t gpu_id, plan.destination_of(image::actual_id_of(kfd, record.bo.user_gpu_id)));
-    auto& copier = copiers[gpu_id];
-    if (copier == nullptr) {
-      // A file of its own: the copier's VM must not be the program's.
-      ASSIGN_OR_RETURN(const UniqueFd render, parts_.system.open_node(plan.render(gpu_id)));
-      ASSIGN_OR_RETURN(copier, parts_.make_copier(render.get(), parts_.options));
-    }
+    if (!image::stores_contents(record) || (record.inode != 0 && shared.find(record.inode))) continue;
     // One at a time: CRIU without CAP_SYS_RESOURCE may not have a descriptor for each.
     ASSIGN_OR_RETURN(const UniqueFd dmabuf, parts_.kfd.export_restored(kfd_fd, record.bo, restored[i]));
-    if (auto status = fill_bo(*copier, contents, i, record.bo.size, dmabuf.get()); !status.ok())
-      return std::move(status).error().wrap("contents of BO " + std::to_string(i));
+    TRY(loader.load(*process.loaded, i, image::actual_id_of(kfd, record.bo.user_gpu_id), dmabuf.get()));
   }
   return {};
 }
@@ -396,6 +428,8 @@ Result<Claim> Restore::resume(pid_t pid) {
     return Error(EIO, process +
                           ": its device files are not in their places, because CRIU did not ask it for its "
                           "mappings, or asked another process for a file");
+  if (const SavedFile* saved = process_of(pids.back()))
+    if (auto status = require_loaded(*saved); !status.ok()) return std::move(status).error().wrap(process);
   ASSIGN_OR_RETURN(const std::uint64_t filled, parts_.system.fill_missing_memory(pid));
   if (filled != 0)
     parts_.criu.warn(process + ": loaded " + std::to_string(filled >> 20) +

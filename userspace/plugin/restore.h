@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -23,9 +24,12 @@
 #include "plugin/restore_board.h"
 #include "plugin/restore_plan.h"
 #include "plugin/saved_files.h"
+#include "plugin/session_sharing.h"
 #include "plugin/vma_map.h"
 
 namespace plugin {
+
+class Loader;
 
 struct VmaAnswer {
   std::uint64_t offset = 0;
@@ -72,6 +76,12 @@ class Restore {
     std::vector<int> previous_descriptors;
   };
 
+  // What processes of a session share, and where it is on the board.
+  struct Shared {
+    SessionSharing session;
+    std::size_t first = 0;  // on the board
+  };
+
   base::Status ready();
   Task& task();
   [[nodiscard]] const SavedFile* find_saved(std::uint32_t id) const;
@@ -79,6 +89,8 @@ class Restore {
   [[nodiscard]] bool is_wanted(const SavedFile& file) const;
   [[nodiscard]] base::Result<RestorePlan> make_plan(std::uint64_t session_id) const;
   base::Result<const RestorePlan*> plan_of(const SavedFile& file) const;
+  [[nodiscard]] base::Result<Shared> find_shared(std::uint64_t session_id, std::size_t first) const;
+  [[nodiscard]] bool is_late(const image::Loaded& file) const;
   void make_board();
 
   [[nodiscard]] std::uint32_t next_unused_pid() const;
@@ -86,8 +98,16 @@ class Restore {
   base::Status restore_process(Task& current);
   base::Status create_shared_files(const SavedFile& process) const;
   base::Result<kfd::RestoreRequest> make_request(Task& current, const RestorePlan& plan, const image::KfdFile& kfd);
-  base::Status fill_bos(const RestorePlan& plan, int kfd_fd, const image::KfdFile& kfd, const image::Contents& contents,
+  base::Status fill_bos(Loader& loader, int kfd_fd, const SavedFile& process,
                         std::vector<kfd::RestoredBo> restored) const;
+  base::Result<std::vector<base::UniqueFd>> take_memories(Loader& loader, kfd::RestoreRequest& request);
+  base::Status make_memories(Loader& loader, const Shared& shared, std::size_t process);
+  base::Result<base::UniqueFd> wait_for_memory(const Shared& shared, std::size_t memory) const;
+  base::Status offer_memories(const SavedFile& process, int kfd_fd, std::vector<kfd::RestoredBo>& restored);
+  base::Status load_memory(Loader& loader, const Shared& shared, std::size_t memory, int dmabuf);
+  base::Status load_memories(Loader& loader, const SavedFile& process, int kfd_fd,
+                             std::vector<kfd::RestoredBo>& restored);
+  [[nodiscard]] base::Status require_loaded(const SavedFile& process) const;
   base::Result<HeldFiles::Key> render_key(Task& current, const RestorePlan& plan, std::uint32_t gpu_id);
   base::Status remember(Task& current, const RestorePlan& plan, const std::vector<kfd::RestoredBo>& restored);
 
@@ -113,6 +133,7 @@ class Restore {
   std::optional<CriuImages> criu_;
   std::map<std::uint64_t, base::Result<RestorePlan>> plans_;  // by session
   std::map<std::uint32_t, base::Status> shared_files_;        // by id of the KFD file: whether they could be made
+  std::map<std::uint64_t, base::Result<Shared>> shared_;      // by session
   RestoreBoard board_;
   base::Status board_status_;
   base::Status criu_status_;           // CRIU's images are there, and could not be read

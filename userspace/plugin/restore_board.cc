@@ -2,7 +2,8 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // One array of 64-bit words: a counter, then for each process its progress, the offsets of its BOs, the descriptors of
-// its GPUs. Progress is stored with release and loaded with acquire order; it publishes the other words.
+// its GPUs, then a word for each memory that processes share. Progress is stored with release and loaded with acquire
+// order; it publishes the other words. A word of a memory has its state in the two lowest bits, the rest is its value.
 #include "plugin/restore_board.h"
 
 #include <chrono>
@@ -14,16 +15,23 @@ namespace plugin {
 namespace {
 
 constexpr std::chrono::milliseconds kPoll{1};
+constexpr unsigned kStateBits = 2;
+
+std::uint64_t word_of(RestoreBoard::Memory::State state, std::uint32_t value) {
+  return (std::uint64_t{value} << kStateBits) | static_cast<std::uint64_t>(state);
+}
 
 }  // namespace
 
-base::Result<RestoreBoard> RestoreBoard::create(const std::vector<Process>& processes) {
+base::Result<RestoreBoard> RestoreBoard::create(const std::vector<Process>& processes, std::size_t num_memories) {
   RestoreBoard board;
   std::size_t words = kNumber + 1;
   for (const Process& process : processes) {
     board.entries_.push_back({process.pid, words, words + 1, words + 1 + process.num_bos});
     words += 1 + process.num_bos + process.num_gpus;
   }
+  board.first_memory_ = words;
+  words += num_memories;
   ASSIGN_OR_RETURN(board.memory_, base::Mapping::shared_anonymous(words * sizeof(std::atomic<std::uint64_t>),
                                                                   "memory that restored processes share"));
   return board;
@@ -61,6 +69,27 @@ void RestoreBoard::set_descriptor(std::size_t process, std::size_t gpu, int numb
 
 int RestoreBoard::descriptor(std::size_t process, std::size_t gpu) const {
   return static_cast<int>(word(entries_[process].first_gpu + gpu).load(std::memory_order_relaxed)) - 1;
+}
+
+bool RestoreBoard::claim_memory(std::size_t memory, std::uint32_t pid) {
+  std::uint64_t none = 0;
+  return word(first_memory_ + memory).compare_exchange_strong(none, word_of(Memory::State::kClaimed, pid));
+}
+
+void RestoreBoard::offer_memory(std::size_t memory, int number) {
+  word(first_memory_ + memory)
+      .store(word_of(Memory::State::kAvailable, static_cast<std::uint32_t>(number)), std::memory_order_release);
+}
+
+void RestoreBoard::set_loaded(std::size_t memory) {
+  word(first_memory_ + memory)
+      .store(word_of(Memory::State::kLoaded, this->memory(memory).value), std::memory_order_release);
+}
+
+RestoreBoard::Memory RestoreBoard::memory(std::size_t memory) const {
+  const std::uint64_t value = word(first_memory_ + memory).load(std::memory_order_acquire);
+  return {static_cast<Memory::State>(value & ((1U << kStateBits) - 1)),
+          static_cast<std::uint32_t>(value >> kStateBits)};
 }
 
 bool RestoreBoard::wait_settled(std::size_t process, const std::function<bool()>& is_alive) const {

@@ -34,8 +34,20 @@ class RestoreBoard {
     std::size_t num_gpus = 0;
   };
 
+  // Memory that processes share.
+  struct Memory {
+    enum class State {
+      kNone,
+      kClaimed,    // a process makes it
+      kAvailable,  // CRIU keeps a descriptor of it
+      kLoaded,     // and its contents are there
+    };
+    State state = State::kNone;
+    std::uint32_t value = 0;  // kClaimed: the pid of the process; kAvailable, kLoaded: the number that CRIU gave it
+  };
+
   RestoreBoard() = default;
-  static base::Result<RestoreBoard> create(const std::vector<Process>& processes);
+  static base::Result<RestoreBoard> create(const std::vector<Process>& processes, std::size_t num_memories = 0);
 
   // The index of a process, as create() was given it.
   [[nodiscard]] std::optional<std::size_t> find(std::uint32_t pid) const;
@@ -49,6 +61,13 @@ class RestoreBoard {
   [[nodiscard]] std::uint64_t offset(std::size_t process, std::size_t bo) const;
   void set_descriptor(std::size_t process, std::size_t gpu, int number);
   [[nodiscard]] int descriptor(std::size_t process, std::size_t gpu) const;
+
+  // False when another process has claimed it.
+  [[nodiscard]] bool claim_memory(std::size_t memory, std::uint32_t pid);
+  void offer_memory(std::size_t memory, int number);
+  // By the process that has offered it.
+  void set_loaded(std::size_t memory);
+  [[nodiscard]] Memory memory(std::size_t memory) const;
 
   // 0, 1, 2, ...: another number for each call of all tasks together.
   [[nodiscard]] std::uint64_t next_number() const { return word(kNumber).fetch_add(1, std::memory_order_relaxed); }
@@ -68,6 +87,7 @@ class RestoreBoard {
   [[nodiscard]] std::atomic<std::uint64_t>& word(std::size_t index) const;
 
   std::vector<Entry> entries_;
+  std::size_t first_memory_ = 0;  // index of a word
   base::Mapping memory_;
 };
 

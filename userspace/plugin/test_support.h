@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "base/os.h"
 #include "base/unique_fd.h"
 #include "plugin/criu.h"
 #include "plugin/system.h"
@@ -67,8 +68,21 @@ class FakeCriu final : public Criu {
   [[nodiscard]] pid_t pid() const override { return task == 0 ? ::getpid() : task; }
   void warn(std::string_view message) const override { warnings.emplace_back(message); }
 
+  [[nodiscard]] bool passes_files() const override { return has_fdstore; }
+  [[nodiscard]] base::Result<int> keep_file(int fd) const override {
+    if (const int code = os::fault("fdstore_add"); code != 0) return base::Error(code, "fdstore_add");
+    kept.emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, 3000));
+    return static_cast<int>(kept.size()) - 1;
+  }
+  [[nodiscard]] base::Result<base::UniqueFd> kept_file(int number) const override {
+    if (const int code = os::fault("fdstore_get"); code != 0) return base::Error(code, "fdstore_get");
+    return base::UniqueFd(::fcntl(kept[static_cast<std::size_t>(number)].get(), F_DUPFD_CLOEXEC, 0));
+  }
+
   bool new_rule = false;
   pid_t task = 0;  // 0: this process
+  bool has_fdstore = true;
+  mutable std::vector<base::UniqueFd> kept;
   mutable std::vector<std::string> warnings;
 
  private:

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// Loads contents of BOs in one restored process. Opens devices and pages files when they are needed first, and holds
+// them as long as it lives.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "plugin/image/reader.h"
+#include "plugin/parts.h"
+#include "plugin/restore_plan.h"
+#include "plugin/saved_files.h"
+
+namespace plugin {
+
+class Loader {
+ public:
+  Loader(const Parts& parts, const RestorePlan& plan, const SavedFile& process)
+      : parts_(parts), plan_(plan), process_(process) {}
+
+  [[nodiscard]] const SavedFile& process() const { return process_; }
+  [[nodiscard]] const RestorePlan& plan() const { return plan_; }
+
+  // The pages file of this file is there.
+  base::Status open_contents(const image::Loaded& file) {
+    if (contents_.contains(file.id())) return {};
+    ASSIGN_OR_RETURN(image::Contents contents, image::open_contents(parts_.criu.image_dir(), file));
+    contents_.emplace(file.id(), std::move(contents));
+    return {};
+  }
+
+  // Fills a DMA-buf on a GPU of the image with the contents that are stored with BO `bo` of `file`.
+  base::Status load(const image::Loaded& file, std::size_t bo, std::uint32_t source_gpu, int dmabuf) {
+    TRY(open_contents(file));
+    ASSIGN_OR_RETURN(const std::uint32_t gpu_id, plan_.destination_of(source_gpu));
+    auto& copier = copiers_[gpu_id];
+    if (copier == nullptr) {
+      // A file of its own: the copier's VM must not be the program's.
+      ASSIGN_OR_RETURN(const base::UniqueFd render, parts_.system.open_node(plan_.render(gpu_id)));
+      ASSIGN_OR_RETURN(copier, parts_.make_copier(render.get(), parts_.options));
+    }
+    image::BoReader reader(contents_.at(file.id()), bo);
+    auto outcome = copier->write(dmabuf, file.kfd()->bos[bo].bo.size,
+                                 [&reader](std::span<std::byte> slice) { return reader.read(slice); });
+    if (outcome.ok()) return {};
+    return std::move(outcome).error().error.wrap("contents of BO " + std::to_string(bo));
+  }
+
+ private:
+  const Parts& parts_;
+  const RestorePlan& plan_;
+  const SavedFile& process_;
+  std::map<std::uint32_t, image::Contents> contents_;               // by file id
+  std::map<std::uint32_t, std::unique_ptr<copy::Copier>> copiers_;  // by destination gpu_id
+};
+
+}  // namespace plugin

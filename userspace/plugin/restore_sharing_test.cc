@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// Restore of processes that share memory, one after the other in this process, over a fake KFD that follows the
+// kernel's rules about it.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <chrono>
+#include <csignal>
+
+#include "base/os_failing.h"
+#include "kfd/fake_kfd.h"
+#include "plugin/image/writer.h"
+#include "plugin/restore.h"
+#include "plugin/restore_test_world.h"
+
+namespace plugin {
+namespace {
+
+using base::UniqueFd;
+using testing::FakeCriu;
+using testing::FakeCriuImages;
+using testing::FakeMachine;
+using testing::TempDir;
+
+constexpr std::uint32_t kGpu = 0x1111;
+constexpr std::uint32_t kVram = KFD_IOC_ALLOC_MEM_FLAGS_VRAM;
+constexpr auto kWritable = static_cast<std::uint32_t>(KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE);
+constexpr std::uint32_t kCoherent = KFD_IOC_ALLOC_MEM_FLAGS_COHERENT;
+constexpr std::uint64_t kSize = 8192;
+constexpr int kNumber = 700;  // of a program's /dev/kfd
+
+struct SharedBo {
+  std::uint64_t inode = 0;
+  bool imported = false;
+  bool stored = true;
+  std::uint32_t flags = kVram;
+};
+
+std::uint64_t number_of(int fd) {
+  struct stat status {};
+  EXPECT_EQ(::fstat(fd, &status), 0);
+  return status.st_ino;
+}
+
+class RestoreSharing : public ::testing::Test {
+ protected:
+  RestoreSharing() {
+    machine_.add_gpu(1, kGpu, 128);
+    kfd_.keeps_memory = true;
+    node_.node_id = 1;
+    node_.gpu_id = kGpu;
+    node_.properties = {{"simd_count", 240}, {"gfx_target_version", 90006}, {"drm_render_minor", 128}};
+  }
+
+  // The KFD file of a process has the number of the process. Contents of memory are its inode.
+  void add(std::uint32_t pid, const std::vector<SharedBo>& bos, std::vector<image::ForeignMemory> foreign = {}) {
+    image::KfdFile file;
+    file.pid = pid;
+    file.devices = {{kGpu, kGpu}};
+    file.priv_data.assign(16, std::byte{1});
+    file.foreign_memories = std::move(foreign);
+    for (const SharedBo& bo : bos)
+      file.bos.push_back({{0x1000'0000 * (file.bos.size() + 1), kSize, 0x100000, kGpu, bo.flags},
+                          0,
+                          bo.inode,
+                          false,
+                          bo.imported,
+                          !bo.stored});
+    files_.push_back({pid, std::move(file)});
+    criu_images_.tasks[pid].files.push_back({kNumber, pid});
+  }
+
+  Restore& start() {
+    auto writer = image::SessionWriter::create(criu_.image_dir(), 5);
+    EXPECT_TRUE(writer.ok());
+    image::Session session;
+    session.nodes = {node_};
+    session.abi = abi_;
+    for (const image::File& file : files_) {
+      const auto& process = *std::get_if<image::KfdFile>(&file.contents);
+      session.processes.push_back({process.pid, "program"});
+      for (const image::BoRecord& record : process.bos) {
+        const std::vector<std::byte> contents(kSize, static_cast<std::byte>(record.inode));
+        if (image::stores_contents(record)) {
+          EXPECT_TRUE((*writer)->file(file.id).append(contents).ok());
+        }
+      }
+      EXPECT_TRUE((*writer)->add(file).ok());
+    }
+    const auto prepared = (*writer)->prepare(std::move(session));
+    EXPECT_TRUE(prepared.ok()) << prepared.error().message();
+    EXPECT_TRUE((*writer)->commit().ok());
+    criu_images_.write(dir_.path());
+    restore_ = std::make_unique<Restore>(parts_);
+    restore_->prepare();
+    return *restore_;
+  }
+
+  base::Status restore(std::uint32_t pid) {
+    criu_.task = static_cast<pid_t>(pid);
+    auto fd = restore_->restore_file(pid);
+    if (!fd.ok()) return std::move(fd).error();
+    const UniqueFd file(fd->value());
+    return {};
+  }
+
+  base::Result<Claim> resume(std::uint32_t pid) {
+    const auto path = machine_.root() + "/proc/" + std::to_string(pid) + "/status";
+    testing::write_file(path, "NSpid:\t" + std::to_string(pid) + "\n");
+    return restore_->resume(static_cast<pid_t>(pid));
+  }
+
+  // BO `bo` of the index-th process that was restored.
+  [[nodiscard]] std::uint64_t memory(std::size_t index, std::size_t bo) const {
+    return number_of(kfd_.restored_memories[index][bo].get());
+  }
+  [[nodiscard]] std::byte first_byte(std::size_t index, std::size_t bo) const {
+    std::byte byte{};
+    EXPECT_EQ(::pread(kfd_.restored_memories[index][bo].get(), &byte, 1, kSize - 1), 1);
+    return byte;
+  }
+  [[nodiscard]] std::string name(std::size_t index, std::size_t bo) const {
+    std::array<char, 64> text{};
+    const std::string path = "/proc/self/fd/" + std::to_string(kfd_.restored_memories[index][bo].get());
+    EXPECT_GT(::readlink(path.c_str(), text.data(), text.size() - 1), 0);
+    return text.data();
+  }
+
+  void expect_refused(const std::string& why) {
+    for (const image::File& file : files_) {
+      const auto status = restore(file.id);
+      ASSERT_FALSE(status.ok());
+      EXPECT_NE(status.error().message().find(why), std::string::npos) << status.error().message();
+    }
+    for (const std::string& call : kfd_.calls) EXPECT_NE(call, "restore");
+  }
+
+  TempDir dir_;
+  FakeMachine machine_;
+  FakeCriu criu_{dir_.path()};
+  FakeCriuImages criu_images_;
+  System system_{machine_.roots()};
+  kfd::FakeKfd kfd_;
+  Parts parts_{
+      criu_, system_, kfd_,
+      [](int, const Options&) -> base::Result<std::unique_ptr<copy::Copier>> { return copy::make_cpu_copier(); },
+      Options{}};
+  topology::Node node_;
+  image::Abi abi_ = image::Abi::kExtensible;
+  std::vector<image::File> files_;
+  std::unique_ptr<Restore> restore_;
+};
+
+TEST_F(RestoreSharing, three_processes_have_the_memory_of_the_one_that_allocated_it) {
+  add(77, {{7}, {8}});
+  add(78, {{9}, {7, true, false}});
+  add(79, {{7, true, false}, {8, true, false}});
+  start();
+  for (const std::uint32_t pid : {77U, 78U, 79U}) ASSERT_TRUE(restore(pid).ok()) << pid;
+  EXPECT_EQ(memory(0, 0), memory(1, 1));
+  EXPECT_EQ(memory(0, 0), memory(2, 0));
+  EXPECT_EQ(memory(0, 1), memory(2, 1));
+  EXPECT_NE(memory(0, 0), memory(0, 1));
+  EXPECT_EQ(first_byte(2, 0), std::byte{7});
+  EXPECT_EQ(first_byte(2, 1), std::byte{8});
+  EXPECT_EQ(first_byte(1, 0), std::byte{9});
+  for (const std::uint32_t pid : {77U, 78U, 79U}) EXPECT_TRUE(resume(pid).ok()) << resume(pid).error().message();
+}
+
+TEST_F(RestoreSharing, of_a_cycle_each_process_gives_or_makes_and_flags_are_those_of_the_allocation) {
+  add(77, {{7}, {8, true, false}});
+  add(78, {{7, true, false}, {8, false, true, kVram | kWritable | kCoherent}});
+  start();
+  ASSERT_TRUE(restore(77).ok());
+  ASSERT_TRUE(restore(78).ok());
+  EXPECT_EQ(memory(0, 0), memory(1, 0));
+  EXPECT_EQ(memory(0, 1), memory(1, 1));
+  EXPECT_EQ(first_byte(1, 0), std::byte{7});
+  EXPECT_EQ(first_byte(1, 1), std::byte{8});
+  const auto made = kfd::fake_memory_name({kSize, kGpu, kVram | kWritable | kCoherent, -1});
+  EXPECT_NE(name(0, 1).find(made), std::string::npos) << name(0, 1);
+  EXPECT_EQ(name(0, 0).find("fake-memory"), std::string::npos);
+  EXPECT_TRUE(resume(77).ok());
+}
+
+TEST_F(RestoreSharing, memory_of_nobody_is_made_as_it_was_allocated_by_who_needs_it_first) {
+  const std::uint32_t imported = kVram | kWritable;
+  add(77, {{7, true, true, imported}}, {{7, kCoherent}});
+  add(78, {{7, true, false, imported}});
+  start();
+  ASSERT_TRUE(restore(78).ok());
+  ASSERT_TRUE(restore(77).ok());
+  EXPECT_EQ(memory(0, 0), memory(1, 0));
+  EXPECT_EQ(first_byte(0, 0), std::byte{7});
+  EXPECT_NE(name(0, 0).find(kfd::fake_memory_name({kSize, kGpu, kVram | kWritable | kCoherent, -1})), std::string::npos)
+      << name(0, 0);
+}
+
+// The dump goes through processes by their pids on the host, and the restore through files.
+TEST_F(RestoreSharing, memory_of_nobody_is_made_as_the_file_with_its_contents_says) {
+  const std::uint32_t imported = kVram | kWritable;
+  constexpr std::uint32_t kPublic = KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC;
+  add(77, {{7, true, false, imported}});
+  add(78, {{8}, {7, true, true, imported}}, {{7, kCoherent | kPublic}});
+  add(79, {{7, true, false, imported}});
+  start();
+  for (const std::uint32_t pid : {77U, 78U, 79U}) ASSERT_TRUE(restore(pid).ok()) << pid;
+  EXPECT_EQ(memory(0, 0), memory(1, 1));
+  EXPECT_EQ(memory(0, 0), memory(2, 0));
+  EXPECT_EQ(first_byte(0, 0), std::byte{7});
+  const auto made = kfd::fake_memory_name({kSize, kGpu, kVram | kWritable | kCoherent | kPublic, -1});
+  EXPECT_NE(name(0, 0).find(made), std::string::npos) << name(0, 0);
+}
+
+TEST_F(RestoreSharing, no_descriptor_of_shared_memory_stays_in_a_process) {
+  add(77, {{7}, {8, true, false}});
+  add(78, {{7, true, false}, {8}});
+  start();
+  ASSERT_TRUE(restore(77).ok());
+  ASSERT_TRUE(restore(78).ok());
+  std::size_t memories = 0;
+  const auto descriptors = *system_.descriptors();
+  for (const int fd : descriptors)
+    if (system_.descriptor_path(fd)->starts_with("/memfd:fake")) ++memories;
+  // CRIU has one of each memory, and the fake KFD one of each BO.
+  EXPECT_EQ(criu_.kept.size(), 2U);
+  EXPECT_EQ(memories, 2U + 4U);
+}
+
+TEST_F(RestoreSharing, a_giver_that_has_ended_fails_the_others_with_its_name_at_once) {
+  const pid_t giver = ::fork();
+  if (giver == 0) ::_exit(0);
+  siginfo_t info{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(giver), &info, WEXITED | WNOWAIT), 0);  // it stays a zombie
+  add(static_cast<std::uint32_t>(giver), {{7}});
+  add(78, {{7, true, false}});
+  start();
+  const auto begin = std::chrono::steady_clock::now();
+  const auto status = restore(78);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.error().message().find("process " + std::to_string(giver) +
+                                          ", which allocates it, has ended or was not restored"),
+            std::string::npos)
+      << status.error().message();
+  ::waitpid(giver, nullptr, 0);
+}
+
+TEST_F(RestoreSharing, a_giver_whose_restore_has_failed_fails_the_others_with_its_name_at_once) {
+  const auto giver = static_cast<std::uint32_t>(::getpid());
+  add(giver, {{7}});
+  add(78, {{7, true, false}});
+  start();
+  kfd_.fail_at = "restore";
+  EXPECT_FALSE(restore(giver).ok());
+  const auto status = restore(78);
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.error().message().find("process " + std::to_string(giver)), std::string::npos);
+}
+
+TEST_F(RestoreSharing, without_its_contents_no_holder_of_a_memory_is_resumed) {
+  add(77, {{7}});
+  add(78, {{7, true, false}});
+  start();
+  parts_.make_copier = [](int, const Options&) -> base::Result<std::unique_ptr<copy::Copier>> {
+    return base::Error(EIO, "no copier");
+  };
+  EXPECT_FALSE(restore(77).ok());
+  ASSERT_TRUE(restore(78).ok());  // it has the memory
+  const auto resumed = resume(78);
+  ASSERT_FALSE(resumed.ok());
+  EXPECT_NE(resumed.error().message().find("the contents of shared memory of 8192 bytes were not loaded"),
+            std::string::npos)
+      << resumed.error().message();
+}
+
+TEST_F(RestoreSharing, without_fdstore_it_is_refused_before_anything_is_made) {
+  add(77, {{7}});
+  add(78, {{7, true, false}});
+  criu_.has_fdstore = false;
+  start();
+  expect_refused("this CRIU has no fdstore_add() and fdstore_get()");
+}
+
+TEST_F(RestoreSharing, where_criu_does_not_say_who_opens_which_file_it_is_refused) {
+  add(77, {{7}});
+  add(78, {{7, true, false}});
+  start();
+  std::filesystem::remove(dir_.path() + "/pstree.img");
+  restore_ = std::make_unique<Restore>(parts_);
+  restore_->prepare();
+  expect_refused("CRIU's images are not readable");
+}
+
+TEST_F(RestoreSharing, processes_that_share_nothing_need_no_fdstore) {
+  add(77, {{7}, {7, true, false}});
+  std::get_if<image::KfdFile>(&files_[0].contents)->bos[1].stored_elsewhere = false;
+  std::get_if<image::KfdFile>(&files_[0].contents)->bos[1].shares_contents = true;
+  add(78, {{8}});
+  criu_.has_fdstore = false;
+  start();
+  EXPECT_TRUE(restore(77).ok());
+  EXPECT_TRUE(restore(78).ok());
+  EXPECT_EQ(memory(0, 0), memory(0, 1));
+}
+
+TEST_F(RestoreSharing, an_image_with_two_that_allocated_is_refused_before_anything_is_made) {
+  add(77, {{7}});
+  add(78, {{7, false, false}});
+  start();
+  expect_refused("it was allocated for this BO and for one of process 77");
+}
+
+TEST_F(RestoreSharing, an_image_whose_contents_are_stored_twice_or_never_is_refused_before_anything_is_made) {
+  add(77, {{7}});
+  add(78, {{7, true, true}});
+  start();
+  expect_refused("are stored with it and with process 77");
+  files_.clear();
+  add(77, {{7, false, false}});
+  add(78, {{7, true, false}});
+  start();
+  expect_refused("process 77: the contents of shared memory of 8192 bytes are not stored");
+  files_.clear();
+  add(77, {{7, false, false}});
+  start();
+  expect_refused("process 77: the contents of shared memory of 8192 bytes are not stored");
+}
+
+TEST_F(RestoreSharing, an_image_of_the_released_abi_that_shares_memory_is_refused) {
+  add(77, {{7}});
+  add(78, {{7, true, false}});
+  abi_ = image::Abi::kReleased;
+  start();
+  expect_refused("the released ABI of KFD");
+}
+
+// Whatever fails, a process has the right memory with the right contents, or is not resumed.
+TEST_F(RestoreSharing, a_failure_of_any_call_is_an_error_or_changes_nothing) {
+  add(77, {{7}, {8, true, false}});
+  add(78, {{7, true, false}, {8}});
+  start();
+  unsigned survived = 0;
+  for (std::uint64_t call = 1;; ++call) {
+    SCOPED_TRACE(call);
+    kfd_.restored_memories.clear();
+    criu_.kept.clear();
+    restore_ = std::make_unique<Restore>(parts_);
+    os::fail_call(call, EIO);
+    restore_->prepare();
+    bool is_good = restore(77).ok() && restore(78).ok();
+    for (const std::uint32_t pid : {77U, 78U}) is_good = is_good && resume(pid).ok();
+    const std::string failed = os::failed_call();
+    os::fail_call(0, 0);
+    while (failed == "waitpid" && ::waitpid(-1, nullptr, __WALL) > 0) {
+    }
+    EXPECT_EQ(::waitpid(-1, nullptr, __WALL | WNOHANG), -1) << failed;
+    if (is_good) {
+      ASSERT_EQ(memory(0, 0), memory(1, 0)) << failed;
+      ASSERT_EQ(memory(0, 1), memory(1, 1)) << failed;
+      ASSERT_EQ(first_byte(1, 0), std::byte{7}) << failed;
+      ASSERT_EQ(first_byte(1, 1), std::byte{8}) << failed;
+      if (failed.empty()) break;
+      ++survived;
+    }
+    ASSERT_LT(call, 2000U);
+  }
+  EXPECT_LT(survived, 60U);
+}
+
+// CRIU asks the process with the lowest pid for a file of several.
+TEST_F(RestoreSharing, nobody_waits_in_its_files_for_a_process_whose_own_file_it_has_to_open) {
+  add(77, {{7, true, false}});
+  add(78, {{7}});
+  criu_images_.tasks[77].files.push_back({kNumber + 1, 78});
+  FakeCriuImages::Vma vma;
+  vma.start = 0x1000'0000;
+  vma.offset = 0x100000;
+  vma.status |= FakeCriuImages::kFileShared | FakeCriuImages::kPlugin;
+  criu_images_.tasks[78].vmas.push_back(vma);
+  start();
+  ASSERT_TRUE(restore(77).ok());
+  const auto inert = restore_->restore_file(78);
+  ASSERT_TRUE(inert.ok() && inert->has_value());
+  const UniqueFd file(**inert);
+  ASSERT_EQ(::dup2(file.get(), kNumber), kNumber);
+  const UniqueFd planted(kNumber);
+  criu_.task = 78;
+  const auto answer = restore_->update_vma("/dev/dri/renderD128", vma.start, vma.offset);
+  ASSERT_TRUE(answer.ok()) << answer.error().message();
+  EXPECT_EQ(memory(0, 0), memory(1, 0));
+  EXPECT_NE(name(0, 0).find("fake-memory"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace plugin

@@ -4,9 +4,11 @@
 // Several processes that use the GPU and are checkpointed together.
 //   field_group --dir FOLDER --shared [--counting | --outside] [--undisturbed]
 //   field_group --dir FOLDER --crowd N [--undisturbed]
+//   field_group --dir FOLDER --shape SHAPE [--times N] [--undisturbed]
 // --shared: two processes map one buffer, as by hipIpcOpenMemHandle(); after "go" the reader's SDMA has to read what
 // the writer's CPU stores then. With --counting the reader's SDMA also counts in the buffer all the time. --crowd: N
 // children have memory and a queue each. --outside: the reader is no child of the writer, so it is not checkpointed.
+// --shape: see field_sharing.h; --times N has each memory of the shape N times.
 // The files in FOLDER are those of kfdtest-criu/demo/outside.h.
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -15,9 +17,10 @@
 
 #include <csignal>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 
+#include "fieldtest/field_sharing.h"
+#include "fieldtest/file_socket.h"
 #include "kfdtest-criu/demo/command_line.h"
 #include "kfdtest-criu/env/deadline.h"
 #include "kfdtest-criu/harness/commands.h"
@@ -50,48 +53,9 @@ struct Options {
   bool counting = false;
   bool outside = false;
   std::uint64_t crowd = 0;
+  const Shape* shape = nullptr;
+  std::uint64_t times = 1;
 };
-
-// ---- a file through a socket ----------------------------------------------------
-
-union Control {
-  cmsghdr head;  // for the alignment
-  char bytes[CMSG_SPACE(sizeof(int))];
-};
-
-msghdr message_of(iovec& part, Control& control) {
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.bytes;
-  message.msg_controllen = sizeof(control.bytes);
-  return message;
-}
-
-base::Status send_file(int socket, int file) {
-  char byte = 0;
-  iovec part{&byte, 1};
-  Control control{};
-  const msghdr message = message_of(part, control);
-  control.head.cmsg_level = SOL_SOCKET;
-  control.head.cmsg_type = SCM_RIGHTS;
-  control.head.cmsg_len = CMSG_LEN(sizeof(int));
-  std::memcpy(CMSG_DATA(&control.head), &file, sizeof(file));
-  if (::sendmsg(socket, &message, 0) != 1) return base::Error::from_errno(errno, "sendmsg");
-  return {};
-}
-
-base::Result<UniqueFd> receive_file(int socket) {
-  char byte = 0;
-  iovec part{&byte, 1};
-  Control control{};
-  msghdr message = message_of(part, control);
-  if (::recvmsg(socket, &message, MSG_CMSG_CLOEXEC) != 1) return base::Error::from_errno(errno, "recvmsg");
-  if (message.msg_controllen < CMSG_LEN(sizeof(int))) return base::Error(EPROTO, "no file in the message");
-  int file = -1;
-  std::memcpy(&file, CMSG_DATA(&control.head), sizeof(file));
-  return UniqueFd(file);
-}
 
 // ---- files between the processes -----------------------------------------------
 
@@ -284,7 +248,8 @@ base::Status lead_crowd(const Options& options, const Outside& outside) {
 }
 
 base::Status run(const Options& options, const Outside& outside) {
-  if (options.shared == (options.crowd != 0)) return base::Error(EINVAL, "either --shared or --crowd");
+  if (options.shape != nullptr) return be_shape({options.line, *options.shape, options.times}, outside);
+  if (options.shared == (options.crowd != 0)) return base::Error(EINVAL, "one of --shared, --crowd and --shape");
   return options.shared ? share(options, outside) : lead_crowd(options, outside);
 }
 
@@ -296,7 +261,9 @@ int main(int argc, char** argv) {
   options.line.flag("--shared", options.shared)
       .flag("--counting", options.counting)
       .flag("--outside", options.outside)
-      .number("--crowd", options.crowd, 1, fieldtest::kMaxCrowd);
+      .number("--crowd", options.crowd, 1, fieldtest::kMaxCrowd)
+      .number("--times", options.times, 1, fieldtest::kMaxTimes)
+      .words("--shape", fieldtest::shape_words(options.shape));
   return run_program(argc, argv, options.line,
                      [&](const kfdtest::Outside& outside) { return fieldtest::run(options, outside); });
 }

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// See the header. Processes wait for each other by files in the folder of the program.
+#include "fieldtest/field_sharing.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "fieldtest/file_socket.h"
+#include "kfdtest-criu/env/deadline.h"
+#include "kfdtest-criu/harness/commands.h"
+#include "kfdtest-criu/harness/kfd_driver.h"
+#include "kfdtest-criu/harness/pattern.h"
+
+namespace fieldtest {
+namespace {
+
+using base::UniqueFd;
+using kfdtest::Gpu;
+using kfdtest::GpuMemory;
+using kfdtest::MemoryKind;
+using kfdtest::Outside;
+using kfdtest::QueueKind;
+using kfdtest::RingQueue;
+using kfdtest::Session;
+
+constexpr std::size_t kSize = 16 * kfdtest::kKiB;
+constexpr std::size_t kFence = kSize;  // behind the copy in the process's own memory
+
+const std::array kShapes = {Shape{"three", 3, {{0, 0, 1}, {1, 0, 1}, {0, 0, 2}, {1, 0, 2}}},
+                            Shape{"chain", 3, {{0, 0, 1}, {0, 1, 2}, {1, 1, 2}}},
+                            Shape{"cycle", 3, {{0, 0, 1}, {1, 1, 0}, {2, 1, 2}, {3, 2, 0}, {4, 2, 0}}},
+                            Shape{"freed", 3, {{0, 0, 1}, {0, 1, 2}, {1, 0, 1}, {1, 0, 2}}, true},
+                            Shape{"ended", 3, {{0, 2, 0}, {0, 2, 1}, {1, 2, 0}, {1, 0, 1}}, false, 2},
+                            Shape{"alone", 2, {{0, 1, 0}, {1, 1, 0}}, false, 1},
+                            Shape{"peers", 2, {{0, 0, 1}, {1, 0, 1}, {2, 1, 0}}, false, 0, true}};
+
+std::string contents(const ShapeOptions& options, const std::string& name) {
+  std::ifstream file(options.line.folder() + "/" + name);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+// Waits without a limit, because the process may be checkpointed while it waits, unless another process has failed.
+base::Status wait_for(const ShapeOptions& options, const std::string& name) {
+  while (contents(options, name).empty()) {
+    if (contents(options, "result").starts_with("FAILED")) return base::Error(ECANCELED, "another process has failed");
+    kfdtest::poll_pause();
+  }
+  return {};
+}
+
+// Processes that have a memory, when all gifts have been made.
+std::map<std::size_t, std::set<std::size_t>> holders_of(const Shape& shape) {
+  std::map<std::size_t, std::set<std::size_t>> holders;
+  std::map<std::size_t, std::size_t> owners;
+  for (const Gift& gift : shape.gifts) {
+    owners.emplace(gift.memory, gift.from);
+    holders[gift.memory].insert({gift.from, gift.to});
+  }
+  for (auto& [memory, members] : holders) {
+    if (shape.owner_frees) members.erase(owners.at(memory));
+    if (shape.ends != 0) members.erase(shape.ends);
+  }
+  return holders;
+}
+
+struct Pipe {
+  UniqueFd from;
+  UniqueFd to;
+};
+
+std::string numbered(const std::string& what, std::size_t first, std::size_t second) {
+  return what + "." + std::to_string(first) + "." + std::to_string(second);
+}
+
+class Member {
+ public:
+  Member(const ShapeOptions& options, const Outside& outside, std::size_t number)
+      : options_(options), outside_(outside), number_(number) {}
+
+  // Opens the GPU, and gives and takes memory. The pipes are those of the gifts.
+  base::Status join(std::vector<Pipe> pipes) {
+    ASSIGN_OR_RETURN(Session session, Session::open());
+    session_.emplace(std::move(session));
+    const std::size_t gpu = options_.shape.uses_other_gpus && number_ % 2 != 0 ? 1 : 0;
+    if (gpu >= session_->gpus().size()) return base::Error(ENODEV, "this shape needs two GPUs");
+    gpu_ = &session_->gpus()[gpu];
+    ASSIGN_OR_RETURN(GpuMemory own, GpuMemory::allocate(*gpu_, MemoryKind::kGtt, kSize + kfdtest::kPageSize));
+    own_.emplace(std::move(own));
+    ASSIGN_OR_RETURN(RingQueue queue, RingQueue::create(*gpu_, QueueKind::kSdma));
+    queue_.emplace(std::move(queue));
+    for (std::size_t time = 0; time < options_.times; ++time)
+      for (std::size_t i = 0; i < options_.shape.gifts.size(); ++i) TRY(pass(options_.shape.gifts[i], time, pipes[i]));
+    if (options_.shape.owner_frees)
+      std::erase_if(memories_, [this](const auto& each) { return allocated_.contains(each.first); });
+    return {};
+  }
+
+  // Everything that is there was there before the checkpoint.
+  base::Status check() {
+    for (const auto& [key, memory] : memories_) {
+      ASSIGN_OR_RETURN(const std::span<const std::byte> bytes, read(memory));
+      if (kfdtest::find_mismatch(bytes, seed_of(key)))
+        return base::Error(
+            EIO, "member " + std::to_string(number_) + ": memory " + std::to_string(key.first) + " has other contents");
+    }
+    return {};
+  }
+
+  // All members write into each memory one after the other, and see what the others have written. In the last copy of
+  // each memory.
+  base::Status write_in_turn(std::size_t& seen) {
+    for (const auto& [memory, holders] : holders_of(options_.shape)) {
+      if (!holders.contains(number_)) continue;
+      for (const std::size_t writer : holders) {
+        const std::string step = numbered("written", memory, writer);
+        const auto value = static_cast<std::uint32_t>(0x5ea50000 + 0x100 * memory + writer);
+        const GpuMemory& shared = memories_.at({memory, options_.times - 1});
+        if (writer == number_) {
+          kfdtest::SdmaCommands commands(*gpu_);
+          commands.write(shared.gpu_address(), std::span(&value, 1));
+          TRY(finish(commands));
+          TRY(outside_.publish(step, "yes"));
+          // The next one to write must not be earlier than the last one to read.
+          for (const std::size_t reader : holders)
+            if (reader != writer) TRY(wait_for(options_, step + "." + std::to_string(reader)));
+          TRY(outside_.publish(step + ".all", "yes"));
+          continue;
+        }
+        TRY(wait_for(options_, step));
+        ASSIGN_OR_RETURN(const auto bytes, read(shared));
+        std::uint32_t word = 0;
+        std::copy_n(bytes.begin(), sizeof(word), reinterpret_cast<std::byte*>(&word));
+        if (word != value)
+          return base::Error(EIO, "member " + std::to_string(number_) + " does not see what member " +
+                                      std::to_string(writer) + " wrote into memory " + std::to_string(memory));
+        ++seen;
+        TRY(outside_.publish(step + "." + std::to_string(number_), "yes"));
+        TRY(wait_for(options_, step + ".all"));
+      }
+    }
+    return {};
+  }
+
+ private:
+  using Key = std::pair<std::size_t, std::size_t>;  // memory, time
+
+  static std::uint64_t seed_of(const Key& key) { return 1000 * (key.first + 1) + key.second; }
+
+  base::Status pass(const Gift& gift, std::size_t time, const Pipe& pipe) {
+    const Key key{gift.memory, time};
+    if (gift.from == number_) {
+      if (!memories_.contains(key)) TRY(allocate(key));
+      ASSIGN_OR_RETURN(const UniqueFd dmabuf,
+                       ioctls_of(*gpu_).client().export_dmabuf(memories_.at(key).block().handle));
+      TRY(send_file(pipe.from.get(), dmabuf.get()));
+    }
+    if (gift.to == number_) {
+      ASSIGN_OR_RETURN(const UniqueFd dmabuf, receive_file(pipe.to.get()));
+      ASSIGN_OR_RETURN(kfdtest::Block block, ioctls_of(*gpu_).import_dmabuf(*gpu_, dmabuf.get(), kSize));
+      ASSIGN_OR_RETURN(GpuMemory memory, GpuMemory::take(*gpu_, std::move(block)));
+      memories_.emplace(key, std::move(memory));
+    }
+    return {};
+  }
+
+  base::Status allocate(const Key& key) {
+    const MemoryKind kind = key.first % 2 == 0 ? MemoryKind::kGtt : MemoryKind::kVram;
+    ASSIGN_OR_RETURN(GpuMemory memory, GpuMemory::allocate(*gpu_, kind, kSize));
+    kfdtest::fill_pattern(own_->bytes().first(kSize), seed_of(key));
+    kfdtest::SdmaCommands commands(*gpu_);
+    commands.copy(memory.gpu_address(), own_->gpu_address(), kSize);
+    TRY(finish(commands));
+    memories_.emplace(key, std::move(memory));
+    allocated_.insert(key);
+    return {};
+  }
+
+  base::Result<std::span<const std::byte>> read(const GpuMemory& memory) {
+    kfdtest::SdmaCommands commands(*gpu_);
+    commands.copy(own_->gpu_address(), memory.gpu_address(), kSize);
+    TRY(finish(commands));
+    return std::span<const std::byte>(own_->bytes().first(kSize));
+  }
+
+  base::Status finish(kfdtest::SdmaCommands& commands) {
+    ++round_;
+    TRY(queue_->submit(commands.fence(own_->gpu_address(kFence), round_).dwords()));
+    return kfdtest::wait_for_word(*own_, kFence, round_);
+  }
+
+  const ShapeOptions& options_;
+  const Outside& outside_;
+  std::size_t number_;
+  std::optional<Session> session_;
+  const Gpu* gpu_ = nullptr;
+  std::optional<GpuMemory> own_;
+  std::optional<RingQueue> queue_;
+  std::map<Key, GpuMemory> memories_;
+  std::set<Key> allocated_;
+  std::uint32_t round_ = 0;
+};
+
+base::Status be_member(const ShapeOptions& options, const Outside& outside, std::size_t number,
+                       std::vector<Pipe> pipes) {
+  const bool is_first = number == 0;
+  Member member(options, outside, number);
+  TRY(member.join(std::move(pipes)));
+  TRY(outside.publish("ready." + std::to_string(number), "yes"));
+  // All have memory until all have taken what they are given.
+  for (std::size_t i = 0; i < options.shape.members; ++i) TRY(wait_for(options, "ready." + std::to_string(i)));
+  if (number == options.shape.ends && !is_first) return {};
+  if (is_first) {
+    if (options.shape.ends != 0) ::wait(nullptr);
+    TRY(outside.publish("state", "pending " + std::to_string(::getpid())));
+  }
+  while (!options.line.undisturbed() && !outside.told_to_go()) kfdtest::poll_pause();
+  TRY(member.check());
+  std::size_t seen = 0;
+  TRY(outside.publish("checked." + std::to_string(number), "yes"));
+  for (std::size_t i = 0; i < options.shape.members; ++i)
+    if (i != options.shape.ends || i == 0) TRY(wait_for(options, "checked." + std::to_string(i)));
+  TRY(member.write_in_turn(seen));
+  return outside.publish("seen." + std::to_string(number), "at " + std::to_string(seen));
+}
+
+}  // namespace
+
+kfdtest::CommandLine::Words shape_words(const Shape*& chosen) {
+  kfdtest::CommandLine::Words words;
+  for (const Shape& shape : kShapes) words.emplace_back(shape.name, [&chosen, &shape] { chosen = &shape; });
+  return words;
+}
+
+base::Status be_shape(const ShapeOptions& options, const Outside& outside) {
+  std::vector<Pipe> pipes;
+  for (std::size_t i = 0; i < options.shape.gifts.size(); ++i) {
+    int pair[2];
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+      return base::Error::from_errno(errno, "socketpair");
+    pipes.push_back({UniqueFd(pair[0]), UniqueFd(pair[1])});
+  }
+  for (std::size_t number = 1; number < options.shape.members; ++number) {
+    const pid_t child = ::fork();
+    if (child < 0) return base::Error::from_errno(errno, "fork");
+    if (child > 0) continue;
+    const base::Status status = be_member(options, outside, number, std::move(pipes));
+    ::_exit(status.ok() ? EXIT_SUCCESS : outside.fail(status.error().message()));
+  }
+  TRY(be_member(options, outside, 0, std::move(pipes)));
+  for (std::size_t number = 1; number < options.shape.members; ++number)
+    if (number != options.shape.ends) TRY(wait_for(options, "seen." + std::to_string(number)));
+  TRY(outside.publish("result", "RESULT 5ea5000000000001"));
+  while (::wait(nullptr) > 0) {
+  }
+  return {};
+}
+
+}  // namespace fieldtest

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// Processes that share memory of GPUs in one of several shapes. Before the checkpoint each memory gets contents; after
+// it each process checks them with its GPU, then all write one after the other with their GPUs, and all others have to
+// see it. The result is the same for all shapes and times.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "kfdtest-criu/demo/command_line.h"
+
+namespace fieldtest {
+
+inline constexpr std::uint64_t kMaxTimes = 1000;
+
+// A process gives memory to another one. Whoever is the first giver of a memory allocates it.
+struct Gift {
+  std::size_t memory;
+  std::size_t from;
+  std::size_t to;
+};
+
+struct Shape {
+  std::string_view name;
+  std::size_t members;  // processes; number 0 is the parent of the others
+  std::vector<Gift> gifts;
+  bool owner_frees = false;      // whoever allocated a memory frees it
+  std::size_t ends = 0;          // this process ends before the checkpoint; 0: none
+  bool uses_other_gpus = false;  // processes with odd numbers have the second GPU
+};
+
+// Words of the command line; each sets `chosen`.
+[[nodiscard]] kfdtest::CommandLine::Words shape_words(const Shape*& chosen);
+
+struct ShapeOptions {
+  const kfdtest::CommandLine& line;
+  const Shape& shape;
+  std::uint64_t times;  // copies of each memory
+};
+
+// The whole program, with all of its processes.
+[[nodiscard]] base::Status be_shape(const ShapeOptions& options, const kfdtest::Outside& outside);
+
+}  // namespace fieldtest

@@ -30,7 +30,8 @@ OTHER_CRIU = os.environ.get("FIELD_CRIU")
 KERNEL = "stock" if OTHER_CRIU else "criu"
 PLUGIN = Path(OTHER_CRIU) / "plugin" if OTHER_CRIU else paths.built("release") / "plugin"
 HIP = ("field_hip",)
-PROGRAM, PAIR = ("field_program",), ("field_group", "--shared")
+PROGRAM, PAIR, SHAPE = ("field_program",), ("field_group", "--shared"), ("field_group", "--shape")
+THREE = (*SHAPE, "three")
 CROWD = 16
 # The longest time in which a dump pauses them. A virtual GPU needs 12 ms for it on an idle host with software emulation,
 # and has to wait for a processor of a busy one.
@@ -64,8 +65,15 @@ CASES = (
     Case("a_gem_object_of_a_hip_program", (*HIP, "--gem", "mapped"), REFUSED, ("field_hip", "renderD", "GEM"),
          HIP, heavy=True),
     Case("a_thousand_mappings", (*PROGRAM, "--buffers", "1000"), EQUAL, heavy=True),
-    Case("a_shared_buffer", PAIR, REFUSED, ("field_group", "shares its memory"), PAIR),
-    Case("a_shared_buffer_that_changes", (*PAIR, "--counting"), REFUSED, ("field_group", "shares its memory"), PAIR),
+    Case("a_shared_buffer", PAIR, EQUAL, reference=PAIR),
+    Case("a_shared_buffer_that_changes", (*PAIR, "--counting"), EQUAL, reference=PAIR),
+    Case("memory_shared_three", (*SHAPE, "three"), EQUAL, reference=THREE),
+    Case("memory_shared_chain", (*SHAPE, "chain"), EQUAL, reference=THREE),
+    Case("memory_shared_cycle", (*SHAPE, "cycle"), EQUAL, reference=THREE),
+    Case("memory_shared_freed", (*SHAPE, "freed"), EQUAL, reference=THREE),
+    Case("memory_shared_ended", (*SHAPE, "ended"), EQUAL, reference=THREE),
+    Case("memory_shared_alone", (*SHAPE, "alone"), EQUAL, reference=THREE),
+    Case("a_thousand_shared_memories", (*SHAPE, "cycle", "--times", "200"), EQUAL, reference=THREE, heavy=True),
     Case("a_buffer_given_to_a_program_outside", (*PAIR, "--outside"), REFUSED, ("field_group", "somebody outside"), PAIR),
     # CRIU itself refuses this file, when the plugin has saved the GPU.
     Case("a_pidfd", (*PROGRAM, "--also", "pidfd"), REFUSED, ("Can't dump file 200",)),
@@ -610,7 +618,85 @@ def test_all_processes_of_a_tree_are_paused_at_once_and_come_back(field: Machine
         field.end(name)
 
 
+def generations_of(field: Machine, words: tuple[str, ...], number: int) -> Outcome:
+    """Dumps and restores a program several times."""
+    expected, name = field.undisturbed(*THREE), field.start("generations", *words)
+    try:
+        first = field.look(name)
+        for generation in range(number):
+            images = f"images.{name}.{generation}"
+            if field.dump(name, images)[0] != 0:
+                fail(f"generation {generation} was not dumped\n{field.shown_errors(f'{images}.dump.log')}")
+            if field.restore(images) != 0:
+                fail(f"generation {generation} was not restored\n{field.shown_errors(f'{images}.restore.log')}")
+        return field.after_restore(name, first, expected)
+    finally:
+        field.end(name)
+
+
+@pytest.mark.parametrize("shape", ["three", "cycle"])
+def test_shared_memory_comes_back_after_two_generations(field: Machine, shape: str) -> None:
+    """In the second one nobody has allocated the memory that the first restore made."""
+    field.become(ONE)
+    must_be(generations_of(field, (*SHAPE, shape), 2), EQUAL)
+
+
+def test_programs_that_share_memory_are_left_running(field: Machine) -> None:
+    field.become(ONE)
+    expected = field.undisturbed(*PAIR)
+    name = field.start("sharing-left-running", *PAIR, "--counting")
+    images = f"images.{name}"
+    try:
+        before = field.look(name)
+        status, _ = field.dump(name, images, "--leave-running")
+        if status != 0 or field.plugin_errors(f"{images}.dump.log"):
+            fail(f"status {status}\n{field.shown_errors(f'{images}.dump.log')}")
+        must_be(field.after_restore(name, before, expected), EQUAL)
+    finally:
+        field.end(name)
+
+
+NO_DMABUF = ("for i in {1..100}; do grep -q '^Total 0 objects' /sys/kernel/debug/dma_buf/bufinfo && exit 0; sleep .1; done; "
+             "cat /sys/kernel/debug/dma_buf/bufinfo; exit 1")
+
+
+@pytest.mark.heavy
+def test_a_restore_of_shared_memory_that_is_killed_leaves_no_process_and_no_dmabuf(field: Machine) -> None:
+    image = field.image(ONE, *SHAPE, "cycle")
+    name, images, _ = image
+    field.become(ONE)
+    # The plugin has restored a process; CRIU calls it for a mapping (UPDATE_VMA_MAP is hook 8) and to let queues run (9).
+    for kill, at in enumerate(("amdgpu_plugin: restored device file", "hook 8 ->", "hook 9 ->")):
+        log = f"sharing-killed.{kill}.restore.log"
+        field.hold_again(name)
+        try:
+            status = field.restore(images, env=field.watched(at, KILL), log=log)
+            # Nobody has let the program continue.
+            if status != 137 or (field.run / name / "result").exists():
+                fail(f"killed at '{at}': status {status}, processes {field.look(name)}\n{field.shown_errors(log)}")
+        finally:
+            field.end(name)
+            field.attempt("run", "pkill", "-KILL", "-x", "criu")
+        field.step("run", "bash", "-c", NO_DMABUF)
+        left = field.step("run", "find", "/sys/class/kfd/kfd/proc/", "-mindepth", "1", "-maxdepth", "1")
+        assert str(field.pid(name)) not in left
+    must_be(field.restored(image, field.undisturbed(*THREE), "sharing-after-kills"), EQUAL)
+
+
 # ---- other GPUs ------------------------------------------------------------------------
+
+
+def test_shared_memory_comes_back_on_another_gpu(field: Machine) -> None:
+    image = field.image(ONE, *SHAPE, "chain")
+    field.become(OTHER)
+    must_be(field.restored(image, field.undisturbed(*THREE), "sharing-moved"), EQUAL)
+
+
+@pytest.mark.heavy
+def test_memory_that_processes_on_different_gpus_share_comes_back(field: Machine) -> None:
+    field.become(TWO)
+    words = (*SHAPE, "peers")
+    must_be(field.checkpoint("peers", field.undisturbed(*words), *words), EQUAL)
 
 
 def test_a_restore_beside_another_program_takes_the_free_gpu(field: Machine) -> None:

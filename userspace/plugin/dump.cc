@@ -232,7 +232,7 @@ Status Dump::check_states() {
     TRY(preflight::refuse_hidden_gpus(tree_, process, nodes_));
     bytes += preflight::contents_of(process.state);
   }
-  TRY(preflight::refuse_shared_memory(tree_, processes_, abi_));
+  ASSIGN_OR_RETURN(sharing_, preflight::plan_sharing(tree_, processes_, nodes_, abi_));
   TRY(preflight::refuse_foreign_mappings(tree_, processes_, nodes_));
   ASSIGN_OR_RETURN(const std::uint64_t room, image::SessionWriter::room(parts_.criu.image_dir()));
   parts_.criu.warn(preflight::warn_of_room(bytes, room));
@@ -265,8 +265,8 @@ Result<image::Binding> Dump::binding_of(const OpenFile& file, Role& role) {
       undecided.push_back(&process);
   }
   if (undecided.empty()) return image::Binding::kOther;
-  // A process has acquired this GPU and has no memory on it. KFD took the VM of one of its files; it can only be this
-  // one if the process has no other of this GPU.
+  // A process has acquired this GPU, and has no memory on it or only memory that other processes have, too. KFD took
+  // the VM of one of its files; it can only be this one if the process has no other of this GPU.
   const Process& process = *undecided.front();
   const auto is_candidate = [&](const OpenFile& each) {
     return each.device.kind == DeviceKind::kRender && each.device.minor == file.device.minor &&
@@ -275,8 +275,8 @@ Result<image::Binding> Dump::binding_of(const OpenFile& file, Role& role) {
   };
   if (undecided.size() > 1 || std::count_if(tree_.files.begin(), tree_.files.end(), is_candidate) != 1)
     return Error(EOPNOTSUPP,
-                 "the program has several open files of this GPU and no memory on it, so it is unknown which of them "
-                 "KFD uses; a program that allocates memory there can be saved");
+                 "the program has several open files of this GPU and no memory of its own on it, so it is unknown "
+                 "which of them KFD uses; a program that allocates memory there can be saved");
   role.owner = process.pid;
   return image::Binding::kKfd;
 }
@@ -302,6 +302,8 @@ Result<std::optional<bool>> Dump::is_bound_to(const OpenFile& file, const Proces
     return std::optional<bool>(false);
   for (const kfd::CheckpointedBo& each : process.state.bos) {
     if (!kfd::has_contents(each.bo) || preflight::gpu_of(nodes_, process.state, each.bo.user_gpu_id) != gpu) continue;
+    // The files of all processes that have it may map it.
+    if (sharing_.find(each.inode)) continue;
     ASSIGN_OR_RETURN(const std::optional<bool> may_map, parts_.render.may_map(file.fd.get(), each.bo.mmap_offset));
     if (may_map) return may_map;
   }
@@ -369,6 +371,7 @@ Result<image::KfdFile> Dump::save_process(Process& process, std::uint32_t id) {
   out.shared_files = std::move(shared.files);
   out.own_mount_namespace = shared.own_mount_namespace;
   TRY(save_bos(process, writer_->file(id), out));
+  TRY(save_foreign_memories(process, out));
   out.priv_data = std::move(process.state.priv_data);
   return out;
 }
@@ -383,7 +386,8 @@ Status Dump::save_bos(Process& process, image::FileWriter& writer, image::KfdFil
   for (std::size_t i = 0; i < process.state.bos.size(); ++i) {
     kfd::CheckpointedBo& bo = process.state.bos[i];
     const topology::Node* gpu = preflight::gpu_of(nodes_, process.state, bo.bo.user_gpu_id);
-    image::BoRecord record{bo.bo, bo.handle, bo.inode, shares_contents(out.bos, bo)};
+    image::BoRecord record{bo.bo, bo.handle, bo.inode, false, bo.imported, false};
+    place_contents(process, i, out, record);
     if (image::stores_contents(record)) {
       const auto begin = std::chrono::steady_clock::now();
       if (auto status = save_contents(process, bo, *gpu, writer); !status.ok())
@@ -401,6 +405,34 @@ Status Dump::save_bos(Process& process, image::FileWriter& writer, image::KfdFil
     parts_.criu.inform(name_of(process) + ": " + gpu_name(*gpu) + ": " + std::to_string(sum.bos) + " BOs, " +
                        std::to_string(sum.bytes >> 10) + " KiB in " +
                        std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(sum.time).count()) + " ms");
+  return {};
+}
+
+void Dump::place_contents(const Process& process, std::size_t bo, image::KfdFile& out, image::BoRecord& record) const {
+  const auto shared = record.inode == 0 ? std::nullopt : sharing_.find(record.inode);
+  if (!shared) {
+    record.shares_contents = shares_contents(out.bos, process.state.bos[bo]);
+    return;
+  }
+  const sharing::Place self{static_cast<std::size_t>(&process - processes_.data()), bo};
+  const sharing::Place& origin = sharing_.memories()[*shared].origin;
+  record.shares_contents = origin.process == self.process && origin.bo != self.bo;
+  record.stored_elsewhere = origin.process != self.process;
+}
+
+// A restore allocates this memory again, and there is no BO that says how.
+Status Dump::save_foreign_memories(Process& process, image::KfdFile& out) {
+  const auto self = static_cast<std::size_t>(&process - processes_.data());
+  for (const sharing::Memory& memory : sharing_.memories()) {
+    if (memory.origin.process != self) continue;
+    kfd::CheckpointedBo& bo = process.state.bos[memory.origin.bo];
+    if (!bo.imported) continue;
+    const topology::Node* gpu = preflight::gpu_of(nodes_, process.state, bo.bo.user_gpu_id);
+    ASSIGN_OR_RETURN(const UniqueFd dmabuf, parts_.kfd.export_bo(fd_of(process), process.pause, bo));
+    ASSIGN_OR_RETURN(const UniqueFd render, parts_.system.open_render(gpu->render_minor()));
+    ASSIGN_OR_RETURN(const std::uint32_t flags, parts_.render.alloc_flags(render.get(), dmabuf.get()));
+    out.foreign_memories.push_back({memory.inode, flags});
+  }
   return {};
 }
 

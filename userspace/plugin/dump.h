@@ -74,6 +74,9 @@ class Dump {
   base::Status save_bos(Process& process, image::FileWriter& writer, image::KfdFile& out);
   base::Status save_contents(Process& process, kfd::CheckpointedBo& bo, const topology::Node& gpu,
                              image::FileWriter& writer);
+  // Marks where the contents of a BO are stored.
+  void place_contents(const Process& process, std::size_t bo, image::KfdFile& out, image::BoRecord& record) const;
+  base::Status save_foreign_memories(Process& process, image::KfdFile& out);
   base::Result<copy::Copier*> copier_of(const topology::Node& gpu);
   base::Status finish_image();
 
@@ -92,6 +95,7 @@ class Dump {
   std::vector<topology::Node> nodes_;
   std::vector<Role> roles_;         // as Tree::files
   std::vector<Process> processes_;  // paused, or about to be
+  sharing::Plan sharing_;           // of processes_
   std::unique_ptr<image::SessionWriter> writer_;
   std::map<std::uint32_t, std::unique_ptr<copy::Copier>> copiers_;  // by actual gpu_id
 };

@@ -34,6 +34,7 @@ using testing::write_file;
 
 constexpr std::uint32_t kGpu = 0x1111;
 constexpr std::uint32_t kVram = KFD_IOC_ALLOC_MEM_FLAGS_VRAM;
+constexpr std::uint32_t kCoherent = KFD_IOC_ALLOC_MEM_FLAGS_COHERENT;
 constexpr std::uint32_t kUserptr = KFD_IOC_ALLOC_MEM_FLAGS_USERPTR;
 constexpr std::uint64_t kBoAddr = 0x7f0000000000;
 constexpr std::uint64_t kBoOffset = 0x100000000;
@@ -100,6 +101,7 @@ class DumpTest : public ::testing::TestWithParam<Abi> {
       return std::optional<bool>(true);
     };
     parts_.count_references = [](int) -> base::Result<std::uint64_t> { return testing::kReferencesOfOne; };
+    parts_.render.alloc_flags = [](int, int) -> base::Result<std::uint32_t> { return kCoherent; };
   }
 
   static void give_state(kfd::FakeProcess& process, std::uint32_t pid) {
@@ -168,6 +170,15 @@ class DumpTest : public ::testing::TestWithParam<Abi> {
     auto read = image::Catalogue::read(criu_.image_dir());
     EXPECT_TRUE(read.ok());
     return std::move(read).value();
+  }
+
+  // The memory of vram_bo(1) has other references than that of all others.
+  void count_of_first(std::uint64_t references) {
+    parts_.count_references = [references](int fd) -> base::Result<std::uint64_t> {
+      char handle = 0;
+      EXPECT_EQ(::pread(fd, &handle, 1, 0), 1);
+      return handle == 1 ? references : testing::kReferencesOfOne;
+    };
   }
 
   // Call when all files of the test are open and registered.
@@ -802,23 +813,108 @@ TEST(MemoryHolders, what_most_memories_have_is_the_kernels_and_a_tie_is_in_the_p
   EXPECT_EQ(kernel_references({}), 2U);
 }
 
-TEST_P(DumpTest, memory_shared_by_two_processes_is_refused) {
+TEST_P(DumpTest, memory_shared_by_two_processes_is_refused_or_saved_once_with_the_one_that_allocated_it) {
+  start();
+  const UniqueFd second = open_kfd();
+  kfd::FakeProcess& other = add_process(78, second);
+  kfd_.bos[0].inode = 4711;
+  kfd_.bos[0].imported = true;
+  other.bos[0].inode = 4711;
+  count_of_first(testing::kReferencesOfOne + 1);
+  kfd_.bos.push_back(vram_bo(3));
+  count_descriptors();
+  if (GetParam() == Abi::kReleased) {
+    expect_refused({"program78", "program77", "shares its memory"});
+    return;
+  }
+  unsigned reads = 0;
+  watch_ = [&] { ++reads; };
+  expect_saved(kfd_file_, 4);
+  expect_saved(second, 5);
+  EXPECT_EQ(reads, 2U);
+  EXPECT_TRUE(dump_->finish(0).errors.empty());
+  const image::Catalogue images = catalogue();
+  const image::KfdFile& given = *(*images.find(4))->kfd();
+  const image::KfdFile& allocated = *(*images.find(5))->kfd();
+  EXPECT_TRUE(given.bos[0].imported && given.bos[0].stored_elsewhere);
+  EXPECT_FALSE(image::stores_contents(given.bos[0]));
+  EXPECT_FALSE(allocated.bos[0].imported || allocated.bos[0].stored_elsewhere);
+  EXPECT_TRUE(image::stores_contents(allocated.bos[0]));
+  EXPECT_TRUE(given.foreign_memories.empty() && allocated.foreign_memories.empty());
+}
+
+TEST_P(DumpTest, a_holder_outside_is_seen_beside_those_of_the_programs) {
+  if (GetParam() == Abi::kReleased) return;
   start();
   const UniqueFd second = open_kfd();
   kfd::FakeProcess& other = add_process(78, second);
   kfd_.bos[0].inode = 4711;
   other.bos[0].inode = 4711;
   other.bos[0].imported = true;
+  kfd_.bos.push_back(vram_bo(3));
+  count_of_first(testing::kReferencesOfOne + 2);
   count_descriptors();
-  expect_refused({"program78", "program77", "shares its memory"});
+  expect_refused({"program77", "somebody outside", "6 references, of which 5 are known"});
 }
 
-TEST_P(DumpTest, memory_given_from_outside_is_refused_where_the_kernel_tells) {
-  if (GetParam() == Abi::kReleased) return;  // it does not say who gave memory
+TEST_P(DumpTest, memory_whose_giver_is_gone_is_saved_with_how_it_was_allocated) {
+  if (GetParam() == Abi::kReleased) return;
   start();
+  const UniqueFd second = open_kfd();
+  kfd::FakeProcess& other = add_process(78, second);
+  for (kfd::FakeProcess* process : {&kfd_.processes.front(), &other}) {
+    process->bos[0].inode = 4711;
+    process->bos[0].imported = true;
+    process->bos.push_back(vram_bo(3));
+  }
+  // A second BO, and no handle of the BO that was freed: as many references as memory of one BO has.
+  expect_saved(kfd_file_, 4);
+  expect_saved(second, 5);
+  EXPECT_TRUE(dump_->finish(0).errors.empty());
+  const image::Catalogue images = catalogue();
+  const image::KfdFile& first = *(*images.find(4))->kfd();
+  ASSERT_EQ(first.foreign_memories.size(), 1U);
+  EXPECT_EQ(first.foreign_memories[0].inode, 4711U);
+  EXPECT_EQ(first.foreign_memories[0].alloc_flags, kCoherent);
+  EXPECT_TRUE(image::stores_contents(first.bos[0]));
+  EXPECT_TRUE((*images.find(5))->kfd()->bos[0].stored_elsewhere);
+}
+
+// The giver has a BO, and its handle a reference.
+TEST_P(DumpTest, memory_whose_giver_is_outside_is_refused_even_where_the_programs_have_more_gpus) {
+  if (GetParam() == Abi::kReleased) return;  // it does not say who gave memory
+  machine_.add_gpu(2, 0x2222, 129);
+  kfd_.devices.push_back({0x2222, 0x2222});
+  start();
+  kfd_.bos[0].inode = 4711;
   kfd_.bos[0].imported = true;
+  kfd_.bos.push_back(vram_bo(3));
+  count_of_first(testing::kReferencesOfOne + 1);
   count_descriptors();
-  expect_refused({"program77", "outside of the programs being saved"});
+  expect_refused({"program77", "somebody outside"});
+}
+
+// The kernel lets each process that has the memory map it.
+TEST_P(DumpTest, shared_memory_does_not_tell_whose_a_render_node_is) {
+  if (GetParam() == Abi::kReleased) return;
+  const UniqueFd render = open_render();
+  start({render.get()});
+  const UniqueFd second = open_kfd();
+  kfd::FakeProcess& other = add_process(78, second);
+  other.bos[0].inode = 4711;
+  kfd_.bos[0].inode = 4711;
+  kfd_.bos[0].imported = true;
+  kfd_.bos.push_back(vram_bo(3));
+  count_of_first(testing::kReferencesOfOne + 1);
+  parts_.render.may_map = [&](int, std::uint64_t offset) -> base::Result<std::optional<bool>> {
+    EXPECT_NE(offset, kfd_.bos[0].bo.mmap_offset);
+    return std::optional<bool>(offset == kfd_.bos[2].bo.mmap_offset);
+  };
+  expect_saved(kfd_file_, 4);
+  expect_saved(second, 5);
+  expect_saved(render, 6);
+  EXPECT_TRUE(dump_->finish(0).errors.empty());
+  EXPECT_EQ((*catalogue().find(6))->render()->owner, 77U);
 }
 
 TEST_P(DumpTest, two_bos_of_one_memory_are_refused_or_saved_once) {
@@ -892,7 +988,7 @@ TEST_P(DumpTest, several_render_files_of_a_gpu_without_memory_are_refused) {
   kfd_.bos.clear();
   start({one.get(), other.get()});
   count_descriptors();
-  expect_refused({"program77", "renderD128", "unknown which of them KFD uses"});
+  expect_refused({"program77", "renderD128", "no memory of its own on it", "unknown which of them KFD uses"});
 }
 
 TEST_P(DumpTest, a_file_of_a_program_that_is_not_traced_is_refused) {

@@ -38,16 +38,24 @@ Result<std::uint64_t> references_of(const std::string& proc, int fd) {
 // frequent the larger one is taken, because an ordinary program must not be refused.
 std::uint64_t kernel_references(std::span<const Memory> memories) {
   std::array<std::size_t, kMostByKernel + 1> frequency{};
-  for (const Memory& memory : memories) ++frequency[std::min<std::uint64_t>(rest_of(memory), kMostByKernel)];
+  for (const Memory& memory : memories)
+    if (!memory.is_orphan) ++frequency[std::min<std::uint64_t>(rest_of(memory), kMostByKernel)];
   std::uint64_t most = kMostByKernel;
   for (std::uint64_t i = kMostByKernel; i-- > 0;)
     if (frequency[i] > frequency[most]) most = i;
   return most;
 }
 
+std::uint64_t kernel_references_of(const Memory& memory, std::uint64_t by_kernel) {
+  return memory.is_orphan ? by_kernel - std::min<std::uint64_t>(by_kernel, 1) : by_kernel;
+}
+
+// Whoever allocated an orphan may be outside and still have it, so what these programs may have is not taken for
+// theirs.
 std::uint64_t unexplained(const Memory& memory, std::uint64_t by_kernel) {
   const std::uint64_t rest = rest_of(memory);
-  return rest - std::min(rest, by_kernel + memory.possible);
+  const std::uint64_t possible = memory.is_orphan ? 0 : memory.possible;
+  return rest - std::min(rest, kernel_references_of(memory, by_kernel) + possible);
 }
 
 }  // namespace plugin::memory_holders

@@ -25,10 +25,14 @@ struct Memory {
   // References that these programs may have beside: KFD imports a BO once for each further GPU that has ever mapped it,
   // and a program may have imported its own BO on another GPU.
   std::uint64_t possible = 0;
+  // The BO that the memory was allocated for is of none of these programs, or does not exist any more.
+  bool is_orphan = false;
 };
 
 // The references that the kernel itself has to the DMA-buf of a BO that nobody else has.
 std::uint64_t kernel_references(std::span<const Memory> memories);
+// Those of `memory`: with the BO that the memory was allocated for goes one of them.
+std::uint64_t kernel_references_of(const Memory& memory, std::uint64_t by_kernel);
 
 // How many references somebody else has at least.
 std::uint64_t unexplained(const Memory& memory, std::uint64_t by_kernel);

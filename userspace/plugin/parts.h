@@ -25,10 +25,12 @@ enum class Claim { kMine, kNotMine };
 // A copier for the GPU behind an open render node, which the callee borrows for the call.
 using CopierFactory = std::function<base::Result<std::unique_ptr<copy::Copier>>(int render_fd, const Options& options)>;
 
-// Questions about a program's open render node; see render_file.h.
+// Questions about open render nodes; see render_file.h.
 struct RenderChecks {
   std::function<base::Result<std::string>(int fd, std::uint32_t last_handle)> objects = render_file::objects_of;
   std::function<base::Result<std::optional<bool>>(int fd, std::uint64_t offset)> may_map = render_file::may_map;
+  // The file is one of this process, unlike those of the other questions.
+  std::function<base::Result<std::uint32_t>(int fd, int dmabuf)> alloc_flags = render_file::alloc_flags_of;
 };
 
 // How many references the DMA-buf behind a descriptor has; see memory_holders.h.

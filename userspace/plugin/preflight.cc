@@ -62,24 +62,6 @@ bool is_in(const DeviceMapping& mapping, const kfd::Bo& bo) {
          mapping.offset - bo.mmap_offset <= bo.size - mapping.size;
 }
 
-// Where a BO's memory was seen first.
-struct Seen {
-  const Process* process = nullptr;
-  const kfd::CheckpointedBo* bo = nullptr;
-  bool has_giver = false;  // one of the BOs seen allocated the memory
-};
-
-Status refuse_outside_memory(const Tree& tree, const std::map<std::uint64_t, Seen>& memories) {
-  for (const auto& [inode, seen] : memories) {
-    if (seen.has_giver) continue;
-    return refusal(task_of(tree, *seen.process).name(),
-                   bo_name(seen.bo->bo) +
-                       " uses memory that it was given from outside of the programs being saved, or that its giver has "
-                       "freed; after a restore it would be private");
-  }
-  return {};
-}
-
 // Whether pids that this process reads in sysfs and debugfs are those that it reads in procfs.
 Result<bool> is_in_first_pid_namespace(const System& system) {
   std::array<char, 32> link{};
@@ -125,8 +107,9 @@ std::vector<Held> held_memories(std::vector<Process>& processes) {
   for (Process& process : processes) {
     for (kfd::CheckpointedBo& bo : process.state.bos) {
       if (!kfd::has_contents(bo.bo) || bo.inode == 0) continue;
-      Held& held = memories.try_emplace(bo.inode, Held{&process, &bo, {}, {}, {}}).first->second;
+      Held& held = memories.try_emplace(bo.inode, Held{&process, &bo, {.is_orphan = true}, {}, {}}).first->second;
       held.memory.explained += bo.dmabuf.valid() ? 2 : 1;
+      held.memory.is_orphan = held.memory.is_orphan && bo.imported;
       held.memory.possible += std::max<std::size_t>(process.state.devices.size(), 1) - 1;
       (bo.imported ? held.importers : held.givers).insert(bo.bo.user_gpu_id);
     }
@@ -151,6 +134,26 @@ Status count_references(const Parts& parts, const Tree& tree, Held& held) {
   }
   ASSIGN_OR_RETURN(held.memory.references,
                    parts.count_references(exported.valid() ? exported.get() : held.bo->dmabuf.get()));
+  return {};
+}
+
+// The kernel tells with this ABI only which BOs have the same memory.
+Status refuse_sharing(const Tree& tree, const std::vector<Process>& processes) {
+  std::map<std::uint64_t, const Process*> seen;  // by inode
+  for (const Process& process : processes) {
+    for (const kfd::CheckpointedBo& bo : process.state.bos) {
+      if (bo.inode == 0) continue;
+      const auto [found, is_new] = seen.emplace(bo.inode, &process);
+      if (is_new) continue;
+      const std::string name = task_of(tree, process).name();
+      if (found->second != &process)
+        return refusal(name, bo_name(bo.bo) + " shares its memory with " + task_of(tree, *found->second).name() +
+                                 "; the released ABI of KFD would give each memory of its own");
+      return refusal(name, "two BOs of " + std::to_string(bo.bo.size) +
+                               " bytes have the same memory; the released ABI of KFD would give each memory of its "
+                               "own");
+    }
+  }
   return {};
 }
 
@@ -303,25 +306,23 @@ Status refuse_hidden_gpus(const Tree& tree, const Process& process, const std::v
   return {};
 }
 
-Status refuse_shared_memory(const Tree& tree, const std::vector<Process>& processes, kfd::Abi abi) {
-  std::map<std::uint64_t, Seen> memories;  // by inode
+Result<sharing::Plan> plan_sharing(const Tree& tree, const std::vector<Process>& processes,
+                                   const std::vector<topology::Node>& nodes, kfd::Abi abi) {
+  if (abi == kfd::Abi::kReleased) {
+    TRY(refuse_sharing(tree, processes));
+    return sharing::Plan();
+  }
+  std::vector<sharing::Process> sharers;
   for (const Process& process : processes) {
+    sharing::Process& sharer = sharers.emplace_back();
+    sharer.name = task_of(tree, process).name();
     for (const kfd::CheckpointedBo& bo : process.state.bos) {
-      if (bo.inode == 0) continue;
-      Seen& seen = memories.try_emplace(bo.inode, Seen{&process, &bo, false}).first->second;
-      seen.has_giver = seen.has_giver || !bo.imported;
-      if (seen.bo == &bo) continue;
-      const std::string name = task_of(tree, process).name();
-      if (seen.process != &process)
-        return refusal(name, bo_name(bo.bo) + " shares its memory with " + task_of(tree, *seen.process).name() +
-                                 "; after a restore each would have memory of its own");
-      if (abi == kfd::Abi::kReleased)
-        return refusal(name, "two BOs of " + std::to_string(bo.bo.size) +
-                                 " bytes have the same memory; the released ABI of KFD would give each memory of its "
-                                 "own");
+      const topology::Node* gpu = gpu_of(nodes, process.state, bo.bo.user_gpu_id);
+      sharer.bos.push_back(
+          {bo.inode, bo.bo.size, gpu == nullptr ? 0 : gpu->gpu_id, bo.bo.alloc_flags, bo.imported, false});
     }
   }
-  return refuse_outside_memory(tree, memories);
+  return sharing::Plan::make(sharers);
 }
 
 Status refuse_outside_holders(const Parts& parts, const Tree& tree, std::vector<Process>& processes) {
@@ -339,13 +340,13 @@ Status refuse_outside_holders(const Parts& parts, const Tree& tree, std::vector<
       TRY(count_references(parts, tree, held));
     }
     if (memory_holders::unexplained(held.memory, by_kernel) == 0) continue;
-    return refusal(task_of(tree, *held.process).name(),
-                   bo_name(held.bo->bo) +
-                       ": somebody outside of the programs being saved has its memory (its DMA-buf has " +
-                       std::to_string(held.memory.references) + " references, of which " +
-                       std::to_string(held.memory.explained + by_kernel) +
-                       " are known); after a restore each would have memory of its own. Save all programs that share "
-                       "memory, or end the others");
+    return refusal(
+        task_of(tree, *held.process).name(),
+        bo_name(held.bo->bo) + ": somebody outside of the programs being saved has its memory (its DMA-buf has " +
+            std::to_string(held.memory.references) + " references, of which " +
+            std::to_string(held.memory.explained + memory_holders::kernel_references_of(held.memory, by_kernel)) +
+            " are known); after a restore each would have memory of its own. Save all programs that share "
+            "memory, or end the others");
   }
   return {};
 }

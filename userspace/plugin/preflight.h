@@ -16,6 +16,7 @@
 #include "kfd/kfd.h"
 #include "plugin/criu.h"
 #include "plugin/parts.h"
+#include "plugin/sharing.h"
 #include "plugin/topology/node.h"
 #include "plugin/tree.h"
 
@@ -60,10 +61,10 @@ base::Status refuse_too_many_gpus(const Tree& tree, const Process& process, kfd:
 base::Status refuse_empty_bos(const Tree& tree, const Process& process);
 // BOs of which the GPU is not in sysfs.
 base::Status refuse_hidden_gpus(const Tree& tree, const Process& process, const std::vector<topology::Node>& nodes);
-// Memory that several processes of the tree use, or that somebody outside the tree gave.
-base::Status refuse_shared_memory(const Tree& tree, const std::vector<Process>& processes, kfd::Abi abi);
-// Memory that somebody outside the tree was given: refuse_shared_memory() learns only of receivers that are in the
-// tree.
+// Who shares which memory. Refuses it with the released ABI, which could only give each BO memory of its own.
+base::Result<sharing::Plan> plan_sharing(const Tree& tree, const std::vector<Process>& processes,
+                                         const std::vector<topology::Node>& nodes, kfd::Abi abi);
+// Memory that somebody outside the tree gave or was given.
 base::Status refuse_outside_holders(const Parts& parts, const Tree& tree, std::vector<Process>& processes);
 // Mappings of render nodes that are not of a BO of KFD.
 base::Status refuse_foreign_mappings(const Tree& tree, const std::vector<Process>& processes,

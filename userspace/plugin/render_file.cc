@@ -7,9 +7,11 @@
 #include <amdgpu_drm.h>
 #include <sys/mman.h>
 
+#include <array>
 #include <cerrno>
 
 #include "base/os.h"
+#include "kfd/abi.h"
 
 namespace plugin::render_file {
 namespace {
@@ -59,7 +61,45 @@ Result<bool> has_syncobj(int fd, std::uint32_t handle) {
   return Error::from_errno(code, "DRM_IOCTL_SYNCOBJ_QUERY");
 }
 
+// Those of newer kernels than the header's.
+constexpr std::uint64_t kGemCoherent = 1ULL << 13;
+constexpr std::uint64_t kGemUncached = 1ULL << 14;
+constexpr std::uint64_t kGemExtCoherent = 1ULL << 15;
+
+struct Attribute {
+  std::uint64_t gem;
+  std::uint32_t kfd;
+};
+// AMDKFD_IOC_ALLOC_MEMORY_OF_GPU translates them so.
+constexpr std::array kAttributes = {Attribute{AMDGPU_GEM_CREATE_CPU_ACCESS_REQUIRED, KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC},
+                                    Attribute{AMDGPU_GEM_CREATE_VRAM_CONTIGUOUS, kfd::abi::kAllocContiguous},
+                                    Attribute{kGemCoherent, KFD_IOC_ALLOC_MEM_FLAGS_COHERENT},
+                                    Attribute{kGemUncached, KFD_IOC_ALLOC_MEM_FLAGS_UNCACHED},
+                                    Attribute{kGemExtCoherent, kfd::abi::kAllocExtCoherent}};
+
 }  // namespace
+
+Result<std::uint32_t> alloc_flags_of(int fd, int dmabuf) {
+  drm_prime_handle imported{};
+  imported.fd = dmabuf;
+  if (const int code = call(fd, DRM_IOCTL_PRIME_FD_TO_HANDLE, &imported); code != 0)
+    return Error::from_errno(code, "DRM_IOCTL_PRIME_FD_TO_HANDLE");
+  drm_amdgpu_gem_create_in created{};
+  drm_amdgpu_gem_op question{};
+  question.handle = imported.handle;
+  question.op = AMDGPU_GEM_OP_GET_GEM_CREATE_INFO;
+  question.value = reinterpret_cast<std::uintptr_t>(&created);
+  const int code = call(fd, DRM_IOCTL_AMDGPU_GEM_OP, &question);
+  drm_gem_close closed{};
+  closed.handle = imported.handle;
+  (void)call(fd, DRM_IOCTL_GEM_CLOSE, &closed);
+  if (code == EPERM) return std::uint32_t{0};  // memory of another GPU
+  if (code != 0) return Error::from_errno(code, "DRM_IOCTL_AMDGPU_GEM_OP");
+  std::uint32_t flags = 0;
+  for (const Attribute& each : kAttributes)
+    if ((created.domain_flags & each.gem) != 0) flags |= each.kfd;
+  return flags;
+}
 
 Result<std::string> objects_of(int fd, std::uint32_t last_handle) {
   for (std::uint32_t handle = 1; handle <= last_handle; ++handle) {

@@ -24,4 +24,8 @@ inline constexpr std::uint32_t kManyHandles = 65536;
 // other. Nothing when there is no BO there.
 base::Result<std::optional<bool>> may_map(int fd, std::uint64_t offset);
 
+// How the memory behind a DMA-buf was allocated, as flags of AMDKFD_IOC_ALLOC_MEMORY_OF_GPU without those that only a
+// BO has. `fd` is a file of the caller's, where the memory gets a handle for a moment; 0 if it is another GPU's.
+base::Result<std::uint32_t> alloc_flags_of(int fd, int dmabuf);
+
 }  // namespace plugin::render_file

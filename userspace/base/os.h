@@ -16,6 +16,7 @@
 #include <cstdint>
 
 struct iovec;
+struct msghdr;
 struct pollfd;
 struct rlimit;
 struct sigaction;
@@ -83,6 +84,11 @@ ssize_t process_vm_readv(pid_t pid, const ::iovec* local, unsigned long local_co
                          unsigned long remote_count);
 int pidfd_open(pid_t pid, unsigned flags);
 int pidfd_getfd(int pidfd, int number, unsigned flags);
+
+// Sockets.
+int socketpair(int domain, int type, int protocol, int sockets[2]);
+ssize_t sendmsg(int socket, const struct ::msghdr* message, int flags);
+ssize_t recvmsg(int socket, struct ::msghdr* message, int flags);
 
 // A mount that has no place in the tree of files.
 int fsopen(const char* type, unsigned flags);

@@ -147,7 +147,8 @@ base::Result<std::vector<std::string>> RealCriu::arguments() const {
 }
 
 // CRIU's fdstore is a datagram socket that all tasks of a restore inherit. It is connected to itself, so no limit of
-// messages is in its way, and CRIU raises the limits of its buffers: each descriptor is a message that stays in it.
+// messages is in its way, and CRIU raises the limits of its buffers: each descriptor is a message that stays in it
+// until CRIU ends, because the number of a descriptor is its place in the queue.
 bool RealCriu::passes_files() const {
   return ::dlsym(RTLD_DEFAULT, "fdstore_add") != nullptr && ::dlsym(RTLD_DEFAULT, "fdstore_get") != nullptr;
 }

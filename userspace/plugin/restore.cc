@@ -254,9 +254,9 @@ Status Restore::restore_process(Task& current) {
   const std::size_t slot = *board_.find(kfd.pid);
   board_.set_progress(slot, Progress::kRestoring);
   parts_.kfd.use_abi(abi_of(process));
-  ASSIGN_OR_RETURN(std::vector<UniqueFd> memories, take_memories(loader, request));
+  ASSIGN_OR_RETURN(Taken memories, take_memories(loader, request));
   auto restored = parts_.kfd.restore(fd.get(), std::move(request));
-  memories.clear();
+  memories.descriptors.clear();
   if (!restored.ok()) {
     std::string what = "giving the kernel back its state";
     if (const std::string holders = restored.error().code() == EBUSY ? plan->holders(parts_.system) : "";
@@ -268,7 +268,8 @@ Status Restore::restore_process(Task& current) {
   TRY(remember(current, *plan, *restored));
   const int kfd_fd = current.held.number(*current.kfd);
   TRY(offer_memories(process, kfd_fd, *restored));
-  TRY(load_memories(loader, process, kfd_fd, *restored));
+  TRY(load_memories(loader, process, kfd_fd, *restored, memories.made));
+  memories.made.clear();
   TRY(fill_bos(loader, kfd_fd, process, std::move(restored).value()));
   board_.set_progress(slot, Progress::kRestored);
   return {};
@@ -407,8 +408,10 @@ Status Restore::claim_descriptors(Task& current) {
 // ---- In CRIU's main process, when the tree stands ----
 
 Result<Claim> Restore::resume(pid_t pid) {
-  // All names are made and taken. Without --restore-detached CRIU now lives as long as the program.
+  // All names and memories are made and taken. Without --restore-detached CRIU now lives as long as the program.
   locks_.clear();
+  if (!is_complete_) release_memories();
+  is_complete_ = true;
   if (pid <= 0 || files_.empty()) return Claim::kNotMine;
   ASSIGN_OR_RETURN(const auto pids, parts_.system.namespace_pids(pid));
   const auto slot = pids.empty() ? std::nullopt : board_.find(pids.back());

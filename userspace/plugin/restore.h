@@ -82,6 +82,16 @@ class Restore {
     std::size_t first = 0;  // on the board
   };
 
+  // Shared memory that this process has made.
+  struct MadeMemory {
+    std::size_t index = 0;  // in the plan
+    base::UniqueFd dmabuf;
+  };
+  struct Taken {
+    std::vector<base::UniqueFd> descriptors;
+    std::vector<MadeMemory> made;
+  };
+
   base::Status ready();
   Task& task();
   [[nodiscard]] const SavedFile* find_saved(std::uint32_t id) const;
@@ -100,13 +110,15 @@ class Restore {
   base::Result<kfd::RestoreRequest> make_request(Task& current, const RestorePlan& plan, const image::KfdFile& kfd);
   base::Status fill_bos(Loader& loader, int kfd_fd, const SavedFile& process,
                         std::vector<kfd::RestoredBo> restored) const;
-  base::Result<std::vector<base::UniqueFd>> take_memories(Loader& loader, kfd::RestoreRequest& request);
-  base::Status make_memories(Loader& loader, const Shared& shared, std::size_t process);
+  base::Result<Taken> take_memories(Loader& loader, kfd::RestoreRequest& request);
+  [[nodiscard]] base::Result<int> keep_memory(const Shared& shared, std::size_t memory, int dmabuf) const;
+  void release_memories();
+  base::Result<std::vector<MadeMemory>> make_memories(Loader& loader, const Shared& shared, std::size_t process);
   base::Result<base::UniqueFd> wait_for_memory(const Shared& shared, std::size_t memory) const;
   base::Status offer_memories(const SavedFile& process, int kfd_fd, std::vector<kfd::RestoredBo>& restored);
   base::Status load_memory(Loader& loader, const Shared& shared, std::size_t memory, int dmabuf);
   base::Status load_memories(Loader& loader, const SavedFile& process, int kfd_fd,
-                             std::vector<kfd::RestoredBo>& restored);
+                             std::vector<kfd::RestoredBo>& restored, const std::vector<MadeMemory>& made);
   [[nodiscard]] base::Status require_loaded(const SavedFile& process) const;
   base::Result<HeldFiles::Key> render_key(Task& current, const RestorePlan& plan, std::uint32_t gpu_id);
   base::Status remember(Task& current, const RestorePlan& plan, const std::vector<kfd::RestoredBo>& restored);
@@ -138,6 +150,7 @@ class Restore {
   base::Status board_status_;
   base::Status criu_status_;           // CRIU's images are there, and could not be read
   std::vector<base::UniqueFd> locks_;  // of names in /dev/shm, until resume()
+  bool is_complete_ = false;           // CRIU has called resume()
   std::map<pid_t, Task> tasks_;        // a task starts with a copy of its parent's
 };
 

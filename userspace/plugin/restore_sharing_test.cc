@@ -4,12 +4,17 @@
 // Restore of processes that share memory, one after the other in this process, over a fake KFD that follows the
 // kernel's rules about it.
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <array>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <optional>
 
 #include "base/os_failing.h"
 #include "kfd/fake_kfd.h"
@@ -44,6 +49,12 @@ std::uint64_t number_of(int fd) {
   struct stat status {};
   EXPECT_EQ(::fstat(fd, &status), 0);
   return status.st_ino;
+}
+
+// Whether somebody who has this descriptor of CRIU's has memory by it: a socket with a message, or memory itself.
+bool has_memory(int fd) {
+  char byte = 0;
+  return ::recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || errno != EAGAIN;
 }
 
 class RestoreSharing : public ::testing::Test {
@@ -98,6 +109,28 @@ class RestoreSharing : public ::testing::Test {
     restore_ = std::make_unique<Restore>(parts_);
     restore_->prepare();
     return *restore_;
+  }
+
+  // Another restore of the same images.
+  void restart() {
+    kfd_.restored_memories.clear();
+    criu_.kept.clear();
+    restore_ = std::make_unique<Restore>(parts_);
+    restore_->prepare();
+  }
+
+  // Which of the calls that `what` makes is the first one of this name; 0: none.
+  std::uint64_t number_of_call(const std::string& name, const std::function<void()>& what) const {
+    const std::string list = dir_.path() + "/calls";
+    ::setenv("KFD_CRIU_FAIL_LIST", list.c_str(), 1);
+    os::fail_call(0, 0);
+    what();
+    ::unsetenv("KFD_CRIU_FAIL_LIST");
+    std::ifstream in(list);
+    for (std::string line; std::getline(in, line);)
+      if (line.ends_with(" " + name)) return std::strtoull(line.c_str(), nullptr, 10);
+    ADD_FAILURE() << "no call " << name;
+    return 0;
   }
 
   base::Status restore(std::uint32_t pid) {
@@ -226,9 +259,78 @@ TEST_F(RestoreSharing, no_descriptor_of_shared_memory_stays_in_a_process) {
   const auto descriptors = *system_.descriptors();
   for (const int fd : descriptors)
     if (system_.descriptor_path(fd)->starts_with("/memfd:fake")) ++memories;
-  // CRIU has one of each memory, and the fake KFD one of each BO.
+  // CRIU has one of each memory in a socket, and the fake KFD one of each BO.
   EXPECT_EQ(criu_.kept.size(), 2U);
-  EXPECT_EQ(memories, 2U + 4U);
+  EXPECT_EQ(memories, 4U);
+}
+
+// Without --restore-detached CRIU lives as long as the programs.
+TEST_F(RestoreSharing, what_criu_keeps_refers_to_no_memory_when_the_restore_is_complete) {
+  add(77, {{7}, {8, true, false}});
+  add(78, {{7, true, false}, {8}});
+  start();
+  ASSERT_TRUE(restore(77).ok());
+  ASSERT_TRUE(restore(78).ok());
+  ASSERT_EQ(criu_.kept.size(), 2U);
+  for (const UniqueFd& kept : criu_.kept) EXPECT_TRUE(has_memory(kept.get()));
+  ASSERT_TRUE(resume(77).ok());
+  for (const UniqueFd& kept : criu_.kept) EXPECT_FALSE(has_memory(kept.get()));
+  EXPECT_TRUE(resume(78).ok());
+  EXPECT_TRUE(criu_.warnings.empty());
+}
+
+TEST_F(RestoreSharing, memory_that_criu_cannot_release_is_named) {
+  add(77, {{7}});
+  add(78, {{7, true, false}});
+  start();
+  ASSERT_TRUE(restore(77).ok());
+  ASSERT_TRUE(restore(78).ok());
+  const std::uint64_t call = number_of_call("fdstore_get", [this] { (void)resume(77); });
+  restart();
+  ASSERT_TRUE(restore(77).ok());
+  ASSERT_TRUE(restore(78).ok());
+  os::fail_call(call, EIO);
+  EXPECT_TRUE(resume(77).ok());
+  os::fail_call(0, 0);
+  ASSERT_EQ(criu_.warnings.size(), 1U);
+  EXPECT_NE(criu_.warnings[0].find("shared memory of 8192 bytes stays allocated as long as CRIU runs"),
+            std::string::npos)
+      << criu_.warnings[0];
+}
+
+TEST_F(RestoreSharing, a_full_fdstore_is_refused_with_the_number_of_memories_and_what_to_do) {
+  add(77, {{7}, {8}});
+  add(78, {{7, true, false}, {8, true, false}});
+  start();
+  const std::uint64_t call = number_of_call("fdstore_add", [this] { (void)restore(77); });
+  for (const auto& [code, remedy] : {std::pair(EAGAIN,
+                                               "2 memories that the processes share needs a place; give CRIU "
+                                               "CAP_NET_ADMIN, or raise net.core.wmem_max"),
+                                     std::pair(ETOOMANYREFS,
+                                               "2 memories that the processes share needs two; give CRIU "
+                                               "CAP_SYS_RESOURCE, or raise its limit of open files")}) {
+    restart();
+    os::fail_call(call, code);
+    const auto status = restore(77);
+    EXPECT_EQ(os::failed_call(), "fdstore_add");
+    os::fail_call(0, 0);
+    ASSERT_FALSE(status.ok());
+    EXPECT_NE(status.error().message().find(remedy), std::string::npos) << status.error().message();
+  }
+}
+
+// Loading takes as long as the memory is large, and the others need only the memory.
+TEST_F(RestoreSharing, a_process_offers_all_memory_before_it_loads_any) {
+  add(77, {{7}, {8, true, false}});
+  add(78, {{7, true, false}, {8}});
+  start();
+  std::optional<std::size_t> offered;
+  parts_.make_copier = [&](int, const Options&) -> base::Result<std::unique_ptr<copy::Copier>> {
+    if (!offered) offered = criu_.kept.size();
+    return copy::make_cpu_copier();
+  };
+  ASSERT_TRUE(restore(77).ok());
+  EXPECT_EQ(offered, 2U);  // it makes one, and the other is allocated for it
 }
 
 TEST_F(RestoreSharing, a_giver_that_has_ended_fails_the_others_with_its_name_at_once) {
@@ -248,6 +350,27 @@ TEST_F(RestoreSharing, a_giver_that_has_ended_fails_the_others_with_its_name_at_
             std::string::npos)
       << status.error().message();
   ::waitpid(giver, nullptr, 0);
+}
+
+TEST_F(RestoreSharing, a_giver_that_cannot_be_watched_is_not_said_to_have_ended) {
+  const pid_t giver = ::fork();
+  if (giver == 0) ::_exit(0);
+  siginfo_t info{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(giver), &info, WEXITED | WNOWAIT), 0);
+  add(static_cast<std::uint32_t>(giver), {{7}});
+  add(78, {{7, true, false}});
+  start();
+  const std::uint64_t call = number_of_call("pidfd_open", [this] { (void)restore(78); });
+  restart();
+  os::fail_call(call, EMFILE);
+  const auto status = restore(78);
+  EXPECT_EQ(os::failed_call(), "pidfd_open");
+  os::fail_call(0, 0);
+  ::waitpid(giver, nullptr, 0);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code(), EMFILE);
+  EXPECT_EQ(status.error().message(), "shared memory of 8192 bytes: watching process " + std::to_string(giver) +
+                                          ", which allocates it: Too many open files");
 }
 
 TEST_F(RestoreSharing, a_giver_whose_restore_has_failed_fails_the_others_with_its_name_at_once) {

@@ -24,8 +24,9 @@ def start(tmp_path: Path, body: str, *argv: str) -> subprocess.Popen[str]:
              *(f"    {line}" for line in body.splitlines()), "    return 0", "command.run(main)"]
     script = tmp_path / "it.py"
     script.write_text("\n".join(lines) + "\n")
-    return subprocess.Popen([sys.executable, "-B", script, *argv], cwd=tmp_path, stdin=subprocess.DEVNULL,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # A shell lets commands in the background ignore SIGINT, and so would what the tests start if they run there.
+    return subprocess.Popen(["env", "--default-signal=INT", sys.executable, "-B", script, *argv], cwd=tmp_path,
+                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def outcome(process: subprocess.Popen[str]) -> tuple[int, str, str]:

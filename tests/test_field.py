@@ -171,10 +171,9 @@ def test_memory_allocated_after_the_restore_works_where_sysfs_has_no_pasid(field
         field.end(name)
 
 
-def test_a_program_with_two_kfd_files_is_left_running_without_an_error(field: Machine) -> None:
-    field.become(ONE)
-    expected = field.expected()
-    name = field.start("left-running", *PROGRAM, "--also", "kfd")
+def must_be_left_running(field: Machine, title: str, expected: str, *words: str) -> None:
+    """Starts a program and dumps it with --leave-running: it must go on as it was, to the expected result."""
+    name = field.start(title, *words)
     images = f"images.{name}"
     try:
         before = field.look(name)
@@ -184,6 +183,11 @@ def test_a_program_with_two_kfd_files_is_left_running_without_an_error(field: Ma
         must_be(field.after_restore(name, before, expected), EQUAL)
     finally:
         field.end(name)
+
+
+def test_a_program_with_two_kfd_files_is_left_running_without_an_error(field: Machine) -> None:
+    field.become(ONE)
+    must_be_left_running(field, "left-running", field.expected(), *PROGRAM, "--also", "kfd")
 
 
 def test_a_program_is_restored_where_dev_kfd_has_another_mode(field: Machine) -> None:
@@ -643,17 +647,7 @@ def test_shared_memory_comes_back_after_two_generations(field: Machine, shape: s
 
 def test_programs_that_share_memory_are_left_running(field: Machine) -> None:
     field.become(ONE)
-    expected = field.undisturbed(*PAIR)
-    name = field.start("sharing-left-running", *PAIR, "--counting")
-    images = f"images.{name}"
-    try:
-        before = field.look(name)
-        status, _ = field.dump(name, images, "--leave-running")
-        if status != 0 or field.plugin_errors(f"{images}.dump.log"):
-            fail(f"status {status}\n{field.shown_errors(f'{images}.dump.log')}")
-        must_be(field.after_restore(name, before, expected), EQUAL)
-    finally:
-        field.end(name)
+    must_be_left_running(field, "sharing-left-running", field.undisturbed(*PAIR), *PAIR, "--counting")
 
 
 NO_DMABUF = ("for i in {1..100}; do grep -q '^Total 0 objects' /sys/kernel/debug/dma_buf/bufinfo && exit 0; sleep .1; done; "

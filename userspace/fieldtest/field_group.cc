@@ -17,10 +17,10 @@
 
 #include <csignal>
 #include <cstdlib>
-#include <fstream>
 
 #include "fieldtest/field_sharing.h"
 #include "fieldtest/file_socket.h"
+#include "fieldtest/program_file.h"
 #include "kfdtest-criu/demo/command_line.h"
 #include "kfdtest-criu/env/deadline.h"
 #include "kfdtest-criu/harness/commands.h"
@@ -59,17 +59,10 @@ struct Options {
 
 // ---- files between the processes -----------------------------------------------
 
-std::string contents(const Options& options, const std::string& name) {
-  std::ifstream file(options.line.folder() + "/" + name);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
 // Waits without a limit: the process may be checkpointed while it waits.
 std::string wait_for_file(const Options& options, const std::string& name) {
   std::string line;
-  while ((line = contents(options, name)).empty()) kfdtest::poll_pause();
+  while ((line = first_line(options.line, name)).empty()) kfdtest::poll_pause();
   return line;
 }
 
@@ -139,7 +132,7 @@ base::Status be_reader(const Options& options, const Outside& outside, UniqueFd 
   ASSIGN_OR_RETURN(const std::uint32_t before, reader.read());
   if (before != kBefore) return base::Error(EIO, "the reader does not see the shared buffer");
   TRY(outside.publish("reader", "ready"));
-  while (contents(options, "written").empty()) {
+  while (first_line(options.line, "written").empty()) {
     if (options.counting) {
       TRY(reader.count());
     } else {

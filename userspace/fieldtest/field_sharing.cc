@@ -9,12 +9,12 @@
 
 #include <array>
 #include <cstdlib>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <set>
 
 #include "fieldtest/file_socket.h"
+#include "fieldtest/program_file.h"
 #include "kfdtest-criu/env/deadline.h"
 #include "kfdtest-criu/harness/commands.h"
 #include "kfdtest-criu/harness/kfd_driver.h"
@@ -43,17 +43,11 @@ const std::array kShapes = {Shape{"three", 3, {{0, 0, 1}, {1, 0, 1}, {0, 0, 2}, 
                             Shape{"alone", 2, {{0, 1, 0}, {1, 1, 0}}, false, 1},
                             Shape{"peers", 2, {{0, 0, 1}, {1, 0, 1}, {2, 1, 0}}, false, 0, true}};
 
-std::string contents(const ShapeOptions& options, const std::string& name) {
-  std::ifstream file(options.line.folder() + "/" + name);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
 // Waits without a limit, because the process may be checkpointed while it waits, unless another process has failed.
 base::Status wait_for(const ShapeOptions& options, const std::string& name) {
-  while (contents(options, name).empty()) {
-    if (contents(options, "result").starts_with("FAILED")) return base::Error(ECANCELED, "another process has failed");
+  while (first_line(options.line, name).empty()) {
+    if (first_line(options.line, "result").starts_with("FAILED"))
+      return base::Error(ECANCELED, "another process has failed");
     kfdtest::poll_pause();
   }
   return {};

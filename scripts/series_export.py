@@ -179,6 +179,10 @@ def tidy_mails(root: Path, base: Path, name: str, branches: Path | None = None) 
         if len(mails) != len(patches):
             raise SeriesError(f"{name}: {len(patches)} patches are stored, {repo} has {len(mails)} "
                               "commits: make `series` agree first")
+        for patch, mail in zip(patches, mails, strict=True):
+            if patch.is_mail and not mail.stat().st_size:
+                raise SeriesError(f"{patch.path}: git finds no change in it: each file's diff begins with the "
+                                  "lines `--- a/FILE` and `+++ b/FILE`")
         return {patch.path: tidy(mail.read_text(errors="surrogateescape"), patch).encode(
                     errors="surrogateescape")
                 for patch, mail in zip(patches, mails) if patch.is_mail}

@@ -453,6 +453,14 @@ class Check(MiniatureProject):
         self.assertIn("1 file changed, 1 insertion(+), 1 deletion(-)", mail.read_text())
         self.assertNotIn("refresh", self.run_series("check")[1])
 
+    def test_mail_without_the_names_of_its_files_is_not_refreshed(self):
+        mail = self.add_fixes()
+        text = "".join(line for line in MAIL.splitlines(keepends=True)
+                       if not line.startswith(("diff --git ", "--- a/", "+++ b/")))
+        self.write(mail, text)
+        self.assert_fails(self.run_series("refresh"), str(mail), "no change")
+        self.assertEqual(mail.read_text(), text)
+
     def test_mail_that_is_not_listed_is_an_error(self):
         self.write(self.add_fixes().parent / "0002-forgotten.patch", MAIL)
         self.assert_fails(self.run_series("check"), "0002-forgotten", "not listed")

@@ -21,7 +21,7 @@ OPTIONS = ("--ram-size=1G", "--ram-low=2G", "--trace=/t", "--once", "--die-with-
 LENGTHS = (16, 64, 256, 700)
 PER_LENGTH = 12
 CONTROL = ("trace on", "trace off", "step 1", "run", "hang sdma0", "hang cp.p0.q0", "fault vm 8 0x1000", "link 100M",
-           "truth", "status", "help", "drop-interrupt 1", "fail-unmap 1", "gpu 0", "quit")
+           "truth", "status", "help", "drop-interrupt 1", "hold-interrupts on", "fail-unmap 1", "gpu 0", "quit")
 
 
 def chips(vasicd: str) -> list[str]:

@@ -68,6 +68,9 @@ class Device {
   bool poll();
   [[nodiscard]] Attention attention() const;
   [[nodiscard]] Controls& controls() { return controls_; }
+  // While held, interrupts go into the guest's ring without a signal.
+  void hold_interrupts(bool held) { ih_.hold(held); }
+  [[nodiscard]] bool interrupts_held() const { return ih_.held(); }
   [[nodiscard]] const Region& region() const { return slot_.region; }
   [[nodiscard]] const vasic_info& info() const { return slot_.info; }
   [[nodiscard]] vasic_host_state state() const { return state_; }

@@ -113,7 +113,8 @@ base::Result<std::vector<PageRange>> ControlPort::changed_pages() {
 }
 
 base::Status ControlPort::cancel_requests() {
-  for (const char* const command : {"resume", "link off", "drop-interrupt 0", "fail-unmap 0"}) TRY(tell(command));
+  for (const char* const command : {"resume", "link off", "drop-interrupt 0", "fail-unmap 0", "hold-interrupts off"})
+    TRY(tell(command));
   ASSIGN_OR_RETURN(const auto lines, request("status"));
   for (const std::string& line : lines)
     if (begins_with_word(line, "hung")) TRY(tell("cure " + second_word(line)));

@@ -54,7 +54,8 @@ class Controls {
   bool take_dropped_interrupt(InterruptClass kind);
   [[nodiscard]] unsigned interrupts_to_drop() const { return interrupts_to_drop_; }
 
-  // The next packet of queue `name` faults, at `address` or else at the address of the packet itself.
+  // The next packet of queue `name` faults, at `address` or else at the address of the packet itself. Where the driver
+  // has faults retried, the packet is executed when it is tried again.
   void fault(std::string name, std::optional<std::uint64_t> address) {
     faults_.insert_or_assign(std::move(name), address);
   }

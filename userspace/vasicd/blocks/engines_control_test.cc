@@ -92,6 +92,20 @@ TEST_F(EnginesControl, a_vm_fault_stops_a_user_queue_and_status_says_so) {
   EXPECT_EQ(status(name).state, QueueStatus::State::kStopped);
 }
 
+TEST_F(EnginesControl, a_queue_goes_on_after_a_vm_fault_that_is_retried) {
+  map_user();
+  rig.memory.retry = true;
+  rig.controls.fault(rig.engines->queues().back().name, 0xdead000);
+  rig.submit(user, fences(kLocal, 2));
+  rig.run();
+  ASSERT_EQ(rig.interrupts.faults.size(), 1u);
+  EXPECT_EQ(rig.interrupts.faults[0].fault.va, 0xdead000u);
+  EXPECT_TRUE(rig.interrupts.faults[0].fault.retry);
+  rig.run();
+  EXPECT_EQ(rig.interrupts.faults.size(), 1u);
+  EXPECT_EQ(word(kLocal), 2u);
+}
+
 TEST_F(EnginesControl, status_shows_pointers_and_what_a_queue_does) {
   EXPECT_EQ(status("sdma0").state, QueueStatus::State::kIdle);
   Words w;

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "vasicd/trace.h"
 
@@ -41,6 +42,7 @@ void Ih::reset() {
   wptr_ = 0;
   waiting_.clear();
   identical_.clear();
+  signal_owed_ = false;
 }
 
 Ih::Words Ih::encode(const packets::ih::Entry& entry) const {
@@ -93,8 +95,17 @@ Ih::Flush Ih::flush() {
   }
   if (wptr_ == before) return Flush::kIdle;
   std::atomic_ref(*wptr_word_).store(wptr_, std::memory_order_release);
-  line_.signal();
+  if (held_) {
+    signal_owed_ = true;
+  } else {
+    line_.signal();
+  }
   return Flush::kDelivered;
+}
+
+void Ih::hold(bool held) {
+  held_ = held;
+  if (!held_ && std::exchange(signal_owed_, false)) line_.signal();
 }
 
 }  // namespace vasicd

@@ -56,6 +56,10 @@ class Ih {
   // the ring, and the block turned itself off.
   Flush flush();
 
+  // While held, entries go into the ring, but the guest is told of them only when this ends.
+  void hold(bool held);
+  [[nodiscard]] bool held() const { return held_; }
+
   [[nodiscard]] bool waiting() const { return !waiting_.empty(); }
   [[nodiscard]] std::size_t waiting_count() const { return waiting_.size(); }
   [[nodiscard]] std::uint64_t dropped() const { return dropped_; }
@@ -87,6 +91,8 @@ class Ih {
   std::deque<Waiting> waiting_;
   std::unordered_map<Words, std::uint32_t, WordsHash> identical_;
   std::uint64_t dropped_ = 0;
+  bool held_ = false;
+  bool signal_owed_ = false;  // entries went into the ring while held
 };
 
 }  // namespace vasicd

@@ -49,6 +49,19 @@ struct IhTest : testing::Test {
 
 TEST_F(IhTest, setup_publishes_an_empty_ring) { EXPECT_EQ(wptr(), 0u); }
 
+TEST_F(IhTest, the_guest_is_told_of_held_entries_when_they_are_released) {
+  ih.hold(true);
+  raise(1);
+  EXPECT_EQ(ih.flush(), Ih::Flush::kDelivered);
+  EXPECT_EQ(line.signals, 0u);
+  EXPECT_EQ(consume(), std::vector<std::uint32_t>{1});
+  ih.hold(false);
+  EXPECT_EQ(line.signals, 1u);
+  ih.hold(true);
+  ih.hold(false);
+  EXPECT_EQ(line.signals, 1u) << "nothing was held";
+}
+
 TEST_F(IhTest, an_entry_is_written_then_published_then_signalled) {
   ih.raise({.client_id = 0x1b,
             .source_id = 7,

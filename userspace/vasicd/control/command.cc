@@ -115,6 +115,11 @@ Parsed parse_drop_interrupt(const Verb& self, const Words& words) {
   return Command(drop);
 }
 
+Parsed parse_hold_interrupts(const Verb& self, const Words& words) {
+  if (words.size() != 1 || (words[0] != "on" && words[0] != "off")) return usage(self);
+  return Command(HoldInterrupts{words[0] == "on"});
+}
+
 Parsed parse_fail_unmap(const Verb& self, const Words& words) {
   if (words.empty()) return Command(FailUnmaps{});
   const auto count = words.size() == 1 ? count_in(words[0], kMaxCount) : std::nullopt;
@@ -187,6 +192,8 @@ constexpr std::array kVerbs{
     Verb{"cure", "NAME", "undo hang", parse_cure},
     Verb{"drop-interrupt", "[0..1000000] [eop|trap|message|fault|error]", "lose the next interrupts (1, of any kind)",
          parse_drop_interrupt},
+    Verb{"hold-interrupts", "on|off", "entries reach the ring, the guest is told when this ends",
+         parse_hold_interrupts},
     Verb{"fail-unmap", "[0..1000000]", "leave the next requests to unmap user queues (1) without an answer",
          parse_fail_unmap},
     Verb{"vm-fault", "NAME [ADDRESS]", "the queue's next packet faults, at the address (its own)", parse_vm_fault},

@@ -57,6 +57,9 @@ struct DropInterrupts {
   unsigned count = 1;
   std::optional<InterruptClass> kind;
 };
+struct HoldInterrupts {
+  bool held = false;
+};
 struct FailUnmaps {
   unsigned count = 1;
 };
@@ -77,8 +80,9 @@ struct Remove {
   enum class Way : std::uint8_t { kAnnounced, kSilent } way = Way::kAnnounced;
 };
 
-using Command = std::variant<Help, Version, Echo, Status, SetRunning, Step, Hang, Cure, DropInterrupts, FailUnmaps,
-                             VmFault, LinkSpeed, VramTruthCommand, Reset, Remove, TraceRecord, TraceRead, TraceFollow>;
+using Command =
+    std::variant<Help, Version, Echo, Status, SetRunning, Step, Hang, Cure, DropInterrupts, HoldInterrupts, FailUnmaps,
+                 VmFault, LinkSpeed, VramTruthCommand, Reset, Remove, TraceRecord, TraceRead, TraceFollow>;
 
 struct Request {
   std::optional<unsigned> gpu;

@@ -53,6 +53,9 @@ TEST(Command, arguments_become_values) {
 
 TEST(Command, interrupts_are_dropped_by_count_and_kind) {
   EXPECT_EQ(parsed<DropInterrupts>("drop-interrupt").count, 1u);
+  EXPECT_TRUE(parsed<HoldInterrupts>("hold-interrupts on").held);
+  EXPECT_FALSE(parsed<HoldInterrupts>("hold-interrupts off").held);
+  EXPECT_NE(refusal("hold-interrupts"), "");
   EXPECT_EQ(parsed<DropInterrupts>("drop-interrupt 5").count, 5u);
   EXPECT_EQ(parsed<DropInterrupts>("drop-interrupt eop").kind, InterruptClass::kEndOfPipe);
   EXPECT_EQ(parsed<DropInterrupts>("drop-interrupt 2 fault").kind, InterruptClass::kFault);

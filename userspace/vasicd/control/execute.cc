@@ -69,7 +69,8 @@ std::string status_lines(Device& device) {
           "\n";
   text += "inject drop-interrupt=" + std::to_string(controls.interrupts_to_drop()) +
           " fail-unmap=" + std::to_string(controls.unmaps_to_fail()) +
-          " vm-fault=" + std::to_string(controls.faults_waiting()) + "\n";
+          " vm-fault=" + std::to_string(controls.faults_waiting()) +
+          " hold-interrupts=" + (device.interrupts_held() ? "on" : "off") + "\n";
   for (const QueueStatus& queue : device.queues()) text += queue_line(queue);
   for (const auto& name : controls.all_hung()) text += "hung " + name + "\n";
   return text;
@@ -143,6 +144,10 @@ struct Executor {
   }
   std::string operator()(const DropInterrupts& drop) const {
     device.controls().drop_interrupts(drop.count, drop.kind);
+    return reply_ok();
+  }
+  std::string operator()(const HoldInterrupts& hold) const {
+    device.hold_interrupts(hold.held);
     return reply_ok();
   }
   std::string operator()(const FailUnmaps& fail) const {

@@ -135,7 +135,9 @@ TEST_F(ServerTest, status_tells_chip_state_and_what_is_injected) {
             "gpu 0 chip=gfx906 state=ready running=all commands=0 interrupts=0 interrupts-dropped=0 "
             "interrupts-waiting=0\n"
             "link limit=100 crossed=0\n"
-            "inject drop-interrupt=3 fail-unmap=0 vm-fault=0\n");
+            "inject drop-interrupt=3 fail-unmap=0 vm-fault=0 hold-interrupts=off\n");
+  EXPECT_EQ(ask("gpu=0 hold-interrupts on"), "");
+  EXPECT_NE(ask("gpu=0 status").find(" hold-interrupts=on\n"), std::string::npos);
 }
 
 TEST_F(ServerTest, a_gpu_that_is_told_to_be_hung_needs_a_reset_and_one_removed_is_gone) {

@@ -55,6 +55,7 @@ class GpuMemory final : public Memory {
   void set_page_directory(unsigned vmid, std::uint64_t pd);
   // Whether faults on pages that are not present are to be retried.
   void set_retry(unsigned vmid, bool retry);
+  [[nodiscard]] bool retries(unsigned vmid) const override { return vmid < contexts_.size() && contexts_[vmid].retry; }
   // Drops the translations of these VMIDs; bit n of the mask is VMID n.
   void invalidate(std::uint32_t vmid_mask);
   void reset();

@@ -53,6 +53,9 @@ class Memory {
   // Whether a byte that map() gave is the device's own VRAM and not behind its link.
   [[nodiscard]] virtual bool is_local(const std::byte* /*byte*/) const { return true; }
 
+  // Whether faults of the VMID on pages that are not present are to be retried.
+  [[nodiscard]] virtual bool retries(unsigned /*vmid*/) const { return false; }
+
   // Copies out of / into GPU memory, across page boundaries. On a fault a prefix may have been copied.
   MemoryResult<void> read(unsigned vmid, GpuAddr va, std::span<std::byte> out);
   MemoryResult<void> write(unsigned vmid, GpuAddr va, std::span<const std::byte> in);

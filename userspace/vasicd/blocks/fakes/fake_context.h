@@ -41,6 +41,8 @@ class FakeMemory final : public Memory {
     return bytes_.subspan(static_cast<std::size_t>(va), static_cast<std::size_t>(run));
   }
 
+  [[nodiscard]] bool retries(unsigned /*vmid*/) const override { return retry; }
+
   [[nodiscard]] bool is_local(const std::byte* byte) const override {
     return static_cast<std::uint64_t>(byte - bytes_.data()) < remote_from;
   }

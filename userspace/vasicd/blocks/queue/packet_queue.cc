@@ -66,7 +66,11 @@ QueueStatus PacketQueue::status() const {
 QueueResult<void> PacketQueue::injected_fault(unsigned vmid, GpuAddr packet) {
   const auto at = context_.controls.take_fault(name_, packet);
   if (!at) return {};
-  return memory_error({.vmid = vmid, .va = *at, .access = Access::kRead, .kind = FaultKind::kNotPresent});
+  return memory_error({.vmid = vmid,
+                       .va = *at,
+                       .access = Access::kRead,
+                       .kind = FaultKind::kNotPresent,
+                       .retry = context_.memory.retries(vmid)});
 }
 
 }  // namespace vasicd

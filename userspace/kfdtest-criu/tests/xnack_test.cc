@@ -5,11 +5,15 @@
 // has brought the page, perhaps into VRAM, or has said that there is none.
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <stop_token>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "base/mapping.h"
+#include "kfdtest-criu/env/control_port.h"
 #include "kfdtest-criu/env/test_listener.h"
 #include "kfdtest-criu/harness/commands.h"
 #include "kfdtest-criu/harness/kfd_driver.h"
@@ -43,8 +47,9 @@ class XnackTest : public GpuTest {
   static const kfd::Client& client() { return ioctls_of(gpu()).client(); }
   [[nodiscard]] std::span<std::byte> pages() const { return pages_.bytes(); }
   [[nodiscard]] std::uint64_t address() const { return reinterpret_cast<std::uint64_t>(pages_.data()); }
-  [[nodiscard]] base::Status prefer_vram() const {
-    const kfd_ioctl_svm_attribute attribute[] = {{KFD_IOCTL_SVM_ATTR_PREFERRED_LOC, gpu().gpu_id}};
+  // `location`: a gpu_id, or 0 for system memory.
+  [[nodiscard]] base::Status prefer(std::uint32_t location) const {
+    const kfd_ioctl_svm_attribute attribute[] = {{KFD_IOCTL_SVM_ATTR_PREFERRED_LOC, location}};
     return client().svm_set(address(), kSize, attribute);
   }
 
@@ -99,10 +104,43 @@ TEST_F(XnackTest, pages_that_cpu_and_gpu_fault_on_in_turns_keep_their_data) {
   }
 }
 
+// The GPU repeats a fault until the page is there, so a fault that is answered already may still wait for the interrupt
+// handler when the program unmaps the page. The driver must not take it for an access to memory that is not there.
+TEST_F(XnackTest, a_fault_that_is_handled_after_its_memory_was_unmapped_is_no_exception) {
+  if (!ControlPort::exists()) GTEST_SKIP() << kNoControlPort;
+  ASSERT_OK_AND_ASSIGN(RingQueue queue, RingQueue::create(gpu(), QueueKind::kSdma));
+  const auto write = [&](std::uint32_t word) {
+    return queue.submit(SdmaCommands(gpu()).write(address(), std::span(&word, 1)).dwords());
+  };
+  auto* const word = reinterpret_cast<const volatile std::uint32_t*>(pages().data());
+  ASSERT_OK(prefer(0)) << "in VRAM, each access of the CPU would make the next one of the GPU a fault";
+  ASSERT_OK(write(1));
+  ASSERT_TRUE(wait_until([&] { return *word == 1; }));
+  {
+    ASSERT_OK_AND_ASSIGN(ControlPort port, ControlPort::open());
+    ASSERT_OK_AND_ASSIGN(const std::vector<QueueStatus> queues, port.queues());
+    const auto user = std::ranges::find_if(queues, [](const QueueStatus& each) { return each.vmid != 0; });
+    ASSERT_NE(user, queues.end());
+    ASSERT_OK(port.tell("hold-interrupts on"));
+    EXPECT_OK(port.tell("vm-fault " + user->name + " " + std::to_string(address())));
+    EXPECT_OK(write(2));
+    EXPECT_TRUE(wait_until([&] { return *word == 2; }));
+    EXPECT_EQ(::munmap(pages().data(), kSize), 0);
+    EXPECT_TRUE(stays([] { return true; })) << "time for the driver to remove its range";
+    ASSERT_OK(port.tell("hold-interrupts off"));
+  }
+  EXPECT_TRUE(stays([] { return true; })) << "time for the driver to handle the fault";
+  ASSERT_EQ(
+      ::mmap(pages().data(), kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0),
+      pages().data());
+  ASSERT_OK(write(3));
+  EXPECT_TRUE(wait_until([&] { return *word == 3; })) << "the GPU writes no more: the word is " << *word;
+}
+
 TEST_F(XnackTest, a_range_that_prefers_vram_goes_there_when_the_gpu_touches_it) {
   fill_pattern(pages(), kSeed);
   ASSERT_OK_AND_ASSIGN(SmiEvents events, SmiEvents::open(gpu(), {SmiKind::kMigrateStart, SmiKind::kMigrateEnd}));
-  ASSERT_OK(prefer_vram());
+  ASSERT_OK(prefer(gpu().gpu_id));
   EXPECT_FALSE(events.wait_for(SmiKind::kMigrateStart, "", kQuietPeriod).ok()) << "nobody has touched it yet";
   ASSERT_OK(gpu_reads(gpu(), pages(), kSeed));
   EXPECT_OK(events.wait_for(SmiKind::kMigrateEnd, kByGpuFault));

@@ -92,12 +92,13 @@ Outcome find_any(const Instruction& instruction, Machine& machine, LaneAccess& a
   if ((vaddr == nullptr && addresses != 0) || instruction.tfe) return Outcome::kIllegal;
   const Buffer buffer(instruction, machine);
   const std::uint64_t lanes = machine.wave.exec();
-  const auto index = [&](unsigned lane) {
-    return (instruction.idxen ? std::uint64_t{vaddr[0][lane]} : 0) + (buffer.adds_lane() ? lane : 0);
+  // Both sums have 32 bits: LLVM folds a constant into the instruction also where the register is negative
+  // (AMDGPUDAGToDAGISel::SelectMUBUFScratchOffen, for private arrays with a computed index).
+  const auto index = [&](unsigned lane) -> std::uint32_t {
+    return (instruction.idxen ? vaddr[0][lane] : 0) + (buffer.adds_lane() ? lane : 0);
   };
-  const auto offset = [&](unsigned lane) {
-    return (instruction.offen ? std::uint64_t{vaddr[addresses - 1][lane]} : 0) +
-           static_cast<std::uint32_t>(instruction.offset);
+  const auto offset = [&](unsigned lane) -> std::uint32_t {
+    return (instruction.offen ? vaddr[addresses - 1][lane] : 0) + static_cast<std::uint32_t>(instruction.offset);
   };
   LaneAddresses found = {};
   std::uint64_t whole = 0;

@@ -107,10 +107,42 @@ TEST(Buffer, raw_range_is_checked_dword_by_dword) {
 TEST(Buffer, far_away_lanes_are_out_of_range_not_faults) {
   FakeMachine m;
   describe_buffer(m, {.records = 0xffff});
-  m.fill(0, [](unsigned) { return 0xffffffff; });
+  m.fill(0, [](unsigned) { return 0xfffffff8; });
   m.fill(8, [](unsigned) { return 5; });
   EXPECT_EQ(m.run(mubuf("buffer_load_dword", kOffset, 4)), Outcome::kNext);
   EXPECT_EQ(m.wave.vgpr[8][0], 0u);
+  m.fill(8, [](unsigned) { return 5; });
+  EXPECT_EQ(m.run(mubuf("buffer_load_dwordx2", kOffset, 4)), Outcome::kNext);
+  EXPECT_EQ(m.wave.vgpr[9][0], 0u) << "the second dword does not begin anew at offset 0";
+}
+
+// -8 * lane + 512, as the compiler addresses an array that it walks backwards.
+TEST(Buffer, a_negative_offset_in_a_register_and_a_constant_make_a_sum_of_32_bits) {
+  for (const bool swizzle : {false, true}) {
+    FakeMachine m;
+    fill_words(m);
+    describe_buffer(m, {.swizzle = swizzle, .index_stride = 3, .add_tid = swizzle});
+    m.fill(0, [](unsigned lane) { return 0u - 8 * lane; });
+    EXPECT_EQ(m.run(mubuf("buffer_load_dword", kOffset, 512)), Outcome::kNext);
+    for (unsigned lane = 0; lane < kLanes; ++lane) {
+      const unsigned element = (512 - 8 * lane) / 4;
+      ASSERT_EQ(m.wave.vgpr[8][lane], word(swizzle ? element * 64 + lane : element)) << lane;
+    }
+    m.fill(4, [](unsigned lane) { return 1000 + lane; });
+    EXPECT_EQ(m.run(mubuf("buffer_store_dword", kOffset, 1024)), Outcome::kNext);
+    EXPECT_EQ(m.memory.get<U32>(kBase + (swizzle ? 254 * 256 + 4 : 1016)), 1001u);
+  }
+}
+
+TEST(Buffer, the_lane_is_added_to_an_index_of_32_bits) {
+  FakeMachine m;
+  fill_words(m);
+  describe_buffer(m, {.stride = 8, .records = 64, .add_tid = true, .data_format = 0});
+  m.fill(0, [](unsigned) { return 0u - 2; });
+  EXPECT_EQ(m.run(mubuf("buffer_load_dword", kIndex)), Outcome::kNext);
+  EXPECT_EQ(m.wave.vgpr[8][0], 0u);
+  EXPECT_EQ(m.wave.vgpr[8][2], word(0));
+  EXPECT_EQ(m.wave.vgpr[8][5], word(6));
 }
 
 TEST(Buffer, structured_range_counts_records) {

@@ -58,6 +58,8 @@ STRUCTS = {
                                       "pad": 36}),
     "drm_amdgpu_gem_userptr": (24, {"addr": 0, "size": 8, "flags": 16, "handle": 20}),
     "drm_syncobj_create": (8, {"handle": 0, "flags": 4}),
+    "drm_syncobj_list": (16, {"entries": 0, "count": 8, "pad": 12}),
+    "drm_syncobj_list_entry": (8, {"handle": 0, "flags": 4}),
 }
 NUMBERS = {
     "DRM_CAP_GEM_HANDLE_AT": 0x17,
@@ -72,6 +74,9 @@ NUMBERS = {
     "AMDGPU_BO_LIST_OP_CREATE_AT": 8,
     "DRM_SYNCOBJ_CREATE_AT_HANDLE": 1 << 1,
     "DRM_SYNCOBJ_FD_TO_HANDLE_FLAGS_AT_HANDLE": 1 << 2,
+    "DRM_IOCTL_SYNCOBJ_LIST": 0xc01064d5,
+    "DRM_SYNCOBJ_LIST_SHARED": 1 << 0,
+    "DRM_SYNCOBJ_LIST_EVENTFD": 1 << 1,
 }
 
 

@@ -60,6 +60,10 @@ STRUCTS = {
     "drm_syncobj_create": (8, {"handle": 0, "flags": 4}),
     "drm_syncobj_list": (16, {"entries": 0, "count": 8, "pad": 12}),
     "drm_syncobj_list_entry": (8, {"handle": 0, "flags": 4}),
+    "drm_amdgpu_list_objects": (24, {"type": 0, "entry_size": 4, "entries": 8, "count": 16, "flags": 20}),
+    "drm_amdgpu_list_context": (24, {"id": 0, "priority": 4, "flags": 8, "stable_pstate": 12, "sequence": 16}),
+    "drm_amdgpu_list_bo_list_entry": (16, {"list": 0, "handle": 4, "priority": 8, "flags": 12}),
+    "drm_amdgpu_list_userptr": (16, {"handle": 0, "flags": 4, "addr": 8}),
 }
 NUMBERS = {
     "DRM_CAP_GEM_HANDLE_AT": 0x17,
@@ -78,6 +82,15 @@ NUMBERS = {
     "DRM_IOCTL_SYNCOBJ_LIST": 0xc01064d5,
     "DRM_SYNCOBJ_LIST_SHARED": 1 << 0,
     "DRM_SYNCOBJ_LIST_EVENTFD": 1 << 1,
+    "DRM_IOCTL_AMDGPU_LIST_OBJECTS": 0xc0186490,
+    "AMDGPU_LIST_CONTEXTS": 1,
+    "AMDGPU_LIST_BO_LISTS": 2,
+    "AMDGPU_LIST_USERPTRS": 3,
+    "AMDGPU_LIST_CONTEXT_GUILTY": 1 << 0,
+    "AMDGPU_LIST_CONTEXT_RESET": 1 << 1,
+    "AMDGPU_LIST_CONTEXT_BUSY": 1 << 2,
+    "AMDGPU_LIST_CONTEXT_OVERRIDDEN": 1 << 3,
+    "AMDGPU_LIST_BO_LIST_EMPTY": 1 << 0,
 }
 
 

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * Copyright (c) 2026 The amdkfd-criu authors
+ */
+#ifndef __AMDGPU_LIST_OBJECTS_H__
+#define __AMDGPU_LIST_OBJECTS_H__
+
+struct drm_device;
+struct drm_file;
+
+int amdgpu_list_objects_ioctl(struct drm_device *dev, void *data,
+			      struct drm_file *filp);
+
+#endif

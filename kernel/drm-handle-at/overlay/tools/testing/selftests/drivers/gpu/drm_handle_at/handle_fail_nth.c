@@ -2,9 +2,10 @@
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
  *
- * Injects a fault into the first allocation or user copy of each ioctl that takes a number,
- * then into the second, and so on to the last. An ioctl that fails leaves the number free and
- * no object; one that succeeds in spite of the fault leaves a usable one. Leaks of kernel memory show in kmemleak afterwards. Needs
+ * Injects a fault into the first allocation or user copy of each ioctl that takes a number or
+ * lists objects, then into the second, and so on to the last. An ioctl that fails leaves the
+ * number free and no object; one that succeeds in spite of the fault leaves a usable one, or a
+ * complete list. Leaks of kernel memory show in kmemleak afterwards. Needs
  * CONFIG_FAULT_INJECTION_DEBUG_FS and CONFIG_FAILSLAB.
  *
  * DRM_HANDLE_AT_FAIL_NTH=N begins with the N-th fault, and the kernel logs where each one is
@@ -130,6 +131,90 @@ static int destroy_syncobj(const struct target *target)
 {
 	return syncobj_destroy(target->drm, HANDLE);
 }
+
+/* What the lists have to list: so many objects of each kind. */
+#define LISTED		3
+#define FIRST_LISTED	200
+
+/* The objects stay until the file is closed. */
+static int create_listed(const struct target *target)
+{
+	__u32 handle;
+	int r = 0;
+
+	for (handle = FIRST_LISTED; !r && handle < FIRST_LISTED + LISTED; handle++) {
+		r = userptr_create_at(target->drm, target->memory, SIZE, handle);
+		if (!r)
+			r = context_create_at(target->drm, handle);
+		if (!r)
+			r = bo_list_create_at(target->drm, handle, handle);
+		if (!r)
+			r = syncobj_create_at(target->drm, 0, handle);
+	}
+	return r;
+}
+
+static int list_type(const struct target *target, __u32 type)
+{
+	/* Contexts have the largest entries. All entries begin with a number. */
+	struct drm_amdgpu_list_context entries[LISTED] = {};
+	const int r = list_objects(target->drm, type, entries, LISTED);
+
+	if (r < 0)
+		return r;
+	return r == LISTED && entries[0].id == FIRST_LISTED ? 0 : -EBADMSG;
+}
+
+static int list_contexts(const struct target *target)
+{
+	return list_type(target, AMDGPU_LIST_CONTEXTS);
+}
+
+static int list_bo_lists(const struct target *target)
+{
+	return list_type(target, AMDGPU_LIST_BO_LISTS);
+}
+
+static int list_userptrs(const struct target *target)
+{
+	return list_type(target, AMDGPU_LIST_USERPTRS);
+}
+
+static int list_syncobjs(const struct target *target)
+{
+	struct drm_syncobj_list_entry entries[LISTED] = {};
+	const int r = syncobj_list(target->drm, entries, LISTED);
+
+	if (r < 0)
+		return r;
+	return r == LISTED && entries[LISTED - 1].handle == FIRST_LISTED + LISTED - 1 ?
+		       0 : -EBADMSG;
+}
+
+static int destroy_nothing(const struct target *target)
+{
+	return 0;
+}
+
+FIXTURE_VARIANT_ADD(handle_fail_nth, list_contexts) {
+	.create = list_contexts,
+	.destroy = destroy_nothing,
+};
+
+FIXTURE_VARIANT_ADD(handle_fail_nth, list_bo_lists) {
+	.create = list_bo_lists,
+	.destroy = destroy_nothing,
+};
+
+FIXTURE_VARIANT_ADD(handle_fail_nth, list_userptrs) {
+	.create = list_userptrs,
+	.destroy = destroy_nothing,
+};
+
+FIXTURE_VARIANT_ADD(handle_fail_nth, list_syncobjs) {
+	.create = list_syncobjs,
+	.destroy = destroy_nothing,
+};
 
 FIXTURE_VARIANT_ADD(handle_fail_nth, gem_create) {
 	.create = create_gem,
@@ -303,6 +388,8 @@ TEST_F_TIMEOUT(handle_fail_nth, a_failure_leaves_the_number_free, LIMIT_S)
 
 	if (variant->create == create_bo_list)
 		ASSERT_EQ(0, gem_create_at(target->drm, SIZE, OBJECT));
+	if (variant->destroy == destroy_nothing)
+		ASSERT_EQ(0, create_listed(target));
 	objects = gem_count(target->drm);
 	/* The first call allocates what stays, for example page tables. */
 	ASSERT_EQ(0, variant->create(target));

@@ -33,6 +33,9 @@
 #define ARENA		((unsigned char *)0x500000000UL)
 #define ARENA_SIZE	0x10000UL
 #define ENTRIES		16
+/* More than the calls of a file create, so that lists are not only counted. */
+#define MOST_LISTED	CALLS_OF_A_FILE
+#define LIST_TYPES	(AMDGPU_LIST_USERPTRS - AMDGPU_LIST_CONTEXTS + 1)
 
 union args {
 	struct drm_prime_handle_at import;
@@ -44,6 +47,8 @@ union args {
 	struct drm_syncobj_handle syncobj_import;
 	struct drm_amdgpu_gem_list_handles list;
 	struct drm_amdgpu_gem_op op;
+	struct drm_amdgpu_list_objects objects;
+	struct drm_syncobj_list syncobjs;
 	__u32 words[LARGEST_ARGS / 4];
 };
 
@@ -110,7 +115,7 @@ static void choose(struct call *call, union args *args, int dmabuf, int syncobj)
 	const __u32 handle = random_handle();
 
 	memset(args, 0, sizeof(*args));
-	switch (next_random() % 9) {
+	switch (next_random() % 11) {
 	case 0:
 		call->request = DRM_IOCTL_PRIME_FD_TO_HANDLE_AT;
 		args->import.handle = handle;
@@ -134,7 +139,8 @@ static void choose(struct call *call, union args *args, int dmabuf, int syncobj)
 		break;
 	case 3:
 		call->request = DRM_IOCTL_AMDGPU_CTX;
-		args->context.in.op = AMDGPU_CTX_OP_ALLOC_AT;
+		args->context.in.op = next_random() % 4 ? AMDGPU_CTX_OP_ALLOC_AT :
+							  AMDGPU_CTX_OP_SKIP_FENCES;
 		args->context.in.ctx_id = handle;
 		break;
 	case 4:
@@ -159,6 +165,20 @@ static void choose(struct call *call, union args *args, int dmabuf, int syncobj)
 		call->request = DRM_IOCTL_AMDGPU_GEM_LIST_HANDLES;
 		args->list.entries = (unsigned long)ARENA;
 		args->list.num_entries = ENTRIES;
+		break;
+	case 8:
+		call->request = DRM_IOCTL_AMDGPU_LIST_OBJECTS;
+		args->objects.type = AMDGPU_LIST_CONTEXTS + next_random() % LIST_TYPES;
+		args->objects.entry_size = args->objects.type == AMDGPU_LIST_CONTEXTS ?
+						   sizeof(struct drm_amdgpu_list_context) :
+						   sizeof(struct drm_amdgpu_list_userptr);
+		args->objects.entries = (unsigned long)ARENA;
+		args->objects.count = MOST_LISTED;
+		break;
+	case 9:
+		call->request = DRM_IOCTL_SYNCOBJ_LIST;
+		args->syncobjs.entries = (unsigned long)ARENA;
+		args->syncobjs.count = MOST_LISTED;
 		break;
 	default:
 		call->request = DRM_IOCTL_AMDGPU_GEM_OP;
@@ -225,6 +245,19 @@ static __u32 returned(const struct call *call, const union args *args)
 	}
 }
 
+/* How many entries a list that may have been written has; 0 of calls that list nothing. */
+static __u32 listed(const struct call *call, const union args *args)
+{
+	switch (call->request) {
+	case DRM_IOCTL_AMDGPU_LIST_OBJECTS:
+		return args->objects.count;
+	case DRM_IOCTL_SYNCOBJ_LIST:
+		return args->syncobjs.count;
+	default:
+		return 0;
+	}
+}
+
 static bool is_expected_errno(int r)
 {
 	switch (-r) {
@@ -278,10 +311,10 @@ TEST_F_TIMEOUT(handle_fuzz, random_arguments_are_refused_or_obeyed, LIMIT_S)
 {
 	const unsigned long calls = number_of("DRM_HANDLE_AT_CALLS", DEFAULT_CALLS);
 	const unsigned long seed = number_of("DRM_HANDLE_AT_SEED", 1);
-	unsigned long i, refused = 0, obeyed = 0;
+	unsigned long i, refused = 0, obeyed = 0, lists = 0;
 	struct call call;
 	union args args;
-	__u32 size, want;
+	__u32 size, want, space;
 	int r, changes;
 
 	for (i = 0; i < calls; i++) {
@@ -303,6 +336,7 @@ TEST_F_TIMEOUT(handle_fuzz, random_arguments_are_refused_or_obeyed, LIMIT_S)
 		if (next_random() % 8 == 0)
 			size = next_random() % (LARGEST_ARGS + 1);
 		want = wanted(&call, &args);
+		space = listed(&call, &args);
 		r = drm_call(self->drm, _IOC(_IOC_READ | _IOC_WRITE, DRM_IOCTL_BASE,
 					     _IOC_NR(call.request), size), &args);
 		ASSERT_TRUE(is_expected_errno(r))
@@ -310,7 +344,10 @@ TEST_F_TIMEOUT(handle_fuzz, random_arguments_are_refused_or_obeyed, LIMIT_S)
 			       call.request, size, r);
 		refused += r < 0;
 		/* The kernel takes what is behind the size as 0, so also the number. */
-		if (r || !want || size < _IOC_SIZE(call.request))
+		if (r || size < _IOC_SIZE(call.request))
+			continue;
+		lists += listed(&call, &args) && listed(&call, &args) <= space;
+		if (!want)
 			continue;
 		obeyed++;
 		ASSERT_EQ(want, returned(&call, &args))
@@ -318,8 +355,10 @@ TEST_F_TIMEOUT(handle_fuzz, random_arguments_are_refused_or_obeyed, LIMIT_S)
 	}
 	TH_LOG("%lu of %lu calls refused, %lu gave the number that was asked for", refused, calls,
 	       obeyed);
+	TH_LOG("%lu calls listed objects", lists);
 	EXPECT_LT(0, refused);
 	EXPECT_LT(0, obeyed);
+	EXPECT_LT(0, lists);
 }
 
 DRM_TEST_MAIN

@@ -15,6 +15,9 @@
 #define SIZE	(4 * DRM_PAGE)
 #define HANDLE	77
 #define VA	(32ULL << 30)
+/* Where ranges without an object are mapped. */
+#define PRT_VA	(VA + (1ULL << 30))
+#define PRT_SIZE	(16 * SIZE)
 #define PATTERN	0xa5
 
 FIXTURE(handle_list) {
@@ -258,6 +261,78 @@ TEST_F(handle_list, parts_of_a_mapping_keep_its_flags)
 	ASSERT_EQ(0, change_mapping(self->drm, AMDGPU_VA_OP_REPLACE, READ_WRITE, VA, 0, SIZE));
 	ASSERT_EQ(1, list_mappings(self->drm, self->mappings, 8));
 	EXPECT_EQ(READ_WRITE, self->mappings[0].flags);
+}
+
+/* Maps a range without an object, or unmaps it. */
+static int change_prt(int drm, __u32 operation, __u32 flags, __u64 va, __u64 size)
+{
+	struct drm_amdgpu_gem_va args = {
+		.operation = operation,
+		.flags = flags | AMDGPU_VM_PAGE_PRT,
+		.va_address = va,
+		.map_size = size,
+	};
+
+	return drm_call(drm, DRM_IOCTL_AMDGPU_GEM_VA, &args);
+}
+
+/* Like list_mappings(), of the mappings without an object. */
+static int list_prt(int drm, struct drm_amdgpu_gem_vm_entry *entries, __u32 space)
+{
+	struct drm_amdgpu_gem_op args = {
+		.op = AMDGPU_GEM_OP_GET_MAPPING_INFO,
+		.value = (unsigned long)entries,
+		.num_entries = space,
+	};
+	const int r = drm_call(drm, DRM_IOCTL_AMDGPU_GEM_OP, &args);
+
+	return r ? r : (int)args.num_entries;
+}
+
+TEST_F(handle_list, mappings_without_an_object_are_those_of_handle_0)
+{
+	const unsigned char *bytes = (const unsigned char *)self->mappings;
+	struct drm_amdgpu_gem_op args = { .op = AMDGPU_GEM_OP_GET_GEM_CREATE_INFO };
+	const struct drm_amdgpu_gem_vm_entry *entry;
+	struct drm_amdgpu_gem_vm_entry first;
+
+	EXPECT_EQ(0, list_prt(self->drm, self->mappings, 8));
+	EXPECT_EQ(0, list_prt(self->drm, NULL, 0));
+	ASSERT_EQ(0, gem_create_at(self->drm, SIZE, HANDLE));
+	ASSERT_EQ(0, change_mapping(self->drm, AMDGPU_VA_OP_MAP, READ_WRITE, VA, 0, SIZE));
+	EXPECT_EQ(0, list_prt(self->drm, self->mappings, 8));
+	ASSERT_EQ(0, change_prt(self->drm, AMDGPU_VA_OP_MAP, 0, PRT_VA, PRT_SIZE));
+	ASSERT_EQ(0, change_prt(self->drm, AMDGPU_VA_OP_MAP, AMDGPU_VM_DELAY_UPDATE,
+				PRT_VA + PRT_SIZE, SIZE));
+	EXPECT_EQ(1, list_mappings(self->drm, NULL, 0));
+	EXPECT_EQ(2, list_prt(self->drm, self->mappings, 1));
+	EXPECT_EQ(PATTERN, bytes[0]);
+	EXPECT_EQ(-EFAULT, list_prt(self->drm, (void *)8, 2));
+	ASSERT_EQ(2, list_prt(self->drm, self->mappings, 8));
+	entry = mapping_at(self->mappings, 2, PRT_VA + PRT_SIZE);
+	ASSERT_NE(NULL, entry);
+	EXPECT_EQ(SIZE, entry->size);
+	EXPECT_EQ(AMDGPU_VM_PAGE_PRT, entry->flags);
+	entry = mapping_at(self->mappings, 2, PRT_VA);
+	ASSERT_NE(NULL, entry);
+	EXPECT_EQ(PRT_SIZE, entry->size);
+	EXPECT_EQ(AMDGPU_VM_PAGE_PRT, entry->flags);
+
+	/* It can be created again. */
+	first = *entry;
+	ASSERT_EQ(0, change_prt(self->drm, AMDGPU_VA_OP_UNMAP, 0, first.addr, first.size));
+	EXPECT_EQ(1, list_prt(self->drm, NULL, 0));
+	ASSERT_EQ(0, change_prt(self->drm, AMDGPU_VA_OP_MAP, first.flags, first.addr, first.size));
+	ASSERT_EQ(2, list_prt(self->drm, self->mappings, 8));
+	entry = mapping_at(self->mappings, 2, PRT_VA);
+	ASSERT_NE(NULL, entry);
+	EXPECT_EQ(0, memcmp(&first, entry, sizeof(first)));
+
+	/* Other operations need an object. */
+	EXPECT_EQ(-ENOENT, drm_call(self->drm, DRM_IOCTL_AMDGPU_GEM_OP, &args));
+	args.op = AMDGPU_GEM_OP_GET_MAPPING_INFO;
+	args.padding = 1;
+	EXPECT_EQ(-EINVAL, drm_call(self->drm, DRM_IOCTL_AMDGPU_GEM_OP, &args));
 }
 
 TEST_F(handle_list, wrong_arguments_of_the_mapping_list_are_refused)

@@ -3,8 +3,8 @@
  * Copyright (c) 2026 The amdkfd-criu authors
  *
  * Threads create, import, export, list and close objects of one file at the same few handles.
- * Each object has exactly one handle, which the inode of its DMA-buf shows. Wants a kernel
- * with KASAN and lockdep.
+ * Each object has exactly one handle, which the inode of its DMA-buf shows, and the lists name
+ * no handle that is not open. Wants a kernel with KASAN and lockdep.
  *
  * DRM_HANDLE_AT_SECONDS=N runs the first test for N seconds instead of five.
  *
@@ -40,6 +40,8 @@ struct race {
 	int wrong;
 	/* How often each kind of call succeeded. */
 	unsigned long created, imported, exported, closed, listed;
+	/* And those of contexts, BO lists and sync objects. */
+	unsigned long others_created, others_closed, others_listed;
 };
 
 struct racer {
@@ -146,10 +148,108 @@ static void list(struct racer *racer)
 	expect(racer->race, "list", r < 0 ? r : 0, &racer->race->listed, -EAGAIN, -EAGAIN);
 }
 
+static void create_other(struct racer *racer)
+{
+	const int drm = racer->race->drm;
+	const __u32 number = 1 + next_random(racer) % HANDLES;
+	int r, also = -EEXIST;
+
+	switch (next_random(racer) % 3) {
+	case 0:
+		r = context_create_at(drm, number);
+		break;
+	case 1:
+		/* The object of the list may not exist. */
+		r = bo_list_create_at(drm, 1 + next_random(racer) % HANDLES, number);
+		also = -ENOENT;
+		break;
+	default:
+		r = syncobj_create_at(drm, 0, number);
+	}
+	expect(racer->race, "create another object", r, &racer->race->others_created, -EEXIST,
+	       also);
+}
+
+static void destroy_other(struct racer *racer)
+{
+	const int drm = racer->race->drm;
+	const __u32 number = 1 + next_random(racer) % HANDLES;
+	int r;
+
+	switch (next_random(racer) % 3) {
+	case 0:
+		r = context_destroy(drm, number);
+		break;
+	case 1:
+		/* Succeeds without a list, too. */
+		r = bo_list_destroy(drm, number);
+		break;
+	default:
+		r = syncobj_destroy(drm, number);
+	}
+	expect(racer->race, "destroy another object", r, &racer->race->others_closed, -EINVAL,
+	       -EINVAL);
+}
+
+/* What a list of one type wrote. */
+union entries {
+	struct drm_amdgpu_list_context contexts[HANDLES];
+	struct drm_amdgpu_list_bo_list_entry bo_lists[HANDLES];
+	struct drm_amdgpu_list_userptr userptrs[HANDLES];
+	struct drm_syncobj_list_entry syncobjs[HANDLES];
+};
+
+/* Whether the numbers, which are the first word of entries, are possible and in order. */
+static bool are_numbers(const void *entries, size_t size, int count)
+{
+	const unsigned char *bytes = entries;
+	__u32 number, last = 0;
+	int i;
+
+	for (i = 0; i < count; i++) {
+		memcpy(&number, bytes + i * size, sizeof(number));
+		if (number <= last || number > HANDLES)
+			return false;
+		last = number;
+	}
+	return true;
+}
+
+static void list_other(struct racer *racer)
+{
+	const int drm = racer->race->drm;
+	union entries entries;
+	size_t size;
+	int r;
+
+	switch (next_random(racer) % 4) {
+	case 0:
+		r = list_objects(drm, AMDGPU_LIST_CONTEXTS, &entries, HANDLES);
+		size = sizeof(entries.contexts[0]);
+		break;
+	case 1:
+		r = list_objects(drm, AMDGPU_LIST_BO_LISTS, &entries, HANDLES);
+		size = sizeof(entries.bo_lists[0]);
+		break;
+	case 2:
+		r = list_objects(drm, AMDGPU_LIST_USERPTRS, &entries, HANDLES);
+		size = sizeof(entries.userptrs[0]);
+		break;
+	default:
+		r = syncobj_list(drm, entries.syncobjs, HANDLES);
+		size = sizeof(entries.syncobjs[0]);
+	}
+	if (r > HANDLES || !are_numbers(&entries, size, r))
+		r = -EBADMSG;
+	expect(racer->race, "list other objects", r < 0 ? r : 0, &racer->race->others_listed,
+	       -EAGAIN, -EAGAIN);
+}
+
 static void *run(void *data)
 {
 	void (*const calls[])(struct racer *racer) = {
 		create, import, export, close_handle, close_handle, list,
+		create_other, destroy_other, list_other, list_other,
 	};
 	struct racer *racer = data;
 	struct race *race = racer->race;
@@ -182,6 +282,23 @@ static int wrong_handles(int drm, int *count)
 	return wrong;
 }
 
+/* Number of BO lists whose object has a handle that is not open. */
+static int wrong_bo_lists(int drm)
+{
+	struct drm_amdgpu_gem_list_handles_entry handles[MAX_LISTED];
+	struct drm_amdgpu_list_bo_list_entry entries[HANDLES];
+	const int count = list_objects(drm, AMDGPU_LIST_BO_LISTS, entries, HANDLES);
+	const int open = gem_list(drm, handles);
+	int i, j, wrong = count < 0 || count > HANDLES || open < 0;
+
+	for (i = 0; !wrong && i < count; i++) {
+		for (j = 0; j < open && handles[j].gem_handle != entries[i].handle; j++)
+			;
+		wrong += entries[i].handle && j == open;
+	}
+	return wrong;
+}
+
 static time_t seconds(void)
 {
 	const char *text = getenv("DRM_HANDLE_AT_SECONDS");
@@ -206,7 +323,7 @@ TEST_F_TIMEOUT(handle_race, an_object_has_one_handle_whatever_threads_do, LIMIT_
 	do {
 		pthread_barrier_wait(&race->begin);
 		pthread_barrier_wait(&race->end);
-		wrong = wrong_handles(race->drm, &count);
+		wrong = wrong_handles(race->drm, &count) + wrong_bo_lists(race->drm);
 		rounds++;
 	} while (!wrong && count >= 0 && !race->wrong && time(NULL) < end);
 	race->is_over = true;
@@ -220,12 +337,17 @@ TEST_F_TIMEOUT(handle_race, an_object_has_one_handle_whatever_threads_do, LIMIT_
 		TH_LOG("%s: %d", race->wrong_call, race->wrong);
 	TH_LOG("%u rounds: %lu created, %lu imported, %lu exported, %lu closed, %lu listed", rounds,
 	       race->created, race->imported, race->exported, race->closed, race->listed);
+	TH_LOG("contexts, BO lists and sync objects: %lu created, %lu closed, %lu listed",
+	       race->others_created, race->others_closed, race->others_listed);
 	/* Otherwise the threads did not meet. */
 	EXPECT_LT(0, race->created);
 	EXPECT_LT(0, race->imported);
 	EXPECT_LT(0, race->exported);
 	EXPECT_LT(0, race->closed);
 	EXPECT_LT(0, race->listed);
+	EXPECT_LT(0, race->others_created);
+	EXPECT_LT(0, race->others_closed);
+	EXPECT_LT(0, race->others_listed);
 	for (i = 1; i <= HANDLES; i++)
 		gem_close(race->drm, i);
 	EXPECT_EQ(0, gem_count(race->drm));

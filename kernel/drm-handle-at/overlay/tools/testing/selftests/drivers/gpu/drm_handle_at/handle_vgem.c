@@ -80,6 +80,12 @@ TEST_F(handle_vgem, the_capability_names_imports_only)
 	EXPECT_EQ(DRM_GEM_HANDLE_AT_CAP_IMPORT, drm_cap(self->drm, DRM_CAP_GEM_HANDLE_AT));
 }
 
+/* It has none, and a list of none would be wrong if the kernel could not tell. */
+TEST_F(handle_vgem, a_driver_without_sync_objects_lists_none)
+{
+	EXPECT_EQ(-EOPNOTSUPP, syncobj_list(self->drm, NULL, 0));
+}
+
 TEST_F(handle_vgem, an_import_has_its_handle)
 {
 	unsigned char *here, *there;

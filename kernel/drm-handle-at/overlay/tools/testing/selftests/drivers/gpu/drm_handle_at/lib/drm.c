@@ -304,6 +304,31 @@ int bo_list_destroy(int drm, __u32 handle)
 	return drm_call(drm, DRM_IOCTL_AMDGPU_BO_LIST, &args);
 }
 
+static __u32 entry_size(__u32 type)
+{
+	switch (type) {
+	case AMDGPU_LIST_CONTEXTS:
+		return sizeof(struct drm_amdgpu_list_context);
+	case AMDGPU_LIST_BO_LISTS:
+		return sizeof(struct drm_amdgpu_list_bo_list_entry);
+	default:
+		return sizeof(struct drm_amdgpu_list_userptr);
+	}
+}
+
+int list_objects(int drm, __u32 type, void *entries, __u32 space)
+{
+	struct drm_amdgpu_list_objects args = {
+		.type = type,
+		.entry_size = entry_size(type),
+		.entries = (unsigned long)entries,
+		.count = space,
+	};
+	const int r = drm_call(drm, DRM_IOCTL_AMDGPU_LIST_OBJECTS, &args);
+
+	return r ? r : (int)args.count;
+}
+
 int syncobj_create_at(int drm, __u32 flags, __u32 handle)
 {
 	struct drm_syncobj_create args = {
@@ -352,4 +377,15 @@ int syncobj_poll(int drm, __u32 handle)
 	};
 
 	return drm_call(drm, DRM_IOCTL_SYNCOBJ_WAIT, &args);
+}
+
+int syncobj_list(int drm, struct drm_syncobj_list_entry *entries, __u32 space)
+{
+	struct drm_syncobj_list args = {
+		.entries = (unsigned long)entries,
+		.count = space,
+	};
+	const int r = drm_call(drm, DRM_IOCTL_SYNCOBJ_LIST, &args);
+
+	return r ? r : (int)args.count;
 }

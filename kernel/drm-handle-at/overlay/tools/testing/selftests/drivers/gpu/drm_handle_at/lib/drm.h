@@ -77,6 +77,12 @@ int bo_list_create(int drm, __u32 object, __u32 *handle);
 int bo_list_create_at(int drm, __u32 object, __u32 handle);
 int bo_list_destroy(int drm, __u32 handle);
 
+/*
+ * Lists objects of one AMDGPU_LIST_* type in an array of `space` entries. Returns how many
+ * there are or a negative errno.
+ */
+int list_objects(int drm, __u32 type, void *entries, __u32 space);
+
 /* Sync objects of any driver that has them. */
 int syncobj_create_at(int drm, __u32 flags, __u32 handle);
 int syncobj_export(int drm, __u32 handle, int *fd);
@@ -84,5 +90,7 @@ int syncobj_import_at(int drm, int fd, __u32 handle);
 int syncobj_destroy(int drm, __u32 handle);
 /* 0 if it is signaled, -ETIME if it is not. */
 int syncobj_poll(int drm, __u32 handle);
+/* Lists up to `space` sync objects. Returns how many there are or a negative errno. */
+int syncobj_list(int drm, struct drm_syncobj_list_entry *entries, __u32 space);
 
 #endif /* DRM_HANDLE_AT_SELFTEST_DRM_H */

@@ -9,11 +9,14 @@
  * because events are created and destroyed without p->mutex. A thread of the
  * program that waits for events holds p->event_mutex while it faults in the
  * array of events, which may be memory that nobody supplies. So an operation that
- * another process can call must be killable while it waits for that mutex.
- * kfd_criu_event_drain_interrupts() is not: it waits for the interrupt worker of a
- * device, which takes the event_mutex of processes that are being debugged.
+ * another process can call must be killable while it waits for that mutex, or for
+ * the interrupt worker of a device, which takes the event_mutex of processes that
+ * are being debugged.
  */
+#include <linux/kfifo.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
+#include <linux/workqueue.h>
 #include "kfd_criu.h"
 #include "kfd_events.h"
 #include "kfd_priv.h"
@@ -156,6 +159,41 @@ static long kfd_criu_wait_for_ih_ring(struct amdgpu_device *adev,
 }
 
 /*
+ * Whether the interrupt worker has handled the bytes of its queue before @end. It
+ * handles one interrupt after the other, so it has if it has taken out a later
+ * one. That cannot be waited for if there is none; then it has when it does not
+ * run. work_busy() is reliable for a work that was queued before: the work is
+ * pending until its worker is known to run it.
+ */
+static bool kfd_criu_interrupts_are_handled(struct kfd_node *node,
+					    unsigned int end)
+{
+	const int left = end - READ_ONCE(node->ih_fifo.kfifo.out);
+
+	/* The queue is freed when the device is removed. */
+	if (!READ_ONCE(node->interrupts_active))
+		return true;
+	return left < 0 || (!left && !work_busy(&node->interrupt_work));
+}
+
+/*
+ * flush_work() cannot be interrupted, and the worker may wait for a mutex that
+ * some process keeps as long as its memory does not arrive. Interrupts that come
+ * meanwhile, perhaps without a pause, are not waited for.
+ */
+static int kfd_criu_wait_for_interrupt_worker(struct kfd_node *node)
+{
+	const unsigned int end = READ_ONCE(node->ih_fifo.kfifo.in);
+
+	while (!kfd_criu_interrupts_are_handled(node, end)) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		schedule_timeout_killable(1);
+	}
+	return 0;
+}
+
+/*
  * If the ring is not read for a second the device hangs and is going to be
  * reset.
  */
@@ -170,8 +208,7 @@ static int kfd_criu_drain_device_interrupts(struct kfd_node *node)
 			return r;
 	}
 	/* The interrupt handler has queued the interrupts for this worker. */
-	flush_work(&node->interrupt_work);
-	return 0;
+	return kfd_criu_wait_for_interrupt_worker(node);
 }
 
 /**
@@ -183,8 +220,8 @@ static int kfd_criu_drain_device_interrupts(struct kfd_node *node)
  * Without this, events signaled by the last instructions before the pause would
  * be lost.
  *
- * Return: 0; -ERESTARTSYS if a signal is pending; -ENODEV if a device is being
- * removed.
+ * Return: 0; -ERESTARTSYS if a signal is pending; -EINTR if the caller is killed;
+ * -ENODEV if a device is being removed.
  */
 int kfd_criu_event_drain_interrupts(struct kfd_process *p)
 {

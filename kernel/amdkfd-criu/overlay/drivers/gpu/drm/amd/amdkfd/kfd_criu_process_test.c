@@ -13,7 +13,9 @@
 #include <linux/init_task.h>
 #include <linux/kthread.h>
 #include <linux/mman.h>
+#include <linux/sched/signal.h>
 #include <linux/sizes.h>
+#include <linux/workqueue.h>
 #include <linux/kfd_criu_ioctl.h>
 #include "kfd_criu.h"
 #include "kfd_events.h"
@@ -624,6 +626,150 @@ static void a_changed_number_of_svm_ranges_is_noticed(struct kunit *test)
 }
 #endif
 
+/* ---- waiting for works that hang ---- */
+
+/* Hangs until it is released, but not for ever, so that a test can fail. */
+static struct {
+	struct completion started;
+	struct completion release;
+	struct mutex *lock;	/* which the work holds meanwhile; may be NULL */
+} hang;
+
+static void hang_fn(struct work_struct *work)
+{
+	if (hang.lock)
+		mutex_lock(hang.lock);
+	complete(&hang.started);
+	if (wait_for_completion_timeout(&hang.release, msecs_to_jiffies(LONG_MS)))
+		msleep(SHORT_MS);
+	if (hang.lock)
+		mutex_unlock(hang.lock);
+}
+
+/* Returns when the work hangs. */
+static void start_hang(struct work_struct *work, struct workqueue_struct *wq,
+		       struct mutex *lock)
+{
+	init_completion(&hang.started);
+	init_completion(&hang.release);
+	hang.lock = lock;
+	INIT_WORK(work, hang_fn);
+	queue_work(wq, work);
+	wait_for_completion(&hang.started);
+}
+
+/* From here to live_again(), SIGKILL is pending for the thread of the test. */
+static void be_killed(void)
+{
+	allow_kernel_signal(SIGKILL);
+	send_sig(SIGKILL, current, 1);
+}
+
+static void live_again(void)
+{
+	flush_signals(current);
+	disallow_signal(SIGKILL);
+}
+
+static void a_wait_for_interrupts_can_be_killed(struct kunit *test)
+{
+	struct fake *fake = make_fake(test);
+	struct kfd_node *node = &fake->nodes[1];
+
+	fake->pdds[1].runtime_inuse = true;
+	node->interrupts_active = true;
+	start_hang(&node->interrupt_work, system_unbound_wq, NULL);
+	be_killed();
+	KUNIT_EXPECT_EQ(test, -EINTR, kfd_criu_event_drain_interrupts(&fake->p));
+	live_again();
+	KUNIT_EXPECT_NE(test, 0, work_busy(&node->interrupt_work));
+	complete(&hang.release);
+	KUNIT_EXPECT_EQ(test, 0, kfd_criu_event_drain_interrupts(&fake->p));
+	KUNIT_EXPECT_EQ(test, 0, work_busy(&node->interrupt_work));
+	flush_work(&node->interrupt_work);
+	free_fake(fake);
+}
+
+static void later_interrupts_are_not_waited_for(struct kunit *test)
+{
+	struct fake *fake = make_fake(test);
+	struct kfd_node *node = &fake->nodes[0];
+
+	fake->pdds[0].runtime_inuse = true;
+	node->interrupts_active = true;
+	/* The worker has taken out one that came when the wait had begun. */
+	node->ih_fifo.kfifo.in = 8;
+	node->ih_fifo.kfifo.out = 16;
+	start_hang(&node->interrupt_work, system_unbound_wq, NULL);
+	KUNIT_EXPECT_EQ(test, 0, kfd_criu_event_drain_interrupts(&fake->p));
+	KUNIT_EXPECT_NE(test, 0, work_busy(&node->interrupt_work));
+	complete(&hang.release);
+	flush_work(&node->interrupt_work);
+	/* An interrupt in the queue is waited for, even before its work is queued. */
+	node->ih_fifo.kfifo.in = 24;
+	be_killed();
+	KUNIT_EXPECT_EQ(test, -EINTR, kfd_criu_event_drain_interrupts(&fake->p));
+	live_again();
+	/* A device that is removed has freed the queue. */
+	node->interrupts_active = false;
+	KUNIT_EXPECT_EQ(test, 0, kfd_criu_event_drain_interrupts(&fake->p));
+	free_fake(fake);
+}
+
+#if IS_ENABLED(CONFIG_HSA_AMD_SVM)
+static struct fake *make_fake_with_svms(struct kunit *test)
+{
+	struct fake *fake = make_fake(test);
+
+	mutex_init(&fake->p.svms.lock);
+	INIT_LIST_HEAD(&fake->p.svms.list);
+	return fake;
+}
+
+static void a_wait_for_unmapped_ranges_can_be_killed(struct kunit *test)
+{
+	struct fake *fake = make_fake_with_svms(test);
+	struct work_struct *work = &fake->p.svms.deferred_list_work;
+	u32 n = 1;
+
+	start_hang(work, system_unbound_wq, NULL);
+	be_killed();
+	KUNIT_EXPECT_EQ(test, -EINTR, kfd_criu_svm_count_killable(&fake->p, &n));
+	live_again();
+	KUNIT_EXPECT_NE(test, 0, work_busy(work));
+	complete(&hang.release);
+	KUNIT_EXPECT_EQ(test, 0, kfd_criu_svm_count_killable(&fake->p, &n));
+	KUNIT_EXPECT_EQ(test, 0, n);
+	KUNIT_EXPECT_EQ(test, 0, work_busy(work));
+	flush_work(work);
+	free_fake(fake);
+}
+
+/* A thread that registers a range keeps the lock until its memory is there. */
+static void svm_ranges_are_read_under_their_lock(struct kunit *test)
+{
+	struct fake *fake = make_fake_with_svms(test);
+	struct work_struct *registration =
+		kunit_kzalloc(test, sizeof(*registration), GFP_KERNEL);
+	struct kfd_criu_svm *ranges;
+	u32 n;
+
+	KUNIT_ASSERT_NOT_NULL(test, registration);
+	INIT_WORK(&fake->p.svms.deferred_list_work, hang_fn);
+	start_hang(registration, system_unbound_wq, &fake->p.svms.lock);
+	be_killed();
+	KUNIT_EXPECT_EQ(test, -EINTR, kfd_criu_svm_count_killable(&fake->p, &n));
+	KUNIT_EXPECT_EQ(test, -EINTR, kfd_criu_svm_save(&fake->p, &ranges, 0));
+	live_again();
+	KUNIT_EXPECT_NULL(test, ranges);
+	complete(&hang.release);
+	KUNIT_EXPECT_EQ(test, 0, kfd_criu_svm_count(&fake->p));
+	KUNIT_EXPECT_FALSE(test, mutex_is_locked(&fake->p.svms.lock));
+	flush_work(registration);
+	free_fake(fake);
+}
+#endif
+
 /* ---- queues ---- */
 
 static void a_queue_of_unknown_type_is_refused(struct kunit *test)
@@ -801,7 +947,11 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(private_data_are_not_read_or_written_beyond_their_end),
 #if IS_ENABLED(CONFIG_HSA_AMD_SVM)
 	KUNIT_CASE(a_changed_number_of_svm_ranges_is_noticed),
+	KUNIT_CASE(a_wait_for_unmapped_ranges_can_be_killed),
+	KUNIT_CASE(svm_ranges_are_read_under_their_lock),
 #endif
+	KUNIT_CASE(a_wait_for_interrupts_can_be_killed),
+	KUNIT_CASE(later_interrupts_are_not_waited_for),
 	KUNIT_CASE(a_queue_of_unknown_type_is_refused),
 	KUNIT_CASE(one_compute_queue_can_have_the_global_wave_sync),
 	KUNIT_CASE(mqds_of_all_xccs_are_saved_when_the_queue_is_evicted),

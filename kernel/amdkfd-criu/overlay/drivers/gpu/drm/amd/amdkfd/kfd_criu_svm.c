@@ -15,6 +15,7 @@
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
+#include <linux/workqueue.h>
 #include "kfd_criu.h"
 #include "kfd_priv.h"
 #include "kfd_svm.h"
@@ -78,7 +79,11 @@ static void kfd_criu_svm_describe(struct kfd_process *p,
  * kfd_criu_svm_count - count the SVM ranges of a process
  * @p: the process
  *
- * Ranges may be added and removed afterwards; see kfd_criu_svm_save().
+ * The caller cannot be killed while it waits for the worker that removes ranges
+ * of memory that the program has unmapped. The worker waits for the mmap lock of
+ * the program, and so for whoever reads memory of the program that somebody has
+ * to supply. RESUME is affected if it fails after ranges were registered: its
+ * worker waits then, and its caller can be killed.
  *
  * Return: the number of ranges.
  */
@@ -93,10 +98,28 @@ u32 kfd_criu_svm_count(struct kfd_process *p)
 	return n;
 }
 
+/*
+ * Waits as flush_work() does for the worker that removes ranges of memory that
+ * the program has unmapped, see kfd_criu_svm_count(). work_busy() is reliable for
+ * a work that was queued before: the work is pending until its worker is known to
+ * run it.
+ */
+static int kfd_criu_svm_flush_killable(struct kfd_process *p)
+{
+	while (work_busy(&p->svms.deferred_list_work)) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		schedule_timeout_killable(1);
+	}
+	return 0;
+}
+
 /**
  * kfd_criu_svm_count_killable - count the SVM ranges of a process that runs
  * @p: the process
  * @n: returns the number of ranges
+ *
+ * Ranges may be added and removed afterwards; see kfd_criu_svm_save().
  *
  * A thread that registers a range holds the lock while it faults pages in, which
  * may be those of a file whose server does not answer.
@@ -105,7 +128,8 @@ u32 kfd_criu_svm_count(struct kfd_process *p)
  */
 int kfd_criu_svm_count_killable(struct kfd_process *p, u32 *n)
 {
-	flush_work(&p->svms.deferred_list_work);
+	if (kfd_criu_svm_flush_killable(p))
+		return -EINTR;
 	if (mutex_lock_killable(&p->svms.lock))
 		return -EINTR;
 	*n = kfd_criu_svm_count_locked(p);

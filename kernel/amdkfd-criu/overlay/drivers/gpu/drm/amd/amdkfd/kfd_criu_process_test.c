@@ -123,7 +123,7 @@ static struct fake *make_fake(struct kunit *test)
 	unsigned int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, fake);
-	/* A worker of RESUME has a second reference for a while. */
+	/* The thread of RESUME has a second reference for a while. */
 	kref_init(&fake->p.ref);
 	mutex_init(&fake->p.mutex);
 	mutex_init(&fake->p.event_mutex);
@@ -768,6 +768,28 @@ static void svm_ranges_are_read_under_their_lock(struct kunit *test)
 	flush_work(registration);
 	free_fake(fake);
 }
+
+/* Another process keeps all of the workqueue busy. */
+static void a_resume_does_not_wait_for_one_that_hangs(struct kunit *test)
+{
+	struct fake *fake = make_restored(test, restore_pages);
+	struct kfd_criu_svm range = { .start = 1, .npages = 1 };
+	struct work_struct *other = kunit_kzalloc(test, sizeof(*other), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, other);
+	KUNIT_ASSERT_EQ(test, 0, kfd_criu_svm_stage(&fake->p, &range));
+	workqueue_set_max_active(kfd_criu_resume_wq, 1);
+	start_hang(other, kfd_criu_resume_wq, NULL);
+	/* The thread of the test has no memory in which the range could be. */
+	KUNIT_EXPECT_EQ(test, -ESRCH, kfd_criu_resume(&fake->p, LONG_MS / 2));
+	complete(&hang.release);
+	flush_work(other);
+	workqueue_set_max_active(kfd_criu_resume_wq, WQ_UNBOUND_MAX_ACTIVE);
+	/* Whoever has executed RESUME gives up the process after the result. */
+	while (kref_read(&fake->p.ref) > 1)
+		msleep(20);
+	free_restored(fake);
+}
 #endif
 
 /* ---- queues ---- */
@@ -949,6 +971,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(a_changed_number_of_svm_ranges_is_noticed),
 	KUNIT_CASE(a_wait_for_unmapped_ranges_can_be_killed),
 	KUNIT_CASE(svm_ranges_are_read_under_their_lock),
+	KUNIT_CASE(a_resume_does_not_wait_for_one_that_hangs),
 #endif
 	KUNIT_CASE(a_wait_for_interrupts_can_be_killed),
 	KUNIT_CASE(later_interrupts_are_not_waited_for),

@@ -37,9 +37,14 @@
  * A workqueue executes a limited number of works at a time (WQ_MAX_ACTIVE).
  * RESUME may wait without a limit for memory that another program supplies, and
  * the end of a pause for an operation of its process. Each kind has a workqueue
- * of its own with one work for each process, so that only that many processes
- * which hang at the same time delay others. Works of kfd_criu_undo_wq wait for
- * neither: some are waited for with a mutex held.
+ * of its own with one work for each process.
+ *
+ * RESUME uses its workqueue only when it cannot have a thread. The end of a pause
+ * comes to its workqueue only if an operation of the process has kept close()
+ * waiting. If WQ_MAX_ACTIVE processes hang in an operation at that time, further
+ * processes of that kind, and no others, stay paused until one of these operations
+ * ends; SIGKILL for its caller ends it, or the arrival of the memory. Works of
+ * kfd_criu_undo_wq wait for neither: some are waited for with a mutex held.
  */
 struct workqueue_struct *kfd_criu_resume_wq;
 struct workqueue_struct *kfd_criu_end_wq;

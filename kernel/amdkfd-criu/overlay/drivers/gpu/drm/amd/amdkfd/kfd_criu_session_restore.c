@@ -10,6 +10,7 @@
  */
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
+#include <linux/module.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/uaccess.h>
@@ -233,6 +234,8 @@ static void kfd_criu_run_resume(struct kfd_process *p)
 /**
  * kfd_criu_resume_work_fn - do the work of RESUME that may wait for user pages
  * @work: resume_work of a session; the mutex of its process is not held
+ *
+ * Does what the thread of kfd_criu_begin_resume() does, if there is none.
  */
 void kfd_criu_resume_work_fn(struct work_struct *work)
 {
@@ -243,19 +246,38 @@ void kfd_criu_resume_work_fn(struct work_struct *work)
 	kfd_unref_process(p);
 }
 
+static int kfd_criu_resume_thread_fn(void *data)
+{
+	struct kfd_process *p = data;
+
+	kfd_criu_run_resume(p);
+	kfd_unref_process(p);
+	module_put_and_kthread_exit(0);
+}
+
 /*
  * Registering SVM ranges and reading write pointers faults in user pages, which
- * can take as long as a file system likes. A worker does it then, because the
- * caller could not be killed, and could not stop waiting.
+ * can take as long as a file system likes. The caller could not be killed
+ * meanwhile, and could not stop waiting. So a thread of the process's own does it
+ * then: a workqueue executes a limited number of works, so that processes which
+ * wait for ever would keep others from being resumed. The workqueue is used if
+ * there cannot be a thread, because memory is short or the caller is killed.
  */
 static void kfd_criu_begin_resume(struct kfd_process *p)
 {
+	struct task_struct *thread;
+
 	if (list_empty(&p->svms.criu_svm_metadata_list) &&
 	    !kfd_criu_queue_needs_wptrs(p)) {
 		kfd_criu_run_resume(p);
 		return;
 	}
 	kref_get(&p->ref);
+	__module_get(THIS_MODULE);
+	thread = kthread_run(kfd_criu_resume_thread_fn, p, "kfd_criu_resume");
+	if (!IS_ERR(thread))
+		return;
+	module_put(THIS_MODULE);
 	queue_work(kfd_criu_resume_wq, &p->criu.resume_work);
 }
 

@@ -242,10 +242,9 @@ static bool is_number(const char *name)
 	return name[strspn(name, "0123456789")] == '\0';
 }
 
-/* Whether a kernel thread is executing a work of a workqueue whose name begins so. */
-static bool works_for(const char *queue)
+static bool thread_exists(const char *name)
 {
-	char path[300], comm[80], *name;
+	char path[300], comm[80];
 	struct dirent *entry;
 	bool found = false;
 	DIR *dir = opendir("/proc");
@@ -258,9 +257,9 @@ static bool works_for(const char *queue)
 		file = fopen(path, "r");
 		if (!file)
 			continue;
-		if (fgets(comm, sizeof(comm), file) && !strncmp(comm, "kworker/", 8)) {
-			name = strchr(comm, '+');
-			found = name && !strncmp(name + 1, queue, strlen(queue));
+		if (fgets(comm, sizeof(comm), file)) {
+			comm[strcspn(comm, "\n")] = '\0';
+			found = !strcmp(comm, name);
 		}
 		fclose(file);
 	}
@@ -271,9 +270,9 @@ static bool works_for(const char *queue)
 
 TEST_F_TIMEOUT(resume_dead_memory, returns_in_time_and_the_queues_run_later, TEST_LIMIT_S)
 {
-	/* Works of the rest of the kernel wait in the other queues. */
+	/* A worker would keep others from being resumed, if there are many. */
 	if (variant->svm)
-		EXPECT_TRUE(works_for("kfd_criu"));
+		EXPECT_TRUE(thread_exists("kfd_criu_resume"));
 	EXPECT_TRUE(returns_within(self->shared, HANG_MS))
 		end_hang(self->caller);
 	EXPECT_EQ(variant->result, self->shared->result);

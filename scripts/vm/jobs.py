@@ -41,8 +41,9 @@ POLL_S = 0.03
 STOP_LIMIT_S = 30
 # Seconds after a job's limit in which the guest has to say that it killed the job.
 ANSWER_S = 60
-# kmemleak's scan, the shutdown and vm.sh's judgement.
-FINISH_LIMIT_S = 180
+# kmemleak's two scans, the shutdown and vm.sh's judgement. A scan takes a minute in a machine
+# that has a processor for itself.
+FINISH_LIMIT_S = 900
 SESSION_LIMIT_S = 3600
 
 OnLine = Callable[[str], None]

@@ -20,6 +20,11 @@
 #include "lib/queue.h"
 #include "lib/svm.h"
 
+/*
+ * Emulated GPUs with eight XCCs and a debug kernel take ten seconds for each test, if nothing
+ * else uses the processor.
+ */
+#define LIMIT_S		300
 /* Queues must not pass a closed gate for so long. */
 #define GATE_HOLDS_MS	50
 
@@ -141,7 +146,7 @@ static int is_restored(struct kfd *kfd, void *data)
 	return restore_and_check(kfd, data, &fixture);
 }
 
-TEST_F(old_images, an_image_of_the_stock_kernel_is_restored)
+TEST_F_TIMEOUT(old_images, an_image_of_the_stock_kernel_is_restored, LIMIT_S)
 {
 	EXPECT_EQ(0, kfd_in_child(is_restored, &self->file));
 }
@@ -188,7 +193,7 @@ static int is_restored_twice(struct kfd *kfd, void *data)
 	return kfd_in_child(is_restored, &again) ? 6 : 0;
 }
 
-TEST_F(old_images, its_process_is_restored_from_a_new_image_with_all_xccs)
+TEST_F_TIMEOUT(old_images, its_process_is_restored_from_a_new_image_with_all_xccs, LIMIT_S)
 {
 	struct source source = { &self->file, self->num_xcc };
 
@@ -281,7 +286,7 @@ static void fill_unused_ctl_stacks(struct kfd_v1_image *image, __u32 num_xcc)
  * description, because these kernels do not run here. With one XCC, and no control stacks,
  * there is no difference.
  */
-TEST_F(rewritten, an_image_in_the_layout_of_linux_6_17_is_restored)
+TEST_F_TIMEOUT(rewritten, an_image_in_the_layout_of_linux_6_17_is_restored, LIMIT_S)
 {
 	struct kfd_v1_image *image = &self->file.image;
 	const __u32 num_xcc = kfd_gpu_property(&self->kfd.gpus[0], "num_xcc") ?: 1;

@@ -20,6 +20,7 @@
 #include "lib/kfd.h"
 
 #define DEBUGFS		"/sys/kernel/debug"
+#define LIMIT_S		300	/* of tests that restore a process several times */
 #define MAX_MQDS	64
 #define MQD_WORDS	512
 #define ROW_WORDS	8	/* words in a line of the file */
@@ -292,7 +293,7 @@ static bool has_gws_word(const struct kfd *kfd, unsigned int i)
 }
 
 /* Images of version 1 contain whatever the hardware wrote, so it is not refused. */
-TEST_F(queue_state, version_1_decides_no_wave_sync_that_the_queue_does_not_own)
+TEST_F_TIMEOUT(queue_state, version_1_decides_no_wave_sync_that_the_queue_does_not_own, LIMIT_S)
 {
 	__u32 *mqd = v1_mqd(&self->fixture.v1);
 	unsigned int i;
@@ -316,7 +317,7 @@ TEST_F(queue_state, version_1_decides_no_wave_sync_that_the_queue_does_not_own)
 	}
 }
 
-TEST_F(queue_state, an_image_with_wave_sync_that_the_queue_does_not_own_is_refused)
+TEST_F_TIMEOUT(queue_state, an_image_with_wave_sync_that_the_queue_does_not_own_is_refused, LIMIT_S)
 {
 	struct kfd_criu_record_queue *queue = v2_queue(&self->fixture.v2);
 	unsigned int i;

@@ -28,8 +28,9 @@
 #include "lib/rand.h"
 
 #define LIMIT_S		600
-#define END_LIMIT_S	20
-#define OP_LIMIT_US	10000000
+#define END_LIMIT_S	120
+/* Includes the time that a new process needs for its memory and its queues. */
+#define OP_LIMIT_US	60000000
 #define KILLS		5	/* in each step */
 #define DELAY_BITS	8	/* delays in microseconds have fewer bits */
 

@@ -236,7 +236,7 @@ Status Dump::check_states() {
   TRY(preflight::refuse_foreign_mappings(tree_, processes_, nodes_));
   ASSIGN_OR_RETURN(const std::uint64_t room, image::SessionWriter::room(parts_.criu.image_dir()));
   parts_.criu.warn(preflight::warn_of_room(bytes, room));
-  return preflight::refuse_outside_holders(parts_, tree_, processes_);
+  return preflight::refuse_outside_holders(parts_, tree_, processes_, nodes_);
 }
 
 Status Dump::bind_render_files() {

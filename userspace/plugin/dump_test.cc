@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/sysmacros.h>
 
 #include <algorithm>
 #include <array>
@@ -101,6 +102,7 @@ class DumpTest : public ::testing::TestWithParam<Abi> {
       return std::optional<bool>(true);
     };
     parts_.count_references = [](int) -> base::Result<std::uint64_t> { return testing::kReferencesOfOne; };
+    parts_.render.is_home = [](int, int, std::uint64_t) -> base::Result<bool> { return true; };
     parts_.render.alloc_flags = [](int, int) -> base::Result<std::uint32_t> { return kCoherent; };
   }
 
@@ -769,10 +771,11 @@ TEST_P(DumpTest, memory_that_the_programs_further_gpus_map_has_no_holder_outside
   EXPECT_TRUE(dump_->finish(0).errors.empty());
 }
 
-// The other GPU has a GEM object for it, with an attachment and a handle, and a BO of KFD. It may have mapped the first
-// BO as well, which is one reference more.
+// The BO on another GPU, its GEM object, and the attachment of that.
+constexpr std::uint64_t kOfImport = 3;
+
+// The other GPU may have mapped the first BO as well, which is one reference more.
 TEST_P(DumpTest, a_programs_own_memory_imported_on_another_gpu_has_no_holder_outside) {
-  constexpr std::uint64_t kOfImport = 4;
   machine_.add_gpu(2, 0x2222, 129);
   kfd_.devices.push_back({0x2222, 0x2222});
   kfd_.bos.push_back(vram_bo(3));
@@ -793,6 +796,80 @@ TEST_P(DumpTest, a_programs_own_memory_imported_on_another_gpu_has_no_holder_out
   dump_ = std::make_unique<Dump>(parts_, 6);
   expect_saved(kfd_file_, 4);
   EXPECT_TRUE(dump_->finish(0).errors.empty());
+}
+
+// Each program sees one GPU. Both programs on the second one have a GEM object of their own for the memory.
+TEST_P(DumpTest, memory_of_one_gpu_in_programs_on_another_one_has_no_holder_outside) {
+  if (GetParam() == Abi::kReleased) return;  // it does not say who gave memory
+  machine_.add_gpu(2, 0x2222, 129);
+  start();
+  const UniqueFd second = open_kfd();
+  const UniqueFd third = open_kfd();
+  kfd_.bos[0].inode = 4711;
+  kfd_.bos.push_back(vram_bo(3));
+  for (const auto& [pid, file] : {std::pair(78U, &second), std::pair(79U, &third)}) {
+    kfd::FakeProcess& other = add_process(pid, *file);
+    other.devices = {{0x2222, 0x2222}};
+    for (auto& bo : other.bos) bo.bo.user_gpu_id = 0x2222;
+    other.bos[0].inode = 4711;
+    other.bos[0].imported = true;
+  }
+  std::uint64_t more = 1;
+  parts_.count_references = [&](int fd) -> base::Result<std::uint64_t> {
+    char handle = 0;
+    EXPECT_EQ(::pread(fd, &handle, 1, 0), 1);
+    return testing::kReferencesOfOne + (handle == 1 ? 2 * kOfImport + more : 0);
+  };
+  count_descriptors();
+  expect_refused({"program77", "somebody outside"});
+  more = 0;
+  dump_ = std::make_unique<Dump>(parts_, 6);
+  expect_saved(kfd_file_, 4);
+  EXPECT_TRUE(dump_->finish(1).errors.empty());
+}
+
+// Whoever allocated it has ended. If that was on a GPU of these programs, the GEM object is still there.
+TEST_P(DumpTest, memory_whose_giver_is_gone_is_explained_by_the_gpu_that_it_is_of) {
+  if (GetParam() == Abi::kReleased) return;
+  machine_.add_gpu(2, 0x2222, 129);
+  start();
+  const UniqueFd second = open_kfd();
+  kfd::FakeProcess& other = add_process(78, second);
+  other.devices = {{0x2222, 0x2222}};
+  for (auto& bo : other.bos) bo.bo.user_gpu_id = 0x2222;
+  for (kfd::FakeProcess* process : {&kfd_.processes.front(), &other}) {
+    process->bos[0].inode = 4711;
+    process->bos[0].imported = true;
+  }
+  kfd_.bos.push_back(vram_bo(3));
+  // A descriptor; a BO and the reference of the GEM object on the first GPU; an import on the second.
+  std::uint64_t references = 1 + 1 + 1 + kOfImport;
+  parts_.count_references = [&](int fd) -> base::Result<std::uint64_t> {
+    char handle = 0;
+    EXPECT_EQ(::pread(fd, &handle, 1, 0), 1);
+    return handle == 1 ? references : testing::kReferencesOfOne;
+  };
+  bool is_of_first = true;
+  parts_.render.is_home = [&](int fd, int, std::uint64_t offset) -> base::Result<bool> {
+    struct stat status {};
+    EXPECT_EQ(::fstat(fd, &status), 0);
+    EXPECT_EQ(offset, kfd_.bos[0].bo.mmap_offset);
+    return is_of_first && status.st_rdev == makedev(1, 5);
+  };
+  const auto is_saved = [&] {
+    dump_ = std::make_unique<Dump>(parts_, 6);
+    const bool is_ok = save(kfd_file_, 4).ok();
+    dump_->finish(1);
+    return is_ok;
+  };
+  EXPECT_TRUE(is_saved());
+  ++references;
+  EXPECT_FALSE(is_saved());
+  is_of_first = false;
+  references = 1 + 2 * kOfImport;
+  EXPECT_TRUE(is_saved());
+  ++references;
+  EXPECT_FALSE(is_saved());
 }
 
 TEST(MemoryHolders, the_references_are_those_that_the_kernel_counts) {

@@ -47,6 +47,7 @@ std::uint64_t kernel_references(std::span<const Memory> memories) {
 }
 
 std::uint64_t kernel_references_of(const Memory& memory, std::uint64_t by_kernel) {
+  if (memory.is_remote) return 0;
   return memory.is_orphan ? by_kernel - std::min<std::uint64_t>(by_kernel, 1) : by_kernel;
 }
 

@@ -22,16 +22,18 @@ base::Result<std::uint64_t> references_of(const std::string& proc, int fd);
 struct Memory {
   std::uint64_t references = 0;
   std::uint64_t explained = 0;  // descriptors of this process, and BOs of the programs being saved
-  // References that these programs may have beside: KFD imports a BO once for each further GPU that has ever mapped it,
-  // and a program may have imported its own BO on another GPU.
+  // References that these programs may have beside: KFD imports a BO once for each further GPU that has ever mapped it.
   std::uint64_t possible = 0;
   // The BO that the memory was allocated for is of none of these programs, or does not exist any more.
   bool is_orphan = false;
+  // An orphan of which these programs have BOs on other GPUs only.
+  bool is_remote = false;
 };
 
 // The references that the kernel itself has to the DMA-buf of a BO that nobody else has.
 std::uint64_t kernel_references(std::span<const Memory> memories);
-// Those of `memory`: with the BO that the memory was allocated for goes one of them.
+// Those of `memory`: with the BO that the memory was allocated for goes one of them, with the last BO on the memory's
+// own GPU go all.
 std::uint64_t kernel_references_of(const Memory& memory, std::uint64_t by_kernel);
 
 // How many references somebody else has at least.

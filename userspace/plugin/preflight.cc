@@ -36,9 +36,10 @@ constexpr std::string_view kInitPidNamespace = "pid:[4026531836]";
 constexpr timespec kRecount{0, 10'000'000};
 constexpr int kRecounts = 50;            // half a second
 constexpr rlim_t kOwnDescriptors = 256;  // more than CRIU and this plugin have open beside BOs
-// References to a DMA-buf that a GPU other than its own costs when a program imports it there with
-// AMDKFD_IOC_IMPORT_DMABUF: those of the GEM object that DRM makes, of its attachment, and of its handle in KFD's file.
-constexpr std::uint64_t kReferencesOfImport = 3;
+// References to a DMA-buf that a BO costs, beside its own, when it was imported with AMDKFD_IOC_IMPORT_DMABUF on
+// another GPU than the memory's: each such BO has a GEM object, which refers to the DMA-buf, and so does its
+// attachment.
+constexpr std::uint64_t kReferencesOfImport = 2;
 
 Error refusal(const std::string& what, const std::string& why) { return Error(EOPNOTSUPP, what + ": " + why); }
 
@@ -97,41 +98,68 @@ struct Held {
   Process* process = nullptr;
   kfd::CheckpointedBo* bo = nullptr;
   memory_holders::Memory memory;
-  // The GPUs that the memory was allocated on, and those that it was imported on; ids as the program knows them.
-  std::set<std::uint32_t> givers;
-  std::set<std::uint32_t> importers;
+  struct OnGpu {
+    std::uint64_t bos = 0;
+    std::uint64_t mmap_offset = 0;  // of one of them
+  };
+  std::map<const topology::Node*, OnGpu> gpus;
+  const topology::Node* home = nullptr;  // the GPU whose memory it is; null: unknown, or no GPU of these BOs
 };
 
-std::vector<Held> held_memories(std::vector<Process>& processes) {
+std::vector<Held> held_memories(std::vector<Process>& processes, const std::vector<topology::Node>& nodes) {
   std::map<std::uint64_t, Held> memories;  // by inode
   for (Process& process : processes) {
     for (kfd::CheckpointedBo& bo : process.state.bos) {
       if (!kfd::has_contents(bo.bo) || bo.inode == 0) continue;
-      Held& held = memories.try_emplace(bo.inode, Held{&process, &bo, {.is_orphan = true}, {}, {}}).first->second;
+      Held& held = memories.try_emplace(bo.inode, Held{&process, &bo, {.is_orphan = true}, {}, nullptr}).first->second;
       held.memory.explained += bo.dmabuf.valid() ? 2 : 1;
       held.memory.is_orphan = held.memory.is_orphan && bo.imported;
       held.memory.possible += std::max<std::size_t>(process.state.devices.size(), 1) - 1;
-      (bo.imported ? held.importers : held.givers).insert(bo.bo.user_gpu_id);
+      const topology::Node* gpu = gpu_of(nodes, process.state, bo.bo.user_gpu_id);
+      ++held.gpus[gpu].bos;
+      held.gpus[gpu].mmap_offset = bo.bo.mmap_offset;
+      if (!bo.imported) held.home = gpu;
     }
   }
   std::vector<Held> all;
   for (auto& [inode, held] : memories) {
     if (!held.bo->dmabuf.valid()) ++held.memory.explained;  // the descriptor that count_references() gets
-    for (const std::uint32_t gpu : held.importers)
-      if (!held.givers.contains(gpu)) held.memory.possible += kReferencesOfImport;
     all.push_back(held);
   }
   return all;
 }
 
-Status count_references(const Parts& parts, const Tree& tree, Held& held) {
-  base::UniqueFd exported;
-  if (!held.bo->dmabuf.valid()) {
-    const int kfd = tree.files[held.process->file].fd.get();
-    auto dmabuf = parts.kfd.export_bo(kfd, held.process->pause, *held.bo);
-    if (!dmabuf.ok()) return std::move(dmabuf).error().wrap(task_of(tree, *held.process).name());
-    exported = std::move(dmabuf).value();
+// A DMA-buf of its own; nothing: the BO has one already.
+Result<base::UniqueFd> export_held(const Parts& parts, const Tree& tree, const Held& held) {
+  if (held.bo->dmabuf.valid()) return base::UniqueFd();
+  const int kfd = tree.files[held.process->file].fd.get();
+  auto dmabuf = parts.kfd.export_bo(kfd, held.process->pause, *held.bo);
+  if (!dmabuf.ok()) return std::move(dmabuf).error().wrap(task_of(tree, *held.process).name());
+  return dmabuf;
+}
+
+// Finds out on which GPU the memory is, where more than one is possible, and explains BOs on others.
+Status explain_imports(const Parts& parts, const Tree& tree, const std::vector<topology::Node>& nodes, Held& held) {
+  const auto gpus =
+      std::count_if(nodes.begin(), nodes.end(), [](const topology::Node& node) { return node.gpu_id != 0; });
+  if (held.home == nullptr && gpus == 1) held.home = held.gpus.begin()->first;
+  if (held.home == nullptr) {
+    ASSIGN_OR_RETURN(const base::UniqueFd exported, export_held(parts, tree, held));
+    const int dmabuf = exported.valid() ? exported.get() : held.bo->dmabuf.get();
+    for (const auto& [gpu, on_gpu] : held.gpus) {
+      ASSIGN_OR_RETURN(const base::UniqueFd render, parts.system.open_render(gpu->render_minor()));
+      ASSIGN_OR_RETURN(const bool is_home, parts.render.is_home(render.get(), dmabuf, on_gpu.mmap_offset));
+      if (is_home) held.home = gpu;
+    }
+    held.memory.is_remote = held.home == nullptr;
   }
+  for (const auto& [gpu, on_gpu] : held.gpus)
+    if (gpu != held.home) held.memory.explained += on_gpu.bos * kReferencesOfImport;
+  return {};
+}
+
+Status count_references(const Parts& parts, const Tree& tree, Held& held) {
+  ASSIGN_OR_RETURN(const base::UniqueFd exported, export_held(parts, tree, held));
   ASSIGN_OR_RETURN(held.memory.references,
                    parts.count_references(exported.valid() ? exported.get() : held.bo->dmabuf.get()));
   return {};
@@ -325,10 +353,12 @@ Result<sharing::Plan> plan_sharing(const Tree& tree, const std::vector<Process>&
   return sharing::Plan::make(sharers);
 }
 
-Status refuse_outside_holders(const Parts& parts, const Tree& tree, std::vector<Process>& processes) {
-  std::vector<Held> memories = held_memories(processes);
+Status refuse_outside_holders(const Parts& parts, const Tree& tree, std::vector<Process>& processes,
+                              const std::vector<topology::Node>& nodes) {
+  std::vector<Held> memories = held_memories(processes, nodes);
   std::vector<memory_holders::Memory> counted;
   for (Held& held : memories) {
+    TRY(explain_imports(parts, tree, nodes, held));
     TRY(count_references(parts, tree, held));
     counted.push_back(held.memory);
   }

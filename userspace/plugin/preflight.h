@@ -65,7 +65,8 @@ base::Status refuse_hidden_gpus(const Tree& tree, const Process& process, const 
 base::Result<sharing::Plan> plan_sharing(const Tree& tree, const std::vector<Process>& processes,
                                          const std::vector<topology::Node>& nodes, kfd::Abi abi);
 // Memory that somebody outside the tree gave or was given.
-base::Status refuse_outside_holders(const Parts& parts, const Tree& tree, std::vector<Process>& processes);
+base::Status refuse_outside_holders(const Parts& parts, const Tree& tree, std::vector<Process>& processes,
+                                    const std::vector<topology::Node>& nodes);
 // Mappings of render nodes that are not of a BO of KFD.
 base::Status refuse_foreign_mappings(const Tree& tree, const std::vector<Process>& processes,
                                      const std::vector<topology::Node>& nodes);

@@ -61,6 +61,20 @@ Result<bool> has_syncobj(int fd, std::uint32_t handle) {
   return Error::from_errno(code, "DRM_IOCTL_SYNCOBJ_QUERY");
 }
 
+Result<std::uint32_t> import(int fd, int dmabuf) {
+  drm_prime_handle imported{};
+  imported.fd = dmabuf;
+  if (const int code = call(fd, DRM_IOCTL_PRIME_FD_TO_HANDLE, &imported); code != 0)
+    return Error::from_errno(code, "DRM_IOCTL_PRIME_FD_TO_HANDLE");
+  return std::uint32_t{imported.handle};
+}
+
+void close_handle(int fd, std::uint32_t handle) {
+  drm_gem_close closed{};
+  closed.handle = handle;
+  (void)call(fd, DRM_IOCTL_GEM_CLOSE, &closed);
+}
+
 // Those of newer kernels than the header's.
 constexpr std::uint64_t kGemCoherent = 1ULL << 13;
 constexpr std::uint64_t kGemUncached = 1ULL << 14;
@@ -79,20 +93,27 @@ constexpr std::array kAttributes = {Attribute{AMDGPU_GEM_CREATE_CPU_ACCESS_REQUI
 
 }  // namespace
 
+Result<bool> is_home(int fd, int dmabuf, std::uint64_t mmap_offset) {
+  ASSIGN_OR_RETURN(const std::uint32_t handle, import(fd, dmabuf));
+  drm_amdgpu_gem_mmap args{};
+  args.in.handle = handle;
+  const int code = call(fd, DRM_IOCTL_AMDGPU_GEM_MMAP, &args);
+  close_handle(fd, handle);
+  // Memory that the CPU cannot map. A GEM object that was made for an import is not of this kind.
+  if (code == EPERM) return true;
+  if (code != 0) return Error::from_errno(code, "DRM_IOCTL_AMDGPU_GEM_MMAP");
+  return args.out.addr_ptr == mmap_offset;
+}
+
 Result<std::uint32_t> alloc_flags_of(int fd, int dmabuf) {
-  drm_prime_handle imported{};
-  imported.fd = dmabuf;
-  if (const int code = call(fd, DRM_IOCTL_PRIME_FD_TO_HANDLE, &imported); code != 0)
-    return Error::from_errno(code, "DRM_IOCTL_PRIME_FD_TO_HANDLE");
+  ASSIGN_OR_RETURN(const std::uint32_t handle, import(fd, dmabuf));
   drm_amdgpu_gem_create_in created{};
   drm_amdgpu_gem_op question{};
-  question.handle = imported.handle;
+  question.handle = handle;
   question.op = AMDGPU_GEM_OP_GET_GEM_CREATE_INFO;
   question.value = reinterpret_cast<std::uintptr_t>(&created);
   const int code = call(fd, DRM_IOCTL_AMDGPU_GEM_OP, &question);
-  drm_gem_close closed{};
-  closed.handle = imported.handle;
-  (void)call(fd, DRM_IOCTL_GEM_CLOSE, &closed);
+  close_handle(fd, handle);
   if (code == EPERM) return std::uint32_t{0};  // memory of another GPU
   if (code != 0) return Error::from_errno(code, "DRM_IOCTL_AMDGPU_GEM_OP");
   std::uint32_t flags = 0;

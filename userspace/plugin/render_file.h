@@ -28,4 +28,8 @@ base::Result<std::optional<bool>> may_map(int fd, std::uint64_t offset);
 // BO has. `fd` is a file of the caller's, where the memory gets a handle for a moment; 0 if it is another GPU's.
 base::Result<std::uint32_t> alloc_flags_of(int fd, int dmabuf);
 
+// Whether the memory behind a DMA-buf is that of the GPU of `fd`, a file of the caller's. `mmap_offset` is that of a BO
+// of KFD which has the memory on this GPU: only there the BO has the GEM object that the DMA-buf was exported from.
+base::Result<bool> is_home(int fd, int dmabuf, std::uint64_t mmap_offset);
+
 }  // namespace plugin::render_file

@@ -89,6 +89,7 @@ int pidfd_getfd(int pidfd, int number, unsigned flags);
 int socketpair(int domain, int type, int protocol, int sockets[2]);
 ssize_t sendmsg(int socket, const struct ::msghdr* message, int flags);
 ssize_t recvmsg(int socket, struct ::msghdr* message, int flags);
+int setsockopt(int socket, int level, int option, const void* value, unsigned size);
 
 // A mount that has no place in the tree of files.
 int fsopen(const char* type, unsigned flags);

@@ -126,6 +126,7 @@ std::vector<std::pair<std::string, std::function<bool()>>> fallible() {
       {"pidfd_getfd", [=] { return bad(os::pidfd_getfd(-1, 0, 0)); }},
       {"socketpair", [=] { return bad(os::socketpair(-1, 0, 0, nullptr)); }},
       {"sendmsg", [=] { return bad(os::sendmsg(-1, nullptr, 0)); }},
+      {"setsockopt", [=] { return bad(os::setsockopt(-1, 0, 0, nullptr, 0)); }},
       {"recvmsg", [=] { return bad(os::recvmsg(-1, nullptr, 0)); }},
       {"fsopen", [=] { return bad(os::fsopen("", 0)); }},
       {"fsconfig", [=] { return bad(os::fsconfig(-1, 0, nullptr, nullptr, 0)); }},

@@ -6,17 +6,22 @@
 #include "plugin/dump.h"
 
 #include <gtest/gtest.h>
+#include <linux/capability.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <fstream>
 #include <functional>
 #include <set>
 
 #include "kfd/fake_kfd.h"
 #include "plugin/image/catalogue.h"
+#include "plugin/queued_file.h"
 #include "plugin/restore_test_world.h"
 #include "plugin/session.h"
 #include "plugin/test_program.h"
@@ -918,6 +923,32 @@ TEST_P(DumpTest, memory_shared_by_two_processes_is_refused_or_saved_once_with_th
   EXPECT_FALSE(allocated.bos[0].imported || allocated.bos[0].stored_elsewhere);
   EXPECT_TRUE(image::stores_contents(allocated.bos[0]));
   EXPECT_TRUE(given.foreign_memories.empty() && allocated.foreign_memories.empty());
+}
+
+TEST(QueueRoom, is_that_of_a_queue_that_only_cap_net_admin_may_enlarge) {
+  std::ifstream limit("/proc/sys/net/core/wmem_max");
+  std::size_t bytes = 0;
+  limit >> bytes;
+  ASSERT_GT(bytes, 0U);
+  // The kernel doubles the limit, and a message takes 768 bytes of it.
+  const std::size_t most = 2 * bytes / 768 + 1;
+  const auto some = queue_room(7);
+  ASSERT_TRUE(some.ok()) << some.error().message();
+  EXPECT_EQ(*some, 7U);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    // Without CAP_NET_ADMIN.
+    __user_cap_header_struct head{_LINUX_CAPABILITY_VERSION_3, 0};
+    __user_cap_data_struct sets[2] = {};
+    if (::syscall(SYS_capget, &head, sets) != 0) ::_exit(2);
+    sets[0].effective &= ~(1U << CAP_NET_ADMIN);
+    if (::syscall(SYS_capset, &head, sets) != 0) ::_exit(3);
+    const auto room = queue_room(2 * most);
+    ::_exit(room.ok() && *room > most / 2 && *room <= most ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_P(DumpTest, a_holder_outside_is_seen_beside_those_of_the_programs) {

@@ -111,10 +111,12 @@ class Restore {
   base::Status fill_bos(Loader& loader, int kfd_fd, const SavedFile& process,
                         std::vector<kfd::RestoredBo> restored) const;
   base::Result<Taken> take_memories(Loader& loader, kfd::RestoreRequest& request);
-  [[nodiscard]] base::Result<int> keep_memory(const Shared& shared, std::size_t memory, int dmabuf) const;
+  base::Status keep_memories(const Shared& shared, std::span<const std::size_t> memories, std::span<const int> dmabufs);
   void release_memories();
-  base::Result<std::vector<MadeMemory>> make_memories(Loader& loader, const Shared& shared, std::size_t process);
-  base::Result<base::UniqueFd> wait_for_memory(const Shared& shared, std::size_t memory) const;
+  base::Result<std::vector<MadeMemory>> make_memories(const RestorePlan& plan, const Shared& shared,
+                                                      const std::vector<std::size_t>& claimed);
+  base::Result<base::UniqueFd> wait_for_memory(const Shared& shared, std::size_t memory,
+                                               std::map<int, std::vector<base::UniqueFd>>& received) const;
   base::Status offer_memories(const SavedFile& process, int kfd_fd, std::vector<kfd::RestoredBo>& restored);
   base::Status load_memory(Loader& loader, const Shared& shared, std::size_t memory, int dmabuf);
   base::Status load_memories(Loader& loader, const SavedFile& process, int kfd_fd,

@@ -3,15 +3,19 @@
 //
 // Memory that several restored processes share, in one of them: it takes from the others, or makes, what it needs
 // before its own state is restored, and gives them what was allocated for it as soon as the kernel has made that. The
-// plan (sharing.h) has no cycle, so that no two processes wait for each other. CRIU keeps each descriptor meanwhile, in
-// the queue of a socket (queued_file.h), which CRIU's main process empties when all processes are restored: it may live
-// as long as the program, and what it kept would never be freed. Exactly one process loads the contents: that which
-// allocated the memory. resume() sees that all have.
+// plan (sharing.h) has no cycle, so that no two processes wait for each other. CRIU keeps the descriptors meanwhile, in
+// queues of sockets (queued_file.h), which CRIU's main process empties when all processes are restored: it may live as
+// long as the program, and what it kept would never be freed. Each socket has as many descriptors as a message can
+// have, because CRIU's own queue, in which a socket takes as much room as one with a single descriptor, is short where
+// CRIU may not enlarge it. Exactly one process loads the contents: that which allocated the memory. resume() sees that
+// all have.
 #include <fcntl.h>
 #include <poll.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
+#include <set>
 #include <string>
 
 #include "base/os.h"
@@ -66,42 +70,63 @@ class Peer {
   UniqueFd pidfd_;  // invalid: it had ended
 };
 
-// What the operator can do when CRIU cannot keep one more of `memories` descriptors.
+// What the operator can do when CRIU cannot keep descriptors of `memories` memories.
 std::string remedy_of(int code, std::size_t memories) {
-  const std::string each = " each of the " + std::to_string(memories) + " memories that the processes share needs ";
   if (code == EAGAIN || code == ENOBUFS)
-    return ": the queue of its fdstore is full, in which" + each +
-           "a place; give CRIU CAP_NET_ADMIN, or raise net.core.wmem_max";
+    return ": the queue of its fdstore is full, in which every process that gives memory to others needs a place for "
+           "each " +
+           std::to_string(kMaxQueuedFiles) + "; give CRIU CAP_NET_ADMIN, or raise net.core.wmem_max";
   if (code == ETOOMANYREFS)
-    return ": too many descriptors are in queues of sockets, where" + each +
-           "two; give CRIU CAP_SYS_RESOURCE, or raise its limit of open files (ulimit -n)";
+    return ": too many descriptors are in queues of sockets, where each of the " + std::to_string(memories) +
+           " memories that the processes share needs one; give CRIU CAP_SYS_RESOURCE, or raise its limit of open files "
+           "(ulimit -n)";
   return "";
+}
+
+// Where a descriptor is that CRIU keeps, as a word of the board.
+struct KeptAt {
+  int number = 0;         // of the socket
+  std::size_t index = 0;  // of the file in its queue
+};
+
+int word_of(const KeptAt& at) { return at.number * static_cast<int>(kMaxQueuedFiles) + static_cast<int>(at.index); }
+
+KeptAt kept_at(std::uint32_t word) {
+  return {static_cast<int>(word / kMaxQueuedFiles), static_cast<std::size_t>(word % kMaxQueuedFiles)};
 }
 
 }  // namespace
 
-// The number that CRIU gave it.
-Result<int> Restore::keep_memory(const Shared& shared, std::size_t memory, int dmabuf) const {
-  const auto memories = shared.session.plan.memories();
+// Offers memories of the plan to all processes; at most kMaxQueuedFiles.
+Status Restore::keep_memories(const Shared& shared, std::span<const std::size_t> memories,
+                              std::span<const int> dmabufs) {
+  const auto all = shared.session.plan.memories();
   const auto failure = [&](Error error) {
-    const std::string remedy = remedy_of(error.code(), memories.size());
-    return Error(error.code(), error.message() + remedy).wrap(name_of(memories[memory]));
+    const std::string remedy = remedy_of(error.code(), all.size());
+    return Error(error.code(), error.message() + remedy).wrap(name_of(all[memories.front()]));
   };
-  auto socket = queue_file(dmabuf);
+  auto socket = queue_files(dmabufs);
   if (!socket.ok()) return failure(std::move(socket).error());
-  auto number = parts_.criu.keep_file(socket->get());
-  if (!number.ok()) return failure(std::move(number).error());
-  return number;
+  const auto number = parts_.criu.keep_file(socket->get());
+  if (!number.ok()) return failure(number.error());
+  if (*number > INT_MAX / static_cast<int>(kMaxQueuedFiles) - 1)
+    return failure(Error(EOVERFLOW, "CRIU keeps too many descriptors"));
+  for (std::size_t i = 0; i < memories.size(); ++i)
+    board_.offer_memory(shared.first + memories[i], word_of({*number, i}));
+  return {};
 }
 
 // In CRIU's main process, when every process has what it needs.
 void Restore::release_memories() {
+  std::set<int> released;
   for (const auto& [session_id, shared] : shared_) {
     if (!shared.ok()) continue;
     for (std::size_t i = 0; i < shared->session.plan.memories().size(); ++i) {
       const RestoreBoard::Memory memory = board_.memory(shared->first + i);
       if (memory.state != State::kAvailable && memory.state != State::kLoaded) continue;
-      const auto socket = parts_.criu.kept_file(static_cast<int>(memory.value));
+      const int number = kept_at(memory.value).number;
+      if (!released.insert(number).second) continue;
+      const auto socket = parts_.criu.kept_file(number);
       const Status status = socket.ok() ? empty_queue(socket->get()) : Status(socket.error());
       if (!status.ok())
         parts_.criu.warn(name_of(shared->session.plan.memories()[i]) +
@@ -116,12 +141,18 @@ void Restore::release_memories() {
 Result<Restore::Taken> Restore::take_memories(Loader& loader, kfd::RestoreRequest& request) {
   const Shared& shared = *shared_.at(loader.process().session_id);
   const std::size_t self = shared.session.index_of(loader.process().owner);
-  Taken taken;
-  ASSIGN_OR_RETURN(taken.made, make_memories(loader, shared, self));
   const auto memories = shared.session.plan.memories();
+  Taken taken;
+  std::vector<std::size_t> claimed;
+  for (std::size_t i = 0; i < memories.size(); ++i)
+    if (!memories[i].has_provider && has(memories[i], self) &&
+        board_.claim_memory(shared.first + i, loader.process().owner))
+      claimed.push_back(i);
+  ASSIGN_OR_RETURN(taken.made, make_memories(loader.plan(), shared, claimed));
+  std::map<int, std::vector<UniqueFd>> received;
   for (std::size_t i = 0; i < memories.size(); ++i) {
     if (!has(memories[i], self) || provides(memories[i], self)) continue;
-    auto memory = wait_for_memory(shared, i);
+    auto memory = wait_for_memory(shared, i, received);
     if (!memory.ok()) return std::move(memory).error().wrap(name_of(memories[i]));
     taken.descriptors.push_back(std::move(memory).value());
     request.memories.push_back({memories[i].inode, taken.descriptors.back().get()});
@@ -129,42 +160,46 @@ Result<Restore::Taken> Restore::take_memories(Loader& loader, kfd::RestoreReques
   return taken;
 }
 
-// Makes what this process needs and nobody has begun to make. Its contents come later, in load_memories(), so that
-// nobody waits for them.
-Result<std::vector<Restore::MadeMemory>> Restore::make_memories(Loader& loader, const Shared& shared,
-                                                                std::size_t process) {
-  const auto memories = shared.session.plan.memories();
-  std::vector<std::size_t> claimed;
-  std::vector<MemoryToMake> wanted;
-  for (std::size_t i = 0; i < memories.size(); ++i) {
-    const sharing::Memory& memory = memories[i];
-    if (memory.has_provider || !has(memory, process)) continue;
-    if (!board_.claim_memory(shared.first + i, loader.process().owner)) continue;
-    ASSIGN_OR_RETURN(const std::uint32_t gpu_id, loader.plan().destination_of(shared.session.gpu_of(memory)));
-    claimed.push_back(i);
-    wanted.push_back({loader.plan().render(gpu_id),
-                      {.size = memory.size, .gpu_id = gpu_id, .alloc_flags = shared.session.alloc_flags_of(memory)}});
-  }
+// Makes what this task has claimed. Contents come later, in load_memories(), so that nobody waits for them.
+Result<std::vector<Restore::MadeMemory>> Restore::make_memories(const RestorePlan& plan, const Shared& shared,
+                                                                const std::vector<std::size_t>& claimed) {
   std::vector<MadeMemory> result;
   if (claimed.empty()) return result;
-  ASSIGN_OR_RETURN(std::vector<UniqueFd> made, plugin::make_memories(parts_.system, parts_.kfd, loader.plan().kfd(),
-                                                                     wanted, [this] { return next_unused_pid(); }));
-  for (std::size_t i = 0; i < claimed.size(); ++i) {
-    ASSIGN_OR_RETURN(const int number, keep_memory(shared, claimed[i], made[i].get()));
-    board_.offer_memory(shared.first + claimed[i], number);
-    result.push_back({claimed[i], std::move(made[i])});
+  std::vector<MemoryToMake> wanted;
+  for (const std::size_t index : claimed) {
+    const sharing::Memory& memory = shared.session.plan.memories()[index];
+    ASSIGN_OR_RETURN(const std::uint32_t gpu_id, plan.destination_of(shared.session.gpu_of(memory)));
+    wanted.push_back({plan.render(gpu_id),
+                      {.size = memory.size, .gpu_id = gpu_id, .alloc_flags = shared.session.alloc_flags_of(memory)}});
   }
+  ASSIGN_OR_RETURN(std::vector<UniqueFd> made, plugin::make_memories(parts_.system, parts_.kfd, plan.kfd(), wanted,
+                                                                     [this] { return next_unused_pid(); }));
+  for (std::size_t first = 0; first < claimed.size(); first += kMaxQueuedFiles) {
+    const std::size_t count = std::min(kMaxQueuedFiles, claimed.size() - first);
+    std::vector<int> dmabufs;
+    for (std::size_t i = first; i < first + count; ++i) dmabufs.push_back(made[i].get());
+    TRY(keep_memories(shared, std::span(claimed).subspan(first, count), dmabufs));
+  }
+  for (std::size_t i = 0; i < claimed.size(); ++i) result.push_back({claimed[i], std::move(made[i])});
   return result;
 }
 
-Result<UniqueFd> Restore::wait_for_memory(const Shared& shared, std::size_t memory) const {
+// `received`: what this process has of each socket of CRIU's. Each memory of a socket is taken once.
+Result<UniqueFd> Restore::wait_for_memory(const Shared& shared, std::size_t memory,
+                                          std::map<int, std::vector<UniqueFd>>& received) const {
   const sharing::Memory& wanted = shared.session.plan.memories()[memory];
   std::optional<Peer> peer;
   for (;;) {
     const RestoreBoard::Memory now = board_.memory(shared.first + memory);
     if (now.state == State::kAvailable || now.state == State::kLoaded) {
-      ASSIGN_OR_RETURN(const UniqueFd socket, parts_.criu.kept_file(static_cast<int>(now.value)));
-      return queued_file(socket.get());
+      const KeptAt at = kept_at(now.value);
+      auto& files = received[at.number];
+      if (files.empty()) {
+        ASSIGN_OR_RETURN(const UniqueFd socket, parts_.criu.kept_file(at.number));
+        ASSIGN_OR_RETURN(files, queued_files(socket.get()));
+      }
+      if (at.index >= files.size()) return Error(EPROTO, "CRIU keeps another descriptor in its place");
+      return std::move(files[at.index]);
     }
     const std::uint32_t pid = wanted.has_provider ? shared.session.files[wanted.origin.process]->kfd()->pid : now.value;
     if (!peer) {
@@ -183,13 +218,22 @@ Status Restore::offer_memories(const SavedFile& process, int kfd_fd, std::vector
   const Shared& shared = *shared_.at(process.session_id);
   const std::size_t self = shared.session.index_of(process.owner);
   const auto memories = shared.session.plan.memories();
-  for (std::size_t i = 0; i < memories.size(); ++i) {
-    if (!provides(memories[i], self)) continue;
-    const std::size_t bo = memories[i].origin.bo;
-    ASSIGN_OR_RETURN(const UniqueFd dmabuf,
-                     parts_.kfd.export_restored(kfd_fd, process.loaded->kfd()->bos[bo].bo, restored[bo]));
-    ASSIGN_OR_RETURN(const int number, keep_memory(shared, i, dmabuf.get()));
-    board_.offer_memory(shared.first + i, number);
+  std::vector<std::size_t> provided;
+  for (std::size_t i = 0; i < memories.size(); ++i)
+    if (provides(memories[i], self)) provided.push_back(i);
+  for (std::span<const std::size_t> rest(provided); !rest.empty();) {
+    const auto now = rest.first(std::min(kMaxQueuedFiles, rest.size()));
+    rest = rest.subspan(now.size());
+    std::vector<UniqueFd> files;
+    std::vector<int> dmabufs;
+    for (const std::size_t memory : now) {
+      const std::size_t bo = memories[memory].origin.bo;
+      ASSIGN_OR_RETURN(UniqueFd dmabuf,
+                       parts_.kfd.export_restored(kfd_fd, process.loaded->kfd()->bos[bo].bo, restored[bo]));
+      dmabufs.push_back(dmabuf.get());
+      files.push_back(std::move(dmabuf));
+    }
+    TRY(keep_memories(shared, now, dmabufs));
   }
   return {};
 }

@@ -259,7 +259,7 @@ TEST_F(RestoreSharing, no_descriptor_of_shared_memory_stays_in_a_process) {
   const auto descriptors = *system_.descriptors();
   for (const int fd : descriptors)
     if (system_.descriptor_path(fd)->starts_with("/memfd:fake")) ++memories;
-  // CRIU has one of each memory in a socket, and the fake KFD one of each BO.
+  // CRIU has those of each process that gives memory in a socket, and the fake KFD one of each BO.
   EXPECT_EQ(criu_.kept.size(), 2U);
   EXPECT_EQ(memories, 4U);
 }
@@ -304,10 +304,10 @@ TEST_F(RestoreSharing, a_full_fdstore_is_refused_with_the_number_of_memories_and
   start();
   const std::uint64_t call = number_of_call("fdstore_add", [this] { (void)restore(77); });
   for (const auto& [code, remedy] : {std::pair(EAGAIN,
-                                               "2 memories that the processes share needs a place; give CRIU "
-                                               "CAP_NET_ADMIN, or raise net.core.wmem_max"),
+                                               "every process that gives memory to others needs a place for each 253; "
+                                               "give CRIU CAP_NET_ADMIN, or raise net.core.wmem_max"),
                                      std::pair(ETOOMANYREFS,
-                                               "2 memories that the processes share needs two; give CRIU "
+                                               "2 memories that the processes share needs one; give CRIU "
                                                "CAP_SYS_RESOURCE, or raise its limit of open files")}) {
     restart();
     os::fail_call(call, code);
@@ -317,6 +317,30 @@ TEST_F(RestoreSharing, a_full_fdstore_is_refused_with_the_number_of_memories_and
     ASSERT_FALSE(status.ok());
     EXPECT_NE(status.error().message().find(remedy), std::string::npos) << status.error().message();
   }
+}
+
+// CRIU may not be permitted to enlarge the queue of its fdstore.
+TEST_F(RestoreSharing, a_thousand_memories_need_few_places_in_the_fdstore) {
+  std::vector<SharedBo> given;
+  std::vector<SharedBo> taken;
+  for (std::uint64_t inode = 1; inode <= 600; ++inode) {
+    given.push_back({inode});
+    taken.push_back({inode, true, false});
+    given.push_back({1000 + inode, true, false});
+    taken.push_back({1000 + inode});
+  }
+  add(77, given);
+  add(78, taken);
+  start();
+  ASSERT_TRUE(restore(77).ok());
+  ASSERT_TRUE(restore(78).ok());
+  EXPECT_EQ(criu_.kept.size(), 6U);  // 253, 253 and 94 that are given, and as many that are made apart
+  for (std::size_t bo = 0; bo < given.size(); ++bo) {
+    ASSERT_EQ(memory(0, bo), memory(1, bo)) << bo;
+    ASSERT_EQ(first_byte(1, bo), static_cast<std::byte>(given[bo].inode)) << bo;
+  }
+  ASSERT_TRUE(resume(77).ok());
+  for (const UniqueFd& kept : criu_.kept) EXPECT_FALSE(has_memory(kept.get()));
 }
 
 // Loading takes as long as the memory is large, and the others need only the memory.

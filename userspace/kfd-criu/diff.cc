@@ -341,6 +341,13 @@ void compare_other(const std::string& where, const image::Loaded& left, const im
   if (left_render != nullptr && right_render != nullptr)
     report.compare(where, "binding to KFD", static_cast<int>(left_render->binding),
                    static_cast<int>(right_render->binding));
+  const auto* left_dmabuf = left.dmabuf();
+  const auto* right_dmabuf = right.dmabuf();
+  if (left_dmabuf != nullptr && right_dmabuf != nullptr) {
+    report.compare(where, "size", left_dmabuf->size, right_dmabuf->size);
+    if (left_dmabuf->name != right_dmabuf->name)
+      report.add(where, "name", printable(left_dmabuf->name), printable(right_dmabuf->name));
+  }
 }
 
 base::Status compare(const Side& left, const Side& right, Report& report) {

@@ -55,6 +55,8 @@ std::string_view kind_text(image::Kind kind) {
       return "second";
     case image::Kind::kInert:
       return "inert";
+    case image::Kind::kDmabuf:
+      return "dmabuf";
     case image::Kind::kRender:
       break;
   }

@@ -113,6 +113,10 @@ void print_other(const image::Loaded& loaded, std::ostream& out) {
     if (render->binding == image::Binding::kOther) out << ", independent of KFD";
     if (render->owner != 0) out << ", " << owner_text(render->owner);
   }
+  if (const auto* dmabuf = loaded.dmabuf()) {
+    out << "DMA-buf of " << dmabuf->size << " bytes, memory " << dmabuf->inode;
+    if (!dmabuf->name.empty()) out << ", called '" << printable(dmabuf->name) << "'";
+  }
   out << '\n';
 }
 
@@ -228,6 +232,9 @@ void write_file(const Images& images, const image::Loaded* loaded, Json& json, E
     if (opened.error) status = worse(status, status_of(*opened.error));
   } else {
     json.field("owner", std::uint64_t{image::owner_of(loaded->file())});
+  }
+  if (const auto* dmabuf = loaded->dmabuf()) {
+    json.field("inode", dmabuf->inode).field("size", dmabuf->size).field("name", dmabuf->name);
   }
   if (const auto* render = loaded->render()) {
     constexpr std::array<std::string_view, 3> kBindings = {"unknown", "kfd", "other"};

@@ -93,7 +93,8 @@ Result<std::uint64_t> verify_file(int dir_fd, const image::Loaded& loaded) {
 // another one needs.
 Status verify_session(const Images& images, const image::Session& session) {
   if (!images.catalogue.damaged().empty()) return {};
-  const auto found = plugin::sharing_of(images.catalogue.files_of(session), [](const image::Loaded&) { return false; });
+  const auto no = [](const image::Loaded&) { return false; };
+  const auto found = plugin::sharing_of(images.catalogue.files_of(session), no, no);
   return found.ok() ? Status() : found.error();
 }
 

@@ -21,7 +21,8 @@
 
 namespace plugin {
 
-enum class DeviceKind { kNotOurs, kKfd, kRender };
+enum class DeviceKind { kNotOurs, kKfd, kRender, kDmabuf };
+// A DMA-buf is no device; it is one in a Tree only.
 struct DeviceFile {
   DeviceKind kind = DeviceKind::kNotOurs;
   std::uint32_t minor = 0;  // a render node's minor number

@@ -70,7 +70,10 @@ Result<Claim> Dump::dump_file(int fd, std::uint32_t id) {
   struct stat status {};
   if (os::fstat(fd, &status) != 0) return Error::from_errno(errno, "fstat of the program's file");
   ASSIGN_OR_RETURN(const DeviceFile device, parts_.system.identify(status));
-  if (device.kind == DeviceKind::kNotOurs) return Claim::kNotMine;
+  if (device.kind == DeviceKind::kNotOurs) {
+    ASSIGN_OR_RETURN(const auto dmabuf, parts_.find_dmabuf(fd));
+    if (!dmabuf) return Claim::kNotMine;
+  }
   TRY(begin());
   auto saved = save(fd, id);
   if (saved.ok()) return Claim::kMine;
@@ -94,7 +97,7 @@ Status Dump::prepare() {
   TRY(preflight::refuse_lazy_pages(parts_.criu));
   ASSIGN_OR_RETURN(tree_, scan_tree(parts_.system));
   ASSIGN_OR_RETURN(nodes_, parts_.system.topology());
-  TRY(preflight::refuse_dmabufs(tree_));
+  TRY(preflight::refuse_dmabufs(parts_, tree_));
   TRY(preflight::refuse_unknown_gpus(tree_, nodes_));
   TRY(preflight::refuse_render_objects(parts_, tree_));
   roles_.resize(tree_.files.size());
@@ -233,6 +236,8 @@ Status Dump::check_states() {
     bytes += preflight::contents_of(process.state);
   }
   ASSIGN_OR_RETURN(sharing_, preflight::plan_sharing(tree_, processes_, nodes_, abi_));
+  TRY(preflight::refuse_lost_dmabufs(parts_, tree_, processes_, abi_));
+  TRY(preflight::refuse_unpassable_memory(parts_, tree_, processes_, sharing_));
   TRY(preflight::refuse_foreign_mappings(tree_, processes_, nodes_));
   ASSIGN_OR_RETURN(const std::uint64_t room, image::SessionWriter::room(parts_.criu.image_dir()));
   parts_.criu.warn(preflight::warn_of_room(bytes, room));
@@ -242,6 +247,7 @@ Status Dump::check_states() {
 Status Dump::bind_render_files() {
   for (std::size_t i = 0; i < tree_.files.size(); ++i) {
     const OpenFile& file = tree_.files[i];
+    if (file.device.kind == DeviceKind::kDmabuf) roles_[i].kind = image::Kind::kDmabuf;
     if (file.device.kind != DeviceKind::kRender) continue;
     roles_[i].kind = image::Kind::kRender;
     auto binding = binding_of(file, roles_[i]);
@@ -321,7 +327,7 @@ Status Dump::save(int fd, std::uint32_t id) {
   if (found == nullptr)
     return Error(
         ESRCH,
-        "CRIU saves a device file that no program has open which this thread traces: either the file is on its "
+        "CRIU saves a device file or DMA-buf that no program has open which this thread traces: either it is on its "
         "way through a socket (SCM_RIGHTS), and a program must receive it before the dump, or /proc is that "
         "of another pid namespace");
   const OpenFile& file = *found;
@@ -349,6 +355,12 @@ Status Dump::save(int fd, std::uint32_t id) {
     case image::Kind::kRender: {
       const topology::Node* gpu = topology::find_render_minor(nodes_, file.device.minor);
       out.contents = image::RenderFile{gpu->gpu_id, *flags, role.binding, role.owner};
+      break;
+    }
+    case image::Kind::kDmabuf: {
+      ASSIGN_OR_RETURN(const auto dmabuf, parts_.find_dmabuf(file.fd.get()));
+      if (!dmabuf) return Error(EPROTO, name + ": procfs does not say of which DMA-buf it is");
+      out.contents = image::DmabufFile{dmabuf->inode, dmabuf->size, dmabuf->name, *flags};
       break;
     }
   }

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 #include <linux/capability.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -52,12 +53,14 @@ class LoggingCriu final : public Criu {
   [[nodiscard]] int image_dir() const override { return dir_.get(); }
   [[nodiscard]] int unused_fd() const override { return 900; }
   [[nodiscard]] bool takes_vma_fd() const override { return false; }
+  [[nodiscard]] bool passes_files() const override { return has_fdstore; }
   [[nodiscard]] base::Result<std::vector<std::string>> arguments() const override { return command_line; }
   void inform(std::string_view message) const override { informed.emplace_back(message); }
   void warn(std::string_view message) const override {
     if (!message.empty()) warned.emplace_back(message);
   }
 
+  bool has_fdstore = true;
   std::vector<std::string> command_line = {"dump", "-t", "7"};
   mutable std::vector<std::string> informed;
   mutable std::vector<std::string> warned;
@@ -521,11 +524,158 @@ TEST_P(DumpTest, an_old_kernel_is_refused_before_anything_is_paused) {
   EXPECT_EQ(kfd_.calls, std::vector<std::string>{"version"});
 }
 
-TEST_P(DumpTest, a_dmabuf_descriptor_is_refused) {
-  start().show(33, "/dmabuf:");
+// ---- DMA-bufs ---------------------------------------------------------------
+
+// A stand-in for a DMA-buf, which a program shows.
+class DumpDmabuf : public DumpTest {
+ protected:
+  DumpDmabuf() {
+    kfd_.bos[0].inode = 4711;
+    parts_.find_dmabuf = [this](int fd) -> base::Result<std::optional<dmabuf_file::Info>> {
+      struct stat status {};
+      EXPECT_EQ(::fstat(fd, &status), 0);
+      if (status.st_ino != number()) return std::optional<dmabuf_file::Info>();
+      return std::optional<dmabuf_file::Info>(info_);
+    };
+  }
+
+  [[nodiscard]] ino_t number() const {
+    struct stat status {};
+    EXPECT_EQ(::fstat(dmabuf_.get(), &status), 0);
+    return status.st_ino;
+  }
+  void show(const TestProgram& program) const { program.show(dmabuf_.get(), "/dmabuf:"); }
+
+  // The descriptor of the program, that of this process by which it was made, and that of the dump.
+  static constexpr std::uint64_t kOfDescriptor = 3;
+
+  UniqueFd dmabuf_{::memfd_create("dmabuf", MFD_CLOEXEC)};
+  dmabuf_file::Info info_{4711, kBoSize, "drm", "a name"};
+};
+
+INSTANTIATE_TEST_SUITE_P(Abis, DumpDmabuf, ::testing::Values(Abi::kReleased, Abi::kExtensible),
+                         [](const auto& each) { return each.param == Abi::kReleased ? "released" : "extensible"; });
+
+TEST_P(DumpDmabuf, of_a_bo_is_saved_by_the_extensible_abi) {
+  show(start());
+  kfd_.bos.push_back(vram_bo(3));
+  count_of_first(testing::kReferencesOfOne + kOfDescriptor);
+  ASSERT_EQ(::fcntl(dmabuf_.get(), F_SETFL, O_NONBLOCK), 0);
+  criu_.has_fdstore = false;  // the program has a BO of the memory, so nobody needs to give it any
   count_descriptors();
-  expect_refused({"program77", "descriptor 33", "DMA-buf"});
-  EXPECT_TRUE(kfd_.calls.empty());
+  if (GetParam() == Abi::kReleased) {
+    expect_refused({"program77", "a DMA-buf", "the released ABI"});
+    return;
+  }
+  expect_saved(kfd_file_, 4);
+  expect_saved(dmabuf_, 5);
+  EXPECT_TRUE(dump_->finish(0).errors.empty());
+  const image::Catalogue images = catalogue();
+  const image::DmabufFile& saved = *(*images.find(5))->dmabuf();
+  EXPECT_EQ(saved.inode, 4711U);
+  EXPECT_EQ(saved.size, kBoSize);
+  EXPECT_EQ(saved.name, "a name");
+  EXPECT_EQ(saved.open_flags, static_cast<std::uint32_t>(O_NONBLOCK));
+}
+
+TEST_P(DumpDmabuf, that_somebody_outside_has_as_well_is_refused) {
+  if (GetParam() == Abi::kReleased) return;
+  show(start());
+  kfd_.bos.push_back(vram_bo(3));
+  count_of_first(testing::kReferencesOfOne + kOfDescriptor + 1);
+  count_descriptors();
+  expect_refused({"program77", "somebody outside"});
+}
+
+// CRIU asks the process with the lowest pid, which is given the memory like one that shares it.
+TEST_P(DumpDmabuf, in_a_program_without_kfd_needs_a_criu_that_passes_files) {
+  if (GetParam() == Abi::kReleased) return;
+  show(start());
+  programs_.push_back(std::make_unique<TestProgram>(machine_, 50, std::vector<int>{}));
+  show(*programs_.back());
+  kfd_.bos.push_back(vram_bo(3));
+  count_of_first(testing::kReferencesOfOne + kOfDescriptor + 1);
+  criu_.has_fdstore = false;
+  count_descriptors();
+  expect_refused({"program50", "this CRIU does not export fdstore_add()"});
+  criu_.has_fdstore = true;
+  dump_ = std::make_unique<Dump>(parts_, 6);
+  expect_saved(dmabuf_, 5);
+  expect_saved(kfd_file_, 4);
+  EXPECT_TRUE(dump_->finish(0).errors.empty());
+}
+
+TEST_P(DumpDmabuf, whose_bo_was_freed_is_refused) {
+  show(start());
+  info_.inode = 4712;
+  count_descriptors();
+  if (GetParam() == Abi::kReleased) return;
+  expect_refused({"program77", "descriptor " + std::to_string(dmabuf_.get()), "'drm'", "8192 bytes", "was freed"});
+}
+
+TEST_P(DumpDmabuf, that_another_driver_exports_is_refused_with_its_name) {
+  show(start());
+  info_.exporter = "udmabuf";
+  count_descriptors();
+  expect_refused({"program77", "descriptor " + std::to_string(dmabuf_.get()), "exported by 'udmabuf'"});
+}
+
+// A program without files of AMD GPUs: CRIU would refuse it without a name.
+TEST_P(DumpDmabuf, of_a_program_without_a_gpu_is_refused_with_the_name_of_its_exporter) {
+  programs_.push_back(std::make_unique<TestProgram>(machine_, 50, std::vector<int>{}));
+  show(*programs_.back());
+  info_.exporter = "udmabuf";
+  const auto claim = save(dmabuf_, 5);
+  ASSERT_FALSE(claim.ok());
+  EXPECT_NE(claim.error().message().find("exported by 'udmabuf'"), std::string::npos) << claim.error().message();
+  dump_->finish(1);
+}
+
+TEST_P(DumpDmabuf, on_its_way_through_a_socket_is_refused) {
+  start();
+  const auto claim = save(dmabuf_, 5);
+  ASSERT_FALSE(claim.ok());
+  EXPECT_NE(claim.error().message().find("on its way through a socket"), std::string::npos) << claim.error().message();
+  dump_->finish(1);
+}
+
+TEST(CountDescriptors, tasks_with_one_table_have_each_descriptor_once) {
+  const auto sharing = [](pid_t pid) {
+    while (pid == 0) ::pause();
+    return pid;
+  };
+  const pid_t same = sharing(os::fork_sharing_files(0));
+  const pid_t other = sharing(::fork());
+  Tree tree;
+  for (const pid_t pid : {::getpid(), same, other})
+    tree.tasks.push_back({pid, static_cast<std::uint32_t>(pid), {}, {}});
+  OpenFile file;
+  file.holders = {{0, 5}, {1, 5}, {1, 6}, {2, 5}};
+  const auto count = tree.count_descriptors(file);
+  for (const pid_t pid : {same, other}) {
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, __WALL);
+  }
+  ASSERT_TRUE(count.ok());
+  EXPECT_EQ(*count, 3U);
+}
+
+TEST(DmabufFile, says_what_procfs_says) {
+  const TempDir proc;
+  const UniqueFd file(::memfd_create("dmabuf", MFD_CLOEXEC));
+  ASSERT_EQ(::ftruncate(file.get(), 8192), 0);
+  const std::string number = std::to_string(file.get());
+  EXPECT_FALSE(*dmabuf_file::info_of(proc.path(), file.get()));
+  std::filesystem::create_directories(proc.path() + "/self/fd");
+  std::filesystem::create_symlink("/dmabuf:", proc.path() + "/self/fd/" + number);
+  write_file(proc.path() + "/self/fdinfo/" + number,
+             "pos:\t0\nflags:\t02000002\nsize:\t8192\ncount:\t6\nexp_name:\tudmabuf\nname:\tmine\n");
+  const auto info = dmabuf_file::info_of(proc.path(), file.get());
+  ASSERT_TRUE(info.ok() && info->has_value());
+  EXPECT_EQ((*info)->exporter, "udmabuf");
+  EXPECT_EQ((*info)->name, "mine");
+  EXPECT_EQ((*info)->size, 8192U);
+  EXPECT_FALSE(dmabuf_file::set_name(file.get(), "x").ok());
 }
 
 TEST_P(DumpTest, a_dmabuf_mapping_is_refused) {
@@ -923,6 +1073,19 @@ TEST_P(DumpTest, memory_shared_by_two_processes_is_refused_or_saved_once_with_th
   EXPECT_FALSE(allocated.bos[0].imported || allocated.bos[0].stored_elsewhere);
   EXPECT_TRUE(image::stores_contents(allocated.bos[0]));
   EXPECT_TRUE(given.foreign_memories.empty() && allocated.foreign_memories.empty());
+}
+
+TEST_P(DumpTest, shared_memory_that_this_criu_could_not_pass_at_restore_is_refused) {
+  if (GetParam() == Abi::kReleased) return;
+  start();
+  const UniqueFd second = open_kfd();
+  kfd::FakeProcess& other = add_process(78, second);
+  kfd_.bos[0].inode = 4711;
+  other.bos[0].inode = 4711;
+  other.bos[0].imported = true;
+  criu_.has_fdstore = false;
+  count_descriptors();
+  expect_refused({"program77", "that other programs have", "this CRIU does not export fdstore_add()"});
 }
 
 TEST(QueueRoom, is_that_of_a_queue_that_only_cap_net_admin_may_enlarge) {

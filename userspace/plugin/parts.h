@@ -12,6 +12,7 @@
 #include "kfd/kfd.h"
 #include "plugin/copy/copier.h"
 #include "plugin/criu.h"
+#include "plugin/dmabuf_file.h"
 #include "plugin/memory_holders.h"
 #include "plugin/options.h"
 #include "plugin/render_file.h"
@@ -37,6 +38,9 @@ struct RenderChecks {
 // How many references the DMA-buf behind a descriptor has; see memory_holders.h.
 using CountReferences = std::function<base::Result<std::uint64_t>(int fd)>;
 
+// Whether a descriptor of this process is of a DMA-buf, and of which; see dmabuf_file.h.
+using FindDmabuf = std::function<base::Result<std::optional<dmabuf_file::Info>>(int fd)>;
+
 struct Parts {
   Criu& criu;
   System& system;
@@ -45,6 +49,8 @@ struct Parts {
   Options options;
   RenderChecks render{};
   CountReferences count_references = [](int fd) { return memory_holders::references_of(Roots{}.proc, fd); };
+  FindDmabuf find_dmabuf = [](int fd) { return dmabuf_file::info_of(Roots{}.proc, fd); };
+  std::function<base::Status(int fd, const std::string& name)> name_dmabuf = dmabuf_file::set_name;
   // Why `options` are not what the user wanted. A dump or a restore fails with it at the first file that is ours, and
   // never because of it without such a file.
   base::Status options_status = {};

@@ -219,13 +219,6 @@ Status refuse_old_kfd(kfd::Version version) {
                             std::to_string(version.minor) + ", checkpoint needs 1.8 or a later 1.x (Linux 5.18)");
 }
 
-Status refuse_dmabufs(const Tree& tree) {
-  if (tree.dmabufs.empty()) return {};
-  const Tree::Dmabuf& first = tree.dmabufs.front();
-  return refusal(tree.tasks[first.task].name() + ", " + first.what,
-                 "it is a DMA-buf, through which memory is shared with other programs or devices; CRIU cannot save it");
-}
-
 Status refuse_render_objects(const Parts& parts, const Tree& tree) {
   const auto probe = [&](std::uint32_t last_handle, std::optional<std::uint32_t> only_minor) -> Status {
     for (const OpenFile& file : tree.files) {
@@ -356,6 +349,9 @@ Result<sharing::Plan> plan_sharing(const Tree& tree, const std::vector<Process>&
 Status refuse_outside_holders(const Parts& parts, const Tree& tree, std::vector<Process>& processes,
                               const std::vector<topology::Node>& nodes) {
   std::vector<Held> memories = held_memories(processes, nodes);
+  ASSIGN_OR_RETURN(const auto open, count_dmabufs(parts, tree));
+  for (Held& held : memories)
+    if (const auto found = open.find(held.bo->inode); found != open.end()) held.memory.explained += found->second;
   std::vector<memory_holders::Memory> counted;
   for (Held& held : memories) {
     TRY(explain_imports(parts, tree, nodes, held));

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,8 +41,8 @@ base::Status refuse_streaming(const Criu& criu);
 // end, by refuse_missing_pages().
 base::Status refuse_lazy_pages(const Criu& criu);
 base::Status refuse_old_kfd(kfd::Version version);
-// DMA-bufs that a task has open or mapped.
-base::Status refuse_dmabufs(const Tree& tree);
+// DMA-bufs that a task has mapped, and open ones that no GPU has exported.
+base::Status refuse_dmabufs(const Parts& parts, const Tree& tree);
 // GEM objects, contexts and synchronization objects of render nodes.
 base::Status refuse_render_objects(const Parts& parts, const Tree& tree);
 // Render nodes of GPUs that KFD does not have.
@@ -64,6 +65,14 @@ base::Status refuse_hidden_gpus(const Tree& tree, const Process& process, const 
 // Who shares which memory. Refuses it with the released ABI, which could only give each BO memory of its own.
 base::Result<sharing::Plan> plan_sharing(const Tree& tree, const std::vector<Process>& processes,
                                          const std::vector<topology::Node>& nodes, kfd::Abi abi);
+// Memory that the processes of a restore could not give each other: a CRIU without the means, or whose queue of
+// descriptors is too short. It is the CRIU of the dump that is asked.
+base::Status refuse_unpassable_memory(const Parts& parts, const Tree& tree, const std::vector<Process>& processes,
+                                      const sharing::Plan& plan);
+// Open DMA-bufs that a restore could not make again: of memory that no BO of the processes has, or that only the
+// released ABI names.
+base::Status refuse_lost_dmabufs(const Parts& parts, const Tree& tree, const std::vector<Process>& processes,
+                                 kfd::Abi abi);
 // Memory that somebody outside the tree gave or was given.
 base::Status refuse_outside_holders(const Parts& parts, const Tree& tree, std::vector<Process>& processes,
                                     const std::vector<topology::Node>& nodes);
@@ -91,6 +100,8 @@ base::Status refuse_missing_pages(const Criu& criu, const Tree& tree);
 // The topology node of the GPU that the process calls user_id; null if there is none.
 const topology::Node* gpu_of(const std::vector<topology::Node>& nodes, const kfd::Checkpoint& state,
                              std::uint32_t user_id);
+// Descriptors of DMA-bufs that programs and this process have, by inode.
+base::Result<std::map<std::uint64_t, std::uint64_t>> count_dmabufs(const Parts& parts, const Tree& tree);
 // Bytes of contents that an image of the process can have.
 std::uint64_t contents_of(const kfd::Checkpoint& state);
 

@@ -40,6 +40,13 @@ kfd::Abi abi_of(const SavedFile& process) {
   return process.loaded->session().abi == image::Abi::kExtensible ? kfd::Abi::kExtensible : kfd::Abi::kReleased;
 }
 
+// The index of a BO that has the memory.
+std::optional<std::size_t> bo_with(const image::KfdFile& kfd, std::uint64_t inode) {
+  for (std::size_t i = 0; i < kfd.bos.size(); ++i)
+    if (kfd::has_contents(kfd.bos[i].bo) && kfd.bos[i].inode == inode) return i;
+  return std::nullopt;
+}
+
 bool has_plugin_mapping(const CriuTask& task) {
   return std::any_of(task.vmas.begin(), task.vmas.end(),
                      [](const CriuVma& vma) { return vma.source == CriuVma::Source::kPlugin; });
@@ -108,21 +115,33 @@ Result<Restore::Shared> Restore::find_shared(std::uint64_t session_id, std::size
   std::vector<const image::Loaded*> files;
   for (const SavedFile& file : files_)
     if (file.session_id == session_id) files.push_back(file.loaded);
-  ASSIGN_OR_RETURN(SessionSharing session, sharing_of(files, [this](const auto& file) { return is_late(file); }));
+  ASSIGN_OR_RETURN(SessionSharing session, sharing_of(
+                                               files, [this](const auto& file) { return is_late(file); },
+                                               [this](const auto& dmabuf) { return is_needed(dmabuf); }));
   if (!session.plan.memories().empty() && !criu_) return Error(EPROTO, std::string(kUnknownFiles));
   if (!session.plan.memories().empty() && !parts_.criu.passes_files()) return Error(ENOTSUP, std::string(kNoFdstore));
   return Shared{std::move(session), first};
 }
 
-// CRIU asks the process with the lowest pid for a file. If that is not the process whose state comes with it, this one
-// is restored when it has all of its files.
-bool Restore::is_late(const image::Loaded& file) const {
-  if (!criu_) return true;
+// CRIU asks the process with the lowest pid for a file.
+std::optional<std::uint32_t> Restore::asked_task(std::uint32_t file_id) const {
+  if (!criu_) return std::nullopt;
   for (const auto& [pid, task] : criu_->tasks())
     if (std::any_of(task.files.begin(), task.files.end(),
-                    [&file](const ExternalFd& fd) { return fd.file_id == file.id(); }))
-      return pid != image::owner_of(file.file());
-  return true;
+                    [file_id](const ExternalFd& fd) { return fd.file_id == file_id; }))
+      return pid;
+  return std::nullopt;
+}
+
+// If CRIU does not ask the process whose state comes with the file, this one is restored when it has all of its files.
+bool Restore::is_late(const image::Loaded& file) const { return asked_task(file.id()) != image::owner_of(file.file()); }
+
+// A task that has a BO of the memory exports it. Another one is given it like a process that shares memory.
+bool Restore::is_needed(const image::Loaded& dmabuf) const {
+  const auto asked = asked_task(dmabuf.id());
+  const SavedFile* process = asked ? process_of(*asked) : nullptr;
+  if (process == nullptr || process->session_id != dmabuf.session().id) return true;
+  return !bo_with(*process->loaded->kfd(), dmabuf.dmabuf()->inode);
 }
 
 bool Restore::is_wanted(const SavedFile& file) const {
@@ -226,6 +245,8 @@ Result<UniqueFd> Restore::restore_saved(Task& current, const SavedFile& file) {
       return open_inert(parts_.system, plan->kfd(), file.open_flags, next_pid);
     case image::Kind::kInert:
       return open_inert(parts_.system, plan->kfd(), file.open_flags, next_pid);
+    case image::Kind::kDmabuf:
+      return restore_dmabuf(current, *plan, file);
     case image::Kind::kRender:
       break;
   }
@@ -237,6 +258,23 @@ Result<UniqueFd> Restore::restore_saved(Task& current, const SavedFile& file) {
   if (!used_by_kfd) return parts_.system.open_node(plan->render(gpu_id), file.open_flags);
   ASSIGN_OR_RETURN(const HeldFiles::Key key, render_key(current, *plan, gpu_id));
   return current.held.duplicate(key);
+}
+
+// The task restores its own state first, so that it waits for others only when nobody waits for it any more.
+Result<UniqueFd> Restore::restore_dmabuf(Task& current, const RestorePlan& plan, const SavedFile& file) {
+  const image::DmabufFile& dmabuf = *file.loaded->dmabuf();
+  std::optional<std::size_t> bo;
+  if (current.process != nullptr) {
+    TRY(restore_process(current));
+    if (current.process->session_id == file.session_id) bo = bo_with(*current.process->loaded->kfd(), dmabuf.inode);
+    if (current.restored.empty() && bo) return Error(ECANCELED, "the GPU state of its process was not restored");
+  }
+  auto restored = bo ? parts_.kfd.export_restored(current.held.number(*current.kfd),
+                                                  current.process->loaded->kfd()->bos[*bo].bo, current.restored[*bo])
+                     : take_dmabuf(plan, file);
+  if (!restored.ok()) return std::move(restored).error().wrap("DMA-buf of " + std::to_string(dmabuf.size) + " bytes");
+  if (!dmabuf.name.empty()) TRY(parts_.name_dmabuf(restored->get(), dmabuf.name));
+  return restored;
 }
 
 Status Restore::restore_process(Task& current) {
@@ -270,7 +308,8 @@ Status Restore::restore_process(Task& current) {
   TRY(offer_memories(process, kfd_fd, *restored));
   TRY(load_memories(loader, process, kfd_fd, *restored, memories.made));
   memories.made.clear();
-  TRY(fill_bos(loader, kfd_fd, process, std::move(restored).value()));
+  TRY(fill_bos(loader, kfd_fd, process, *restored));
+  current.restored = std::move(restored).value();
   board_.set_progress(slot, Progress::kRestored);
   return {};
 }
@@ -320,7 +359,7 @@ Status Restore::remember(Task& current, const RestorePlan& plan, const std::vect
 }
 
 Status Restore::fill_bos(Loader& loader, int kfd_fd, const SavedFile& process,
-                         std::vector<kfd::RestoredBo> restored) const {
+                         std::vector<kfd::RestoredBo>& restored) const {
   const image::KfdFile& kfd = *process.loaded->kfd();
   const sharing::Plan& shared = shared_.at(process.session_id)->session.plan;
   for (std::size_t i = 0; i < kfd.bos.size(); ++i) {
@@ -372,7 +411,10 @@ void Restore::settle_without_mapping(Task& current) {
   if (current.criu == nullptr || !current.kfd || has_plugin_mapping(*current.criu)) return;
   for (const ExternalFd& fd : current.criu->files) {
     const SavedFile* file = find_saved(fd.file_id);
-    if (file != nullptr && file->owner == current.process->owner && !current.asked.contains(file->id)) return;
+    if (file == nullptr || current.asked.contains(file->id)) continue;
+    if (file->owner == current.process->owner) return;
+    // It exports DMA-bufs through its /dev/kfd.
+    if (file->kind == image::Kind::kDmabuf && asked_task(file->id) == current.process->owner) return;
   }
   current.held.release_all_but(std::nullopt);
   if (const auto slot = board_.find(current.process->owner); board_.progress(*slot) == Progress::kRestored)

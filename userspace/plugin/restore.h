@@ -68,6 +68,7 @@ class Restore {
     std::map<std::uint32_t, HeldFiles::Key> render;  // by destination gpu_id: the file whose VM KFD uses
     std::map<std::uint32_t, HeldFiles::Key> second;  // by file id
     std::set<std::uint32_t> asked;                   // files that CRIU asked this task for
+    std::vector<kfd::RestoredBo> restored;           // the BOs of its KFD state, as the kernel has made them
     std::vector<MappableBo> bos;                     // mapped through a render node
     std::vector<MappableBo> kfd_bos;                 // mapped through /dev/kfd
     std::vector<MappedGpu> gpus;
@@ -100,7 +101,9 @@ class Restore {
   [[nodiscard]] base::Result<RestorePlan> make_plan(std::uint64_t session_id) const;
   base::Result<const RestorePlan*> plan_of(const SavedFile& file) const;
   [[nodiscard]] base::Result<Shared> find_shared(std::uint64_t session_id, std::size_t first) const;
+  [[nodiscard]] std::optional<std::uint32_t> asked_task(std::uint32_t file_id) const;
   [[nodiscard]] bool is_late(const image::Loaded& file) const;
+  [[nodiscard]] bool is_needed(const image::Loaded& dmabuf) const;
   void make_board();
 
   [[nodiscard]] std::uint32_t next_unused_pid() const;
@@ -109,7 +112,7 @@ class Restore {
   base::Status create_shared_files(const SavedFile& process) const;
   base::Result<kfd::RestoreRequest> make_request(Task& current, const RestorePlan& plan, const image::KfdFile& kfd);
   base::Status fill_bos(Loader& loader, int kfd_fd, const SavedFile& process,
-                        std::vector<kfd::RestoredBo> restored) const;
+                        std::vector<kfd::RestoredBo>& restored) const;
   base::Result<Taken> take_memories(Loader& loader, kfd::RestoreRequest& request);
   base::Status keep_memories(const Shared& shared, std::span<const std::size_t> memories, std::span<const int> dmabufs);
   void release_memories();
@@ -121,6 +124,8 @@ class Restore {
   base::Status load_memory(Loader& loader, const Shared& shared, std::size_t memory, int dmabuf);
   base::Status load_memories(Loader& loader, const SavedFile& process, int kfd_fd,
                              std::vector<kfd::RestoredBo>& restored, const std::vector<MadeMemory>& made);
+  base::Result<base::UniqueFd> restore_dmabuf(Task& current, const RestorePlan& plan, const SavedFile& file);
+  base::Result<base::UniqueFd> take_dmabuf(const RestorePlan& plan, const SavedFile& file);
   [[nodiscard]] base::Status require_loaded(const SavedFile& process) const;
   base::Result<HeldFiles::Key> render_key(Task& current, const RestorePlan& plan, std::uint32_t gpu_id);
   base::Status remember(Task& current, const RestorePlan& plan, const std::vector<kfd::RestoredBo>& restored);

@@ -205,12 +205,30 @@ Result<UniqueFd> Restore::wait_for_memory(const Shared& shared, std::size_t memo
     if (!peer) {
       ASSIGN_OR_RETURN(peer, Peer::find(pid));
     }
-    const bool has_failed = board_.progress(*board_.find(pid)) == Progress::kFailed;
+    // A task that makes memory for a DMA-buf may have no state in KFD.
+    const auto slot = board_.find(pid);
+    const bool has_failed = slot && board_.progress(*slot) == Progress::kFailed;
     if (!has_failed && peer->is_alive()) continue;
     // It may have offered the memory and ended since.
     if (board_.memory(shared.first + memory).state != now.state) continue;
     return Error(ESRCH, "process " + std::to_string(pid) + ", which allocates it, has ended or was not restored");
   }
+}
+
+// For a task that has no BO of the memory.
+Result<UniqueFd> Restore::take_dmabuf(const RestorePlan& plan, const SavedFile& file) {
+  const Shared& shared = *shared_.at(file.session_id);
+  const auto memory = shared.session.plan.find(file.loaded->dmabuf()->inode);
+  if (!memory) return Error(EINVAL, "invalid image: no process gives its memory to this task");
+  const auto self = static_cast<std::uint32_t>(parts_.criu.pid());
+  std::map<int, std::vector<UniqueFd>> received;
+  if (shared.session.plan.memories()[*memory].has_provider || !board_.claim_memory(shared.first + *memory, self))
+    return wait_for_memory(shared, *memory, received);
+  parts_.kfd.use_abi(kfd::Abi::kExtensible);
+  ASSIGN_OR_RETURN(std::vector<MadeMemory> made, make_memories(plan, shared, {*memory}));
+  Loader loader(parts_, plan, file);
+  TRY(load_memory(loader, shared, *memory, made.front().dmabuf.get()));
+  return std::move(made.front().dmabuf);
 }
 
 // Before this process loads any contents, so that nobody waits for them.

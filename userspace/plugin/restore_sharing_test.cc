@@ -85,6 +85,13 @@ class RestoreSharing : public ::testing::Test {
     criu_images_.tasks[pid].files.push_back({kNumber, pid});
   }
 
+  // A DMA-buf that these processes have open.
+  void add_dmabuf(std::uint32_t id, std::uint64_t inode, const std::vector<std::uint32_t>& holders,
+                  std::uint64_t size = kSize, const std::string& name = {}) {
+    files_.push_back({id, image::DmabufFile{inode, size, name, O_NONBLOCK}});
+    for (const std::uint32_t pid : holders) criu_images_.tasks[pid].files.push_back({kNumber + 2, id});
+  }
+
   Restore& start() {
     auto writer = image::SessionWriter::create(criu_.image_dir(), 5);
     EXPECT_TRUE(writer.ok());
@@ -92,9 +99,9 @@ class RestoreSharing : public ::testing::Test {
     session.nodes = {node_};
     session.abi = abi_;
     for (const image::File& file : files_) {
-      const auto& process = *std::get_if<image::KfdFile>(&file.contents);
-      session.processes.push_back({process.pid, "program"});
-      for (const image::BoRecord& record : process.bos) {
+      const auto* process = std::get_if<image::KfdFile>(&file.contents);
+      if (process != nullptr) session.processes.push_back({process->pid, "program"});
+      for (const image::BoRecord& record : process == nullptr ? std::vector<image::BoRecord>() : process->bos) {
         const std::vector<std::byte> contents(kSize, static_cast<std::byte>(record.inode));
         if (image::stores_contents(record)) {
           EXPECT_TRUE((*writer)->file(file.id).append(contents).ok());
@@ -141,6 +148,13 @@ class RestoreSharing : public ::testing::Test {
     return {};
   }
 
+  base::Result<UniqueFd> restore_dmabuf(std::uint32_t pid, std::uint32_t id) {
+    criu_.task = static_cast<pid_t>(pid);
+    ASSIGN_OR_RETURN(const auto fd, restore_->restore_file(id));
+    if (!fd) return base::Error(ENOENT, "not ours");
+    return UniqueFd(*fd);
+  }
+
   base::Result<Claim> resume(std::uint32_t pid) {
     const auto path = machine_.root() + "/proc/" + std::to_string(pid) + "/status";
     testing::write_file(path, "NSpid:\t" + std::to_string(pid) + "\n");
@@ -165,7 +179,8 @@ class RestoreSharing : public ::testing::Test {
 
   void expect_refused(const std::string& why) {
     for (const image::File& file : files_) {
-      const auto status = restore(file.id);
+      const auto* process = std::get_if<image::KfdFile>(&file.contents);
+      const auto status = process != nullptr ? restore(file.id) : base::Status(restore_dmabuf(77, file.id).error());
       ASSERT_FALSE(status.ok());
       EXPECT_NE(status.error().message().find(why), std::string::npos) << status.error().message();
     }
@@ -541,6 +556,146 @@ TEST_F(RestoreSharing, nobody_waits_in_its_files_for_a_process_whose_own_file_it
   ASSERT_TRUE(answer.ok()) << answer.error().message();
   EXPECT_EQ(memory(0, 0), memory(1, 0));
   EXPECT_NE(name(0, 0).find("fake-memory"), std::string::npos);
+}
+
+// ---- DMA-bufs that programs have open ----
+
+TEST_F(RestoreSharing, an_open_dmabuf_of_its_own_memory_is_exported_by_the_process_itself) {
+  add(77, {{8}, {7}});
+  add_dmabuf(5, 7, {77, 90}, kSize, "mine");
+  criu_.has_fdstore = false;
+  std::string name;
+  parts_.name_dmabuf = [&](int, const std::string& given) -> base::Status {
+    name = given;
+    return {};
+  };
+  start();
+  // CRIU asks for the DMA-buf first.
+  const auto dmabuf = restore_dmabuf(77, 5);
+  ASSERT_TRUE(dmabuf.ok()) << dmabuf.error().message();
+  ASSERT_TRUE(restore(77).ok());
+  EXPECT_EQ(number_of(dmabuf->get()), memory(0, 1));
+  EXPECT_EQ(first_byte(0, 1), std::byte{7});
+  EXPECT_EQ(name, "mine");
+  EXPECT_NE(::fcntl(dmabuf->get(), F_GETFL) & O_NONBLOCK, 0);
+  EXPECT_EQ(kfd_.restored_memories.size(), 1U);
+  EXPECT_TRUE(resume(77).ok());
+}
+
+TEST_F(RestoreSharing, a_process_that_maps_nothing_can_export_until_criu_has_asked_for_all) {
+  add(77, {{7}});
+  add_dmabuf(5, 7, {77});
+  start();
+  ASSERT_TRUE(restore(77).ok());
+  const auto dmabuf = restore_dmabuf(77, 5);
+  ASSERT_TRUE(dmabuf.ok()) << dmabuf.error().message();
+  EXPECT_EQ(number_of(dmabuf->get()), memory(0, 0));
+  EXPECT_TRUE(resume(77).ok());
+}
+
+TEST_F(RestoreSharing, a_program_without_kfd_is_given_the_memory_of_its_dmabuf) {
+  add(77, {{7}});
+  add_dmabuf(5, 7, {50, 77});
+  start();
+  ASSERT_TRUE(restore(77).ok());
+  const auto dmabuf = restore_dmabuf(50, 5);
+  ASSERT_TRUE(dmabuf.ok()) << dmabuf.error().message();
+  EXPECT_EQ(number_of(dmabuf->get()), memory(0, 0));
+  EXPECT_EQ(first_byte(0, 0), std::byte{7});
+  ASSERT_TRUE(resume(77).ok());
+  for (const UniqueFd& kept : criu_.kept) EXPECT_FALSE(has_memory(kept.get()));
+}
+
+// CRIU also asks it for the other's /dev/kfd, so that the other is restored when all files are open.
+TEST_F(RestoreSharing, a_program_without_kfd_makes_the_memory_of_a_process_that_waits_for_its_files) {
+  add(77, {{7}});
+  add_dmabuf(5, 7, {50});
+  criu_images_.tasks[50].files.push_back({kNumber, 77});
+  FakeCriuImages::Vma vma;
+  vma.start = 0x1000'0000;
+  vma.offset = 0x100000;
+  vma.status |= FakeCriuImages::kFileShared | FakeCriuImages::kPlugin;
+  criu_images_.tasks[77].vmas.push_back(vma);
+  start();
+  const auto dmabuf = restore_dmabuf(50, 5);
+  ASSERT_TRUE(dmabuf.ok()) << dmabuf.error().message();
+  std::byte byte{};
+  EXPECT_EQ(::pread(dmabuf->get(), &byte, 1, kSize - 1), 1);
+  EXPECT_EQ(byte, std::byte{7});
+  const auto inert = restore_->restore_file(77);
+  ASSERT_TRUE(inert.ok() && inert->has_value());
+  const UniqueFd file(**inert);
+  ASSERT_EQ(::dup2(file.get(), kNumber), kNumber);
+  const UniqueFd planted(kNumber);
+  criu_.task = 77;
+  const auto answer = restore_->update_vma("/dev/dri/renderD128", vma.start, vma.offset);
+  ASSERT_TRUE(answer.ok()) << answer.error().message();
+  EXPECT_EQ(number_of(dmabuf->get()), memory(0, 0));
+}
+
+// Two processes may have DMA-bufs of each other's memory.
+TEST_F(RestoreSharing, a_process_offers_its_own_memory_before_it_waits_for_that_of_its_dmabuf) {
+  const pid_t giver = ::fork();
+  if (giver == 0) ::_exit(0);
+  siginfo_t info{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(giver), &info, WEXITED | WNOWAIT), 0);
+  const auto other = static_cast<std::uint32_t>(giver);
+  add(1, {{7}});
+  add(other, {{8}});
+  add_dmabuf(5, 8, {1, other});
+  add_dmabuf(6, 7, {other});
+  start();
+  const auto dmabuf = restore_dmabuf(1, 5);
+  ::waitpid(giver, nullptr, 0);
+  ASSERT_FALSE(dmabuf.ok());
+  EXPECT_NE(dmabuf.error().message().find("process " + std::to_string(giver) +
+                                          ", which allocates it, has ended or was not restored"),
+            std::string::npos)
+      << dmabuf.error().message();
+  EXPECT_EQ(criu_.kept.size(), 1U);
+}
+
+TEST_F(RestoreSharing, an_image_with_a_dmabuf_of_no_bo_or_of_another_size_is_refused_before_anything_is_made) {
+  add(77, {{7}});
+  add_dmabuf(5, 8, {77});
+  start();
+  expect_refused("file 5: a DMA-buf of memory that no BO of the dump has");
+  files_.pop_back();
+  add_dmabuf(6, 7, {77}, 2 * kSize);
+  start();
+  expect_refused("a DMA-buf of 16384 bytes has the memory of a BO of 8192 bytes of process 77");
+}
+
+TEST_F(RestoreSharing, a_failure_of_any_call_gives_no_dmabuf_of_other_memory) {
+  add(77, {{7}});
+  add_dmabuf(5, 7, {50});
+  add_dmabuf(6, 7, {77});
+  start();
+  unsigned survived = 0;
+  for (std::uint64_t call = 1;; ++call) {
+    SCOPED_TRACE(call);
+    kfd_.restored_memories.clear();
+    criu_.kept.clear();
+    restore_ = std::make_unique<Restore>(parts_);
+    os::fail_call(call, EIO);
+    restore_->prepare();
+    bool is_good = restore(77).ok();
+    const auto own = restore_dmabuf(77, 6);
+    // Nobody else can offer the memory, so a process that was not restored is not waited for.
+    const auto given = is_good ? restore_dmabuf(50, 5) : base::Result<UniqueFd>(base::Error(EIO, "not tried"));
+    is_good = is_good && own.ok() && given.ok() && resume(77).ok();
+    const std::string failed = os::failed_call();
+    os::fail_call(0, 0);
+    if (is_good) {
+      ASSERT_EQ(number_of(own->get()), memory(0, 0)) << failed;
+      ASSERT_EQ(number_of(given->get()), memory(0, 0)) << failed;
+      ASSERT_EQ(first_byte(0, 0), std::byte{7}) << failed;
+      if (failed.empty()) break;
+      ++survived;
+    }
+    ASSERT_LT(call, 2000U);
+  }
+  EXPECT_LT(survived, 60U);
 }
 
 }  // namespace

@@ -68,8 +68,7 @@ class World {
   }
 
   // Writes the whole dump again, with one more file.
-  void save(std::uint32_t id,
-            std::variant<image::KfdFile, image::SecondFile, image::InertFile, image::RenderFile> kind) {
+  void save(std::uint32_t id, decltype(image::File::contents) kind) {
     files.push_back({id, std::move(kind)});
     auto writer = image::SessionWriter::create(criu.image_dir(), kSession);
     ASSERT_TRUE(writer.ok()) << writer.error().message();

@@ -49,10 +49,28 @@ std::map<std::uint64_t, std::uint32_t> foreign_flags_of(const SessionSharing& fo
   return flags;
 }
 
-Result<SessionSharing> make(SessionSharing found, const std::function<bool(const image::Loaded& file)>& is_late) {
+Status check_dmabuf(const SessionSharing& found, const image::Loaded& file) {
+  const image::DmabufFile& dmabuf = *file.dmabuf();
+  bool is_known = false;
+  for (const image::Loaded* kfd : found.files) {
+    for (const image::BoRecord& record : kfd->kfd()->bos) {
+      if (!kfd::has_contents(record.bo) || record.inode != dmabuf.inode) continue;
+      if (record.bo.size != dmabuf.size)
+        return Error(EINVAL, "file " + std::to_string(file.id()) + ": a DMA-buf of " + std::to_string(dmabuf.size) +
+                                 " bytes has the memory of a BO of " + std::to_string(record.bo.size) +
+                                 " bytes of process " + std::to_string(kfd->kfd()->pid));
+      is_known = true;
+    }
+  }
+  if (is_known) return {};
+  return Error(EINVAL, "file " + std::to_string(file.id()) + ": a DMA-buf of memory that no BO of the dump has");
+}
+
+Result<SessionSharing> make(SessionSharing found, const std::function<bool(const image::Loaded& file)>& is_late,
+                            std::set<std::uint64_t> needed) {
   std::vector<sharing::Process> processes;
   for (const image::Loaded* file : found.files) processes.push_back(process_of(*file, is_late(*file)));
-  ASSIGN_OR_RETURN(found.plan, sharing::Plan::make(processes));
+  ASSIGN_OR_RETURN(found.plan, sharing::Plan::make(processes, std::move(needed)));
   if (!found.plan.memories().empty() && found.files.front()->session().abi != image::Abi::kExtensible)
     return Error(EINVAL, "processes share memory, which the released ABI of KFD cannot give them");
   ASSIGN_OR_RETURN(found.contents, sharing::find_contents(found.plan, processes));
@@ -84,11 +102,18 @@ std::size_t SessionSharing::index_of(std::uint32_t pid) const {
 }
 
 Result<SessionSharing> sharing_of(const std::vector<const image::Loaded*>& files,
-                                  const std::function<bool(const image::Loaded& file)>& is_late) {
+                                  const std::function<bool(const image::Loaded& file)>& is_late,
+                                  const std::function<bool(const image::Loaded& dmabuf)>& is_needed) {
   SessionSharing found;
   for (const image::Loaded* file : files)
     if (file->kfd() != nullptr) found.files.push_back(file);
-  auto result = make(std::move(found), is_late);
+  std::set<std::uint64_t> needed;
+  for (const image::Loaded* file : files) {
+    if (file->dmabuf() == nullptr) continue;
+    if (auto status = check_dmabuf(found, *file); !status.ok()) return std::move(status).error().wrap("invalid image");
+    if (is_needed(*file)) needed.insert(file->dmabuf()->inode);
+  }
+  auto result = make(std::move(found), is_late, std::move(needed));
   if (result.ok()) return result;
   return std::move(result).error().wrap("invalid image");
 }

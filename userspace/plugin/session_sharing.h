@@ -30,8 +30,10 @@ struct SessionSharing {
   [[nodiscard]] std::size_t index_of(std::uint32_t pid) const;
 };
 
-// `files` are all of one session; those that are of another kind than kKfd are left out. `is_late`: see sharing.h.
+// `files` are all of one session; only those of kinds kKfd and kDmabuf matter. `is_late`: see sharing.h. `is_needed`:
+// whether the task that opens this DMA-buf has no BO of its memory.
 base::Result<SessionSharing> sharing_of(const std::vector<const image::Loaded*>& files,
-                                        const std::function<bool(const image::Loaded& file)>& is_late);
+                                        const std::function<bool(const image::Loaded& file)>& is_late,
+                                        const std::function<bool(const image::Loaded& dmabuf)>& is_needed);
 
 }  // namespace plugin

@@ -23,7 +23,8 @@ constexpr std::uint32_t kKinds = kVram | KFD_IOC_ALLOC_MEM_FLAGS_GTT;
 
 class Builder {
  public:
-  explicit Builder(std::span<const Process> processes) : processes_(processes), waits_for_(processes.size()) {}
+  Builder(std::span<const Process> processes, std::set<std::uint64_t> needed)
+      : processes_(processes), needed_(std::move(needed)), waits_for_(processes.size()) {}
 
   Result<std::vector<Memory>> build() {
     std::map<std::uint64_t, std::vector<Place>> places;
@@ -32,7 +33,7 @@ class Builder {
         if (const Bo& bo = processes_[p].bos[b]; bo.inode != 0) places[bo.inode].push_back({p, b});
     std::vector<Memory> memories;
     for (const auto& [inode, bos] : places) {
-      const bool is_private = bos.front().process == bos.back().process && has_native(bos);
+      const bool is_private = bos.front().process == bos.back().process && has_native(bos) && !needed_.contains(inode);
       if (is_private) continue;
       ASSIGN_OR_RETURN(Memory memory, describe(inode, bos));
       memory.has_provider = has_native(bos) && provide(memory);
@@ -102,14 +103,15 @@ class Builder {
   }
 
   std::span<const Process> processes_;
+  std::set<std::uint64_t> needed_;
   std::vector<std::set<std::size_t>> waits_for_;
 };
 
 }  // namespace
 
-Result<Plan> Plan::make(std::span<const Process> processes) {
+Result<Plan> Plan::make(std::span<const Process> processes, std::set<std::uint64_t> needed) {
   Plan plan;
-  ASSIGN_OR_RETURN(plan.memories_, Builder(processes).build());
+  ASSIGN_OR_RETURN(plan.memories_, Builder(processes, std::move(needed)).build());
   return plan;
 }
 

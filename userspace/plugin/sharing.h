@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -55,11 +56,12 @@ struct Memory {
 };
 
 // The plan has all memory that several processes have. It has memory that only one process has if that memory was
-// allocated for none of the BOs of this process.
+// allocated for none of the BOs of this process, or if a task that has no BO of it needs it too.
 class Plan {
  public:
-  // Fails for processes that no kernel has, and names one.
-  static base::Result<Plan> make(std::span<const Process> processes);
+  // Fails for processes that no kernel has, and names one. `needed`: inodes of memory that tasks without a BO of it
+  // need. These may wait for any provider, if they restore their own state before.
+  static base::Result<Plan> make(std::span<const Process> processes, std::set<std::uint64_t> needed = {});
 
   [[nodiscard]] std::span<const Memory> memories() const { return memories_; }
   // The index of a memory.

@@ -18,6 +18,7 @@
 
 #include "base/os.h"
 #include "base/text_file.h"
+#include "plugin/dmabuf_file.h"
 
 namespace plugin {
 namespace {
@@ -27,9 +28,8 @@ using base::Result;
 using base::Status;
 using base::UniqueFd;
 
-constexpr std::string_view kDmabufPath = "/dmabuf:";
-
 std::string device_path(const DeviceFile& device) {
+  if (device.kind == DeviceKind::kDmabuf) return "a DMA-buf";
   return device.kind == DeviceKind::kKfd ? "/dev/kfd" : "/dev/dri/renderD" + std::to_string(device.minor);
 }
 
@@ -186,8 +186,8 @@ class Scan {
       const auto line = parse_maps_line(text);
       if (!line) return Error(EPROTO, path_of(pid, "maps") + ": cannot understand '" + text + "'");
       if (!line->path.starts_with('/')) continue;
-      if (line->path.starts_with(kDmabufPath)) {
-        tree_.dmabufs.push_back({tree_.tasks.size() - 1, "a mapping at 0x" + line->range});
+      if (line->path.starts_with(dmabuf_file::kPath)) {
+        tree_.mapped_dmabufs.push_back({tree_.tasks.size() - 1, "a mapping at 0x" + line->range});
         continue;
       }
       ASSIGN_OR_RETURN(const DeviceFile device, identify_mapping(pid, *line));
@@ -202,9 +202,9 @@ class Scan {
     UniqueFd pidfd;
     for (const int number : numbers) {
       const std::string path = path_of(pid, "fd/" + std::to_string(number));
-      ASSIGN_OR_RETURN(const bool is_dmabuf, link_begins_with(path, kDmabufPath));
+      ASSIGN_OR_RETURN(const bool is_dmabuf, link_begins_with(path, dmabuf_file::kPath));
       if (is_dmabuf) {
-        tree_.dmabufs.push_back({tree_.tasks.size() - 1, "descriptor " + std::to_string(number)});
+        TRY(add_file(pidfd, {DeviceKind::kDmabuf, 0}, pid, number));
         continue;
       }
       struct stat status {};
@@ -249,6 +249,27 @@ Result<const OpenFile*> Tree::find(int fd) const {
     if (is_same) return &file;
   }
   return nullptr;
+}
+
+Result<std::size_t> Tree::count_descriptors(const OpenFile& file) const {
+  std::vector<Holder> counted;
+  for (const Holder& holder : file.holders) {
+    bool is_counted = false;
+    for (const Holder& other : counted) {
+      if (other.number != holder.number) continue;
+      const long order = os::kcmp(tasks[other.task].pid, tasks[holder.task].pid, KCMP_FILES, 0, 0);
+      if (order < 0) return Error::from_errno(errno, "kcmp of two tables of descriptors");
+      is_counted = is_counted || order == 0;
+    }
+    if (!is_counted) counted.push_back(holder);
+  }
+  return counted.size();
+}
+
+const Holder& Tree::asked_holder(const OpenFile& file) const {
+  return *std::min_element(file.holders.begin(), file.holders.end(), [this](const Holder& one, const Holder& other) {
+    return tasks[one.task].inner_pid < tasks[other.task].inner_pid;
+  });
 }
 
 std::string Tree::name_of(const OpenFile& file) const {

@@ -41,23 +41,27 @@ struct Holder {
 
 // One open file, however many descriptors it has.
 struct OpenFile {
-  base::UniqueFd fd;  // our own descriptor of it
-  DeviceFile device;
+  base::UniqueFd fd;            // our own descriptor of it
+  DeviceFile device;            // kDmabuf: a DMA-buf, whoever has exported it
   std::vector<Holder> holders;  // never empty; by task, then number
 };
 
 struct Tree {
   std::vector<Task> tasks;  // by pid
   std::vector<OpenFile> files;
-  // What tasks have of DMA-bufs, for messages: "descriptor 5" or "a mapping at 0x...".
-  struct Dmabuf {
+  // Mappings of DMA-bufs, for messages: "a mapping at 0x...".
+  struct MappedDmabuf {
     std::size_t task = 0;
     std::string what;
   };
-  std::vector<Dmabuf> dmabufs;
+  std::vector<MappedDmabuf> mapped_dmabufs;
 
   // The open file behind a descriptor of this process; null if it is none of them.
   [[nodiscard]] base::Result<const OpenFile*> find(int fd) const;
+  // How many descriptors of this file the tasks have. Tasks with one table of descriptors have each once.
+  [[nodiscard]] base::Result<std::size_t> count_descriptors(const OpenFile& file) const;
+  // The holder that CRIU asks for the file at restore: that with the lowest pid in its own namespace.
+  [[nodiscard]] const Holder& asked_holder(const OpenFile& file) const;
   // "program 'x' (process 7), descriptor 4 (/dev/kfd)", by the first holder.
   [[nodiscard]] std::string name_of(const OpenFile& file) const;
 };

@@ -71,13 +71,23 @@ constexpr std::array kOtherKfdRules = {kScalar, kScalar};
 constexpr WireShape kOtherKfdShape{kOtherKfdRules};
 constexpr std::array kRenderNodeRules = {kScalar, kScalar, kScalar, kScalar};
 constexpr WireShape kRenderNodeShape{kRenderNodeRules};
-constexpr std::array kFileRules = {kFixed,
-                                   message_field(kNodeShape, kMaxNodes),
-                                   message_field(kKfdShape, 1),
-                                   message_field(kRenderNodeShape, 1),
-                                   message_field(kOtherKfdShape, 1),
-                                   message_field(kOtherKfdShape, 1),
-                                   kScalar};
+constexpr std::array kDmabufRules = {kFixed, kScalar, bytes_field(1, kMaxDmabufName), kScalar};
+constexpr WireShape kDmabufShape{kDmabufRules};
+constexpr std::array kFirstFileRules = {kFixed,
+                                        message_field(kNodeShape, kMaxNodes),
+                                        message_field(kKfdShape, 1),
+                                        message_field(kRenderNodeShape, 1),
+                                        message_field(kOtherKfdShape, 1),
+                                        message_field(kOtherKfdShape, 1),
+                                        kScalar};
+constexpr std::size_t kDmabufNumber = amdkfd_criu::File::kDmabufFieldNumber;
+// The numbers between them are of no field.
+constexpr auto kFileRules = [] {
+  std::array<WireRule, kDmabufNumber> rules{};
+  std::copy(kFirstFileRules.begin(), kFirstFileRules.end(), rules.begin());
+  rules[kDmabufNumber - 1] = message_field(kDmabufShape, 1);
+  return rules;
+}();
 constexpr WireShape kFileShape{kFileRules};
 constexpr std::array kManifest1Rules = {kFixed, kScalar, kScalar, kFixed, kScalar};
 constexpr WireShape kManifest1Shape{kManifest1Rules};
@@ -196,6 +206,15 @@ void to_message(const RenderFile& render, amdkfd_criu::RenderNode& out) {
   out.set_owner_pid(render.owner);
 }
 
+DmabufFile from_message(const amdkfd_criu::Dmabuf& in) { return {in.inode(), in.size(), in.name(), in.open_flags()}; }
+
+void to_message(const DmabufFile& dmabuf, amdkfd_criu::Dmabuf& out) {
+  out.set_inode(dmabuf.inode);
+  out.set_size(dmabuf.size);
+  out.set_name(dmabuf.name);
+  out.set_open_flags(dmabuf.open_flags);
+}
+
 Error unknown_kind() { return {EINVAL, "invalid image: of a kind of device file that this plugin does not know"}; }
 
 Result<DecodedFile> from_message(const amdkfd_criu::File& in) {
@@ -210,6 +229,8 @@ Result<DecodedFile> from_message(const amdkfd_criu::File& in) {
     decoded.file.contents = SecondFile{in.second().owner_pid(), in.second().open_flags()};
   else if (in.has_inert())
     decoded.file.contents = InertFile{in.inert().owner_pid(), in.inert().open_flags()};
+  else if (in.has_dmabuf())
+    decoded.file.contents = from_message(in.dmabuf());
   else
     return unknown_kind();
   return decoded;
@@ -329,6 +350,7 @@ std::string encode(const File& file, std::uint64_t session_id) {
   if (const auto* second = std::get_if<SecondFile>(&file.contents)) to_message(*second, *message.mutable_second());
   if (const auto* inert = std::get_if<InertFile>(&file.contents)) to_message(*inert, *message.mutable_inert());
   if (const auto* render = std::get_if<RenderFile>(&file.contents)) to_message(*render, *message.mutable_render_node());
+  if (const auto* dmabuf = std::get_if<DmabufFile>(&file.contents)) to_message(*dmabuf, *message.mutable_dmabuf());
   return message.SerializeAsString();
 }
 

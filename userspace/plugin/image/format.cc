@@ -64,7 +64,7 @@ constexpr std::string_view kManifestPrefix = "amdgpu-manifest-";
 
 Kind kind_of(const File& file) {
   // The alternatives of File::contents in their order.
-  constexpr std::array kinds = {Kind::kKfd, Kind::kSecond, Kind::kInert, Kind::kRender};
+  constexpr std::array kinds = {Kind::kKfd, Kind::kSecond, Kind::kInert, Kind::kRender, Kind::kDmabuf};
   return kinds[file.contents.index()];
 }
 
@@ -72,7 +72,8 @@ std::uint32_t owner_of(const File& file) {
   if (const auto* kfd = std::get_if<KfdFile>(&file.contents)) return kfd->pid;
   if (const auto* second = std::get_if<SecondFile>(&file.contents)) return second->owner;
   if (const auto* inert = std::get_if<InertFile>(&file.contents)) return inert->owner;
-  return std::get_if<RenderFile>(&file.contents)->owner;
+  if (const auto* render = std::get_if<RenderFile>(&file.contents)) return render->owner;
+  return 0;
 }
 
 std::uint32_t actual_id_of(const KfdFile& kfd, std::uint32_t user_id) {

@@ -35,6 +35,7 @@ inline constexpr std::size_t kMaxDevices = 1024;
 inline constexpr std::size_t kMaxNodes = 4096;
 inline constexpr std::size_t kMaxSharedFile = 1U << 16;
 inline constexpr std::size_t kMaxForeignMemories = 1U << 16;  // of one process
+inline constexpr std::size_t kMaxDmabufName = 31;             // DMA_BUF_NAME_LEN of the kernel, less its NUL
 inline constexpr std::size_t kMaxText = 64;                   // the kernel's release, the name of a process
 
 // The files of libhsakmt in /dev/shm that a restored program must find.
@@ -96,10 +97,11 @@ enum class Abi : std::uint32_t { kReleased = 1, kExtensible = 2 };
 
 // Kinds of open files.
 enum class Kind : std::uint32_t {
-  kKfd = 1,     // /dev/kfd, with the state of the process that opened it
-  kSecond = 2,  // a further open /dev/kfd of a process that has one of kind kKfd
-  kInert = 3,   // /dev/kfd, opened by another process than the one that uses it: all its ioctls fail
-  kRender = 4,  // a render node
+  kKfd = 1,      // /dev/kfd, with the state of the process that opened it
+  kSecond = 2,   // a further open /dev/kfd of a process that has one of kind kKfd
+  kInert = 3,    // /dev/kfd, opened by another process than the one that uses it: all its ioctls fail
+  kRender = 4,   // a render node
+  kDmabuf = 40,  // a DMA-buf of memory that BOs of the session have
 };
 
 // Pids are those of the innermost pid namespace, at dump and again at restore. open_flags has O_NONBLOCK or nothing.
@@ -134,13 +136,21 @@ struct RenderFile {
   std::uint32_t owner = 0;  // pid of the process whose KFD uses the file's VM; 0: none, or unknown
 };
 
+// Its contents are stored with a BO that has the inode.
+struct DmabufFile {
+  std::uint64_t inode = 0;
+  std::uint64_t size = 0;
+  std::string name;  // what a program has called it (DMA_BUF_SET_NAME): any bytes but NUL
+  std::uint32_t open_flags = 0;
+};
+
 // The open file with CRIU's number `id`.
 struct File {
   std::uint32_t id = 0;
-  std::variant<KfdFile, SecondFile, InertFile, RenderFile> contents;
+  std::variant<KfdFile, SecondFile, InertFile, RenderFile, DmabufFile> contents;
 };
 [[nodiscard]] Kind kind_of(const File& file);
-// The pid of KfdFile, the owner of the others.
+// The pid of KfdFile, the owner of the others; 0: the file has none.
 [[nodiscard]] std::uint32_t owner_of(const File& file);
 // The id in sysfs of the GPU that the program calls user_id; 0: validate() excludes it.
 [[nodiscard]] std::uint32_t actual_id_of(const KfdFile& kfd, std::uint32_t user_id);

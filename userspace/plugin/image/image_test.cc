@@ -552,6 +552,49 @@ TEST(Validate, refuses_owners_that_are_no_processes_of_the_dump) {
   EXPECT_FALSE(validate({1, RenderFile{200, 0, static_cast<Binding>(3), 42}}, session).ok());
 }
 
+TEST(Validate, refuses_dmabufs_of_no_memory_and_with_impossible_values) {
+  Session session = test_session();
+  session.abi = Abi::kExtensible;
+  const DmabufFile good{4711, kPageSize, std::string(kMaxDmabufName, 'x'), O_NONBLOCK};
+  EXPECT_TRUE(validate({1, good}, session).ok());
+  struct BadDmabuf {
+    const char* expected;
+    void (*change)(DmabufFile&);
+  };
+  for (const BadDmabuf& bad : {BadDmabuf{"of no memory", [](DmabufFile& d) { d.inode = 0; }},
+                               BadDmabuf{"size", [](DmabufFile& d) { d.size = 0; }},
+                               BadDmabuf{"size", [](DmabufFile& d) { d.size = (1ULL << 47) + 1; }},
+                               BadDmabuf{"name", [](DmabufFile& d) { d.name += 'x'; }},
+                               BadDmabuf{"name", [](DmabufFile& d) { d.name = std::string("a\0b", 3); }},
+                               BadDmabuf{"flags of open", [](DmabufFile& d) { d.open_flags = O_RDWR; }}}) {
+    DmabufFile changed = good;
+    bad.change(changed);
+    const auto status = validate({1, changed}, session);
+    ASSERT_FALSE(status.ok()) << bad.expected;
+    EXPECT_NE(status.error().message().find(bad.expected), std::string::npos) << status.error().message();
+  }
+  session.abi = Abi::kReleased;
+  EXPECT_NE(validate({1, good}, session).error().message().find("released ABI"), std::string::npos);
+}
+
+TEST(Codec, a_dmabuf_is_read_as_it_was_written) {
+  const std::string bytes = encode({7, DmabufFile{0x1234567890, 1U << 20, "a name", O_NONBLOCK}}, 5);
+  const auto decoded = decode_file(std::as_bytes(std::span(bytes)));
+  ASSERT_TRUE(decoded.ok()) << decoded.error().message();
+  EXPECT_EQ(decoded->file.id, 7U);
+  const auto* dmabuf = std::get_if<DmabufFile>(&decoded->file.contents);
+  ASSERT_NE(dmabuf, nullptr);
+  EXPECT_EQ(dmabuf->inode, 0x1234567890U);
+  EXPECT_EQ(dmabuf->size, 1U << 20);
+  EXPECT_EQ(dmabuf->name, "a name");
+  EXPECT_EQ(dmabuf->open_flags, static_cast<std::uint32_t>(O_NONBLOCK));
+  EXPECT_EQ(kind_of(decoded->file), Kind::kDmabuf);
+  EXPECT_EQ(owner_of(decoded->file), 0U);
+  // A name longer than the kernel permits is refused before protobuf sees it.
+  const std::string longer = encode({7, DmabufFile{1, 1U << 20, std::string(kMaxDmabufName + 1, 'x'), 0}}, 5);
+  EXPECT_FALSE(decode_file(std::as_bytes(std::span(longer))).ok());
+}
+
 struct BadIndex {
   const char* expected;
   void (*change)(Index&);

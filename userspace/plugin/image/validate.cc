@@ -59,7 +59,7 @@ Status validate_processes(const std::vector<Process>& processes) {
 Status validate_entry(const FileEntry& entry) {
   const std::string where = "file " + std::to_string(entry.id);
   if (entry.kind != Kind::kKfd && entry.kind != Kind::kSecond && entry.kind != Kind::kInert &&
-      entry.kind != Kind::kRender)
+      entry.kind != Kind::kRender && entry.kind != Kind::kDmabuf)
     return invalid(where + " is of an unknown kind");
   if (entry.metadata_length == 0 || entry.metadata_length > kMaxMetadata)
     return invalid(where + ": impossible length of the metadata");
@@ -153,6 +153,16 @@ Status validate_render(const RenderFile& render, const Session& session) {
   if (render.binding != Binding::kUnknown && render.binding != Binding::kKfd && render.binding != Binding::kOther)
     return invalid("unknown binding of a render node");
   if (render.owner != 0) return validate_owner(render.owner, session);
+  return {};
+}
+
+// That BOs have the memory is checked with all files of the session (sharing_of()).
+Status validate_dmabuf(const DmabufFile& dmabuf, const Session& session) {
+  if (session.abi != Abi::kExtensible) return invalid("a DMA-buf of memory that the released ABI of KFD does not name");
+  if (dmabuf.inode == 0) return invalid("a DMA-buf of no memory");
+  if (dmabuf.size == 0 || dmabuf.size > kMaxBoSize) return invalid("impossible size of a DMA-buf");
+  if (dmabuf.name.size() > kMaxDmabufName || dmabuf.name.find('\0') != std::string::npos)
+    return invalid("impossible name of a DMA-buf");
   return {};
 }
 
@@ -267,6 +277,8 @@ Status validate(const File& file, const Session& session) {
       return owner_of(file) == 0 ? Status() : validate_owner(owner_of(file), session);
     case Kind::kRender:
       return validate_render(*std::get_if<RenderFile>(&file.contents), session);
+    case Kind::kDmabuf:
+      return validate_dmabuf(*std::get_if<DmabufFile>(&file.contents), session);
   }
   return {};
 }

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// DMA-bufs that programs have, and memory that the tasks of a restore have to give each other:
+// Restore::restore_dmabuf() and restore_memories.cc do it, and what they could not do is refused here.
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <string_view>
+
+#include "base/os.h"
+#include "plugin/preflight.h"
+#include "plugin/queued_file.h"
+
+namespace plugin::preflight {
+namespace {
+
+using base::Error;
+using base::Result;
+using base::Status;
+
+// The module that exports the DMA-bufs of all DRM drivers.
+constexpr std::string_view kGpuExporter = "drm";
+
+Error refused(const std::string& what, const std::string& why) { return Error(EOPNOTSUPP, what + ": " + why); }
+
+Result<dmabuf_file::Info> dmabuf_of(const Parts& parts, const Tree& tree, const OpenFile& file) {
+  auto info = parts.find_dmabuf(file.fd.get());
+  if (info.ok() && info->has_value()) return std::move(info).value().value();
+  const Error error = info.ok() ? Error(EPROTO, "procfs does not say of which DMA-buf it is") : info.error();
+  return Error(error).wrap(tree.name_of(file));
+}
+
+bool has_memory(const Process& process, std::uint64_t inode) {
+  return std::any_of(process.state.bos.begin(), process.state.bos.end(),
+                     [inode](const kfd::CheckpointedBo& bo) { return kfd::has_contents(bo.bo) && bo.inode == inode; });
+}
+
+// Descriptors that this process has of a DMA-buf: that of the tree, and those of a program whose descriptors CRIU has
+// taken to look at them.
+Result<std::size_t> own_descriptors(const Parts& parts, const OpenFile& file) {
+  struct stat wanted {};
+  if (os::fstat(file.fd.get(), &wanted) != 0) return Error::from_errno(errno, "fstat of a DMA-buf");
+  ASSIGN_OR_RETURN(const std::vector<int> numbers, parts.system.descriptors());
+  std::size_t count = 0;
+  for (const int number : numbers) {
+    struct stat status {};
+    if (os::fstat(number, &status) == 0 && status.st_dev == wanted.st_dev && status.st_ino == wanted.st_ino) ++count;
+  }
+  return count;
+}
+
+struct GivenDmabuf {
+  std::string task;  // for messages
+  std::uint64_t inode = 0;
+};
+
+// Those of tasks that are asked for them at restore and have no BO of the memory: they are given it like processes that
+// share it.
+Result<std::vector<GivenDmabuf>> given_dmabufs(const Parts& parts, const Tree& tree,
+                                               const std::vector<Process>& processes) {
+  std::vector<GivenDmabuf> dmabufs;
+  for (const OpenFile& file : tree.files) {
+    if (file.device.kind != DeviceKind::kDmabuf) continue;
+    ASSIGN_OR_RETURN(const auto info, dmabuf_of(parts, tree, file));
+    const std::size_t asked = tree.asked_holder(file).task;
+    if (std::none_of(processes.begin(), processes.end(),
+                     [&](const Process& process) { return process.task == asked && has_memory(process, info.inode); }))
+      dmabufs.push_back({tree.tasks[asked].name(), info.inode});
+  }
+  return dmabufs;
+}
+
+std::size_t messages_of(std::size_t files) { return (files + kMaxQueuedFiles - 1) / kMaxQueuedFiles; }
+
+// How many at least. A process gives what it provides, and what it makes for all, in messages of its own.
+std::size_t count_messages(const sharing::Plan& plan, const std::vector<GivenDmabuf>& dmabufs) {
+  std::map<std::size_t, std::size_t> provided;  // by process
+  std::size_t made = 0;
+  for (const sharing::Memory& memory : plan.memories())
+    ++(memory.has_provider ? provided[memory.origin.process] : made);
+  for (const GivenDmabuf& dmabuf : dmabufs)
+    if (!plan.find(dmabuf.inode)) ++made;
+  std::size_t messages = messages_of(made);
+  for (const auto& [process, count] : provided) messages += messages_of(count);
+  return messages;
+}
+
+}  // namespace
+
+Status refuse_dmabufs(const Parts& parts, const Tree& tree) {
+  if (!tree.mapped_dmabufs.empty()) {
+    const Tree::MappedDmabuf& first = tree.mapped_dmabufs.front();
+    return refused(tree.tasks[first.task].name() + ", " + first.what,
+                   "it is of a DMA-buf, which CRIU cannot map again; a program may have open, but not mapped, those of "
+                   "its memory of GPUs");
+  }
+  for (const OpenFile& file : tree.files) {
+    if (file.device.kind != DeviceKind::kDmabuf) continue;
+    ASSIGN_OR_RETURN(const auto info, dmabuf_of(parts, tree, file));
+    if (info.exporter != kGpuExporter)
+      return refused(tree.name_of(file), "it was exported by '" + info.exporter +
+                                             "', and only DMA-bufs of memory that was allocated through /dev/kfd can "
+                                             "be saved");
+  }
+  return {};
+}
+
+Status refuse_lost_dmabufs(const Parts& parts, const Tree& tree, const std::vector<Process>& processes, kfd::Abi abi) {
+  for (const OpenFile& file : tree.files) {
+    if (file.device.kind != DeviceKind::kDmabuf) continue;
+    if (abi == kfd::Abi::kReleased)
+      return refused(tree.name_of(file),
+                     "the released ABI of KFD does not give DMA-bufs back; close it before the dump");
+    ASSIGN_OR_RETURN(const auto info, dmabuf_of(parts, tree, file));
+    if (std::any_of(processes.begin(), processes.end(),
+                    [&info](const Process& process) { return has_memory(process, info.inode); }))
+      continue;
+    return refused(tree.name_of(file), "it was exported by '" + info.exporter + "', and its " +
+                                           std::to_string(info.size) +
+                                           " bytes are memory of no BO of KFD that these programs have: the BO was "
+                                           "freed, or it is memory of a render node or of another driver; close it "
+                                           "before the dump");
+  }
+  return {};
+}
+
+Result<std::map<std::uint64_t, std::uint64_t>> count_dmabufs(const Parts& parts, const Tree& tree) {
+  std::map<std::uint64_t, std::uint64_t> counts;  // by inode
+  for (const OpenFile& file : tree.files) {
+    if (file.device.kind != DeviceKind::kDmabuf) continue;
+    ASSIGN_OR_RETURN(const auto info, dmabuf_of(parts, tree, file));
+    ASSIGN_OR_RETURN(const std::size_t programs, tree.count_descriptors(file));
+    ASSIGN_OR_RETURN(const std::size_t own, own_descriptors(parts, file));
+    counts[info.inode] += programs + own;
+  }
+  return counts;
+}
+
+Status refuse_unpassable_memory(const Parts& parts, const Tree& tree, const std::vector<Process>& processes,
+                                const sharing::Plan& plan) {
+  ASSIGN_OR_RETURN(const std::vector<GivenDmabuf> dmabufs, given_dmabufs(parts, tree, processes));
+  if (plan.memories().empty() && dmabufs.empty()) return {};
+  const std::string name = plan.memories().empty()
+                               ? dmabufs.front().task
+                               : tree.tasks[processes[plan.memories().front().origin.process].task].name();
+  constexpr std::string_view kMemory = "it has memory, or a DMA-buf of memory, that other programs have, and ";
+  if (!parts.criu.passes_files())
+    return refused(name, std::string(kMemory) +
+                             "this CRIU does not export fdstore_add() and fdstore_get(), by which a restore passes it; "
+                             "use one that does, as those of Debian do");
+  const std::size_t messages = count_messages(plan, dmabufs);
+  ASSIGN_OR_RETURN(const std::size_t room, queue_room(messages));
+  if (room >= messages) return {};
+  return refused(name, std::string(kMemory) + "a restore needs " + std::to_string(messages) +
+                           " places in CRIU's fdstore to pass it, which has " + std::to_string(room) +
+                           "; give CRIU CAP_NET_ADMIN, or raise net.core.wmem_max");
+}
+
+}  // namespace plugin::preflight

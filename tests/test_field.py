@@ -8,9 +8,11 @@ machine has some of them. The programs are those of userspace/fieldtest.
 """
 from __future__ import annotations
 
+import math
 import os
 import re
 import shutil
+import time
 from pathlib import Path
 from typing import Iterator
 
@@ -36,7 +38,9 @@ CROWD = 16
 # The longest time in which a dump pauses them. A virtual GPU needs 12 ms for it on an idle host with software emulation,
 # and has to wait for a processor of a busy one.
 PAUSES_US = 100_000
-GENERATIONS, RESTORE_KILLS = 10, 5
+GENERATIONS, RESTORE_KILLS, RESTORES = 10, 5, 3
+# How long a restore of memory that processes share may take, compared with that of the same bytes unshared.
+MOST_FOR_SHARING = 1.3
 KILL = "kill -KILL $CRIU_PID"
 CONTAINERS, FIRST_NODE = "/run/containers", "renderD128"
 # Files that a program with "--children low --also kfd" and its children have in common: two of /dev/kfd, a render node.
@@ -73,6 +77,13 @@ CASES = (
     Case("memory_shared_freed", (*SHAPE, "freed"), EQUAL, reference=THREE),
     Case("memory_shared_ended", (*SHAPE, "ended"), EQUAL, reference=THREE),
     Case("memory_shared_alone", (*SHAPE, "alone"), EQUAL, reference=THREE),
+    Case("open_dmabufs", (*SHAPE, "kept"), EQUAL, reference=THREE),
+    Case("open_dmabufs_of_memory_that_its_process_has_freed", (*SHAPE, "kept-freed"), EQUAL, reference=THREE),
+    Case("open_dmabufs_of_a_program_without_a_gpu", (*SHAPE, "kept-plain"), EQUAL, reference=THREE),
+    Case("an_open_dmabuf_of_memory_that_all_have_freed", (*SHAPE, "kept-nobody"), REFUSED,
+         ("field_group", "descriptor", "drm", "freed"), THREE),
+    Case("a_dmabuf_on_its_way_through_a_socket", (*SHAPE, "kept-queued"), REFUSED,
+         ("field_group", "somebody outside"), THREE),
     Case("a_thousand_shared_memories", (*SHAPE, "cycle", "--times", "200"), EQUAL, reference=THREE, heavy=True),
     Case("a_buffer_given_to_a_program_outside", (*PAIR, "--outside"), REFUSED, ("field_group", "somebody outside"), PAIR),
     # CRIU itself refuses this file, when the plugin has saved the GPU.
@@ -655,6 +666,36 @@ NO_DMABUF = ("for i in {1..100}; do grep -q '^Total 0 objects' /sys/kernel/debug
 
 
 @pytest.mark.heavy
+def test_a_restore_of_a_thousand_shared_memories_takes_at_most_a_third_more_time(field: Machine) -> None:
+    """16 processes have 63 memories each. In one image each process has given them to another one."""
+    seconds: dict[str, float] = {}
+    for shape in ("lone", "ring"):
+        image = field.image(ONE, *SHAPE, shape, "--times", "63")
+        name, images, _ = image
+        for _ in range(RESTORES):
+            field.hold_again(name)
+            try:
+                begin = time.monotonic()
+                if field.restore(images, log=f"{shape}.restore.log") != 0:
+                    fail(f"the restore failed\n{field.shown_errors(f'{shape}.restore.log')}")
+                seconds[shape] = min(seconds.get(shape, math.inf), time.monotonic() - begin)
+            finally:
+                field.end(name)
+    print(seconds)
+    assert seconds["ring"] <= MOST_FOR_SHARING * seconds["lone"], seconds
+
+
+def test_a_dmabuf_of_another_driver_is_refused_with_its_exporter(field: Machine) -> None:
+    field.become(ONE)
+    words, expected = (*PROGRAM, "--also", "vgem"), field.expected()
+    field.step("run", "modprobe", "vgem")
+    try:
+        must_be(field.checkpoint("vgem", expected, *words), REFUSED, "field_program", "descriptor", "drm", "another driver")
+    finally:
+        field.attempt("run", "modprobe", "-r", "vgem")
+
+
+@pytest.mark.heavy
 def test_a_restore_of_shared_memory_that_is_killed_leaves_no_process_and_no_dmabuf(field: Machine) -> None:
     image = field.image(ONE, *SHAPE, "cycle")
     name, images, _ = image
@@ -687,10 +728,11 @@ def test_shared_memory_comes_back_on_another_gpu(field: Machine) -> None:
 
 
 @pytest.mark.heavy
-def test_memory_that_processes_on_different_gpus_share_comes_back(field: Machine) -> None:
+@pytest.mark.parametrize("shape", ["peers", "apart", "apart-freed"])
+def test_memory_that_processes_on_different_gpus_share_comes_back(field: Machine, shape: str) -> None:
     field.become(TWO)
-    words = (*SHAPE, "peers")
-    must_be(field.checkpoint("peers", field.undisturbed(*words), *words), EQUAL)
+    words = (*SHAPE, shape)
+    must_be(field.checkpoint(shape, field.undisturbed(*words), *words), EQUAL)
 
 
 def test_a_restore_beside_another_program_takes_the_free_gpu(field: Machine) -> None:

@@ -4,6 +4,8 @@
 // See the header.
 #include "fieldtest/additions.h"
 
+#include <drm.h>
+#include <drm_mode.h>
 #include <fcntl.h>
 #include <linux/kfd_ioctl.h>
 #include <signal.h>
@@ -12,9 +14,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <string_view>
+
+#include "base/mapping.h"
 
 namespace fieldtest {
 namespace {
@@ -30,6 +37,8 @@ constexpr std::string_view kLowPid = "15000";
 // A number above those of the files of a program that uses a few GPUs.
 constexpr int kPidfdNumber = 200;
 constexpr const char* kKfd = "/dev/kfd";
+constexpr std::size_t kVgemSize = 64 * 64 * 4;
+constexpr std::byte kVgemByte{0x5e};
 
 // The process's first open /dev/kfd; -1 without one.
 int find_kfd() {
@@ -150,13 +159,53 @@ base::Result<base::UniqueFd> hold_pidfd() {
   return copy;
 }
 
+base::Result<VgemDmabuf> VgemDmabuf::create() {
+  std::error_code code;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/dri", code)) {
+    if (!entry.path().filename().string().starts_with("card")) continue;
+    const base::UniqueFd card(::open(entry.path().c_str(), O_RDWR | O_CLOEXEC));
+    std::array<char, 8> name{};
+    drm_version version{};
+    version.name = name.data();
+    version.name_len = name.size() - 1;
+    if (!card.valid() || ::ioctl(card.get(), DRM_IOCTL_VERSION, &version) != 0 ||
+        std::string_view(name.data()) != "vgem")
+      continue;
+    drm_mode_create_dumb created{};
+    created.width = created.height = 64;
+    created.bpp = 32;
+    if (::ioctl(card.get(), DRM_IOCTL_MODE_CREATE_DUMB, &created) != 0)
+      return base::Error::from_errno(errno, "DRM_IOCTL_MODE_CREATE_DUMB");
+    drm_prime_handle exported{};
+    exported.handle = created.handle;
+    exported.flags = DRM_CLOEXEC | DRM_RDWR;
+    if (::ioctl(card.get(), DRM_IOCTL_PRIME_HANDLE_TO_FD, &exported) != 0)
+      return base::Error::from_errno(errno, "DRM_IOCTL_PRIME_HANDLE_TO_FD");
+    VgemDmabuf dmabuf{base::UniqueFd(exported.fd)};
+    ASSIGN_OR_RETURN(const base::Mapping mapping,
+                     base::Mapping::shared(dmabuf.fd_.get(), kVgemSize, 0, "memory of vgem"));
+    std::fill(mapping.bytes().begin(), mapping.bytes().end(), kVgemByte);
+    return dmabuf;
+  }
+  return base::Error(ENODEV, "no device of vgem");
+}
+
+base::Status VgemDmabuf::check() const {
+  ASSIGN_OR_RETURN(const base::Mapping mapping, base::Mapping::shared(fd_.get(), kVgemSize, 0, "memory of vgem"));
+  if (std::all_of(mapping.bytes().begin(), mapping.bytes().end(), [](std::byte each) { return each == kVgemByte; }))
+    return {};
+  return base::Error(EIO, "the memory of vgem has other contents");
+}
+
 void Additions::declare(kfdtest::CommandLine& line) {
   line.words("--gem", {{"mapped", [this] { gem = GemUse::kMapped; }},
                        {"handle", [this] { gem = GemUse::kHandle; }},
                        {"address", [this] { gem = GemUse::kAddress; }},
                        {"high", [this] { gem = GemUse::kHighHandle; }}})
       .words("--children", {{"high", [this] { children = Pids::kHigh; }}, {"low", [this] { children = Pids::kLow; }}})
-      .words("--also", {{"kfd", [this] { kfd_again = true; }}, {"pidfd", [this] { pidfd = true; }}});
+      .words("--also", {{"kfd", [this] { kfd_again = true; }}, {"pidfd", [this] { pidfd = true; }}, {"vgem", [this] {
+                                                                                                       vgem = true;
+                                                                                                     }}});
 }
 
 base::Result<Added> Added::make(const Additions& wanted) {
@@ -170,6 +219,10 @@ base::Result<Added> Added::make(const Additions& wanted) {
   if (wanted.pidfd) {
     ASSIGN_OR_RETURN(added.pidfd_, hold_pidfd());
   }
+  if (wanted.vgem) {
+    ASSIGN_OR_RETURN(VgemDmabuf dmabuf, VgemDmabuf::create());
+    added.vgem_.emplace(std::move(dmabuf));
+  }
   if (wanted.children) {
     ASSIGN_OR_RETURN(Children children, Children::fork(*wanted.children));
     added.children_.emplace(std::move(children));
@@ -179,6 +232,7 @@ base::Result<Added> Added::make(const Additions& wanted) {
 
 base::Status Added::check() {
   if (gem_) TRY(gem_->check());
+  if (vgem_) TRY(vgem_->check());
   if (children_) TRY(children_->finish());
   return {};
 }

@@ -63,12 +63,24 @@ class Children {
 // Keeps a pidfd of the guest's init open, which CRIU cannot dump, with a number above those of all other files.
 [[nodiscard]] base::Result<base::UniqueFd> hold_pidfd();
 
+// A DMA-buf that the driver vgem has exported, whose module must be loaded, with a pattern.
+class VgemDmabuf {
+ public:
+  static base::Result<VgemDmabuf> create();
+  base::Status check() const;
+
+ private:
+  explicit VgemDmabuf(base::UniqueFd fd) : fd_(std::move(fd)) {}
+  base::UniqueFd fd_;
+};
+
 // The additions that a command line asks for.
 struct Additions {
   std::optional<GemUse> gem;
   std::optional<Pids> children;
   bool kfd_again = false;
   bool pidfd = false;
+  bool vgem = false;
 
   // Makes the options known; this must live until the line is read.
   void declare(kfdtest::CommandLine& line);
@@ -84,6 +96,7 @@ class Added {
   std::unique_ptr<GemObject> gem_;
   base::UniqueFd kfd_;
   base::UniqueFd pidfd_;
+  std::optional<VgemDmabuf> vgem_;
   std::optional<Children> children_;
 };
 

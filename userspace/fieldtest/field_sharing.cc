@@ -4,15 +4,18 @@
 // See the header. Processes wait for each other by files in the folder of the program.
 #include "fieldtest/field_sharing.h"
 
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <map>
 #include <optional>
 #include <set>
 
+#include "base/mapping.h"
 #include "fieldtest/file_socket.h"
 #include "fieldtest/program_file.h"
 #include "kfdtest-criu/env/deadline.h"
@@ -35,13 +38,33 @@ using kfdtest::Session;
 constexpr std::size_t kSize = 16 * kfdtest::kKiB;
 constexpr std::size_t kFence = kSize;  // behind the copy in the process's own memory
 
-const std::array kShapes = {Shape{"three", 3, {{0, 0, 1}, {1, 0, 1}, {0, 0, 2}, {1, 0, 2}}},
-                            Shape{"chain", 3, {{0, 0, 1}, {0, 1, 2}, {1, 1, 2}}},
-                            Shape{"cycle", 3, {{0, 0, 1}, {1, 1, 0}, {2, 1, 2}, {3, 2, 0}, {4, 2, 0}}},
-                            Shape{"freed", 3, {{0, 0, 1}, {0, 1, 2}, {1, 0, 1}, {1, 0, 2}}, true},
-                            Shape{"ended", 3, {{0, 2, 0}, {0, 2, 1}, {1, 2, 0}, {1, 0, 1}}, false, 2},
-                            Shape{"alone", 2, {{0, 1, 0}, {1, 1, 0}}, false, 1},
-                            Shape{"peers", 2, {{0, 0, 1}, {1, 0, 1}, {2, 1, 0}}, false, 0, true}};
+constexpr std::size_t kCrowd = 16;
+
+// Each process of a crowd allocates one memory, and gives it to the process that many numbers behind it; 0: to nobody.
+std::vector<Gift> ring(std::size_t distance) {
+  std::vector<Gift> gifts;
+  for (std::size_t member = 0; member < kCrowd; ++member)
+    gifts.push_back({member, member, (member + distance) % kCrowd});
+  return gifts;
+}
+
+const std::array kShapes = {
+    Shape{"ring", kCrowd, ring(1)},
+    Shape{"lone", kCrowd, ring(0)},
+    Shape{"three", 3, {{0, 0, 1}, {1, 0, 1}, {0, 0, 2}, {1, 0, 2}}},
+    Shape{"chain", 3, {{0, 0, 1}, {0, 1, 2}, {1, 1, 2}}},
+    Shape{"cycle", 3, {{0, 0, 1}, {1, 1, 0}, {2, 1, 2}, {3, 2, 0}, {4, 2, 0}}},
+    Shape{"freed", 3, {{0, 0, 1}, {0, 1, 2}, {1, 0, 1}, {1, 0, 2}}, true},
+    Shape{"ended", 3, {{0, 2, 0}, {0, 2, 1}, {1, 2, 0}, {1, 0, 1}}, false, 2},
+    Shape{"alone", 2, {{0, 1, 0}, {1, 1, 0}}, false, 1},
+    Shape{"peers", 2, {{0, 0, 1}, {1, 0, 1}, {2, 1, 0}}, false, 0, true},
+    Shape{"apart", 4, {{0, 0, 1}, {0, 0, 3}, {1, 0, 1}, {2, 1, 0}, {2, 1, 2}}, false, 0, true, true},
+    Shape{"apart-freed", 4, {{0, 0, 1}, {0, 0, 2}, {1, 0, 1}, {1, 0, 3}}, true, 0, true, true},
+    Shape{"kept", 3, {{0, 0, 1}, {1, 1, 2}, {2, 2, 0}, {3, 0, 0}}, false, 0, false, false, true},
+    Shape{"kept-freed", 3, {{0, 0, 1}, {1, 0, 2}, {2, 1, 0}, {2, 1, 2}}, true, 0, false, false, true},
+    Shape{"kept-plain", 3, {{0, 1, 0}, {1, 2, 0}, {1, 2, 1}}, false, 0, false, false, true, false, true},
+    Shape{"kept-nobody", 1, {{0, 0, 0}}, true, 0, false, false, true},
+    Shape{"kept-queued", 1, {{0, 0, 0}}, false, 0, false, false, true, true}};
 
 // Waits without a limit, because the process may be checkpointed while it waits, unless another process has failed.
 base::Status wait_for(const ShapeOptions& options, const std::string& name) {
@@ -84,17 +107,18 @@ class Member {
 
   // Opens the GPU, and gives and takes memory. The pipes are those of the gifts.
   base::Status join(std::vector<Pipe> pipes) {
-    ASSIGN_OR_RETURN(Session session, Session::open());
-    session_.emplace(std::move(session));
+    if (is_plain()) return pass_all(pipes);
     const std::size_t gpu = options_.shape.uses_other_gpus && number_ % 2 != 0 ? 1 : 0;
-    if (gpu >= session_->gpus().size()) return base::Error(ENODEV, "this shape needs two GPUs");
-    gpu_ = &session_->gpus()[gpu];
+    const bool opens_one = options_.shape.opens_one_gpu;
+    ASSIGN_OR_RETURN(Session session, opens_one ? Session::open_one(gpu) : Session::open());
+    session_.emplace(std::move(session));
+    if (!opens_one && gpu >= session_->gpus().size()) return base::Error(ENODEV, "this shape needs two GPUs");
+    gpu_ = &session_->gpus()[opens_one ? 0 : gpu];
     ASSIGN_OR_RETURN(GpuMemory own, GpuMemory::allocate(*gpu_, MemoryKind::kGtt, kSize + kfdtest::kPageSize));
     own_.emplace(std::move(own));
     ASSIGN_OR_RETURN(RingQueue queue, RingQueue::create(*gpu_, QueueKind::kSdma));
     queue_.emplace(std::move(queue));
-    for (std::size_t time = 0; time < options_.times; ++time)
-      for (std::size_t i = 0; i < options_.shape.gifts.size(); ++i) TRY(pass(options_.shape.gifts[i], time, pipes[i]));
+    TRY(pass_all(pipes));
     if (options_.shape.owner_frees)
       std::erase_if(memories_, [this](const auto& each) { return allocated_.contains(each.first); });
     return {};
@@ -108,7 +132,7 @@ class Member {
         return base::Error(
             EIO, "member " + std::to_string(number_) + ": memory " + std::to_string(key.first) + " has other contents");
     }
-    return {};
+    return check_kept();
   }
 
   // All members write into each memory one after the other, and see what the others have written. In the last copy of
@@ -119,11 +143,9 @@ class Member {
       for (const std::size_t writer : holders) {
         const std::string step = numbered("written", memory, writer);
         const auto value = static_cast<std::uint32_t>(0x5ea50000 + 0x100 * memory + writer);
-        const GpuMemory& shared = memories_.at({memory, options_.times - 1});
+        const Key key{memory, options_.times - 1};
         if (writer == number_) {
-          kfdtest::SdmaCommands commands(*gpu_);
-          commands.write(shared.gpu_address(), std::span(&value, 1));
-          TRY(finish(commands));
+          TRY(write(key, value));
           TRY(outside_.publish(step, "yes"));
           // The next one to write must not be earlier than the last one to read.
           for (const std::size_t reader : holders)
@@ -132,10 +154,8 @@ class Member {
           continue;
         }
         TRY(wait_for(options_, step));
-        ASSIGN_OR_RETURN(const auto bytes, read(shared));
-        std::uint32_t word = 0;
-        std::copy_n(bytes.begin(), sizeof(word), reinterpret_cast<std::byte*>(&word));
-        if (word != value)
+        ASSIGN_OR_RETURN(const bool sees_it, sees(key, value));
+        if (!sees_it)
           return base::Error(EIO, "member " + std::to_string(number_) + " does not see what member " +
                                       std::to_string(writer) + " wrote into memory " + std::to_string(memory));
         ++seen;
@@ -151,19 +171,86 @@ class Member {
 
   static std::uint64_t seed_of(const Key& key) { return 1000 * (key.first + 1) + key.second; }
 
+  [[nodiscard]] bool is_plain() const { return options_.shape.has_plain_parent && number_ == 0; }
+
+  base::Status pass_all(const std::vector<Pipe>& pipes) {
+    for (std::size_t time = 0; time < options_.times; ++time)
+      for (std::size_t i = 0; i < options_.shape.gifts.size(); ++i) TRY(pass(options_.shape.gifts[i], time, pipes[i]));
+    return {};
+  }
+
+  // A new mapping of a descriptor, and a new BO that is imported from it, have the memory.
+  base::Status check_kept() {
+    for (const auto& [key, socket] : queued_) {
+      ASSIGN_OR_RETURN(UniqueFd dmabuf, receive_file(socket.get()));
+      kept_.emplace_back(key, std::move(dmabuf));
+    }
+    for (const auto& [key, dmabuf] : kept_) {
+      const std::string where =
+          "member " + std::to_string(number_) + ", descriptor of memory " + std::to_string(key.first);
+      ASSIGN_OR_RETURN(const base::Mapping mapping, base::Mapping::shared(dmabuf.get(), kSize, 0, where));
+      if (kfdtest::find_mismatch(mapping.bytes(), seed_of(key))) return base::Error(EIO, where + ": other contents");
+      if (is_plain()) continue;
+      ASSIGN_OR_RETURN(kfdtest::Block block, ioctls_of(*gpu_).import_dmabuf(*gpu_, dmabuf.get(), kSize));
+      ASSIGN_OR_RETURN(const GpuMemory memory, GpuMemory::take(*gpu_, std::move(block)));
+      ASSIGN_OR_RETURN(const std::span<const std::byte> bytes, read(memory));
+      if (kfdtest::find_mismatch(bytes, seed_of(key)))
+        return base::Error(EIO, where + ": the GPU reads other contents");
+    }
+    return {};
+  }
+
+  base::Status write(const Key& key, std::uint32_t value) {
+    if (is_plain()) {
+      ASSIGN_OR_RETURN(const base::Mapping mapping, map_kept(key));
+      *reinterpret_cast<volatile std::uint32_t*>(mapping.data()) = value;
+      return {};
+    }
+    kfdtest::SdmaCommands commands(*gpu_);
+    commands.write(memories_.at(key).gpu_address(), std::span(&value, 1));
+    return finish(commands);
+  }
+
+  // Through the descriptor, too, if it is kept.
+  base::Result<bool> sees(const Key& key, std::uint32_t value) {
+    if (has_kept(key)) {
+      ASSIGN_OR_RETURN(const base::Mapping mapping, map_kept(key));
+      if (*reinterpret_cast<const volatile std::uint32_t*>(mapping.data()) != value) return false;
+    }
+    if (is_plain()) return true;
+    ASSIGN_OR_RETURN(const auto bytes, read(memories_.at(key)));
+    std::uint32_t word = 0;
+    std::copy_n(bytes.begin(), sizeof(word), reinterpret_cast<std::byte*>(&word));
+    return word == value;
+  }
+
+  [[nodiscard]] bool has_kept(const Key& key) const {
+    return std::any_of(kept_.begin(), kept_.end(), [&key](const auto& each) { return each.first == key; });
+  }
+  [[nodiscard]] base::Result<base::Mapping> map_kept(const Key& key) const {
+    for (const auto& [kept, dmabuf] : kept_)
+      if (kept == key) return base::Mapping::shared(dmabuf.get(), kSize, 0, "a descriptor of memory");
+    return base::Error(ENOENT, "no descriptor of memory " + std::to_string(key.first));
+  }
+
   base::Status pass(const Gift& gift, std::size_t time, const Pipe& pipe) {
     const Key key{gift.memory, time};
     if (gift.from == number_) {
       if (!memories_.contains(key)) TRY(allocate(key));
-      ASSIGN_OR_RETURN(const UniqueFd dmabuf,
-                       ioctls_of(*gpu_).client().export_dmabuf(memories_.at(key).block().handle));
+      ASSIGN_OR_RETURN(UniqueFd dmabuf, ioctls_of(*gpu_).client().export_dmabuf(memories_.at(key).block().handle));
       TRY(send_file(pipe.from.get(), dmabuf.get()));
+      if (options_.shape.keeps_dmabufs) kept_.emplace_back(key, std::move(dmabuf));
     }
-    if (gift.to == number_) {
-      ASSIGN_OR_RETURN(const UniqueFd dmabuf, receive_file(pipe.to.get()));
-      ASSIGN_OR_RETURN(kfdtest::Block block, ioctls_of(*gpu_).import_dmabuf(*gpu_, dmabuf.get(), kSize));
-      ASSIGN_OR_RETURN(GpuMemory memory, GpuMemory::take(*gpu_, std::move(block)));
-      memories_.emplace(key, std::move(memory));
+    if (gift.to == number_ && options_.shape.leaves_in_queue) {
+      queued_.emplace_back(key, UniqueFd(::fcntl(pipe.to.get(), F_DUPFD_CLOEXEC, 0)));
+    } else if (gift.to == number_) {
+      ASSIGN_OR_RETURN(UniqueFd dmabuf, receive_file(pipe.to.get()));
+      if (!is_plain() && !memories_.contains(key)) {
+        ASSIGN_OR_RETURN(kfdtest::Block block, ioctls_of(*gpu_).import_dmabuf(*gpu_, dmabuf.get(), kSize));
+        ASSIGN_OR_RETURN(GpuMemory memory, GpuMemory::take(*gpu_, std::move(block)));
+        memories_.emplace(key, std::move(memory));
+      }
+      if (options_.shape.keeps_dmabufs) kept_.emplace_back(key, std::move(dmabuf));
     }
     return {};
   }
@@ -201,6 +288,8 @@ class Member {
   std::optional<GpuMemory> own_;
   std::optional<RingQueue> queue_;
   std::map<Key, GpuMemory> memories_;
+  std::vector<std::pair<Key, UniqueFd>> kept_;
+  std::vector<std::pair<Key, UniqueFd>> queued_;  // sockets
   std::set<Key> allocated_;
   std::uint32_t round_ = 0;
 };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Processes that share memory of GPUs in one of several shapes. Before the checkpoint each memory gets contents; after
-// it each process checks them with its GPU, then all write one after the other with their GPUs, and all others have to
-// see it. The result is the same for all shapes and times.
+// Processes that share memory of GPUs, or have descriptors of it, in one of several shapes. Before the checkpoint each
+// memory gets contents; after it each process checks them with its GPU, then all write one after the other with their
+// GPUs, and all others have to see it. The result is the same for all shapes and times.
 #pragma once
 
 #include <cstddef>
@@ -29,9 +29,13 @@ struct Shape {
   std::string_view name;
   std::size_t members;  // processes; number 0 is the parent of the others
   std::vector<Gift> gifts;
-  bool owner_frees = false;      // whoever allocated a memory frees it
-  std::size_t ends = 0;          // this process ends before the checkpoint; 0: none
-  bool uses_other_gpus = false;  // processes with odd numbers have the second GPU
+  bool owner_frees = false;       // whoever allocated a memory frees it
+  std::size_t ends = 0;           // this process ends before the checkpoint; 0: none
+  bool uses_other_gpus = false;   // processes with odd numbers have the second GPU
+  bool opens_one_gpu = false;     // no process has opened a GPU that it does not use
+  bool keeps_dmabufs = false;     // givers and takers keep the descriptors, and look at the memory through them
+  bool leaves_in_queue = false;   // takers receive the descriptors after the checkpoint
+  bool has_plain_parent = false;  // process 0 has no GPU: it has descriptors of memory, and nothing else
 };
 
 // Words of the command line; each sets `chosen`.

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <string>
 
 #include "kfdtest-criu/harness/driver.h"
 #include "kfdtest-criu/harness/kfd_driver.h"
@@ -119,6 +120,14 @@ base::Result<Session> Session::open(DriverKind kind) {
     number_as_the_thunk_does(gpus);
     return Session(std::move(gpus), std::move(driver));
   }
+  ASSIGN_OR_RETURN(auto driver, KfdDriver::open(gpus));
+  return Session(std::move(gpus), std::move(driver));
+}
+
+base::Result<Session> Session::open_one(std::size_t gpu) {
+  ASSIGN_OR_RETURN(std::vector<Gpu> gpus, gpus_in_sysfs());
+  if (gpu >= gpus.size()) return base::Error(ENODEV, "there is no GPU " + std::to_string(gpu));
+  gpus = {gpus[gpu]};
   ASSIGN_OR_RETURN(auto driver, KfdDriver::open(gpus));
   return Session(std::move(gpus), std::move(driver));
 }

@@ -59,6 +59,8 @@ enum class DriverKind : std::uint8_t { kIoctls, kThunk };
 class Session {
  public:
   static base::Result<Session> open(DriverKind kind = DriverKind::kIoctls);
+  // As if there were only the GPU with this index of gpus_in_sysfs(): KFD is given the VM of no other one.
+  static base::Result<Session> open_one(std::size_t gpu);
   Session(Session&&) noexcept;
   Session& operator=(Session&&) = delete;
   Session(const Session&) = delete;

@@ -15,6 +15,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shutil
 import sys
 import time
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ from typing import Iterator, Sequence
 
 import pytest
 from harness import paths
-from harness.field import DEMO, Field, chosen_chip
+from harness.field import DEMO, GUEST_PATH, Field, chosen_chip, libraries
 from harness.steps import fail, fresh, need_built, once
 
 SECONDS = int(os.environ.get("FAULT_SECONDS", "60"))
@@ -40,12 +41,15 @@ PLUGINS = paths.built("release") / "plugin"
 FAILING = "amdgpu_plugin_failing.so"
 # Folders and a file of the guest. CRIU loads all plugins of a folder.
 PLUGIN_DIR, IMAGES, LIST = "/run/plugins-failing", "images", "/run/fault.list"
+# Folders in the guest's memory with copies of CRIU and its libraries, and of the program's folder. In folders of the
+# host each open takes so long that CRIU would spend half of its time with loading itself.
+CRIU_DIR, PROGRAM_DIR = "/run/criu-copy", "/run/program-copy"
 ERRNOS = (errno.EIO, errno.ENOSPC, errno.ENOMEM, errno.EINTR, errno.EMFILE)
 # How many calls of one name fail with one errno before they fail with the next one, and before further calls of that name
 # take part: a dump makes thousands of one name.
 SOME_OF_A_NAME = 20
 # Failures in one step of the machine.
-BATCH, BATCH_LIMIT_S = 20, 900
+BATCH, BATCH_LIMIT_S = 40, 900
 
 
 def spread(count: int) -> Iterator[int]:
@@ -117,8 +121,18 @@ class Faults(Field):
         self.become(str(SLOT))
         self.step("run", "mkdir", PLUGIN_DIR)
         self.step("run", "cp", str(PLUGINS / FAILING), PLUGIN_DIR)
+        criu = str(shutil.which("criu"))
+        self.step("run", "mkdir", CRIU_DIR)
+        self.step("run", "cp", criu, *libraries(criu, str(PLUGINS / FAILING)), CRIU_DIR)
         self.undisturbed(*DEMO)
-        return self.start("program", *DEMO)
+        name = self.start("program", *DEMO)
+        # The program opens its files by their paths, so it finds those of the new mount.
+        self.step("run", "cp", "-r", str(self.run / name), PROGRAM_DIR)
+        self.step("run", "mount", "--bind", PROGRAM_DIR, str(self.run / name))
+        return name
+
+    def hold_again(self, name: str) -> None:
+        self.step("run", "rm", "-f", *(str(self.run / name / file) for file in ("go", "result")))
 
     @once("the list of calls")
     def calls(self) -> list[str]:
@@ -142,8 +156,9 @@ class Faults(Field):
     def inject(self, faults: Sequence[tuple[int, int]], tally: Tally) -> None:
         """Lets each of these calls fail, in a dump or a restore of its own."""
         words = [f"{number}:{code}" for number, code in faults]
-        tally.add(self.step(f"PLUGIN_DIR={PLUGIN_DIR}", "faults", self.kind, self.program(), IMAGES,
-                            self.undisturbed(*DEMO), *words, limit_s=BATCH_LIMIT_S))
+        env = (f"PLUGIN_DIR={PLUGIN_DIR}", f"PATH={CRIU_DIR}:{GUEST_PATH}", f"LD_LIBRARY_PATH={CRIU_DIR}")
+        tally.add(self.step(*env, "faults", self.kind, self.program(), IMAGES, self.undisturbed(*DEMO), *words,
+                            limit_s=BATCH_LIMIT_S))
 
     @once("the failures of calls")
     def swept(self) -> Tally:

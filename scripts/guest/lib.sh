@@ -13,6 +13,8 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/../lib.sh"
 # Process ids above those of a booting guest; each further program gets another block.
 readonly FIRST_PID=20000 PID_STEP=1000
 readonly PENDING_LIMIT_S=120 EXIT_LIMIT_S=30 RESULT_LIMIT_S=60 CRIU_LIMIT_S=120 BEAT_LIMIT_S=30 LOG_TAIL=40
+# How long wait_for() waits between two looks.
+readonly POLL_S=0.02
 readonly KFD_NODES=/sys/class/kfd/kfd/topology/nodes
 # File with the number of programs that this and earlier processes have started in this machine.
 readonly PROGRAMS_STARTED=/run/programs-started
@@ -37,6 +39,9 @@ phase() {
 	printf '  [guest %7s s] %s\n' "$(now_s)" "$*"
 }
 
+# No data ever arrives in this pipe, so a read with a time limit waits without starting a process.
+exec {never}<> <(:)
+
 # wait_for SECONDS COMMAND...: repeats the command until it succeeds; fails if that takes
 # longer than SECONDS.
 wait_for() {
@@ -44,7 +49,7 @@ wait_for() {
 	shift
 	until "$@"; do
 		((SECONDS < end)) || return 1
-		sleep 0.05
+		read -r -t "$POLL_S" -u "$never" || true
 	done
 }
 
@@ -210,14 +215,24 @@ tail_of() {
 # does what the program asks it for now. A paused GPU would not. Else it says what is wrong. Programs of which this
 # cannot be asked have no DIR/beats.
 program_goes_on() {
-	local pid process thread text
+	local pid
 	local -a processes
 	read -r _ pid <"$1/state" || return "$EXIT_INFRA"
 	mapfile -t processes < <(pgrep -s "$pid")
 	((${#processes[@]})) || { printf 'the program has ended\n' && return 1; }
-	for process in "${processes[@]}"; do
+	processes_go_on "$1" "${processes[@]}"
+}
+
+# processes_go_on DIR PID...: program_goes_on() of a program whose processes the caller knows. It starts no process,
+# which would take longer than all that it does.
+processes_go_on() {
+	local process thread text
+	for process in "${@:2}"; do
+		[[ -d /proc/$process ]] || { printf 'process %d has ended\n' "$process" && return 1; }
 		for thread in "/proc/$process/task"/*/status; do
-			text=$(<"$thread")
+			text=''
+			# A thread may have ended. The status has no zero byte, so read says that the file has ended.
+			{ read -r -d '' text <"$thread"; } 2>/dev/null || true
 			[[ $text =~ $'\n'(State:[[:space:]]+[tTZX]|TracerPid:[[:space:]]+[1-9]) ]] || continue
 			printf 'a thread of process %d is stopped: %s\n' "$process" "${BASH_REMATCH[1]}" && return 1
 		done

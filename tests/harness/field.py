@@ -305,10 +305,9 @@ class Field(StepMachine):
     def pack_root(self, tar: Path, *programs: str) -> None:
         """Makes a tar file with /program, the first of these, the others where they are here, and their libraries. The
         machine has this host's files."""
-        linked = subprocess.run(["ldd", *programs], check=True, stdout=subprocess.PIPE, text=True).stdout
         with tarfile.open(tar, "w", dereference=True) as packed:
             packed.add(programs[0], "program")
-            for file in sorted({*programs[1:], *re.findall(r"(?:=> |^\t)(/\S+) \(", linked, re.M)}):
+            for file in sorted({*programs[1:], *libraries(*programs)}):
                 packed.add(file)
 
     # ---- what became of it ---------------------------------------------------------
@@ -355,6 +354,12 @@ class Field(StepMachine):
             return self.after_restore(name, before, expected)
         finally:
             self.end(name)
+
+
+def libraries(*programs: str) -> set[str]:
+    """The paths of the shared libraries that these programs or libraries need."""
+    linked = subprocess.run(["ldd", *programs], check=True, stdout=subprocess.PIPE, text=True).stdout
+    return set(re.findall(r"(?:=> |^\t)(/\S+) \(", linked, re.M))
 
 
 def path_of(program: str) -> str:

@@ -4,9 +4,12 @@
 """Compares what becomes of programs that users reported trouble with: tests/test_field.py with our plugin on our
 kernel, and with CRIU's own plugin on the stock kernel.
 
-usage: field_table.py [RELEASE]  build CRIU and its plugin as in this release of Debian (trixie unless said), run the
-                                 tests with both and write out/report/field.txt
-       field_table.py --write    write it again from the results of the last run
+usage: field_table.py [RELEASE]            build CRIU and its plugin as in this release of Debian (trixie unless said),
+                                           run the tests with both and write out/report/field.txt
+       field_table.py --missing [RELEASE]  the same, but run only tests without a result, such as those that an
+                                           interrupted run did not come to
+       field_table.py --write              write it again from the results of the last run
+       field_table.py --document           write these results into docs/what-comes-back.md, unless one is missing
 
 Cells:
   equal    the program came back, and its result is that of an undisturbed run
@@ -23,7 +26,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Sequence
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from harness import paths  # noqa: E402  # pylint: disable=wrong-import-position
@@ -34,6 +37,8 @@ UPSTREAM_BUILD = "upstream_plugin.py"
 TESTS, DEFAULT_RELEASE = "tests/test_field.py", "trixie"
 OURS, THEIRS = "ours", "theirs"
 NOT_RUN, RESULTS, TEXT = "not run", "field-{}.jsonl", "field.txt"
+# The document with the table, and what the table stands between there.
+DOCUMENT, BEGIN, END = "docs/what-comes-back.md", "<!-- measured -->\n", "<!-- /measured -->\n"
 WIDTH = 110
 # Words by which a failed test says what became of the program: harness/field.py, must_be().
 BECAME = re.compile(rf"^wanted: \w+; ({EQUAL}|{REFUSED}|{LOST}|{LIED}): ?(.*)", re.M | re.S)
@@ -217,41 +222,88 @@ def lines_of(folder: Path) -> list[str]:
     return [*head, *table(ours, theirs), "", *counts, *complaints(ours)]
 
 
+# ---- the document -----------------------------------------------------------------
+
+def document_lines(ours: dict[str, Cell], theirs: dict[str, Cell]) -> list[str]:
+    """The table as the document has it."""
+    counts = [f"{who}: " + ", ".join(f"{count} {outcome}" for outcome, count in summary(found).items() if count)
+              for who, found in (("amdkfd-criu", ours), ("CRIU's own plugin", theirs))]
+    rows = [f"| {row.title}{f' ({row.reports})' if row.reports else ''} | {row.wanted} | {ours[row.test].outcome} "
+            f"| {theirs[row.test].outcome} |" for row in ROWS]
+    return [f"Of {len(ROWS)} cases: {'; '.join(counts)}.", "",
+            "| case (public reports) | right outcome | amdkfd-criu | CRIU's own plugin |", "|---|---|---|---|", *rows]
+
+
+def document(folder: Path, file: Path) -> str:
+    """Writes the table into the document. What keeps it from that; empty if nothing."""
+    ours, theirs = (read(folder / RESULTS.format(who)) for who in (OURS, THEIRS))
+    for who, found in ((OURS, ours), (THEIRS, theirs)):
+        if missing := [row.test for row in ROWS if row.test not in found]:
+            return f"{len(missing)} tests have no result of {who}: scripts/field_table.py --missing"
+    text = file.read_text()
+    before, rest = text.split(BEGIN)
+    table_text = "\n".join(document_lines(ours, theirs))
+    file.write_text(f"{before}{BEGIN}{table_text}\n{END}{rest.split(END)[1]}")
+    return ""
+
+
 # ---- running --------------------------------------------------------------------
 
-def run(folder: Path, who: str, variables: dict[str, str]) -> int:
-    """Runs the tests and keeps their results; the status of tests that could not be run, or 0."""
-    status = subprocess.run([paths.SCRIPTS / "test.py", "--all", TESTS], env={**os.environ, **variables},
-                            check=False).returncode
+def run(folder: Path, who: str, variables: dict[str, str], tests: Sequence[str]) -> int:
+    """Runs the tests and adds their results to those that are there, also when somebody interrupts it; the status of tests
+    that could not be run, or 0."""
+    results = paths.TEST / "results.jsonl"
+    # Results of other tests must not be taken for these.
+    results.unlink(missing_ok=True)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / RESULTS.format(who)).write_text((paths.TEST / "results.jsonl").read_text())
+    try:
+        status = subprocess.run([paths.SCRIPTS / "test.py", "--all", *tests], env={**os.environ, **variables},
+                                check=False).returncode
+    finally:
+        if results.exists():
+            with (folder / RESULTS.format(who)).open("a") as file:
+                file.write(results.read_text())
     return 0 if status in (0, 1) else status
 
 
-def run_both(folder: Path, release: str = DEFAULT_RELEASE) -> int:
-    """Runs the tests with both plugins; the status of what could not be built or run, or 0."""
-    for who in (OURS, THEIRS):
-        (folder / RESULTS.format(who)).unlink(missing_ok=True)
+def run_both(folder: Path, release: str = DEFAULT_RELEASE, missing: bool = False) -> int:
+    """Runs the tests with both plugins, or those that have no result; the status of what could not be built or run, or
+    0."""
     for command in (["setup.sh", "upstream"], [UPSTREAM_BUILD, release]):
         if status := subprocess.run([paths.SCRIPTS / command[0], *command[1:]], check=False).returncode:
             return status
-    return run(folder, OURS, {}) or run(folder, THEIRS, {"FIELD_CRIU": str(paths.OUT / "upstream" / release)})
+    for who, variables in ((OURS, {}), (THEIRS, {"FIELD_CRIU": str(paths.OUT / "upstream" / release)})):
+        file = folder / RESULTS.format(who)
+        if not missing:
+            file.unlink(missing_ok=True)
+        found = read(file)
+        tests = [f"{TESTS}::test_{row.test}" for row in ROWS if row.test not in found] if found else [TESTS]
+        if tests and (status := run(folder, who, variables, tests)):
+            return status
+    return 0
 
 
 def main(arguments: list[str]) -> int:
-    if len(arguments) > 1 or arguments[:1] in (["-h"], ["--help"]):
+    options, releases = [word for word in arguments if word.startswith("-")], arguments[:]
+    for word in options:
+        releases.remove(word)
+    if len(options) > 1 or len(releases) > 1 or options in (["-h"], ["--help"]):
         print(__doc__.strip())
         return 0 if len(arguments) == 1 else 64
-    if arguments and arguments[0].startswith("-") and arguments != ["--write"]:
-        print(f"field_table.py: error: unknown argument '{arguments[0]}' (try: scripts/field_table.py -h)", file=sys.stderr)
+    if options not in ([], ["--missing"], ["--write"], ["--document"]) or (releases and options in (["--write"], ["--document"])):
+        print(f"field_table.py: error: unknown argument '{arguments[-1] if releases else options[0]}' "
+              f"(try: scripts/field_table.py -h)", file=sys.stderr)
         return 64
     folder = paths.OUT / "report"
-    if arguments != ["--write"]:
-        if status := run_both(folder, *arguments):
+    if options in ([], ["--missing"]):
+        if status := run_both(folder, *releases, missing=bool(options)):
             return status
     lines = lines_of(folder)
     if not lines:
         print("field_table.py: error: there are no results", file=sys.stderr)
+        return 1
+    if options == ["--document"] and (why := document(folder, paths.ROOT / DOCUMENT)):
+        print(f"field_table.py: error: {why}", file=sys.stderr)
         return 1
     (folder / TEXT).write_text("\n".join(lines) + "\n")
     print("\n".join(lines))

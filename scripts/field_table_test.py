@@ -8,7 +8,9 @@ import json
 from pathlib import Path
 
 import pytest
-from field_table import NO_CASE, NOT_RUN, ROWS, Cell, cells, complaints, lines_of, summary, table, wrong
+import field_table
+from field_table import (BEGIN, DOCUMENT, END, NO_CASE, NOT_RUN, ROWS, Cell, cells, complaints, document, lines_of,
+                         run_both, summary, table, wrong)
 from harness import paths
 from harness.field import EQUAL, LOST, REFUSED
 
@@ -50,6 +52,37 @@ def test_without_results_there_is_no_table(tmp_path: Path) -> None:
     assert f"ours: 1 equal, {len(ROWS) - 1} not run" in lines_of(tmp_path)
     assert wrong(tmp_path) == ["no results of theirs for the table of programs"]
     assert not wrong(tmp_path, whole=False)
+
+
+def test_the_document_gets_the_table_when_no_result_is_missing(tmp_path: Path) -> None:
+    file = tmp_path / "document.md"
+    file.write_text(f"before\n{BEGIN}old\n{END}after\n")
+    lines = "".join(line(row.test, "passed") + "\n" for row in ROWS)
+    (tmp_path / "field-ours.jsonl").write_text(lines)
+    (tmp_path / "field-theirs.jsonl").write_text(lines.partition("\n")[2])
+    assert document(tmp_path, file) == "1 tests have no result of theirs: scripts/field_table.py --missing"
+    assert file.read_text() == f"before\n{BEGIN}old\n{END}after\n"
+    (tmp_path / "field-theirs.jsonl").write_text(lines)
+    assert not document(tmp_path, file)
+    text = file.read_text()
+    assert text.startswith(f"before\n{BEGIN}Of {len(ROWS)} cases: ") and text.endswith(f"|\n{END}after\n")
+    assert "| a second open /dev/kfd (rocm-systems#1705) | equal | equal | equal |\n" in text and "old" not in text
+
+
+def test_the_document_has_a_place_for_the_table() -> None:
+    text = (paths.ROOT / DOCUMENT).read_text()
+    assert text.count(BEGIN) == text.count(END) == 1 and text.index(BEGIN) < text.index(END)
+
+
+def test_only_tests_without_a_result_are_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = {}
+    monkeypatch.setattr(field_table, "run", lambda folder, who, variables, tests: ran.update({who: tests}) or 0)
+    monkeypatch.setattr(field_table.subprocess, "run", lambda *_, **__: field_table.subprocess.CompletedProcess([], 0))
+    (tmp_path / "field-ours.jsonl").write_text("".join(line(row.test, "passed") + "\n" for row in ROWS[1:]))
+    assert run_both(tmp_path, missing=True) == 0
+    assert ran == {"ours": [f"tests/test_field.py::test_{ROWS[0].test}"], "theirs": ["tests/test_field.py"]}
+    assert run_both(tmp_path) == 0
+    assert ran == {"ours": ["tests/test_field.py"], "theirs": ["tests/test_field.py"]}
 
 
 def test_each_test_of_the_field_has_a_row_and_each_row_a_test() -> None:

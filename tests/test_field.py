@@ -48,6 +48,8 @@ INHERITED_FILES = 3
 # The thunk removes these names when its program ends by itself, not when somebody kills the program.
 NAMES_OF_LIBHSAKMT = {"hsakmt_shared_mem", "sem.hsakmt_semaphore"}
 MANIFEST = "amdgpu-manifest.img"
+# How many of the last calls of a restore fail, each in a restore of its own.
+CONTAINER_FAULTS = 24
 # Metadata has numbers of variable length, such as gpu_ids.
 METADATA_BYTES = 256
 
@@ -797,6 +799,36 @@ def test_a_container_is_restored_where_its_gpu_has_another_node(field: Machine, 
         # The program has ended, unless something went wrong.
         field.attempt("run", "pkill", "-KILL", "-F", f"{root}.pid")
         field.step("run", "umount", "-R", "-l", root)
+
+
+@pytest.mark.heavy
+def test_a_container_whose_restore_fails_does_not_go_on(field: Machine) -> None:
+    """Its main process is the init of a pid namespace, which survives its own signals. The last calls of the plugin are
+    those for its mappings and those that let its queues run."""
+    expected, images = field.expected(), field.container_image("plain")
+    field.become(ONE)
+    failing, record, root = "/run/plugins-failing", RUN / "record", f"{CONTAINERS}/failing"
+    field.step("run", "bash", "-c", f"mkdir -p {failing} && cp {PLUGIN}/amdgpu_plugin_failing.so {failing}")
+    calls, in_mappings = 0, 0
+    for fault in (0, *range(1, CONTAINER_FAULTS + 1)):
+        log, number = f"container.failing.{fault}.restore.log", calls + 1 - fault if fault else 0
+        field.step("container", "unpack", root, str(RUN / f"{images}.tar"))
+        record.write_text("")
+        try:
+            status = field.restore(images, "--root", root, "--pidfile", f"{root}.pid", log=log, env=(
+                f"PLUGIN_DIR={failing}", f"KFD_CRIU_FAIL_CALL={number}", f"KFD_CRIU_FAIL_RECORD={record}"))
+            if status == 0:
+                assert field.step("continue", f"{root}/d").splitlines()[-1] == expected, f"call {number} of {calls}"
+            left = field.step("run", "bash", "-c", "pgrep -x program || echo none").splitlines()[-1]
+            assert left == "none", f"call {number} of {calls}, status {status}: process {left} is left"
+        finally:
+            field.attempt("run", "pkill", "-KILL", "-x", "program")
+            field.step("run", "umount", "-R", "-l", root)
+        if not fault:
+            assert status == 0, field.shown_errors(log)
+            calls = int(re.findall(r"^(\d+) calls$", record.read_text(), re.M)[-1])
+        in_mappings += status != 0 and "hook 8" in field.log(log).partition("Error (amdgpu_plugin)")[0]
+    assert in_mappings, "no call failed while a mapping was restored"
 
 
 # ---- the kernel ------------------------------------------------------------------------

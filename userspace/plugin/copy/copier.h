@@ -46,6 +46,10 @@ class Copier {
 // The CPU, through mmap() of the dmabuf: for what it can see.
 std::unique_ptr<Copier> make_cpu_copier();
 
+// The CPU, for a BO of which there is no DMA-buf: instead of one, read() and write() are given the file of the render
+// node that the BO is in, which has it at `offset`.
+std::unique_ptr<Copier> make_mapping_copier(std::uint64_t offset);
+
 // What the options ask for, for the GPU behind `render_fd` (borrowed; the copier opens nothing else and leaves no
 // trace in that file once destroyed). `auto` is SDMA, and the CPU for BOs or GPUs that SDMA cannot reach.
 base::Result<std::unique_ptr<Copier>> make_copier(int render_fd, const Options& options);

@@ -64,6 +64,31 @@ TEST(CpuCopier, writes_and_reads_back_in_slices) {
   EXPECT_EQ(next, 3);
 }
 
+TEST(CpuCopier, a_bo_of_a_render_node_is_where_its_offset_says) {
+  const base::UniqueFd file = memory_file(3 * 4096);
+  auto copier = make_mapping_copier(4096);
+  ASSERT_TRUE(copier
+                  ->write(file.get(), 4096,
+                          [](std::span<std::byte> slice) -> base::Status {
+                            std::fill(slice.begin(), slice.end(), std::byte{7});
+                            return {};
+                          })
+                  .ok());
+  std::vector<std::byte> all(3 * 4096);
+  ASSERT_EQ(::pread(file.get(), all.data(), all.size(), 0), static_cast<ssize_t>(all.size()));
+  EXPECT_EQ(std::count(all.begin(), all.end(), std::byte{7}), 4096);
+  EXPECT_EQ(all[4096], std::byte{7});
+  std::vector<std::byte> read;
+  ASSERT_TRUE(copier
+                  ->read(file.get(), 4096,
+                         [&read](std::span<const std::byte> slice) -> base::Status {
+                           read.assign(slice.begin(), slice.end());
+                           return {};
+                         })
+                  .ok());
+  EXPECT_EQ(read, std::vector<std::byte>(4096, std::byte{7}));
+}
+
 TEST(CpuCopier, what_cannot_be_mapped_is_unreachable_and_a_failing_sink_is_not) {
   auto copier = make_cpu_copier();
   const auto sink = [](std::span<const std::byte>) -> base::Status { return base::Error(ENOSPC, "full"); };

@@ -28,19 +28,27 @@ using base::Error;
 using base::Result;
 using base::Status;
 
-// A view of one slice of a dmabuf, with the cache maintenance that dmabufs want around CPU access.
+// Where a copier finds a BO.
+struct Place {
+  std::uint64_t offset = 0;
+  bool is_dmabuf = true;
+};
+
+// A view of one slice of a BO, with the cache maintenance that dmabufs want around CPU access. A render node would take
+// the number of that ioctl for one of its own, and coherence is the program's business there.
 class View {
  public:
   View(const View&) = delete;
   View& operator=(const View&) = delete;
   View(View&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)), size_(other.size_), dmabuf_(other.dmabuf_), flags_(other.flags_) {}
+      : data_(std::exchange(other.data_, nullptr)), size_(other.size_), file_(other.file_), flags_(other.flags_) {}
   ~View() { (void)finish(); }
 
-  static Result<View> open(int dmabuf, std::uint64_t offset, std::size_t size, int protection) {
-    void* data = os::mmap(nullptr, size, protection, MAP_SHARED, dmabuf, static_cast<off_t>(offset));
+  static Result<View> open(int file, const Place& place, std::size_t size, int protection) {
+    void* data = os::mmap(nullptr, size, protection, MAP_SHARED, file, static_cast<off_t>(place.offset));
     if (data == MAP_FAILED) return Error::from_errno(errno, "mapping a BO for the CPU");
-    View view(data, size, dmabuf, (protection & PROT_WRITE) != 0 ? DMA_BUF_SYNC_RW : DMA_BUF_SYNC_READ);
+    const std::uint64_t flags = (protection & PROT_WRITE) != 0 ? DMA_BUF_SYNC_RW : DMA_BUF_SYNC_READ;
+    View view(data, size, file, place.is_dmabuf ? flags : 0);
     TRY(view.sync(DMA_BUF_SYNC_START));
     return view;
   }
@@ -55,16 +63,17 @@ class View {
   [[nodiscard]] std::span<std::byte> bytes() const { return {static_cast<std::byte*>(data_), size_}; }
 
  private:
-  View(void* data, std::size_t size, int dmabuf, std::uint64_t flags)
-      : data_(data), size_(size), dmabuf_(dmabuf), flags_(flags) {}
+  View(void* data, std::size_t size, int file, std::uint64_t flags)
+      : data_(data), size_(size), file_(file), flags_(flags) {}
 
   // Queues are paused and fences waited for; where the file knows no such request, there is nothing to keep coherent.
   [[nodiscard]] Status sync(std::uint64_t phase) const {
+    if (flags_ == 0) return {};
     dma_buf_sync request{};
     request.flags = flags_ | phase;
     int result = 0;
     do {
-      result = os::ioctl(dmabuf_, DMA_BUF_IOCTL_SYNC, &request);
+      result = os::ioctl(file_, DMA_BUF_IOCTL_SYNC, &request);
     } while (result < 0 && (errno == EINTR || errno == EAGAIN));
     if (result == 0 || errno == ENOTTY) return {};
     return Error::from_errno(errno, "DMA_BUF_IOCTL_SYNC of a BO");
@@ -72,8 +81,8 @@ class View {
 
   void* data_;
   std::size_t size_;
-  int dmabuf_;
-  std::uint64_t flags_;
+  int file_;
+  std::uint64_t flags_;  // DMA_BUF_SYNC_*; 0: no dmabuf
 };
 
 // Where a copy goes on when a page of it raises SIGBUS; null: there is none. CRIU runs a plugin in one thread.
@@ -131,6 +140,8 @@ class BusErrorHandler {
 
 class CpuCopier final : public Copier {
  public:
+  explicit CpuCopier(Place place) : place_(place) {}
+
   // Through memory of our own: the kernel refuses direct or zero-copy I/O on a mapping of a BO (EFAULT).
   Outcome read(int dmabuf, std::uint64_t size, const Sink& sink) override {
     return each_slice(dmabuf, size, PROT_READ, [&](std::span<std::byte> view) -> Status {
@@ -148,11 +159,11 @@ class CpuCopier final : public Copier {
   }
 
  private:
-  static Outcome each_slice(int dmabuf, std::uint64_t size, int protection,
-                            const std::function<Status(std::span<std::byte>)>& body) {
+  [[nodiscard]] Outcome each_slice(int file, std::uint64_t size, int protection,
+                                   const std::function<Status(std::span<std::byte>)>& body) const {
     for (std::uint64_t offset = 0; offset < size; offset += kSliceSize) {
       const auto length = static_cast<std::size_t>(std::min<std::uint64_t>(kSliceSize, size - offset));
-      auto view = View::open(dmabuf, offset, length, protection);
+      auto view = View::open(file, {place_.offset + offset, place_.is_dmabuf}, length, protection);
       if (!view.ok())
         return Failure{offset == 0 ? FailureKind::kUnreachable : FailureKind::kBroken, std::move(view).error()};
       Status status = body(view->bytes());
@@ -162,6 +173,7 @@ class CpuCopier final : public Copier {
     return {};
   }
 
+  Place place_;
   std::vector<std::byte> bounce_;
 };
 
@@ -201,7 +213,11 @@ class AutoCopier final : public Copier {
 
 }  // namespace
 
-std::unique_ptr<Copier> make_cpu_copier() { return std::make_unique<CpuCopier>(); }
+std::unique_ptr<Copier> make_cpu_copier() { return std::make_unique<CpuCopier>(Place{}); }
+
+std::unique_ptr<Copier> make_mapping_copier(std::uint64_t offset) {
+  return std::make_unique<CpuCopier>(Place{offset, false});
+}
 
 Result<std::unique_ptr<Copier>> make_copier(int render_fd, const Options& options) {
   if (options.copy == CopyMethod::kCpu) return make_cpu_copier();

@@ -69,7 +69,34 @@ constexpr std::array kKfdRules = {kScalar,
 constexpr WireShape kKfdShape{kKfdRules};
 constexpr std::array kOtherKfdRules = {kScalar, kScalar};
 constexpr WireShape kOtherKfdShape{kOtherKfdRules};
-constexpr std::array kRenderNodeRules = {kScalar, kScalar, kScalar, kScalar};
+constexpr std::array kGemMappingRules = {kScalar, kScalar, kScalar, kScalar};
+constexpr WireShape kGemMappingShape{kGemMappingRules};
+constexpr std::array kGemObjectRules = {kScalar,
+                                        kScalar,
+                                        kScalar,
+                                        kScalar,
+                                        message_field(kGemMappingShape, kMaxGemMappings),
+                                        kScalar,
+                                        kScalar,
+                                        bytes_field(kMaxGemObjects, kMaxGemMetadata)};
+constexpr WireShape kGemObjectShape{kGemObjectRules};
+constexpr std::array kGpuContextRules = {kScalar, kScalar, kScalar};
+constexpr WireShape kGpuContextShape{kGpuContextRules};
+constexpr std::array kBoListEntryRules = {kScalar, kScalar};
+constexpr WireShape kBoListEntryShape{kBoListEntryRules};
+constexpr std::array kBoListRules = {kScalar, message_field(kBoListEntryShape, kMaxBoListEntries)};
+constexpr WireShape kBoListShape{kBoListRules};
+constexpr std::array kSyncobjRules = {kScalar, kScalar, kScalar};
+constexpr WireShape kSyncobjShape{kSyncobjRules};
+constexpr std::array kRenderNodeRules = {kScalar,
+                                         kScalar,
+                                         kScalar,
+                                         kScalar,
+                                         message_field(kGemObjectShape, kMaxGemObjects),
+                                         message_field(kGpuContextShape, kMaxContext),
+                                         message_field(kBoListShape, kMaxBoLists),
+                                         message_field(kSyncobjShape, kMaxSyncobjs),
+                                         message_field(kGemMappingShape, kMaxGemMappings)};
 constexpr WireShape kRenderNodeShape{kRenderNodeRules};
 constexpr std::array kDmabufRules = {kFixed, kScalar, bytes_field(1, kMaxDmabufName), kScalar};
 constexpr WireShape kDmabufShape{kDmabufRules};
@@ -189,8 +216,32 @@ KfdFile from_message(const amdkfd_criu::Kfd& in) {
   return kfd;
 }
 
+GemMapping from_message(const amdkfd_criu::GemMapping& in) { return {in.addr(), in.size(), in.offset(), in.flags()}; }
+
+GemObject from_message(const amdkfd_criu::GemObject& in) {
+  GemObject object{in.handle(), in.domains(), in.flags(), in.alignment()};
+  for (const auto& mapping : in.mappings()) object.mappings.push_back(from_message(mapping));
+  object.metadata_flags = in.metadata_flags();
+  object.tiling = in.tiling();
+  const auto metadata = std::as_bytes(std::span(in.metadata()));
+  object.metadata.assign(metadata.begin(), metadata.end());
+  return object;
+}
+
+// Everything but BOs.
 RenderFile from_message(const amdkfd_criu::RenderNode& in) {
-  return {in.gpu_id(), in.open_flags(), static_cast<Binding>(in.binding()), in.owner_pid()};
+  RenderFile render{in.gpu_id(), in.open_flags(), static_cast<Binding>(in.binding()), in.owner_pid()};
+  for (const auto& object : in.gem_objects()) render.objects.gem.push_back(from_message(object));
+  for (const auto& mapping : in.sparse_mappings()) render.objects.sparse.push_back(from_message(mapping));
+  for (const auto& context : in.contexts())
+    render.objects.contexts.push_back({context.id(), context.priority(), context.sequence()});
+  for (const auto& list : in.bo_lists()) {
+    BoList& out = render.objects.bo_lists.emplace_back(BoList{list.handle()});
+    for (const auto& entry : list.entries()) out.entries.push_back({entry.handle(), entry.priority()});
+  }
+  for (const auto& syncobj : in.syncobjs())
+    render.objects.syncobjs.push_back({syncobj.handle(), static_cast<SyncobjState>(syncobj.state()), syncobj.point()});
+  return render;
 }
 
 template <typename Other>
@@ -199,11 +250,52 @@ void to_message(const Other& file, amdkfd_criu::OtherKfd& out) {
   out.set_open_flags(file.open_flags);
 }
 
+void to_message(const GemMapping& mapping, amdkfd_criu::GemMapping& out) {
+  out.set_addr(mapping.addr);
+  out.set_size(mapping.size);
+  out.set_offset(mapping.offset);
+  out.set_flags(mapping.flags);
+}
+
+void to_message(const GemObject& object, amdkfd_criu::GemObject& out) {
+  out.set_handle(object.handle);
+  out.set_domains(object.domains);
+  out.set_flags(object.flags);
+  out.set_alignment(object.alignment);
+  for (const GemMapping& mapping : object.mappings) to_message(mapping, *out.add_mappings());
+  out.set_metadata_flags(object.metadata_flags);
+  out.set_tiling(object.tiling);
+  out.set_metadata(object.metadata.data(), object.metadata.size());
+}
+
 void to_message(const RenderFile& render, amdkfd_criu::RenderNode& out) {
   out.set_gpu_id(render.gpu_id);
   out.set_open_flags(render.open_flags);
   out.set_binding(static_cast<amdkfd_criu::RenderNode::Binding>(render.binding));
   out.set_owner_pid(render.owner);
+  for (const GemObject& object : render.objects.gem) to_message(object, *out.add_gem_objects());
+  for (const GemMapping& mapping : render.objects.sparse) to_message(mapping, *out.add_sparse_mappings());
+  for (const GpuContext& context : render.objects.contexts) {
+    auto* message = out.add_contexts();
+    message->set_id(context.id);
+    message->set_priority(context.priority);
+    message->set_sequence(context.sequence);
+  }
+  for (const BoList& list : render.objects.bo_lists) {
+    auto* message = out.add_bo_lists();
+    message->set_handle(list.handle);
+    for (const BoListEntry& entry : list.entries) {
+      auto* out_entry = message->add_entries();
+      out_entry->set_handle(entry.handle);
+      out_entry->set_priority(entry.priority);
+    }
+  }
+  for (const Syncobj& syncobj : render.objects.syncobjs) {
+    auto* message = out.add_syncobjs();
+    message->set_handle(syncobj.handle);
+    message->set_state(static_cast<amdkfd_criu::Syncobj::State>(syncobj.state));
+    message->set_point(syncobj.point);
+  }
 }
 
 DmabufFile from_message(const amdkfd_criu::Dmabuf& in) { return {in.inode(), in.size(), in.name(), in.open_flags()}; }

@@ -123,6 +123,19 @@ Result<Header> decode_header(std::span<const std::byte> bytes, FileKind expected
   return header;
 }
 
+std::span<const BoRecord> bos_of(const File& file) {
+  if (const auto* kfd = std::get_if<KfdFile>(&file.contents)) return kfd->bos;
+  if (const auto* render = std::get_if<RenderFile>(&file.contents)) return render->bos;
+  return {};
+}
+
+// A render node with any objects has one, though it may list no BO: readers that know nothing of such objects refuse a
+// render node with an index, and would else restore the file without them.
+bool has_index(const File& file) {
+  if (const auto* render = std::get_if<RenderFile>(&file.contents)) return !render->objects.empty();
+  return kind_of(file) == Kind::kKfd;
+}
+
 std::string metadata_name(std::uint32_t id) { return name_of(kMetadataPrefix, id); }
 std::string index_name(std::uint32_t id) { return name_of(kIndexPrefix, id); }
 std::string pages_name(std::uint32_t id) { return name_of(kPagesPrefix, id); }

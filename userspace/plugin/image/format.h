@@ -17,6 +17,7 @@
 
 #include "base/result.h"
 #include "kfd/kfd.h"
+#include "plugin/image/render_objects.h"
 #include "plugin/topology/node.h"
 
 namespace plugin::image {
@@ -134,6 +135,9 @@ struct RenderFile {
   std::uint32_t open_flags = 0;
   Binding binding = Binding::kUnknown;
   std::uint32_t owner = 0;  // pid of the process whose KFD uses the file's VM; 0: none, or unknown
+  RenderObjects objects = {};
+  // The BOs of objects.gem, in the same order; their addresses are 0, and none shares its contents.
+  std::vector<BoRecord> bos = {};
 };
 
 // Its contents are stored with a BO that has the inode.
@@ -155,6 +159,10 @@ struct File {
 // The id in sysfs of the GPU that the program calls user_id; 0: validate() excludes it.
 [[nodiscard]] std::uint32_t actual_id_of(const KfdFile& kfd, std::uint32_t user_id);
 [[nodiscard]] std::uint32_t open_flags_of(const File& file);
+// The BOs whose contents are stored with the file, as far as it has an index; else none.
+[[nodiscard]] std::span<const BoRecord> bos_of(const File& file);
+// Whether the dump has an index of this file.
+[[nodiscard]] bool has_index(const File& file);
 
 struct Process {
   std::uint32_t pid = 0;  // two processes of nested pid namespaces may have the same
@@ -231,5 +239,7 @@ struct Name {
 // Everything that must hold before the kernel sees a value of them.
 base::Status validate(const Manifest& manifest);
 base::Status validate(const File& file, const Session& session);
+// What validate() of a file does for the objects of a render node.
+base::Status validate_objects(const RenderFile& render);
 
 }  // namespace plugin::image

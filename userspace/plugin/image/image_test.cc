@@ -687,7 +687,7 @@ INSTANTIATE_TEST_SUITE_P(
                                   [](Manifest& m) { m.files[0].metadata_length = kMaxMetadata + 1; }},
                       BadManifest{"length of the index", [](Manifest& m) { m.files[0].index_length = 0; }},
                       BadManifest{"length of the index", [](Manifest& m) { m.files[0].index_length = kMaxIndex + 1; }},
-                      BadManifest{"length of the index", [](Manifest& m) { m.files[0].kind = Kind::kRender; }},
+                      BadManifest{"length of the index", [](Manifest& m) { m.files[0].kind = Kind::kSecond; }},
                       BadManifest{"length of the pages", [](Manifest& m) { m.files[0].pages_length = kPageSize; }},
                       BadManifest{"length of the pages", [](Manifest& m) { m.files[0].pages_length = kPageSize + 1; }},
                       BadManifest{"length of the pages", [](Manifest& m) { m.files[0].pages_length = 1ULL << 63; }}));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// The index of one KFD file: its BOs and their chunks, outside of protobuf so that memory and time to read it are
-// bounded by its length. Bytes <-> values; the file header is the reader's and the writer's.
+// The index of one KFD file or render node: its BOs and their chunks, outside of protobuf so that memory and time to
+// read it are bounded by its length. Bytes <-> values; the file header is the reader's and the writer's.
 #pragma once
 
 #include <span>

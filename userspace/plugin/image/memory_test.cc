@@ -112,6 +112,10 @@ TEST_F(Memory, of_crafted_metadata_is_bounded) {
   expect_cheap("fields of another type", filled(field(1, "")), decode_file);
   expect_cheap("kernel state", field(3, field(6, std::string(kLength, 'x'))), decode_file);
   expect_cheap("states", filled(field(3, field(6, "x"))), decode_file);
+  for (std::uint32_t objects = 5; objects <= 9; ++objects)
+    expect_cheap("empty objects of a render node", field(4, filled(field(objects, ""))), decode_file);
+  expect_cheap("empty mappings of a GEM object", field(4, field(5, filled(field(5, "")))), decode_file);
+  expect_cheap("empty entries of a BO list", field(4, field(7, filled(field(2, "")))), decode_file);
   const std::string most = repeat(field(4, ""), kMaxDevices) + repeat(field(7, field(1, "")), 8);
   expect_cheap("as much as is permitted", field(3, with_padding(most, 6)), decode_file);
 }

@@ -183,6 +183,7 @@ Result<UniqueFd> open_pages(int dir_fd, const Session& session, const FileEntry&
 Loaded::Loaded(std::shared_ptr<const Session> session, FileEntry entry, File file, Index index)
     : session_(std::move(session)), entry_(entry), file_(std::move(file)), index_(std::move(index)) {
   if (auto* kfd = std::get_if<KfdFile>(&file_.contents)) kfd->bos = std::move(index_.bos);
+  if (auto* render = std::get_if<RenderFile>(&file_.contents)) render->bos = std::move(index_.bos);
   index_.bos.clear();
 }
 
@@ -289,7 +290,7 @@ Status BoReader::read(std::span<std::byte> out) {
 
 Result<Contents> open_contents(int dir_fd, const Loaded& loaded) {
   const FileEntry& entry = loaded.entry();
-  if (loaded.kfd() == nullptr) return Error(EINVAL, metadata_name(entry.id) + ": has no contents");
+  if (!has_index(loaded.file())) return Error(EINVAL, metadata_name(entry.id) + ": has no contents");
   if (loaded.session().version == Version::kUpstream) return upstream::open_contents(dir_fd, loaded);
   std::vector<Contents::Pages> pages;
   if (entry.pages_length != 0) {
@@ -313,7 +314,9 @@ Result<Loaded> load_file(int dir_fd, const std::shared_ptr<const Session>& sessi
   const std::string name = metadata_name(entry.id);
   ASSIGN_OR_RETURN(File file, in_file(name, read_metadata(dir_fd, *session, entry)));
   Index index;
-  if (kind_of(file) == Kind::kKfd) {
+  if (has_index(file) != (entry.index_length != 0))
+    return Error(EINVAL, name + ": has objects and no index, or an index and no objects");
+  if (has_index(file)) {
     ASSIGN_OR_RETURN(index, in_file(index_name(entry.id), read_index(dir_fd, entry)));
   }
   Loaded loaded(session, entry, std::move(file), std::move(index));

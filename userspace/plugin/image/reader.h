@@ -20,7 +20,7 @@ namespace plugin::image {
 // One file of a dump, without contents. Holds no descriptor: CRIU closes those that a restored task inherits.
 class Loaded {
  public:
-  // `index` has the BOs of a KfdFile, which get their place in `file`.
+  // `index` has the BOs of a KfdFile or a RenderFile, which get their place in `file`.
   Loaded(std::shared_ptr<const Session> session, FileEntry entry, File file, Index index);
 
   [[nodiscard]] std::uint32_t id() const { return entry_.id; }
@@ -41,7 +41,7 @@ class Loaded {
     session_ = std::move(session);
     return std::move(*this);
   }
-  // Where the contents of kfd()->bos are; without BOs.
+  // Where the contents of bos_of(file()) are; without BOs.
   [[nodiscard]] const Index& index() const { return index_; }
 
  private:
@@ -51,7 +51,7 @@ class Loaded {
   Index index_;
 };
 
-// The chunks and the open pages file of one KFD file. Const functions may be called by several threads.
+// The chunks and the open pages file of one file that has an index. Const functions may be called by several threads.
 class Contents {
  public:
   // An open file with contents. Chunk offsets count through all of them: `begin` is that of the file's first byte.
@@ -60,13 +60,13 @@ class Contents {
     base::UniqueFd fd;
     std::uint64_t begin = 0;
   };
-  // `loaded`, of kind kKfd, is borrowed. Ours have one pages file or none; those of CRIU's own plugin may have several,
+  // `loaded` is borrowed. Ours have one pages file or none; those of CRIU's own plugin may have several,
   // by ascending `begin`.
   Contents(const Loaded& loaded, std::vector<Pages> pages);
 
   [[nodiscard]] std::uint32_t chunk_size() const { return loaded_->index().chunk_size; }
-  [[nodiscard]] std::span<const BoRecord> bos() const { return loaded_->kfd()->bos; }
-  // The chunks of BO `bo` of KfdFile::bos; none when it stores no contents.
+  [[nodiscard]] std::span<const BoRecord> bos() const { return bos_of(loaded_->file()); }
+  // The chunks of BO `bo` of bos_of() the file; none when it stores no contents.
   [[nodiscard]] std::span<const Chunk> chunks(std::size_t bo) const;
   // Fills `out`, which has the chunk's length. Fails when a byte of it is not what was saved.
   base::Status read_chunk(const Chunk& chunk, std::span<std::byte> out) const;
@@ -100,7 +100,7 @@ class BoReader {
   std::size_t used_ = 0;            // bytes of partial_ that were given out
 };
 
-// Opens the pages file and compares it with manifest and index. Fails for files of another kind than kKfd. The result
+// Opens the pages file and compares it with manifest and index. Fails for files without an index. The result
 // borrows `loaded`.
 base::Result<Contents> open_contents(int dir_fd, const Loaded& loaded);
 

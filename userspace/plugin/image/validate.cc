@@ -63,10 +63,12 @@ Status validate_entry(const FileEntry& entry) {
     return invalid(where + " is of an unknown kind");
   if (entry.metadata_length == 0 || entry.metadata_length > kMaxMetadata)
     return invalid(where + ": impossible length of the metadata");
-  if (entry.index_length > kMaxIndex || (entry.index_length != 0) != (entry.kind == Kind::kKfd))
+  const bool has_index = entry.index_length != 0;
+  if (entry.index_length > kMaxIndex || (entry.kind == Kind::kKfd && !has_index) ||
+      (has_index && entry.kind != Kind::kKfd && entry.kind != Kind::kRender))
     return invalid(where + ": impossible length of the index");
   const bool has_pages = entry.pages_length != 0;
-  if (has_pages && (entry.kind != Kind::kKfd || entry.pages_length <= kPageSize || entry.pages_length > kMaxPages ||
+  if (has_pages && (!has_index || entry.pages_length <= kPageSize || entry.pages_length > kMaxPages ||
                     entry.pages_length % kPageSize != 0))
     return invalid(where + ": impossible length of the pages file");
   return {};
@@ -152,8 +154,8 @@ Status validate_render(const RenderFile& render, const Session& session) {
   if (!has_gpu(session, render.gpu_id)) return invalid("render node of a GPU that is missing in the topology");
   if (render.binding != Binding::kUnknown && render.binding != Binding::kKfd && render.binding != Binding::kOther)
     return invalid("unknown binding of a render node");
-  if (render.owner != 0) return validate_owner(render.owner, session);
-  return {};
+  if (render.owner != 0) TRY(validate_owner(render.owner, session));
+  return validate_objects(render);
 }
 
 // That BOs have the memory is checked with all files of the session (sharing_of()).

@@ -194,9 +194,9 @@ Status SessionWriter::finish_pages(FileWriter& contents) {
   return {};
 }
 
-Status SessionWriter::write_index(const KfdFile& kfd, FileWriter* contents, FileEntry& entry) {
+Status SessionWriter::write_index(std::span<const BoRecord> bos, FileWriter* contents, FileEntry& entry) {
   Index index;
-  index.bos = kfd.bos;
+  index.bos.assign(bos.begin(), bos.end());
   if (contents != nullptr) {
     index.chunks = std::move(contents->chunks_);
     entry.pages_length = contents->pages_length_;
@@ -218,8 +218,8 @@ Result<FileEntry> SessionWriter::write_file(const File& file) {
   entry.kind = kind_of(file);
   const auto writer = writers_.find(file.id);
   FileWriter* contents = writer == writers_.end() ? nullptr : &writer->second;
-  if (const auto* kfd = std::get_if<KfdFile>(&file.contents))
-    TRY(write_index(*kfd, contents, entry));
+  if (has_index(file))
+    TRY(write_index(bos_of(file), contents, entry));
   else if (contents != nullptr && contents->appended() != 0)
     return Error(EINVAL, metadata_name(file.id) + ": contents for a file that has none");
   const std::string metadata = encode(file, session_id_);

@@ -27,7 +27,7 @@ namespace plugin::image {
 
 class SessionWriter;
 
-// The contents of the BOs of one KFD file, in the order in which KfdFile::bos will have them.
+// The contents of the BOs of one file, in the order in which bos_of() the file will have them.
 class FileWriter {
  public:
   // The next part of a BO that stores contents. Every part but a BO's last is a multiple of kChunkSize.
@@ -82,7 +82,7 @@ class SessionWriter {
 
   base::Result<base::UniqueFd> create_file(const std::string& name);
   base::Result<FileEntry> write_file(const File& file);
-  base::Status write_index(const KfdFile& kfd, FileWriter* contents, FileEntry& entry);
+  base::Status write_index(std::span<const BoRecord> bos, FileWriter* contents, FileEntry& entry);
   base::Status finish_pages(FileWriter& contents);
   base::Result<std::uint64_t> write_payload(const std::string& name, FileKind kind, std::span<const std::byte> payload);
   base::Status sync_all();

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// The checks of the objects of a render node; see validate.cc.
+#include <amdgpu_drm.h>
+#include <linux/kfd_ioctl.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <set>
+
+#include "plugin/image/format.h"
+
+namespace plugin::image {
+namespace {
+
+using base::Error;
+using base::Status;
+
+constexpr std::uint64_t kMaxGemBytes = 1ULL << 47;  // of all objects of a file
+constexpr std::uint64_t kMaxAlignment = 1ULL << 40;
+constexpr std::array kPriorities = {AMDGPU_CTX_PRIORITY_VERY_LOW, AMDGPU_CTX_PRIORITY_LOW, AMDGPU_CTX_PRIORITY_NORMAL,
+                                    AMDGPU_CTX_PRIORITY_HIGH, AMDGPU_CTX_PRIORITY_VERY_HIGH};
+
+Error invalid_object(std::string message) { return Error(EINVAL, "invalid image: " + std::move(message)); }
+
+bool is_whole_pages(std::uint64_t value) { return value % kPageSize == 0; }
+
+std::string name_of(const GemObject& object) { return "GEM object " + std::to_string(object.handle); }
+
+Status validate_number(const char* what, std::uint32_t number, std::uint32_t most, std::set<std::uint32_t>& seen) {
+  if (number == 0 || number > most || !seen.insert(number).second)
+    return invalid_object(std::string(what) + " " + std::to_string(number) + " is impossible or there twice");
+  return {};
+}
+
+bool is_range(const GemMapping& mapping) {
+  return mapping.size != 0 && is_whole_pages(mapping.addr | mapping.size | mapping.offset) &&
+         mapping.addr + (mapping.size - 1) >= mapping.addr && mapping.flags <= UINT32_MAX;
+}
+
+Status validate_object(const GemObject& object, const BoRecord& record, const RenderFile& render) {
+  const std::uint32_t kind =
+      (object.domains & kGemVram) != 0 ? KFD_IOC_ALLOC_MEM_FLAGS_VRAM : KFD_IOC_ALLOC_MEM_FLAGS_GTT;
+  if (object.domains == 0 || (object.domains & ~kGemDomains) != 0 || (object.flags & ~kGemFlags) != 0)
+    return invalid_object(name_of(object) + ": unknown domains or flags");
+  if (!is_whole_pages(object.alignment) || object.alignment > kMaxAlignment)
+    return invalid_object(name_of(object) + ": impossible alignment");
+  if (object.metadata.size() > kMaxGemMetadata || object.metadata.size() % sizeof(std::uint32_t) != 0)
+    return invalid_object(name_of(object) + ": impossible length of its metadata");
+  if (record.handle != object.handle || record.bo.user_gpu_id != render.gpu_id || record.bo.alloc_flags != kind ||
+      record.bo.addr != 0 || !is_whole_pages(record.bo.size) || !stores_contents(record) || record.imported)
+    return invalid_object(name_of(object) + ": its BO in the index is not one of it");
+  for (const GemMapping& mapping : object.mappings)
+    if (!is_range(mapping) || mapping.offset > record.bo.size || mapping.size > record.bo.size - mapping.offset)
+      return invalid_object(name_of(object) + ": impossible mapping");
+  return {};
+}
+
+Status validate_addresses(const RenderObjects& objects) {
+  std::vector<const GemMapping*> mappings;
+  for (const GemObject& object : objects.gem)
+    for (const GemMapping& mapping : object.mappings) mappings.push_back(&mapping);
+  for (const GemMapping& mapping : objects.sparse) {
+    if (!is_range(mapping) || mapping.flags != kSparseFlags) return invalid_object("impossible sparse mapping");
+    mappings.push_back(&mapping);
+  }
+  if (mappings.size() > kMaxGemMappings) return invalid_object("too many mappings of GEM objects");
+  std::sort(mappings.begin(), mappings.end(), [](const auto* a, const auto* b) { return a->addr < b->addr; });
+  for (std::size_t i = 1; i < mappings.size(); ++i)
+    if (mappings[i]->addr - mappings[i - 1]->addr < mappings[i - 1]->size)
+      return invalid_object("two mappings of GEM objects at address " + std::to_string(mappings[i]->addr));
+  return {};
+}
+
+Status validate_gem(const RenderFile& render, std::set<std::uint32_t>& handles) {
+  const auto& objects = render.objects.gem;
+  if (objects.size() > kMaxGemObjects) return invalid_object("too many GEM objects");
+  if (objects.size() != render.bos.size()) return invalid_object("another number of GEM objects than the index has");
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < objects.size(); ++i) {
+    TRY(validate_number("GEM object", objects[i].handle, kMaxHandle, handles));
+    TRY(validate_object(objects[i], render.bos[i], render));
+    if (render.bos[i].bo.size > kMaxGemBytes - bytes) return invalid_object("GEM objects larger than any GPU's memory");
+    bytes += render.bos[i].bo.size;
+  }
+  return validate_addresses(render.objects);
+}
+
+Status validate_contexts(const std::vector<GpuContext>& contexts) {
+  std::set<std::uint32_t> ids;
+  for (const GpuContext& context : contexts) {
+    TRY(validate_number("context", context.id, kMaxContext, ids));
+    if (std::find(kPriorities.begin(), kPriorities.end(), context.priority) == kPriorities.end())
+      return invalid_object("context " + std::to_string(context.id) + " has priority " +
+                            std::to_string(context.priority));
+    if (context.sequence == 0 || (context.sequence >> 63) != 0)
+      return invalid_object("context " + std::to_string(context.id) + " has an impossible number of the next fence");
+  }
+  return {};
+}
+
+Status validate_bo_lists(const std::vector<BoList>& lists, const std::set<std::uint32_t>& objects) {
+  if (lists.size() > kMaxBoLists) return invalid_object("too many BO lists");
+  std::set<std::uint32_t> handles;
+  std::size_t entries = 0;
+  for (const BoList& list : lists) {
+    TRY(validate_number("BO list", list.handle, kMaxHandle, handles));
+    entries += list.entries.size();
+    for (const BoListEntry& entry : list.entries)
+      if (!objects.contains(entry.handle))
+        return invalid_object("BO list " + std::to_string(list.handle) + " has GEM object " +
+                              std::to_string(entry.handle) + ", which does not exist");
+  }
+  if (entries > kMaxBoListEntries) return invalid_object("too many entries of BO lists");
+  return {};
+}
+
+Status validate_syncobjs(const std::vector<Syncobj>& syncobjs) {
+  if (syncobjs.size() > kMaxSyncobjs) return invalid_object("too many synchronization objects");
+  std::set<std::uint32_t> handles;
+  for (const Syncobj& each : syncobjs) {
+    TRY(validate_number("synchronization object", each.handle, kMaxHandle, handles));
+    const bool is_timeline = each.state == SyncobjState::kTimeline;
+    if ((!is_timeline && each.state != SyncobjState::kEmpty && each.state != SyncobjState::kSignaled) ||
+        is_timeline != (each.point != 0))
+      return invalid_object("synchronization object " + std::to_string(each.handle) + " is in an impossible state");
+  }
+  return {};
+}
+
+}  // namespace
+
+Status validate_objects(const RenderFile& render) {
+  if (render.objects.empty()) return {};
+  if (render.binding != Binding::kOther || render.owner != 0)
+    return invalid_object("objects of a render node in a VM that KFD uses");
+  std::set<std::uint32_t> handles;
+  TRY(validate_gem(render, handles));
+  TRY(validate_contexts(render.objects.contexts));
+  TRY(validate_bo_lists(render.objects.bo_lists, handles));
+  return validate_syncobjs(render.objects.syncobjs);
+}
+
+}  // namespace plugin::image

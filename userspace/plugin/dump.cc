@@ -99,7 +99,7 @@ Status Dump::prepare() {
   ASSIGN_OR_RETURN(nodes_, parts_.system.topology());
   TRY(preflight::refuse_dmabufs(parts_, tree_));
   TRY(preflight::refuse_unknown_gpus(tree_, nodes_));
-  TRY(preflight::refuse_render_objects(parts_, tree_));
+  ASSIGN_OR_RETURN(found_, render_objects::read(parts_, tree_));
   roles_.resize(tree_.files.size());
   TRY(choose_abi());
   TRY(pause_all());
@@ -108,6 +108,7 @@ Status Dump::prepare() {
   TRY(read_states());
   TRY(check_states());
   TRY(bind_render_files());
+  TRY(refuse_objects_beside_kfd());
   TRY(preflight::refuse_lost_mappings(tree_, processes_, nodes_, [this](const Process& process, std::uint32_t minor) {
     return keeps_render_file(process, minor);
   }));
@@ -228,8 +229,9 @@ Status Dump::read_states() {
 }
 
 Status Dump::check_states() {
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = object_bytes();
   for (const Process& process : processes_) {
+    TRY(render_objects::refuse_shared_with_kfd(tree_, found_, process.state.bos));
     TRY(preflight::refuse_too_many_gpus(tree_, process, abi_));
     TRY(preflight::refuse_empty_bos(tree_, process));
     TRY(preflight::refuse_hidden_gpus(tree_, process, nodes_));
@@ -238,7 +240,9 @@ Status Dump::check_states() {
   ASSIGN_OR_RETURN(sharing_, preflight::plan_sharing(tree_, processes_, nodes_, abi_));
   TRY(preflight::refuse_lost_dmabufs(parts_, tree_, processes_, abi_));
   TRY(preflight::refuse_unpassable_memory(parts_, tree_, processes_, sharing_));
-  TRY(preflight::refuse_foreign_mappings(tree_, processes_, nodes_));
+  TRY(preflight::refuse_foreign_mappings(tree_, processes_, nodes_, [this](std::size_t task, const auto& mapping) {
+    return render_objects::is_of_object(tree_, found_, task, mapping);
+  }));
   ASSIGN_OR_RETURN(const std::uint64_t room, image::SessionWriter::room(parts_.criu.image_dir()));
   parts_.criu.warn(preflight::warn_of_room(bytes, room));
   return preflight::refuse_outside_holders(parts_, tree_, processes_, nodes_);
@@ -331,7 +335,8 @@ Status Dump::save(int fd, std::uint32_t id) {
         "way through a socket (SCM_RIGHTS), and a program must receive it before the dump, or /proc is that "
         "of another pid namespace");
   const OpenFile& file = *found;
-  Role& role = roles_[static_cast<std::size_t>(found - tree_.files.data())];
+  const auto index = static_cast<std::size_t>(found - tree_.files.data());
+  Role& role = roles_[index];
   const std::string name = tree_.name_of(file);
   if (role.saved) return Error(EEXIST, name + ": CRIU saves it twice");
   auto flags = open_flags_of(file.fd.get());
@@ -353,8 +358,9 @@ Status Dump::save(int fd, std::uint32_t id) {
       out.contents = image::InertFile{role.owner, *flags};
       break;
     case image::Kind::kRender: {
-      const topology::Node* gpu = topology::find_render_minor(nodes_, file.device.minor);
-      out.contents = image::RenderFile{gpu->gpu_id, *flags, role.binding, role.owner};
+      auto saved = save_render(index, id, *flags);
+      if (!saved.ok()) return std::move(saved).error().wrap(name);
+      out.contents = std::move(saved).value();
       break;
     }
     case image::Kind::kDmabuf: {
@@ -507,6 +513,7 @@ Dump::End Dump::finish(int result) {
   copiers_.clear();
   processes_.clear();
   tree_ = Tree();
+  found_.clear();
   state_ = State::kOver;
   return end;
 }

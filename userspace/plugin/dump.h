@@ -17,6 +17,7 @@
 #include "plugin/image/writer.h"
 #include "plugin/parts.h"
 #include "plugin/preflight.h"
+#include "plugin/render_objects.h"
 #include "plugin/tree.h"
 
 namespace plugin {
@@ -69,6 +70,12 @@ class Dump {
   [[nodiscard]] bool keeps_render_file(const Process& process, std::uint32_t minor) const;
   base::Status start_image();
 
+  [[nodiscard]] base::Status refuse_objects_beside_kfd() const;
+  [[nodiscard]] std::uint64_t object_bytes() const;
+  base::Result<image::RenderFile> save_render(std::size_t file, std::uint32_t id, std::uint32_t open_flags);
+  base::Status save_object(const OpenFile& file, const image::GemObject& object, const image::BoRecord& record,
+                           image::FileWriter& writer);
+
   base::Status save(int fd, std::uint32_t id);
   base::Result<image::KfdFile> save_process(Process& process, std::uint32_t id);
   base::Status save_bos(Process& process, image::FileWriter& writer, image::KfdFile& out);
@@ -93,9 +100,10 @@ class Dump {
   kfd::Abi abi_ = kfd::Abi::kReleased;
   Tree tree_;
   std::vector<topology::Node> nodes_;
-  std::vector<Role> roles_;         // as Tree::files
-  std::vector<Process> processes_;  // paused, or about to be
-  sharing::Plan sharing_;           // of processes_
+  std::vector<Role> roles_;                                  // as Tree::files
+  std::vector<std::optional<render_objects::Found>> found_;  // as Tree::files
+  std::vector<Process> processes_;                           // paused, or about to be
+  sharing::Plan sharing_;                                    // of processes_
   std::unique_ptr<image::SessionWriter> writer_;
   std::map<std::uint32_t, std::unique_ptr<copy::Copier>> copiers_;  // by actual gpu_id
 };

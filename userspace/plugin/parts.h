@@ -15,6 +15,7 @@
 #include "plugin/dmabuf_file.h"
 #include "plugin/memory_holders.h"
 #include "plugin/options.h"
+#include "plugin/render_driver.h"
 #include "plugin/render_file.h"
 #include "plugin/system.h"
 
@@ -26,13 +27,14 @@ enum class Claim { kMine, kNotMine };
 // A copier for the GPU behind an open render node, which the callee borrows for the call.
 using CopierFactory = std::function<base::Result<std::unique_ptr<copy::Copier>>(int render_fd, const Options& options)>;
 
-// Questions about open render nodes; see render_file.h.
+// Questions about open render nodes; see render_file.h and render_driver.h.
 struct RenderChecks {
   std::function<base::Result<std::string>(int fd, std::uint32_t last_handle)> objects = render_file::objects_of;
   std::function<base::Result<std::optional<bool>>(int fd, std::uint64_t offset)> may_map = render_file::may_map;
   // The file is one of this process, unlike those of the questions above.
   std::function<base::Result<std::uint32_t>(int fd, int dmabuf)> alloc_flags = render_file::alloc_flags_of;
   std::function<base::Result<bool>(int fd, int dmabuf, std::uint64_t mmap_offset)> is_home = render_file::is_home;
+  std::shared_ptr<RenderDriver> driver = std::make_shared<RealRenderDriver>();
 };
 
 // How many references the DMA-buf behind a descriptor has; see memory_holders.h.

@@ -377,8 +377,9 @@ Status refuse_outside_holders(const Parts& parts, const Tree& tree, std::vector<
   return {};
 }
 
-Status refuse_foreign_mappings(const Tree& tree, const std::vector<Process>& processes,
-                               const std::vector<topology::Node>& nodes) {
+Status refuse_foreign_mappings(
+    const Tree& tree, const std::vector<Process>& processes, const std::vector<topology::Node>& nodes,
+    const std::function<bool(std::size_t task, const DeviceMapping& mapping)>& is_of_object) {
   const auto is_bo_of_kfd = [&](const DeviceMapping& mapping) {
     for (const Process& process : processes) {
       for (const kfd::CheckpointedBo& each : process.state.bos) {
@@ -390,12 +391,13 @@ Status refuse_foreign_mappings(const Tree& tree, const std::vector<Process>& pro
     }
     return false;
   };
-  for (const Task& task : tree.tasks) {
+  for (std::size_t i = 0; i < tree.tasks.size(); ++i) {
+    const Task& task = tree.tasks[i];
     for (const DeviceMapping& mapping : task.mappings) {
-      if (mapping.device.kind != DeviceKind::kRender || is_bo_of_kfd(mapping)) continue;
+      if (mapping.device.kind != DeviceKind::kRender || is_of_object(i, mapping) || is_bo_of_kfd(mapping)) continue;
       return refusal(task.name() + ", mapping of " + std::to_string(mapping.size) + " bytes of renderD" +
                          std::to_string(mapping.device.minor) + " at " + std::to_string(mapping.start),
-                     "it is no memory that KFD has; only what was allocated through /dev/kfd can be saved");
+                     "it is no memory that KFD has, and no GEM object of a render node that this program has open");
     }
   }
   return {};

@@ -76,9 +76,10 @@ base::Status refuse_lost_dmabufs(const Parts& parts, const Tree& tree, const std
 // Memory that somebody outside the tree gave or was given.
 base::Status refuse_outside_holders(const Parts& parts, const Tree& tree, std::vector<Process>& processes,
                                     const std::vector<topology::Node>& nodes);
-// Mappings of render nodes that are not of a BO of KFD.
-base::Status refuse_foreign_mappings(const Tree& tree, const std::vector<Process>& processes,
-                                     const std::vector<topology::Node>& nodes);
+// Mappings of render nodes that are neither of a BO of KFD nor, by `is_of_object`, of an object that is saved.
+base::Status refuse_foreign_mappings(
+    const Tree& tree, const std::vector<Process>& processes, const std::vector<topology::Node>& nodes,
+    const std::function<bool(std::size_t task, const DeviceMapping& mapping)>& is_of_object);
 // Mappings of render nodes that a restore could not make again, although KFD has their memory: it looks for them in the
 // BOs of the process itself, or, for a process without state in KFD, at the address where the GPU of another process
 // has them, and maps them through that process's render node. `keeps_render_file` says whether a process still has the

@@ -255,7 +255,11 @@ Result<UniqueFd> Restore::restore_saved(Task& current, const SavedFile& file) {
   // The program maps BOs through this file, and the kernel lets it only through the one that KFD was given.
   const bool used_by_kfd =
       render.binding != image::Binding::kOther && current.process != nullptr && (is_owner || file.owner == 0);
-  if (!used_by_kfd) return parts_.system.open_node(plan->render(gpu_id), file.open_flags);
+  if (!used_by_kfd) {
+    ASSIGN_OR_RETURN(UniqueFd fd, parts_.system.open_node(plan->render(gpu_id), file.open_flags));
+    TRY(restore_objects(*plan, file, fd.get()));
+    return fd;
+  }
   ASSIGN_OR_RETURN(const HeldFiles::Key key, render_key(current, *plan, gpu_id));
   return current.held.duplicate(key);
 }

@@ -130,6 +130,8 @@ class Restore {
   base::Result<HeldFiles::Key> render_key(Task& current, const RestorePlan& plan, std::uint32_t gpu_id);
   base::Status remember(Task& current, const RestorePlan& plan, const std::vector<kfd::RestoredBo>& restored);
 
+  [[nodiscard]] base::Status restore_objects(const RestorePlan& plan, const SavedFile& file, int fd) const;
+
   void set_failed(const Task& current);
   base::Status settle(Task& current);
   base::Status settle_files(Task& current);
@@ -139,6 +141,8 @@ class Restore {
   base::Status claim_descriptors(Task& current);
   base::Result<std::optional<VmaAnswer>> locate(Task& current, std::string_view path, std::uint64_t addr,
                                                 std::uint64_t offset);
+  base::Result<std::optional<VmaAnswer>> locate_object(Task& current, std::string_view path, std::uint64_t addr,
+                                                       std::uint64_t offset);
   base::Result<std::optional<VmaAnswer>> locate_inherited(Task& current, std::uint64_t addr, std::uint64_t offset);
   base::Result<VmaAnswer> answer(Task& current, HeldFiles::Key key, std::uint64_t addr, std::uint64_t offset);
   base::Result<int> taken_descriptor(Task& current, int number, std::uint64_t addr);

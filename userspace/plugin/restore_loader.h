@@ -43,14 +43,24 @@ class Loader {
       ASSIGN_OR_RETURN(const base::UniqueFd render, parts_.system.open_node(plan_.render(gpu_id)));
       ASSIGN_OR_RETURN(copier, parts_.make_copier(render.get(), parts_.options));
     }
+    return write(*copier, file, bo, dmabuf);
+  }
+
+  // As load(), through the mappings of a render node, which has the BO at `offset`.
+  base::Status load_by_mapping(const image::Loaded& file, std::size_t bo, int render, std::uint64_t offset) {
+    TRY(open_contents(file));
+    return write(*copy::make_mapping_copier(offset), file, bo, render);
+  }
+
+ private:
+  base::Status write(copy::Copier& copier, const image::Loaded& file, std::size_t bo, int to) {
     image::BoReader reader(contents_.at(file.id()), bo);
-    auto outcome = copier->write(dmabuf, file.kfd()->bos[bo].bo.size,
-                                 [&reader](std::span<std::byte> slice) { return reader.read(slice); });
+    auto outcome = copier.write(to, image::bos_of(file.file())[bo].bo.size,
+                                [&reader](std::span<std::byte> slice) { return reader.read(slice); });
     if (outcome.ok()) return {};
     return std::move(outcome).error().error.wrap("contents of BO " + std::to_string(bo));
   }
 
- private:
   const Parts& parts_;
   const RestorePlan& plan_;
   const SavedFile& process_;

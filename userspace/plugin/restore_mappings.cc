@@ -32,7 +32,11 @@ Result<std::optional<VmaAnswer>> Restore::update_vma(std::string_view path, std:
   if (!catalogue_) prepare();
   if (files_.empty()) return std::optional<VmaAnswer>();
   Task& current = task();
-  if (current.process == nullptr) return locate_inherited(current, addr, offset);
+  if (current.process == nullptr) {
+    ASSIGN_OR_RETURN(auto object, locate_object(current, path, addr, offset));
+    if (object) return object;
+    return locate_inherited(current, addr, offset);
+  }
   auto found = locate_own(current, path, addr, offset);
   if (!found.ok()) set_failed(current);
   return found;
@@ -49,6 +53,8 @@ Result<std::optional<VmaAnswer>> Restore::locate_own(Task& current, std::string_
 
 Result<std::optional<VmaAnswer>> Restore::locate(Task& current, std::string_view path, std::uint64_t addr,
                                                  std::uint64_t offset) {
+  ASSIGN_OR_RETURN(auto object, locate_object(current, path, addr, offset));
+  if (object) return object;
   const DeviceFile device = parts_.system.identify_path(path);
   // A BO says more than a path, whose node may be another one here, or was never more than a name.
   auto found = locate_exactly(current.bos, addr, offset);

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// The part of a dump that saves render nodes with their objects. What these are was read before (render_objects.h).
+#include <cerrno>
+#include <chrono>
+
+#include "plugin/dump.h"
+#include "plugin/topology/snapshot.h"
+
+namespace plugin {
+
+using base::Error;
+using base::Result;
+using base::Status;
+using base::UniqueFd;
+
+// Kernels with the extensible ABI refuse such a process themselves: a restore gives KFD a VM that nobody has mapped
+// anything in.
+Status Dump::refuse_objects_beside_kfd() const {
+  for (std::size_t i = 0; i < tree_.files.size(); ++i)
+    if (found_[i] && roles_[i].binding != image::Binding::kOther)
+      return Error(EOPNOTSUPP,
+                   tree_.name_of(tree_.files[i]) +
+                       ": it has GEM objects, and KFD uses its VM; they can only be saved in a file that the "
+                       "program has opened for them alone");
+  return {};
+}
+
+std::uint64_t Dump::object_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& found : found_)
+    if (found)
+      for (const image::BoRecord& record : found->bos) bytes += record.bo.size;
+  return bytes;
+}
+
+Result<image::RenderFile> Dump::save_render(std::size_t file, std::uint32_t id, std::uint32_t open_flags) {
+  const OpenFile& open = tree_.files[file];
+  const topology::Node* gpu = topology::find_render_minor(nodes_, open.device.minor);
+  image::RenderFile out{gpu->gpu_id, open_flags, roles_[file].binding, roles_[file].owner};
+  if (!found_[file]) return out;
+  out.objects = std::move(found_[file]->objects);
+  out.bos = std::move(found_[file]->bos);
+  const auto begin = std::chrono::steady_clock::now();
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < out.bos.size(); ++i) {
+    out.bos[i].bo.user_gpu_id = gpu->gpu_id;
+    if (auto status = save_object(open, out.objects.gem[i], out.bos[i], writer_->file(id)); !status.ok())
+      return std::move(status).error().wrap("contents of GEM object " + std::to_string(out.bos[i].handle));
+    bytes += out.bos[i].bo.size;
+  }
+  copiers_.clear();
+  const auto time = std::chrono::steady_clock::now() - begin;
+  parts_.criu.inform(tree_.name_of(open) + ": " + std::to_string(out.bos.size()) + " GEM objects, " +
+                     std::to_string(bytes >> 10) + " KiB in " +
+                     std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(time).count()) + " ms");
+  return out;
+}
+
+Status Dump::save_object(const OpenFile& file, const image::GemObject& object, const image::BoRecord& record,
+                         image::FileWriter& writer) {
+  const copy::Sink sink = [&](std::span<const std::byte> slice) { return writer.append(slice); };
+  ASSIGN_OR_RETURN(const std::optional<UniqueFd> dmabuf,
+                   parts_.render.driver->export_gem(file.fd.get(), object.handle));
+  if (!dmabuf) {
+    auto outcome = copy::make_mapping_copier(record.bo.mmap_offset)->read(file.fd.get(), record.bo.size, sink);
+    if (!outcome.ok()) return std::move(outcome).error().error;
+    return {};
+  }
+  const topology::Node* gpu = topology::find_render_minor(nodes_, file.device.minor);
+  ASSIGN_OR_RETURN(copy::Copier * copier, copier_of(*gpu));
+  auto outcome = copier->read(dmabuf->get(), record.bo.size, sink);
+  if (!outcome.ok()) return std::move(outcome).error().error;
+  return {};
+}
+
+}  // namespace plugin

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// Render nodes in memory for tests: open files with objects, whose "DMA-bufs" are memfds. Follows the driver's rules
+// about numbers: one that is taken fails. Each call counts as a system call (base/os.h).
+#pragma once
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "plugin/image/format.h"
+#include "plugin/render_driver.h"
+#include "plugin/restore_test_world.h"
+
+namespace plugin::testing {
+
+class FakeRenderDriver final : public RenderDriver {
+ public:
+  struct Gem {
+    ListedGem listed;
+    std::vector<image::GemMapping> mappings = {};
+    GemMetadata metadata = {};
+    std::optional<std::uint64_t> mmap_offset = {};
+    int busy = 0;  // how often is_idle() says no
+    base::UniqueFd memory = {};
+  };
+  struct File {
+    base::UniqueFd fd;
+    std::map<std::uint32_t, Gem> gem = {};
+    std::vector<image::GemMapping> sparse = {};
+    std::map<std::uint32_t, ListedContext> contexts = {};
+    std::vector<ListedBoListEntry> bo_lists = {};
+    std::map<std::uint32_t, ListedSyncobj> syncobjs = {};
+    std::map<std::uint32_t, SyncobjNow> states = {};
+  };
+
+  bool lists = true;
+  std::uint64_t next_offset = 0x100000000;
+  std::deque<File> files;
+
+  // The file behind a descriptor; a new one if it is none of them.
+  File& file(int fd) {
+    for (File& each : files)
+      if (same_open_file(each.fd.get(), fd)) return each;
+    files.push_back({base::UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, 4000))});
+    return files.back();
+  }
+
+  // An object with these contents.
+  Gem& add(int fd, const ListedGem& listed, const std::vector<std::byte>& contents) {
+    Gem& gem = file(fd).gem[listed.handle];
+    gem.listed = listed;
+    gem.mmap_offset = next_offset;
+    next_offset += listed.size;
+    gem.memory.reset(::fcntl(base::UniqueFd(::memfd_create("gem", MFD_CLOEXEC)).get(), F_DUPFD_CLOEXEC, 4000));
+    EXPECT_EQ(::ftruncate(gem.memory.get(), static_cast<off_t>(listed.size)), 0);
+    EXPECT_EQ(::pwrite(gem.memory.get(), contents.data(), contents.size(), 0), static_cast<ssize_t>(contents.size()));
+    return gem;
+  }
+
+  static std::vector<std::byte> contents(const Gem& gem) {
+    std::vector<std::byte> bytes(gem.listed.size);
+    EXPECT_EQ(::pread(gem.memory.get(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+    return bytes;
+  }
+
+  base::Result<bool> has_lists(int /*fd*/) override {
+    TRY(step("has_lists"));
+    return bool{lists};
+  }
+  base::Result<std::vector<ListedGem>> gem_objects(int fd) override {
+    TRY(step("gem_objects"));
+    std::vector<ListedGem> all;
+    for (const auto& [handle, gem] : file(fd).gem) all.push_back(gem.listed);
+    return all;
+  }
+  base::Result<std::vector<image::GemMapping>> mappings(int fd, std::uint32_t handle) override {
+    TRY(step("mappings"));
+    if (handle == 0) return std::vector<image::GemMapping>(file(fd).sparse);
+    return std::vector<image::GemMapping>(file(fd).gem.at(handle).mappings);
+  }
+  base::Result<GemMetadata> metadata(int fd, std::uint32_t handle) override {
+    TRY(step("metadata"));
+    return GemMetadata(file(fd).gem.at(handle).metadata);
+  }
+  base::Result<std::optional<std::uint64_t>> mmap_offset(int fd, std::uint32_t handle) override {
+    TRY(step("mmap_offset"));
+    return std::optional<std::uint64_t>(file(fd).gem.at(handle).mmap_offset);
+  }
+  base::Result<std::optional<base::UniqueFd>> export_gem(int fd, std::uint32_t handle) override {
+    TRY(step("export_gem"));
+    const Gem& gem = file(fd).gem.at(handle);
+    if (!is_exported(gem.listed)) return std::optional<base::UniqueFd>();
+    return std::optional<base::UniqueFd>(base::UniqueFd(::fcntl(gem.memory.get(), F_DUPFD_CLOEXEC, 0)));
+  }
+  base::Result<bool> is_idle(int fd, std::uint32_t handle) override {
+    TRY(step("is_idle"));
+    Gem& gem = file(fd).gem.at(handle);
+    if (gem.busy == 0) return true;
+    --gem.busy;
+    return false;
+  }
+  base::Result<std::vector<ListedContext>> contexts(int fd) override {
+    TRY(step("contexts"));
+    std::vector<ListedContext> all;
+    for (const auto& [id, context] : file(fd).contexts) all.push_back(context);
+    return all;
+  }
+  base::Result<std::vector<ListedBoListEntry>> bo_lists(int fd) override {
+    TRY(step("bo_lists"));
+    return std::vector<ListedBoListEntry>(file(fd).bo_lists);
+  }
+  base::Result<std::vector<ListedSyncobj>> syncobjs(int fd) override {
+    TRY(step("syncobjs"));
+    std::vector<ListedSyncobj> all;
+    for (const auto& [handle, syncobj] : file(fd).syncobjs) all.push_back(syncobj);
+    return all;
+  }
+  base::Result<SyncobjNow> syncobj(int fd, std::uint32_t handle) override {
+    TRY(step("syncobj"));
+    return SyncobjNow(file(fd).states.at(handle));
+  }
+
+  base::Status create_gem(int fd, const image::GemObject& object, std::uint64_t size) override {
+    TRY(step("create_gem"));
+    if (file(fd).gem.contains(object.handle)) return base::Error(EEXIST, "handle is taken");
+    add(fd, {object.handle, size, object.domains, object.flags, object.alignment, false}, {});
+    return {};
+  }
+  base::Status set_metadata(int fd, const image::GemObject& object) override {
+    TRY(step("set_metadata"));
+    file(fd).gem.at(object.handle).metadata = {object.metadata_flags, object.tiling, object.metadata};
+    return {};
+  }
+  base::Status map(int fd, std::uint32_t handle, const image::GemMapping& mapping) override {
+    TRY(step("map"));
+    (handle == 0 ? file(fd).sparse : file(fd).gem.at(handle).mappings).push_back(mapping);
+    return {};
+  }
+  base::Status create_context(int fd, const image::GpuContext& context) override {
+    TRY(step("create_context"));
+    ListedContext listed;
+    listed.id = context.id;
+    listed.priority = context.priority;
+    listed.sequence = context.sequence;
+    if (!file(fd).contexts.emplace(context.id, listed).second) return base::Error(EEXIST, "id is taken");
+    return {};
+  }
+  base::Status create_bo_list(int fd, const image::BoList& list) override {
+    TRY(step("create_bo_list"));
+    if (list.entries.empty()) file(fd).bo_lists.push_back({list.handle, 0, 0, true});
+    for (const image::BoListEntry& entry : list.entries)
+      file(fd).bo_lists.push_back({list.handle, entry.handle, entry.priority, false});
+    return {};
+  }
+  base::Status create_syncobj(int fd, const image::Syncobj& syncobj) override {
+    TRY(step("create_syncobj"));
+    if (!file(fd).syncobjs.emplace(syncobj.handle, ListedSyncobj{syncobj.handle}).second)
+      return base::Error(EEXIST, "handle is taken");
+    file(fd).states[syncobj.handle] = syncobj;
+    return {};
+  }
+
+ private:
+  static bool is_exported(const ListedGem& gem) {
+    return (gem.flags & image::kGemVmAlwaysValid) == 0 && !is_userptr(gem);
+  }
+  // What no test needs otherwise.
+  static bool is_userptr(const ListedGem& gem) { return gem.alignment == kUserptr; }
+  static base::Status step(const char* name) {
+    if (const int code = os::fault(name); code != 0) return base::Error(code, std::string("fake ") + name);
+    return {};
+  }
+
+ public:
+  static constexpr std::uint64_t kUserptr = 0x7000;  // the alignment that marks one
+};
+
+}  // namespace plugin::testing

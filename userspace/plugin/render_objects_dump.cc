@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// Reads the objects of the render nodes of a dump. The programs stand, so nothing changes but what the GPU finishes.
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+
+#include "base/os.h"
+#include "plugin/preflight.h"
+#include "plugin/proc_text.h"
+#include "plugin/render_objects.h"
+
+namespace plugin::render_objects {
+namespace {
+
+using base::Error;
+using base::Result;
+using base::Status;
+using base::UniqueFd;
+using Deadline = std::chrono::steady_clock::time_point;
+
+constexpr timespec kPause{0, 1'000'000};
+
+Error refusal(const std::string& why) { return Error(EOPNOTSUPP, why); }
+
+// Asks until the answer is true.
+template <typename Ask>
+Status wait_until(Deadline deadline, const std::string& what, const Ask& ask) {
+  for (;;) {
+    ASSIGN_OR_RETURN(const bool done, ask());
+    if (done) return {};
+    if (std::chrono::steady_clock::now() >= deadline)
+      return refusal(what + " has work that the GPU does not finish; let the program wait for it before the dump");
+    (void)os::nanosleep(&kPause);
+  }
+}
+
+class Reader {
+ public:
+  Reader(const Parts& parts, int fd, Deadline deadline)
+      : parts_(parts), driver_(*parts.render.driver), fd_(fd), deadline_(deadline) {}
+
+  Result<Found> read() {
+    TRY(read_contexts());
+    ASSIGN_OR_RETURN(const std::vector<ListedGem> listed, driver_.gem_objects(fd_));
+    for (const ListedGem& each : listed)
+      if (auto status = read_gem(each); !status.ok())
+        return std::move(status).error().wrap("GEM object " + std::to_string(each.handle));
+    ASSIGN_OR_RETURN(found_.objects.sparse, driver_.mappings(fd_, 0));
+    ASSIGN_OR_RETURN(const std::vector<ListedBoListEntry> entries, driver_.bo_lists(fd_));
+    ASSIGN_OR_RETURN(found_.objects.bo_lists, group_bo_lists(entries));
+    ASSIGN_OR_RETURN(const std::vector<ListedSyncobj> syncobjs, driver_.syncobjs(fd_));
+    for (const ListedSyncobj& each : syncobjs)
+      if (auto status = read_syncobj(each); !status.ok())
+        return std::move(status).error().wrap("synchronization object " + std::to_string(each.handle));
+    return std::move(found_);
+  }
+
+ private:
+  Status read_contexts() {
+    std::vector<ListedContext> contexts;
+    TRY(wait_until(deadline_, "a context", [&]() -> Result<bool> {
+      ASSIGN_OR_RETURN(contexts, driver_.contexts(fd_));
+      return std::none_of(contexts.begin(), contexts.end(), [](const ListedContext& each) { return each.is_busy; });
+    }));
+    for (const ListedContext& each : contexts) {
+      if (const std::string reason = why_not(each); !reason.empty())
+        return refusal("context " + std::to_string(each.id) + ": " + reason);
+      found_.objects.contexts.push_back({each.id, each.priority, each.sequence});
+    }
+    return {};
+  }
+
+  Status read_gem(const ListedGem& listed) {
+    if (listed.is_import) return refuse_import(listed);
+    if (const std::string reason = why_not(listed); !reason.empty()) return refusal(reason);
+    TRY(wait_until(deadline_, "it", [&] { return driver_.is_idle(fd_, listed.handle); }));
+    image::GemObject object{listed.handle, static_cast<std::uint32_t>(listed.domains), listed.flags, listed.alignment};
+    image::BoRecord record;
+    record.handle = listed.handle;
+    record.bo.size = listed.size;
+    record.bo.alloc_flags =
+        (listed.domains & image::kGemVram) != 0 ? KFD_IOC_ALLOC_MEM_FLAGS_VRAM : KFD_IOC_ALLOC_MEM_FLAGS_GTT;
+    std::uint64_t references = 0;
+    ASSIGN_OR_RETURN(const std::optional<UniqueFd> dmabuf, driver_.export_gem(fd_, listed.handle));
+    if (!dmabuf && (listed.flags & image::kGemVmAlwaysValid) == 0)
+      return refusal("it is memory of the program that was made a GEM object (userptr)");
+    if (dmabuf) {
+      struct stat status {};
+      if (os::fstat(dmabuf->get(), &status) != 0) return Error::from_errno(errno, "fstat of its DMA-buf");
+      record.inode = status.st_ino;
+      ASSIGN_OR_RETURN(references, parts_.count_references(dmabuf->get()));
+    }
+    ASSIGN_OR_RETURN(const std::optional<std::uint64_t> offset, driver_.mmap_offset(fd_, listed.handle));
+    if (!dmabuf && !offset) return refusal("neither the CPU nor another VM than the file's can read it");
+    record.bo.mmap_offset = offset.value_or(0);
+    ASSIGN_OR_RETURN(object.mappings, driver_.mappings(fd_, listed.handle));
+    ASSIGN_OR_RETURN(GemMetadata metadata, driver_.metadata(fd_, listed.handle));
+    object.metadata_flags = metadata.flags;
+    object.tiling = metadata.tiling;
+    object.metadata = std::move(metadata.bytes);
+    found_.objects.gem.push_back(std::move(object));
+    found_.bos.push_back(record);
+    found_.references.push_back(references);
+    return {};
+  }
+
+  // The name of a DMA-buf's exporter is in procfs.
+  Status refuse_import(const ListedGem& listed) {
+    std::string exporter = "another driver";
+    ASSIGN_OR_RETURN(const std::optional<UniqueFd> dmabuf, driver_.export_gem(fd_, listed.handle));
+    if (dmabuf) {
+      auto name = field(parts_.system.roots().proc + "/self/fdinfo/" + std::to_string(dmabuf->get()), "exp_name");
+      if (name.ok() && !name->empty()) exporter = "'" + *name + "'";
+    }
+    return refusal("its memory was imported from " + exporter + ", which would have to give it again");
+  }
+
+  Status read_syncobj(const ListedSyncobj& listed) {
+    if (const std::string reason = why_not(listed); !reason.empty()) return refusal(reason);
+    SyncobjNow now;
+    TRY(wait_until(deadline_, "it waits for something: a queue or another program", [&]() -> Result<bool> {
+      ASSIGN_OR_RETURN(now, driver_.syncobj(fd_, listed.handle));
+      return now.has_value();
+    }));
+    found_.objects.syncobjs.push_back(*now);
+    return {};
+  }
+
+  const Parts& parts_;
+  RenderDriver& driver_;
+  int fd_;
+  Deadline deadline_;
+  Found found_;
+};
+
+}  // namespace
+
+Result<std::vector<std::optional<Found>>> read(const Parts& parts, const Tree& tree) {
+  std::vector<std::optional<Found>> found(tree.files.size());
+  for (const OpenFile& file : tree.files) {
+    if (file.device.kind != DeviceKind::kRender) continue;
+    auto has_lists = parts.render.driver->has_lists(file.fd.get());
+    if (!has_lists.ok()) return std::move(has_lists).error().wrap(tree.name_of(file));
+    if (*has_lists) continue;
+    TRY(preflight::refuse_render_objects(parts, tree));
+    return found;
+  }
+  const Deadline deadline = std::chrono::steady_clock::now() + parts.options.fence_timeout;
+  for (std::size_t i = 0; i < tree.files.size(); ++i) {
+    if (tree.files[i].device.kind != DeviceKind::kRender) continue;
+    auto read = Reader(parts, tree.files[i].fd.get(), deadline).read();
+    if (!read.ok()) return std::move(read).error().wrap(tree.name_of(tree.files[i]));
+    if (!read->objects.empty()) found[i] = std::move(read).value();
+  }
+  TRY(refuse_shared(tree, found));
+  return found;
+}
+
+}  // namespace plugin::render_objects

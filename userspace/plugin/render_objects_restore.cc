@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// Creates the objects of a render node in a new open file. If one of them fails, the caller closes the file, and all
+// of them are gone.
+#include "plugin/render_driver.h"
+#include "plugin/render_objects.h"
+
+namespace plugin::render_objects {
+namespace {
+
+using base::Status;
+
+Status named(Status status, const char* what, std::uint32_t number) {
+  if (status.ok()) return status;
+  return std::move(status).error().wrap(std::string(what) + " " + std::to_string(number));
+}
+
+Status create_gem(RenderDriver& driver, int fd, const image::GemObject& object, std::uint64_t size) {
+  TRY(driver.create_gem(fd, object, size));
+  if (object.metadata_flags != 0 || object.tiling != 0 || !object.metadata.empty())
+    TRY(driver.set_metadata(fd, object));
+  for (const image::GemMapping& mapping : object.mappings) TRY(driver.map(fd, object.handle, mapping));
+  return {};
+}
+
+}  // namespace
+
+Status create(RenderDriver& driver, int fd, const image::RenderFile& render) {
+  const image::RenderObjects& objects = render.objects;
+  for (std::size_t i = 0; i < objects.gem.size(); ++i)
+    TRY(named(create_gem(driver, fd, objects.gem[i], render.bos[i].bo.size), "GEM object", objects.gem[i].handle));
+  for (const image::GemMapping& mapping : objects.sparse) TRY(driver.map(fd, 0, mapping));
+  for (const image::GpuContext& context : objects.contexts)
+    TRY(named(driver.create_context(fd, context), "context", context.id));
+  for (const image::BoList& list : objects.bo_lists)
+    TRY(named(driver.create_bo_list(fd, list), "BO list", list.handle));
+  for (const image::Syncobj& syncobj : objects.syncobjs)
+    TRY(named(driver.create_syncobj(fd, syncobj), "synchronization object", syncobj.handle));
+  return {};
+}
+
+}  // namespace plugin::render_objects

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// Objects of render nodes from the dump to the restore, over a fake driver: what comes back, what is refused by name,
+// and each call that can fail.
+#include "plugin/render_objects.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include "base/os_failing.h"
+#include "kfd/fake_kfd.h"
+#include "plugin/dump.h"
+#include "plugin/fake_render_driver.h"
+#include "plugin/image/catalogue.h"
+#include "plugin/restore.h"
+#include "plugin/test_program.h"
+#include "plugin/test_support.h"
+
+namespace plugin {
+namespace {
+
+using base::UniqueFd;
+using image::GemMapping;
+using testing::FakeCriu;
+using testing::FakeCriuImages;
+using testing::FakeMachine;
+using testing::FakeRenderDriver;
+using testing::open_descriptors;
+using testing::TempDir;
+using testing::TestProgram;
+using testing::write_file;
+
+constexpr std::uint32_t kRenderId = 9;
+constexpr std::uint32_t kPid = 77;
+constexpr std::uint32_t kGpu = 0x1111;
+constexpr std::uint32_t kOtherGpu = 0x2222;
+constexpr std::uint64_t kSize = 20 * 4096;
+constexpr std::uint64_t kAddress = 0x200000000;
+constexpr std::uint32_t kHandle = 0x7ffffffe;
+constexpr std::uint32_t kSmallHandle = 7;
+constexpr std::uint64_t kOwnReferences = render_objects::kOwnReferences;
+
+std::vector<std::byte> pattern(std::size_t seed) {
+  std::vector<std::byte> bytes(kSize);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i / 7 + seed);
+  return bytes;
+}
+
+// A machine with a fake driver.
+struct World {
+  explicit World(const std::string& images) : criu(images) {
+    parts.render.driver = driver;
+    parts.options.fence_timeout = std::chrono::seconds(0);
+    write_file(machine.root() + "/proc/sys/kernel/osrelease", "6.12.0\n");
+  }
+
+  FakeMachine machine;
+  FakeCriu criu;
+  System system{machine.roots()};
+  kfd::FakeKfd kfd;
+  std::shared_ptr<FakeRenderDriver> driver = std::make_shared<FakeRenderDriver>();
+  Parts parts{
+      criu,
+      system,
+      kfd,
+      [](int, const Options&) -> base::Result<std::unique_ptr<copy::Copier>> { return copy::make_cpu_copier(); },
+      Options{},
+      {},
+      [](int) -> base::Result<std::uint64_t> { return std::uint64_t{kOwnReferences}; }};
+};
+
+class RenderObjectsTest : public ::testing::Test {
+ protected:
+  RenderObjectsTest() {
+    source_.machine.add_gpu(1, kGpu, 128);
+    target_.machine.add_gpu(1, kOtherGpu, 128);
+    target_.criu.task = kPid;
+    FakeRenderDriver::File& file = source_.driver->file(file_.get());
+    source_.driver->add(file_.get(), {kHandle, kSize, image::kGemVram, 1, 65536, false}, pattern(1)).mappings = {
+        {kAddress, 4096, 4096, 6}, {kAddress + kSize, kSize, 0, 14}};
+    source_.driver->add(file_.get(), {kSmallHandle, 4096, 2, 0, 4096, false}, {}).metadata = {
+        1, 2, std::vector<std::byte>(8, std::byte{3})};
+    file.sparse = {{kAddress + 8 * kSize, 65536, 0, image::kSparseFlags}};
+    file.contexts = {{4095, {4095, 512}}, {1, {1, 0}}};
+    file.contexts.at(4095).sequence = 1ULL << 40;
+    file.bo_lists = {{5, kHandle, 3, false}, {5, kSmallHandle, 0, false}, {6, 0, 0, true}};
+    file.syncobjs = {{1, {1}}, {2, {2}}, {900, {900}}};
+    file.states = {{1, image::Syncobj{1, image::SyncobjState::kEmpty, 0}},
+                   {2, image::Syncobj{2, image::SyncobjState::kSignaled, 0}},
+                   {900, image::Syncobj{900, image::SyncobjState::kTimeline, 12}}};
+  }
+
+  FakeRenderDriver::File& objects() { return source_.driver->file(file_.get()); }
+
+  base::Status dump(const std::string& maps = {}) {
+    const TestProgram program(source_.machine, kPid, {file_.get()}, maps);
+    Dump dump(source_.parts, 5);
+    const auto claim = dump.dump_file(file_.get(), kRenderId);
+    const Dump::End end = dump.finish(claim.ok() ? 0 : 1);
+    if (!claim.ok()) return claim.error();
+    if (!end.errors.empty()) return end.errors.front();
+    EXPECT_EQ(*claim, Claim::kMine);
+    EXPECT_TRUE(end.committed);
+    return {};
+  }
+
+  void expect_refused(const std::vector<std::string>& words) {
+    const auto descriptors = open_descriptors();
+    const auto status = dump();
+    ASSERT_FALSE(status.ok());
+    for (const std::string& word : words)
+      EXPECT_NE(status.error().message().find(word), std::string::npos) << status.error().message();
+    EXPECT_TRUE(std::filesystem::is_empty(images_.path()));
+    EXPECT_EQ(open_descriptors(), descriptors);
+  }
+
+  void write_criu_images(int number) {
+    FakeCriuImages images;
+    images.tasks[kPid] = {0, {kPid}, {{number, kRenderId}}, {}};
+    images.write(images_.path());
+  }
+
+  base::Result<UniqueFd> restore_file() {
+    restore_.emplace(target_.parts);
+    ASSIGN_OR_RETURN(const std::optional<int> fd, restore_->restore_file(kRenderId));
+    if (!fd) return base::Error(ENOENT, "not ours");
+    return UniqueFd(*fd);
+  }
+
+  TempDir images_;
+  World source_{images_.path()};
+  World target_{images_.path()};
+  std::optional<Restore> restore_;
+  UniqueFd file_{::open("/dev/zero", O_RDWR | O_CLOEXEC)};
+};
+
+void expect_ok(const base::Status& status) { ASSERT_TRUE(status.ok()) << status.error().message(); }
+
+TEST_F(RenderObjectsTest, all_come_back_on_another_gpu_with_their_numbers) {
+  expect_ok(dump());
+  write_criu_images(200);
+  const auto fd = restore_file();
+  ASSERT_TRUE(fd.ok()) << fd.error().message();
+  const FakeRenderDriver::File& before = objects();
+  const FakeRenderDriver::File& after = target_.driver->file(fd->get());
+  ASSERT_EQ(after.gem.size(), 2U);
+  for (const std::uint32_t handle : {kHandle, kSmallHandle}) {
+    const auto& was = before.gem.at(handle);
+    const auto& is = after.gem.at(handle);
+    EXPECT_EQ(is.listed.size, was.listed.size);
+    EXPECT_EQ(is.listed.domains, was.listed.domains);
+    EXPECT_EQ(is.listed.flags, was.listed.flags);
+    EXPECT_EQ(is.listed.alignment, was.listed.alignment);
+    EXPECT_EQ(is.mappings, was.mappings);
+    EXPECT_EQ(is.metadata.flags, was.metadata.flags);
+    EXPECT_EQ(is.metadata.tiling, was.metadata.tiling);
+    EXPECT_EQ(is.metadata.bytes, was.metadata.bytes);
+    EXPECT_EQ(FakeRenderDriver::contents(is), FakeRenderDriver::contents(was));
+  }
+  ASSERT_EQ(after.contexts.size(), 2U);
+  EXPECT_EQ(after.contexts.at(4095).priority, 512);
+  EXPECT_EQ(after.contexts.at(4095).sequence, 1ULL << 40);
+  EXPECT_EQ(after.sparse, before.sparse);
+  ASSERT_EQ(after.bo_lists.size(), 3U);
+  EXPECT_EQ(after.bo_lists[0].handle, kHandle);
+  EXPECT_EQ(after.bo_lists[0].priority, 3U);
+  EXPECT_TRUE(after.bo_lists[2].is_empty);
+  EXPECT_EQ(after.states, before.states);
+}
+
+// CRIU before 3.19 duplicates what it is answered, later ones take it.
+TEST_F(RenderObjectsTest, a_mapping_is_found_at_the_new_offset_through_the_programs_own_file) {
+  const std::uint64_t offset = *objects().gem.at(kHandle).mmap_offset;
+  std::ostringstream maps;
+  maps << "7f000000-7f001000 rw-s " << std::hex << offset + 4096 << " 00:05 5 /dev/dri/renderD128\n";
+  expect_ok(dump(maps.str()));
+  target_.driver->next_offset = 0x900000000;
+  for (const bool takes_fd : {false, true}) {
+    target_.criu.new_rule = takes_fd;
+    constexpr int kNumber = 210;
+    write_criu_images(kNumber);
+    auto fd = restore_file();
+    ASSERT_TRUE(fd.ok()) << fd.error().message();
+    const UniqueFd own(::fcntl(fd->get(), F_DUPFD_CLOEXEC, kNumber));
+    ASSERT_EQ(own.get(), kNumber);
+    const auto answer = restore_->update_vma("/dev/dri/renderD128", 0x7f000000, offset + 4096);
+    ASSERT_TRUE(answer.ok()) << answer.error().message();
+    ASSERT_TRUE(answer->has_value());
+    EXPECT_EQ((*answer)->offset, *target_.driver->file(fd->get()).gem.at(kHandle).mmap_offset + 4096);
+    EXPECT_EQ((*answer)->fd == kNumber, !takes_fd);
+    EXPECT_TRUE(testing::same_open_file((*answer)->fd, kNumber));
+    if (takes_fd) ::close((*answer)->fd);
+  }
+}
+
+TEST_F(RenderObjectsTest, a_mapping_of_no_object_is_refused) {
+  const std::uint64_t behind = *objects().gem.at(kSmallHandle).mmap_offset + 4096;
+  std::ostringstream maps;
+  maps << "7f000000-7f001000 rw-s " << std::hex << behind << " 00:05 5 /dev/dri/renderD128\n";
+  const auto status = dump(maps.str());
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.error().message().find("no GEM object of a render node"), std::string::npos)
+      << status.error().message();
+}
+
+TEST_F(RenderObjectsTest, an_object_of_its_vm_alone_is_saved_through_mappings) {
+  // The file is /dev/zero, of which each mapping begins at 0.
+  objects().gem.at(kSmallHandle).listed.flags = image::kGemVmAlwaysValid;
+  objects().gem.at(kSmallHandle).mmap_offset = 0;
+  target_.driver->next_offset = 0;
+  expect_ok(dump());
+  write_criu_images(200);
+  const auto fd = restore_file();
+  ASSERT_TRUE(fd.ok()) << fd.error().message();
+  EXPECT_EQ(target_.driver->file(fd->get()).gem.at(kSmallHandle).listed.flags, image::kGemVmAlwaysValid);
+}
+
+// ---- refusals ----
+
+TEST_F(RenderObjectsTest, objects_that_cannot_be_created_again_are_refused_by_name) {
+  ListedGem& listed = objects().gem.at(kSmallHandle).listed;
+  const ListedGem good = listed;
+  struct Bad {
+    const char* says;
+    void (*change)(ListedGem&);
+  };
+  for (const Bad& bad : {Bad{"imported from", [](ListedGem& gem) { gem.is_import = true; }},
+                         Bad{"user queues", [](ListedGem& gem) { gem.domains = 1U << 6; }},
+                         Bad{"inside the GPU", [](ListedGem& gem) { gem.domains = 1U << 3; }},
+                         Bad{"encrypted", [](ListedGem& gem) { gem.flags = 1U << 10; }},
+                         Bad{"flags", [](ListedGem& gem) { gem.flags = 1ULL << 40; }},
+                         Bad{"userptr", [](ListedGem& gem) { gem.alignment = FakeRenderDriver::kUserptr; }}}) {
+    listed = good;
+    bad.change(listed);
+    expect_refused({"program77", "/dev/dri/renderD128", "GEM object 7", bad.says});
+  }
+}
+
+TEST_F(RenderObjectsTest, an_object_that_nobody_can_read_is_refused) {
+  objects().gem.at(kSmallHandle).listed.flags = image::kGemVmAlwaysValid | image::kGemNoCpuAccess;
+  objects().gem.at(kSmallHandle).mmap_offset.reset();
+  expect_refused({"GEM object 7", "neither the CPU"});
+}
+
+TEST_F(RenderObjectsTest, contexts_that_no_new_one_would_equal_are_refused_by_name) {
+  ListedContext& context = objects().contexts.at(4095);
+  const ListedContext good = context;
+  struct Bad {
+    const char* says;
+    void (*change)(ListedContext&);
+  };
+  for (const Bad& bad : {Bad{"guilty", [](ListedContext& each) { each.is_guilty = true; }},
+                         Bad{"reset", [](ListedContext& each) { each.was_reset = true; }},
+                         Bad{"DRM master", [](ListedContext& each) { each.is_overridden = true; }},
+                         Bad{"clocks", [](ListedContext& each) { each.stable_pstate = 1; }}}) {
+    context = good;
+    bad.change(context);
+    expect_refused({"program77", "context 4095", bad.says});
+  }
+}
+
+TEST_F(RenderObjectsTest, work_in_flight_is_waited_for) {
+  source_.parts.options.fence_timeout = std::chrono::seconds(60);
+  objects().gem.at(kHandle).busy = 3;
+  expect_ok(dump());
+  EXPECT_EQ(objects().gem.at(kHandle).busy, 0);
+}
+
+TEST_F(RenderObjectsTest, work_that_does_not_end_is_refused_by_name) {
+  objects().gem.at(kHandle).busy = 1000;
+  expect_refused({"GEM object 2147483646", "work that the GPU does not finish"});
+  objects().gem.at(kHandle).busy = 0;
+  objects().contexts.at(1).is_busy = true;
+  expect_refused({"context", "work that the GPU does not finish"});
+}
+
+TEST_F(RenderObjectsTest, synchronization_objects_that_cannot_come_back_are_refused_by_name) {
+  objects().states.at(900).reset();
+  expect_refused({"synchronization object 900", "waits for something"});
+  objects().syncobjs.at(1).is_shared = true;
+  expect_refused({"synchronization object 1", "refers to it, too"});
+  objects().syncobjs.at(1) = {1, false, true};
+  expect_refused({"synchronization object 1", "eventfd"});
+}
+
+TEST_F(RenderObjectsTest, a_bo_list_with_an_object_without_handle_is_refused) {
+  objects().bo_lists[1].handle = 0;
+  expect_refused({"BO list 5", "handle was closed"});
+}
+
+TEST_F(RenderObjectsTest, memory_that_somebody_else_has_is_refused) {
+  source_.parts.count_references = [](int) -> base::Result<std::uint64_t> { return kOwnReferences + 1; };
+  expect_refused({"is shared", "4 references"});
+}
+
+TEST_F(RenderObjectsTest, an_object_of_two_files_is_refused_with_both) {
+  const UniqueFd second(::open("/dev/zero", O_RDWR | O_CLOEXEC));
+  source_.driver->add(second.get(), {3, kSize, image::kGemVram, 1, 4096, false}, {})
+      .memory.reset(::fcntl(objects().gem.at(kHandle).memory.get(), F_DUPFD_CLOEXEC, 4000));
+  const TestProgram program(source_.machine, kPid, {file_.get(), second.get()});
+  Dump dump(source_.parts, 5);
+  const auto claim = dump.dump_file(file_.get(), kRenderId);
+  ASSERT_FALSE(claim.ok());
+  EXPECT_NE(claim.error().message().find("GEM object 3 is also GEM object 2147483646"), std::string::npos)
+      << claim.error().message();
+  EXPECT_TRUE(dump.finish(1).errors.empty());
+}
+
+TEST_F(RenderObjectsTest, a_kernel_without_lists_refuses_what_can_be_found) {
+  source_.driver->lists = false;
+  source_.parts.render.objects = [](int, std::uint32_t) -> base::Result<std::string> {
+    return std::string("GEM object 3");
+  };
+  expect_refused({"GEM object 3", "only what was allocated through /dev/kfd"});
+}
+
+TEST_F(RenderObjectsTest, a_kernel_without_lists_restores_no_objects) {
+  expect_ok(dump());
+  write_criu_images(200);
+  target_.driver->lists = false;
+  const auto fd = restore_file();
+  ASSERT_FALSE(fd.ok());
+  EXPECT_NE(fd.error().message().find("drm-handle-at"), std::string::npos) << fd.error().message();
+}
+
+TEST_F(RenderObjectsTest, without_criu_images_nothing_is_restored) {
+  expect_ok(dump());
+  const auto fd = restore_file();
+  ASSERT_FALSE(fd.ok());
+  EXPECT_NE(fd.error().message().find("not readable"), std::string::npos) << fd.error().message();
+}
+
+// ---- faults ----
+
+TEST_F(RenderObjectsTest, a_dump_that_fails_at_any_call_leaves_no_file) {
+  bool succeeded = false;
+  for (std::uint64_t call = 1; !succeeded; ++call) {
+    const auto descriptors = open_descriptors();
+    os::fail_call(call, EIO);
+    const auto status = dump();
+    succeeded = os::failed_call().empty();
+    os::fail_call(0, 0);
+    EXPECT_EQ(open_descriptors(), descriptors) << call;
+    if (!status.ok()) {
+      EXPECT_TRUE(std::filesystem::is_empty(images_.path())) << call;
+    }
+    for (const auto& entry : std::filesystem::directory_iterator(images_.path())) std::filesystem::remove(entry.path());
+    EXPECT_TRUE(!succeeded || status.ok());
+  }
+}
+
+TEST_F(RenderObjectsTest, a_restore_that_fails_at_any_call_says_so_or_has_all) {
+  expect_ok(dump());
+  write_criu_images(200);
+  bool succeeded = false;
+  for (std::uint64_t call = 1; !succeeded; ++call) {
+    target_.driver->files.clear();
+    os::fail_call(call, EIO);
+    const auto fd = restore_file();
+    succeeded = os::failed_call().empty();
+    os::fail_call(0, 0);
+    if (!fd.ok()) continue;
+    const FakeRenderDriver::File& after = target_.driver->file(fd->get());
+    EXPECT_EQ(after.gem.size(), 2U);
+    EXPECT_EQ(FakeRenderDriver::contents(after.gem.at(kHandle)), pattern(1));
+    EXPECT_EQ(after.states, objects().states);
+  }
+}
+
+}  // namespace
+}  // namespace plugin

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// Render nodes with their objects in a task that is being restored: objects, contents, and the mappings of objects.
+#include <cerrno>
+#include <string>
+
+#include "plugin/render_objects.h"
+#include "plugin/restore.h"
+#include "plugin/restore_loader.h"
+#include "plugin/topology/snapshot.h"
+
+namespace plugin {
+namespace {
+
+using base::Error;
+using base::Result;
+using base::Status;
+using base::UniqueFd;
+
+Status load_object(RenderDriver& driver, Loader& loader, const image::Loaded& file, std::size_t index, int fd) {
+  const std::uint32_t handle = file.render()->objects.gem[index].handle;
+  ASSIGN_OR_RETURN(const std::optional<UniqueFd> dmabuf, driver.export_gem(fd, handle));
+  if (dmabuf) return loader.load(file, index, file.render()->gpu_id, dmabuf->get());
+  ASSIGN_OR_RETURN(const std::optional<std::uint64_t> offset, driver.mmap_offset(fd, handle));
+  if (!offset) return Error(EPERM, "neither the CPU nor another VM can write it");
+  return loader.load_by_mapping(file, index, fd, *offset);
+}
+
+}  // namespace
+
+Status Restore::restore_objects(const RestorePlan& plan, const SavedFile& file, int fd) const {
+  const image::RenderFile& render = *file.loaded->render();
+  if (render.objects.empty()) return {};
+  if (!criu_)
+    return Error(EPROTO, "a render node has GEM objects, and CRIU's images are not readable, which say whose it is");
+  Loader loader(parts_, plan, file);
+  TRY(loader.open_contents(*file.loaded));
+  RenderDriver& driver = *parts_.render.driver;
+  ASSIGN_OR_RETURN(const bool has_lists, driver.has_lists(fd));
+  if (!has_lists)
+    return Error(ENOTSUP,
+                 "the program has objects of a render node, and this kernel cannot create them at given numbers "
+                 "(patch series drm-handle-at)");
+  TRY(render_objects::create(driver, fd, render));
+  for (std::size_t i = 0; i < render.bos.size(); ++i)
+    if (auto status = load_object(driver, loader, *file.loaded, i, fd); !status.ok())
+      return std::move(status).error().wrap("GEM object " + std::to_string(render.objects.gem[i].handle));
+  return {};
+}
+
+// A mapping of an object of a render node that the task has open. CRIU has given it all its descriptors before.
+Result<std::optional<VmaAnswer>> Restore::locate_object(Task& current, std::string_view path, std::uint64_t addr,
+                                                        std::uint64_t offset) {
+  if (current.criu == nullptr) return std::optional<VmaAnswer>();
+  const DeviceFile device = parts_.system.identify_path(path);
+  const ExternalFd* found = nullptr;
+  std::uint32_t handle = 0;
+  std::uint64_t distance = 0;
+  for (const ExternalFd& fd : current.criu->files) {
+    const SavedFile* file = find_saved(fd.file_id);
+    const image::RenderFile* render = file == nullptr ? nullptr : file->loaded->render();
+    if (render == nullptr || render->objects.empty()) continue;
+    ASSIGN_OR_RETURN(const RestorePlan* plan, plan_of(*file));
+    const topology::Node* node = device.kind == DeviceKind::kRender
+                                     ? topology::find_render_minor(plan->source(), device.minor)
+                                     : topology::find_gpu(plan->source(), render->gpu_id);
+    if (node == nullptr || node->gpu_id != render->gpu_id) continue;
+    const auto index = render_objects::find_offset(render->bos, offset, 1);
+    if (!index) continue;
+    if (found != nullptr && found->file_id != fd.file_id)
+      return Error(ENXIO, std::string(path) + " at " + std::to_string(addr) +
+                              ": a mapping of a GEM object of one of several GPUs, and its path does not tell which");
+    found = &fd;
+    handle = render->objects.gem[*index].handle;
+    distance = offset - render->bos[*index].bo.mmap_offset;
+  }
+  if (found == nullptr) return std::optional<VmaAnswer>();
+  TRY(ready());
+  ASSIGN_OR_RETURN(const std::optional<std::uint64_t> start, parts_.render.driver->mmap_offset(found->number, handle));
+  if (!start) return Error(EPERM, "the CPU cannot map GEM object " + std::to_string(handle));
+  const bool takes_fd = parts_.criu.takes_vma_fd();
+  if (is_last_mapping(current, addr)) current.held.release_all_but(std::nullopt);
+  int number = found->number;
+  if (takes_fd) {
+    ASSIGN_OR_RETURN(number, taken_descriptor(current, number, addr));
+  }
+  return std::optional<VmaAnswer>(VmaAnswer{*start + distance, number});
+}
+
+}  // namespace plugin

@@ -33,6 +33,7 @@ KERNEL = "stock" if OTHER_CRIU else "criu"
 PLUGIN = Path(OTHER_CRIU) / "plugin" if OTHER_CRIU else paths.built("release") / "plugin"
 HIP = ("field_hip",)
 PROGRAM, PAIR, SHAPE = ("field_program",), ("field_group", "--shared"), ("field_group", "--shape")
+RENDER = ("field_render",)
 THREE = (*SHAPE, "three")
 CROWD = 16
 # The longest time in which a dump pauses them. A virtual GPU needs 12 ms for it on an idle host with software emulation,
@@ -59,15 +60,15 @@ CASES = (
     Case("children", (*PROGRAM, "--children", "high"), EQUAL),
     Case("children_with_lower_pids", (*PROGRAM, "--children", "low"), EQUAL),
     Case("children_of_a_hip_program", (*HIP, "--children", "low"), EQUAL, reference=HIP, heavy=True),
-    Case("a_mapped_gem_object", (*PROGRAM, "--no-gpu", "--gem", "mapped"), REFUSED,
-         ("field_program", "renderD", "GEM"), (*PROGRAM, "--no-gpu")),
-    Case("a_gem_handle", (*PROGRAM, "--no-gpu", "--gem", "handle"), REFUSED,
-         ("field_program", "renderD", "GEM"), (*PROGRAM, "--no-gpu")),
-    Case("a_high_gem_handle", (*PROGRAM, "--no-gpu", "--gem", "high"), REFUSED,
-         ("field_program", "renderD", "GEM"), (*PROGRAM, "--no-gpu")),
-    Case("a_gem_object_at_an_address", (*PROGRAM, "--no-gpu", "--gem", "address"), REFUSED,
-         ("field_program", "renderD", "GEM"), (*PROGRAM, "--no-gpu"), heavy=True),
-    Case("a_gem_object_beside_kfd", (*PROGRAM, "--gem", "handle"), REFUSED, ("field_program", "renderD", "GEM")),
+    Case("a_mapped_gem_object", (*PROGRAM, "--no-gpu", "--gem", "mapped"), EQUAL, reference=(*PROGRAM, "--no-gpu")),
+    Case("a_gem_handle", (*PROGRAM, "--no-gpu", "--gem", "handle"), EQUAL, reference=(*PROGRAM, "--no-gpu")),
+    Case("a_high_gem_handle", (*PROGRAM, "--no-gpu", "--gem", "high"), EQUAL, reference=(*PROGRAM, "--no-gpu")),
+    Case("a_gem_object_at_an_address", (*PROGRAM, "--no-gpu", "--gem", "address"), EQUAL,
+         reference=(*PROGRAM, "--no-gpu"), heavy=True),
+    Case("objects_of_a_render_node", RENDER, EQUAL, reference=RENDER),
+    Case("objects_of_an_inherited_render_node", (*RENDER, "--children"), EQUAL, reference=RENDER),
+    Case("objects_in_another_file_than_that_of_kfd", (*RENDER, "--kfd"), EQUAL, reference=(*RENDER, "--kfd")),
+    Case("a_gem_object_beside_kfd", (*PROGRAM, "--gem", "handle"), EQUAL),
     Case("a_gem_object_of_a_hip_program", (*HIP, "--gem", "mapped"), REFUSED, ("field_hip", "renderD", "GEM"),
          HIP, heavy=True),
     Case("a_thousand_mappings", (*PROGRAM, "--buffers", "1000"), EQUAL, heavy=True),

@@ -101,6 +101,19 @@ std::string owner_text(std::uint32_t owner) {
   return owner == 0 ? "a process outside of the dump" : "process " + std::to_string(owner);
 }
 
+struct ObjectCount {
+  std::size_t count = 0;
+  std::string_view text;
+  std::string_view key;
+};
+
+std::array<ObjectCount, 4> counts_of(const image::RenderObjects& objects) {
+  return {{{objects.gem.size(), "GEM objects", "gem_objects"},
+           {objects.contexts.size(), "contexts", "contexts"},
+           {objects.bo_lists.size(), "BO lists", "bo_lists"},
+           {objects.syncobjs.size(), "synchronization objects", "syncobjs"}}};
+}
+
 void print_other(const image::Loaded& loaded, std::ostream& out) {
   out << "  file " << loaded.id() << ": ";
   if (const auto* second = loaded.second()) out << "another open /dev/kfd of " << owner_text(second->owner);
@@ -112,6 +125,8 @@ void print_other(const image::Loaded& loaded, std::ostream& out) {
     if (render->binding == image::Binding::kKfd) out << ", whose memory map is that of KFD";
     if (render->binding == image::Binding::kOther) out << ", independent of KFD";
     if (render->owner != 0) out << ", " << owner_text(render->owner);
+    for (const ObjectCount& each : counts_of(render->objects))
+      if (each.count != 0) out << ", " << each.count << ' ' << each.text;
   }
   if (const auto* dmabuf = loaded.dmabuf()) {
     out << "DMA-buf of " << dmabuf->size << " bytes, memory " << dmabuf->inode;
@@ -240,6 +255,8 @@ void write_file(const Images& images, const image::Loaded* loaded, Json& json, E
     constexpr std::array<std::string_view, 3> kBindings = {"unknown", "kfd", "other"};
     json.field("gpu_id", std::uint64_t{render->gpu_id});
     json.field("binding", kBindings.at(static_cast<std::size_t>(render->binding)));
+    for (const ObjectCount& each : counts_of(render->objects))
+      if (each.count != 0) json.field(each.key, std::uint64_t{each.count});
   }
   json.end_object();
 }

@@ -82,7 +82,7 @@ Status verify_padding(int dir_fd, const image::Loaded& loaded, const image::Cont
 
 // Bytes of contents that were read.
 Result<std::uint64_t> verify_file(int dir_fd, const image::Loaded& loaded) {
-  if (loaded.kfd() == nullptr || loaded.entry().pages_length == 0) return std::uint64_t{0};
+  if (!image::has_index(loaded.file()) || loaded.entry().pages_length == 0) return std::uint64_t{0};
   ASSIGN_OR_RETURN(const image::Contents contents, image::open_contents(dir_fd, loaded));
   TRY(contents.verify());
   if (!is_upstream(loaded.session())) TRY(verify_padding(dir_fd, loaded, contents));

@@ -26,7 +26,7 @@
 #define HEAP_VISIBLE	1
 /* An address that lies in the address space of every GPU. */
 #define FIRST_VA	(8ULL << 30)
-#define CHILD_LIMIT_S	60
+#define CHILD_LIMIT_S	240
 #define WAIT_LIMIT_MS	10000
 
 int kfd_call(int fd, unsigned long request, void *args)

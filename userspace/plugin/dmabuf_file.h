@@ -4,10 +4,11 @@
 // What the kernel says of an open DMA-buf, whoever has exported it. There is one open file for each DMA-buf: the kernel
 // gives all descriptors of it, also those of several exports, the same file.
 //
-// CRIU 4.1.1 (dump_one_file() of files.c): the inode of a DMA-buf has no file type, and its file system is none that CRIU
-// knows, so CRIU calls DUMP_EXT_FILE, and RESTORE_EXT_FILE in the task with the lowest pid of those that have the file,
-// which sends it to the others. A mapping is refused by CRIU itself if the plugin has not been called before, because
-// its file is neither regular nor a device (handle_vma() of proc_parse.c). CRIU 3.17.1 behaves alike in the tests.
+// CRIU 4.1.1 (dump_one_file() of files.c): the inode of a DMA-buf has no file type, and its file system is none that
+// CRIU knows, so CRIU calls DUMP_EXT_FILE, and RESTORE_EXT_FILE in the task with the lowest pid of those that have the
+// file, which sends it to the others. A mapping is refused by CRIU itself if the plugin has not been called before,
+// because its file is neither regular nor a device (handle_vma() of proc_parse.c). CRIU 3.17.1 behaves alike in the
+// tests.
 #pragma once
 
 #include <cstdint>

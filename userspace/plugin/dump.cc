@@ -526,6 +526,7 @@ Status Dump::commit() {
   for (Process& process : processes_)
     if (auto status = parts_.kfd.confirm(fd_of(process), process.pause); !status.ok())
       return std::move(status).error().wrap(name_of(process) + ": what was saved is not its state");
+  TRY(render_objects::confirm(parts_, tree_, found_));
   TRY(writer_->commit());
   if (abi_ == kfd::Abi::kExtensible) return {};
   // The released ABI has no pause that ends with CRIU, so the queues run from here until CRIU kills the program.

@@ -41,6 +41,7 @@ class FakeRenderDriver final : public RenderDriver {
   };
 
   bool lists = true;
+  std::uint32_t losses = 0;  // of VRAM
   std::uint64_t next_offset = 0x100000000;
   std::deque<File> files;
 
@@ -105,6 +106,10 @@ class FakeRenderDriver final : public RenderDriver {
     if (gem.busy == 0) return true;
     --gem.busy;
     return false;
+  }
+  base::Result<std::uint32_t> vram_losses(int /*fd*/) override {
+    TRY(step("vram_losses"));
+    return std::uint32_t{losses};
   }
   base::Result<std::vector<ListedContext>> contexts(int fd) override {
     TRY(step("contexts"));

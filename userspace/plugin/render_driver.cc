@@ -7,8 +7,10 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <span>
 
 #include "base/os.h"
@@ -117,10 +119,15 @@ Result<bool> RealRenderDriver::has_lists(int fd) {
   std::uint32_t contexts = 0;
   std::uint32_t entries = 0;
   std::uint32_t syncobjs = 0;
-  for (const int code : {list_gem(fd, nullptr, gem), list_mappings(fd, 0, nullptr, sparse),
-                         list_objects<render_uapi::ContextEntry>(fd, render_uapi::kContexts, nullptr, contexts),
-                         list_objects<render_uapi::ListedBo>(fd, render_uapi::kBoListEntries, nullptr, entries),
-                         list_syncobjs(fd, nullptr, syncobjs)}) {
+  // A kernel that does not know the first ones may have other ioctls with the numbers of the last ones, so each is
+  // asked for only if the one before is there.
+  const std::array<std::function<int()>, 5> questions = {
+      [&] { return list_gem(fd, nullptr, gem); }, [&] { return list_mappings(fd, 0, nullptr, sparse); },
+      [&] { return list_objects<render_uapi::ContextEntry>(fd, render_uapi::kContexts, nullptr, contexts); },
+      [&] { return list_objects<render_uapi::ListedBo>(fd, render_uapi::kBoListEntries, nullptr, entries); },
+      [&] { return list_syncobjs(fd, nullptr, syncobjs); }};
+  for (const auto& ask : questions) {
+    const int code = ask();
     // What a kernel answers that does not know the number, of DRM itself and of the driver, or no object 0.
     if (code == EINVAL || code == ENOTTY || code == EOPNOTSUPP || code == ENOENT) return false;
     if (code != 0) return Error::from_errno(code, "asking whether the kernel lists the objects of a render node");
@@ -186,6 +193,16 @@ Result<bool> RealRenderDriver::is_idle(int fd, std::uint32_t handle) {
   args.in.handle = handle;  // and a deadline that is over
   TRY(do_call(fd, DRM_IOCTL_AMDGPU_GEM_WAIT_IDLE, &args, "DRM_IOCTL_AMDGPU_GEM_WAIT_IDLE"));
   return args.out.status == 0;
+}
+
+Result<std::uint32_t> RealRenderDriver::vram_losses(int fd) {
+  std::uint32_t count = 0;
+  drm_amdgpu_info question{};
+  question.query = AMDGPU_INFO_VRAM_LOST_COUNTER;
+  question.return_pointer = reinterpret_cast<std::uintptr_t>(&count);
+  question.return_size = sizeof(count);
+  TRY(do_call(fd, DRM_IOCTL_AMDGPU_INFO, &question, "DRM_IOCTL_AMDGPU_INFO"));
+  return count;
 }
 
 Result<std::vector<ListedContext>> RealRenderDriver::contexts(int fd) {

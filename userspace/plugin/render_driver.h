@@ -81,6 +81,8 @@ class RenderDriver {
   // the program.
   virtual base::Result<std::optional<base::UniqueFd>> export_gem(int fd, std::uint32_t handle) = 0;
   virtual base::Result<bool> is_idle(int fd, std::uint32_t handle) = 0;
+  // How often the GPU has lost the contents of VRAM.
+  virtual base::Result<std::uint32_t> vram_losses(int fd) = 0;
   virtual base::Result<std::vector<ListedContext>> contexts(int fd) = 0;
   virtual base::Result<std::vector<ListedBoListEntry>> bo_lists(int fd) = 0;
   virtual base::Result<std::vector<ListedSyncobj>> syncobjs(int fd) = 0;
@@ -104,6 +106,7 @@ class RealRenderDriver final : public RenderDriver {
   base::Result<std::optional<std::uint64_t>> mmap_offset(int fd, std::uint32_t handle) override;
   base::Result<std::optional<base::UniqueFd>> export_gem(int fd, std::uint32_t handle) override;
   base::Result<bool> is_idle(int fd, std::uint32_t handle) override;
+  base::Result<std::uint32_t> vram_losses(int fd) override;
   base::Result<std::vector<ListedContext>> contexts(int fd) override;
   base::Result<std::vector<ListedBoListEntry>> bo_lists(int fd) override;
   base::Result<std::vector<ListedSyncobj>> syncobjs(int fd) override;

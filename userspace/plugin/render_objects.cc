@@ -96,7 +96,7 @@ Status refuse_shared(const Tree& tree, std::span<const std::optional<Found>> fou
                        gem_name(found[i]->bos[k].handle) + " is shared: its DMA-buf has " +
                            std::to_string(found[i]->references[k]) +
                            " references, and KFD, another GPU or another program has one of them; after a restore each "
-                           "would have memory of its own");
+                           "would have memory of its own. End the sharing before the dump");
   }
   return {};
 }

@@ -28,6 +28,7 @@ struct Found {
   std::vector<image::BoRecord> bos;
   // How many references the DMA-buf of each BO has, the reader's own descriptor included; 0: it has no DMA-buf.
   std::vector<std::uint64_t> references;
+  std::uint32_t vram_losses = 0;  // before anything was read
 };
 
 // ---- planning: makes no system call -----------------------------------------
@@ -62,6 +63,9 @@ base::Status refuse_shared_with_kfd(const Tree& tree, std::span<const std::optio
 // In the order of Tree::files; nothing for files that are no render nodes or have no object. Waits for work in flight.
 // On kernels that do not list all objects: refuses any.
 base::Result<std::vector<std::optional<Found>>> read(const Parts& parts, const Tree& tree);
+
+// Fails if a reset has changed what was read since then, or the contents that were saved.
+base::Status confirm(const Parts& parts, const Tree& tree, std::span<const std::optional<Found>> found);
 
 // ---- restore ----------------------------------------------------------------
 

@@ -23,6 +23,8 @@ using base::UniqueFd;
 using Deadline = std::chrono::steady_clock::time_point;
 
 constexpr timespec kPause{0, 1'000'000};
+constexpr timespec kRecount{0, 10'000'000};
+constexpr int kRecounts = 50;  // half a second for all objects of a file
 
 Error refusal(const std::string& why) { return Error(EOPNOTSUPP, why); }
 
@@ -44,15 +46,23 @@ class Reader {
       : parts_(parts), driver_(*parts.render.driver), fd_(fd), deadline_(deadline) {}
 
   Result<Found> read() {
+    ASSIGN_OR_RETURN(found_.vram_losses, driver_.vram_losses(fd_));
     TRY(read_contexts());
     ASSIGN_OR_RETURN(const std::vector<ListedGem> listed, driver_.gem_objects(fd_));
+    TRY(refuse_too_many("GEM objects", listed.size(), image::kMaxGemObjects));
     for (const ListedGem& each : listed)
       if (auto status = read_gem(each); !status.ok())
         return std::move(status).error().wrap("GEM object " + std::to_string(each.handle));
     ASSIGN_OR_RETURN(found_.objects.sparse, driver_.mappings(fd_, 0));
+    std::size_t mappings = found_.objects.sparse.size();
+    for (const image::GemObject& object : found_.objects.gem) mappings += object.mappings.size();
+    TRY(refuse_too_many("mappings of GEM objects", mappings, image::kMaxGemMappings));
     ASSIGN_OR_RETURN(const std::vector<ListedBoListEntry> entries, driver_.bo_lists(fd_));
+    TRY(refuse_too_many("entries of BO lists", entries.size(), image::kMaxBoListEntries));
     ASSIGN_OR_RETURN(found_.objects.bo_lists, group_bo_lists(entries));
+    TRY(refuse_too_many("BO lists", found_.objects.bo_lists.size(), image::kMaxBoLists));
     ASSIGN_OR_RETURN(const std::vector<ListedSyncobj> syncobjs, driver_.syncobjs(fd_));
+    TRY(refuse_too_many("synchronization objects", syncobjs.size(), image::kMaxSyncobjs));
     for (const ListedSyncobj& each : syncobjs)
       if (auto status = read_syncobj(each); !status.ok())
         return std::move(status).error().wrap("synchronization object " + std::to_string(each.handle));
@@ -60,6 +70,23 @@ class Reader {
   }
 
  private:
+  // An image would not be valid, which is too late to find out when it is written.
+  static Status refuse_too_many(const char* what, std::size_t count, std::size_t most) {
+    if (count <= most) return {};
+    return refusal("it has " + std::to_string(count) + " " + what + ", and an image has room for " +
+                   std::to_string(most));
+  }
+
+  // Readers of procfs, and programs that have just ended, have references for a moment.
+  Result<std::uint64_t> count_references(int dmabuf) {
+    ASSIGN_OR_RETURN(std::uint64_t references, parts_.count_references(dmabuf));
+    for (; references > kOwnReferences && recounts_ > 0; --recounts_) {
+      (void)os::nanosleep(&kRecount);
+      ASSIGN_OR_RETURN(references, parts_.count_references(dmabuf));
+    }
+    return references;
+  }
+
   Status read_contexts() {
     std::vector<ListedContext> contexts;
     TRY(wait_until(deadline_, "a context", [&]() -> Result<bool> {
@@ -92,7 +119,7 @@ class Reader {
       struct stat status {};
       if (os::fstat(dmabuf->get(), &status) != 0) return Error::from_errno(errno, "fstat of its DMA-buf");
       record.inode = status.st_ino;
-      ASSIGN_OR_RETURN(references, parts_.count_references(dmabuf->get()));
+      ASSIGN_OR_RETURN(references, count_references(dmabuf->get()));
     }
     ASSIGN_OR_RETURN(const std::optional<std::uint64_t> offset, driver_.mmap_offset(fd_, listed.handle));
     if (!dmabuf && !offset) return refusal("neither the CPU nor another VM than the file's can read it");
@@ -134,8 +161,26 @@ class Reader {
   RenderDriver& driver_;
   int fd_;
   Deadline deadline_;
+  int recounts_ = kRecounts;
   Found found_;
 };
+
+// Names a descriptor by which the program itself shares an object. Such DMA-bufs are not given back.
+Status refuse_open_dmabufs(const Parts& parts, const Tree& tree, std::span<const std::optional<Found>> found) {
+  for (const OpenFile& file : tree.files) {
+    if (file.device.kind != DeviceKind::kDmabuf) continue;
+    ASSIGN_OR_RETURN(const std::optional<dmabuf_file::Info> dmabuf, parts.find_dmabuf(file.fd.get()));
+    if (!dmabuf) continue;
+    for (const std::optional<Found>& each : found) {
+      if (!each) continue;
+      for (const image::BoRecord& record : each->bos)
+        if (record.inode == dmabuf->inode)
+          return refusal(tree.name_of(file) + ": it is the DMA-buf of GEM object " + std::to_string(record.handle) +
+                         " of a render node, and such DMA-bufs are not given back; close it before the dump");
+    }
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -156,8 +201,26 @@ Result<std::vector<std::optional<Found>>> read(const Parts& parts, const Tree& t
     if (!read.ok()) return std::move(read).error().wrap(tree.name_of(tree.files[i]));
     if (!read->objects.empty()) found[i] = std::move(read).value();
   }
+  TRY(refuse_open_dmabufs(parts, tree, found));
   TRY(refuse_shared(tree, found));
   return found;
+}
+
+Status confirm(const Parts& parts, const Tree& tree, std::span<const std::optional<Found>> found) {
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (!found[i]) continue;
+    const int fd = tree.files[i].fd.get();
+    const std::string lost = tree.name_of(tree.files[i]) + ": what was saved is not its state, because ";
+    ASSIGN_OR_RETURN(const std::uint32_t losses, parts.render.driver->vram_losses(fd));
+    if (losses != found[i]->vram_losses)
+      return Error(ENOTRECOVERABLE, lost + "the GPU lost the contents of VRAM during the dump");
+    ASSIGN_OR_RETURN(const std::vector<ListedContext> contexts, parts.render.driver->contexts(fd));
+    for (const ListedContext& context : contexts)
+      if (context.is_guilty || context.was_reset)
+        return Error(ENOTRECOVERABLE,
+                     lost + "the GPU was reset during the dump (context " + std::to_string(context.id) + ")");
+  }
+  return {};
 }
 
 }  // namespace plugin::render_objects

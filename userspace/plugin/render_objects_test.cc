@@ -6,6 +6,7 @@
 #include "plugin/render_objects.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <filesystem>
@@ -294,6 +295,71 @@ TEST_F(RenderObjectsTest, a_bo_list_with_an_object_without_handle_is_refused) {
 TEST_F(RenderObjectsTest, memory_that_somebody_else_has_is_refused) {
   source_.parts.count_references = [](int) -> base::Result<std::uint64_t> { return kOwnReferences + 1; };
   expect_refused({"is shared", "4 references"});
+}
+
+TEST_F(RenderObjectsTest, a_reference_that_somebody_has_for_a_moment_is_not_sharing) {
+  std::uint64_t more = 3;
+  source_.parts.count_references = [&](int) -> base::Result<std::uint64_t> {
+    return kOwnReferences + (more == 0 ? 0 : more--);
+  };
+  expect_ok(dump());
+}
+
+TEST_F(RenderObjectsTest, a_dmabuf_that_the_program_has_open_is_named) {
+  source_.parts.count_references = [](int) -> base::Result<std::uint64_t> { return kOwnReferences + 1; };
+  const UniqueFd dmabuf(::fcntl(objects().gem.at(kSmallHandle).memory.get(), F_DUPFD_CLOEXEC, 0));
+  struct stat status {};
+  ASSERT_EQ(::fstat(dmabuf.get(), &status), 0);
+  source_.parts.find_dmabuf = [&](int fd) -> base::Result<std::optional<dmabuf_file::Info>> {
+    if (!testing::same_open_file(fd, dmabuf.get())) return std::optional<dmabuf_file::Info>();
+    return std::optional<dmabuf_file::Info>({status.st_ino, 4096, "drm", ""});
+  };
+  const TestProgram program(source_.machine, kPid, {file_.get()});
+  program.show(dmabuf.get(), "/dmabuf:");
+  Dump dump(source_.parts, 5);
+  const auto claim = dump.dump_file(file_.get(), kRenderId);
+  ASSERT_FALSE(claim.ok());
+  EXPECT_NE(claim.error().message().find("DMA-buf of GEM object 7"), std::string::npos) << claim.error().message();
+  EXPECT_TRUE(dump.finish(1).errors.empty());
+}
+
+TEST_F(RenderObjectsTest, more_objects_than_an_image_has_room_for_are_refused_before_any_is_saved) {
+  for (std::uint32_t handle = 1; handle <= image::kMaxSyncobjs; ++handle) {
+    objects().syncobjs[handle] = {handle};
+    objects().states[handle] = image::Syncobj{handle, image::SyncobjState::kEmpty, 0};
+  }
+  objects().syncobjs[kHandle] = {kHandle};
+  expect_refused({"65537 synchronization objects", "room for 65536"});
+}
+
+TEST_F(RenderObjectsTest, metadata_may_have_any_length) {
+  objects().gem.at(kSmallHandle).metadata.bytes.resize(5);
+  expect_ok(dump());
+  write_criu_images(200);
+  const auto fd = restore_file();
+  ASSERT_TRUE(fd.ok()) << fd.error().message();
+  EXPECT_EQ(target_.driver->file(fd->get()).gem.at(kSmallHandle).metadata.bytes,
+            objects().gem.at(kSmallHandle).metadata.bytes);
+}
+
+// CRIU would kill the program after the last hook, so it is ended instead.
+TEST_F(RenderObjectsTest, a_reset_after_the_objects_were_read_fails_the_dump) {
+  for (const bool lost : {false, true}) {
+    objects().contexts.at(1).was_reset = false;
+    const TestProgram program(source_.machine, kPid, {file_.get()});
+    Dump dump(source_.parts, 5);
+    const auto claim = dump.dump_file(file_.get(), kRenderId);
+    ASSERT_TRUE(claim.ok()) << claim.error().message();
+    source_.driver->losses += lost ? 1 : 0;
+    objects().contexts.at(1).was_reset = !lost;
+    const Dump::End end = dump.finish(0);
+    EXPECT_FALSE(end.committed);
+    EXPECT_TRUE(end.must_end_criu);
+    ASSERT_EQ(end.errors.size(), 1U);
+    EXPECT_NE(end.errors[0].message().find(lost ? "lost the contents of VRAM" : "context 1"), std::string::npos)
+        << end.errors[0].message();
+    EXPECT_TRUE(std::filesystem::is_empty(images_.path()));
+  }
 }
 
 TEST_F(RenderObjectsTest, an_object_of_two_files_is_refused_with_both) {

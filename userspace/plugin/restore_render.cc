@@ -33,7 +33,10 @@ Status Restore::restore_objects(const RestorePlan& plan, const SavedFile& file, 
   const image::RenderFile& render = *file.loaded->render();
   if (render.objects.empty()) return {};
   if (!criu_)
-    return Error(EPROTO, "a render node has GEM objects, and CRIU's images are not readable, which say whose it is");
+    return Error(
+        EPROTO,
+        "a render node has objects, and CRIU's images are not readable, which say whose it is; restore from the "
+        "directory that the dump wrote");
   Loader loader(parts_, plan, file);
   TRY(loader.open_contents(*file.loaded));
   RenderDriver& driver = *parts_.render.driver;
@@ -54,6 +57,7 @@ Result<std::optional<VmaAnswer>> Restore::locate_object(Task& current, std::stri
                                                         std::uint64_t offset) {
   if (current.criu == nullptr) return std::optional<VmaAnswer>();
   const DeviceFile device = parts_.system.identify_path(path);
+  if (device.kind == DeviceKind::kKfd) return std::optional<VmaAnswer>();
   const ExternalFd* found = nullptr;
   std::uint32_t handle = 0;
   std::uint64_t distance = 0;

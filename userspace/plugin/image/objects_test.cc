@@ -122,7 +122,6 @@ INSTANTIATE_TEST_SUITE_P(
         BadObject{"alignment", [](RenderFile& r) { r.objects.gem[0].alignment = 1; }},
         BadObject{"alignment", [](RenderFile& r) { r.objects.gem[0].alignment = 1ULL << 41; }},
         BadObject{"metadata", [](RenderFile& r) { r.objects.gem[1].metadata.resize(260); }},
-        BadObject{"metadata", [](RenderFile& r) { r.objects.gem[1].metadata.resize(3); }},
         BadObject{"its BO in the index", [](RenderFile& r) { r.bos[0].handle = 6; }},
         BadObject{"its BO in the index", [](RenderFile& r) { r.bos[0].bo.size = 100; }},
         BadObject{"its BO in the index", [](RenderFile& r) { r.bos[0].bo.addr = 4096; }},

@@ -47,7 +47,7 @@ Status validate_object(const GemObject& object, const BoRecord& record, const Re
     return invalid_object(name_of(object) + ": unknown domains or flags");
   if (!is_whole_pages(object.alignment) || object.alignment > kMaxAlignment)
     return invalid_object(name_of(object) + ": impossible alignment");
-  if (object.metadata.size() > kMaxGemMetadata || object.metadata.size() % sizeof(std::uint32_t) != 0)
+  if (object.metadata.size() > kMaxGemMetadata)
     return invalid_object(name_of(object) + ": impossible length of its metadata");
   if (record.handle != object.handle || record.bo.user_gpu_id != render.gpu_id || record.bo.alloc_flags != kind ||
       record.bo.addr != 0 || !is_whole_pages(record.bo.size) || !stores_contents(record) || record.imported)

@@ -22,6 +22,16 @@ using base::Error;
 using base::Result;
 using base::Status;
 
+// The name of a DMA-buf is the last line of its fdinfo, and may itself have ends of lines.
+std::string name_in(const std::string& text) {
+  constexpr std::string_view kStart = "\nname:\t";
+  const auto at = text.find(kStart);
+  if (at == std::string::npos) return {};
+  std::string name = text.substr(at + kStart.size());
+  if (name.ends_with('\n')) name.pop_back();
+  return name;
+}
+
 // The value of a line "KEY:\tVALUE" of an fdinfo; empty if it has none.
 std::string value_of(const std::string& text, const std::string& key) {
   const std::string start = "\n" + key + ":\t";
@@ -47,7 +57,7 @@ Result<std::optional<Info>> info_of(const std::string& proc, int fd) {
   info.inode = status.st_ino;
   info.size = static_cast<std::uint64_t>(status.st_size);
   info.exporter = value_of(text, "exp_name");
-  info.name = value_of(text, "name");
+  info.name = name_in(text);
   return std::optional<Info>(std::move(info));
 }
 

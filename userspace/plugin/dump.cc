@@ -73,12 +73,27 @@ Result<Claim> Dump::dump_file(int fd, std::uint32_t id) {
   if (device.kind == DeviceKind::kNotOurs) {
     ASSIGN_OR_RETURN(const auto dmabuf, parts_.find_dmabuf(fd));
     if (!dmabuf) return Claim::kNotMine;
+    ASSIGN_OR_RETURN(const bool uses_gpus, programs_use_gpus());
+    if (!uses_gpus) return Claim::kNotMine;
   }
   TRY(begin());
   auto saved = save(fd, id);
   if (saved.ok()) return Claim::kMine;
   state_ = State::kFailed;
   return std::move(saved).error();
+}
+
+// DMA-bufs are also of other drivers. Without a GPU of ours, CRIU and its other plugins decide about them as without
+// this plugin. The programs stand, so the answer stays what it is.
+Result<bool> Dump::programs_use_gpus() {
+  if (state_ != State::kIdle) return true;
+  if (!uses_gpus_) {
+    ASSIGN_OR_RETURN(const Tree tree, scan_tree(parts_.system));
+    uses_gpus_ = std::any_of(tree.files.begin(), tree.files.end(), [](const OpenFile& file) {
+      return file.device.kind == DeviceKind::kKfd || file.device.kind == DeviceKind::kRender;
+    });
+  }
+  return bool{*uses_gpus_};
 }
 
 Status Dump::begin() {

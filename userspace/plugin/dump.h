@@ -87,6 +87,7 @@ class Dump {
   base::Result<copy::Copier*> copier_of(const topology::Node& gpu);
   base::Status finish_image();
 
+  base::Result<bool> programs_use_gpus();
   base::Status commit();
   void release_pauses();
   void unpause_all(std::vector<base::Error>& errors);
@@ -97,6 +98,7 @@ class Dump {
   Parts& parts_;
   std::uint64_t session_id_;
   State state_ = State::kIdle;
+  std::optional<bool> uses_gpus_;  // whether a program has a file of a GPU; asked for DMA-bufs only
   kfd::Abi abi_ = kfd::Abi::kReleased;
   Tree tree_;
   std::vector<topology::Node> nodes_;

@@ -75,15 +75,14 @@ Result<std::vector<GivenDmabuf>> given_dmabufs(const Parts& parts, const Tree& t
 
 std::size_t messages_of(std::size_t files) { return (files + kMaxQueuedFiles - 1) / kMaxQueuedFiles; }
 
-// How many at least. A process gives what it provides, and what it makes for all, in messages of its own.
+// How many at most. A process gives what it provides in messages of its own; who makes memory for others is decided at
+// the restore, and a DMA-buf that a task is given takes a message by itself.
 std::size_t count_messages(const sharing::Plan& plan, const std::vector<GivenDmabuf>& dmabufs) {
   std::map<std::size_t, std::size_t> provided;  // by process
   std::size_t made = 0;
   for (const sharing::Memory& memory : plan.memories())
     ++(memory.has_provider ? provided[memory.origin.process] : made);
-  for (const GivenDmabuf& dmabuf : dmabufs)
-    if (!plan.find(dmabuf.inode)) ++made;
-  std::size_t messages = messages_of(made);
+  std::size_t messages = made + dmabufs.size();
   for (const auto& [process, count] : provided) messages += messages_of(count);
   return messages;
 }

@@ -149,7 +149,8 @@ Result<UniqueFd> Devices::open_path(const std::string& path, dev_t number, int f
 }
 
 Result<UniqueFd> Devices::open_short_lived(const DeviceNode& node, int flags) const {
-  const std::string name = ".amdgpu_plugin." + std::to_string(os::getpid()) + "." + std::to_string(minor(node.number));
+  const std::string name =
+      std::string(kShortLivedNode) + std::to_string(os::getpid()) + "." + std::to_string(minor(node.number));
   std::string tried;
   for (const char* directory : {"/dri", "", "/shm"}) {
     const std::string path = roots_.dev + directory;

@@ -47,6 +47,10 @@ struct ListedFile {
   std::optional<std::uint32_t> object;  // the handle of a GEM object; nothing: it has none
 };
 
+// What the names of nodes begin with that this plugin makes to open a device. The links of a restored program's
+// descriptors show such a name if the program had no usual one.
+inline constexpr std::string_view kShortLivedNode = ".amdgpu_plugin.";
+
 // Opens the entry `name` of a directory, and not what a link there points to. Fails with ENXIO if it is no device with
 // this number: the directory may be one in which others can make and replace entries.
 base::Result<base::UniqueFd> open_device_at(int directory, const std::string& name, dev_t number, int flags);

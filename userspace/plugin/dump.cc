@@ -115,6 +115,7 @@ Status Dump::prepare() {
   TRY(preflight::refuse_dmabufs(parts_, tree_));
   TRY(preflight::refuse_unknown_gpus(tree_, nodes_));
   ASSIGN_OR_RETURN(found_, render_objects::read(parts_, tree_));
+  TRY(preflight::refuse_render_holders(parts_, tree_, [this](std::size_t file) { return found_[file].has_value(); }));
   roles_.resize(tree_.files.size());
   TRY(choose_abi());
   TRY(pause_all());

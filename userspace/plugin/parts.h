@@ -17,6 +17,7 @@
 #include "plugin/options.h"
 #include "plugin/render_driver.h"
 #include "plugin/render_file.h"
+#include "plugin/render_holders.h"
 #include "plugin/system.h"
 
 namespace plugin {
@@ -43,6 +44,9 @@ using CountReferences = std::function<base::Result<std::uint64_t>(int fd)>;
 // Whether a descriptor of this process is of a DMA-buf, and of which; see dmabuf_file.h.
 using FindDmabuf = std::function<base::Result<std::optional<dmabuf_file::Info>>(int fd)>;
 
+// How DRM numbers the open render node behind a descriptor of this process; see render_holders.h.
+using FindRenderClient = std::function<base::Result<std::optional<render_holders::Client>>(int fd)>;
+
 struct Parts {
   Criu& criu;
   System& system;
@@ -53,6 +57,7 @@ struct Parts {
   CountReferences count_references = [](int fd) { return memory_holders::references_of(Roots{}.proc, fd); };
   FindDmabuf find_dmabuf = [](int fd) { return dmabuf_file::info_of(Roots{}.proc, fd); };
   std::function<base::Status(int fd, const std::string& name)> name_dmabuf = dmabuf_file::set_name;
+  FindRenderClient find_render_client = [](int fd) { return render_holders::client_of(Roots{}.proc, fd); };
   // Why `options` are not what the user wanted. A dump or a restore fails with it at the first file that is ours, and
   // never because of it without such a file.
   base::Status options_status = {};

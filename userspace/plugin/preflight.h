@@ -45,6 +45,9 @@ base::Status refuse_old_kfd(kfd::Version version);
 base::Status refuse_dmabufs(const Parts& parts, const Tree& tree);
 // GEM objects, contexts and synchronization objects of render nodes.
 base::Status refuse_render_objects(const Parts& parts, const Tree& tree);
+// Open files of render nodes with objects that a program outside of the dump has as well.
+base::Status refuse_render_holders(const Parts& parts, const Tree& tree,
+                                   const std::function<bool(std::size_t file)>& has_objects);
 // Render nodes of GPUs that KFD does not have.
 base::Status refuse_unknown_gpus(const Tree& tree, const std::vector<topology::Node>& nodes);
 

@@ -8,14 +8,17 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <sstream>
 
 #include "base/os_failing.h"
 #include "kfd/fake_kfd.h"
 #include "plugin/dump.h"
 #include "plugin/fake_render_driver.h"
 #include "plugin/image/catalogue.h"
+#include "plugin/render_holders.h"
 #include "plugin/restore.h"
 #include "plugin/test_program.h"
 #include "plugin/test_support.h"
@@ -43,6 +46,8 @@ constexpr std::uint64_t kAddress = 0x200000000;
 constexpr std::uint32_t kHandle = 0x7ffffffe;
 constexpr std::uint32_t kSmallHandle = 7;
 constexpr std::uint64_t kOwnReferences = render_objects::kOwnReferences;
+constexpr pid_t kOutside = 5000000;  // no process has it
+constexpr const char* kFdinfo = "pos:\t0\ndrm-driver:\tamdgpu\ndrm-client-id:\t17\ndrm-pdev:\t0000:03:00.0\n";
 
 std::vector<std::byte> pattern(std::size_t seed) {
   std::vector<std::byte> bytes(kSize);
@@ -50,11 +55,24 @@ std::vector<std::byte> pattern(std::size_t seed) {
   return bytes;
 }
 
+// Descriptor 5 of a process that nobody traces.
+void show_outside(const std::string& proc, pid_t pid, const std::string& link, const std::string& fdinfo) {
+  const std::string process = proc + "/" + std::to_string(pid);
+  write_file(process + "/status", "TracerPid:\t0\nNSpid:\t" + std::to_string(pid) + "\n");
+  write_file(process + "/comm", "launcher\n");
+  write_file(process + "/fdinfo/5", fdinfo);
+  std::filesystem::create_directories(process + "/fd");
+  std::filesystem::create_symlink(link, process + "/fd/5");
+}
+
 // A machine with a fake driver.
 struct World {
   explicit World(const std::string& images) : criu(images) {
     parts.render.driver = driver;
     parts.options.fence_timeout = std::chrono::seconds(0);
+    parts.find_render_client = [](int) -> base::Result<std::optional<render_holders::Client>> {
+      return render_holders::parse_client(kFdinfo);
+    };
     write_file(machine.root() + "/proc/sys/kernel/osrelease", "6.12.0\n");
   }
 
@@ -116,6 +134,13 @@ class RenderObjectsTest : public ::testing::Test {
       EXPECT_NE(status.error().message().find(word), std::string::npos) << status.error().message();
     EXPECT_TRUE(std::filesystem::is_empty(images_.path()));
     EXPECT_EQ(open_descriptors(), descriptors);
+  }
+
+  // What the dump has warned of; there is room enough, which is an empty warning.
+  [[nodiscard]] std::vector<std::string> warnings() const {
+    std::vector<std::string> said = source_.criu.warnings;
+    std::erase(said, "");
+    return said;
   }
 
   void write_criu_images(int number) {
@@ -373,6 +398,123 @@ TEST_F(RenderObjectsTest, an_object_of_two_files_is_refused_with_both) {
   EXPECT_NE(claim.error().message().find("GEM object 3 is also GEM object 2147483646"), std::string::npos)
       << claim.error().message();
   EXPECT_TRUE(dump.finish(1).errors.empty());
+}
+
+TEST_F(RenderObjectsTest, a_file_that_a_program_outside_has_is_refused_with_that_program) {
+  show_outside(source_.machine.root() + "/proc", kOutside, "/dev/dri/renderD128", kFdinfo);
+  expect_refused({"program77", "/dev/dri/renderD128", "program 'launcher' (process 5000000)", "descriptor 5",
+                  "Dump it together", "close the file"});
+}
+
+TEST_F(RenderObjectsTest, other_files_of_programs_outside_are_no_obstacle) {
+  const std::string proc = source_.machine.root() + "/proc";
+  show_outside(proc, kOutside, "/dev/dri/renderD128", "drm-client-id:\t18\ndrm-pdev:\t0000:03:00.0\n");
+  show_outside(proc, kOutside + 1, "/dev/dri/renderD129", "drm-client-id:\t17\ndrm-pdev:\t0000:04:00.0\n");
+  show_outside(proc, kOutside + 2, "/dev/kfd", kFdinfo);
+  expect_ok(dump());
+  EXPECT_EQ(warnings(), std::vector<std::string>{});
+}
+
+TEST_F(RenderObjectsTest, a_file_without_objects_may_be_that_of_a_program_outside) {
+  show_outside(source_.machine.root() + "/proc", kOutside, "/dev/dri/renderD128", kFdinfo);
+  FakeRenderDriver::File& file = objects();
+  file = {std::move(file.fd)};
+  expect_ok(dump());
+}
+
+TEST_F(RenderObjectsTest, holders_that_cannot_be_looked_for_are_a_warning) {
+  source_.parts.find_render_client = [](int) -> base::Result<std::optional<render_holders::Client>> {
+    return std::optional<render_holders::Client>();
+  };
+  expect_ok(dump());
+  ASSERT_EQ(warnings().size(), 1U);
+  EXPECT_NE(warnings().front().find("no drm-client-id"), std::string::npos) << warnings().front();
+}
+
+TEST_F(RenderObjectsTest, a_process_outside_that_may_not_be_looked_at_is_a_warning) {
+  show_outside(source_.machine.root() + "/proc", kOutside, "/dev/dri/renderD128", kFdinfo);
+  bool is_warned = false;
+  bool succeeded = false;
+  for (std::uint64_t call = 1; !succeeded && !is_warned; ++call) {
+    source_.criu.warnings.clear();
+    os::fail_call(call, EACCES);
+    const auto status = dump();
+    succeeded = os::failed_call().empty();
+    os::fail_call(0, 0);
+    const auto said = warnings();
+    is_warned = status.ok() && std::any_of(said.begin(), said.end(), [](const std::string& warning) {
+                  return warning.find("CRIU may not read: 1;") != std::string::npos;
+                });
+    for (const auto& entry : std::filesystem::directory_iterator(images_.path())) std::filesystem::remove(entry.path());
+  }
+  EXPECT_TRUE(is_warned);
+}
+
+TEST(RenderHolders, are_known_by_the_number_that_drm_gives_an_open_file) {
+  using render_holders::Client;
+  using render_holders::parse_client;
+  EXPECT_EQ(parse_client(kFdinfo), (Client{17, "0000:03:00.0"}));
+  EXPECT_EQ(parse_client("drm-client-id:\t18446744073709551615\n"), (Client{~std::uint64_t{0}, ""}));
+  for (const char* text : {"", "pos:\t0\nflags:\t02\n", "drm-pdev:\t0000:03:00.0\n", "drm-client-id:\t1x\n",
+                           "drm-client-id:\n", "xdrm-client-id:\t1\n"})
+    EXPECT_FALSE(parse_client(text)) << text;
+}
+
+TEST(RenderHolders, are_looked_for_in_all_processes_but_those_inside) {
+  const TempDir proc;
+  show_outside(proc.path(), 40, "/dev/dri/renderD128", kFdinfo);
+  show_outside(proc.path(), 9, "/dev/dri/renderD128", kFdinfo);
+  show_outside(proc.path(), 7, "/anon_inode:[eventfd]", kFdinfo);
+  // As in a container that was restored without the usual node.
+  show_outside(proc.path(), 300, "/dev/.amdgpu_plugin.3.128 (deleted)", kFdinfo);
+  std::filesystem::create_directories(proc.path() + "/5");  // it has ended
+  std::filesystem::create_directories(proc.path() + "/sys");
+  const std::vector<render_holders::Client> clients = {{3, "0000:03:00.0"}, {17, "0000:03:00.0"}};
+  std::vector<pid_t> inside;
+  for (const pid_t expected : {9, 40, 300}) {
+    const auto found = render_holders::find(proc.path(), clients, [&inside](pid_t pid) {
+      return std::find(inside.begin(), inside.end(), pid) != inside.end();
+    });
+    ASSERT_TRUE(found.ok()) << found.error().message();
+    ASSERT_TRUE(found->holder);
+    EXPECT_EQ(found->holder->pid, expected);
+    EXPECT_EQ(found->holder->comm, "launcher");
+    EXPECT_EQ(found->holder->number, 5);
+    EXPECT_EQ(found->holder->client, clients[1]);
+    inside.push_back(expected);
+  }
+  const auto none = render_holders::find(proc.path(), clients, [](pid_t pid) { return pid >= 9; });
+  ASSERT_TRUE(none.ok());
+  EXPECT_FALSE(none->holder);
+  EXPECT_EQ(none->hidden, 0U);
+}
+
+// Each call fails in turn, as it does when a process ends, or may not be looked at, or for another reason.
+TEST(RenderHolders, that_end_or_are_hidden_are_no_error) {
+  const TempDir proc;
+  show_outside(proc.path(), 9, "/dev/dri/renderD128", kFdinfo);
+  const std::vector<render_holders::Client> clients = {{17, "0000:03:00.0"}};
+  os::fail_call(0, 0);
+  EXPECT_TRUE(render_holders::find(proc.path(), clients, [](pid_t) { return true; }).ok());
+  const std::uint64_t first = os::calls() + 1;  // after those that list the processes
+  for (const int code : {ESRCH, ENOENT, EACCES, EPERM, EIO}) {
+    std::string failed;
+    for (std::uint64_t call = first;; ++call) {
+      const auto descriptors = open_descriptors();
+      os::fail_call(call, code);
+      const auto found = render_holders::find(proc.path(), clients, [](pid_t) { return false; });
+      failed = os::failed_call();
+      os::fail_call(0, 0);
+      EXPECT_EQ(open_descriptors(), descriptors);
+      if (failed.empty()) break;
+      SCOPED_TRACE(failed + " fails with " + std::to_string(code) + " as call " + std::to_string(call));
+      const bool is_absent = code == ESRCH || code == ENOENT;
+      if (found.ok() && found->holder) continue;  // it is the holder's name that could not be read
+      EXPECT_EQ(found.ok(), code != EIO);
+      if (!found.ok()) continue;
+      EXPECT_EQ(found->hidden, is_absent ? 0U : 1U);
+    }
+  }
 }
 
 TEST_F(RenderObjectsTest, a_kernel_without_lists_refuses_what_can_be_found) {

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <sstream>
+#include <utility>
 
 #include "base/os_failing.h"
 #include "kfd/fake_kfd.h"
@@ -32,6 +33,7 @@ using testing::FakeCriu;
 using testing::FakeCriuImages;
 using testing::FakeMachine;
 using testing::FakeRenderDriver;
+using testing::MappingModel;
 using testing::open_descriptors;
 using testing::TempDir;
 using testing::TestProgram;
@@ -220,6 +222,110 @@ TEST_F(RenderObjectsTest, a_mapping_is_found_at_the_new_offset_through_the_progr
     EXPECT_TRUE(testing::same_open_file((*answer)->fd, kNumber));
     if (takes_fd) ::close((*answer)->fd);
   }
+}
+
+// A program with mappings of two open files of one render node.
+class TwoFilesTest : public RenderObjectsTest {
+ protected:
+  static constexpr std::uint32_t kSecondId = 10;
+  static constexpr int kNumber = 210;
+  static constexpr std::uint64_t kStart = 0x7f000000;
+
+  TwoFilesTest() {
+    source_.driver->add(second_.get(), {kHandle, kSize, image::kGemVram, 1, 4096, false}, pattern(2));
+    target_.driver->next_offset = 0x900000000;
+  }
+
+  [[nodiscard]] std::uint64_t offset_in(const UniqueFd& file, std::uint64_t distance) {
+    return *source_.driver->file(file.get()).gem.at(kHandle).mmap_offset + distance;
+  }
+
+  // The `index`-th page of the program, which is of the file that CRIU calls `file_id`.
+  static FakeCriuImages::Vma vma(std::uint64_t index, std::uint64_t offset, std::uint32_t file_id) {
+    FakeCriuImages::Vma result;
+    result.start = kStart + index * 4096;
+    result.offset = offset;
+    result.file_id = file_id;
+    result.status |= FakeCriuImages::kFileShared | FakeCriuImages::kPlugin;
+    result.path = "/dev/dri/renderD128";
+    return result;
+  }
+
+  // Until CRIU asks for mappings.
+  void dump_and_restore(const std::vector<FakeCriuImages::Vma>& vmas) {
+    std::ostringstream maps;
+    for (const auto& each : vmas)
+      maps << std::hex << each.start << "-" << each.start + 4096 << " rw-s " << each.offset << " 00:05 5 " << each.path
+           << "\n";
+    const TestProgram program(source_.machine, kPid, {file_.get(), second_.get()}, maps.str());
+    Dump dump(source_.parts, 5);
+    for (const auto& [fd, id] : {std::pair{file_.get(), kRenderId}, std::pair{second_.get(), kSecondId}}) {
+      const auto claim = dump.dump_file(fd, id);
+      ASSERT_TRUE(claim.ok()) << claim.error().message();
+    }
+    EXPECT_TRUE(dump.finish(0).committed);
+    FakeCriuImages images;
+    images.tasks[kPid] = {0, {kPid}, {{kNumber, kRenderId}, {kNumber + 1, kSecondId}}, vmas};
+    images.write(images_.path());
+    restore_.emplace(target_.parts);
+    for (const std::uint32_t id : {kRenderId, kSecondId}) {
+      const auto fd = restore_->restore_file(id);
+      ASSERT_TRUE(fd.ok()) << fd.error().message();
+      ASSERT_TRUE(fd->has_value());
+      const UniqueFd opened(**fd);
+      own_.emplace_back(::fcntl(opened.get(), F_DUPFD_CLOEXEC, kNumber));
+    }
+    ASSERT_EQ(own_.front().get(), kNumber);
+    ASSERT_EQ(own_.back().get(), kNumber + 1);
+  }
+
+  // Mapping `index` of the restored program.
+  base::Result<std::optional<VmaAnswer>> ask(const FakeCriuImages::Vma& of) {
+    return restore_->update_vma(of.path, of.start, of.offset);
+  }
+
+  UniqueFd second_{::open("/dev/zero", O_RDWR | O_CLOEXEC)};
+  std::vector<UniqueFd> own_;  // of the restored program
+};
+
+// CRIU 3.17 to 4.2 find that the second mapping borrows the file of the first, and number both all the same.
+TEST_F(TwoFilesTest, neighbouring_mappings_of_two_files_are_each_made_through_their_own) {
+  const std::vector vmas = {vma(0, offset_in(file_, 0), 70), vma(1, offset_in(second_, 4096), 71),
+                            vma(2, offset_in(file_, 8192), 72)};
+  for (const bool takes_fd : {false, true}) {
+    target_.criu.new_rule = takes_fd;
+    dump_and_restore(vmas);
+    if (HasFatalFailure()) return;
+    MappingModel model(takes_fd);
+    ASSERT_TRUE(model.open_vmas(*restore_, vmas));
+    ASSERT_TRUE(model.map_all());
+    ASSERT_EQ(model.mapped().size(), 3U);
+    for (std::size_t i = 0; i < 3; ++i) {
+      const auto& mapped = model.mapped()[i];
+      const int number = kNumber + static_cast<int>(i % 2);
+      EXPECT_TRUE(testing::same_open_file(mapped.file.get(), number)) << i;
+      EXPECT_EQ(mapped.offset, *target_.driver->file(number).gem.at(kHandle).mmap_offset + i * 4096) << i;
+    }
+    own_.clear();
+  }
+}
+
+TEST_F(TwoFilesTest, mappings_of_two_files_that_criu_takes_for_one_fail) {
+  target_.criu.new_rule = true;
+  const std::vector vmas = {vma(0, offset_in(file_, 0), 70), vma(1, offset_in(file_, 4096), 70),
+                            vma(2, offset_in(second_, 0), 70)};
+  dump_and_restore(vmas);
+  if (HasFatalFailure()) return;
+  const auto first = ask(vmas[0]);
+  ASSERT_TRUE(first.ok() && first->has_value());
+  const UniqueFd run((*first)->fd);
+  const auto next = ask(vmas[1]);
+  ASSERT_TRUE(next.ok() && next->has_value()) << next.error().message();
+  EXPECT_EQ((*next)->fd, kNumber);
+  const auto other = ask(vmas[2]);
+  ASSERT_FALSE(other.ok());
+  EXPECT_NE(other.error().message().find(std::to_string(vmas[2].start)), std::string::npos) << other.error().message();
+  EXPECT_NE(other.error().message().find("two open files of the device"), std::string::npos) << other.error().message();
 }
 
 TEST_F(RenderObjectsTest, a_mapping_of_no_object_is_refused) {

@@ -72,9 +72,11 @@ class Restore {
     std::vector<MappableBo> bos;                     // mapped through a render node
     std::vector<MappableBo> kfd_bos;                 // mapped through /dev/kfd
     std::vector<MappedGpu> gpus;
-    // For CRIU that takes descriptors of mappings: the last mapping that was answered, and the descriptors then.
+    // For CRIU that takes descriptors of mappings: the last mapping that was answered, the descriptors then, and the
+    // one that CRIU took for the run of that mapping, which CRIU has open until it has mapped the whole run.
     std::optional<std::size_t> previous_vma;
     std::vector<int> previous_descriptors;
+    int run_descriptor = -1;
   };
 
   // What processes of a session share, and where it is on the board.
@@ -146,6 +148,7 @@ class Restore {
   base::Result<std::optional<VmaAnswer>> locate_inherited(Task& current, std::uint64_t addr, std::uint64_t offset);
   base::Result<VmaAnswer> answer(Task& current, HeldFiles::Key key, std::uint64_t addr, std::uint64_t offset);
   base::Result<int> taken_descriptor(Task& current, int number, std::uint64_t addr);
+  [[nodiscard]] base::Status require_same_file(int number, int run_descriptor, std::uint64_t addr) const;
   base::Result<int> lent_descriptor(Task& current, HeldFiles::Key key, std::uint64_t addr);
   [[nodiscard]] base::Result<bool> file_opened_since(const Task& current) const;
   [[nodiscard]] bool is_last_mapping(const Task& current, std::uint64_t addr) const;

@@ -20,6 +20,7 @@ namespace {
 
 using base::Error;
 using base::Result;
+using base::Status;
 using base::UniqueFd;
 
 std::string describe(std::string_view path, std::uint64_t addr, std::uint64_t offset) {
@@ -139,6 +140,16 @@ Result<int> Restore::lent_descriptor(Task& current, HeldFiles::Key key, std::uin
   return current.held.number(key);
 }
 
+// Through the wrong file the kernel refuses the mapping, or shows another object at the same offset. CRIU 3.17 to 4.2
+// give each mapping of a device an id of its own (fd_id_generate_special() of file-ids.c), so that no run has two.
+Status Restore::require_same_file(int number, int run_descriptor, std::uint64_t addr) const {
+  ASSIGN_OR_RETURN(const bool is_same, parts_.system.same_file(number, run_descriptor));
+  if (is_same) return {};
+  return Error(ENOTSUP, "the mapping at " + std::to_string(addr) +
+                            ": CRIU's images name one file for it and for the mapping before it, and they are of two "
+                            "open files of the device; restore with images of a CRIU that names one for each");
+}
+
 // For CRIU that takes what it is answered, see mapping_runs.h.
 Result<int> Restore::taken_descriptor(Task& current, int number, std::uint64_t addr) {
   const auto vma = current.criu == nullptr ? std::nullopt : find_vma(current.criu->vmas, addr);
@@ -146,9 +157,12 @@ Result<int> Restore::taken_descriptor(Task& current, int number, std::uint64_t a
   ASSIGN_OR_RETURN(const bool has_opened, file_opened_since(current));
   const bool continues = vma && previous && is_same_run(current.criu->vmas, *previous, *vma, has_opened);
   int fd = number;  // CRIU does not look at it
-  if (!continues) {
+  if (continues) {
+    TRY(require_same_file(number, current.run_descriptor, addr));
+  } else {
     fd = os::fcntl(number, F_DUPFD_CLOEXEC, 0);
     if (fd < 0) return Error::from_errno(errno, "duplicating a device file for the mapping at " + std::to_string(addr));
+    current.run_descriptor = fd;
   }
   current.previous_vma = vma;
   if (vma && may_open(current.criu->vmas, *vma)) {

@@ -49,7 +49,7 @@ def _exists(test: str) -> bool:
         texts = [file.read_text() for file in (paths.ROOT / "tests").glob("test_*.py")]
         return any(f"\ndef {name}(" in text and (not parameter or f'"{parameter}"' in text) for text in texts)
     suite, _, case = test.rpartition(".")
-    macro = re.compile(rf"^TEST(_F|_P|_F_FORK)?\({suite + ', *' if suite else ''}{case}\)", re.M)
+    macro = re.compile(rf"^TEST(_F|_P|_F_FORK|_F_TIMEOUT)?\({suite + ', *' if suite else ''}{case}[,)]", re.M)
     sources = [*KSELFTESTS.glob("**/*.c"), *(paths.ROOT / "userspace").glob("**/*_test.cc")]
     return any(macro.search(file.read_text()) for file in sources)
 

@@ -11,6 +11,7 @@
 #include <cerrno>
 
 #include "base/os.h"
+#include "base/text_file.h"
 #include "kfd/abi.h"
 
 namespace plugin::render_file {
@@ -150,6 +151,18 @@ Result<std::optional<bool>> may_map(int fd, std::uint64_t offset) {
   if (errno == EACCES) return std::optional<bool>(false);
   if (errno == EINVAL) return std::optional<bool>();
   return Error::from_errno(errno, "mapping a BO of KFD through a render node");
+}
+
+std::string video_engine_in(const std::string& fdinfo) {
+  // amdgpu_fdinfo.c has a line for each engine that the file has used.
+  for (const char* engine : {"dec", "enc", "enc_1"})
+    if (("\n" + fdinfo).find("\ndrm-engine-" + std::string(engine) + ":") != std::string::npos) return engine;
+  return {};
+}
+
+Result<std::string> video_engine_of(int fd) {
+  ASSIGN_OR_RETURN(const std::string fdinfo, base::read_text("/proc/self/fdinfo/" + std::to_string(fd)));
+  return video_engine_in(fdinfo);
 }
 
 }  // namespace plugin::render_file

@@ -13,9 +13,10 @@
 
 namespace plugin::render_file {
 
-// The first GEM object, context or synchronization object that is found; empty: none. No ioctl of amdgpu lists GEM
-// handles, so they are tried one by one up to last_handle. The kernel gives out the lowest free one: a higher one
-// exists alone if the program has closed all lower ones. debugfs lists them, where it can be read (Devices).
+// The first GEM object, context or synchronization object that is found; empty: none. For kernels that
+// do not list GEM handles (RenderDriver::has_lists): they are tried one by one up to last_handle. The kernel gives out
+// the lowest free one: a higher one exists alone if the program has closed all lower ones. debugfs lists them, where it
+// can be read (Devices).
 base::Result<std::string> objects_of(int fd, std::uint32_t last_handle);
 inline constexpr std::uint32_t kFewHandles = 4096;
 inline constexpr std::uint32_t kManyHandles = 65536;
@@ -31,5 +32,10 @@ base::Result<std::uint32_t> alloc_flags_of(int fd, int dmabuf);
 // Whether the memory behind a DMA-buf is that of the GPU of `fd`, a file of the caller's. `mmap_offset` is that of a BO
 // of KFD which has the memory on this GPU: only there the BO has the GEM object that the DMA-buf was exported from.
 base::Result<bool> is_home(int fd, int dmabuf, std::uint64_t mmap_offset);
+
+// The engine for video that a file has used, as its fdinfo names it; empty: none. The driver (amdgpu_uvd.c,
+// amdgpu_vce.c) or the firmware keeps sessions of such an engine for the file, and lists them nowhere.
+std::string video_engine_in(const std::string& fdinfo);
+base::Result<std::string> video_engine_of(int fd);
 
 }  // namespace plugin::render_file

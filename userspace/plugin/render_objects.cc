@@ -33,7 +33,8 @@ std::string why_not(const ListedGem& object) {
   if (object.handle == 0 || object.handle > image::kMaxHandle) return "its number cannot be chosen at restore";
   if (object.is_import) return "its memory is another driver's";
   if ((object.domains & kDoorbell) != 0) return "it is of doorbells, for user queues, which no kernel lists";
-  if (object.domains == 0 || (object.domains & ~std::uint64_t{image::kGemDomains}) != 0)
+  if (object.domains == 0) return "it has no domain, and an image has no such object";
+  if ((object.domains & ~std::uint64_t{image::kGemDomains}) != 0)
     return "it is memory inside the GPU (GDS, GWS or OA), which cannot be read";
   if ((object.flags & kEncrypted) != 0) return "it is encrypted";
   if ((object.flags & ~image::kGemFlags) != 0) return "it has flags that this plugin does not know";

@@ -199,7 +199,12 @@ Result<std::vector<std::optional<Found>>> read(const Parts& parts, const Tree& t
     if (tree.files[i].device.kind != DeviceKind::kRender) continue;
     auto read = Reader(parts, tree.files[i].fd.get(), deadline).read();
     if (!read.ok()) return std::move(read).error().wrap(tree.name_of(tree.files[i]));
-    if (!read->objects.empty()) found[i] = std::move(read).value();
+    if (read->objects.empty()) continue;
+    found[i] = std::move(read).value();
+    ASSIGN_OR_RETURN(const std::string engine, parts.render.video_engine(tree.files[i].fd.get()));
+    if (!engine.empty())
+      return refusal(tree.name_of(tree.files[i]) + ": it has used the GPU's engine '" + engine +
+                     "', whose video sessions cannot be read; close the file before the dump");
   }
   TRY(refuse_open_dmabufs(parts, tree, found));
   TRY(refuse_shared(tree, found));

@@ -428,6 +428,19 @@ TEST_F(RenderObjectsTest, memory_that_somebody_else_has_is_refused) {
   expect_refused({"is shared", "4 references"});
 }
 
+TEST_F(RenderObjectsTest, a_file_that_has_used_an_engine_for_video_is_refused_by_name) {
+  source_.parts.render.video_engine = [](int) -> base::Result<std::string> { return std::string("dec"); };
+  expect_refused({"program77", "engine 'dec'", "video sessions"});
+}
+
+TEST(VideoEngine, is_one_that_fdinfo_has_a_line_of) {
+  const std::string head = "pos:\t0\ndrm-driver:\tamdgpu\ndrm-engine-gfx:\t12 ns\ndrm-engine-dma:\t3 ns\n";
+  EXPECT_EQ(render_file::video_engine_in(head), "");
+  EXPECT_EQ(render_file::video_engine_in(head + "drm-engine-jpeg:\t4 ns\n"), "");
+  EXPECT_EQ(render_file::video_engine_in(head + "drm-engine-enc_1:\t4 ns\n"), "enc_1");
+  EXPECT_EQ(render_file::video_engine_in("drm-engine-dec:\t4 ns\n"), "dec");
+}
+
 TEST_F(RenderObjectsTest, a_reference_that_somebody_has_for_a_moment_is_not_sharing) {
   std::uint64_t more = 3;
   source_.parts.count_references = [&](int) -> base::Result<std::uint64_t> {

@@ -14,7 +14,7 @@ from field_table import (BEGIN, DOCUMENT, END, NO_CASE, NOT_RUN, ROWS, Cell, cel
 from harness import paths
 from harness.field import EQUAL, LOST, REFUSED
 
-CASE, REFUSAL = "case[children]", "case[a_gem_object_of_a_hip_program]"
+CASE, REFUSAL = "case[children]", "case[a_buffer_given_to_a_program_outside]"
 
 
 def line(name: str, outcome: str, text: str = "") -> str:

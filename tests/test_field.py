@@ -69,8 +69,7 @@ CASES = (
     Case("objects_of_an_inherited_render_node", (*RENDER, "--children"), EQUAL, reference=RENDER),
     Case("objects_in_another_file_than_that_of_kfd", (*RENDER, "--kfd"), EQUAL, reference=(*RENDER, "--kfd")),
     Case("a_gem_object_beside_kfd", (*PROGRAM, "--gem", "handle"), EQUAL),
-    Case("a_gem_object_of_a_hip_program", (*HIP, "--gem", "mapped"), REFUSED, ("field_hip", "renderD", "GEM"),
-         HIP, heavy=True),
+    Case("a_gem_object_of_a_hip_program", (*HIP, "--gem", "mapped"), EQUAL, reference=HIP, heavy=True),
     Case("a_thousand_mappings", (*PROGRAM, "--buffers", "1000"), EQUAL, heavy=True),
     Case("a_shared_buffer", PAIR, EQUAL, reference=PAIR),
     Case("a_shared_buffer_that_changes", (*PAIR, "--counting"), EQUAL, reference=PAIR),
@@ -103,7 +102,9 @@ class Machine(Field):
         super().__init__(name, run, gpus, KERNEL, PLUGIN, Path(OTHER_CRIU) if OTHER_CRIU else None)
 
     def expected(self) -> str:
-        """The result of demo_program."""
+        """The result of demo_program, which any GPU gives."""
+        if not self.slots:
+            self.become(ONE)
         return self.undisturbed(*DEMO)
 
     @once("a dumped program")

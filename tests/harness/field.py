@@ -166,7 +166,8 @@ class Field(StepMachine):
         command += [f"PATH={criu}:{GUEST_PATH}"] if criu else []
         super().__init__(name, options, command, VM_LIMIT_S)
         self.run = run
-        self._slots = ""
+        # Those that the driver has now; empty: it is not loaded, or the next test wants it loaded anew.
+        self.slots = ""
         self._all_slots = tuple(gpus)
         # By slots, in the order of their nodes.
         self.gpu_ids: dict[str, list[str]] = {}
@@ -177,19 +178,19 @@ class Field(StepMachine):
 
     def become(self, slots: str) -> None:
         """Has the GPUs in these slots and no others from now on."""
-        if self._slots == slots:
+        if self.slots == slots:
             return
-        self._slots = ""
+        self.slots = ""
         chosen = [int(slot) for slot in slots.split(",")]
         # An empty driver_override lets amdgpu have the GPU; with another one, no driver fits it.
         devices = [f"0000:00:{slot:02x}.0={'' if slot in chosen else 'none'}" for slot in self._all_slots]
         self.gpu_ids[slots] = re.findall(r"^gpu_id (\d+)", self.step("machine", str(len(chosen)), *devices,
                                                                               limit_s=LOAD_LIMIT_S), re.M)
-        self._slots = slots
+        self.slots = slots
 
     def forget_slots(self) -> None:
         """The next test needs the driver loaded anew."""
-        self._slots = ""
+        self.slots = ""
 
     def fresh_name(self, what: str) -> str:
         """A name for a program or for images, of which no other test knows."""

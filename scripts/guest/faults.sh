@@ -8,7 +8,7 @@
 # On most hosts the guest's processor is emulated, and the start of a program takes a large part of the time of a dump. So
 # CRIU is the only program that starts for a failure; this shell does everything else itself, without subshells.
 
-# shellcheck disable=SC2154  # run, plugins and copy are variables of field.sh
+# shellcheck disable=SC2154  # run, plugins, copy, criu and criu_libraries are variables of field.sh
 readonly FAULT_RECORD=/run/fault.record FAULT_LOG=/run/fault.log FAULT_WHY=/run/fault.why
 # Bit of the flags in /proc/PID/stat by which the kernel marks its own threads: PF_KTHREAD.
 readonly KERNEL_THREAD=0x200000
@@ -48,8 +48,8 @@ faults() {
 # guest's memory and has errors and warnings only, because a longer one would take much of the time. Nobody
 # waits for a process that CRIU leaves behind. A CRIU that does not end takes the step beyond its time limit.
 run_faulty() {
-	KFD_CRIU_FAIL_CALL=$1 KFD_CRIU_FAIL_RECORD=$FAULT_RECORD AMDGPU_PLUGIN_COPY=$copy \
-		criu "${@:2}" -L "$plugins" -v2 -o "$FAULT_LOG" </dev/null >/dev/null 2>&1
+	KFD_CRIU_FAIL_CALL=$1 KFD_CRIU_FAIL_RECORD=$FAULT_RECORD AMDGPU_PLUGIN_COPY=$copy LD_LIBRARY_PATH=$criu_libraries \
+		"$criu" "${@:2}" -L "$plugins" -v2 -o "$FAULT_LOG" </dev/null >/dev/null 2>&1
 }
 
 # nothing_is_left: succeeds if this machine has no process but the known ones, in whatever session; else prints which it has.

@@ -47,7 +47,10 @@ readonly IMAGES_DIR=/run/field UNLOAD_LIMIT_S=60 KFD_LIMIT_S=60 APART_LIMIT_S=30
 readonly TREE_LIMIT_S=270
 # Many programs start here, each with a block of process ids.
 readonly PID_MAX=1000000
-run='' programs='' plugins=''
+# A copy of CRIU and its libraries in the guest's memory, if the test has made one: to load it from the host's folders takes
+# an emulated guest longer than a dump.
+readonly CRIU_COPY=/run/criu-copy
+run='' programs='' plugins='' criu=criu criu_libraries=''
 
 has_gpus() {
 	[[ -c /dev/kfd && $(grep -lv '^0$' "$KFD_NODES"/*/gpu_id 2>/dev/null | wc -l) == "$1" ]]
@@ -83,14 +86,16 @@ count_now() {
 
 # run_criu LOG ARG...: runs CRIU and prints its status.
 run_criu() {
-	local log=$run/$1 status=0
-	local -a command=(criu "${@:2}" -L "$plugins" -v4)
+	local status=0
+	local -a command=("$criu" "${@:2}" -L "$plugins" -v4)
 	if [[ -n ${WATCH_AT-} ]]; then
-		command=("$programs/fieldtest/criu_watch" "$log" "$WATCH_AT" "$WATCH_RUN" "${command[@]}")
+		command=("$programs/fieldtest/criu_watch" "$CRIU_LOG" "$WATCH_AT" "$WATCH_RUN" "${command[@]}")
 	else
-		command+=(-o "$log")
+		command+=(-o "$CRIU_LOG")
 	fi
-	AMDGPU_PLUGIN_COPY=$copy timeout --kill-after=5 "$TREE_LIMIT_S" "${command[@]}" </dev/null || status=$?
+	: >"$CRIU_LOG"
+	LD_LIBRARY_PATH=$criu_libraries AMDGPU_PLUGIN_COPY=$copy timeout --kill-after=5 "$TREE_LIMIT_S" "${command[@]}" </dev/null || status=$?
+	cp -- "$CRIU_LOG" "$run/$1"
 	printf 'status %d\n' "$status"
 }
 
@@ -115,18 +120,8 @@ restore_apart() {
 }
 
 look() {
-	local pid
 	(($# < 2)) || wait_for "$2" is_ended "$1"
-	for pid in $(pgrep -s "$1"); do
-		printf 'process %d\n' "$pid"
-		grep -E '^(State|TracerPid):' "/proc/$pid/status"
-		grep -h '^State:' "/proc/$pid/task"/*/status | sed 's/^/thread /'
-		ls -l --time-style=+ "/proc/$pid/fd"
-		grep -H '^flags:' "/proc/$pid/fdinfo"/*
-		printf 'mappings %d\n' "$(grep -c ' /dev/' "/proc/$pid/maps")"
-		grep -sH . "/sys/class/kfd/kfd/proc/$pid"/vram_*
-		printf 'queues %d\n' "$(find "/sys/class/kfd/kfd/proc/$pid/queues" -mindepth 1 -maxdepth 1 2>/dev/null | wc -l)"
-	done
+	"$programs/fieldtest/field_look" "$1"
 }
 
 continue_program() {
@@ -150,6 +145,7 @@ main() {
 		export "${1?}"
 		shift
 	done
+	[[ ! -x $CRIU_COPY/criu ]] || criu=$CRIU_COPY/criu criu_libraries=$CRIU_COPY
 	copy=${AMDGPU_PLUGIN_COPY:-sdma} plugins=${PLUGIN_DIR:-$plugins}
 	mkdir -p -- "$IMAGES_DIR"
 	cd /

@@ -148,6 +148,10 @@ result_of() {
 	printf '%s' "$value"
 }
 
+# CRIU's log while it runs, in the guest's memory, from where it is copied: CRIU writes single lines, and each write into a
+# folder of the host is a message to the host.
+readonly CRIU_LOG=/run/criu.log
+
 # How the plugin copies contents, sdma or cpu. The plugin fails if it cannot copy in this way;
 # it does not fall back to the other one.
 copy=sdma
@@ -156,8 +160,16 @@ copy=sdma
 # libhsakmt maps a semaphore whose first name, a temporary one, no longer exists.
 criu_dump() {
 	mkdir -p -- "$2"
-	AMDGPU_PLUGIN_COPY=$copy timeout --kill-after=5 "$CRIU_LIMIT_S" \
-		criu dump -t "$1" -D "$2" -L "$3" --link-remap -v4 -o "$4" "${@:5}"
+	run_logged "$4" criu dump -t "$1" -D "$2" -L "$3" --link-remap -v4 "${@:5}"
+}
+
+# run_logged LOG COMMAND...: runs this command of CRIU's with a time limit; its log becomes LOG.
+run_logged() {
+	local status=0
+	: >"$CRIU_LOG"
+	AMDGPU_PLUGIN_COPY=$copy timeout --kill-after=5 "$CRIU_LIMIT_S" "${@:2}" -o "$CRIU_LOG" </dev/null || status=$?
+	cp -- "$CRIU_LOG" "$1"
+	return "$status"
 }
 
 # dump_and_keep PID IMAGES PLUGINS LOG, restore_kept IMAGES PLUGINS LOG: dump to and restore
@@ -180,8 +192,7 @@ restore_kept() {
 
 # criu_restore IMAGES PLUGINS LOG: restores the process.
 criu_restore() {
-	AMDGPU_PLUGIN_COPY=$copy timeout --kill-after=5 "$CRIU_LIMIT_S" \
-		criu restore -d -D "$1" -L "$2" -v4 -o "$3" </dev/null
+	run_logged "$3" criu restore -d -D "$1" -L "$2" -v4
 }
 
 # plugin_of DIR: prints a folder that has only the plugin, because CRIU loads every *.so in

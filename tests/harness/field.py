@@ -10,6 +10,7 @@ else is an outcome that a user must never see, and Outcome.text says what it was
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import tarfile
 from dataclasses import dataclass, field
@@ -32,6 +33,8 @@ SHOWN_ERRORS, VM_LIMIT_S, EXIT_LIMIT_S = 6, 3600, 30
 # Seconds for the driver to be loaded with many GPUs on a busy host.
 LOAD_LIMIT_S = 600
 GUEST_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+# Where field.sh looks for CRIU before it takes the guest's.
+CRIU_COPY = "/run/criu-copy"
 # How the log of CRIU names the plugin.
 PLUGIN = "amdgpu_plugin"
 
@@ -159,14 +162,14 @@ class Field(StepMachine):
     def __init__(self, name: str, run: Path, gpus: Mapping[int, str], kernel: str, plugin: Path,  # pylint: disable=too-many-arguments
                  criu: Path | None = None, vram: str = "256M") -> None:
         need_criu()
-        need_built(kernel, "fieldtest/criu_watch", *PROGRAMS.values())
+        need_built(kernel, "fieldtest/criu_watch", "fieldtest/field_look", *PROGRAMS.values())
         options = ["--kernel", kernel, "--mem", "3G", "--share", str(run), "--no-driver"]
         options += [word for slot, gpu in gpus.items() for word in ("--gpu", f"{gpu},vram={vram},slot={slot}")]
         command = [str(paths.SCRIPTS / "guest/field.sh"), str(run), str(paths.built("release")), str(plugin)]
         command += [f"PATH={criu}:{GUEST_PATH}"] if criu else []
         super().__init__(name, options, command, VM_LIMIT_S)
-        self.run = run
-        # Those that the driver has now; empty: it is not loaded, or the next test wants it loaded anew.
+        self.run, self._plugin, self._criu = run, plugin, criu
+        # Slots that the driver has now; empty: it is not loaded, or the next test wants it loaded anew.
         self.slots = ""
         self._all_slots = tuple(gpus)
         # By slots, in the order of their nodes.
@@ -180,6 +183,7 @@ class Field(StepMachine):
         """Has the GPUs in these slots and no others from now on."""
         if self.slots == slots:
             return
+        self.copy_criu()
         self.slots = ""
         chosen = [int(slot) for slot in slots.split(",")]
         # An empty driver_override lets amdgpu have the GPU; with another one, no driver fits it.
@@ -187,6 +191,13 @@ class Field(StepMachine):
         self.gpu_ids[slots] = re.findall(r"^gpu_id (\d+)", self.step("machine", str(len(chosen)), *devices,
                                                                               limit_s=LOAD_LIMIT_S), re.M)
         self.slots = slots
+
+    @once("CRIU in the guest's memory")
+    def copy_criu(self) -> None:
+        """Copies CRIU, and the libraries of it and of the plugin, to where field.sh looks first."""
+        criu = str(self._criu / "criu" if self._criu else shutil.which("criu"))
+        files = [criu, *libraries(criu, str(self._plugin / "amdgpu_plugin.so"))]
+        self.step("run", "bash", "-c", 'mkdir "$0" && cp -- "$@" "$0"', CRIU_COPY, *files)
 
     def forget_slots(self) -> None:
         """The next test needs the driver loaded anew."""

@@ -144,17 +144,46 @@ int kfd_criu_event_count(struct kfd_process *p, u32 *n)
 }
 
 /*
- * Waits for the interrupts that are in the IH ring now. Before SOC15 they have
- * no timestamp to wait for.
+ * Write pointer of the first IH ring, which the GPU writes to memory.
+ * amdgpu_ih_get_wptr() changes rptr after an overflow, which only the interrupt
+ * handler may do. The bit that tells of an overflow can stay in memory after the
+ * handler has cleared it in the register. It is below the bits of the position.
+ */
+static u32 kfd_criu_ih_wptr(const struct amdgpu_ih_ring *ih)
+{
+	return le32_to_cpu(READ_ONCE(*ih->wptr_cpu)) & ih->ptr_mask &
+	       ~(u32)(sizeof(u64) - 1);
+}
+
+/* @ts is the timestamp of the last interrupt that is waited for; NULL: none. */
+static bool kfd_criu_ih_ring_is_handled(const struct amdgpu_ih_ring *ih,
+					const u64 *ts)
+{
+	if (READ_ONCE(ih->rptr) == kfd_criu_ih_wptr(ih))
+		return true;
+	return ts && amdgpu_ih_ts_after(*ts, READ_ONCE(ih->processed_timestamp));
+}
+
+/*
+ * Waits for the interrupts that are in the IH ring now, or until it is empty.
+ * Before SOC15 they have no timestamp to wait for.
  */
 static long kfd_criu_wait_for_ih_ring(struct amdgpu_device *adev,
 				      struct amdgpu_ih_ring *ih)
 {
-	if (adev->irq.ih_funcs->decode_iv_ts)
-		return amdgpu_ih_wait_on_checkpoint_process_ts(adev, ih);
+	const u64 *last = NULL;
+	u32 wptr;
+	u64 ts;
+
+	if (adev->irq.ih_funcs->decode_iv_ts) {
+		wptr = kfd_criu_ih_wptr(ih);
+		/* The GPU writes an interrupt before the pointer behind it. */
+		rmb();
+		ts = amdgpu_ih_decode_iv_ts(adev, ih, wptr, -1);
+		last = &ts;
+	}
 	return wait_event_interruptible_timeout(ih->wait_process,
-						ih->rptr ==
-						amdgpu_ih_get_wptr(adev, ih),
+						kfd_criu_ih_ring_is_handled(ih, last),
 						HZ);
 }
 
@@ -201,6 +230,8 @@ static int kfd_criu_drain_device_interrupts(struct kfd_node *node)
 {
 	struct amdgpu_device *adev = node->adev;
 
+	if (adev->shutdown)
+		return -ENODEV;
 	if (adev->irq.ih.enabled) {
 		long r = kfd_criu_wait_for_ih_ring(adev, &adev->irq.ih);
 

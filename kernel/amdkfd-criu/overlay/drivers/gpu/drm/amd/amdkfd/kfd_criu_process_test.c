@@ -24,10 +24,12 @@
 #include "kfd_mqd_manager.h"
 #include "v9_structs.h"
 #include "amdgpu.h"
+#include "amdgpu_ih.h"
 #include "amdgpu_xcp.h"
 
 #define DEVICES		2
 #define GFX9		90006
+#define IV_BYTES	32	/* of an interrupt in the ring */
 
 /* ---- what the VMs of a process share ---- */
 
@@ -690,6 +692,60 @@ static void a_wait_for_interrupts_can_be_killed(struct kunit *test)
 	free_fake(fake);
 }
 
+/* As the functions of real GPUs do after an overflow of the ring. */
+static u32 get_wptr_after_overflow(struct amdgpu_device *adev,
+				   struct amdgpu_ih_ring *ih)
+{
+	ih->rptr = 2 * IV_BYTES;
+	return IV_BYTES;
+}
+
+static const struct amdgpu_ih_funcs ih_without_timestamps = {
+	.get_wptr = get_wptr_after_overflow,
+};
+
+static const struct amdgpu_ih_funcs ih_with_timestamps = {
+	.get_wptr = get_wptr_after_overflow,
+	.decode_iv_ts = amdgpu_ih_decode_iv_ts_helper,
+};
+
+/* Only the interrupt handler may change the read pointer of the ring. */
+static void a_wait_for_interrupts_does_not_change_the_ring(struct kunit *test)
+{
+	struct fake *fake = make_fake(test);
+	struct amdgpu_ih_ring *ih = &fake->adev.irq.ih;
+	u32 *ring = kunit_kzalloc(test, 2 * IV_BYTES, GFP_KERNEL);
+	/* Bit 0 tells of the overflow. */
+	u32 wptr = IV_BYTES | 1;
+
+	KUNIT_ASSERT_NOT_NULL(test, ring);
+	ih->enabled = true;
+	ih->ring = ring;
+	ih->ptr_mask = 2 * IV_BYTES - 1;
+	ih->wptr_cpu = &wptr;
+	ih->rptr = IV_BYTES;
+	init_waitqueue_head(&ih->wait_process);
+	fake->pdds[0].runtime_inuse = true;
+	fake->adev.irq.ih_funcs = &ih_without_timestamps;
+	KUNIT_EXPECT_EQ(test, 0, kfd_criu_event_drain_interrupts(&fake->p));
+	KUNIT_EXPECT_EQ(test, IV_BYTES, ih->rptr);
+	fake->adev.irq.ih_funcs = &ih_with_timestamps;
+	KUNIT_EXPECT_EQ(test, 0, kfd_criu_event_drain_interrupts(&fake->p));
+	KUNIT_EXPECT_EQ(test, IV_BYTES, ih->rptr);
+	/* An interrupt that is not handled is waited for, but not for ever. */
+	ih->rptr = 0;
+	be_killed();
+	KUNIT_EXPECT_EQ(test, -ERESTARTSYS,
+			kfd_criu_event_drain_interrupts(&fake->p));
+	live_again();
+	KUNIT_EXPECT_EQ(test, 0, ih->rptr);
+	/* It is handled once the time of a later one was processed. */
+	ih->processed_timestamp = 1;
+	KUNIT_EXPECT_EQ(test, 0, kfd_criu_event_drain_interrupts(&fake->p));
+	KUNIT_EXPECT_EQ(test, 0, ih->rptr);
+	free_fake(fake);
+}
+
 static void later_interrupts_are_not_waited_for(struct kunit *test)
 {
 	struct fake *fake = make_fake(test);
@@ -974,6 +1030,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(a_resume_does_not_wait_for_one_that_hangs),
 #endif
 	KUNIT_CASE(a_wait_for_interrupts_can_be_killed),
+	KUNIT_CASE(a_wait_for_interrupts_does_not_change_the_ring),
 	KUNIT_CASE(later_interrupts_are_not_waited_for),
 	KUNIT_CASE(a_queue_of_unknown_type_is_refused),
 	KUNIT_CASE(one_compute_queue_can_have_the_global_wave_sync),

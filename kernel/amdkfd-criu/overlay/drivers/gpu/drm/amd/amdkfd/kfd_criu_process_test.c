@@ -801,6 +801,21 @@ static void a_wait_for_unmapped_ranges_can_be_killed(struct kunit *test)
 	free_fake(fake);
 }
 
+/* Threads that are not stopped can keep the worker busy for ever. */
+static void a_wait_for_unmapped_ranges_is_limited(struct kunit *test)
+{
+	struct fake *fake = make_fake_with_svms(test);
+	struct work_struct *work = &fake->p.svms.deferred_list_work;
+	u32 n;
+
+	start_hang(work, system_unbound_wq, NULL);
+	KUNIT_EXPECT_EQ(test, -EAGAIN, kfd_criu_svm_count_killable(&fake->p, &n));
+	KUNIT_EXPECT_NE(test, 0, work_busy(work));
+	complete(&hang.release);
+	flush_work(work);
+	free_fake(fake);
+}
+
 /* A thread that registers a range keeps the lock until its memory is there. */
 static void svm_ranges_are_read_under_their_lock(struct kunit *test)
 {
@@ -1026,6 +1041,7 @@ static struct kunit_case cases[] = {
 #if IS_ENABLED(CONFIG_HSA_AMD_SVM)
 	KUNIT_CASE(a_changed_number_of_svm_ranges_is_noticed),
 	KUNIT_CASE(a_wait_for_unmapped_ranges_can_be_killed),
+	KUNIT_CASE(a_wait_for_unmapped_ranges_is_limited),
 	KUNIT_CASE(svm_ranges_are_read_under_their_lock),
 	KUNIT_CASE(a_resume_does_not_wait_for_one_that_hangs),
 #endif

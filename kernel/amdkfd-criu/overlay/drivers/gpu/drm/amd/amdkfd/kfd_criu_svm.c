@@ -10,6 +10,8 @@
  * functions here take svms->lock, and do not touch user memory under it,
  * because the page fault handler takes it too.
  */
+#include <linux/freezer.h>
+#include <linux/jiffies.h>
 #include <linux/list_sort.h>
 #include <linux/overflow.h>
 #include <linux/sched/mm.h>
@@ -29,6 +31,8 @@
  * registration.
  */
 #define REGISTER_RETRY_MS 5000
+/* How long a pause waits for the worker that removes ranges. */
+#define FLUSH_LIMIT_MS 1000
 
 struct kfd_criu_svm_staged {
 	struct list_head list;
@@ -102,13 +106,18 @@ u32 kfd_criu_svm_count(struct kfd_process *p)
  * Waits as flush_work() does for the worker that removes ranges of memory that
  * the program has unmapped, see kfd_criu_svm_count(). work_busy() is reliable for
  * a work that was queued before: the work is pending until its worker is known to
- * run it.
+ * run it. Threads that are not stopped can keep the worker busy for ever, so this
+ * gives up then.
  */
 static int kfd_criu_svm_flush_killable(struct kfd_process *p)
 {
+	const unsigned long end = jiffies + msecs_to_jiffies(FLUSH_LIMIT_MS);
+
 	while (work_busy(&p->svms.deferred_list_work)) {
 		if (fatal_signal_pending(current))
 			return -EINTR;
+		if (time_after(jiffies, end))
+			return -EAGAIN;
 		schedule_timeout_killable(1);
 	}
 	return 0;
@@ -124,12 +133,15 @@ static int kfd_criu_svm_flush_killable(struct kfd_process *p)
  * A thread that registers a range holds the lock while it faults pages in, which
  * may be those of a file whose server does not answer.
  *
- * Return: 0; -EINTR if the caller is killed.
+ * Return: 0; -EINTR if the caller is killed; -EAGAIN if the worker that removes
+ * ranges does not become idle in time.
  */
 int kfd_criu_svm_count_killable(struct kfd_process *p, u32 *n)
 {
-	if (kfd_criu_svm_flush_killable(p))
-		return -EINTR;
+	const int r = kfd_criu_svm_flush_killable(p);
+
+	if (r)
+		return r;
 	if (mutex_lock_killable(&p->svms.lock))
 		return -EINTR;
 	*n = kfd_criu_svm_count_locked(p);

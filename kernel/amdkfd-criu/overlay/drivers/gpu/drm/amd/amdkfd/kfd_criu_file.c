@@ -16,6 +16,7 @@
 #include <linux/anon_inodes.h>
 #include <linux/file.h>
 #include <linux/poll.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
@@ -194,6 +195,15 @@ static void kfd_criu_file_end_later(struct kfd_criu_file *cf,
 		kfd_unref_process(p);
 }
 
+/*
+ * A task that exits closes all of its files one after the other, and cannot be
+ * killed any more.
+ */
+static unsigned long kfd_criu_close_limit(void)
+{
+	return current->flags & PF_EXITING ? 0 : KFD_CRIU_CLOSE_LIMIT;
+}
+
 static int kfd_criu_file_release(struct inode *inode, struct file *file)
 {
 	struct kfd_criu_file *cf = file->private_data;
@@ -210,7 +220,7 @@ static int kfd_criu_file_release(struct inode *inode, struct file *file)
 	 * of the process. Whoever closes the file must not wait for that, or could
 	 * not be killed.
 	 */
-	if (kfd_criu_lock_until(p, jiffies + KFD_CRIU_CLOSE_LIMIT)) {
+	if (kfd_criu_lock_until(p, jiffies + kfd_criu_close_limit())) {
 		kfd_criu_file_end_later(cf, p);
 		return 0;
 	}

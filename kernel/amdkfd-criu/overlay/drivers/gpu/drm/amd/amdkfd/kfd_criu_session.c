@@ -280,7 +280,7 @@ int kfd_criu_lock_until(struct kfd_process *p, unsigned long end)
 	while (!mutex_trylock(&p->mutex)) {
 		if (fatal_signal_pending(current))
 			return -EINTR;
-		if (time_after(jiffies, end))
+		if (time_after_eq(jiffies, end))
 			return -EBUSY;
 		schedule_timeout_killable(msecs_to_jiffies(KFD_CRIU_RETRY_MS));
 	}

@@ -32,6 +32,8 @@
 #define RESUME_MS	300
 /* More than a workqueue executes works at a time (WQ_MAX_ACTIVE). */
 #define PAUSES		600
+/* If each of them takes as long as close() waits, a caller ends late. */
+#define KEPT_PAUSES	64
 #define CLOSERS		20
 
 enum activity {
@@ -51,6 +53,7 @@ struct shared {
 	__u32 busy;	/* the operation of the program waits for a page */
 	__u32 supply;	/* the program shall supply the pages */
 	__u32 calls;	/* a caller has begun its operation */
+	__u32 kept;	/* a caller has pauses of the program that is busy */
 	int result;	/* of the caller's operation */
 };
 
@@ -272,6 +275,22 @@ static int closes_pause(int fd)
 	return close(pause_fd) ? -errno : 0;
 }
 
+/* Pauses the program many times before it begins, and waits to be killed. */
+static int keeps_pauses(int fd)
+{
+	int pause_fd, r = 0;
+	unsigned int i;
+
+	for (i = 0; !r && i < KEPT_PAUSES; i++)
+		r = kfd_v2_pause(fd, &pause_fd);
+	set_word(&test.shared->begin);
+	if (r || !wait_for_word(&test.shared->busy, 1))
+		return r ? r : -ETIME;
+	set_word(&test.shared->kept);
+	pause();
+	return -EINTR;
+}
+
 static pid_t start_caller(int (*call)(int fd))
 {
 	const pid_t pid = fork();
@@ -418,6 +437,19 @@ TEST_F_TIMEOUT(busy_program, does_not_keep_the_file_of_a_pause_from_being_closed
 {
 	ASSERT_EQ(0, start_program(CHECKPOINTS));
 	EXPECT_EQ(0, call_from_outside(closes_pause));
+	EXPECT_EQ(0, end_program());
+}
+
+TEST_F_TIMEOUT(busy_program, does_not_delay_the_end_of_a_caller_with_many_pauses, LIMIT_S)
+{
+	pid_t caller;
+
+	ASSERT_EQ(0, start_program(CHECKPOINTS));
+	caller = start_caller(keeps_pauses);
+	ASSERT_LT(0, caller);
+	ASSERT_TRUE(wait_for_word(&self->shared->kept, 1));
+	kill(caller, SIGKILL);
+	EXPECT_EQ(SIGKILL, ends_within(caller, CALL_LIMIT_MS));
 	EXPECT_EQ(0, end_program());
 }
 

@@ -390,7 +390,7 @@ void kfd_criu_memories_destroy(struct kfd_criu_memories *memories);
 int kfd_criu_bo_restore(struct kfd_process *p, struct kfd_criu_bo *cb,
 			struct kfd_criu_memories *memories,
 			struct kgd_mem **bo);
-void kfd_criu_bo_sync_all(struct kfd_process *p);
+int kfd_criu_bo_sync_all(struct kfd_process *p);
 void kfd_criu_bo_destroy_all(struct kfd_process *p);
 
 /* kfd_criu_drm_file.c */
@@ -398,13 +398,14 @@ int kfd_criu_drm_file_check(struct kfd_process *p, u32 *reason);
 
 /* kfd_criu_buffers.c */
 struct mm_struct *kfd_criu_get_mm(const struct kfd_process *p);
+bool kfd_criu_has_ended(const struct kfd_process *p,
+			const struct mm_struct *mm);
 int kfd_criu_queue_acquire_buffers(struct kfd_process_device *pdd,
 				   struct queue_properties *qp);
 void kfd_criu_queue_release_buffers(struct kfd_process_device *pdd,
 				    struct queue_properties *qp);
 int kfd_criu_queue_acquire_deferred(struct kfd_process *p);
-bool kfd_criu_queue_needs_wptrs(const struct kfd_process *p);
-void kfd_criu_queue_fault_in_wptrs(struct kfd_process *p);
+void kfd_criu_queue_fault_in_wptrs(struct kfd_process *p, struct mm_struct *mm);
 
 /* kfd_criu_event.c */
 bool kfd_criu_event_has_any(struct kfd_process *p);
@@ -478,7 +479,7 @@ int kfd_criu_svm_add_access(struct kfd_process *p, struct kfd_criu_svm *cs,
 			    u32 gpu_id, enum kfd_criu_svm_access access);
 int kfd_criu_svm_stage(struct kfd_process *p, const struct kfd_criu_svm *cs);
 void kfd_criu_svm_drop_staged(struct kfd_process *p);
-int kfd_criu_svm_resume(struct kfd_process *p);
+int kfd_criu_svm_resume(struct kfd_process *p, struct mm_struct *mm);
 #else
 static inline u32 kfd_criu_svm_count(struct kfd_process *p)
 {
@@ -515,7 +516,8 @@ static inline void kfd_criu_svm_drop_staged(struct kfd_process *p)
 {
 }
 
-static inline int kfd_criu_svm_resume(struct kfd_process *p)
+static inline int kfd_criu_svm_resume(struct kfd_process *p,
+				      struct mm_struct *mm)
 {
 	return 0;
 }

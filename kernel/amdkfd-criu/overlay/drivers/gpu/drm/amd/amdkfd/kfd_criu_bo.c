@@ -580,26 +580,35 @@ int kfd_criu_bo_restore(struct kfd_process *p, struct kfd_criu_bo *cb,
 static int kfd_criu_bo_sync_one(int id, void *data, void *unused)
 {
 	struct kgd_mem *mem = data;
+	int r;
 
 	mutex_lock(&mem->lock);
-	amdgpu_sync_wait(&mem->sync, false);
+	r = amdgpu_sync_wait(&mem->sync, true);
 	mutex_unlock(&mem->lock);
-	return 0;
+	return r;
 }
 
 /**
  * kfd_criu_bo_sync_all - wait until the page tables of all BOs are up to date
- * @p: process being resumed
+ * @p: process in the state RESUMING, so that its BOs stay; its mutex need not be
+ *	held, and should not: an update may wait for whoever else uses memory that
+ *	was passed to RESTORE
  *
- * The wait is not interruptible, because RESUME cannot be repeated.
+ * Return: 0; -ERESTARTSYS if a signal is pending, which a thread of the driver
+ * gets only when the process has ended.
  */
-void kfd_criu_bo_sync_all(struct kfd_process *p)
+int kfd_criu_bo_sync_all(struct kfd_process *p)
 {
 	unsigned int i;
+	int r;
 
-	for (i = 0; i < p->n_pdds; i++)
-		idr_for_each(&p->pdds[i]->alloc_idr, kfd_criu_bo_sync_one,
-			     NULL);
+	for (i = 0; i < p->n_pdds; i++) {
+		r = idr_for_each(&p->pdds[i]->alloc_idr, kfd_criu_bo_sync_one,
+				 NULL);
+		if (r)
+			return r;
+	}
+	return 0;
 }
 
 /* The interrupt worker reads the slots under RCU only. */

@@ -224,6 +224,20 @@ struct mm_struct *kfd_criu_get_mm(const struct kfd_process *p)
 	return mm;
 }
 
+/**
+ * kfd_criu_has_ended - whether nobody needs the result of an operation any more
+ * @p: the process
+ * @mm: its mm, to which the operation has one reference
+ *
+ * Return: whether the process has given up @mm, or all of its threads are about
+ * to exit. Its first thread alone may have exited before the others.
+ */
+bool kfd_criu_has_ended(const struct kfd_process *p, const struct mm_struct *mm)
+{
+	return atomic_read(&mm->mm_users) == 1 ||
+	       READ_ONCE(p->lead_thread->signal->flags) & SIGNAL_GROUP_EXIT;
+}
+
 /*
  * Without a hardware scheduler the driver loads queues itself, and reads the
  * write pointer from user memory only if the page is present.
@@ -234,12 +248,8 @@ static bool kfd_criu_queue_needs_wptr(const struct process_queue_node *pqn)
 	       pqn->q->device->dqm->sched_policy == KFD_SCHED_POLICY_NO_HWS;
 }
 
-/**
- * kfd_criu_queue_needs_wptrs - whether kfd_criu_queue_fault_in_wptrs() has
- * something to do
- * @p: process in the state RESUMING; its mutex need not be held
- */
-bool kfd_criu_queue_needs_wptrs(const struct kfd_process *p)
+/* Whether kfd_criu_queue_fault_in_wptrs() has something to do. */
+static bool kfd_criu_queue_needs_wptrs(const struct kfd_process *p)
 {
 	const struct process_queue_node *pqn;
 
@@ -253,23 +263,20 @@ bool kfd_criu_queue_needs_wptrs(const struct kfd_process *p)
  * kfd_criu_queue_fault_in_wptrs - fault in the write pointers of all queues
  * @p: process in the state RESUMING, so that its queues stay; its mutex is not
  *	held, because faults may take long
+ * @mm: its mm
  *
  * After a restore the page of a write pointer is not present. If it cannot be
  * faulted in, the queue starts late, at its next doorbell.
  */
-void kfd_criu_queue_fault_in_wptrs(struct kfd_process *p)
+void kfd_criu_queue_fault_in_wptrs(struct kfd_process *p, struct mm_struct *mm)
 {
 	struct process_queue_node *pqn;
-	struct mm_struct *mm;
 
 	/* The program decides how long its mmap lock is held. */
 	if (!kfd_criu_queue_needs_wptrs(p))
 		return;
-	mm = kfd_criu_get_mm(p);
-	if (!mm)
-		return;
 	if (mmap_read_lock_killable(mm))
-		goto out_put_mm;
+		return;
 	list_for_each_entry(pqn, &p->pqm.queues, process_queue_list) {
 		bool unlocked;
 
@@ -279,8 +286,6 @@ void kfd_criu_queue_fault_in_wptrs(struct kfd_process *p)
 				 pqn->q->properties.write_ptr, 0, &unlocked);
 	}
 	mmap_read_unlock(mm);
-out_put_mm:
-	mmput_async(mm);
 }
 
 /**

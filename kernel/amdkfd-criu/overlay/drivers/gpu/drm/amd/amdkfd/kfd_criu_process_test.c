@@ -506,7 +506,7 @@ static void a_vm_is_one_of_the_devices_partition(struct kunit *test)
 	free_fake(fake);
 }
 
-/* ---- RESUME says whether the queues run ---- */
+/* ---- works that hang ---- */
 
 /*
  * RESUME must succeed long before LONG_MS. Tests in which it cannot succeed
@@ -514,6 +514,51 @@ static void a_vm_is_one_of_the_devices_partition(struct kunit *test)
  */
 #define LONG_MS		5000
 #define SHORT_MS	50
+
+/* Hangs until it is released, but not for ever, so that a test can fail. */
+static struct {
+	struct completion started;
+	struct completion release;
+	struct mutex *lock;	/* which the work holds meanwhile; may be NULL */
+} hang;
+
+static void hang_fn(struct work_struct *work)
+{
+	if (hang.lock)
+		mutex_lock(hang.lock);
+	complete(&hang.started);
+	if (wait_for_completion_timeout(&hang.release, msecs_to_jiffies(LONG_MS)))
+		msleep(SHORT_MS);
+	if (hang.lock)
+		mutex_unlock(hang.lock);
+}
+
+/* Returns when the work hangs. */
+static void start_hang(struct work_struct *work, struct workqueue_struct *wq,
+		       struct mutex *lock)
+{
+	init_completion(&hang.started);
+	init_completion(&hang.release);
+	hang.lock = lock;
+	INIT_WORK(work, hang_fn);
+	queue_work(wq, work);
+	wait_for_completion(&hang.started);
+}
+
+/* From here to live_again(), SIGKILL is pending for the thread of the test. */
+static void be_killed(void)
+{
+	allow_kernel_signal(SIGKILL);
+	send_sig(SIGKILL, current, 1);
+}
+
+static void live_again(void)
+{
+	flush_signals(current);
+	disallow_signal(SIGKILL);
+}
+
+/* ---- RESUME says whether the queues run ---- */
 
 static struct fake *make_restored(struct kunit *test, work_func_t worker)
 {
@@ -533,10 +578,18 @@ static struct fake *make_restored(struct kunit *test, work_func_t worker)
 	return fake;
 }
 
+/* The thread of RESUME gives up the process after it has published the result. */
+static void wait_for_resume(const struct fake *fake)
+{
+	while (kref_read(&fake->p.ref) > 1)
+		msleep(20);
+}
+
 static void free_restored(struct fake *fake)
 {
 	unsigned int i;
 
+	wait_for_resume(fake);
 	free_process_info(fake->p.kgd_process_info);
 	for (i = 0; i < DEVICES; i++)
 		idr_destroy(&fake->pdds[i].alloc_idr);
@@ -559,6 +612,7 @@ static void a_resume_reports_missing_user_pages(struct kunit *test)
 	struct fake *fake = make_restored(test, restore_no_pages);
 
 	KUNIT_EXPECT_EQ(test, -ETIME, kfd_criu_resume(&fake->p, SHORT_MS));
+	wait_for_resume(fake);
 	expect_state(test, fake, KFD_CRIU_RUNNING, 0);
 	free_restored(fake);
 }
@@ -570,9 +624,108 @@ static void a_resume_reports_evicted_queues(struct kunit *test)
 	fake->pdds[1].drm_priv = fake;	/* any value but NULL */
 	fake->pdds[1].qpd.evicted = 1;
 	KUNIT_EXPECT_EQ(test, -ETIME, kfd_criu_resume(&fake->p, SHORT_MS));
+	wait_for_resume(fake);
 	expect_state(test, fake, KFD_CRIU_RUNNING, 0);
 	/* RESUME cannot be repeated, even after -ETIME. */
 	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_resume(&fake->p, SHORT_MS));
+	free_restored(fake);
+}
+
+/* Memory that somebody else uses until a fence is signaled. */
+struct used_memory {
+	struct kgd_mem mem;
+	struct dma_fence fence;
+	spinlock_t lock;
+	struct delayed_work signal;
+};
+
+static const char *name_of_fence(struct dma_fence *fence)
+{
+	return "test";
+}
+
+static const struct dma_fence_ops fence_ops = {
+	.get_driver_name = name_of_fence,
+	.get_timeline_name = name_of_fence,
+};
+
+static void signal_fence(struct work_struct *work)
+{
+	struct used_memory *used = container_of(to_delayed_work(work),
+						struct used_memory, signal);
+
+	dma_fence_signal(&used->fence);
+}
+
+static struct used_memory *make_used_memory(struct kunit *test,
+					    struct fake *fake)
+{
+	struct used_memory *used = kunit_kzalloc(test, sizeof(*used), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, used);
+	mutex_init(&used->mem.lock);
+	amdgpu_sync_create(&used->mem.sync);
+	spin_lock_init(&used->lock);
+	/* The reference of the test is not given up, so the fence is not freed. */
+	dma_fence_init(&used->fence, &fence_ops, &used->lock,
+		       dma_fence_context_alloc(1), 1);
+	INIT_DELAYED_WORK(&used->signal, signal_fence);
+	KUNIT_ASSERT_EQ(test, 0, amdgpu_sync_fence(&used->mem.sync, &used->fence,
+						   GFP_KERNEL));
+	KUNIT_ASSERT_LT(test, 0, idr_alloc(&fake->pdds[0].alloc_idr, &used->mem,
+					   1, 0, GFP_KERNEL));
+	return used;
+}
+
+/* The fence is that of another driver, which may take seconds. */
+static void a_resume_does_not_wait_for_a_fence_beyond_its_time(struct kunit *test)
+{
+	struct fake *fake = make_restored(test, restore_pages);
+	struct used_memory *used = make_used_memory(test, fake);
+
+	schedule_delayed_work(&used->signal, msecs_to_jiffies(LONG_MS));
+	KUNIT_EXPECT_EQ(test, -ETIME, kfd_criu_resume(&fake->p, SHORT_MS));
+	KUNIT_EXPECT_FALSE(test, dma_fence_is_signaled(&used->fence));
+	KUNIT_EXPECT_EQ(test, KFD_CRIU_RESUMING, fake->p.criu.state);
+	/* The mutex is free for others meanwhile, such as the exit of the process. */
+	KUNIT_EXPECT_FALSE(test, mutex_is_locked(&fake->p.mutex));
+	flush_delayed_work(&used->signal);
+	wait_for_resume(fake);
+	expect_state(test, fake, KFD_CRIU_RUNNING, 0);
+	amdgpu_sync_free(&used->mem.sync);
+	free_restored(fake);
+}
+
+#define HOLD_MS		(12 * SHORT_MS)
+
+static void hold_mutex_fn(struct work_struct *work)
+{
+	mutex_lock(hang.lock);
+	complete(&hang.started);
+	msleep(HOLD_MS);
+	mutex_unlock(hang.lock);
+}
+
+/* The time that passes while an operation keeps the mutex is not added. */
+static void a_resume_that_waits_twice_takes_no_longer(struct kunit *test)
+{
+	struct fake *fake = make_restored(test, restore_pages);
+	struct work_struct *work = kunit_kzalloc(test, sizeof(*work), GFP_KERNEL);
+	const unsigned long begin = jiffies;
+
+	KUNIT_ASSERT_NOT_NULL(test, work);
+	/* Another RESUME has begun, and does not end. */
+	fake->p.criu.state = KFD_CRIU_RESUMING;
+	fake->p.criu.resume_result = -EINPROGRESS;
+	init_completion(&hang.started);
+	hang.lock = &fake->p.mutex;
+	INIT_WORK(work, hold_mutex_fn);
+	queue_work(system_unbound_wq, work);
+	wait_for_completion(&hang.started);
+	KUNIT_EXPECT_EQ(test, -ETIME,
+			kfd_criu_resume(&fake->p, HOLD_MS + SHORT_MS));
+	KUNIT_EXPECT_LT(test, jiffies_to_msecs(jiffies - begin), 2 * HOLD_MS);
+	flush_work(work);
 	free_restored(fake);
 }
 
@@ -628,50 +781,7 @@ static void a_changed_number_of_svm_ranges_is_noticed(struct kunit *test)
 }
 #endif
 
-/* ---- waiting for works that hang ---- */
-
-/* Hangs until it is released, but not for ever, so that a test can fail. */
-static struct {
-	struct completion started;
-	struct completion release;
-	struct mutex *lock;	/* which the work holds meanwhile; may be NULL */
-} hang;
-
-static void hang_fn(struct work_struct *work)
-{
-	if (hang.lock)
-		mutex_lock(hang.lock);
-	complete(&hang.started);
-	if (wait_for_completion_timeout(&hang.release, msecs_to_jiffies(LONG_MS)))
-		msleep(SHORT_MS);
-	if (hang.lock)
-		mutex_unlock(hang.lock);
-}
-
-/* Returns when the work hangs. */
-static void start_hang(struct work_struct *work, struct workqueue_struct *wq,
-		       struct mutex *lock)
-{
-	init_completion(&hang.started);
-	init_completion(&hang.release);
-	hang.lock = lock;
-	INIT_WORK(work, hang_fn);
-	queue_work(wq, work);
-	wait_for_completion(&hang.started);
-}
-
-/* From here to live_again(), SIGKILL is pending for the thread of the test. */
-static void be_killed(void)
-{
-	allow_kernel_signal(SIGKILL);
-	send_sig(SIGKILL, current, 1);
-}
-
-static void live_again(void)
-{
-	flush_signals(current);
-	disallow_signal(SIGKILL);
-}
+/* ---- waits that do not end ---- */
 
 static void a_wait_for_interrupts_can_be_killed(struct kunit *test)
 {
@@ -856,9 +966,6 @@ static void a_resume_does_not_wait_for_one_that_hangs(struct kunit *test)
 	complete(&hang.release);
 	flush_work(other);
 	workqueue_set_max_active(kfd_criu_resume_wq, WQ_UNBOUND_MAX_ACTIVE);
-	/* Whoever has executed RESUME gives up the process after the result. */
-	while (kref_read(&fake->p.ref) > 1)
-		msleep(20);
 	free_restored(fake);
 }
 #endif
@@ -1037,6 +1144,8 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(a_resume_returns_when_the_queues_run),
 	KUNIT_CASE(a_resume_reports_missing_user_pages),
 	KUNIT_CASE(a_resume_reports_evicted_queues),
+	KUNIT_CASE(a_resume_does_not_wait_for_a_fence_beyond_its_time),
+	KUNIT_CASE(a_resume_that_waits_twice_takes_no_longer),
 	KUNIT_CASE(private_data_are_not_read_or_written_beyond_their_end),
 #if IS_ENABLED(CONFIG_HSA_AMD_SVM)
 	KUNIT_CASE(a_changed_number_of_svm_ranges_is_noticed),

@@ -57,9 +57,12 @@ struct workqueue_struct *kfd_criu_undo_wq;
  */
 int kfd_criu_session_create_wqs(void)
 {
-	kfd_criu_resume_wq = alloc_workqueue("kfd_criu_resume", WQ_UNBOUND,
+	/* Their works use devices, which are suspended with the system. */
+	const unsigned int flags = WQ_UNBOUND | WQ_FREEZABLE;
+
+	kfd_criu_resume_wq = alloc_workqueue("kfd_criu_resume", flags,
 					     WQ_UNBOUND_MAX_ACTIVE);
-	kfd_criu_end_wq = alloc_workqueue("kfd_criu_end", WQ_UNBOUND,
+	kfd_criu_end_wq = alloc_workqueue("kfd_criu_end", flags,
 					  WQ_UNBOUND_MAX_ACTIVE);
 	kfd_criu_undo_wq = alloc_workqueue("kfd_criu_undo", WQ_UNBOUND, 0);
 	if (!kfd_criu_resume_wq || !kfd_criu_end_wq || !kfd_criu_undo_wq)

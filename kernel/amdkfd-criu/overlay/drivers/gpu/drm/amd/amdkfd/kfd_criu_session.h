@@ -52,8 +52,8 @@ enum kfd_criu_state {
  * @files: struct kfd_criu_file of this process; changed by kfd_criu_file.c
  * @closed_files: those whose pause @end_work ends; changed by kfd_criu_file.c
  * @end_work: ends the pauses of @closed_files; holds a reference to the process
- * @resume_work: does the work of RESUME if that may wait for user pages and there
- *	cannot be a thread for it; holds a reference to the process
+ * @resume_work: does the work of RESUME if there cannot be a thread for it; holds a
+ *	reference to the process
  * @resume_result: -EINPROGRESS in KFD_CRIU_RESUMING, then the result of RESUME
  * @resumed: woken when the process leaves KFD_CRIU_RESUMING
  * @saved_xnack: kfd_process.xnack_enabled before the restore, for undoing it

@@ -8,6 +8,7 @@
  *
  * Locks: the callers hold p->mutex unless a function's comment says otherwise.
  */
+#include <linux/freezer.h>
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
 #include <linux/module.h>
@@ -20,6 +21,9 @@
 #include "kfd_priv.h"
 #include "kfd_device_queue_manager.h"
 #include "amdgpu_amdkfd.h"
+
+/* How often the driver looks whether a process that is being resumed has ended. */
+#define KFD_CRIU_RESUME_POLL_MS	100
 
 /**
  * kfd_criu_check_restore - check whether the caller may restore objects into a
@@ -192,6 +196,24 @@ int kfd_criu_abort(struct kfd_process *p)
 	return 0;
 }
 
+/*
+ * What of RESUME may wait for others: for user pages, and for fences of memory
+ * that was passed to RESTORE. The mutex is not held. @mm is NULL if the process
+ * has released it.
+ */
+static int kfd_criu_resume_unlocked(struct kfd_process *p, struct mm_struct *mm)
+{
+	int r;
+
+	r = kfd_criu_svm_resume(p, mm);
+	if (r)
+		return r;
+	if (mm)
+		kfd_criu_queue_fault_in_wptrs(p, mm);
+	/* Only the end of the process interrupts this. */
+	return kfd_criu_bo_sync_all(p) ? -ESRCH : 0;
+}
+
 /* All that RESUME does under the mutex. */
 static int kfd_criu_resume_locked(struct kfd_process *p)
 {
@@ -202,23 +224,12 @@ static int kfd_criu_resume_locked(struct kfd_process *p)
 	if (kfd_criu_device_was_reset(p))
 		return -ENOTRECOVERABLE;
 	r = kfd_criu_queue_acquire_deferred(p);
-	if (r)
-		return r;
-	kfd_criu_bo_sync_all(p);
-	return amdgpu_amdkfd_criu_resume(p->kgd_process_info);
+	return r ? r : amdgpu_amdkfd_criu_resume(p->kgd_process_info);
 }
 
-/*
- * The state RESUMING keeps everybody else away from the staged ranges and from
- * the queues while the mutex is not held.
- */
-static void kfd_criu_run_resume(struct kfd_process *p)
+/* @r is the result of kfd_criu_resume_unlocked(). */
+static void kfd_criu_finish_resume(struct kfd_process *p, int r)
 {
-	int r;
-
-	r = kfd_criu_svm_resume(p);
-	if (!r)
-		kfd_criu_queue_fault_in_wptrs(p);
 	mutex_lock(&p->mutex);
 	if (!r)
 		r = kfd_criu_resume_locked(p);
@@ -232,46 +243,104 @@ static void kfd_criu_run_resume(struct kfd_process *p)
 }
 
 /**
- * kfd_criu_resume_work_fn - do the work of RESUME that may wait for user pages
+ * kfd_criu_resume_work_fn - do the work of RESUME if there is no thread for it
  * @work: resume_work of a session; the mutex of its process is not held
  *
- * Does what the thread of kfd_criu_begin_resume() does, if there is none.
+ * Does what the thread of kfd_criu_begin_resume() does, but cannot be killed.
  */
 void kfd_criu_resume_work_fn(struct work_struct *work)
 {
 	struct kfd_process *p = container_of(work, struct kfd_process,
 					     criu.resume_work);
+	struct mm_struct *mm = kfd_criu_get_mm(p);
+	const int r = kfd_criu_resume_unlocked(p, mm);
 
-	kfd_criu_run_resume(p);
+	if (mm)
+		mmput_async(mm);
+	kfd_criu_finish_resume(p, r);
 	kfd_unref_process(p);
+}
+
+/* Kills the thread of RESUME when the process has ended. */
+struct kfd_criu_resume_watch {
+	struct delayed_work work;
+	const struct kfd_process *p;
+	struct mm_struct *mm;
+	struct task_struct *thread;
+};
+
+static void kfd_criu_watch_later(struct kfd_criu_resume_watch *watch)
+{
+	queue_delayed_work(kfd_criu_undo_wq, &watch->work,
+			   msecs_to_jiffies(KFD_CRIU_RESUME_POLL_MS));
+}
+
+static void kfd_criu_watch_fn(struct work_struct *work)
+{
+	struct kfd_criu_resume_watch *watch =
+		container_of(to_delayed_work(work),
+			     struct kfd_criu_resume_watch, work);
+
+	if (kfd_criu_has_ended(watch->p, watch->mm))
+		send_sig(SIGKILL, watch->thread, 1);
+	else
+		kfd_criu_watch_later(watch);
+}
+
+/*
+ * kfd_criu_resume_unlocked() in the thread of RESUME. Nobody counts that thread
+ * among those of a user. So it must not wait for a page or a fence when the
+ * process has ended: a user could have any number of such threads.
+ */
+static int kfd_criu_resume_unlocked_killable(struct kfd_process *p)
+{
+	struct kfd_criu_resume_watch watch = {
+		.p = p,
+		.mm = kfd_criu_get_mm(p),
+		.thread = current,
+	};
+	int r;
+
+	if (!watch.mm)
+		return kfd_criu_resume_unlocked(p, NULL);
+	allow_kernel_signal(SIGKILL);
+	INIT_DELAYED_WORK_ONSTACK(&watch.work, kfd_criu_watch_fn);
+	kfd_criu_watch_later(&watch);
+	r = kfd_criu_resume_unlocked(p, watch.mm);
+	cancel_delayed_work_sync(&watch.work);
+	destroy_delayed_work_on_stack(&watch.work);
+	/* What follows would leak objects if it were interrupted. */
+	flush_signals(current);
+	mmput_async(watch.mm);
+	return r;
 }
 
 static int kfd_criu_resume_thread_fn(void *data)
 {
 	struct kfd_process *p = data;
+	int r;
 
-	kfd_criu_run_resume(p);
+	/* Ranges and queues change page tables of devices that may be suspended. */
+	set_freezable();
+	r = kfd_criu_resume_unlocked_killable(p);
+	try_to_freeze();
+	kfd_criu_finish_resume(p, r);
 	kfd_unref_process(p);
 	module_put_and_kthread_exit(0);
 }
 
 /*
- * Registering SVM ranges and reading write pointers faults in user pages, which
- * can take as long as a file system likes. The caller could not be killed
- * meanwhile, and could not stop waiting. So a thread of the process's own does it
- * then: a workqueue executes a limited number of works, so that processes which
- * wait for ever would keep others from being resumed. The workqueue is used if
- * there cannot be a thread, because memory is short or the caller is killed.
+ * RESUME faults in user pages, which can take as long as a file system likes, and
+ * waits for fences of memory that it shares. The caller could not be killed
+ * meanwhile, and could not stop waiting. So a thread of the process's own does it:
+ * a workqueue executes a limited number of works, so that processes which wait for
+ * ever would keep others from being resumed. The workqueue is used if there cannot
+ * be a thread, because memory is short or the caller is killed.
  */
 static void kfd_criu_begin_resume(struct kfd_process *p)
 {
 	struct task_struct *thread;
 
-	if (list_empty(&p->svms.criu_svm_metadata_list) &&
-	    !kfd_criu_queue_needs_wptrs(p)) {
-		kfd_criu_run_resume(p);
-		return;
-	}
 	kref_get(&p->ref);
 	__module_get(THIS_MODULE);
 	thread = kthread_run(kfd_criu_resume_thread_fn, p, "kfd_criu_resume");
@@ -381,8 +450,7 @@ int kfd_criu_start_resume(struct kfd_process *p, unsigned long end)
  */
 int kfd_criu_resume(struct kfd_process *p, unsigned int limit_ms)
 {
-	const unsigned long limit = msecs_to_jiffies(limit_ms);
-	const unsigned long end = jiffies + limit;
+	const unsigned long end = jiffies + msecs_to_jiffies(limit_ms);
 	long left;
 	int r;
 
@@ -391,7 +459,8 @@ int kfd_criu_resume(struct kfd_process *p, unsigned int limit_ms)
 		return r;
 	left = wait_event_killable_timeout(p->criu.resumed,
 					   READ_ONCE(p->criu.resume_result) !=
-					   -EINPROGRESS, limit);
+					   -EINPROGRESS,
+					   max((long)(end - jiffies), 0L));
 	if (left < 0)
 		return -EINTR;
 	if (!left)

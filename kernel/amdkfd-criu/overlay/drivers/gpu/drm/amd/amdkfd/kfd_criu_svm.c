@@ -369,13 +369,13 @@ static u32 kfd_criu_svm_make_attrs(const struct kfd_criu_svm_registration *reg,
 }
 
 /*
- * Whether the process has ended, or all of its threads are about to exit. Its
- * first thread alone may have exited before the others.
+ * The thread of RESUME is killed some time after the process has ended, see
+ * kfd_criu_session_restore.c.
  */
 static bool kfd_criu_svm_is_unused(const struct kfd_criu_svm_registration *reg)
 {
-	return atomic_read(&reg->mm->mm_users) == 1 ||
-	       READ_ONCE(reg->p->lead_thread->signal->flags) & SIGNAL_GROUP_EXIT;
+	return fatal_signal_pending(current) ||
+	       kfd_criu_has_ended(reg->p, reg->mm);
 }
 
 /*
@@ -383,7 +383,7 @@ static bool kfd_criu_svm_is_unused(const struct kfd_criu_svm_registration *reg)
  * hmm_range_fault() would: for writing where the program may write. The mmap
  * lock is not held while a page is read from a file or from userfaultfd.
  * Returns the address from which on pages are left to do; @end if no page
- * behind @addr can be faulted in.
+ * behind @addr can be faulted in, or the caller is killed.
  */
 static u64 kfd_criu_svm_fault_in_vma(struct mm_struct *mm, u64 addr, u64 end)
 {
@@ -392,7 +392,8 @@ static u64 kfd_criu_svm_fault_in_vma(struct mm_struct *mm, u64 addr, u64 end)
 	long n = 0;
 	u64 last;
 
-	mmap_read_lock(mm);
+	if (mmap_read_lock_killable(mm))
+		return end;
 	vma = vma_lookup(mm, addr);
 	if (!vma) {
 		last = end;
@@ -589,6 +590,8 @@ static int kfd_criu_svm_register_staged(struct kfd_criu_svm_registration *reg)
 		if (r)
 			return r;
 		cond_resched();
+		/* Without effect in a worker, which the workqueue freezes. */
+		try_to_freeze();
 	}
 	return 0;
 }
@@ -598,10 +601,12 @@ static int kfd_criu_svm_register_staged(struct kfd_criu_svm_registration *reg)
  * @p: process being resumed; its memory is in place, and nothing else uses its
  *	staged ranges. Its mutex need not be held, and should not: pages may
  *	come from a file whose server does not answer
+ * @mm: its mm, to which the caller has one reference; NULL: it is released
  *
  * No range stays staged, whether this succeeds or not. It stops soon after the
- * process has ended or was killed. Only a page that is being read is waited
- * for; its server ends that wait by an answer or by its own end.
+ * process has ended or was killed. A page that is being read is waited for until
+ * the caller is killed; if its file system cannot be interrupted, until its server
+ * answers or ends.
  *
  * What memory this may take depends on how the GPU uses a range:
  *
@@ -629,18 +634,18 @@ static int kfd_criu_svm_register_staged(struct kfd_criu_svm_registration *reg)
  * moved again and again; the error of a range that cannot be registered, then
  * the ranges with lower addresses are registered.
  */
-int kfd_criu_svm_resume(struct kfd_process *p)
+int kfd_criu_svm_resume(struct kfd_process *p, struct mm_struct *mm)
 {
 	struct kfd_criu_svm_registration reg = {
 		.p = p,
+		.mm = mm,
 		.retry_ns_left = (s64)REGISTER_RETRY_MS * NSEC_PER_MSEC,
 	};
 	int r;
 
 	if (list_empty(&p->svms.criu_svm_metadata_list))
 		return 0;
-	reg.mm = kfd_criu_get_mm(p);
-	if (!reg.mm) {
+	if (!mm) {
 		r = -ESRCH;
 		goto out_drop_staged;
 	}
@@ -648,12 +653,10 @@ int kfd_criu_svm_resume(struct kfd_process *p)
 			    GFP_KERNEL);
 	if (!reg.attrs) {
 		r = -ENOMEM;
-		goto out_put_mm;
+		goto out_drop_staged;
 	}
 	r = kfd_criu_svm_register_staged(&reg);
 	kfree(reg.attrs);
-out_put_mm:
-	mmput_async(reg.mm);
 out_drop_staged:
 	kfd_criu_svm_drop_staged(p);
 	return r;

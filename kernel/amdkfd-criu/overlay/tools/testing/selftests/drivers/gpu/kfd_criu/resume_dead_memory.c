@@ -40,6 +40,9 @@
 /* How long a hanging RESUME is watched before the server is made to answer. */
 #define HANG_MS		10000
 #define PROCESSES	"/sys/class/kfd/kfd/proc"
+#define THREAD		"kfd_criu_resume"
+/* Flag of a task in the kernel: it runs while the system is suspended. */
+#define PF_NOFREEZE	0x8000
 
 /* What the processes of a test tell each other, in memory that they share. */
 struct shared {
@@ -242,11 +245,12 @@ static bool is_number(const char *name)
 	return name[strspn(name, "0123456789")] == '\0';
 }
 
-static bool thread_exists(const char *name)
+/* Returns the process id of a thread of the kernel; 0 if there is none of that name. */
+static pid_t find_thread(const char *name)
 {
 	char path[300], comm[80];
 	struct dirent *entry;
-	bool found = false;
+	pid_t found = 0;
 	DIR *dir = opendir("/proc");
 	FILE *file;
 
@@ -259,7 +263,8 @@ static bool thread_exists(const char *name)
 			continue;
 		if (fgets(comm, sizeof(comm), file)) {
 			comm[strcspn(comm, "\n")] = '\0';
-			found = !strcmp(comm, name);
+			if (!strcmp(comm, name))
+				found = atoi(entry->d_name);
 		}
 		fclose(file);
 	}
@@ -268,11 +273,41 @@ static bool thread_exists(const char *name)
 	return found;
 }
 
+/* Whether the thread of RESUME has ended, although the server does not answer. */
+static bool thread_ends(void)
+{
+	const __u64 begin = now_us();
+
+	while (find_thread(THREAD) && now_us() - begin < EXIT_LIMIT_MS * 1000ULL)
+		usleep(10 * 1000);
+	return !find_thread(THREAD);
+}
+
+/* Whether the system stops the thread before it suspends the GPU. */
+static bool can_be_frozen(pid_t thread)
+{
+	unsigned int flags = PF_NOFREEZE;
+	char path[64];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", thread);
+	file = fopen(path, "r");
+	if (!file)
+		return false;
+	/* ID (NAME) STATE PARENT GROUP SESSION TERMINAL ITS_GROUP FLAGS; no name has spaces. */
+	if (fscanf(file, "%*d %*s %*c %*d %*d %*d %*d %*d %u", &flags) != 1)
+		flags = PF_NOFREEZE;
+	fclose(file);
+	return !(flags & PF_NOFREEZE);
+}
+
 TEST_F_TIMEOUT(resume_dead_memory, returns_in_time_and_the_queues_run_later, TEST_LIMIT_S)
 {
 	/* A worker would keep others from being resumed, if there are many. */
-	if (variant->svm)
-		EXPECT_TRUE(thread_exists("kfd_criu_resume"));
+	if (variant->svm) {
+		EXPECT_NE(0, find_thread(THREAD));
+		EXPECT_TRUE(can_be_frozen(find_thread(THREAD)));
+	}
 	EXPECT_TRUE(returns_within(self->shared, HANG_MS))
 		end_hang(self->caller);
 	EXPECT_EQ(variant->result, self->shared->result);
@@ -303,7 +338,10 @@ TEST_F_TIMEOUT(resume_dead_memory, its_caller_can_be_killed, TEST_LIMIT_S)
 	EXPECT_TRUE(is_freed(self->program));
 }
 
-/* The program ends at once; what it owns is freed when the server has ended too. */
+/*
+ * The program ends at once. If nothing but RESUME waits for the page, what the program
+ * owned is freed then; else when the server has ended too.
+ */
 TEST_F_TIMEOUT(resume_dead_memory, the_program_can_be_killed, TEST_LIMIT_S)
 {
 	kill(self->program, SIGKILL);
@@ -311,6 +349,10 @@ TEST_F_TIMEOUT(resume_dead_memory, the_program_can_be_killed, TEST_LIMIT_S)
 		TH_LOG("the program is in state %c", state_of(self->program));
 	EXPECT_TRUE(returns_within(self->shared, HANG_MS))
 		end_hang(self->caller);
+	if (variant->svm) {
+		EXPECT_TRUE(thread_ends());
+		EXPECT_TRUE(is_freed(self->program));
+	}
 	dead_file_kill_server(&self->file);
 	EXPECT_EQ(0, ends_within(self->caller, EXIT_LIMIT_MS));
 	EXPECT_NE(-ETIME, ends_within(self->program, EXIT_LIMIT_MS));

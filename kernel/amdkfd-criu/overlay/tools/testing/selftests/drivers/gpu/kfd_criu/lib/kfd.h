@@ -115,5 +115,10 @@ void set_word(__u32 *word);
  * it, or -ETIME.
  */
 int ends_within(pid_t pid, unsigned int limit_ms);
+/*
+ * Whether the kernel checks or counts what it executes (KASAN, lockdep, gcov), so that it is
+ * too slow for limits of milliseconds.
+ */
+bool kernel_is_instrumented(void);
 
 #endif /* KFD_CRIU_SELFTEST_KFD_H */

@@ -40,6 +40,9 @@
  *  - KFD_CRIU_CMD_PROBE reports what the kernel knows. KFD_CRIU_MINOR_VERSION
  *    grows with each extension, and KFD_CRIU_MAJOR_VERSION never changes: an
  *    incompatible interface would have operations of its own.
+ *    KFD_IOCTL_MINOR_VERSION does not tell of this interface. A kernel without
+ *    it refuses PROBE with EINVAL, or with EACCES for callers that may not use
+ *    the released interface.
  */
 /* Has the base and the number of AMDKFD_IOC_CRIU_OP in linux/kfd_ioctl.h. */
 #define AMDKFD_IOC_CRIU	_IOWR('K', 0x22, struct kfd_criu_args)
@@ -271,6 +274,10 @@
  * poll() reports POLLIN once the queues run, or POLLERR if they will not:
  * then STATE says why. A call while the process is in KFD_CRIU_STATE_RESUMING
  * joins the one before it.
+ *
+ * If there can be no file (ENOMEM, EMFILE, ENFILE), or its number cannot be
+ * written to the args (EFAULT), RESUME goes on nevertheless, unless @state or STATE
+ * reports KFD_CRIU_STATE_RESTORED: then it has not begun.
  *
  * RESUME allocates no page of an SVM range that the GPU faults in by itself
  * (XNACK). Pages that must be there before a queue runs are faulted in.

@@ -33,6 +33,7 @@
 #define MAX_FAULTS	100000
 /* On a debug kernel a test may take hours; the kselftest runner has its own limit. */
 #define LIMIT_S		36000
+#define RESUME_LIMIT_US	20000000ULL
 
 static int put(const char *path, const char *text)
 {
@@ -421,6 +422,19 @@ static int resume_v2(struct kfd *kfd, struct target *target)
 	return kfd_v2_resume(kfd);
 }
 
+static int resume_fd(struct kfd *kfd, struct target *target)
+{
+	struct kfd_criu_args args = {
+		.op = KFD_CRIU_CMD_RESUME,
+		.flags = KFD_CRIU_RESUME_FD,
+	};
+	const int r = kfd_v2(kfd->fd, &args);
+
+	if (!r)
+		close(args.fd);
+	return r;
+}
+
 static int abort_v2(struct kfd *kfd, struct target *target)
 {
 	return kfd_v2_op(kfd->fd, KFD_CRIU_CMD_ABORT);
@@ -508,6 +522,34 @@ static int v2_resume_fails(struct kfd *kfd, void *data)
 	return resume_fails(kfd, data, resume_v2);
 }
 
+static bool leaves_resuming(struct kfd *kfd)
+{
+	const __u64 begin = now_us();
+
+	while (kfd_v2_state(kfd) == KFD_CRIU_STATE_RESUMING)
+		if (now_us() - begin > RESUME_LIMIT_US)
+			return false;
+	return true;
+}
+
+/*
+ * Without a file to poll, or without its number, RESUME goes on. It can be called again
+ * only if it has not begun.
+ */
+static int resume_without_waiting_fails(struct kfd *kfd, void *data)
+{
+	struct target *target = data;
+
+	if (restore_v2(kfd, target) ||
+	    fixture_remap(kfd, KFD_NO_PAUSE, &target->fixture))
+		return 3;
+	run_with_fault(kfd, target, resume_fd);
+	if (target->attempt->state == KFD_CRIU_STATE_RESTORED &&
+	    (!target->attempt->result || resume_fd(kfd, target)))
+		return 5;
+	return leaves_resuming(kfd) ? check_target(kfd, target) : 6;
+}
+
 static int abort_fails(struct kfd *kfd, void *data)
 {
 	struct target *target = data;
@@ -578,6 +620,13 @@ TEST_F_TIMEOUT(fail_nth, a_resume_that_fails_leaves_it_restored_or_nothing, LIMI
 				    v1_resume_fails));
 	EXPECT_LT(0, sweep_children(_metadata, &self->kfd, &self->target,
 				    v2_resume_fails));
+}
+
+TEST_F_TIMEOUT(fail_nth, a_resume_that_returns_no_file_goes_on, LIMIT_S)
+{
+	ASSERT_EQ(0, fixture_checkpoint(&self->kfd, &self->target.fixture));
+	EXPECT_LT(0, sweep_children(_metadata, &self->kfd, &self->target,
+				    resume_without_waiting_fails));
 }
 
 TEST_F_TIMEOUT(fail_nth, an_abort_that_fails_leaves_it_restored_or_nothing, LIMIT_S)

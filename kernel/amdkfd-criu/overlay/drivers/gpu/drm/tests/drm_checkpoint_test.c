@@ -14,6 +14,7 @@
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
 #include <linux/module.h>
+#include <linux/ptrace.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/coredump.h>
 #include <linux/sched/mm.h>
@@ -423,6 +424,35 @@ static void client_of_a_task_that_has_exited(struct kunit *test)
 	free_owner(&owner);
 }
 
+/*
+ * Tracers have passed the checks of ptrace when they attached, but may have lost
+ * since then what these checks look at. So a tracer gets what everybody else gets.
+ */
+static void client_of_a_task_that_the_caller_traces(struct kunit *test)
+{
+	static const struct row rows[] = {
+		{ &root, ALL(-EACCES), ALL(0) },
+		{ &user, ALL(-EACCES), ALL(0), .depends_on_yama = true },
+		{ &stranger, ALL(-EPERM), ALL(-EPERM) },
+		{ &child_root, ALL(-EPERM), ALL(-EPERM) },
+	};
+	struct task_struct *parent;
+	struct owner owner;
+	size_t i;
+
+	start_owner(test, &owner, &user, 0, SUID_DUMP_USER);
+	parent = rcu_access_pointer(owner.task->parent);
+	rcu_assign_pointer(owner.task->parent, current);
+	owner.task->ptrace = PT_PTRACED;
+	print_header(test, &user);
+	for (i = 0; i < ARRAY_SIZE(rows); i++)
+		check_row(test, &owner, &user, &rows[i]);
+	owner.task->ptrace = 0;
+	rcu_assign_pointer(owner.task->parent, parent);
+	stop_owner(&owner);
+	free_owner(&owner);
+}
+
 /* Each call gives back the reference to the namespace that it has taken. */
 static void no_reference_to_the_namespace_is_lost(struct kunit *test)
 {
@@ -471,6 +501,7 @@ static struct kunit_case drm_checkpoint_test_cases[] = {
 	KUNIT_CASE(client_in_a_user_namespace),
 	KUNIT_CASE(client_of_a_set_uid_program),
 	KUNIT_CASE(client_of_a_task_that_has_exited),
+	KUNIT_CASE(client_of_a_task_that_the_caller_traces),
 	KUNIT_CASE(no_reference_to_the_namespace_is_lost),
 	{}
 };

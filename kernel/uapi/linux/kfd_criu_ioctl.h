@@ -286,6 +286,11 @@
  * process of the file if @pid does not exist or the caller has no access to
  * it.
  *
+ * EAGAIN: too many processes of the same user have ended in
+ * KFD_CRIU_STATE_RESUMING and still wait for a file system that does not answer;
+ * RESUME has not begun. EAGAIN with KFD_CRIU_STATE_ABORTED: pages of SVM ranges
+ * were moved again and again.
+ *
  * ESRCH: there is no process @pid that uses amdkfd. EBUSY: the process is being
  * restored, or an operation of it has not ended when @timeout_ms was over, and
  * RESUME has not begun. ETIME: @timeout_ms is

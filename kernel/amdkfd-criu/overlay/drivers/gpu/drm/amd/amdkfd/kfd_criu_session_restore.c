@@ -8,13 +8,16 @@
  *
  * Locks: the callers hold p->mutex unless a function's comment says otherwise.
  */
+#include <linux/cred.h>
 #include <linux/freezer.h>
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
 #include <linux/module.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
+#include <linux/spinlock.h>
 #include <linux/uaccess.h>
+#include <linux/user_namespace.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 #include "kfd_criu.h"
@@ -24,6 +27,8 @@
 
 /* How often the driver looks whether a process that is being resumed has ended. */
 #define KFD_CRIU_RESUME_POLL_MS	100
+/* How many threads of RESUME may remain of processes that have ended, for a user. */
+#define KFD_CRIU_LEFT_THREADS	64
 
 /**
  * kfd_criu_check_restore - check whether the caller may restore objects into a
@@ -261,13 +266,90 @@ void kfd_criu_resume_work_fn(struct work_struct *work)
 	kfd_unref_process(p);
 }
 
-/* Kills the thread of RESUME when the process has ended. */
+/*
+ * Who answers for a thread of RESUME: a user, with all user namespaces that the
+ * user has created; or such a namespace, if root has created it for somebody else.
+ */
+struct kfd_criu_account {
+	kuid_t uid;
+	const struct user_namespace *ns;
+};
+
+/**
+ * struct kfd_criu_resume_watch - kills the thread of RESUME when its process has
+ * ended
+ * @work: looks whether it has
+ * @list: entry in kfd_criu_watches
+ * @account: who answers for the thread
+ * @p: the process
+ * @mm: its mm
+ * @thread: the thread
+ */
 struct kfd_criu_resume_watch {
 	struct delayed_work work;
+	struct list_head list;
+	struct kfd_criu_account account;
 	const struct kfd_process *p;
 	struct mm_struct *mm;
 	struct task_struct *thread;
 };
+
+static LIST_HEAD(kfd_criu_watches);
+static DEFINE_SPINLOCK(kfd_criu_watches_lock);
+
+static struct kfd_criu_account kfd_criu_account_of(const struct kfd_process *p)
+{
+	const struct cred *cred = get_task_cred(p->lead_thread);
+	struct kfd_criu_account account = { .uid = cred->uid };
+	const struct user_namespace *ns;
+
+	for (ns = cred->user_ns; ns->parent; ns = ns->parent) {
+		account.uid = ns->owner;
+		account.ns = ns;
+	}
+	put_cred(cred);
+	if (!uid_eq(account.uid, GLOBAL_ROOT_UID))
+		account.ns = NULL;
+	return account;
+}
+
+/*
+ * Whether so many processes of the same account have ended during RESUME and left
+ * a thread behind that there must be no further one. Not even SIGKILL ends a
+ * thread that waits for a file system that cannot be interrupted.
+ */
+static bool kfd_criu_has_left_threads(const struct kfd_process *p)
+{
+	const struct kfd_criu_account account = kfd_criu_account_of(p);
+	const struct kfd_criu_resume_watch *watch;
+	unsigned int n = 0;
+
+	spin_lock(&kfd_criu_watches_lock);
+	list_for_each_entry(watch, &kfd_criu_watches, list)
+		if (uid_eq(watch->account.uid, account.uid) &&
+		    watch->account.ns == account.ns &&
+		    kfd_criu_has_ended(watch->p, watch->mm))
+			n++;
+	spin_unlock(&kfd_criu_watches_lock);
+	return n >= KFD_CRIU_LEFT_THREADS;
+}
+
+static void kfd_criu_start_watch(struct kfd_criu_resume_watch *watch)
+{
+	watch->account = kfd_criu_account_of(watch->p);
+	spin_lock(&kfd_criu_watches_lock);
+	list_add(&watch->list, &kfd_criu_watches);
+	spin_unlock(&kfd_criu_watches_lock);
+}
+
+static void kfd_criu_stop_watch(struct kfd_criu_resume_watch *watch)
+{
+	spin_lock(&kfd_criu_watches_lock);
+	list_del(&watch->list);
+	spin_unlock(&kfd_criu_watches_lock);
+	cancel_delayed_work_sync(&watch->work);
+	destroy_delayed_work_on_stack(&watch->work);
+}
 
 static void kfd_criu_watch_later(struct kfd_criu_resume_watch *watch)
 {
@@ -305,10 +387,10 @@ static int kfd_criu_resume_unlocked_killable(struct kfd_process *p)
 		return kfd_criu_resume_unlocked(p, NULL);
 	allow_kernel_signal(SIGKILL);
 	INIT_DELAYED_WORK_ONSTACK(&watch.work, kfd_criu_watch_fn);
+	kfd_criu_start_watch(&watch);
 	kfd_criu_watch_later(&watch);
 	r = kfd_criu_resume_unlocked(p, watch.mm);
-	cancel_delayed_work_sync(&watch.work);
-	destroy_delayed_work_on_stack(&watch.work);
+	kfd_criu_stop_watch(&watch);
 	/* What follows would leak objects if it were interrupted. */
 	flush_signals(current);
 	mmput_async(watch.mm);
@@ -409,7 +491,8 @@ static int kfd_criu_wait_running(struct kfd_process *p, unsigned long end)
  *
  * Does nothing if that has begun already.
  *
- * Return: 0; as kfd_criu_session_check() and kfd_criu_lock_until().
+ * Return: 0; as kfd_criu_session_check() and kfd_criu_lock_until(); -EAGAIN if too
+ * many threads of RESUME cannot be ended although their processes have.
  */
 int kfd_criu_start_resume(struct kfd_process *p, unsigned long end)
 {
@@ -420,6 +503,8 @@ int kfd_criu_start_resume(struct kfd_process *p, unsigned long end)
 	r = kfd_criu_session_check_restoring(p, KFD_CRIU_OP_RESUME);
 	if (r)
 		return r;
+	if (kfd_criu_has_left_threads(p))
+		return -EAGAIN;
 	r = kfd_criu_lock_until(p, end);
 	if (r)
 		return r;

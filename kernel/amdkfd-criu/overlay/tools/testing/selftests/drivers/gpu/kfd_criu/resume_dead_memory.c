@@ -27,6 +27,7 @@
 #include "lib/image_v2.h"
 #include "lib/kfd.h"
 #include "lib/queue.h"
+#include "lib/svm.h"
 
 #define TEST_LIMIT_S	120
 /* RESUME gives up after five seconds. */
@@ -560,6 +561,114 @@ TEST_F_TIMEOUT(resume_locked_memory, is_not_waited_for_without_need, TEST_LIMIT_
 	dead_file_answer(&self->file);
 	EXPECT_EQ(0, ends_within(caller, EXIT_LIMIT_MS));
 	EXPECT_EQ(0, ends_within(test.program, EXIT_LIMIT_MS));
+}
+
+/* ---- processes that end and leave the thread of their RESUME behind ---- */
+
+/* So many threads may a user have, whatever the file system does. */
+#define LEFT_THREADS	64
+
+struct left {
+	const struct kfd_v2_image *image;
+	void *range;
+	unsigned int page;	/* of the file; each process needs another one */
+};
+
+/* Whether n reads have arrived at the server. */
+static bool is_asked(const struct dead_file *file, unsigned int n)
+{
+	const __u64 begin = now_us();
+
+	while (__atomic_load_n(&file->words->asked, __ATOMIC_ACQUIRE) < n &&
+	       now_us() - begin < EXIT_LIMIT_MS * 1000ULL)
+		usleep(1000);
+	return __atomic_load_n(&file->words->asked, __ATOMIC_ACQUIRE) == n;
+}
+
+/* A process that ends before its page is asked for leaves no thread. */
+static int resumes_and_exits(struct kfd *kfd, void *data)
+{
+	const struct left *left = data;
+	struct kfd_criu_args args = {
+		.op = KFD_CRIU_CMD_RESUME,
+		.flags = KFD_CRIU_RESUME_FD,
+	};
+
+	if (kfd_v2_image_restore(kfd, left->image))
+		return 1;
+	if (mmap(left->range, KFD_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED,
+		 test.file->fd, left->page * KFD_PAGE) == MAP_FAILED)
+		return 2;
+	test.shared->result = kfd_v2(kfd->fd, &args);
+	return test.shared->result || is_asked(test.file, left->page + 1) ? 0 : 3;
+}
+
+FIXTURE(resume_left) {
+	struct kfd kfd;
+	struct kfd_v2_image image;
+	struct dead_file file;
+	struct left left;
+};
+
+FIXTURE_SETUP(resume_left)
+{
+	struct kfd_ioctl_svm_attribute attributes[] = {
+		{ KFD_IOCTL_SVM_ATTR_SET_FLAGS, KFD_IOCTL_SVM_FLAG_GPU_ALWAYS_MAPPED },
+		{ KFD_IOCTL_SVM_ATTR_ACCESS, 0 },
+	};
+	int r = kfd_open(&self->kfd);
+
+	if (r == -ENODEV)
+		SKIP(return, "no AMD GPU");
+	ASSERT_EQ(0, r);
+	if (!svm_is_supported(&self->kfd))
+		SKIP(return, "the driver offers no SVM on this GPU");
+	memset(&test, 0, sizeof(test));
+	ASSERT_EQ(0, kfd_acquire_vms(&self->kfd));
+	self->left.range = svm_memory(KFD_PAGE);
+	ASSERT_NE(NULL, self->left.range);
+	attributes[1].value = self->kfd.gpus[0].id;
+	ASSERT_EQ(0, svm_set(&self->kfd, self->left.range, KFD_PAGE, attributes, 2));
+	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &self->image));
+	self->left.image = &self->image;
+	r = dead_file_create_uninterruptible(&self->file, (LEFT_THREADS + 1) * KFD_PAGE);
+	if (r == -ENODEV)
+		SKIP(return, "no FUSE");
+	ASSERT_EQ(0, r);
+	test.file = &self->file;
+	test.shared = shared_memory(sizeof(*test.shared));
+	ASSERT_NE(MAP_FAILED, test.shared);
+}
+
+FIXTURE_TEARDOWN(resume_left)
+{
+	dead_file_destroy(&self->file);
+	free(self->image.data);
+	kfd_close(&self->kfd);
+}
+
+/* The driver does not release the process before its thread ends. */
+static int run_and_exit(struct left *left)
+{
+	return ends_within(kfd_start_child(resumes_and_exits, left), EXIT_LIMIT_MS);
+}
+
+/* Nobody counts these threads among those of the user. */
+TEST_F_TIMEOUT(resume_left, threads_are_limited, 2 * TEST_LIMIT_S)
+{
+	struct left *left = &self->left;
+
+	for (left->page = 0; left->page < LEFT_THREADS; left->page++) {
+		ASSERT_EQ(0, run_and_exit(left));
+		ASSERT_EQ(0, test.shared->result)
+			TH_LOG("page %u", left->page);
+	}
+	EXPECT_EQ(0, run_and_exit(left));
+	EXPECT_EQ(-EAGAIN, test.shared->result);
+	dead_file_answer(&self->file);
+	EXPECT_TRUE(thread_ends());
+	EXPECT_EQ(0, run_and_exit(left));
+	EXPECT_EQ(0, test.shared->result);
 }
 
 KFD_TEST_MAIN

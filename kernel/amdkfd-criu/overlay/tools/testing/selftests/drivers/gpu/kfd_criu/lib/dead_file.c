@@ -25,7 +25,7 @@
 
 #define MOUNT_POINT	"/tmp/kfd_criu_dead_file"
 #define REQUEST_BYTES	(FUSE_MIN_READ_BUFFER + (128 << 10))
-#define MAX_WAITING	64
+#define MAX_WAITING	128
 #define MAX_READ	(128 << 10)
 #define POLL_MS		5
 #define VALID_S		3600
@@ -34,6 +34,7 @@
 struct server {
 	int fuse;
 	size_t size;
+	bool interruptible;
 	struct dead_file_words *words;
 	/* Reads that wait for an answer. */
 	struct fuse_in_header waiting[MAX_WAITING];
@@ -66,8 +67,9 @@ static void reply_init(const struct server *server,
 	struct fuse_init_out out = {
 		.major = FUSE_KERNEL_VERSION,
 		.minor = FUSE_KERNEL_MINOR_VERSION,
-		.max_readahead = in->max_readahead,
-		.flags = in->flags & FUSE_ASYNC_READ,
+		/* Without read-ahead whoever needs a page sends the request itself. */
+		.max_readahead = server->interruptible ? in->max_readahead : 0,
+		.flags = server->interruptible ? in->flags & FUSE_ASYNC_READ : 0,
 		.max_write = KFD_PAGE,
 	};
 
@@ -191,7 +193,8 @@ static int mount_file(int fuse)
 	return 0;
 }
 
-static int start_server(struct dead_file *file, int fuse, size_t size)
+static int start_server(struct dead_file *file, int fuse, size_t size,
+			bool interruptible)
 {
 	file->server = fork();
 	if (file->server < 0) {
@@ -202,6 +205,7 @@ static int start_server(struct dead_file *file, int fuse, size_t size)
 		struct server server = {
 			.fuse = fuse,
 			.size = size,
+			.interruptible = interruptible,
 			.words = file->words,
 		};
 
@@ -222,7 +226,7 @@ static int open_file(struct dead_file *file, size_t size)
 	return status.st_size == (off_t)size ? 0 : -EIO;
 }
 
-int dead_file_create(struct dead_file *file, size_t size)
+static int create(struct dead_file *file, size_t size, bool interruptible)
 {
 	const int fuse = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 	int r;
@@ -237,12 +241,22 @@ int dead_file_create(struct dead_file *file, size_t size)
 		return -ENOMEM;
 	}
 	r = mount_file(fuse);
-	r = r ? r : start_server(file, fuse, size);
+	r = r ? r : start_server(file, fuse, size, interruptible);
 	close(fuse);
 	r = r ? r : open_file(file, size);
 	if (r)
 		dead_file_destroy(file);
 	return r;
+}
+
+int dead_file_create(struct dead_file *file, size_t size)
+{
+	return create(file, size, true);
+}
+
+int dead_file_create_uninterruptible(struct dead_file *file, size_t size)
+{
+	return create(file, size, false);
 }
 
 void dead_file_answer(const struct dead_file *file)

@@ -31,6 +31,8 @@ struct dead_file {
  * no FUSE; another negative errno.
  */
 int dead_file_create(struct dead_file *file, size_t size);
+/* As dead_file_create(), but not even SIGKILL ends the wait for a page. */
+int dead_file_create_uninterruptible(struct dead_file *file, size_t size);
 /* Lets the server answer all reads, also those that wait. */
 void dead_file_answer(const struct dead_file *file);
 /* Waits up to ten seconds until a read waits for the server; false without one. */

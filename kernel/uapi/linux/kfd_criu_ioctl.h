@@ -203,16 +203,15 @@
  * KFD_CRIU_CMD_PAUSE - evict the queues of the process from the hardware
  *
  * @fd returns a file with O_CLOEXEC, the pause: the process stays paused until
- * the last descriptor of it is closed, or until UNPAUSE. If the process is in the
- * middle of an operation then, such as CHECKPOINT, it may stay paused until that
- * ends, but close() does not wait for it. A process may have
- * several pauses, and runs again when the last one has ended. @data_size
- * returns the bytes that an image of the process needs now, and @pid the
- * process id.
+ * the last descriptor of it is closed, or until UNPAUSE. If the process is in
+ * the middle of an operation then, such as CHECKPOINT, it may stay paused until
+ * that ends, but close() does not wait for it. A process may have several
+ * pauses, and runs again when the last one has ended. @data_size returns the
+ * bytes that an image of the process needs now, and @pid the process id.
  *
  * poll() reports POLLHUP once the pause has ended, POLLIN once the queues run
- * again, and POLLERR once the process has exited. A pause gives no access: operations that take one check their
- * caller like all others.
+ * again, and POLLERR once the process has exited. A pause gives no access:
+ * operations that take one check their caller like all others.
  *
  * ENODEV: the process has no VM on any GPU. EAGAIN: threads that are not
  * stopped kept changing the SVM ranges.
@@ -239,8 +238,8 @@
  * used. The file stays open and can be polled.
  *
  * ENOTRECOVERABLE: the pause has ended, but a GPU or a queue was reset, see
- * @reason, so what was read from the process may not be its state. EXDEV: @pause_fd is a
- * pause of another process. EINVAL: the pause has ended already.
+ * @reason, so what was read from the process may not be its state. EXDEV:
+ * @pause_fd is a pause of another process. EINVAL: the pause has ended already.
  */
 #define KFD_CRIU_CMD_UNPAUSE	0x103
 
@@ -276,8 +275,8 @@
  * joins the one before it.
  *
  * If there can be no file (ENOMEM, EMFILE, ENFILE), or its number cannot be
- * written to the args (EFAULT), RESUME goes on nevertheless, unless @state or STATE
- * reports KFD_CRIU_STATE_RESTORED: then it has not begun.
+ * written to the args (EFAULT), RESUME goes on nevertheless, unless @state or
+ * STATE reports KFD_CRIU_STATE_RESTORED: then it has not begun.
  *
  * RESUME allocates no page of an SVM range that the GPU faults in by itself
  * (XNACK). Pages that must be there before a queue runs are faulted in.
@@ -287,9 +286,9 @@
  * it.
  *
  * EAGAIN: too many processes of the same user have ended in
- * KFD_CRIU_STATE_RESUMING and still wait for a file system that does not answer;
- * RESUME has not begun. EAGAIN with KFD_CRIU_STATE_ABORTED: pages of SVM ranges
- * were moved again and again.
+ * KFD_CRIU_STATE_RESUMING and still wait for a file system that does not
+ * answer; RESUME has not begun. EAGAIN with KFD_CRIU_STATE_ABORTED: pages of
+ * SVM ranges were moved again and again.
  *
  * ESRCH: there is no process @pid that uses amdkfd. EBUSY: the process is being
  * restored, or an operation of it has not ended when @timeout_ms was over, and
@@ -473,9 +472,9 @@ struct kfd_criu_probe {
  * it does not know it, and its length. So an older kernel can restore an
  * image of a newer one that has no required record of a new type or version.
  *
- * An image contains no address of the kernel or the GART, and no structure whose
- * size a kernel may change. @gpu_id, @mmap_offset and @inode are those of the
- * machine that wrote it.
+ * An image contains no address of the kernel or the GART, and no structure
+ * whose size a kernel may change. @gpu_id, @mmap_offset and @inode are those of
+ * the machine that wrote it.
  */
 
 /*

@@ -176,7 +176,7 @@ Result<Stored> contents_of(const Side& side, const image::Contents& own, std::si
   Stored stored{std::nullopt, bo};
   if (record.stored_elsewhere) {
     for (const image::Loaded* loaded : side.images.catalogue.files_of(side.session)) {
-      const auto found = loaded->kfd() == nullptr ? std::nullopt : find_contents(loaded->kfd()->bos, record);
+      const auto found = find_contents(image::bos_of(loaded->file()), record);
       if (!found) continue;
       ASSIGN_OR_RETURN(stored.opened, image::open_contents(side.images.dir.get(), *loaded));
       stored.bo = *found;

@@ -71,7 +71,7 @@ void print_bos(const Opened& opened, bool each, std::ostream& out) {
     out << "      0x" << hex(bo.addr) << " " << bo_kind(bo) << " of GPU " << bo.user_gpu_id << ", "
         << size_text(bo.size);
     if (bos[i].shares_contents) out << ", memory of another BO";
-    if (bos[i].stored_elsewhere) out << ", memory of another process";
+    if (bos[i].stored_elsewhere) out << ", memory of another process or of a render node";
     if (image::stores_contents(bos[i])) out << ": " << size_text(totals.stored) << " stored";
     out << '\n';
   }

@@ -125,9 +125,12 @@ Status Dump::prepare() {
   TRY(check_states());
   TRY(bind_render_files());
   TRY(refuse_objects_beside_kfd());
-  TRY(preflight::refuse_lost_mappings(tree_, processes_, nodes_, [this](const Process& process, std::uint32_t minor) {
-    return keeps_render_file(process, minor);
-  }));
+  TRY(preflight::refuse_lost_mappings(
+      tree_, processes_, nodes_,
+      [this](const Process& process, std::uint32_t minor) { return keeps_render_file(process, minor); },
+      [this](std::size_t task, const auto& mapping) {
+        return render_objects::is_of_object(tree_, found_, task, mapping);
+      }));
   TRY(refuse_owners_without_hook());
   return start_image();
 }
@@ -247,21 +250,27 @@ Status Dump::read_states() {
 Status Dump::check_states() {
   std::uint64_t bytes = object_bytes();
   for (const Process& process : processes_) {
-    TRY(render_objects::refuse_shared_with_kfd(tree_, found_, process.state.bos));
     TRY(preflight::refuse_too_many_gpus(tree_, process, abi_));
     TRY(preflight::refuse_empty_bos(tree_, process));
     TRY(preflight::refuse_hidden_gpus(tree_, process, nodes_));
     bytes += preflight::contents_of(process.state);
   }
-  ASSIGN_OR_RETURN(sharing_, preflight::plan_sharing(tree_, processes_, nodes_, abi_));
-  TRY(preflight::refuse_lost_dmabufs(parts_, tree_, processes_, abi_));
-  TRY(preflight::refuse_unpassable_memory(parts_, tree_, processes_, sharing_));
+  const render_objects::KfdMemories of_kfd = preflight::memories_of_kfd(processes_);
+  if (abi_ == kfd::Abi::kReleased) TRY(render_objects::refuse_shared_with_kfd(tree_, found_, of_kfd));
+  TRY(render_objects::find_makers(tree_, found_, of_kfd));
+  ASSIGN_OR_RETURN(sharing_, preflight::plan_sharing(tree_, processes_, nodes_, abi_, sharers_with_objects()));
+  TRY(preflight::refuse_lost_dmabufs(parts_, tree_, processes_, found_, abi_));
+  TRY(preflight::refuse_unpassable_memory(parts_, tree_, processes_, sharing_, [this](std::size_t index) {
+    return index < processes_.size() ? name_of(processes_[index])
+                                     : tree_.name_of(tree_.files[files_with_objects()[index - processes_.size()]]);
+  }));
+  TRY(preflight::refuse_outside_gem_holders(parts_, tree_, found_, of_kfd));
   TRY(preflight::refuse_foreign_mappings(tree_, processes_, nodes_, [this](std::size_t task, const auto& mapping) {
     return render_objects::is_of_object(tree_, found_, task, mapping);
   }));
   ASSIGN_OR_RETURN(const std::uint64_t room, image::SessionWriter::room(parts_.criu.image_dir()));
   parts_.criu.warn(preflight::warn_of_room(bytes, room));
-  return preflight::refuse_outside_holders(parts_, tree_, processes_, nodes_);
+  return preflight::refuse_outside_holders(parts_, tree_, processes_, nodes_, found_);
 }
 
 Status Dump::bind_render_files() {

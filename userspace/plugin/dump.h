@@ -72,6 +72,9 @@ class Dump {
 
   [[nodiscard]] base::Status refuse_objects_beside_kfd() const;
   [[nodiscard]] std::uint64_t object_bytes() const;
+  // Indices in Tree::files. In the plan they follow the processes.
+  [[nodiscard]] std::vector<std::size_t> files_with_objects() const;
+  [[nodiscard]] std::vector<sharing::Process> sharers_with_objects() const;
   base::Result<image::RenderFile> save_render(std::size_t file, std::uint32_t id, std::uint32_t open_flags);
   base::Status save_object(const OpenFile& file, const image::GemObject& object, const image::BoRecord& record,
                            image::FileWriter& writer);
@@ -105,7 +108,7 @@ class Dump {
   std::vector<Role> roles_;                                  // as Tree::files
   std::vector<std::optional<render_objects::Found>> found_;  // as Tree::files
   std::vector<Process> processes_;                           // paused, or about to be
-  sharing::Plan sharing_;                                    // of processes_
+  sharing::Plan sharing_;                                    // of processes_, and of files with objects
   std::unique_ptr<image::SessionWriter> writer_;
   std::map<std::uint32_t, std::unique_ptr<copy::Copier>> copiers_;  // by actual gpu_id
 };

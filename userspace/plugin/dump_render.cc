@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // The part of a dump that saves render nodes with their objects. What these are was read before (render_objects.h).
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 
@@ -35,6 +36,25 @@ std::uint64_t Dump::object_bytes() const {
   return bytes;
 }
 
+std::vector<std::size_t> Dump::files_with_objects() const {
+  std::vector<std::size_t> files;
+  for (std::size_t i = 0; i < found_.size(); ++i)
+    if (found_[i]) files.push_back(i);
+  return files;
+}
+
+std::vector<sharing::Process> Dump::sharers_with_objects() const {
+  std::vector<sharing::Process> sharers;
+  for (const std::size_t file : files_with_objects()) {
+    const topology::Node* gpu = topology::find_render_minor(nodes_, tree_.files[file].device.minor);
+    sharing::Process& sharer =
+        sharers.emplace_back(sharing::Process{tree_.name_of(tree_.files[file]), false, {}, true});
+    for (const image::BoRecord& record : found_[file]->bos)
+      sharer.bos.push_back({record.inode, record.bo.size, gpu->gpu_id, record.bo.alloc_flags, record.imported, false});
+  }
+  return sharers;
+}
+
 Result<image::RenderFile> Dump::save_render(std::size_t file, std::uint32_t id, std::uint32_t open_flags) {
   const OpenFile& open = tree_.files[file];
   const topology::Node* gpu = topology::find_render_minor(nodes_, open.device.minor);
@@ -42,10 +62,16 @@ Result<image::RenderFile> Dump::save_render(std::size_t file, std::uint32_t id, 
   if (!found_[file]) return out;
   out.objects = std::move(found_[file]->objects);
   out.bos = std::move(found_[file]->bos);
+  const auto files = files_with_objects();
+  const std::size_t self =
+      processes_.size() + static_cast<std::size_t>(std::find(files.begin(), files.end(), file) - files.begin());
   const auto begin = std::chrono::steady_clock::now();
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < out.bos.size(); ++i) {
     out.bos[i].bo.user_gpu_id = gpu->gpu_id;
+    const auto shared = out.bos[i].inode == 0 ? std::nullopt : sharing_.find(out.bos[i].inode);
+    out.bos[i].stored_elsewhere = shared && sharing_.memories()[*shared].origin.process != self;
+    if (out.bos[i].stored_elsewhere) continue;
     if (auto status = save_object(open, out.objects.gem[i], out.bos[i], writer_->file(id)); !status.ok())
       return std::move(status).error().wrap("contents of GEM object " + std::to_string(out.bos[i].handle));
     bytes += out.bos[i].bo.size;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -138,6 +139,26 @@ class FakeRenderDriver final : public RenderDriver {
     add(fd, {object.handle, size, object.domains, object.flags, object.alignment, false}, {});
     return {};
   }
+  base::Status import_gem(int fd, std::uint32_t handle, int dmabuf) override {
+    TRY(step("import_gem"));
+    if (file(fd).gem.contains(handle)) return base::Error(EEXIST, "handle is taken");
+    struct stat memory {};
+    EXPECT_EQ(::fstat(dmabuf, &memory), 0);
+    for (const auto& [number, gem] : file(fd).gem) {
+      struct stat other {};
+      EXPECT_EQ(::fstat(gem.memory.get(), &other), 0);
+      if (other.st_ino == memory.st_ino) return base::Error(EBUSY, "its memory has another handle");
+    }
+    Gem& gem = file(fd).gem[handle];
+    gem.listed.handle = handle;
+    gem.listed.size = static_cast<std::uint64_t>(memory.st_size);
+    gem.memory.reset(::fcntl(dmabuf, F_DUPFD_CLOEXEC, 4000));
+    // One object has one offset, in whichever files it has handles.
+    const auto [offset, is_new] = offsets_.try_emplace(memory.st_ino, next_offset);
+    if (is_new) next_offset += gem.listed.size;
+    gem.mmap_offset = offset->second;
+    return {};
+  }
   base::Status set_metadata(int fd, const image::GemObject& object) override {
     TRY(step("set_metadata"));
     file(fd).gem.at(object.handle).metadata = {object.metadata_flags, object.tiling, object.metadata};
@@ -182,6 +203,8 @@ class FakeRenderDriver final : public RenderDriver {
     if (const int code = os::fault(name); code != 0) return base::Error(code, std::string("fake ") + name);
     return {};
   }
+
+  std::map<ino_t, std::uint64_t> offsets_;  // of imported memory
 
  public:
   static constexpr std::uint64_t kUserptr = 0x7000;  // the alignment that marks one

@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <ctime>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -327,31 +328,49 @@ Status refuse_hidden_gpus(const Tree& tree, const Process& process, const std::v
   return {};
 }
 
-Result<sharing::Plan> plan_sharing(const Tree& tree, const std::vector<Process>& processes,
-                                   const std::vector<topology::Node>& nodes, kfd::Abi abi) {
-  if (abi == kfd::Abi::kReleased) {
-    TRY(refuse_sharing(tree, processes));
-    return sharing::Plan();
+render_objects::KfdMemories memories_of_kfd(const std::vector<Process>& processes) {
+  render_objects::KfdMemories memories;
+  for (const Process& process : processes) {
+    for (const kfd::CheckpointedBo& bo : process.state.bos) {
+      if (bo.inode == 0 || !kfd::has_contents(bo.bo)) continue;
+      bool& is_allocated = memories[bo.inode];
+      is_allocated = is_allocated || !bo.imported;
+    }
   }
+  return memories;
+}
+
+Result<sharing::Plan> plan_sharing(const Tree& tree, const std::vector<Process>& processes,
+                                   const std::vector<topology::Node>& nodes, kfd::Abi abi,
+                                   std::vector<sharing::Process> render_files) {
+  if (abi == kfd::Abi::kReleased) TRY(refuse_sharing(tree, processes));
   std::vector<sharing::Process> sharers;
   for (const Process& process : processes) {
     sharing::Process& sharer = sharers.emplace_back();
     sharer.name = task_of(tree, process).name();
+    if (abi == kfd::Abi::kReleased) continue;
     for (const kfd::CheckpointedBo& bo : process.state.bos) {
       const topology::Node* gpu = gpu_of(nodes, process.state, bo.bo.user_gpu_id);
       sharer.bos.push_back(
           {bo.inode, bo.bo.size, gpu == nullptr ? 0 : gpu->gpu_id, bo.bo.alloc_flags, bo.imported, false});
     }
   }
+  std::move(render_files.begin(), render_files.end(), std::back_inserter(sharers));
   return sharing::Plan::make(sharers);
 }
 
 Status refuse_outside_holders(const Parts& parts, const Tree& tree, std::vector<Process>& processes,
-                              const std::vector<topology::Node>& nodes) {
+                              const std::vector<topology::Node>& nodes, const Objects& objects) {
   std::vector<Held> memories = held_memories(processes, nodes);
   ASSIGN_OR_RETURN(const auto open, count_dmabufs(parts, tree));
-  for (Held& held : memories)
+  const auto of_objects = render_objects::gem_memories(objects);
+  for (Held& held : memories) {
     if (const auto found = open.find(held.bo->inode); found != open.end()) held.memory.explained += found->second;
+    const auto found = of_objects.find(held.bo->inode);
+    if (found == of_objects.end()) continue;
+    held.memory.explained += found->second.references;
+    if (found->second.has_maker) held.memory.is_orphan = false;
+  }
   std::vector<memory_holders::Memory> counted;
   for (Held& held : memories) {
     TRY(explain_imports(parts, tree, nodes, held));

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "kfd/kfd.h"
 #include "plugin/criu.h"
 #include "plugin/parts.h"
+#include "plugin/render_objects.h"
 #include "plugin/sharing.h"
 #include "plugin/topology/node.h"
 #include "plugin/tree.h"
@@ -31,6 +33,9 @@ struct Process {
   kfd::Pause pause;
   kfd::Checkpoint state;
 };
+
+// What the render nodes of the dump have, in the order of Tree::files.
+using Objects = std::vector<std::optional<render_objects::Found>>;
 
 // ---- before a process is paused ---------------------------------------------
 
@@ -65,20 +70,28 @@ base::Status refuse_too_many_gpus(const Tree& tree, const Process& process, kfd:
 base::Status refuse_empty_bos(const Tree& tree, const Process& process);
 // BOs of which the GPU is not in sysfs.
 base::Status refuse_hidden_gpus(const Tree& tree, const Process& process, const std::vector<topology::Node>& nodes);
-// Who shares which memory. Refuses it with the released ABI, which could only give each BO memory of its own.
+// Which memory KFD has.
+[[nodiscard]] render_objects::KfdMemories memories_of_kfd(const std::vector<Process>& processes);
+// Who shares which memory: the processes, then the files of render nodes. Refuses memory that processes share with the
+// released ABI, which could only give each BO memory of its own.
 base::Result<sharing::Plan> plan_sharing(const Tree& tree, const std::vector<Process>& processes,
-                                         const std::vector<topology::Node>& nodes, kfd::Abi abi);
+                                         const std::vector<topology::Node>& nodes, kfd::Abi abi,
+                                         std::vector<sharing::Process> render_files);
 // Memory that the processes of a restore could not give each other: a CRIU without the means, or whose queue of
-// descriptors is too short. It is the CRIU of the dump that is asked.
+// descriptors is too short. It is the CRIU of the dump that is asked. `name_of` names what has an index in the plan.
 base::Status refuse_unpassable_memory(const Parts& parts, const Tree& tree, const std::vector<Process>& processes,
-                                      const sharing::Plan& plan);
-// Open DMA-bufs that a restore could not make again: of memory that no BO of the processes has, or that only the
-// released ABI names.
+                                      const sharing::Plan& plan,
+                                      const std::function<std::string(std::size_t process)>& name_of);
+// Open DMA-bufs that a restore could not make again: of memory that no BO of the processes and no GEM object has, or
+// that only the released ABI names.
 base::Status refuse_lost_dmabufs(const Parts& parts, const Tree& tree, const std::vector<Process>& processes,
-                                 kfd::Abi abi);
-// Memory that somebody outside the tree gave or was given.
+                                 const Objects& found, kfd::Abi abi);
+// Memory of KFD that somebody outside the tree gave or was given.
 base::Status refuse_outside_holders(const Parts& parts, const Tree& tree, std::vector<Process>& processes,
-                                    const std::vector<topology::Node>& nodes);
+                                    const std::vector<topology::Node>& nodes, const Objects& found);
+// Memory of GEM objects that somebody outside the tree has, and none of it is of KFD.
+base::Status refuse_outside_gem_holders(const Parts& parts, const Tree& tree, const Objects& found,
+                                        const render_objects::KfdMemories& of_kfd);
 // Mappings of render nodes that are neither of a BO of KFD nor, by `is_of_object`, of an object that is saved.
 base::Status refuse_foreign_mappings(
     const Tree& tree, const std::vector<Process>& processes, const std::vector<topology::Node>& nodes,
@@ -86,10 +99,12 @@ base::Status refuse_foreign_mappings(
 // Mappings of render nodes that a restore could not make again, although KFD has their memory: it looks for them in the
 // BOs of the process itself, or, for a process without state in KFD, at the address where the GPU of another process
 // has them, and maps them through that process's render node. `keeps_render_file` says whether a process still has the
-// open file of the render node with this minor number that KFD uses.
+// open file of the render node with this minor number that KFD uses, `is_of_object` whether an object of a render node
+// that the task has open has the memory, too.
 base::Status refuse_lost_mappings(
     const Tree& tree, const std::vector<Process>& processes, const std::vector<topology::Node>& nodes,
-    const std::function<bool(const Process& process, std::uint32_t minor)>& keeps_render_file);
+    const std::function<bool(const Process& process, std::uint32_t minor)>& keeps_render_file,
+    const std::function<bool(std::size_t task, const DeviceMapping& mapping)>& is_of_object);
 
 // A warning, not a refusal: zeros take no room, so the contents may need less. Empty if there is enough.
 std::string warn_of_room(std::uint64_t needed, std::uint64_t room);

@@ -107,21 +107,25 @@ Status refuse_dmabufs(const Parts& parts, const Tree& tree) {
   return {};
 }
 
-Status refuse_lost_dmabufs(const Parts& parts, const Tree& tree, const std::vector<Process>& processes, kfd::Abi abi) {
+Status refuse_lost_dmabufs(const Parts& parts, const Tree& tree, const std::vector<Process>& processes,
+                           const Objects& found, kfd::Abi abi) {
+  const auto of_objects = render_objects::gem_memories(found);
   for (const OpenFile& file : tree.files) {
     if (file.device.kind != DeviceKind::kDmabuf) continue;
+    ASSIGN_OR_RETURN(const auto info, dmabuf_of(parts, tree, file));
+    if (of_objects.contains(info.inode)) continue;
     if (abi == kfd::Abi::kReleased)
       return refused(tree.name_of(file),
-                     "the released ABI of KFD does not give DMA-bufs back; close it before the dump");
-    ASSIGN_OR_RETURN(const auto info, dmabuf_of(parts, tree, file));
+                     "it is of no GEM object, and the released ABI of KFD does not give DMA-bufs back; close it before "
+                     "the dump");
     if (std::any_of(processes.begin(), processes.end(),
                     [&info](const Process& process) { return has_memory(process, info.inode); }))
       continue;
     return refused(tree.name_of(file), "it was exported by '" + info.exporter + "', and its " +
                                            std::to_string(info.size) +
-                                           " bytes are memory of no BO of KFD that these programs have: the BO was "
-                                           "freed, or it is memory of a render node or of another driver; close it "
-                                           "before the dump");
+                                           " bytes are memory of no BO of KFD and of no GEM object that these programs "
+                                           "have: it was freed, or it is memory of another driver; close it before the "
+                                           "dump");
   }
   return {};
 }
@@ -139,12 +143,12 @@ Result<std::map<std::uint64_t, std::uint64_t>> count_dmabufs(const Parts& parts,
 }
 
 Status refuse_unpassable_memory(const Parts& parts, const Tree& tree, const std::vector<Process>& processes,
-                                const sharing::Plan& plan) {
+                                const sharing::Plan& plan,
+                                const std::function<std::string(std::size_t process)>& name_of) {
   ASSIGN_OR_RETURN(const std::vector<GivenDmabuf> dmabufs, given_dmabufs(parts, tree, processes));
   if (plan.memories().empty() && dmabufs.empty()) return {};
-  const std::string name = plan.memories().empty()
-                               ? dmabufs.front().task
-                               : tree.tasks[processes[plan.memories().front().origin.process].task].name();
+  const std::string name =
+      plan.memories().empty() ? dmabufs.front().task : name_of(plan.memories().front().origin.process);
   constexpr std::string_view kMemory = "it has memory, or a DMA-buf of memory, that other programs have, and ";
   if (!parts.criu.passes_files())
     return refused(name, std::string(kMemory) +

@@ -86,11 +86,12 @@ class LostMappings {
 
 Status refuse_lost_mappings(const Tree& tree, const std::vector<Process>& processes,
                             const std::vector<topology::Node>& nodes,
-                            const std::function<bool(const Process&, std::uint32_t)>& keeps_render_file) {
+                            const std::function<bool(const Process&, std::uint32_t)>& keeps_render_file,
+                            const std::function<bool(std::size_t, const DeviceMapping&)>& is_of_object) {
   const LostMappings lost(tree, processes, nodes, keeps_render_file);
   for (std::size_t i = 0; i < tree.tasks.size(); ++i) {
     for (const DeviceMapping& mapping : tree.tasks[i].mappings) {
-      if (mapping.device.kind != DeviceKind::kRender) continue;
+      if (mapping.device.kind != DeviceKind::kRender || is_of_object(i, mapping)) continue;
       const std::string reason = lost.reason(i, mapping);
       if (reason.empty()) continue;
       return Error(EOPNOTSUPP, tree.tasks[i].name() + ", inherited mapping of " + std::to_string(mapping.size) +

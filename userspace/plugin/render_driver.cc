@@ -266,6 +266,13 @@ Status RealRenderDriver::create_gem(int fd, const image::GemObject& object, std:
   return do_call(fd, render_uapi::kGemCreate, &args, "DRM_IOCTL_AMDGPU_GEM_CREATE at a handle");
 }
 
+Status RealRenderDriver::import_gem(int fd, std::uint32_t handle, int dmabuf) {
+  render_uapi::PrimeHandleAt args{};
+  args.handle = handle;
+  args.fd = dmabuf;
+  return do_call(fd, render_uapi::kPrimeFdToHandleAt, &args, "DRM_IOCTL_PRIME_FD_TO_HANDLE_AT");
+}
+
 Status RealRenderDriver::set_metadata(int fd, const image::GemObject& object) {
   drm_amdgpu_gem_metadata args{};
   args.handle = object.handle;

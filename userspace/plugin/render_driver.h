@@ -90,6 +90,8 @@ class RenderDriver {
 
   // Each fails if its number is taken.
   virtual base::Status create_gem(int fd, const image::GemObject& object, std::uint64_t size) = 0;
+  // The object behind a DMA-buf, which has no other handle in this file.
+  virtual base::Status import_gem(int fd, std::uint32_t handle, int dmabuf) = 0;
   virtual base::Status set_metadata(int fd, const image::GemObject& object) = 0;
   virtual base::Status map(int fd, std::uint32_t handle, const image::GemMapping& mapping) = 0;
   virtual base::Status create_context(int fd, const image::GpuContext& context) = 0;
@@ -112,6 +114,7 @@ class RealRenderDriver final : public RenderDriver {
   base::Result<std::vector<ListedSyncobj>> syncobjs(int fd) override;
   base::Result<SyncobjNow> syncobj(int fd, std::uint32_t handle) override;
   base::Status create_gem(int fd, const image::GemObject& object, std::uint64_t size) override;
+  base::Status import_gem(int fd, std::uint32_t handle, int dmabuf) override;
   base::Status set_metadata(int fd, const image::GemObject& object) override;
   base::Status map(int fd, std::uint32_t handle, const image::GemMapping& mapping) override;
   base::Status create_context(int fd, const image::GpuContext& context) override;

@@ -30,7 +30,7 @@ bool has_task(const OpenFile& file, std::size_t task) {
 }  // namespace
 
 std::string why_not(const ListedGem& object) {
-  if (object.handle == 0 || object.handle > image::kMaxHandle) return "its number cannot be chosen at restore";
+  if (!is_handle(object.handle)) return "its number cannot be chosen at restore";
   if (object.is_import) return "its memory is another driver's";
   if ((object.domains & kDoorbell) != 0) return "it is of doorbells, for user queues, which no kernel lists";
   if (object.domains == 0) return "it has no domain, and an image has no such object";
@@ -71,50 +71,77 @@ Result<std::vector<image::BoList>> group_bo_lists(std::span<const ListedBoListEn
   return result;
 }
 
-Status refuse_shared(const Tree& tree, std::span<const std::optional<Found>> found) {
-  struct Owner {
-    std::size_t file = 0;
-    std::uint32_t handle = 0;
-  };
-  std::map<std::uint64_t, Owner> owners;  // by inode
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    if (!found[i]) continue;
-    for (const image::BoRecord& record : found[i]->bos) {
-      if (record.inode == 0) continue;
-      const auto [other, is_new] = owners.emplace(record.inode, Owner{i, record.handle});
-      if (is_new) continue;
-      return refusal(tree.name_of(tree.files[i]), gem_name(record.handle) + " is also " +
-                                                      gem_name(other->second.handle) + " of " +
-                                                      tree.name_of(tree.files[other->second.file]) +
-                                                      "; after a restore each would have memory of its own");
-    }
-  }
+namespace {
+
+// An object, by indices.
+struct Place {
+  std::size_t file = 0;
+  std::size_t object = 0;
+};
+
+std::map<std::uint64_t, std::vector<Place>> places_of(std::span<const std::optional<Found>> found) {
+  std::map<std::uint64_t, std::vector<Place>> places;  // by inode
   for (std::size_t i = 0; i < found.size(); ++i) {
     if (!found[i]) continue;
     for (std::size_t k = 0; k < found[i]->bos.size(); ++k)
-      if (found[i]->references[k] > kOwnReferences)
-        return refusal(tree.name_of(tree.files[i]),
-                       gem_name(found[i]->bos[k].handle) + " is shared: its DMA-buf has " +
-                           std::to_string(found[i]->references[k]) +
-                           " references, and KFD, another GPU or another program has one of them; after a restore each "
-                           "would have memory of its own. End the sharing before the dump");
+      if (const std::uint64_t inode = found[i]->bos[k].inode; inode != 0) places[inode].push_back({i, k});
+  }
+  return places;
+}
+
+}  // namespace
+
+Status find_makers(const Tree& tree, std::span<std::optional<Found>> found, const KfdMemories& of_kfd) {
+  for (const auto& [inode, places] : places_of(found)) {
+    const auto handle_of = [&found](const Place& place) { return found[place.file]->bos[place.object].handle; };
+    const auto origin_of = [&found](const Place& place) -> const Origin& {
+      return found[place.file]->origins[place.object];
+    };
+    const auto of_same_file = std::adjacent_find(places.begin(), places.end(),
+                                                 [](const Place& a, const Place& b) { return a.file == b.file; });
+    if (of_same_file != places.end())
+      return refusal(tree.name_of(tree.files[of_same_file->file]),
+                     gem_name(handle_of(*(of_same_file + 1))) + " is also " + gem_name(handle_of(*of_same_file)) +
+                         " of this file, and no import gives an object two handles");
+    const auto kfd = of_kfd.find(inode);
+    const bool is_kfds = kfd != of_kfd.end() && kfd->second;
+    const auto maker = is_kfds ? places.end() : std::find_if(places.begin(), places.end(), [&](const Place& place) {
+      return origin_of(place).why_not.empty();
+    });
+    // KFD says how memory was allocated for a BO that is freed.
+    if (maker == places.end() && kfd == of_kfd.end())
+      return refusal(tree.name_of(tree.files[places.front().file]),
+                     gem_name(handle_of(places.front())) + ": " + origin_of(places.front()).why_not);
+    for (auto place = places.begin(); place != places.end(); ++place)
+      found[place->file]->bos[place->object].imported = place != maker;
   }
   return {};
 }
 
 Status refuse_shared_with_kfd(const Tree& tree, std::span<const std::optional<Found>> found,
-                              std::span<const kfd::CheckpointedBo> bos) {
+                              const KfdMemories& of_kfd) {
   for (std::size_t i = 0; i < found.size(); ++i) {
     if (!found[i]) continue;
     for (const image::BoRecord& record : found[i]->bos)
-      if (record.inode != 0 &&
-          std::any_of(bos.begin(), bos.end(), [&](const kfd::CheckpointedBo& bo) { return bo.inode == record.inode; }))
+      if (record.inode != 0 && of_kfd.contains(record.inode))
         return refusal(tree.name_of(tree.files[i]), gem_name(record.handle) +
-                                                        " is memory that KFD has as well; after a "
-                                                        "restore each would have memory of its "
-                                                        "own");
+                                                        " is memory that KFD has as well; the released ABI of KFD "
+                                                        "would give each memory of its own");
   }
   return {};
+}
+
+std::map<std::uint64_t, GemMemory> gem_memories(std::span<const std::optional<Found>> found) {
+  std::map<std::uint64_t, GemMemory> memories;
+  for (const auto& [inode, places] : places_of(found)) {
+    GemMemory& memory = memories[inode];
+    for (const Place& place : places) {
+      const bool is_import = found[place.file]->origins[place.object].is_import;
+      memory.references += is_import ? kReferencesOfImport : kReferencesOfHandle;
+      memory.has_maker = memory.has_maker || !found[place.file]->bos[place.object].imported;
+    }
+  }
+  return memories;
 }
 
 std::optional<std::size_t> find_offset(std::span<const image::BoRecord> bos, std::uint64_t offset, std::uint64_t size) {

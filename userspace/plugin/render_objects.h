@@ -9,12 +9,14 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "base/unique_fd.h"
 #include "kfd/kfd.h"
 #include "plugin/image/format.h"
 #include "plugin/parts.h"
@@ -22,12 +24,19 @@
 
 namespace plugin::render_objects {
 
-// What one open file has. `bos` is as image::RenderFile::bos, but without the GPU.
+// How a GEM object's memory may be another's, too.
+struct Origin {
+  bool is_import = false;        // the memory is another driver's, or another GPU's
+  std::string why_not;           // see why_not(); empty: the object can be created again
+  std::uint64_t references = 0;  // to its DMA-buf, the reader's own descriptor included; 0: it has no DMA-buf
+};
+
+// What one open file has. `bos` is as image::RenderFile::bos, but without the GPU; `origins` is in the same order.
+// Which BOs were imported is known after find_makers().
 struct Found {
   image::RenderObjects objects;
   std::vector<image::BoRecord> bos;
-  // How many references the DMA-buf of each BO has, the reader's own descriptor included; 0: it has no DMA-buf.
-  std::vector<std::uint64_t> references;
+  std::vector<Origin> origins;
   std::uint32_t vram_losses = 0;  // before anything was read
 };
 
@@ -36,7 +45,13 @@ struct Found {
 // The references to the DMA-buf of an object that nobody else has: those of the object, of its handle, and of the one
 // descriptor that is open while they are counted.
 inline constexpr std::uint64_t kOwnReferences = 3;
+// Those that a handle of the memory's own GPU has, and one of another GPU: there the handle has an object of its own,
+// which refers to the DMA-buf, and so does its attachment.
+inline constexpr std::uint64_t kReferencesOfHandle = 1;
+inline constexpr std::uint64_t kReferencesOfImport = 3;
 
+// Whether an object can be given this handle.
+[[nodiscard]] inline bool is_handle(std::uint32_t handle) { return handle != 0 && handle <= image::kMaxHandle; }
 // Why the object cannot be created again; empty: it can.
 [[nodiscard]] std::string why_not(const ListedGem& object);
 [[nodiscard]] std::string why_not(const ListedContext& context);
@@ -45,11 +60,23 @@ inline constexpr std::uint64_t kOwnReferences = 3;
 // The lists that the entries are of. Fails for entries without a handle.
 base::Result<std::vector<image::BoList>> group_bo_lists(std::span<const ListedBoListEntry> entries);
 
-// `found` is in the order of Tree::files. Fails when an object is one of several files, or of somebody outside.
-base::Status refuse_shared(const Tree& tree, std::span<const std::optional<Found>> found);
-// The object is memory of KFD's, which another BO has as well.
+// Memory that BOs of KFD have, by inode. True: it was allocated for one of them.
+using KfdMemories = std::map<std::uint64_t, bool>;
+
+// Decides for which object memory is allocated at a restore that several files have, or KFD as well, and that the
+// others import it. `found` is in the order of Tree::files. Fails when no object can be created again that has the
+// memory.
+base::Status find_makers(const Tree& tree, std::span<std::optional<Found>> found, const KfdMemories& of_kfd);
+// The released ABI of KFD neither gives nor takes the memory of a BO.
 base::Status refuse_shared_with_kfd(const Tree& tree, std::span<const std::optional<Found>> found,
-                                    std::span<const kfd::CheckpointedBo> bos);
+                                    const KfdMemories& of_kfd);
+
+// The references that the objects of all files have to their memory, by inode.
+struct GemMemory {
+  std::uint64_t references = 0;
+  bool has_maker = false;  // the memory is allocated for one of the objects
+};
+[[nodiscard]] std::map<std::uint64_t, GemMemory> gem_memories(std::span<const std::optional<Found>> found);
 
 // The index in `bos` of the BO that the whole range of offsets is in.
 [[nodiscard]] std::optional<std::size_t> find_offset(std::span<const image::BoRecord> bos, std::uint64_t offset,
@@ -69,7 +96,13 @@ base::Status confirm(const Parts& parts, const Tree& tree, std::span<const std::
 
 // ---- restore ----------------------------------------------------------------
 
-// Creates all objects in a new file, without contents.
-base::Status create(RenderDriver& driver, int fd, const image::RenderFile& render);
+// Creates all objects in a new file, without contents. `given` has the DMA-buf of a GEM object, by its index, whose
+// memory exists already.
+base::Status create(RenderDriver& driver, int fd, const image::RenderFile& render,
+                    const std::map<std::size_t, int>& given);
+
+// A new object as `like`, without contents, which nobody has but by its DMA-buf. `fd` is a file without objects that
+// the caller closes.
+base::Result<base::UniqueFd> make_apart(RenderDriver& driver, int fd, const image::GemObject& like, std::uint64_t size);
 
 }  // namespace plugin::render_objects

@@ -23,8 +23,6 @@ using base::UniqueFd;
 using Deadline = std::chrono::steady_clock::time_point;
 
 constexpr timespec kPause{0, 1'000'000};
-constexpr timespec kRecount{0, 10'000'000};
-constexpr int kRecounts = 50;  // half a second for all objects of a file
 
 Error refusal(const std::string& why) { return Error(EOPNOTSUPP, why); }
 
@@ -77,16 +75,6 @@ class Reader {
                    std::to_string(most));
   }
 
-  // Readers of procfs, and programs that have just ended, have references for a moment.
-  Result<std::uint64_t> count_references(int dmabuf) {
-    ASSIGN_OR_RETURN(std::uint64_t references, parts_.count_references(dmabuf));
-    for (; references > kOwnReferences && recounts_ > 0; --recounts_) {
-      (void)os::nanosleep(&kRecount);
-      ASSIGN_OR_RETURN(references, parts_.count_references(dmabuf));
-    }
-    return references;
-  }
-
   Status read_contexts() {
     std::vector<ListedContext> contexts;
     TRY(wait_until(deadline_, "a context", [&]() -> Result<bool> {
@@ -102,24 +90,30 @@ class Reader {
   }
 
   Status read_gem(const ListedGem& listed) {
-    if (listed.is_import) return refuse_import(listed);
-    if (const std::string reason = why_not(listed); !reason.empty()) return refusal(reason);
+    Origin origin{listed.is_import, why_not(listed), 0};
+    ASSIGN_OR_RETURN(const std::optional<UniqueFd> dmabuf, driver_.export_gem(fd_, listed.handle));
+    // Another object of the dump may have the memory, but nobody can give this one such a number.
+    if (!origin.why_not.empty() && (!dmabuf || !is_handle(listed.handle))) return refusal(origin.why_not);
+    if (origin.is_import)
+      origin.why_not =
+          "its memory was imported from " + exporter_of(dmabuf->get()) + ", which would have to give it again";
     TRY(wait_until(deadline_, "it", [&] { return driver_.is_idle(fd_, listed.handle); }));
-    image::GemObject object{listed.handle, static_cast<std::uint32_t>(listed.domains), listed.flags, listed.alignment};
+    // What KFD has allocated, or another GPU, has more; such an object is not created again, but imported.
+    auto domains = static_cast<std::uint32_t>(listed.domains) & image::kGemDomains;
+    if (domains == 0) domains = image::kGemGtt;
+    image::GemObject object{listed.handle, domains, listed.flags & image::kGemFlags, listed.alignment};
     image::BoRecord record;
     record.handle = listed.handle;
     record.bo.size = listed.size;
     record.bo.alloc_flags =
-        (listed.domains & image::kGemVram) != 0 ? KFD_IOC_ALLOC_MEM_FLAGS_VRAM : KFD_IOC_ALLOC_MEM_FLAGS_GTT;
-    std::uint64_t references = 0;
-    ASSIGN_OR_RETURN(const std::optional<UniqueFd> dmabuf, driver_.export_gem(fd_, listed.handle));
+        (domains & image::kGemVram) != 0 ? KFD_IOC_ALLOC_MEM_FLAGS_VRAM : KFD_IOC_ALLOC_MEM_FLAGS_GTT;
     if (!dmabuf && (listed.flags & image::kGemVmAlwaysValid) == 0)
       return refusal("it is memory of the program that was made a GEM object (userptr)");
     if (dmabuf) {
       struct stat status {};
       if (os::fstat(dmabuf->get(), &status) != 0) return Error::from_errno(errno, "fstat of its DMA-buf");
       record.inode = status.st_ino;
-      ASSIGN_OR_RETURN(references, count_references(dmabuf->get()));
+      ASSIGN_OR_RETURN(origin.references, parts_.count_references(dmabuf->get()));
     }
     ASSIGN_OR_RETURN(const std::optional<std::uint64_t> offset, driver_.mmap_offset(fd_, listed.handle));
     if (!dmabuf && !offset) return refusal("neither the CPU nor another VM than the file's can read it");
@@ -131,19 +125,14 @@ class Reader {
     object.metadata = std::move(metadata.bytes);
     found_.objects.gem.push_back(std::move(object));
     found_.bos.push_back(record);
-    found_.references.push_back(references);
+    found_.origins.push_back(std::move(origin));
     return {};
   }
 
-  // The name of a DMA-buf's exporter is in procfs.
-  Status refuse_import(const ListedGem& listed) {
-    std::string exporter = "another driver";
-    ASSIGN_OR_RETURN(const std::optional<UniqueFd> dmabuf, driver_.export_gem(fd_, listed.handle));
-    if (dmabuf) {
-      auto name = field(parts_.system.roots().proc + "/self/fdinfo/" + std::to_string(dmabuf->get()), "exp_name");
-      if (name.ok() && !name->empty()) exporter = "'" + *name + "'";
-    }
-    return refusal("its memory was imported from " + exporter + ", which would have to give it again");
+  // procfs has its name.
+  [[nodiscard]] std::string exporter_of(int dmabuf) const {
+    auto name = field(parts_.system.roots().proc + "/self/fdinfo/" + std::to_string(dmabuf), "exp_name");
+    return name.ok() && !name->empty() ? "'" + *name + "'" : "another driver";
   }
 
   Status read_syncobj(const ListedSyncobj& listed) {
@@ -161,26 +150,8 @@ class Reader {
   RenderDriver& driver_;
   int fd_;
   Deadline deadline_;
-  int recounts_ = kRecounts;
   Found found_;
 };
-
-// Names a descriptor by which the program itself shares an object. Such DMA-bufs are not given back.
-Status refuse_open_dmabufs(const Parts& parts, const Tree& tree, std::span<const std::optional<Found>> found) {
-  for (const OpenFile& file : tree.files) {
-    if (file.device.kind != DeviceKind::kDmabuf) continue;
-    ASSIGN_OR_RETURN(const std::optional<dmabuf_file::Info> dmabuf, parts.find_dmabuf(file.fd.get()));
-    if (!dmabuf) continue;
-    for (const std::optional<Found>& each : found) {
-      if (!each) continue;
-      for (const image::BoRecord& record : each->bos)
-        if (record.inode == dmabuf->inode)
-          return refusal(tree.name_of(file) + ": it is the DMA-buf of GEM object " + std::to_string(record.handle) +
-                         " of a render node, and such DMA-bufs are not given back; close it before the dump");
-    }
-  }
-  return {};
-}
 
 }  // namespace
 
@@ -206,8 +177,6 @@ Result<std::vector<std::optional<Found>>> read(const Parts& parts, const Tree& t
       return refusal(tree.name_of(tree.files[i]) + ": it has used the GPU's engine '" + engine +
                      "', whose video sessions cannot be read; close the file before the dump");
   }
-  TRY(refuse_open_dmabufs(parts, tree, found));
-  TRY(refuse_shared(tree, found));
   return found;
 }
 

@@ -3,21 +3,30 @@
 //
 // Creates the objects of a render node in a new open file. If one of them fails, the caller closes the file, and all
 // of them are gone.
+#include <cerrno>
+
 #include "plugin/render_driver.h"
 #include "plugin/render_objects.h"
 
 namespace plugin::render_objects {
 namespace {
 
+using base::Error;
+using base::Result;
 using base::Status;
+using base::UniqueFd;
 
 Status named(Status status, const char* what, std::uint32_t number) {
   if (status.ok()) return status;
   return std::move(status).error().wrap(std::string(what) + " " + std::to_string(number));
 }
 
-Status create_gem(RenderDriver& driver, int fd, const image::GemObject& object, std::uint64_t size) {
-  TRY(driver.create_gem(fd, object, size));
+// `dmabuf`: null for an object of its own.
+Status create_gem(RenderDriver& driver, int fd, const image::GemObject& object, std::uint64_t size, const int* dmabuf) {
+  if (dmabuf != nullptr)
+    TRY(driver.import_gem(fd, object.handle, *dmabuf));
+  else
+    TRY(driver.create_gem(fd, object, size));
   if (object.metadata_flags != 0 || object.tiling != 0 || !object.metadata.empty())
     TRY(driver.set_metadata(fd, object));
   for (const image::GemMapping& mapping : object.mappings) TRY(driver.map(fd, object.handle, mapping));
@@ -26,10 +35,23 @@ Status create_gem(RenderDriver& driver, int fd, const image::GemObject& object, 
 
 }  // namespace
 
-Status create(RenderDriver& driver, int fd, const image::RenderFile& render) {
+Result<UniqueFd> make_apart(RenderDriver& driver, int fd, const image::GemObject& like, std::uint64_t size) {
+  image::GemObject object = like;
+  object.handle = 1;
+  TRY(driver.create_gem(fd, object, size));
+  ASSIGN_OR_RETURN(std::optional<UniqueFd> dmabuf, driver.export_gem(fd, object.handle));
+  if (!dmabuf) return Error(EPERM, "the driver does not export a GEM object that several files have");
+  return std::move(*dmabuf);
+}
+
+Status create(RenderDriver& driver, int fd, const image::RenderFile& render, const std::map<std::size_t, int>& given) {
   const image::RenderObjects& objects = render.objects;
-  for (std::size_t i = 0; i < objects.gem.size(); ++i)
-    TRY(named(create_gem(driver, fd, objects.gem[i], render.bos[i].bo.size), "GEM object", objects.gem[i].handle));
+  for (std::size_t i = 0; i < objects.gem.size(); ++i) {
+    const auto dmabuf = given.find(i);
+    TRY(named(create_gem(driver, fd, objects.gem[i], render.bos[i].bo.size,
+                         dmabuf == given.end() ? nullptr : &dmabuf->second),
+              "GEM object", objects.gem[i].handle));
+  }
   for (const image::GemMapping& mapping : objects.sparse) TRY(driver.map(fd, 0, mapping));
   for (const image::GpuContext& context : objects.contexts)
     TRY(named(driver.create_context(fd, context), "context", context.id));

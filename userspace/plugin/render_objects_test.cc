@@ -57,6 +57,12 @@ std::vector<std::byte> pattern(std::size_t seed) {
   return bytes;
 }
 
+ino_t inode_of(int fd) {
+  struct stat status {};
+  EXPECT_EQ(::fstat(fd, &status), 0);
+  return status.st_ino;
+}
+
 // Descriptor 5 of a process that nobody traces.
 void show_outside(const std::string& proc, pid_t pid, const std::string& link, const std::string& fdinfo) {
   const std::string process = proc + "/" + std::to_string(pid);
@@ -449,8 +455,11 @@ TEST_F(RenderObjectsTest, a_reference_that_somebody_has_for_a_moment_is_not_shar
   expect_ok(dump());
 }
 
-TEST_F(RenderObjectsTest, a_dmabuf_that_the_program_has_open_is_named) {
-  source_.parts.count_references = [](int) -> base::Result<std::uint64_t> { return kOwnReferences + 1; };
+TEST_F(RenderObjectsTest, a_dmabuf_that_the_program_has_open_comes_back) {
+  // That of the program, which is this process's own, too, and that of the tree.
+  source_.parts.count_references = [this](int fd) -> base::Result<std::uint64_t> {
+    return kOwnReferences + (inode_of(fd) == inode_of(objects().gem.at(kSmallHandle).memory.get()) ? 3 : 0);
+  };
   const UniqueFd dmabuf(::fcntl(objects().gem.at(kSmallHandle).memory.get(), F_DUPFD_CLOEXEC, 0));
   struct stat status {};
   ASSERT_EQ(::fstat(dmabuf.get(), &status), 0);
@@ -461,10 +470,20 @@ TEST_F(RenderObjectsTest, a_dmabuf_that_the_program_has_open_is_named) {
   const TestProgram program(source_.machine, kPid, {file_.get()});
   program.show(dmabuf.get(), "/dmabuf:");
   Dump dump(source_.parts, 5);
-  const auto claim = dump.dump_file(file_.get(), kRenderId);
-  ASSERT_FALSE(claim.ok());
-  EXPECT_NE(claim.error().message().find("DMA-buf of GEM object 7"), std::string::npos) << claim.error().message();
-  EXPECT_TRUE(dump.finish(1).errors.empty());
+  for (const auto& [fd, id] : {std::pair{file_.get(), kRenderId}, std::pair{dmabuf.get(), kRenderId + 1}}) {
+    const auto claim = dump.dump_file(fd, id);
+    ASSERT_TRUE(claim.ok()) << claim.error().message();
+  }
+  ASSERT_TRUE(dump.finish(0).committed);
+  FakeCriuImages images;
+  images.tasks[kPid] = {0, {kPid}, {{200, kRenderId}, {201, kRenderId + 1}}, {}};
+  images.write(images_.path());
+  const auto file = restore_file();
+  ASSERT_TRUE(file.ok()) << file.error().message();
+  const auto restored = restore_->restore_file(kRenderId + 1);
+  ASSERT_TRUE(restored.ok()) << restored.error().message();
+  const UniqueFd again(**restored);
+  EXPECT_EQ(inode_of(again.get()), inode_of(target_.driver->file(file->get()).gem.at(kSmallHandle).memory.get()));
 }
 
 TEST_F(RenderObjectsTest, more_objects_than_an_image_has_room_for_are_refused_before_any_is_saved) {
@@ -506,17 +525,191 @@ TEST_F(RenderObjectsTest, a_reset_after_the_objects_were_read_fails_the_dump) {
   }
 }
 
-TEST_F(RenderObjectsTest, an_object_of_two_files_is_refused_with_both) {
-  const UniqueFd second(::open("/dev/zero", O_RDWR | O_CLOEXEC));
-  source_.driver->add(second.get(), {3, kSize, image::kGemVram, 1, 4096, false}, {})
-      .memory.reset(::fcntl(objects().gem.at(kHandle).memory.get(), F_DUPFD_CLOEXEC, 4000));
-  const TestProgram program(source_.machine, kPid, {file_.get(), second.get()});
-  Dump dump(source_.parts, 5);
-  const auto claim = dump.dump_file(file_.get(), kRenderId);
-  ASSERT_FALSE(claim.ok());
-  EXPECT_NE(claim.error().message().find("GEM object 3 is also GEM object 2147483646"), std::string::npos)
-      << claim.error().message();
-  EXPECT_TRUE(dump.finish(1).errors.empty());
+// Another open file of a program has a handle of an object that file_ has.
+class SharedObjectTest : public RenderObjectsTest {
+ protected:
+  static constexpr std::uint32_t kSecondId = 10;
+  static constexpr std::uint32_t kImport = 3;
+
+  SharedObjectTest() {
+    FakeRenderDriver::Gem& gem =
+        source_.driver->add(second_.get(), {kImport, kSize, image::kGemVram, 1, 65536, false}, {});
+    gem.memory.reset(::fcntl(objects().gem.at(kHandle).memory.get(), F_DUPFD_CLOEXEC, 4000));
+    gem.mmap_offset = objects().gem.at(kHandle).mmap_offset;
+    gem.mappings = {{kAddress, 4096, 8192, 6}};
+    source_.parts.count_references = [this](int fd) -> base::Result<std::uint64_t> {
+      return kOwnReferences + (inode_of(fd) == inode_of(objects().gem.at(kHandle).memory.get()) ? more_ : 0);
+    };
+  }
+
+  base::Status dump_both() {
+    const TestProgram program(source_.machine, kPid, {file_.get(), second_.get()});
+    Dump dump(source_.parts, 5);
+    base::Status status;
+    for (const auto& [fd, id] : {std::pair{second_.get(), kSecondId}, std::pair{file_.get(), kRenderId}})
+      if (auto claim = dump.dump_file(fd, id); !claim.ok() && status.ok()) status = std::move(claim).error();
+    const Dump::End end = dump.finish(status.ok() ? 0 : 1);
+    if (status.ok() && !end.errors.empty()) return end.errors.front();
+    return status;
+  }
+
+  void expect_both_refused(const std::vector<std::string>& words) {
+    const auto status = dump_both();
+    ASSERT_FALSE(status.ok());
+    for (const std::string& word : words)
+      EXPECT_NE(status.error().message().find(word), std::string::npos) << status.error().message();
+    EXPECT_TRUE(std::filesystem::is_empty(images_.path()));
+  }
+
+  FakeRenderDriver::Gem& imported() { return source_.driver->file(second_.get()).gem.at(kImport); }
+
+  UniqueFd second_{::open("/dev/zero", O_RDWR | O_CLOEXEC)};
+  std::uint64_t more_ = 1;  // references to the object of both
+};
+
+TEST_F(SharedObjectTest, comes_back_as_one_whose_contents_are_stored_once) {
+  expect_ok(dump_both());
+  const auto catalogue = image::Catalogue::read(source_.criu.image_dir());
+  ASSERT_TRUE(catalogue.ok());
+  std::size_t stored = 0;
+  for (const image::Loaded* file : catalogue->intact())
+    for (const image::BoRecord& record : image::bos_of(file->file()))
+      if (record.inode == inode_of(imported().memory.get())) stored += image::stores_contents(record) ? 1 : 0;
+  EXPECT_EQ(stored, 1U);
+  FakeCriuImages images;
+  images.tasks[kPid] = {0, {kPid}, {{200, kRenderId}, {201, kSecondId}}, {}};
+  images.write(images_.path());
+  const auto first = restore_file();
+  ASSERT_TRUE(first.ok()) << first.error().message();
+  const auto answer = restore_->restore_file(kSecondId);
+  ASSERT_TRUE(answer.ok()) << answer.error().message();
+  const UniqueFd second(**answer);
+  const auto& made = target_.driver->file(first->get()).gem.at(kHandle);
+  const auto& given = target_.driver->file(second.get()).gem.at(kImport);
+  EXPECT_EQ(inode_of(made.memory.get()), inode_of(given.memory.get()));
+  EXPECT_EQ(FakeRenderDriver::contents(given), pattern(1));
+  EXPECT_EQ(given.mappings, imported().mappings);
+  EXPECT_EQ(made.mappings, objects().gem.at(kHandle).mappings);
+}
+
+TEST_F(SharedObjectTest, is_refused_if_somebody_else_has_it) {
+  more_ = 2;
+  expect_both_refused({"is shared", "5 references, of which 4 are known", "outside of the dump"});
+}
+
+TEST_F(SharedObjectTest, is_refused_if_it_can_be_created_for_neither) {
+  objects().gem.at(kHandle).listed.flags = 1U << 10;
+  imported().listed.flags = 1U << 10;
+  expect_both_refused({"GEM object 2147483646", "encrypted"});
+}
+
+TEST_F(SharedObjectTest, is_imported_on_another_gpu_from_the_one_that_has_it) {
+  imported().listed = {kImport, kSize, image::kGemGtt, 1ULL << 40, 4096, true};
+  more_ = 3;
+  expect_ok(dump_both());
+  more_ = 4;
+  for (const auto& entry : std::filesystem::directory_iterator(images_.path())) std::filesystem::remove(entry.path());
+  expect_both_refused({"7 references, of which 6 are known"});
+}
+
+TEST_F(SharedObjectTest, may_not_have_two_handles_in_one_file) {
+  objects().gem.at(kSmallHandle).memory.reset(::fcntl(imported().memory.get(), F_DUPFD_CLOEXEC, 4000));
+  expect_both_refused({"GEM object 2147483646 is also GEM object 7 of this file"});
+}
+
+TEST_F(SharedObjectTest, with_a_criu_that_passes_no_files_is_refused) {
+  source_.criu.has_fdstore = false;
+  expect_both_refused({"/dev/dri/renderD128", "fdstore_add()"});
+}
+
+// A process of KFD that imported the memory of a GEM object, and whose memory a render node has.
+class SharedWithKfdTest : public SharedObjectTest {
+ protected:
+  static constexpr std::uint32_t kKfdId = 11;
+
+  SharedWithKfdTest() {
+    kfd::FakeProcess& process = source_.kfd.add_process(kPid);
+    source_.kfd.add_file(kfd_.get(), process);
+    source_.kfd.abi = kfd::Abi::kExtensible;
+    process.devices = {{kGpu, kGpu}};
+    process.priv_data.assign(16, std::byte{1});
+    // By which the dump finds out that KFD uses none of the files.
+    process.bos.push_back(
+        {{0x2000'0000, 4096, 0x800000, kGpu, KFD_IOC_ALLOC_MEM_FLAGS_VRAM}, std::vector<std::byte>(4096), 2, 0, false});
+    process.bos.push_back({{0x1000'0000, kSize, 0x700000, kGpu, KFD_IOC_ALLOC_MEM_FLAGS_VRAM},
+                           pattern(9),
+                           1,
+                           inode_of(objects().gem.at(kHandle).memory.get()),
+                           true});
+    source_.parts.render.may_map = [](int, std::uint64_t) -> base::Result<std::optional<bool>> {
+      return std::optional<bool>(false);
+    };
+    bo_ = &process.bos.back();
+    source_.parts.count_references = [this](int fd) -> base::Result<std::uint64_t> {
+      struct stat status {};
+      EXPECT_EQ(::fstat(fd, &status), 0);
+      const bool is_small_object = inode_of(fd) == inode_of(objects().gem.at(kSmallHandle).memory.get());
+      return kOwnReferences + (status.st_size == kSize ? more_ : is_small_object ? 0 : 1);
+    };
+  }
+
+  base::Status dump_all() {
+    const TestProgram program(source_.machine, kPid, {kfd_.get(), file_.get(), second_.get()});
+    Dump dump(source_.parts, 5);
+    base::Status status;
+    for (const auto& [fd, id] :
+         {std::pair{kfd_.get(), kKfdId}, std::pair{second_.get(), kSecondId}, std::pair{file_.get(), kRenderId}})
+      if (auto claim = dump.dump_file(fd, id); !claim.ok() && status.ok()) status = std::move(claim).error();
+    const Dump::End end = dump.finish(status.ok() ? 0 : 1);
+    if (status.ok() && !end.errors.empty()) return end.errors.front();
+    return status;
+  }
+
+  // Of the records of the memory, those with contents and those that were allocated, by file.
+  std::map<std::uint32_t, std::pair<bool, bool>> records() {
+    std::map<std::uint32_t, std::pair<bool, bool>> result;
+    const auto catalogue = image::Catalogue::read(source_.criu.image_dir());
+    EXPECT_TRUE(catalogue.ok());
+    for (const image::Loaded* file : catalogue->intact())
+      for (const image::BoRecord& record : image::bos_of(file->file()))
+        if (record.inode == bo_->inode) result[file->id()] = {image::stores_contents(record), !record.imported};
+    return result;
+  }
+
+  UniqueFd kfd_{::open("/dev/null", O_RDWR | O_CLOEXEC)};
+  kfd::FakeProcess::FakeBo* bo_ = nullptr;
+};
+
+TEST_F(SharedWithKfdTest, memory_is_stored_with_the_object_or_bo_that_it_was_allocated_for) {
+  using Records = std::map<std::uint32_t, std::pair<bool, bool>>;
+  more_ = 3;  // the other handle, the BO of KFD, and its handle in KFD's own file
+  expect_ok(dump_all());
+  EXPECT_EQ(records(), (Records{{kRenderId, {true, true}}, {kSecondId, {false, false}}, {kKfdId, {false, false}}}));
+  bo_->imported = false;
+  expect_ok(dump_all());
+  EXPECT_EQ(records(), (Records{{kRenderId, {false, false}}, {kSecondId, {false, false}}, {kKfdId, {true, true}}}));
+  // What KFD has allocated has flags that no program may ask for, and its BO may be gone.
+  objects().gem.at(kHandle).listed.flags = imported().listed.flags = 1U << 9;
+  bo_->imported = true;
+  source_.parts.render.alloc_flags = [](int, int) -> base::Result<std::uint32_t> { return std::uint32_t{0}; };
+  more_ = 2;
+  expect_ok(dump_all());
+  EXPECT_EQ(records(), (Records{{kRenderId, {false, false}}, {kSecondId, {false, false}}, {kKfdId, {true, false}}}));
+}
+
+TEST_F(SharedWithKfdTest, memory_that_somebody_outside_has_is_refused) {
+  more_ = 4;
+  const auto status = dump_all();
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.error().message().find("somebody outside"), std::string::npos) << status.error().message();
+}
+
+TEST_F(SharedWithKfdTest, the_released_abi_gives_it_to_nobody) {
+  source_.kfd.abi = kfd::Abi::kReleased;
+  const auto status = dump_all();
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.error().message().find("is memory that KFD has as well; the released ABI"), std::string::npos)
+      << status.error().message();
 }
 
 TEST_F(RenderObjectsTest, a_file_that_a_program_outside_has_is_refused_with_that_program) {

@@ -103,6 +103,14 @@ static_assert(sizeof(GemCreate) > sizeof(drm_amdgpu_gem_create));
 inline constexpr std::uint64_t kCreateAtHandle = 1ULL << 63;
 inline constexpr unsigned long kGemCreate = DRM_IOWR(DRM_COMMAND_BASE + DRM_AMDGPU_GEM_CREATE, GemCreate);
 
+struct PrimeHandleAt {
+  std::uint32_t handle;
+  std::uint32_t flags;
+  std::int32_t fd;
+  std::uint32_t pad;
+};
+inline constexpr unsigned long kPrimeFdToHandleAt = DRM_IOW(0xD4, PrimeHandleAt);
+
 inline constexpr std::uint32_t kContextAllocAt = 8;
 // The number for the next fence: flags has its lower half, priority the upper one.
 inline constexpr std::uint32_t kContextSkipFences = 9;

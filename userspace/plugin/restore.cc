@@ -296,9 +296,11 @@ Status Restore::restore_process(Task& current) {
   const std::size_t slot = *board_.find(kfd.pid);
   board_.set_progress(slot, Progress::kRestoring);
   parts_.kfd.use_abi(abi_of(process));
-  ASSIGN_OR_RETURN(Taken memories, take_memories(loader, request));
+  const Shared& shared = *shared_.at(process.session_id);
+  ASSIGN_OR_RETURN(Taken memories, take_memories(*plan, shared, shared.session.index_of(process.id)));
+  for (const auto& [inode, dmabuf] : memories.dmabufs) request.memories.push_back({inode, dmabuf.get()});
   auto restored = parts_.kfd.restore(fd.get(), std::move(request));
-  memories.descriptors.clear();
+  memories.dmabufs.clear();
   if (!restored.ok()) {
     std::string what = "giving the kernel back its state";
     if (const std::string holders = restored.error().code() == EBUSY ? plan->holders(parts_.system) : "";

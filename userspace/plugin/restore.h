@@ -85,13 +85,13 @@ class Restore {
     std::size_t first = 0;  // on the board
   };
 
-  // Shared memory that this process has made.
+  // Shared memory that this task has made.
   struct MadeMemory {
     std::size_t index = 0;  // in the plan
     base::UniqueFd dmabuf;
   };
   struct Taken {
-    std::vector<base::UniqueFd> descriptors;
+    std::map<std::uint64_t, base::UniqueFd> dmabufs;  // by inode at the dump
     std::vector<MadeMemory> made;
   };
 
@@ -115,11 +115,14 @@ class Restore {
   base::Result<kfd::RestoreRequest> make_request(Task& current, const RestorePlan& plan, const image::KfdFile& kfd);
   base::Status fill_bos(Loader& loader, int kfd_fd, const SavedFile& process,
                         std::vector<kfd::RestoredBo>& restored) const;
-  base::Result<Taken> take_memories(Loader& loader, kfd::RestoreRequest& request);
+  base::Result<Taken> take_memories(const RestorePlan& plan, const Shared& shared, std::size_t self);
   base::Status keep_memories(const Shared& shared, std::span<const std::size_t> memories, std::span<const int> dmabufs);
   void release_memories();
   base::Result<std::vector<MadeMemory>> make_memories(const RestorePlan& plan, const Shared& shared,
                                                       const std::vector<std::size_t>& claimed);
+  base::Status make_kfd_memories(const RestorePlan& plan, const Shared& shared, std::vector<MadeMemory>& memories);
+  base::Status make_gem_memories(const RestorePlan& plan, const Shared& shared,
+                                 std::vector<MadeMemory>& memories) const;
   base::Result<base::UniqueFd> wait_for_memory(const Shared& shared, std::size_t memory,
                                                std::map<int, std::vector<base::UniqueFd>>& received) const;
   base::Status offer_memories(const SavedFile& process, int kfd_fd, std::vector<kfd::RestoredBo>& restored);
@@ -132,7 +135,7 @@ class Restore {
   base::Result<HeldFiles::Key> render_key(Task& current, const RestorePlan& plan, std::uint32_t gpu_id);
   base::Status remember(Task& current, const RestorePlan& plan, const std::vector<kfd::RestoredBo>& restored);
 
-  [[nodiscard]] base::Status restore_objects(const RestorePlan& plan, const SavedFile& file, int fd) const;
+  base::Status restore_objects(const RestorePlan& plan, const SavedFile& file, int fd);
 
   void set_failed(const Task& current);
   base::Status settle(Task& current);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Memory that several restored processes share, in one of them: it takes from the others, or makes, what it needs
-// before its own state is restored, and gives them what was allocated for it as soon as the kernel has made that. The
-// plan (sharing.h) has no cycle, so that no two processes wait for each other. CRIU keeps the descriptors meanwhile, in
+// Memory that several restored processes share, or files of render nodes, in one of them: it takes from the others, or
+// makes, what it needs before its own state is restored, or the objects of the file are created, and gives them what
+// was allocated for it as soon as the kernel has made that. Whoever makes memory waits for nobody meanwhile. The plan
+// (sharing.h) has no cycle, so that no two processes wait for each other. CRIU keeps the descriptors meanwhile, in
 // queues of sockets (queued_file.h), which CRIU's main process empties when all processes are restored: it may live as
 // long as the program, and what it kept would never be freed. Each socket has as many descriptors as a message can
 // have, because CRIU's own queue, in which a socket takes as much room as one with a single descriptor, is short where
@@ -21,6 +22,7 @@
 #include "base/os.h"
 #include "plugin/made_memory.h"
 #include "plugin/queued_file.h"
+#include "plugin/render_objects.h"
 #include "plugin/restore.h"
 #include "plugin/restore_loader.h"
 
@@ -137,25 +139,22 @@ void Restore::release_memories() {
   }
 }
 
-// The descriptors that `request` then names.
-Result<Restore::Taken> Restore::take_memories(Loader& loader, kfd::RestoreRequest& request) {
-  const Shared& shared = *shared_.at(loader.process().session_id);
-  const std::size_t self = shared.session.index_of(loader.process().owner);
+// For a process, or for the objects of a file: `self` is its index in the plan.
+Result<Restore::Taken> Restore::take_memories(const RestorePlan& plan, const Shared& shared, std::size_t self) {
   const auto memories = shared.session.plan.memories();
   Taken taken;
   std::vector<std::size_t> claimed;
   for (std::size_t i = 0; i < memories.size(); ++i)
     if (!memories[i].has_provider && has(memories[i], self) &&
-        board_.claim_memory(shared.first + i, loader.process().owner))
+        board_.claim_memory(shared.first + i, static_cast<std::uint32_t>(parts_.criu.pid())))
       claimed.push_back(i);
-  ASSIGN_OR_RETURN(taken.made, make_memories(loader.plan(), shared, claimed));
+  ASSIGN_OR_RETURN(taken.made, make_memories(plan, shared, claimed));
   std::map<int, std::vector<UniqueFd>> received;
   for (std::size_t i = 0; i < memories.size(); ++i) {
     if (!has(memories[i], self) || provides(memories[i], self)) continue;
     auto memory = wait_for_memory(shared, i, received);
     if (!memory.ok()) return std::move(memory).error().wrap(name_of(memories[i]));
-    taken.descriptors.push_back(std::move(memory).value());
-    request.memories.push_back({memories[i].inode, taken.descriptors.back().get()});
+    taken.dmabufs.emplace(memories[i].inode, std::move(memory).value());
   }
   return taken;
 }
@@ -163,25 +162,52 @@ Result<Restore::Taken> Restore::take_memories(Loader& loader, kfd::RestoreReques
 // Makes what this task has claimed. Contents come later, in load_memories(), so that nobody waits for them.
 Result<std::vector<Restore::MadeMemory>> Restore::make_memories(const RestorePlan& plan, const Shared& shared,
                                                                 const std::vector<std::size_t>& claimed) {
-  std::vector<MadeMemory> result;
-  if (claimed.empty()) return result;
-  std::vector<MemoryToMake> wanted;
-  for (const std::size_t index : claimed) {
-    const sharing::Memory& memory = shared.session.plan.memories()[index];
-    ASSIGN_OR_RETURN(const std::uint32_t gpu_id, plan.destination_of(shared.session.gpu_of(memory)));
-    wanted.push_back({plan.render(gpu_id),
-                      {.size = memory.size, .gpu_id = gpu_id, .alloc_flags = shared.session.alloc_flags_of(memory)}});
-  }
-  ASSIGN_OR_RETURN(std::vector<UniqueFd> made, plugin::make_memories(parts_.system, parts_.kfd, plan.kfd(), wanted,
-                                                                     [this] { return next_unused_pid(); }));
+  std::vector<MadeMemory> made;
+  if (claimed.empty()) return made;
+  for (const std::size_t index : claimed) made.push_back({index, UniqueFd()});
+  TRY(make_kfd_memories(plan, shared, made));
+  TRY(make_gem_memories(plan, shared, made));
   for (std::size_t first = 0; first < claimed.size(); first += kMaxQueuedFiles) {
     const std::size_t count = std::min(kMaxQueuedFiles, claimed.size() - first);
     std::vector<int> dmabufs;
-    for (std::size_t i = first; i < first + count; ++i) dmabufs.push_back(made[i].get());
+    for (std::size_t i = first; i < first + count; ++i) dmabufs.push_back(made[i].dmabuf.get());
     TRY(keep_memories(shared, std::span(claimed).subspan(first, count), dmabufs));
   }
-  for (std::size_t i = 0; i < claimed.size(); ++i) result.push_back({claimed[i], std::move(made[i])});
-  return result;
+  return made;
+}
+
+Status Restore::make_kfd_memories(const RestorePlan& plan, const Shared& shared, std::vector<MadeMemory>& memories) {
+  std::vector<MadeMemory*> places;
+  std::vector<MemoryToMake> wanted;
+  for (MadeMemory& each : memories) {
+    const sharing::Memory& memory = shared.session.plan.memories()[each.index];
+    if (memory.is_gem) continue;
+    ASSIGN_OR_RETURN(const std::uint32_t gpu_id, plan.destination_of(shared.session.gpu_of(memory)));
+    wanted.push_back({plan.render(gpu_id),
+                      {.size = memory.size, .gpu_id = gpu_id, .alloc_flags = shared.session.alloc_flags_of(memory)}});
+    places.push_back(&each);
+  }
+  if (wanted.empty()) return {};
+  parts_.kfd.use_abi(kfd::Abi::kExtensible);
+  ASSIGN_OR_RETURN(std::vector<UniqueFd> made, plugin::make_memories(parts_.system, parts_.kfd, plan.kfd(), wanted,
+                                                                     [this] { return next_unused_pid(); }));
+  for (std::size_t i = 0; i < places.size(); ++i) places[i]->dmabuf = std::move(made[i]);
+  return {};
+}
+
+Status Restore::make_gem_memories(const RestorePlan& plan, const Shared& shared,
+                                  std::vector<MadeMemory>& memories) const {
+  for (MadeMemory& each : memories) {
+    const sharing::Memory& memory = shared.session.plan.memories()[each.index];
+    if (!memory.is_gem) continue;
+    ASSIGN_OR_RETURN(const std::uint32_t gpu_id, plan.destination_of(shared.session.gpu_of(memory)));
+    ASSIGN_OR_RETURN(const UniqueFd file, parts_.system.open_node(plan.render(gpu_id)));
+    auto made =
+        render_objects::make_apart(*parts_.render.driver, file.get(), shared.session.gem_of(memory), memory.size);
+    if (!made.ok()) return std::move(made).error().wrap(name_of(memory));
+    each.dmabuf = std::move(made).value();
+  }
+  return {};
 }
 
 // `received`: what this process has of each socket of CRIU's. Each memory of a socket is taken once.
@@ -224,7 +250,6 @@ Result<UniqueFd> Restore::take_dmabuf(const RestorePlan& plan, const SavedFile& 
   std::map<int, std::vector<UniqueFd>> received;
   if (shared.session.plan.memories()[*memory].has_provider || !board_.claim_memory(shared.first + *memory, self))
     return wait_for_memory(shared, *memory, received);
-  parts_.kfd.use_abi(kfd::Abi::kExtensible);
   ASSIGN_OR_RETURN(std::vector<MadeMemory> made, make_memories(plan, shared, {*memory}));
   Loader loader(parts_, plan, file);
   TRY(load_memory(loader, shared, *memory, made.front().dmabuf.get()));
@@ -234,7 +259,7 @@ Result<UniqueFd> Restore::take_dmabuf(const RestorePlan& plan, const SavedFile& 
 // Before this process loads any contents, so that nobody waits for them.
 Status Restore::offer_memories(const SavedFile& process, int kfd_fd, std::vector<kfd::RestoredBo>& restored) {
   const Shared& shared = *shared_.at(process.session_id);
-  const std::size_t self = shared.session.index_of(process.owner);
+  const std::size_t self = shared.session.index_of(process.id);
   const auto memories = shared.session.plan.memories();
   std::vector<std::size_t> provided;
   for (std::size_t i = 0; i < memories.size(); ++i)
@@ -259,7 +284,7 @@ Status Restore::offer_memories(const SavedFile& process, int kfd_fd, std::vector
 Status Restore::load_memories(Loader& loader, const SavedFile& process, int kfd_fd,
                               std::vector<kfd::RestoredBo>& restored, const std::vector<MadeMemory>& made) {
   const Shared& shared = *shared_.at(process.session_id);
-  const std::size_t self = shared.session.index_of(process.owner);
+  const std::size_t self = shared.session.index_of(process.id);
   const auto memories = shared.session.plan.memories();
   for (const MadeMemory& memory : made) TRY(load_memory(loader, shared, memory.index, memory.dmabuf.get()));
   for (std::size_t i = 0; i < memories.size(); ++i) {
@@ -284,7 +309,7 @@ Status Restore::load_memory(Loader& loader, const Shared& shared, std::size_t me
 Status Restore::require_loaded(const SavedFile& process) const {
   const auto& shared = shared_.at(process.session_id);
   if (!shared.ok()) return shared.error();
-  const std::size_t self = shared->session.index_of(process.owner);
+  const std::size_t self = shared->session.index_of(process.id);
   const auto memories = shared->session.plan.memories();
   for (std::size_t i = 0; i < memories.size(); ++i)
     if (has(memories[i], self) && board_.memory(shared->first + i).state != State::kLoaded)

@@ -3,6 +3,7 @@
 //
 // Render nodes with their objects in a task that is being restored: objects, contents, and the mappings of objects.
 #include <cerrno>
+#include <map>
 #include <string>
 
 #include "plugin/render_objects.h"
@@ -29,7 +30,7 @@ Status load_object(RenderDriver& driver, Loader& loader, const image::Loaded& fi
 
 }  // namespace
 
-Status Restore::restore_objects(const RestorePlan& plan, const SavedFile& file, int fd) const {
+Status Restore::restore_objects(const RestorePlan& plan, const SavedFile& file, int fd) {
   const image::RenderFile& render = *file.loaded->render();
   if (render.objects.empty()) return {};
   if (!criu_)
@@ -45,10 +46,20 @@ Status Restore::restore_objects(const RestorePlan& plan, const SavedFile& file, 
     return Error(ENOTSUP,
                  "the program has objects of a render node, and this kernel cannot create them at given numbers "
                  "(patch series drm-handle-at)");
-  TRY(render_objects::create(driver, fd, render));
+  const Shared& shared = *shared_.at(file.session_id);
+  ASSIGN_OR_RETURN(Taken memories, take_memories(plan, shared, shared.session.index_of(file.id)));
+  std::map<std::size_t, int> given;
   for (std::size_t i = 0; i < render.bos.size(); ++i)
+    if (const auto found = memories.dmabufs.find(render.bos[i].inode); found != memories.dmabufs.end())
+      given.emplace(i, found->second.get());
+  TRY(render_objects::create(driver, fd, render, given));
+  memories.dmabufs.clear();
+  for (const MadeMemory& memory : memories.made) TRY(load_memory(loader, shared, memory.index, memory.dmabuf.get()));
+  for (std::size_t i = 0; i < render.bos.size(); ++i) {
+    if (given.contains(i)) continue;
     if (auto status = load_object(driver, loader, *file.loaded, i, fd); !status.ok())
       return std::move(status).error().wrap("GEM object " + std::to_string(render.objects.gem[i].handle));
+  }
   return {};
 }
 
@@ -60,6 +71,7 @@ Result<std::optional<VmaAnswer>> Restore::locate_object(Task& current, std::stri
   if (device.kind == DeviceKind::kKfd) return std::optional<VmaAnswer>();
   const ExternalFd* found = nullptr;
   std::uint32_t handle = 0;
+  std::uint64_t inode = 0;
   std::uint64_t distance = 0;
   for (const ExternalFd& fd : current.criu->files) {
     const SavedFile* file = find_saved(fd.file_id);
@@ -72,11 +84,15 @@ Result<std::optional<VmaAnswer>> Restore::locate_object(Task& current, std::stri
     if (node == nullptr || node->gpu_id != render->gpu_id) continue;
     const auto index = render_objects::find_offset(render->bos, offset, 1);
     if (!index) continue;
-    if (found != nullptr && found->file_id != fd.file_id)
+    // Several files may have one object, and a mapping through one of them is as good as one through another.
+    if (found != nullptr && (found->file_id == fd.file_id || (inode != 0 && inode == render->bos[*index].inode)))
+      continue;
+    if (found != nullptr)
       return Error(ENXIO, std::string(path) + " at " + std::to_string(addr) +
                               ": a mapping of a GEM object of one of several GPUs, and its path does not tell which");
     found = &fd;
     handle = render->objects.gem[*index].handle;
+    inode = render->bos[*index].inode;
     distance = offset - render->bos[*index].bo.mmap_offset;
   }
   if (found == nullptr) return std::optional<VmaAnswer>();

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Restore of processes that share memory, one after the other in this process, over a fake KFD that follows the
-// kernel's rules about it.
+// Restore of processes and files of render nodes that share memory, one after the other in this process, over a fake
+// KFD and fake render nodes that follow the kernel's rules about it.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <csignal>
@@ -18,6 +19,7 @@
 
 #include "base/os_failing.h"
 #include "kfd/fake_kfd.h"
+#include "plugin/fake_render_driver.h"
 #include "plugin/image/writer.h"
 #include "plugin/restore.h"
 #include "plugin/restore_test_world.h"
@@ -29,6 +31,7 @@ using base::UniqueFd;
 using testing::FakeCriu;
 using testing::FakeCriuImages;
 using testing::FakeMachine;
+using testing::FakeRenderDriver;
 using testing::TempDir;
 
 constexpr std::uint32_t kGpu = 0x1111;
@@ -62,6 +65,7 @@ class RestoreSharing : public ::testing::Test {
   RestoreSharing() {
     machine_.add_gpu(1, kGpu, 128);
     kfd_.keeps_memory = true;
+    parts_.render.driver = driver_;
     node_.node_id = 1;
     node_.gpu_id = kGpu;
     node_.properties = {{"simd_count", 240}, {"gfx_target_version", 90006}, {"drm_render_minor", 128}};
@@ -85,6 +89,31 @@ class RestoreSharing : public ::testing::Test {
     criu_images_.tasks[pid].files.push_back({kNumber, pid});
   }
 
+  // An open file of a render node, of this process. Handles are 5, 6, ...
+  image::RenderFile& add_render(std::uint32_t id, std::uint32_t pid, const std::vector<SharedBo>& objects) {
+    image::RenderFile file{kGpu, 0, image::Binding::kOther, 0};
+    for (const SharedBo& object : objects) {
+      const auto handle = static_cast<std::uint32_t>(5 + file.bos.size());
+      const std::uint32_t domains = object.flags == kVram ? image::kGemVram : image::kGemGtt;
+      file.objects.gem.push_back(
+          {handle, domains, 0, 4096, {{0x200000000U + std::uint64_t{0x10000} * handle, kSize, 0, 2}}});
+      file.bos.push_back(
+          {{0, kSize, 0x300000, kGpu, object.flags}, handle, object.inode, false, object.imported, !object.stored});
+    }
+    files_.push_back({id, std::move(file)});
+    criu_images_.tasks[pid].files.push_back({static_cast<int>(kNumber + id), id});
+    return std::get<image::RenderFile>(files_.back().contents);
+  }
+
+  base::Result<UniqueFd> restore_render(std::uint32_t pid, std::uint32_t id) { return restore_dmabuf(pid, id); }
+
+  [[nodiscard]] std::uint64_t object(const UniqueFd& file, std::uint32_t handle) const {
+    return number_of(driver_->file(file.get()).gem.at(handle).memory.get());
+  }
+  [[nodiscard]] std::byte last_byte(const UniqueFd& file, std::uint32_t handle) const {
+    return FakeRenderDriver::contents(driver_->file(file.get()).gem.at(handle)).back();
+  }
+
   // A DMA-buf that these processes have open.
   void add_dmabuf(std::uint32_t id, std::uint64_t inode, const std::vector<std::uint32_t>& holders,
                   std::uint64_t size = kSize, const std::string& name = {}) {
@@ -100,9 +129,13 @@ class RestoreSharing : public ::testing::Test {
     session.abi = abi_;
     for (const image::File& file : files_) {
       const auto* process = std::get_if<image::KfdFile>(&file.contents);
+      const auto* render = std::get_if<image::RenderFile>(&file.contents);
       if (process != nullptr) session.processes.push_back({process->pid, "program"});
-      for (const image::BoRecord& record : process == nullptr ? std::vector<image::BoRecord>() : process->bos) {
-        const std::vector<std::byte> contents(kSize, static_cast<std::byte>(record.inode));
+      const std::vector<image::BoRecord> bos = process != nullptr  ? process->bos
+                                               : render != nullptr ? render->bos
+                                                                   : std::vector<image::BoRecord>();
+      for (const image::BoRecord& record : bos) {
+        const std::vector<std::byte> contents(record.bo.size, static_cast<std::byte>(record.inode));
         if (image::stores_contents(record)) {
           EXPECT_TRUE((*writer)->file(file.id).append(contents).ok());
         }
@@ -201,6 +234,7 @@ class RestoreSharing : public ::testing::Test {
   image::Abi abi_ = image::Abi::kExtensible;
   std::vector<image::File> files_;
   std::unique_ptr<Restore> restore_;
+  std::shared_ptr<FakeRenderDriver> driver_ = std::make_shared<FakeRenderDriver>();
 };
 
 TEST_F(RestoreSharing, three_processes_have_the_memory_of_the_one_that_allocated_it) {
@@ -556,6 +590,189 @@ TEST_F(RestoreSharing, nobody_waits_in_its_files_for_a_process_whose_own_file_it
   ASSERT_TRUE(answer.ok()) << answer.error().message();
   EXPECT_EQ(memory(0, 0), memory(1, 0));
   EXPECT_NE(name(0, 0).find("fake-memory"), std::string::npos);
+}
+
+// ---- GEM objects of several files ----
+
+TEST_F(RestoreSharing, in_any_order_files_have_one_object_that_is_made_once) {
+  add_render(1, 50, {{7}, {9}});
+  add_render(2, 51, {{7, true, false}, {8}});
+  add_render(3, 52, {{8, true, false}, {7, true, false}});
+  std::array<std::uint32_t, 3> order = {1, 2, 3};
+  abi_ = image::Abi::kReleased;  // none of them uses KFD
+  start();
+  do {
+    restart();
+    driver_->files.clear();
+    std::map<std::uint32_t, UniqueFd> files;
+    for (const std::uint32_t id : order) {
+      auto file = restore_render(49 + id, id);
+      ASSERT_TRUE(file.ok()) << file.error().message();
+      files.emplace(id, std::move(*file));
+    }
+    EXPECT_EQ(object(files.at(1), 5), object(files.at(2), 5));
+    EXPECT_EQ(object(files.at(1), 5), object(files.at(3), 6));
+    EXPECT_EQ(object(files.at(2), 6), object(files.at(3), 5));
+    EXPECT_NE(object(files.at(1), 5), object(files.at(2), 6));
+    for (const auto& [id, file] : files) {
+      EXPECT_EQ(driver_->file(file.get()).gem.size(), 2U);
+      EXPECT_EQ(driver_->file(file.get()).gem.at(5).mappings.size(), 1U);
+    }
+    EXPECT_EQ(last_byte(files.at(3), 6), std::byte{7});
+    EXPECT_EQ(last_byte(files.at(3), 5), std::byte{8});
+    EXPECT_EQ(last_byte(files.at(1), 6), std::byte{9});
+    ASSERT_TRUE(resume(50).ok());
+    for (const UniqueFd& kept : criu_.kept) EXPECT_FALSE(has_memory(kept.get()));
+  } while (std::next_permutation(order.begin(), order.end()));
+  EXPECT_TRUE(kfd_.calls.empty());
+}
+
+TEST_F(RestoreSharing, two_files_of_one_process_may_share) {
+  add_render(1, 50, {{7}});
+  add_render(2, 50, {{7, true, false}});
+  start();
+  const auto second = restore_render(50, 2);
+  ASSERT_TRUE(second.ok()) << second.error().message();
+  const auto first = restore_render(50, 1);
+  ASSERT_TRUE(first.ok()) << first.error().message();
+  EXPECT_EQ(object(*first, 5), object(*second, 5));
+}
+
+TEST_F(RestoreSharing, an_object_has_the_memory_of_a_bo_whoever_allocated_it) {
+  add(77, {{7}, {8, true, false}, {9}});
+  add_render(1, 77, {{7, true, false}, {8}});
+  add_render(2, 51, {{8, true, false}, {9, true, false}});
+  for (const bool is_kfd_first : {false, true}) {
+    start();
+    driver_->files.clear();
+    kfd_.restored_memories.clear();
+    criu_.kept.clear();
+    if (is_kfd_first) {
+      ASSERT_TRUE(restore(77).ok());
+    }
+    const auto second = restore_render(51, 2);
+    ASSERT_TRUE(second.ok()) << second.error().message();
+    const auto first = restore_render(77, 1);
+    ASSERT_TRUE(first.ok()) << first.error().message();
+    if (!is_kfd_first) {
+      ASSERT_TRUE(restore(77).ok());
+    }
+    EXPECT_EQ(memory(0, 0), object(*first, 5));
+    EXPECT_EQ(memory(0, 1), object(*first, 6));
+    EXPECT_EQ(memory(0, 1), object(*second, 5));
+    EXPECT_EQ(memory(0, 2), object(*second, 6));
+    for (const std::size_t bo : {0U, 1U, 2U}) EXPECT_EQ(first_byte(0, bo), static_cast<std::byte>(7 + bo));
+    EXPECT_NE(name(0, 0).find("fake-memory"), std::string::npos) << "KFD has allocated it";
+    EXPECT_NE(name(0, 1).find("gem"), std::string::npos) << "the render node has created it";
+    EXPECT_TRUE(resume(77).ok());
+  }
+}
+
+TEST_F(RestoreSharing, a_program_without_files_is_given_the_dmabuf_of_a_gem_object) {
+  add_render(1, 77, {{7}});
+  add_dmabuf(5, 7, {50, 77});
+  abi_ = image::Abi::kReleased;
+  start();
+  const auto dmabuf = restore_dmabuf(50, 5);
+  ASSERT_TRUE(dmabuf.ok()) << dmabuf.error().message();
+  const auto file = restore_render(77, 1);
+  ASSERT_TRUE(file.ok()) << file.error().message();
+  EXPECT_EQ(number_of(dmabuf->get()), object(*file, 5));
+  EXPECT_EQ(last_byte(*file, 5), std::byte{7});
+}
+
+TEST_F(RestoreSharing, images_with_impossible_gem_objects_are_refused_before_anything_is_made) {
+  struct Bad {
+    SharedBo first;
+    SharedBo second;
+    const char* why;
+  };
+  for (const Bad& bad : {Bad{{7, true, false}, {7, true}, "it was allocated for no BO"},
+                         Bad{{7}, {7, false, false}, "it was allocated for this BO and for one of"},
+                         Bad{{7}, {7, true, true}, "are stored with it and with"},
+                         Bad{{7, false, false}, {7, true, false}, "are not stored"},
+                         Bad{{7, false, true, KFD_IOC_ALLOC_MEM_FLAGS_GTT}, {7, true, false}, "it is VRAM"}}) {
+    SCOPED_TRACE(bad.why);
+    files_.clear();
+    criu_images_.tasks.clear();
+    add_render(1, 77, {bad.first});
+    add_render(2, 77, {bad.second});
+    start();
+    expect_refused(bad.why);
+    EXPECT_TRUE(driver_->files.empty());
+  }
+  files_.clear();
+  criu_images_.tasks.clear();
+  add_render(1, 77, {{7}}).objects.gem[0].flags = image::kGemVmAlwaysValid;
+  add_render(2, 77, {{7, true, false}});
+  start();
+  expect_refused("GEM object 5 is shared, and only the VM of its file can have it");
+  files_.clear();
+  criu_images_.tasks.clear();
+  add_render(1, 77, {{7}}).bos[0].bo.size = 2 * kSize;
+  add_render(2, 77, {{7, true, false}});
+  start();
+  expect_refused("bytes of it");
+}
+
+TEST_F(RestoreSharing, a_gem_object_whose_maker_has_ended_is_no_longer_waited_for) {
+  const pid_t maker = ::fork();
+  if (maker == 0) ::_exit(0);
+  siginfo_t info{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(maker), &info, WEXITED | WNOWAIT), 0);
+  const auto pid = static_cast<std::uint32_t>(maker);
+  add_render(1, pid, {{7}});
+  add_render(2, 1, {{7, true, false}});
+  start();
+  const auto call = number_of_call("create_gem", [&] { (void)restore_render(pid, 1); });
+  restart();
+  os::fail_call(call, EIO);
+  EXPECT_FALSE(restore_render(pid, 1).ok());
+  os::fail_call(0, 0);
+  const auto file = restore_render(1, 2);
+  ::waitpid(maker, nullptr, 0);
+  ASSERT_FALSE(file.ok());
+  EXPECT_NE(file.error().message().find("process " + std::to_string(maker) +
+                                        ", which allocates it, has ended or was not restored"),
+            std::string::npos)
+      << file.error().message();
+}
+
+TEST_F(RestoreSharing, a_failure_of_any_call_gives_no_object_of_other_memory) {
+  add(77, {{7}, {8, true, false}});
+  add_render(1, 50, {{7, true, false}, {8}});
+  add_render(2, 77, {{8, true, false}});
+  start();
+  unsigned survived = 0;
+  for (std::uint64_t call = 1;; ++call) {
+    SCOPED_TRACE(call);
+    driver_->files.clear();
+    kfd_.restored_memories.clear();
+    criu_.kept.clear();
+    restore_ = std::make_unique<Restore>(parts_);
+    os::fail_call(call, EIO);
+    restore_->prepare();
+    const auto first = restore_render(50, 1);
+    const bool has_kfd = first.ok() && restore(77).ok();
+    // Who has failed offers nothing, and this process would wait for itself.
+    const auto second = has_kfd ? restore_render(77, 2) : base::Result<UniqueFd>(base::Error(EIO, "not tried"));
+    const bool is_good = second.ok() && resume(77).ok();
+    const std::string failed = os::failed_call();
+    os::fail_call(0, 0);
+    while (failed == "waitpid" && ::waitpid(-1, nullptr, __WALL) > 0) {
+    }
+    if (is_good) {
+      ASSERT_EQ(memory(0, 0), object(*first, 5)) << failed;
+      ASSERT_EQ(memory(0, 1), object(*first, 6)) << failed;
+      ASSERT_EQ(memory(0, 1), object(*second, 5)) << failed;
+      ASSERT_EQ(first_byte(0, 0), std::byte{7}) << failed;
+      ASSERT_EQ(first_byte(0, 1), std::byte{8}) << failed;
+      if (failed.empty()) break;
+      ++survived;
+    }
+    ASSERT_LT(call, 2000U);
+  }
+  EXPECT_LT(survived, 60U);
 }
 
 // ---- DMA-bufs that programs have open ----

@@ -20,45 +20,79 @@ using base::Status;
 constexpr auto kWritable = static_cast<std::uint32_t>(KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE);
 constexpr std::uint32_t kKinds = KFD_IOC_ALLOC_MEM_FLAGS_VRAM | KFD_IOC_ALLOC_MEM_FLAGS_GTT;
 
+// The id of the GPU of a BO on the machine of the dump.
+std::uint32_t gpu_id_of(const image::Loaded& file, const image::BoRecord& record) {
+  return file.kfd() != nullptr ? image::actual_id_of(*file.kfd(), record.bo.user_gpu_id) : record.bo.user_gpu_id;
+}
+
+std::string name_of(const image::Loaded& file) {
+  return file.kfd() != nullptr ? "process " + std::to_string(file.kfd()->pid)
+                               : "render node, file " + std::to_string(file.id());
+}
+
 sharing::Process process_of(const image::Loaded& file, bool is_late) {
-  const image::KfdFile& kfd = *file.kfd();
-  sharing::Process process{"process " + std::to_string(kfd.pid), is_late, {}};
-  for (const image::BoRecord& record : kfd.bos)
-    process.bos.push_back({kfd::has_contents(record.bo) ? record.inode : 0, record.bo.size,
-                           image::actual_id_of(kfd, record.bo.user_gpu_id), record.bo.alloc_flags, record.imported,
-                           image::stores_contents(record)});
+  sharing::Process process{name_of(file), is_late, {}, file.kfd() == nullptr};
+  for (const image::BoRecord& record : image::bos_of(file.file()))
+    process.bos.push_back({kfd::has_contents(record.bo) ? record.inode : 0, record.bo.size, gpu_id_of(file, record),
+                           record.bo.alloc_flags, record.imported, image::stores_contents(record)});
   return process;
 }
 
 Status check_contents(const SessionSharing& found) {
   for (const image::Loaded* file : found.files)
-    for (const image::BoRecord& record : file->kfd()->bos)
+    for (const image::BoRecord& record : image::bos_of(file->file()))
       if (record.stored_elsewhere && !found.plan.find(record.inode))
-        return Error(EINVAL, "process " + std::to_string(file->kfd()->pid) + ": the contents of shared memory of " +
-                                 std::to_string(record.bo.size) + " bytes are not stored");
+        return Error(EINVAL, name_of(*file) + ": the contents of shared memory of " + std::to_string(record.bo.size) +
+                                 " bytes are not stored");
+  return {};
+}
+
+// The released ABI of KFD can neither be given memory nor name that of its BOs.
+Status check_abi(const SessionSharing& found) {
+  if (found.files.empty() || found.files.front()->session().abi == image::Abi::kExtensible) return {};
+  for (const sharing::Memory& memory : found.plan.memories())
+    for (const std::size_t holder : memory.holders)
+      if (found.files[holder]->kfd() != nullptr)
+        return Error(EINVAL, "processes share memory, which the released ABI of KFD cannot give them");
+  return {};
+}
+
+// It could not be exported to those who share it.
+Status check_gem(const SessionSharing& found) {
+  for (const sharing::Memory& memory : found.plan.memories())
+    if (memory.is_gem && (found.gem_of(memory).flags & image::kGemVmAlwaysValid) != 0)
+      return Error(EINVAL, name_of(*found.files[memory.origin.process]) + ": GEM object " +
+                               std::to_string(found.gem_of(memory).handle) +
+                               " is shared, and only the VM of its file can have it");
   return {};
 }
 
 // The dump, which goes through processes in another order than this, has written these with the contents.
 std::map<std::uint64_t, std::uint32_t> foreign_flags_of(const SessionSharing& found) {
   std::map<std::uint64_t, std::uint32_t> flags;
-  for (std::size_t process = 0; process < found.files.size(); ++process)
-    for (const image::ForeignMemory& foreign : found.files[process]->kfd()->foreign_memories)
+  for (std::size_t process = 0; process < found.files.size(); ++process) {
+    const image::KfdFile* kfd = found.files[process]->kfd();
+    if (kfd == nullptr) continue;
+    for (const image::ForeignMemory& foreign : kfd->foreign_memories)
       if (const auto memory = found.plan.find(foreign.inode); memory && found.contents[*memory].process == process)
         flags.emplace(foreign.inode, foreign.alloc_flags);
+  }
   return flags;
 }
 
 Status check_dmabuf(const SessionSharing& found, const image::Loaded& file) {
   const image::DmabufFile& dmabuf = *file.dmabuf();
   bool is_known = false;
-  for (const image::Loaded* kfd : found.files) {
-    for (const image::BoRecord& record : kfd->kfd()->bos) {
+  for (const image::Loaded* other : found.files) {
+    for (const image::BoRecord& record : image::bos_of(other->file())) {
       if (!kfd::has_contents(record.bo) || record.inode != dmabuf.inode) continue;
       if (record.bo.size != dmabuf.size)
         return Error(EINVAL, "file " + std::to_string(file.id()) + ": a DMA-buf of " + std::to_string(dmabuf.size) +
-                                 " bytes has the memory of a BO of " + std::to_string(record.bo.size) +
-                                 " bytes of process " + std::to_string(kfd->kfd()->pid));
+                                 " bytes has the memory of a BO of " + std::to_string(record.bo.size) + " bytes of " +
+                                 name_of(*other));
+      if (other->kfd() != nullptr && file.session().abi != image::Abi::kExtensible)
+        return Error(EINVAL, "file " + std::to_string(file.id()) +
+                                 ": a DMA-buf of memory that the released ABI of KFD does not name");
       is_known = true;
     }
   }
@@ -71,8 +105,8 @@ Result<SessionSharing> make(SessionSharing found, const std::function<bool(const
   std::vector<sharing::Process> processes;
   for (const image::Loaded* file : found.files) processes.push_back(process_of(*file, is_late(*file)));
   ASSIGN_OR_RETURN(found.plan, sharing::Plan::make(processes, std::move(needed)));
-  if (!found.plan.memories().empty() && found.files.front()->session().abi != image::Abi::kExtensible)
-    return Error(EINVAL, "processes share memory, which the released ABI of KFD cannot give them");
+  TRY(check_abi(found));
+  TRY(check_gem(found));
   ASSIGN_OR_RETURN(found.contents, sharing::find_contents(found.plan, processes));
   TRY(check_contents(found));
   found.foreign_flags = foreign_flags_of(found);
@@ -90,14 +124,18 @@ std::uint32_t SessionSharing::alloc_flags_of(const sharing::Memory& memory) cons
   return kind | (flags & kfd::abi::kMemoryAttributes) | kWritable;
 }
 
-std::uint32_t SessionSharing::gpu_of(const sharing::Memory& memory) const {
-  const image::KfdFile& kfd = *files[memory.origin.process]->kfd();
-  return image::actual_id_of(kfd, kfd.bos[memory.origin.bo].bo.user_gpu_id);
+const image::GemObject& SessionSharing::gem_of(const sharing::Memory& memory) const {
+  return files[memory.origin.process]->render()->objects.gem[memory.origin.bo];
 }
 
-std::size_t SessionSharing::index_of(std::uint32_t pid) const {
+std::uint32_t SessionSharing::gpu_of(const sharing::Memory& memory) const {
+  const image::Loaded& file = *files[memory.origin.process];
+  return gpu_id_of(file, image::bos_of(file.file())[memory.origin.bo]);
+}
+
+std::size_t SessionSharing::index_of(std::uint32_t file_id) const {
   const auto found =
-      std::find_if(files.begin(), files.end(), [pid](const image::Loaded* file) { return file->kfd()->pid == pid; });
+      std::find_if(files.begin(), files.end(), [file_id](const image::Loaded* file) { return file->id() == file_id; });
   return static_cast<std::size_t>(found - files.begin());
 }
 
@@ -107,6 +145,8 @@ Result<SessionSharing> sharing_of(const std::vector<const image::Loaded*>& files
   SessionSharing found;
   for (const image::Loaded* file : files)
     if (file->kfd() != nullptr) found.files.push_back(file);
+  for (const image::Loaded* file : files)
+    if (file->render() != nullptr && !file->render()->bos.empty()) found.files.push_back(file);
   std::set<std::uint64_t> needed;
   for (const image::Loaded* file : files) {
     if (file->dmabuf() == nullptr) continue;

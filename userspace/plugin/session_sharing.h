@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// What an image says about memory that several of its processes have, as sharing.h looks at it. Refuses an image whose
-// processes cannot have been those of one dump, before anything of it is restored.
+// What an image says about memory that several of its processes, or files of render nodes, have, as sharing.h looks at
+// it. Refuses an image whose files cannot have been those of one dump, before anything of it is restored.
 #pragma once
 
 #include <cstdint>
@@ -18,20 +18,23 @@ namespace plugin {
 
 struct SessionSharing {
   sharing::Plan plan;
-  std::vector<const image::Loaded*> files;               // of kind kKfd; indices of processes in the plan
+  // Indices of processes in the plan: files of kind kKfd, then those of kind kRender with GEM objects.
+  std::vector<const image::Loaded*> files;
   std::vector<sharing::Place> contents;                  // as Plan::memories()
   std::map<std::uint64_t, std::uint32_t> foreign_flags;  // by inode: what the file with the contents says
 
-  // How to allocate a memory that is made apart: flags of AMDKFD_IOC_ALLOC_MEMORY_OF_GPU.
+  // How to allocate a memory of KFD that is made apart: flags of AMDKFD_IOC_ALLOC_MEMORY_OF_GPU.
   [[nodiscard]] std::uint32_t alloc_flags_of(const sharing::Memory& memory) const;
+  // The GEM object that a memory was allocated for which is one (Memory::is_gem).
+  [[nodiscard]] const image::GemObject& gem_of(const sharing::Memory& memory) const;
   // The id of its GPU on the machine of the dump.
   [[nodiscard]] std::uint32_t gpu_of(const sharing::Memory& memory) const;
-  // The index of a process in the plan.
-  [[nodiscard]] std::size_t index_of(std::uint32_t pid) const;
+  // The index in the plan of the file with this id.
+  [[nodiscard]] std::size_t index_of(std::uint32_t file_id) const;
 };
 
-// `files` are all of one session; only those of kinds kKfd and kDmabuf matter. `is_late`: see sharing.h. `is_needed`:
-// whether the task that opens this DMA-buf has no BO of its memory.
+// `files` are all of one session; only those of kinds kKfd, kRender and kDmabuf matter. `is_late`: see sharing.h.
+// `is_needed`: whether the task that opens this DMA-buf has no BO of its memory.
 base::Result<SessionSharing> sharing_of(const std::vector<const image::Loaded*>& files,
                                         const std::function<bool(const image::Loaded& file)>& is_late,
                                         const std::function<bool(const image::Loaded& dmabuf)>& is_needed);

@@ -36,7 +36,9 @@ class Builder {
       const bool is_private = bos.front().process == bos.back().process && has_native(bos) && !needed_.contains(inode);
       if (is_private) continue;
       ASSIGN_OR_RETURN(Memory memory, describe(inode, bos));
-      memory.has_provider = has_native(bos) && provide(memory);
+      const bool is_of_render_node =
+          std::any_of(bos.begin(), bos.end(), [this](const Place& place) { return is_render_node(place); });
+      memory.has_provider = !is_of_render_node && has_native(bos) && provide(memory);
       memories.push_back(std::move(memory));
     }
     return memories;
@@ -45,6 +47,8 @@ class Builder {
  private:
   [[nodiscard]] const Bo& at(const Place& place) const { return processes_[place.process].bos[place.bo]; }
   [[nodiscard]] const std::string& name_of(const Place& place) const { return processes_[place.process].name; }
+
+  [[nodiscard]] bool is_render_node(const Place& place) const { return processes_[place.process].is_render_node; }
 
   [[nodiscard]] bool has_native(const std::vector<Place>& bos) const {
     return std::any_of(bos.begin(), bos.end(), [this](const Place& place) { return !at(place).imported; });
@@ -56,9 +60,10 @@ class Builder {
   }
 
   Result<Memory> describe(std::uint64_t inode, const std::vector<Place>& bos) const {
-    Memory memory{inode, at(bos.front()).size, bos.front(), false, {}};
+    Memory memory{inode, at(bos.front()).size, bos.front(), false, false, {}};
     std::optional<Place> native;
     std::optional<Place> in_vram;  // of those that were imported
+    std::optional<Place> of_kfd;   // of those that KFD imported; of two kinds, one that is VRAM
     for (const Place& place : bos) {
       const Bo& bo = at(place);
       if (bo.size != memory.size)
@@ -66,14 +71,20 @@ class Builder {
       if ((bo.alloc_flags & kKinds) == 0) return impossible(place, "is of a kind that cannot be shared");
       if (!bo.imported && native)
         return impossible(place, "it was allocated for this BO and for one of " + name_of(*native));
+      const bool is_vram = (bo.alloc_flags & kVram) != 0;
       if (!bo.imported) native = place;
-      if (bo.imported && (bo.alloc_flags & kVram) != 0 && !in_vram) in_vram = place;
+      if (bo.imported && is_vram && !in_vram) in_vram = place;
+      if (bo.imported && !is_render_node(place) && (!of_kfd || (is_vram && (at(*of_kfd).alloc_flags & kVram) == 0)))
+        of_kfd = place;
       if (memory.holders.empty() || memory.holders.back() != place.process) memory.holders.push_back(place.process);
     }
     if (native && in_vram && (at(*native).alloc_flags & kVram) == 0)
       return impossible(*in_vram, "it is VRAM, and " + name_of(*native) + " has allocated GTT");
+    // KFD alone says how memory was allocated that none of its BOs was allocated for.
+    if (!native && !of_kfd) return impossible(bos.front(), "it was allocated for no BO, and KFD has no BO of it");
     // A BO of another GPU than that of the memory is GTT.
-    memory.origin = native ? *native : in_vram.value_or(bos.front());
+    memory.origin = native ? *native : *of_kfd;
+    memory.is_gem = is_render_node(memory.origin);
     return memory;
   }
 

@@ -22,6 +22,7 @@ inline constexpr std::size_t kMaxSyncobjs = 1U << 16;
 
 // What restored objects may ask the driver for; validate_objects() refuses the rest.
 inline constexpr std::uint32_t kGemDomains = 1U | 2U | 4U;  // AMDGPU_GEM_DOMAIN_CPU, _GTT, _VRAM
+inline constexpr std::uint32_t kGemGtt = 2U;
 inline constexpr std::uint32_t kGemVram = 4U;
 inline constexpr std::uint64_t kGemNoCpuAccess = 1ULL << 1;    // AMDGPU_GEM_CREATE_NO_CPU_ACCESS
 inline constexpr std::uint64_t kGemVmAlwaysValid = 1ULL << 6;  // AMDGPU_GEM_CREATE_VM_ALWAYS_VALID

@@ -159,8 +159,7 @@ Status validate_render(const RenderFile& render, const Session& session) {
 }
 
 // That BOs have the memory is checked with all files of the session (sharing_of()).
-Status validate_dmabuf(const DmabufFile& dmabuf, const Session& session) {
-  if (session.abi != Abi::kExtensible) return invalid("a DMA-buf of memory that the released ABI of KFD does not name");
+Status validate_dmabuf(const DmabufFile& dmabuf) {
   if (dmabuf.inode == 0) return invalid("a DMA-buf of no memory");
   if (dmabuf.size == 0 || dmabuf.size > kMaxBoSize) return invalid("impossible size of a DMA-buf");
   if (dmabuf.name.size() > kMaxDmabufName || dmabuf.name.find('\0') != std::string::npos)
@@ -280,7 +279,7 @@ Status validate(const File& file, const Session& session) {
     case Kind::kRender:
       return validate_render(*std::get_if<RenderFile>(&file.contents), session);
     case Kind::kDmabuf:
-      return validate_dmabuf(*std::get_if<DmabufFile>(&file.contents), session);
+      return validate_dmabuf(*std::get_if<DmabufFile>(&file.contents));
   }
   return {};
 }

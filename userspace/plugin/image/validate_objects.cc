@@ -50,7 +50,7 @@ Status validate_object(const GemObject& object, const BoRecord& record, const Re
   if (object.metadata.size() > kMaxGemMetadata)
     return invalid_object(name_of(object) + ": impossible length of its metadata");
   if (record.handle != object.handle || record.bo.user_gpu_id != render.gpu_id || record.bo.alloc_flags != kind ||
-      record.bo.addr != 0 || !is_whole_pages(record.bo.size) || !stores_contents(record) || record.imported)
+      record.bo.addr != 0 || !is_whole_pages(record.bo.size) || record.shares_contents)
     return invalid_object(name_of(object) + ": its BO in the index is not one of it");
   for (const GemMapping& mapping : object.mappings)
     if (!is_range(mapping) || mapping.offset > record.bo.size || mapping.size > record.bo.size - mapping.offset)
@@ -79,9 +79,12 @@ Status validate_gem(const RenderFile& render, std::set<std::uint32_t>& handles) 
   if (objects.size() > kMaxGemObjects) return invalid_object("too many GEM objects");
   if (objects.size() != render.bos.size()) return invalid_object("another number of GEM objects than the index has");
   std::uint64_t bytes = 0;
+  std::set<std::uint64_t> memories;
   for (std::size_t i = 0; i < objects.size(); ++i) {
     TRY(validate_number("GEM object", objects[i].handle, kMaxHandle, handles));
     TRY(validate_object(objects[i], render.bos[i], render));
+    if (render.bos[i].inode != 0 && !memories.insert(render.bos[i].inode).second)
+      return invalid_object(name_of(objects[i]) + ": another object of this file has its memory");
     if (render.bos[i].bo.size > kMaxGemBytes - bytes) return invalid_object("GEM objects larger than any GPU's memory");
     bytes += render.bos[i].bo.size;
   }

@@ -70,6 +70,8 @@ ROWS = (
     Row("objects of an inherited render node", "", "case[objects_of_an_inherited_render_node]", EQUAL),
     Row("objects of another render node than KFD's", "criu#2664",
         "case[objects_in_another_file_than_that_of_kfd]", EQUAL),
+    Row("GEM objects that three programs share", "criu#2613", "case[shared_gem_objects]", EQUAL),
+    Row("GEM objects that KFD shares, too", "criu#2613", "case[gem_objects_shared_with_kfd]", EQUAL),
     Row("memory shared by two processes", "criu#2722 #2581", "case[a_shared_buffer]", EQUAL),
     Row("memory shared with a program outside", "", "case[a_buffer_given_to_a_program_outside]", REFUSED),
     Row("shared memory that a GPU writes", "criu#2722", "case[a_shared_buffer_that_changes]", EQUAL),

@@ -68,6 +68,8 @@ CASES = (
     Case("objects_of_a_render_node", RENDER, EQUAL, reference=RENDER),
     Case("objects_of_an_inherited_render_node", (*RENDER, "--children"), EQUAL, reference=RENDER),
     Case("objects_in_another_file_than_that_of_kfd", (*RENDER, "--kfd"), EQUAL, reference=(*RENDER, "--kfd")),
+    Case("shared_gem_objects", (*RENDER, "--share"), EQUAL, reference=RENDER, heavy=True),
+    Case("gem_objects_shared_with_kfd", (*RENDER, "--share", "--kfd"), EQUAL, reference=(*RENDER, "--kfd")),
     Case("a_gem_object_beside_kfd", (*PROGRAM, "--gem", "handle"), EQUAL),
     Case("a_gem_object_of_a_hip_program", (*HIP, "--gem", "mapped"), EQUAL, reference=HIP, heavy=True),
     Case("a_thousand_mappings", (*PROGRAM, "--buffers", "1000"), EQUAL, heavy=True),

@@ -3,10 +3,11 @@
 //
 // A user of libdrm with objects of all kinds in a render node: GEM objects in VRAM, GTT and of its VM alone, mapped
 // once, twice, in part and not at all; contexts, a BO list, synchronization objects; work that was just submitted.
-//   field_render --dir FOLDER [--kfd] [--children] [--undisturbed]
+//   field_render --dir FOLDER [--kfd] [--children] [--share] [--undisturbed]
 // --kfd: the pending work of demo_program in the same process, which uses another file of the render node. --children:
-// a child has inherited the file and a mapping. The result is a checksum of what the objects have in the end; numbers
-// and addresses are those that libdrm remembers.
+// a child has inherited the file and a mapping. --share: with two children of files of their own, which share objects
+// with it (shared_objects.h), and with --kfd KFD does, too. The result is a checksum of what the objects have in the
+// end; numbers and addresses are those that libdrm remembers.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,6 +23,7 @@
 #include "drmtest/harness/buffer.h"
 #include "drmtest/harness/commands.h"
 #include "drmtest/harness/submit.h"
+#include "fieldtest/shared_objects.h"
 #include "kfdtest-criu/demo/command_line.h"
 #include "kfdtest-criu/demo/pending_work.h"
 #include "kfdtest-criu/env/deadline.h"
@@ -58,6 +60,7 @@ constexpr int kFillers = 9;  // objects that are freed, so that the others have 
 struct Options {
   bool kfd = false;
   bool children = false;
+  bool share = false;
 };
 
 Status check_words(std::span<const std::uint32_t> words, std::uint32_t seed, const char* what) {
@@ -352,6 +355,10 @@ Status finish_child(pid_t pid) {
 }
 
 Status run(const kfdtest::CommandLine& line, const Options& options, const kfdtest::Outside& outside) {
+  std::unique_ptr<SharedObjects> shared;
+  if (options.share) {
+    ASSIGN_OR_RETURN(shared, SharedObjects::fork());
+  }
   std::optional<kfdtest::Session> session;
   std::unique_ptr<kfdtest::PendingWork> work;
   if (options.kfd) {
@@ -360,6 +367,7 @@ Status run(const kfdtest::CommandLine& line, const Options& options, const kfdte
     ASSIGN_OR_RETURN(work, kfdtest::PendingWork::start(session->gpus().front(), kSeed));
   }
   ASSIGN_OR_RETURN(const auto objects, Objects::create());
+  if (shared) TRY(shared->share(session ? &session->gpus().front() : nullptr));
   std::optional<pid_t> child;
   if (options.children) {
     ASSIGN_OR_RETURN(child, start_child(*objects));
@@ -374,6 +382,7 @@ Status run(const kfdtest::CommandLine& line, const Options& options, const kfdte
   }
   if (child) TRY(finish_child(*child));
   TRY(objects->check(checksum));
+  if (shared) TRY(shared->check());
   outside.say("RESULT " + checksum.hex());
   return outside.publish("result", "RESULT " + checksum.hex());
 }
@@ -384,7 +393,7 @@ Status run(const kfdtest::CommandLine& line, const Options& options, const kfdte
 int main(int argc, char** argv) {
   fieldtest::Options options;
   kfdtest::CommandLine line;
-  line.flag("--kfd", options.kfd).flag("--children", options.children);
+  line.flag("--kfd", options.kfd).flag("--children", options.children).flag("--share", options.share);
   return run_program(argc, argv, line, [&](const kfdtest::Outside& outside) -> base::Status {
     return fieldtest::run(line, options, outside);
   });

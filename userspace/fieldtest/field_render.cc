@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// A user of libdrm with objects of all kinds in a render node: GEM objects in VRAM, GTT and of its VM alone, mapped
-// once, twice, in part and not at all; contexts, a BO list, synchronization objects; work that was just submitted.
+// A user of libdrm with objects of all kinds in a render node: GEM objects in VRAM, GTT, of its VM alone and of memory
+// of the program (if no child has inherited the file), mapped once, twice, in part and not at all; contexts, a BO list,
+// synchronization objects; work that was just submitted.
 //   field_render --dir FOLDER [--kfd] [--children] [--share] [--undisturbed]
 // --kfd: the pending work of demo_program in the same process, which uses another file of the render node. --children:
 // a child has inherited the file and a mapping. --share: with two children of files of their own, which share objects
@@ -20,6 +21,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/mapping.h"
 #include "drmtest/harness/buffer.h"
 #include "drmtest/harness/commands.h"
 #include "drmtest/harness/submit.h"
@@ -136,12 +138,13 @@ class BoList {
 // Everything in one file.
 class Objects {
  public:
-  static Result<std::unique_ptr<Objects>> create() {
+  static Result<std::unique_ptr<Objects>> create(const Options& options) {
     const auto nodes = drmtest::render_nodes();
     if (nodes.empty()) return Error(ENODEV, "no render node");
     ASSIGN_OR_RETURN(Device device, Device::open(nodes.front().path));
     std::unique_ptr<Objects> objects(new Objects(std::move(device)));
     TRY(objects->make());
+    if (!options.children) TRY(objects->make_user_memory());
     TRY(objects->submit());
     return objects;
   }
@@ -158,6 +161,7 @@ class Objects {
     TRY(check_hidden());
     TRY(check_part());
     TRY(check_list());
+    if (user_) TRY(check_user_memory());
     TRY(check_syncobjs());
     TRY(sparse_->check());
     checksum.add(std::as_bytes(vram_->words()));
@@ -207,6 +211,37 @@ class Objects {
     TRY(place(empty_, SyncObject::create(device_)));
     TRY(place(signaled_, SyncObject::create(device_, DRM_SYNCOBJ_CREATE_SIGNALED)));
     return place(timeline_, SyncObject::create(device_));
+  }
+
+  // The GPU has reached it before the checkpoint.
+  Status make_user_memory() {
+    ASSIGN_OR_RETURN(base::Mapping pages, base::Mapping::anonymous(kPartSize, "user memory"));
+    user_pages_ = std::move(pages);
+    amdgpu_bo_handle handle = nullptr;
+    TRY(drmtest::check(amdgpu_create_bo_from_user_mem(device_.handle(), user_pages_.data(), kPartSize, &handle),
+                       "amdgpu_create_bo_from_user_mem"));
+    Bo bo(handle, kPartSize);
+    const std::span words(reinterpret_cast<std::uint32_t*>(user_pages_.data()), kPartSize / sizeof(std::uint32_t));
+    TRY(place(user_, Buffer::map(device_, std::move(bo), words)));
+    drmtest::write_pattern(words, kBoundSeed);
+    Job job;
+    job.bos = {user_->handle()};
+    return run(job, Commands(device_, job.ip).write(user_->address(), kFillWord));
+  }
+
+  // The GPU reads what is in the program's memory now, and writes there.
+  Status check_user_memory() {
+    TRY(expect_word(user_->load(0), kFillWord, "user memory"));
+    user_->store(1, kLateWord);
+    ASSIGN_OR_RETURN(const Buffer copy, buffer(drmtest::gtt(kPartSize)));
+    Job job;
+    job.bos = {copy.handle(), user_->handle()};
+    TRY(run(job, Commands(device_, job.ip)
+                     .copy(copy.address(), user_->address(), kPartSize)
+                     .write(user_->address(2 * sizeof(std::uint32_t)), kLateWord)));
+    TRY(expect_word(copy.load(0), kFillWord, "what the GPU reads in user memory"));
+    TRY(expect_word(copy.load(1), kLateWord, "what the GPU reads in user memory"));
+    return expect_word(user_->load(2), kLateWord, "what the GPU has written into user memory");
   }
 
   // The work is not waited for.
@@ -318,6 +353,8 @@ class Objects {
   std::optional<Buffer> hidden_;
   std::optional<Buffer> gtt_;
   std::optional<Buffer> bound_;
+  base::Mapping user_pages_;
+  std::optional<Buffer> user_;
   std::optional<Bo> unmapped_;
   std::optional<PartMapping> part_;
   std::optional<SparseMapping> sparse_;
@@ -366,7 +403,7 @@ Status run(const kfdtest::CommandLine& line, const Options& options, const kfdte
     session.emplace(std::move(opened));
     ASSIGN_OR_RETURN(work, kfdtest::PendingWork::start(session->gpus().front(), kSeed));
   }
-  ASSIGN_OR_RETURN(const auto objects, Objects::create());
+  ASSIGN_OR_RETURN(const auto objects, Objects::create(options));
   if (shared) TRY(shared->share(session ? &session->gpus().front() : nullptr));
   std::optional<pid_t> child;
   if (options.children) {

@@ -32,7 +32,7 @@ std::uint64_t Dump::object_bytes() const {
   std::uint64_t bytes = 0;
   for (const auto& found : found_)
     if (found)
-      for (const image::BoRecord& record : found->bos) bytes += record.bo.size;
+      for (const image::BoRecord& record : found->bos) bytes += kfd::has_contents(record.bo) ? record.bo.size : 0;
   return bytes;
 }
 
@@ -71,7 +71,7 @@ Result<image::RenderFile> Dump::save_render(std::size_t file, std::uint32_t id, 
     out.bos[i].bo.user_gpu_id = gpu->gpu_id;
     const auto shared = out.bos[i].inode == 0 ? std::nullopt : sharing_.find(out.bos[i].inode);
     out.bos[i].stored_elsewhere = shared && sharing_.memories()[*shared].origin.process != self;
-    if (out.bos[i].stored_elsewhere) continue;
+    if (!image::stores_contents(out.bos[i])) continue;
     if (auto status = save_object(open, out.objects.gem[i], out.bos[i], writer_->file(id)); !status.ok())
       return std::move(status).error().wrap("contents of GEM object " + std::to_string(out.bos[i].handle));
     bytes += out.bos[i].bo.size;

@@ -30,6 +30,7 @@ class FakeRenderDriver final : public RenderDriver {
     std::optional<std::uint64_t> mmap_offset = {};
     int busy = 0;  // how often is_idle() says no
     base::UniqueFd memory = {};
+    ListedUserptr user = {};  // without flags: it is no memory of a program
   };
   struct File {
     base::UniqueFd fd;
@@ -82,6 +83,13 @@ class FakeRenderDriver final : public RenderDriver {
     for (const auto& [handle, gem] : file(fd).gem) all.push_back(gem.listed);
     return all;
   }
+  base::Result<std::vector<ListedUserptr>> userptrs(int fd) override {
+    TRY(step("userptrs"));
+    std::vector<ListedUserptr> all;
+    for (const auto& [handle, gem] : file(fd).gem)
+      if (gem.user.flags != 0) all.push_back({handle, gem.user.flags, gem.user.addr});
+    return all;
+  }
   base::Result<std::vector<image::GemMapping>> mappings(int fd, std::uint32_t handle) override {
     TRY(step("mappings"));
     if (handle == 0) return std::vector<image::GemMapping>(file(fd).sparse);
@@ -98,7 +106,8 @@ class FakeRenderDriver final : public RenderDriver {
   base::Result<std::optional<base::UniqueFd>> export_gem(int fd, std::uint32_t handle) override {
     TRY(step("export_gem"));
     const Gem& gem = file(fd).gem.at(handle);
-    if (!is_exported(gem.listed)) return std::optional<base::UniqueFd>();
+    if (gem.user.flags != 0 || (gem.listed.flags & image::kGemVmAlwaysValid) != 0)
+      return std::optional<base::UniqueFd>();
     return std::optional<base::UniqueFd>(base::UniqueFd(::fcntl(gem.memory.get(), F_DUPFD_CLOEXEC, 0)));
   }
   base::Result<bool> is_idle(int fd, std::uint32_t handle) override {
@@ -137,6 +146,14 @@ class FakeRenderDriver final : public RenderDriver {
     TRY(step("create_gem"));
     if (file(fd).gem.contains(object.handle)) return base::Error(EEXIST, "handle is taken");
     add(fd, {object.handle, size, object.domains, object.flags, object.alignment, false}, {});
+    return {};
+  }
+  base::Status create_userptr(int fd, const image::GemObject& object, std::uint64_t size) override {
+    TRY(step("create_userptr"));
+    if (file(fd).gem.contains(object.handle)) return base::Error(EEXIST, "handle is taken");
+    Gem& gem = add(fd, {object.handle, size, image::kGemGtt, 0, object.alignment, false}, {});
+    gem.mmap_offset.reset();
+    gem.user = {object.handle, object.user_flags, object.user_addr};
     return {};
   }
   base::Status import_gem(int fd, std::uint32_t handle, int dmabuf) override {
@@ -194,20 +211,12 @@ class FakeRenderDriver final : public RenderDriver {
   }
 
  private:
-  static bool is_exported(const ListedGem& gem) {
-    return (gem.flags & image::kGemVmAlwaysValid) == 0 && !is_userptr(gem);
-  }
-  // What no test needs otherwise.
-  static bool is_userptr(const ListedGem& gem) { return gem.alignment == kUserptr; }
   static base::Status step(const char* name) {
     if (const int code = os::fault(name); code != 0) return base::Error(code, std::string("fake ") + name);
     return {};
   }
 
   std::map<ino_t, std::uint64_t> offsets_;  // of imported memory
-
- public:
-  static constexpr std::uint64_t kUserptr = 0x7000;  // the alignment that marks one
 };
 
 }  // namespace plugin::testing

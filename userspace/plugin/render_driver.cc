@@ -118,13 +118,16 @@ Result<bool> RealRenderDriver::has_lists(int fd) {
   std::uint32_t sparse = 0;
   std::uint32_t contexts = 0;
   std::uint32_t entries = 0;
+  std::uint32_t userptrs = 0;
   std::uint32_t syncobjs = 0;
   // A kernel that does not know the first ones may have other ioctls with the numbers of the last ones, so each is
   // asked for only if the one before is there.
-  const std::array<std::function<int()>, 5> questions = {
-      [&] { return list_gem(fd, nullptr, gem); }, [&] { return list_mappings(fd, 0, nullptr, sparse); },
+  const std::array<std::function<int()>, 6> questions = {
+      [&] { return list_gem(fd, nullptr, gem); },
+      [&] { return list_mappings(fd, 0, nullptr, sparse); },
       [&] { return list_objects<render_uapi::ContextEntry>(fd, render_uapi::kContexts, nullptr, contexts); },
       [&] { return list_objects<render_uapi::ListedBo>(fd, render_uapi::kBoListEntries, nullptr, entries); },
+      [&] { return list_objects<render_uapi::UserptrEntry>(fd, render_uapi::kUserptrs, nullptr, userptrs); },
       [&] { return list_syncobjs(fd, nullptr, syncobjs); }};
   for (const auto& ask : questions) {
     const int code = ask();
@@ -143,6 +146,16 @@ Result<std::vector<ListedGem>> RealRenderDriver::gem_objects(int fd) {
   for (const auto& each : entries)
     result.push_back({each.handle, each.size, each.preferred_domains, each.alloc_flags, each.alignment,
                       (each.flags & render_uapi::kGemIsImport) != 0});
+  return result;
+}
+
+Result<std::vector<ListedUserptr>> RealRenderDriver::userptrs(int fd) {
+  ASSIGN_OR_RETURN(const auto entries,
+                   read_list<render_uapi::UserptrEntry>("listing user memory", [fd](auto* out, std::uint32_t& count) {
+                     return list_objects(fd, render_uapi::kUserptrs, out, count);
+                   }));
+  std::vector<ListedUserptr> result;
+  for (const auto& each : entries) result.push_back({each.handle, each.flags, each.addr});
   return result;
 }
 
@@ -264,6 +277,16 @@ Status RealRenderDriver::create_gem(int fd, const image::GemObject& object, std:
   args.flags = object.flags | render_uapi::kCreateAtHandle;
   args.handle = object.handle;
   return do_call(fd, render_uapi::kGemCreate, &args, "DRM_IOCTL_AMDGPU_GEM_CREATE at a handle");
+}
+
+Status RealRenderDriver::create_userptr(int fd, const image::GemObject& object, std::uint64_t size) {
+  drm_amdgpu_gem_userptr args{};
+  args.addr = object.user_addr;
+  args.size = size;
+  // The driver would look at the memory at once.
+  args.flags = (object.user_flags & ~std::uint32_t{AMDGPU_GEM_USERPTR_VALIDATE}) | render_uapi::kUserptrAtHandle;
+  args.handle = object.handle;
+  return do_call(fd, DRM_IOCTL_AMDGPU_GEM_USERPTR, &args, "DRM_IOCTL_AMDGPU_GEM_USERPTR at a handle");
 }
 
 Status RealRenderDriver::import_gem(int fd, std::uint32_t handle, int dmabuf) {

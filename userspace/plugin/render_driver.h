@@ -27,6 +27,13 @@ struct ListedGem {
   bool is_import = false;  // the memory is another driver's
 };
 
+// A GEM object of memory of a program.
+struct ListedUserptr {
+  std::uint32_t handle = 0;
+  std::uint32_t flags = 0;  // AMDGPU_GEM_USERPTR_*
+  std::uint64_t addr = 0;
+};
+
 struct ListedContext {
   std::uint32_t id = 0;
   std::int32_t priority = 0;
@@ -72,6 +79,7 @@ class RenderDriver {
   virtual base::Result<bool> has_lists(int fd) = 0;
 
   virtual base::Result<std::vector<ListedGem>> gem_objects(int fd) = 0;
+  virtual base::Result<std::vector<ListedUserptr>> userptrs(int fd) = 0;
   // Handle 0: sparse mappings, which no object has. So in map().
   virtual base::Result<std::vector<image::GemMapping>> mappings(int fd, std::uint32_t handle) = 0;
   virtual base::Result<GemMetadata> metadata(int fd, std::uint32_t handle) = 0;
@@ -90,6 +98,8 @@ class RenderDriver {
 
   // Each fails if its number is taken.
   virtual base::Status create_gem(int fd, const image::GemObject& object, std::uint64_t size) = 0;
+  // Of memory of this process, which need not be there yet.
+  virtual base::Status create_userptr(int fd, const image::GemObject& object, std::uint64_t size) = 0;
   // The object behind a DMA-buf, which has no other handle in this file.
   virtual base::Status import_gem(int fd, std::uint32_t handle, int dmabuf) = 0;
   virtual base::Status set_metadata(int fd, const image::GemObject& object) = 0;
@@ -103,6 +113,7 @@ class RealRenderDriver final : public RenderDriver {
  public:
   base::Result<bool> has_lists(int fd) override;
   base::Result<std::vector<ListedGem>> gem_objects(int fd) override;
+  base::Result<std::vector<ListedUserptr>> userptrs(int fd) override;
   base::Result<std::vector<image::GemMapping>> mappings(int fd, std::uint32_t handle) override;
   base::Result<GemMetadata> metadata(int fd, std::uint32_t handle) override;
   base::Result<std::optional<std::uint64_t>> mmap_offset(int fd, std::uint32_t handle) override;
@@ -114,6 +125,7 @@ class RealRenderDriver final : public RenderDriver {
   base::Result<std::vector<ListedSyncobj>> syncobjs(int fd) override;
   base::Result<SyncobjNow> syncobj(int fd, std::uint32_t handle) override;
   base::Status create_gem(int fd, const image::GemObject& object, std::uint64_t size) override;
+  base::Status create_userptr(int fd, const image::GemObject& object, std::uint64_t size) override;
   base::Status import_gem(int fd, std::uint32_t handle, int dmabuf) override;
   base::Status set_metadata(int fd, const image::GemObject& object) override;
   base::Status map(int fd, std::uint32_t handle, const image::GemMapping& mapping) override;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <ctime>
+#include <map>
 
 #include "base/os.h"
 #include "plugin/preflight.h"
@@ -40,14 +41,17 @@ Status wait_until(Deadline deadline, const std::string& what, const Ask& ask) {
 
 class Reader {
  public:
-  Reader(const Parts& parts, int fd, Deadline deadline)
-      : parts_(parts), driver_(*parts.render.driver), fd_(fd), deadline_(deadline) {}
+  // `is_of_one`: one task only has the file.
+  Reader(const Parts& parts, int fd, bool is_of_one, Deadline deadline)
+      : parts_(parts), driver_(*parts.render.driver), fd_(fd), is_of_one_(is_of_one), deadline_(deadline) {}
 
   Result<Found> read() {
     ASSIGN_OR_RETURN(found_.vram_losses, driver_.vram_losses(fd_));
     TRY(read_contexts());
     ASSIGN_OR_RETURN(const std::vector<ListedGem> listed, driver_.gem_objects(fd_));
     TRY(refuse_too_many("GEM objects", listed.size(), image::kMaxGemObjects));
+    ASSIGN_OR_RETURN(const std::vector<ListedUserptr> userptrs, driver_.userptrs(fd_));
+    for (const ListedUserptr& each : userptrs) userptrs_.emplace(each.handle, each);
     for (const ListedGem& each : listed)
       if (auto status = read_gem(each); !status.ok())
         return std::move(status).error().wrap("GEM object " + std::to_string(each.handle));
@@ -107,8 +111,9 @@ class Reader {
     record.bo.size = listed.size;
     record.bo.alloc_flags =
         (domains & image::kGemVram) != 0 ? KFD_IOC_ALLOC_MEM_FLAGS_VRAM : KFD_IOC_ALLOC_MEM_FLAGS_GTT;
-    if (!dmabuf && (listed.flags & image::kGemVmAlwaysValid) == 0)
-      return refusal("it is memory of the program that was made a GEM object (userptr)");
+    const auto user = userptrs_.find(listed.handle);
+    if (!dmabuf && user == userptrs_.end() && (listed.flags & image::kGemVmAlwaysValid) == 0)
+      return refusal("the driver neither exports it nor says why");
     if (dmabuf) {
       struct stat status {};
       if (os::fstat(dmabuf->get(), &status) != 0) return Error::from_errno(errno, "fstat of its DMA-buf");
@@ -116,7 +121,9 @@ class Reader {
       ASSIGN_OR_RETURN(origin.references, parts_.count_references(dmabuf->get()));
     }
     ASSIGN_OR_RETURN(const std::optional<std::uint64_t> offset, driver_.mmap_offset(fd_, listed.handle));
-    if (!dmabuf && !offset) return refusal("neither the CPU nor another VM than the file's can read it");
+    if (user != userptrs_.end()) TRY(read_user_memory(user->second, offset.has_value(), object, record));
+    if (!dmabuf && !offset && object.user_flags == 0)
+      return refusal("neither the CPU nor another VM than the file's can read it");
     record.bo.mmap_offset = offset.value_or(0);
     ASSIGN_OR_RETURN(object.mappings, driver_.mappings(fd_, listed.handle));
     ASSIGN_OR_RETURN(GemMetadata metadata, driver_.metadata(fd_, listed.handle));
@@ -126,6 +133,20 @@ class Reader {
     found_.objects.gem.push_back(std::move(object));
     found_.bos.push_back(record);
     found_.origins.push_back(std::move(origin));
+    return {};
+  }
+
+  // The kernel does not tell whose memory it is. It lets nobody map such an object as long as that process lives.
+  [[nodiscard]] Status read_user_memory(const ListedUserptr& user, bool can_be_mapped, image::GemObject& object,
+                                        image::BoRecord& record) const {
+    if (!is_of_one_)
+      return refusal("it is memory of a program (userptr), and of several that have this file it is unknown whose");
+    if (can_be_mapped) return refusal("it is memory of a program that has ended (userptr)");
+    if ((user.flags & ~image::kUserFlags) != 0 || (user.flags & (image::kUserReadOnly | image::kUserRegister)) == 0)
+      return refusal("it is memory of the program (userptr) with flags that this plugin does not know");
+    object.user_addr = user.addr;
+    object.user_flags = user.flags;
+    record.bo.alloc_flags = KFD_IOC_ALLOC_MEM_FLAGS_USERPTR;
     return {};
   }
 
@@ -149,6 +170,8 @@ class Reader {
   const Parts& parts_;
   RenderDriver& driver_;
   int fd_;
+  bool is_of_one_;
+  std::map<std::uint32_t, ListedUserptr> userptrs_;
   Deadline deadline_;
   Found found_;
 };
@@ -168,7 +191,10 @@ Result<std::vector<std::optional<Found>>> read(const Parts& parts, const Tree& t
   const Deadline deadline = std::chrono::steady_clock::now() + parts.options.fence_timeout;
   for (std::size_t i = 0; i < tree.files.size(); ++i) {
     if (tree.files[i].device.kind != DeviceKind::kRender) continue;
-    auto read = Reader(parts, tree.files[i].fd.get(), deadline).read();
+    const auto& holders = tree.files[i].holders;
+    const bool is_of_one = std::all_of(holders.begin(), holders.end(),
+                                       [&holders](const Holder& each) { return each.task == holders.front().task; });
+    auto read = Reader(parts, tree.files[i].fd.get(), is_of_one, deadline).read();
     if (!read.ok()) return std::move(read).error().wrap(tree.name_of(tree.files[i]));
     if (read->objects.empty()) continue;
     found[i] = std::move(read).value();

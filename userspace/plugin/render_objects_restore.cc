@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Creates the objects of a render node in a new open file. If one of them fails, the caller closes the file, and all
+// Creates the objects of a render node in a new open file. One of user memory refers to the address space of the task
+// that creates it, which is the one that has the file; CRIU restores the memory there later, and the driver looks at it
+// when the GPU is to use it. If one of them fails, the caller closes the file, and all
 // of them are gone.
 #include <cerrno>
 
@@ -23,7 +25,9 @@ Status named(Status status, const char* what, std::uint32_t number) {
 
 // `dmabuf`: null for an object of its own.
 Status create_gem(RenderDriver& driver, int fd, const image::GemObject& object, std::uint64_t size, const int* dmabuf) {
-  if (dmabuf != nullptr)
+  if (object.user_flags != 0)
+    TRY(driver.create_userptr(fd, object, size));
+  else if (dmabuf != nullptr)
     TRY(driver.import_gem(fd, object.handle, *dmabuf));
   else
     TRY(driver.create_gem(fd, object, size));

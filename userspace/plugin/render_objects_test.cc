@@ -369,12 +369,37 @@ TEST_F(RenderObjectsTest, objects_that_cannot_be_created_again_are_refused_by_na
                          Bad{"user queues", [](ListedGem& gem) { gem.domains = 1U << 6; }},
                          Bad{"inside the GPU", [](ListedGem& gem) { gem.domains = 1U << 3; }},
                          Bad{"encrypted", [](ListedGem& gem) { gem.flags = 1U << 10; }},
-                         Bad{"flags", [](ListedGem& gem) { gem.flags = 1ULL << 40; }},
-                         Bad{"userptr", [](ListedGem& gem) { gem.alignment = FakeRenderDriver::kUserptr; }}}) {
+                         Bad{"flags", [](ListedGem& gem) { gem.flags = 1ULL << 40; }}}) {
     listed = good;
     bad.change(listed);
     expect_refused({"program77", "/dev/dri/renderD128", "GEM object 7", bad.says});
   }
+}
+
+TEST_F(RenderObjectsTest, user_memory_is_an_object_of_the_program_that_has_the_file) {
+  FakeRenderDriver::Gem& gem = objects().gem.at(kSmallHandle);
+  gem.user = {kSmallHandle, 2 | 4 | 8, 0x7f0000001000};
+  gem.mmap_offset.reset();
+  gem.mappings = {{kAddress + 4 * kSize, 4096, 0, 6}};
+  expect_ok(dump());
+  write_criu_images(200);
+  const auto fd = restore_file();
+  ASSERT_TRUE(fd.ok()) << fd.error().message();
+  const auto& after = target_.driver->file(fd->get()).gem.at(kSmallHandle);
+  EXPECT_EQ(after.user.addr, 0x7f0000001000U);
+  EXPECT_EQ(after.user.flags, 2U | 4U | 8U);
+  EXPECT_EQ(after.listed.size, 4096U);
+  EXPECT_EQ(after.mappings, gem.mappings);
+  EXPECT_EQ(FakeRenderDriver::contents(target_.driver->file(fd->get()).gem.at(kHandle)), pattern(1));
+}
+
+TEST_F(RenderObjectsTest, user_memory_that_may_be_another_programs_is_refused) {
+  FakeRenderDriver::Gem& gem = objects().gem.at(kSmallHandle);
+  gem.user = {kSmallHandle, 8, 0x7f0000001000};
+  expect_refused({"GEM object 7", "a program that has ended (userptr)"});
+  gem.mmap_offset.reset();
+  const TestProgram other(source_.machine, kPid + 1, {file_.get()});
+  expect_refused({"GEM object 7", "userptr", "unknown whose"});
 }
 
 TEST_F(RenderObjectsTest, an_object_that_nobody_can_read_is_refused) {

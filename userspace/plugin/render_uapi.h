@@ -74,6 +74,12 @@ struct ListedBo {
   std::uint32_t flags;
 };
 inline constexpr std::uint32_t kListIsEmpty = 1U << 0;
+inline constexpr std::uint32_t kUserptrs = 3;
+struct UserptrEntry {
+  std::uint32_t handle;
+  std::uint32_t flags;  // AMDGPU_GEM_USERPTR_*
+  std::uint64_t addr;
+};
 inline constexpr unsigned long kListObjects = DRM_IOWR(DRM_COMMAND_BASE + 0x50, ObjectList);
 
 struct SyncobjEntry {
@@ -102,6 +108,8 @@ struct GemCreate {
 static_assert(sizeof(GemCreate) > sizeof(drm_amdgpu_gem_create));
 inline constexpr std::uint64_t kCreateAtHandle = 1ULL << 63;
 inline constexpr unsigned long kGemCreate = DRM_IOWR(DRM_COMMAND_BASE + DRM_AMDGPU_GEM_CREATE, GemCreate);
+
+inline constexpr std::uint32_t kUserptrAtHandle = 1U << 4;
 
 struct PrimeHandleAt {
   std::uint32_t handle;

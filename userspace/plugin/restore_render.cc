@@ -56,7 +56,7 @@ Status Restore::restore_objects(const RestorePlan& plan, const SavedFile& file, 
   memories.dmabufs.clear();
   for (const MadeMemory& memory : memories.made) TRY(load_memory(loader, shared, memory.index, memory.dmabuf.get()));
   for (std::size_t i = 0; i < render.bos.size(); ++i) {
-    if (given.contains(i)) continue;
+    if (given.contains(i) || !image::stores_contents(render.bos[i])) continue;
     if (auto status = load_object(driver, loader, *file.loaded, i, fd); !status.ok())
       return std::move(status).error().wrap("GEM object " + std::to_string(render.objects.gem[i].handle));
   }

@@ -78,7 +78,9 @@ constexpr std::array kGemObjectRules = {kScalar,
                                         message_field(kGemMappingShape, kMaxGemMappings),
                                         kScalar,
                                         kScalar,
-                                        bytes_field(kMaxGemObjects, kMaxGemMetadata)};
+                                        bytes_field(kMaxGemObjects, kMaxGemMetadata),
+                                        kScalar,
+                                        kScalar};
 constexpr WireShape kGemObjectShape{kGemObjectRules};
 constexpr std::array kGpuContextRules = {kScalar, kScalar, kScalar};
 constexpr WireShape kGpuContextShape{kGpuContextRules};
@@ -225,6 +227,8 @@ GemObject from_message(const amdkfd_criu::GemObject& in) {
   object.tiling = in.tiling();
   const auto metadata = std::as_bytes(std::span(in.metadata()));
   object.metadata.assign(metadata.begin(), metadata.end());
+  object.user_addr = in.user_addr();
+  object.user_flags = in.user_flags();
   return object;
 }
 
@@ -266,6 +270,9 @@ void to_message(const GemObject& object, amdkfd_criu::GemObject& out) {
   out.set_metadata_flags(object.metadata_flags);
   out.set_tiling(object.tiling);
   out.set_metadata(object.metadata.data(), object.metadata.size());
+  if (object.user_flags == 0) return;
+  out.set_user_addr(object.user_addr);
+  out.set_user_flags(object.user_flags);
 }
 
 void to_message(const RenderFile& render, amdkfd_criu::RenderNode& out) {

@@ -31,6 +31,11 @@ inline constexpr std::uint64_t kGemVmAlwaysValid = 1ULL << 6;  // AMDGPU_GEM_CRE
 inline constexpr std::uint64_t kGemFlags =
     1ULL << 0 | kGemNoCpuAccess | 1ULL << 2 | 1ULL << 3 | kGemVmAlwaysValid | 1ULL << 7 | 1ULL << 12;
 
+// AMDGPU_GEM_USERPTR_READONLY, _ANONONLY, _VALIDATE, _REGISTER. The driver wants the first or the last.
+inline constexpr std::uint32_t kUserFlags = 1U | 2U | 4U | 8U;
+inline constexpr std::uint32_t kUserReadOnly = 1U;
+inline constexpr std::uint32_t kUserRegister = 8U;
+
 inline constexpr std::uint64_t kSparseFlags = 1ULL << 4;  // AMDGPU_VM_PAGE_PRT
 
 // A part of an object in the GPU's address space.
@@ -53,6 +58,9 @@ struct GemObject {
   std::uint64_t metadata_flags = 0;
   std::uint64_t tiling = 0;
   std::vector<std::byte> metadata = {};
+  // Memory of the program that has the file, which CRIU saves: where it is, and AMDGPU_GEM_USERPTR_*; 0: it is not.
+  std::uint64_t user_addr = 0;
+  std::uint32_t user_flags = 0;
   bool operator==(const GemObject&) const = default;
 };
 

@@ -40,9 +40,18 @@ bool is_range(const GemMapping& mapping) {
          mapping.addr + (mapping.size - 1) >= mapping.addr && mapping.flags <= UINT32_MAX;
 }
 
+Status validate_user_memory(const GemObject& object, std::uint64_t size) {
+  if (object.user_flags == 0) return object.user_addr == 0 ? Status() : invalid_object("an address of no user memory");
+  if ((object.user_flags & ~kUserFlags) != 0 || (object.user_flags & (kUserReadOnly | kUserRegister)) == 0 ||
+      !is_whole_pages(object.user_addr) || object.user_addr == 0 || object.user_addr + size < object.user_addr)
+    return invalid_object(name_of(object) + ": impossible user memory");
+  return {};
+}
+
 Status validate_object(const GemObject& object, const BoRecord& record, const RenderFile& render) {
-  const std::uint32_t kind =
-      (object.domains & kGemVram) != 0 ? KFD_IOC_ALLOC_MEM_FLAGS_VRAM : KFD_IOC_ALLOC_MEM_FLAGS_GTT;
+  const std::uint32_t kind = object.user_flags != 0             ? KFD_IOC_ALLOC_MEM_FLAGS_USERPTR
+                             : (object.domains & kGemVram) != 0 ? KFD_IOC_ALLOC_MEM_FLAGS_VRAM
+                                                                : KFD_IOC_ALLOC_MEM_FLAGS_GTT;
   if (object.domains == 0 || (object.domains & ~kGemDomains) != 0 || (object.flags & ~kGemFlags) != 0)
     return invalid_object(name_of(object) + ": unknown domains or flags");
   if (!is_whole_pages(object.alignment) || object.alignment > kMaxAlignment)
@@ -52,6 +61,7 @@ Status validate_object(const GemObject& object, const BoRecord& record, const Re
   if (record.handle != object.handle || record.bo.user_gpu_id != render.gpu_id || record.bo.alloc_flags != kind ||
       record.bo.addr != 0 || !is_whole_pages(record.bo.size) || record.shares_contents)
     return invalid_object(name_of(object) + ": its BO in the index is not one of it");
+  TRY(validate_user_memory(object, record.bo.size));
   for (const GemMapping& mapping : object.mappings)
     if (!is_range(mapping) || mapping.offset > record.bo.size || mapping.size > record.bo.size - mapping.offset)
       return invalid_object(name_of(object) + ": impossible mapping");

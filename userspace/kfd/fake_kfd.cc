@@ -278,7 +278,9 @@ Status FakeKfd::resume(int fd, pid_t target) {
 Result<UniqueFd> FakeKfd::allocate(int fd, const Allocation& allocation) {
   TRY(step(fd, "allocate", Operation::kExportBo));
   if (::fcntl(allocation.drm_fd, F_GETFD) < 0) return Error(EINVAL, "fake allocate: bad drm_fd");
-  return memory_file(allocation.size, fake_memory_name(allocation));
+  UniqueFd memory = memory_file(allocation.size, fake_memory_name(allocation));
+  if ((allocation.alloc_flags & KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE) != 0) return memory;
+  return UniqueFd(::open(("/proc/self/fd/" + std::to_string(memory.get())).c_str(), O_RDONLY | O_CLOEXEC));
 }
 
 }  // namespace kfd

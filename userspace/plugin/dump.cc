@@ -50,6 +50,12 @@ Result<std::uint32_t> open_flags_of(int fd) {
   return static_cast<std::uint32_t>(flags & O_NONBLOCK);
 }
 
+Result<bool> is_read_only(int fd) {
+  const int flags = os::fcntl(fd, F_GETFL);
+  if (flags < 0) return Error::from_errno(errno, "F_GETFL");
+  return (flags & O_ACCMODE) == O_RDONLY;
+}
+
 // A BO of which one with the same memory was saved before it.
 bool shares_contents(const std::vector<image::BoRecord>& before, const kfd::CheckpointedBo& bo) {
   return bo.inode != 0 && std::any_of(before.begin(), before.end(), [&](const image::BoRecord& record) {
@@ -391,7 +397,8 @@ Status Dump::save(int fd, std::uint32_t id) {
     case image::Kind::kDmabuf: {
       ASSIGN_OR_RETURN(const auto dmabuf, parts_.find_dmabuf(file.fd.get()));
       if (!dmabuf) return Error(EPROTO, name + ": procfs does not say of which DMA-buf it is");
-      out.contents = image::DmabufFile{dmabuf->inode, dmabuf->size, dmabuf->name, *flags};
+      ASSIGN_OR_RETURN(const bool read_only, is_read_only(file.fd.get()));
+      out.contents = image::DmabufFile{dmabuf->inode, dmabuf->size, dmabuf->name, *flags, read_only};
       break;
     }
   }

@@ -110,6 +110,11 @@ class FakeRenderDriver final : public RenderDriver {
       return std::optional<base::UniqueFd>();
     return std::optional<base::UniqueFd>(base::UniqueFd(::fcntl(gem.memory.get(), F_DUPFD_CLOEXEC, 0)));
   }
+  base::Result<std::optional<base::UniqueFd>> export_read_only(int fd, std::uint32_t handle) override {
+    TRY(step("export_read_only"));
+    const std::string path = "/proc/self/fd/" + std::to_string(file(fd).gem.at(handle).memory.get());
+    return std::optional<base::UniqueFd>(base::UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)));
+  }
   base::Result<bool> is_idle(int fd, std::uint32_t handle) override {
     TRY(step("is_idle"));
     Gem& gem = file(fd).gem.at(handle);

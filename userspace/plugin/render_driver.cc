@@ -111,6 +111,17 @@ Result<std::uint64_t> query_point(int fd, std::uint32_t handle, std::uint32_t fl
   return point;
 }
 
+// Nothing: the driver gives none.
+Result<std::optional<UniqueFd>> export_dmabuf(int fd, std::uint32_t handle, std::uint32_t flags) {
+  drm_prime_handle args{};
+  args.handle = handle;
+  args.flags = flags;
+  const int code = call(fd, DRM_IOCTL_PRIME_HANDLE_TO_FD, &args);
+  if (code == EPERM) return std::optional<UniqueFd>();
+  if (code != 0) return Error::from_errno(code, "DRM_IOCTL_PRIME_HANDLE_TO_FD");
+  return std::optional<UniqueFd>(UniqueFd(args.fd));
+}
+
 }  // namespace
 
 Result<bool> RealRenderDriver::has_lists(int fd) {
@@ -192,13 +203,11 @@ Result<std::optional<std::uint64_t>> RealRenderDriver::mmap_offset(int fd, std::
 }
 
 Result<std::optional<UniqueFd>> RealRenderDriver::export_gem(int fd, std::uint32_t handle) {
-  drm_prime_handle args{};
-  args.handle = handle;
-  args.flags = DRM_CLOEXEC | DRM_RDWR;
-  const int code = call(fd, DRM_IOCTL_PRIME_HANDLE_TO_FD, &args);
-  if (code == EPERM) return std::optional<UniqueFd>();
-  if (code != 0) return Error::from_errno(code, "DRM_IOCTL_PRIME_HANDLE_TO_FD");
-  return std::optional<UniqueFd>(UniqueFd(args.fd));
+  return export_dmabuf(fd, handle, DRM_CLOEXEC | DRM_RDWR);
+}
+
+Result<std::optional<UniqueFd>> RealRenderDriver::export_read_only(int fd, std::uint32_t handle) {
+  return export_dmabuf(fd, handle, DRM_CLOEXEC);
 }
 
 Result<bool> RealRenderDriver::is_idle(int fd, std::uint32_t handle) {

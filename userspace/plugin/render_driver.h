@@ -88,6 +88,8 @@ class RenderDriver {
   // The object's DMA-buf. Nothing: the driver gives none, because the object is bound to the file's VM, or is memory of
   // the program.
   virtual base::Result<std::optional<base::UniqueFd>> export_gem(int fd, std::uint32_t handle) = 0;
+  // With a descriptor that the CPU cannot write through, if the object has no DMA-buf yet.
+  virtual base::Result<std::optional<base::UniqueFd>> export_read_only(int fd, std::uint32_t handle) = 0;
   virtual base::Result<bool> is_idle(int fd, std::uint32_t handle) = 0;
   // How often the GPU has lost the contents of VRAM.
   virtual base::Result<std::uint32_t> vram_losses(int fd) = 0;
@@ -118,6 +120,7 @@ class RealRenderDriver final : public RenderDriver {
   base::Result<GemMetadata> metadata(int fd, std::uint32_t handle) override;
   base::Result<std::optional<std::uint64_t>> mmap_offset(int fd, std::uint32_t handle) override;
   base::Result<std::optional<base::UniqueFd>> export_gem(int fd, std::uint32_t handle) override;
+  base::Result<std::optional<base::UniqueFd>> export_read_only(int fd, std::uint32_t handle) override;
   base::Result<bool> is_idle(int fd, std::uint32_t handle) override;
   base::Result<std::uint32_t> vram_losses(int fd) override;
   base::Result<std::vector<ListedContext>> contexts(int fd) override;

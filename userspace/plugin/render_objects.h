@@ -101,8 +101,12 @@ base::Status confirm(const Parts& parts, const Tree& tree, std::span<const std::
 base::Status create(RenderDriver& driver, int fd, const image::RenderFile& render,
                     const std::map<std::size_t, int>& given);
 
+// How the CPU may use a DMA-buf.
+enum class Access { kReadWrite, kReadOnly };
+
 // A new object as `like`, without contents, which nobody has but by its DMA-buf. `fd` is a file without objects that
 // the caller closes.
-base::Result<base::UniqueFd> make_apart(RenderDriver& driver, int fd, const image::GemObject& like, std::uint64_t size);
+base::Result<base::UniqueFd> make_apart(RenderDriver& driver, int fd, const image::GemObject& like, std::uint64_t size,
+                                        Access access = Access::kReadWrite);
 
 }  // namespace plugin::render_objects

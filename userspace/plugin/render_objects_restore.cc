@@ -39,11 +39,14 @@ Status create_gem(RenderDriver& driver, int fd, const image::GemObject& object, 
 
 }  // namespace
 
-Result<UniqueFd> make_apart(RenderDriver& driver, int fd, const image::GemObject& like, std::uint64_t size) {
+Result<UniqueFd> make_apart(RenderDriver& driver, int fd, const image::GemObject& like, std::uint64_t size,
+                            Access access) {
   image::GemObject object = like;
   object.handle = 1;
   TRY(driver.create_gem(fd, object, size));
-  ASSIGN_OR_RETURN(std::optional<UniqueFd> dmabuf, driver.export_gem(fd, object.handle));
+  ASSIGN_OR_RETURN(std::optional<UniqueFd> dmabuf, access == Access::kReadOnly
+                                                       ? driver.export_read_only(fd, object.handle)
+                                                       : driver.export_gem(fd, object.handle));
   if (!dmabuf) return Error(EPERM, "the driver does not export a GEM object that several files have");
   return std::move(*dmabuf);
 }

@@ -7,6 +7,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -43,7 +44,17 @@ class Loader {
       ASSIGN_OR_RETURN(const base::UniqueFd render, parts_.system.open_node(plan_.render(gpu_id)));
       ASSIGN_OR_RETURN(copier, parts_.make_copier(render.get(), parts_.options));
     }
-    return write(*copier, file, bo, dmabuf);
+    auto outcome = try_write(*copier, file, bo, dmabuf);
+    if (!outcome.ok() && outcome.error().kind == copy::FailureKind::kUnreachable) {
+      // The CPU cannot write through a DMA-buf that is read-only, but through an object of its memory.
+      ASSIGN_OR_RETURN(const base::UniqueFd render, parts_.system.open_node(plan_.render(gpu_id)));
+      RenderDriver& driver = *parts_.render.driver;
+      if (driver.import_gem(render.get(), kHandle, dmabuf).ok()) {
+        ASSIGN_OR_RETURN(const std::optional<std::uint64_t> offset, driver.mmap_offset(render.get(), kHandle));
+        if (offset) return write(*copy::make_mapping_copier(*offset), file, bo, render.get());
+      }
+    }
+    return result_of(std::move(outcome), bo);
   }
 
   // As load(), through the mappings of a render node, which has the BO at `offset`.
@@ -53,10 +64,19 @@ class Loader {
   }
 
  private:
-  base::Status write(copy::Copier& copier, const image::Loaded& file, std::size_t bo, int to) {
+  static constexpr std::uint32_t kHandle = 1;  // in a file that has no object
+
+  copy::Outcome try_write(copy::Copier& copier, const image::Loaded& file, std::size_t bo, int to) {
     image::BoReader reader(contents_.at(file.id()), bo);
-    auto outcome = copier.write(to, image::bos_of(file.file())[bo].bo.size,
-                                [&reader](std::span<std::byte> slice) { return reader.read(slice); });
+    return copier.write(to, image::bos_of(file.file())[bo].bo.size,
+                        [&reader](std::span<std::byte> slice) { return reader.read(slice); });
+  }
+
+  base::Status write(copy::Copier& copier, const image::Loaded& file, std::size_t bo, int to) {
+    return result_of(try_write(copier, file, bo, to), bo);
+  }
+
+  static base::Status result_of(copy::Outcome outcome, std::size_t bo) {
     if (outcome.ok()) return {};
     return std::move(outcome).error().error.wrap("contents of BO " + std::to_string(bo));
   }

@@ -202,8 +202,10 @@ Status Restore::make_gem_memories(const RestorePlan& plan, const Shared& shared,
     if (!memory.is_gem) continue;
     ASSIGN_OR_RETURN(const std::uint32_t gpu_id, plan.destination_of(shared.session.gpu_of(memory)));
     ASSIGN_OR_RETURN(const UniqueFd file, parts_.system.open_node(plan.render(gpu_id)));
-    auto made =
-        render_objects::make_apart(*parts_.render.driver, file.get(), shared.session.gem_of(memory), memory.size);
+    const auto access = shared.session.read_only.contains(memory.inode) ? render_objects::Access::kReadOnly
+                                                                        : render_objects::Access::kReadWrite;
+    auto made = render_objects::make_apart(*parts_.render.driver, file.get(), shared.session.gem_of(memory),
+                                           memory.size, access);
     if (!made.ok()) return std::move(made).error().wrap(name_of(memory));
     each.dmabuf = std::move(made).value();
   }

@@ -60,6 +60,18 @@ bool has_memory(int fd) {
   return ::recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || errno != EAGAIN;
 }
 
+// Writes as SDMA does, for which it does not matter what the CPU may do.
+class ReopeningCopier final : public copy::Copier {
+ public:
+  copy::Outcome read(int /*dmabuf*/, std::uint64_t /*size*/, const copy::Sink& /*sink*/) override {
+    return copy::Failure{copy::FailureKind::kBroken, base::Error(EIO, "reads nothing")};
+  }
+  copy::Outcome write(int dmabuf, std::uint64_t size, const copy::Source& source) override {
+    const UniqueFd file(::open(("/proc/self/fd/" + std::to_string(dmabuf)).c_str(), O_RDWR | O_CLOEXEC));
+    return copy::make_cpu_copier()->write(file.get(), size, source);
+  }
+};
+
 class RestoreSharing : public ::testing::Test {
  protected:
   RestoreSharing() {
@@ -679,6 +691,29 @@ TEST_F(RestoreSharing, a_program_without_files_is_given_the_dmabuf_of_a_gem_obje
   ASSERT_TRUE(file.ok()) << file.error().message();
   EXPECT_EQ(number_of(dmabuf->get()), object(*file, 5));
   EXPECT_EQ(last_byte(*file, 5), std::byte{7});
+}
+
+TEST_F(RestoreSharing, a_dmabuf_that_may_not_be_written_through_is_made_so) {
+  add(77, {{7, true}, {8}}, {{7, 0}});
+  add_render(1, 51, {{9}});
+  add_dmabuf(5, 7, {50});
+  add_dmabuf(6, 9, {50});
+  add_dmabuf(7, 8, {50});
+  for (const std::size_t i : {2U, 3U}) std::get<image::DmabufFile>(files_[i].contents).read_only = true;
+  parts_.make_copier = [](int, const Options&) -> base::Result<std::unique_ptr<copy::Copier>> {
+    return std::unique_ptr<copy::Copier>(std::make_unique<ReopeningCopier>());
+  };
+  start();
+  ASSERT_TRUE(restore(77).ok());
+  const std::map<std::uint32_t, int> expected = {{5, O_RDONLY}, {6, O_RDONLY}, {7, O_RDWR}};
+  for (const auto& [id, access] : expected) {
+    const auto dmabuf = restore_dmabuf(50, id);
+    ASSERT_TRUE(dmabuf.ok()) << dmabuf.error().message();
+    EXPECT_EQ(::fcntl(dmabuf->get(), F_GETFL) & O_ACCMODE, access) << id;
+    std::byte byte{};
+    EXPECT_EQ(::pread(dmabuf->get(), &byte, 1, kSize - 1), 1);
+    EXPECT_EQ(byte, static_cast<std::byte>(id == 5 ? 7 : id == 6 ? 9 : 8));
+  }
 }
 
 TEST_F(RestoreSharing, images_with_impossible_gem_objects_are_refused_before_anything_is_made) {

@@ -120,8 +120,9 @@ std::uint32_t SessionSharing::alloc_flags_of(const sharing::Memory& memory) cons
   std::uint32_t flags = kfd.bos[memory.origin.bo].bo.alloc_flags;
   const std::uint32_t kind = flags & kKinds;
   if (const auto foreign = foreign_flags.find(memory.inode); foreign != foreign_flags.end()) flags = foreign->second;
-  // A BO of an AQL queue is one by its own flag, and not by its memory. Whoever loads the contents writes.
-  return kind | (flags & kfd::abi::kMemoryAttributes) | kWritable;
+  // A BO of an AQL queue is one by its own flag, and not by its memory. The CPU can write through the DMA-buf of a
+  // writable one.
+  return kind | (flags & kfd::abi::kMemoryAttributes) | (read_only.contains(memory.inode) ? 0 : kWritable);
 }
 
 const image::GemObject& SessionSharing::gem_of(const sharing::Memory& memory) const {
@@ -151,6 +152,7 @@ Result<SessionSharing> sharing_of(const std::vector<const image::Loaded*>& files
   for (const image::Loaded* file : files) {
     if (file->dmabuf() == nullptr) continue;
     if (auto status = check_dmabuf(found, *file); !status.ok()) return std::move(status).error().wrap("invalid image");
+    if (file->dmabuf()->read_only) found.read_only.insert(file->dmabuf()->inode);
     if (is_needed(*file)) needed.insert(file->dmabuf()->inode);
   }
   auto result = make(std::move(found), is_late, std::move(needed));

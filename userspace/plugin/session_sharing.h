@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "base/result.h"
@@ -22,6 +23,7 @@ struct SessionSharing {
   std::vector<const image::Loaded*> files;
   std::vector<sharing::Place> contents;                  // as Plan::memories()
   std::map<std::uint64_t, std::uint32_t> foreign_flags;  // by inode: what the file with the contents says
+  std::set<std::uint64_t> read_only;                     // inodes of memory whose DMA-buf may not be written through
 
   // How to allocate a memory of KFD that is made apart: flags of AMDKFD_IOC_ALLOC_MEMORY_OF_GPU.
   [[nodiscard]] std::uint32_t alloc_flags_of(const sharing::Memory& memory) const;

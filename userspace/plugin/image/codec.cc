@@ -100,7 +100,7 @@ constexpr std::array kRenderNodeRules = {kScalar,
                                          message_field(kSyncobjShape, kMaxSyncobjs),
                                          message_field(kGemMappingShape, kMaxGemMappings)};
 constexpr WireShape kRenderNodeShape{kRenderNodeRules};
-constexpr std::array kDmabufRules = {kFixed, kScalar, bytes_field(1, kMaxDmabufName), kScalar};
+constexpr std::array kDmabufRules = {kFixed, kScalar, bytes_field(1, kMaxDmabufName), kScalar, kScalar};
 constexpr WireShape kDmabufShape{kDmabufRules};
 constexpr std::array kFirstFileRules = {kFixed,
                                         message_field(kNodeShape, kMaxNodes),
@@ -305,13 +305,16 @@ void to_message(const RenderFile& render, amdkfd_criu::RenderNode& out) {
   }
 }
 
-DmabufFile from_message(const amdkfd_criu::Dmabuf& in) { return {in.inode(), in.size(), in.name(), in.open_flags()}; }
+DmabufFile from_message(const amdkfd_criu::Dmabuf& in) {
+  return {in.inode(), in.size(), in.name(), in.open_flags(), in.read_only()};
+}
 
 void to_message(const DmabufFile& dmabuf, amdkfd_criu::Dmabuf& out) {
   out.set_inode(dmabuf.inode);
   out.set_size(dmabuf.size);
   out.set_name(dmabuf.name);
   out.set_open_flags(dmabuf.open_flags);
+  if (dmabuf.read_only) out.set_read_only(true);
 }
 
 Error unknown_kind() { return {EINVAL, "invalid image: of a kind of device file that this plugin does not know"}; }

@@ -146,6 +146,7 @@ struct DmabufFile {
   std::uint64_t size = 0;
   std::string name;  // what a program has called it (DMA_BUF_SET_NAME): any bytes but NUL
   std::uint32_t open_flags = 0;
+  bool read_only = false;  // whoever exported it did not ask for descriptors that may be written through
 };
 
 // The open file with CRIU's number `id`.

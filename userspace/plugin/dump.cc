@@ -265,7 +265,8 @@ Status Dump::check_states() {
   if (abi_ == kfd::Abi::kReleased) TRY(render_objects::refuse_shared_with_kfd(tree_, found_, of_kfd));
   TRY(render_objects::find_makers(tree_, found_, of_kfd));
   ASSIGN_OR_RETURN(sharing_, preflight::plan_sharing(tree_, processes_, nodes_, abi_, sharers_with_objects()));
-  TRY(preflight::refuse_lost_dmabufs(parts_, tree_, processes_, found_, abi_));
+  ASSIGN_OR_RETURN(lost_, preflight::lost_dmabufs(parts_, tree_, processes_, nodes_, found_, abi_));
+  for (const auto& [file, memory] : lost_) bytes += memory.record.bo.size;
   TRY(preflight::refuse_unpassable_memory(parts_, tree_, processes_, sharing_, [this](std::size_t index) {
     return index < processes_.size() ? name_of(processes_[index])
                                      : tree_.name_of(tree_.files[files_with_objects()[index - processes_.size()]]);
@@ -398,7 +399,11 @@ Status Dump::save(int fd, std::uint32_t id) {
       ASSIGN_OR_RETURN(const auto dmabuf, parts_.find_dmabuf(file.fd.get()));
       if (!dmabuf) return Error(EPROTO, name + ": procfs does not say of which DMA-buf it is");
       ASSIGN_OR_RETURN(const bool read_only, is_read_only(file.fd.get()));
-      out.contents = image::DmabufFile{dmabuf->inode, dmabuf->size, dmabuf->name, *flags, read_only};
+      image::DmabufFile saved{dmabuf->inode, dmabuf->size, dmabuf->name, *flags, read_only};
+      if (const auto lost = lost_.find(index); lost != lost_.end())
+        if (auto status = save_lost(lost->second, file, writer_->file(id), saved); !status.ok())
+          return std::move(status).error().wrap(name);
+      out.contents = std::move(saved);
       break;
     }
   }
@@ -519,6 +524,7 @@ Status Dump::finish_image() {
   for (const OpenFile& file : tree_.files)
     if (file.device.kind == DeviceKind::kRender)
       gpus.insert(topology::find_render_minor(nodes_, file.device.minor)->gpu_id);
+  for (const auto& [file, memory] : lost_) gpus.insert(memory.gpu->gpu_id);
   session.nodes = topology::select(nodes_, {gpus.begin(), gpus.end()});
   return writer_->prepare(std::move(session));
 }
@@ -546,6 +552,7 @@ Dump::End Dump::finish(int result) {
   processes_.clear();
   tree_ = Tree();
   found_.clear();
+  lost_.clear();
   state_ = State::kOver;
   return end;
 }

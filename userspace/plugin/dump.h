@@ -79,6 +79,10 @@ class Dump {
   base::Status save_object(const OpenFile& file, const image::GemObject& object, const image::BoRecord& record,
                            image::FileWriter& writer);
 
+  // Memory that only this DMA-buf has.
+  base::Status save_lost(const dmabuf_memory::Found& memory, const OpenFile& file, image::FileWriter& writer,
+                         image::DmabufFile& out);
+
   base::Status save(int fd, std::uint32_t id);
   base::Result<image::KfdFile> save_process(Process& process, std::uint32_t id);
   base::Status save_bos(Process& process, image::FileWriter& writer, image::KfdFile& out);
@@ -107,6 +111,7 @@ class Dump {
   std::vector<topology::Node> nodes_;
   std::vector<Role> roles_;                                  // as Tree::files
   std::vector<std::optional<render_objects::Found>> found_;  // as Tree::files
+  std::map<std::size_t, dmabuf_memory::Found> lost_;         // DMA-bufs, by index in Tree::files
   std::vector<Process> processes_;                           // paused, or about to be
   sharing::Plan sharing_;                                    // of processes_, and of files with objects
   std::unique_ptr<image::SessionWriter> writer_;

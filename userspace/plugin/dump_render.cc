@@ -101,4 +101,18 @@ Status Dump::save_object(const OpenFile& file, const image::GemObject& object, c
   return {};
 }
 
+Status Dump::save_lost(const dmabuf_memory::Found& memory, const OpenFile& file, image::FileWriter& writer,
+                       image::DmabufFile& out) {
+  out.gpu_id = memory.gpu->gpu_id;
+  out.object = memory.object;
+  out.alloc_flags = memory.alloc_flags;
+  out.bos = {memory.record};
+  ASSIGN_OR_RETURN(copy::Copier * copier, copier_of(*memory.gpu));
+  auto outcome = copier->read(file.fd.get(), memory.record.bo.size,
+                              [&](std::span<const std::byte> slice) { return writer.append(slice); });
+  copiers_.clear();
+  if (!outcome.ok()) return std::move(outcome).error().error;
+  return {};
+}
+
 }  // namespace plugin

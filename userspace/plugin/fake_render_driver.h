@@ -46,6 +46,7 @@ class FakeRenderDriver final : public RenderDriver {
   std::uint32_t losses = 0;  // of VRAM
   std::uint64_t next_offset = 0x100000000;
   std::deque<File> files;
+  std::map<ino_t, ListedGem> known;  // what objects of each memory are listed as
 
   // The file behind a descriptor; a new one if it is none of them.
   File& file(int fd) {
@@ -64,6 +65,9 @@ class FakeRenderDriver final : public RenderDriver {
     gem.memory.reset(::fcntl(base::UniqueFd(::memfd_create("gem", MFD_CLOEXEC)).get(), F_DUPFD_CLOEXEC, 4000));
     EXPECT_EQ(::ftruncate(gem.memory.get(), static_cast<off_t>(listed.size)), 0);
     EXPECT_EQ(::pwrite(gem.memory.get(), contents.data(), contents.size(), 0), static_cast<ssize_t>(contents.size()));
+    struct stat memory {};
+    EXPECT_EQ(::fstat(gem.memory.get(), &memory), 0);
+    known[memory.st_ino] = listed;
     return gem;
   }
 
@@ -172,6 +176,7 @@ class FakeRenderDriver final : public RenderDriver {
       if (other.st_ino == memory.st_ino) return base::Error(EBUSY, "its memory has another handle");
     }
     Gem& gem = file(fd).gem[handle];
+    gem.listed = known[memory.st_ino];
     gem.listed.handle = handle;
     gem.listed.size = static_cast<std::uint64_t>(memory.st_size);
     gem.memory.reset(::fcntl(dmabuf, F_DUPFD_CLOEXEC, 4000));

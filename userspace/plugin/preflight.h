@@ -17,6 +17,7 @@
 #include "base/result.h"
 #include "kfd/kfd.h"
 #include "plugin/criu.h"
+#include "plugin/dmabuf_memory.h"
 #include "plugin/parts.h"
 #include "plugin/render_objects.h"
 #include "plugin/sharing.h"
@@ -82,10 +83,12 @@ base::Result<sharing::Plan> plan_sharing(const Tree& tree, const std::vector<Pro
 base::Status refuse_unpassable_memory(const Parts& parts, const Tree& tree, const std::vector<Process>& processes,
                                       const sharing::Plan& plan,
                                       const std::function<std::string(std::size_t process)>& name_of);
-// Open DMA-bufs that a restore could not make again: of memory that no BO of the processes and no GEM object has, or
-// that only the released ABI names.
-base::Status refuse_lost_dmabufs(const Parts& parts, const Tree& tree, const std::vector<Process>& processes,
-                                 const Objects& found, kfd::Abi abi);
+// Open DMA-bufs of memory that no BO of the processes and no GEM object has, by index in Tree::files. Refuses those
+// that a restore could not make again, that somebody else has, or that only the released ABI names.
+base::Result<std::map<std::size_t, dmabuf_memory::Found>> lost_dmabufs(const Parts& parts, const Tree& tree,
+                                                                       const std::vector<Process>& processes,
+                                                                       const std::vector<topology::Node>& nodes,
+                                                                       const Objects& found, kfd::Abi abi);
 // Memory of KFD that somebody outside the tree gave or was given.
 base::Status refuse_outside_holders(const Parts& parts, const Tree& tree, std::vector<Process>& processes,
                                     const std::vector<topology::Node>& nodes, const Objects& found);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <ctime>
 #include <map>
 #include <string_view>
 
@@ -23,6 +24,9 @@ using base::Status;
 
 // The module that exports the DMA-bufs of all DRM drivers.
 constexpr std::string_view kGpuExporter = "drm";
+
+constexpr timespec kRecountPause{0, 10'000'000};
+constexpr int kRecounts = 50;  // half a second
 
 Error refused(const std::string& what, const std::string& why) { return Error(EOPNOTSUPP, what + ": " + why); }
 
@@ -107,29 +111,6 @@ Status refuse_dmabufs(const Parts& parts, const Tree& tree) {
   return {};
 }
 
-Status refuse_lost_dmabufs(const Parts& parts, const Tree& tree, const std::vector<Process>& processes,
-                           const Objects& found, kfd::Abi abi) {
-  const auto of_objects = render_objects::gem_memories(found);
-  for (const OpenFile& file : tree.files) {
-    if (file.device.kind != DeviceKind::kDmabuf) continue;
-    ASSIGN_OR_RETURN(const auto info, dmabuf_of(parts, tree, file));
-    if (of_objects.contains(info.inode)) continue;
-    if (abi == kfd::Abi::kReleased)
-      return refused(tree.name_of(file),
-                     "it is of no GEM object, and the released ABI of KFD does not give DMA-bufs back; close it before "
-                     "the dump");
-    if (std::any_of(processes.begin(), processes.end(),
-                    [&info](const Process& process) { return has_memory(process, info.inode); }))
-      continue;
-    return refused(tree.name_of(file), "it was exported by '" + info.exporter + "', and its " +
-                                           std::to_string(info.size) +
-                                           " bytes are memory of no BO of KFD and of no GEM object that these programs "
-                                           "have: it was freed, or it is memory of another driver; close it before the "
-                                           "dump");
-  }
-  return {};
-}
-
 Result<std::map<std::uint64_t, std::uint64_t>> count_dmabufs(const Parts& parts, const Tree& tree) {
   std::map<std::uint64_t, std::uint64_t> counts;  // by inode
   for (const OpenFile& file : tree.files) {
@@ -140,6 +121,63 @@ Result<std::map<std::uint64_t, std::uint64_t>> count_dmabufs(const Parts& parts,
     counts[info.inode] += programs + own;
   }
   return counts;
+}
+
+namespace {
+
+// `may_be_of_kfd`: the memory may be that of a BO which KFD does not name.
+Error refused_dmabuf(const std::string& name, const dmabuf_file::Info& info, bool may_be_of_kfd) {
+  if (may_be_of_kfd)
+    return refused(
+        name,
+        "it is of no GEM object, and the released ABI of KFD does not give DMA-bufs back; close it before the "
+        "dump");
+  return refused(name, "it was exported by '" + info.exporter + "', and its " + std::to_string(info.size) +
+                           " bytes are memory of no BO of KFD and of no GEM object that these programs have: it was "
+                           "freed, and this kernel does not list GEM objects, or it is memory of another driver; close "
+                           "it before the dump");
+}
+
+// Nobody but descriptors of the programs and of this process have the memory.
+Status refuse_shared_dmabuf(const Parts& parts, const OpenFile& file, const std::string& name, std::uint64_t known) {
+  ASSIGN_OR_RETURN(std::uint64_t references, parts.count_references(file.fd.get()));
+  for (int i = 0; references > known && i < kRecounts; ++i) {
+    (void)os::nanosleep(&kRecountPause);
+    ASSIGN_OR_RETURN(references, parts.count_references(file.fd.get()));
+  }
+  if (references <= known) return {};
+  return refused(name, "its memory is of no BO of KFD and of no GEM object that these programs have, and it has " +
+                           std::to_string(references) + " references, of which " + std::to_string(known) +
+                           " are known: somebody else has it; after a restore each would have memory of its own. Save "
+                           "all programs that share it, or close it before the dump");
+}
+
+}  // namespace
+
+Result<std::map<std::size_t, dmabuf_memory::Found>> lost_dmabufs(const Parts& parts, const Tree& tree,
+                                                                 const std::vector<Process>& processes,
+                                                                 const std::vector<topology::Node>& nodes,
+                                                                 const Objects& found, kfd::Abi abi) {
+  std::map<std::size_t, dmabuf_memory::Found> lost;
+  const auto of_objects = render_objects::gem_memories(found);
+  ASSIGN_OR_RETURN(const auto open, count_dmabufs(parts, tree));
+  const bool may_be_of_kfd = abi == kfd::Abi::kReleased && !processes.empty();
+  for (std::size_t i = 0; i < tree.files.size(); ++i) {
+    const OpenFile& file = tree.files[i];
+    if (file.device.kind != DeviceKind::kDmabuf) continue;
+    ASSIGN_OR_RETURN(const auto info, dmabuf_of(parts, tree, file));
+    if (of_objects.contains(info.inode)) continue;
+    const bool is_of_kfd = std::any_of(processes.begin(), processes.end(),
+                                       [&info](const Process& process) { return has_memory(process, info.inode); });
+    if (is_of_kfd && abi == kfd::Abi::kExtensible) continue;
+    if (is_of_kfd) return refused_dmabuf(tree.name_of(file), info, may_be_of_kfd);
+    auto memory = dmabuf_memory::find(parts, nodes, file.fd.get(), info);
+    if (!memory.ok()) return std::move(memory).error().wrap(tree.name_of(file) + ": its memory");
+    if (!*memory) return refused_dmabuf(tree.name_of(file), info, may_be_of_kfd);
+    TRY(refuse_shared_dmabuf(parts, file, tree.name_of(file), open.at(info.inode)));
+    lost.emplace(i, std::move(**memory));
+  }
+  return lost;
 }
 
 Status refuse_unpassable_memory(const Parts& parts, const Tree& tree, const std::vector<Process>& processes,

@@ -511,6 +511,116 @@ TEST_F(RenderObjectsTest, a_dmabuf_that_the_program_has_open_comes_back) {
   EXPECT_EQ(inode_of(again.get()), inode_of(target_.driver->file(file->get()).gem.at(kSmallHandle).memory.get()));
 }
 
+// A program with descriptors of memory, and nothing else of a GPU but an open file.
+class LostMemoryTest : public RenderObjectsTest {
+ protected:
+  static constexpr std::uint32_t kDmabufId = 12;
+
+  LostMemoryTest() {
+    const FakeRenderDriver::Gem& gem =
+        source_.driver->add(file_.get(), {5, kSize, image::kGemVram, 1, 8192, false}, pattern(4));
+    dmabuf_.reset(::open(("/proc/self/fd/" + std::to_string(gem.memory.get())).c_str(), O_RDONLY | O_CLOEXEC));
+    FakeRenderDriver::File& file = objects();
+    file = {std::move(file.fd)};
+    source_.parts.find_dmabuf = [this](int fd) -> base::Result<std::optional<dmabuf_file::Info>> {
+      if (inode_of(fd) != inode_of(dmabuf_.get())) return std::optional<dmabuf_file::Info>();
+      return std::optional<dmabuf_file::Info>({inode_of(fd), kSize, "drm", ""});
+    };
+    // The program's descriptor, which is this process's own, and that of the tree.
+    source_.parts.count_references = [this](int) -> base::Result<std::uint64_t> { return references_; };
+  }
+
+  ListedGem& listed() { return source_.driver->known.at(inode_of(dmabuf_.get())); }
+
+  base::Status dump_both() {
+    const TestProgram program(source_.machine, kPid, {file_.get()});
+    program.show(dmabuf_.get(), "/dmabuf:");
+    Dump dump(source_.parts, 5);
+    base::Status status;
+    for (const auto& [fd, id] : {std::pair{file_.get(), kRenderId}, std::pair{dmabuf_.get(), kDmabufId}})
+      if (auto claim = dump.dump_file(fd, id); !claim.ok() && status.ok()) status = std::move(claim).error();
+    const Dump::End end = dump.finish(status.ok() ? 0 : 1);
+    if (status.ok() && !end.errors.empty()) return end.errors.front();
+    return status;
+  }
+
+  base::Result<UniqueFd> restore_dmabuf() {
+    FakeCriuImages images;
+    images.tasks[kPid] = {0, {kPid}, {{200, kRenderId}, {201, kDmabufId}}, {}};
+    images.write(images_.path());
+    restore_.emplace(target_.parts);
+    ASSIGN_OR_RETURN(const auto fd, restore_->restore_file(kDmabufId));
+    if (!fd) return base::Error(ENOENT, "not ours");
+    return UniqueFd(*fd);
+  }
+
+  void expect_dmabuf_refused(const std::vector<std::string>& words) {
+    const auto status = dump_both();
+    ASSERT_FALSE(status.ok());
+    for (const std::string& word : words)
+      EXPECT_NE(status.error().message().find(word), std::string::npos) << status.error().message();
+  }
+
+  UniqueFd dmabuf_;
+  std::uint64_t references_ = 3;
+};
+
+TEST_F(LostMemoryTest, comes_back_with_its_contents_and_its_access) {
+  expect_ok(dump_both());
+  // SDMA writes whatever the CPU may do.
+  target_.parts.make_copier = [](int, const Options&) -> base::Result<std::unique_ptr<copy::Copier>> {
+    class Copier final : public copy::Copier {
+      copy::Outcome read(int, std::uint64_t, const copy::Sink&) override { return {}; }
+      copy::Outcome write(int fd, std::uint64_t size, const copy::Source& source) override {
+        const UniqueFd file(::open(("/proc/self/fd/" + std::to_string(fd)).c_str(), O_RDWR | O_CLOEXEC));
+        return copy::make_cpu_copier()->write(file.get(), size, source);
+      }
+    };
+    return std::unique_ptr<copy::Copier>(std::make_unique<Copier>());
+  };
+  const auto dmabuf = restore_dmabuf();
+  ASSERT_TRUE(dmabuf.ok()) << dmabuf.error().message();
+  EXPECT_EQ(::fcntl(dmabuf->get(), F_GETFL) & O_ACCMODE, O_RDONLY);
+  std::vector<std::byte> bytes(kSize);
+  EXPECT_EQ(::pread(dmabuf->get(), bytes.data(), kSize, 0), static_cast<ssize_t>(kSize));
+  EXPECT_EQ(bytes, pattern(4));
+  const ListedGem& made = target_.driver->known.at(inode_of(dmabuf->get()));
+  EXPECT_EQ(made.domains, image::kGemVram);
+  EXPECT_EQ(made.flags, 1U);
+  EXPECT_EQ(made.alignment, 8192U);
+  EXPECT_TRUE(target_.kfd.calls.empty());
+}
+
+TEST_F(LostMemoryTest, that_kfd_has_allocated_is_allocated_by_kfd_again) {
+  listed().flags = 1ULL << 9 | 1ULL << 13;
+  source_.parts.render.alloc_flags = [](int, int) -> base::Result<std::uint32_t> {
+    return std::uint32_t{KFD_IOC_ALLOC_MEM_FLAGS_COHERENT};
+  };
+  expect_ok(dump_both());
+  target_.parts.make_copier = [](int, const Options&) -> base::Result<std::unique_ptr<copy::Copier>> {
+    return base::Error(EIO, "it has no contents in this test");
+  };
+  const auto dmabuf = restore_dmabuf();
+  ASSERT_FALSE(dmabuf.ok());
+  EXPECT_NE(dmabuf.error().message().find("no contents in this test"), std::string::npos) << dmabuf.error().message();
+  const auto catalogue = image::Catalogue::read(source_.criu.image_dir());
+  ASSERT_TRUE(catalogue.ok());
+  EXPECT_EQ((*catalogue->find(kDmabufId))->dmabuf()->alloc_flags,
+            std::uint32_t{KFD_IOC_ALLOC_MEM_FLAGS_VRAM} | std::uint32_t{KFD_IOC_ALLOC_MEM_FLAGS_COHERENT});
+}
+
+TEST_F(LostMemoryTest, that_somebody_else_has_is_refused) {
+  references_ = 4;
+  expect_dmabuf_refused({"program77", "a DMA-buf", "4 references, of which 3 are known"});
+}
+
+TEST_F(LostMemoryTest, that_cannot_be_created_again_is_refused_with_the_reason) {
+  listed().flags = 1U << 10;
+  expect_dmabuf_refused({"program77", "its memory", "encrypted"});
+  listed().is_import = true;
+  expect_dmabuf_refused({"program77", "'drm'", "memory of another driver"});
+}
+
 TEST_F(RenderObjectsTest, more_objects_than_an_image_has_room_for_are_refused_before_any_is_saved) {
   for (std::uint32_t handle = 1; handle <= image::kMaxSyncobjs; ++handle) {
     objects().syncobjs[handle] = {handle};

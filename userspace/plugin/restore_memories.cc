@@ -181,7 +181,7 @@ Status Restore::make_kfd_memories(const RestorePlan& plan, const Shared& shared,
   std::vector<MemoryToMake> wanted;
   for (MadeMemory& each : memories) {
     const sharing::Memory& memory = shared.session.plan.memories()[each.index];
-    if (memory.is_gem) continue;
+    if (shared.session.is_gem(memory)) continue;
     ASSIGN_OR_RETURN(const std::uint32_t gpu_id, plan.destination_of(shared.session.gpu_of(memory)));
     wanted.push_back({plan.render(gpu_id),
                       {.size = memory.size, .gpu_id = gpu_id, .alloc_flags = shared.session.alloc_flags_of(memory)}});
@@ -199,7 +199,7 @@ Status Restore::make_gem_memories(const RestorePlan& plan, const Shared& shared,
                                   std::vector<MadeMemory>& memories) const {
   for (MadeMemory& each : memories) {
     const sharing::Memory& memory = shared.session.plan.memories()[each.index];
-    if (!memory.is_gem) continue;
+    if (!shared.session.is_gem(memory)) continue;
     ASSIGN_OR_RETURN(const std::uint32_t gpu_id, plan.destination_of(shared.session.gpu_of(memory)));
     ASSIGN_OR_RETURN(const UniqueFd file, parts_.system.open_node(plan.render(gpu_id)));
     const auto access = shared.session.read_only.contains(memory.inode) ? render_objects::Access::kReadOnly

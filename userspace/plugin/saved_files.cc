@@ -41,6 +41,8 @@ std::vector<std::uint32_t> gpus_of(const image::Loaded& loaded) {
     for (const kfd::Device& device : kfd->devices) ids.push_back(device.actual_id);
   } else if (const auto* render = loaded.render()) {
     ids.push_back(render->gpu_id);
+  } else if (const auto* dmabuf = loaded.dmabuf(); dmabuf != nullptr && dmabuf->gpu_id != 0) {
+    ids.push_back(dmabuf->gpu_id);
   }
   return ids;
 }

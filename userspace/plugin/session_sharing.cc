@@ -26,8 +26,8 @@ std::uint32_t gpu_id_of(const image::Loaded& file, const image::BoRecord& record
 }
 
 std::string name_of(const image::Loaded& file) {
-  return file.kfd() != nullptr ? "process " + std::to_string(file.kfd()->pid)
-                               : "render node, file " + std::to_string(file.id());
+  if (file.kfd() != nullptr) return "process " + std::to_string(file.kfd()->pid);
+  return (file.dmabuf() != nullptr ? "DMA-buf, file " : "render node, file ") + std::to_string(file.id());
 }
 
 sharing::Process process_of(const image::Loaded& file, bool is_late) {
@@ -116,8 +116,9 @@ Result<SessionSharing> make(SessionSharing found, const std::function<bool(const
 }  // namespace
 
 std::uint32_t SessionSharing::alloc_flags_of(const sharing::Memory& memory) const {
-  const image::KfdFile& kfd = *files[memory.origin.process]->kfd();
-  std::uint32_t flags = kfd.bos[memory.origin.bo].bo.alloc_flags;
+  const image::Loaded& file = *files[memory.origin.process];
+  std::uint32_t flags =
+      file.dmabuf() != nullptr ? file.dmabuf()->alloc_flags : file.kfd()->bos[memory.origin.bo].bo.alloc_flags;
   const std::uint32_t kind = flags & kKinds;
   if (const auto foreign = foreign_flags.find(memory.inode); foreign != foreign_flags.end()) flags = foreign->second;
   // A BO of an AQL queue is one by its own flag, and not by its memory. The CPU can write through the DMA-buf of a
@@ -125,8 +126,14 @@ std::uint32_t SessionSharing::alloc_flags_of(const sharing::Memory& memory) cons
   return kind | (flags & kfd::abi::kMemoryAttributes) | (read_only.contains(memory.inode) ? 0 : kWritable);
 }
 
+bool SessionSharing::is_gem(const sharing::Memory& memory) const {
+  const image::DmabufFile* dmabuf = files[memory.origin.process]->dmabuf();
+  return memory.is_gem && (dmabuf == nullptr || dmabuf->alloc_flags == 0);
+}
+
 const image::GemObject& SessionSharing::gem_of(const sharing::Memory& memory) const {
-  return files[memory.origin.process]->render()->objects.gem[memory.origin.bo];
+  const image::Loaded& file = *files[memory.origin.process];
+  return file.dmabuf() != nullptr ? file.dmabuf()->object : file.render()->objects.gem[memory.origin.bo];
 }
 
 std::uint32_t SessionSharing::gpu_of(const sharing::Memory& memory) const {
@@ -147,7 +154,7 @@ Result<SessionSharing> sharing_of(const std::vector<const image::Loaded*>& files
   for (const image::Loaded* file : files)
     if (file->kfd() != nullptr) found.files.push_back(file);
   for (const image::Loaded* file : files)
-    if (file->render() != nullptr && !file->render()->bos.empty()) found.files.push_back(file);
+    if (file->kfd() == nullptr && !image::bos_of(file->file()).empty()) found.files.push_back(file);
   std::set<std::uint64_t> needed;
   for (const image::Loaded* file : files) {
     if (file->dmabuf() == nullptr) continue;

@@ -19,7 +19,8 @@ namespace plugin {
 
 struct SessionSharing {
   sharing::Plan plan;
-  // Indices of processes in the plan: files of kind kKfd, then those of kind kRender with GEM objects.
+  // Indices of processes in the plan: files of kind kKfd, then those of kind kRender with GEM objects and those of kind
+  // kDmabuf whose memory has no BO, which are like files with one object.
   std::vector<const image::Loaded*> files;
   std::vector<sharing::Place> contents;                  // as Plan::memories()
   std::map<std::uint64_t, std::uint32_t> foreign_flags;  // by inode: what the file with the contents says
@@ -27,7 +28,9 @@ struct SessionSharing {
 
   // How to allocate a memory of KFD that is made apart: flags of AMDKFD_IOC_ALLOC_MEMORY_OF_GPU.
   [[nodiscard]] std::uint32_t alloc_flags_of(const sharing::Memory& memory) const;
-  // The GEM object that a memory was allocated for which is one (Memory::is_gem).
+  // Whether a memory that is made apart is made as a GEM object, and not by KFD.
+  [[nodiscard]] bool is_gem(const sharing::Memory& memory) const;
+  // The GEM object that it was allocated for.
   [[nodiscard]] const image::GemObject& gem_of(const sharing::Memory& memory) const;
   // The id of its GPU on the machine of the dump.
   [[nodiscard]] std::uint32_t gpu_of(const sharing::Memory& memory) const;

@@ -100,7 +100,8 @@ constexpr std::array kRenderNodeRules = {kScalar,
                                          message_field(kSyncobjShape, kMaxSyncobjs),
                                          message_field(kGemMappingShape, kMaxGemMappings)};
 constexpr WireShape kRenderNodeShape{kRenderNodeRules};
-constexpr std::array kDmabufRules = {kFixed, kScalar, bytes_field(1, kMaxDmabufName), kScalar, kScalar};
+constexpr std::array kDmabufRules = {
+    kFixed, kScalar, bytes_field(1, kMaxDmabufName), kScalar, kScalar, kScalar, kScalar, kScalar, kScalar, kScalar};
 constexpr WireShape kDmabufShape{kDmabufRules};
 constexpr std::array kFirstFileRules = {kFixed,
                                         message_field(kNodeShape, kMaxNodes),
@@ -306,7 +307,12 @@ void to_message(const RenderFile& render, amdkfd_criu::RenderNode& out) {
 }
 
 DmabufFile from_message(const amdkfd_criu::Dmabuf& in) {
-  return {in.inode(), in.size(), in.name(), in.open_flags(), in.read_only()};
+  DmabufFile dmabuf{in.inode(), in.size(), in.name(), in.open_flags(), in.read_only(), in.gpu_id()};
+  dmabuf.object.domains = in.domains();
+  dmabuf.object.flags = in.flags();
+  dmabuf.object.alignment = in.alignment();
+  dmabuf.alloc_flags = in.alloc_flags();
+  return dmabuf;
 }
 
 void to_message(const DmabufFile& dmabuf, amdkfd_criu::Dmabuf& out) {
@@ -315,6 +321,12 @@ void to_message(const DmabufFile& dmabuf, amdkfd_criu::Dmabuf& out) {
   out.set_name(dmabuf.name);
   out.set_open_flags(dmabuf.open_flags);
   if (dmabuf.read_only) out.set_read_only(true);
+  if (dmabuf.gpu_id == 0) return;
+  out.set_gpu_id(dmabuf.gpu_id);
+  out.set_domains(dmabuf.object.domains);
+  out.set_flags(dmabuf.object.flags);
+  out.set_alignment(dmabuf.object.alignment);
+  if (dmabuf.alloc_flags != 0) out.set_alloc_flags(dmabuf.alloc_flags);
 }
 
 Error unknown_kind() { return {EINVAL, "invalid image: of a kind of device file that this plugin does not know"}; }

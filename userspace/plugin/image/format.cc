@@ -126,6 +126,7 @@ Result<Header> decode_header(std::span<const std::byte> bytes, FileKind expected
 std::span<const BoRecord> bos_of(const File& file) {
   if (const auto* kfd = std::get_if<KfdFile>(&file.contents)) return kfd->bos;
   if (const auto* render = std::get_if<RenderFile>(&file.contents)) return render->bos;
+  if (const auto* dmabuf = std::get_if<DmabufFile>(&file.contents)) return dmabuf->bos;
   return {};
 }
 
@@ -133,6 +134,7 @@ std::span<const BoRecord> bos_of(const File& file) {
 // render node with an index, and would else restore the file without them.
 bool has_index(const File& file) {
   if (const auto* render = std::get_if<RenderFile>(&file.contents)) return !render->objects.empty();
+  if (const auto* dmabuf = std::get_if<DmabufFile>(&file.contents)) return dmabuf->gpu_id != 0;
   return kind_of(file) == Kind::kKfd;
 }
 

@@ -102,7 +102,7 @@ enum class Kind : std::uint32_t {
   kSecond = 2,   // a further open /dev/kfd of a process that has one of kind kKfd
   kInert = 3,    // /dev/kfd, opened by another process than the one that uses it: all its ioctls fail
   kRender = 4,   // a render node
-  kDmabuf = 40,  // a DMA-buf of memory that BOs of the session have
+  kDmabuf = 40,  // a DMA-buf of memory that BOs of the session have, or nobody else
 };
 
 // Pids are those of the innermost pid namespace, at dump and again at restore. open_flags has O_NONBLOCK or nothing.
@@ -147,6 +147,11 @@ struct DmabufFile {
   std::string name;  // what a program has called it (DMA_BUF_SET_NAME): any bytes but NUL
   std::uint32_t open_flags = 0;
   bool read_only = false;  // whoever exported it did not ask for descriptors that may be written through
+  // Memory that has no BO any more: its GPU, the GEM object that it was, and one BO with its contents. Else none.
+  std::uint32_t gpu_id = 0;
+  GemObject object = {};
+  std::uint32_t alloc_flags = 0;  // if KFD has allocated it: flags of AMDKFD_IOC_ALLOC_MEMORY_OF_GPU
+  std::vector<BoRecord> bos = {};
 };
 
 // The open file with CRIU's number `id`.
@@ -242,5 +247,7 @@ base::Status validate(const Manifest& manifest);
 base::Status validate(const File& file, const Session& session);
 // What validate() of a file does for the objects of a render node.
 base::Status validate_objects(const RenderFile& render);
+// And for the GEM object that the memory of a DMA-buf was.
+base::Status validate_object(const DmabufFile& dmabuf);
 
 }  // namespace plugin::image

@@ -184,6 +184,7 @@ Loaded::Loaded(std::shared_ptr<const Session> session, FileEntry entry, File fil
     : session_(std::move(session)), entry_(entry), file_(std::move(file)), index_(std::move(index)) {
   if (auto* kfd = std::get_if<KfdFile>(&file_.contents)) kfd->bos = std::move(index_.bos);
   if (auto* render = std::get_if<RenderFile>(&file_.contents)) render->bos = std::move(index_.bos);
+  if (auto* dmabuf = std::get_if<DmabufFile>(&file_.contents)) dmabuf->bos = std::move(index_.bos);
   index_.bos.clear();
 }
 

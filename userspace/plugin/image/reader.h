@@ -20,7 +20,7 @@ namespace plugin::image {
 // One file of a dump, without contents. Holds no descriptor: CRIU closes those that a restored task inherits.
 class Loaded {
  public:
-  // `index` has the BOs of a KfdFile or a RenderFile, which get their place in `file`.
+  // `index` has the BOs of a KfdFile, a RenderFile or a DmabufFile, which get their place in `file`.
   Loaded(std::shared_ptr<const Session> session, FileEntry entry, File file, Index index);
 
   [[nodiscard]] std::uint32_t id() const { return entry_.id; }

@@ -65,7 +65,7 @@ Status validate_entry(const FileEntry& entry) {
     return invalid(where + ": impossible length of the metadata");
   const bool has_index = entry.index_length != 0;
   if (entry.index_length > kMaxIndex || (entry.kind == Kind::kKfd && !has_index) ||
-      (has_index && entry.kind != Kind::kKfd && entry.kind != Kind::kRender))
+      (has_index && entry.kind != Kind::kKfd && entry.kind != Kind::kRender && entry.kind != Kind::kDmabuf))
     return invalid(where + ": impossible length of the index");
   const bool has_pages = entry.pages_length != 0;
   if (has_pages && (!has_index || entry.pages_length <= kPageSize || entry.pages_length > kMaxPages ||
@@ -159,12 +159,14 @@ Status validate_render(const RenderFile& render, const Session& session) {
 }
 
 // That BOs have the memory is checked with all files of the session (sharing_of()).
-Status validate_dmabuf(const DmabufFile& dmabuf) {
+Status validate_dmabuf(const DmabufFile& dmabuf, const Session& session) {
   if (dmabuf.inode == 0) return invalid("a DMA-buf of no memory");
   if (dmabuf.size == 0 || dmabuf.size > kMaxBoSize) return invalid("impossible size of a DMA-buf");
   if (dmabuf.name.size() > kMaxDmabufName || dmabuf.name.find('\0') != std::string::npos)
     return invalid("impossible name of a DMA-buf");
-  return {};
+  if (dmabuf.gpu_id != 0 && !has_gpu(session, dmabuf.gpu_id))
+    return invalid("a DMA-buf of memory of a GPU that is missing in the topology");
+  return validate_object(dmabuf);
 }
 
 // ---- the index ----
@@ -279,7 +281,7 @@ Status validate(const File& file, const Session& session) {
     case Kind::kRender:
       return validate_render(*std::get_if<RenderFile>(&file.contents), session);
     case Kind::kDmabuf:
-      return validate_dmabuf(*std::get_if<DmabufFile>(&file.contents));
+      return validate_dmabuf(*std::get_if<DmabufFile>(&file.contents), session);
   }
   return {};
 }

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <set>
 
+#include "kfd/abi.h"
 #include "plugin/image/format.h"
 
 namespace plugin::image {
@@ -48,7 +49,7 @@ Status validate_user_memory(const GemObject& object, std::uint64_t size) {
   return {};
 }
 
-Status validate_object(const GemObject& object, const BoRecord& record, const RenderFile& render) {
+Status validate_object(const GemObject& object, const BoRecord& record, std::uint32_t gpu_id) {
   const std::uint32_t kind = object.user_flags != 0             ? KFD_IOC_ALLOC_MEM_FLAGS_USERPTR
                              : (object.domains & kGemVram) != 0 ? KFD_IOC_ALLOC_MEM_FLAGS_VRAM
                                                                 : KFD_IOC_ALLOC_MEM_FLAGS_GTT;
@@ -58,7 +59,7 @@ Status validate_object(const GemObject& object, const BoRecord& record, const Re
     return invalid_object(name_of(object) + ": impossible alignment");
   if (object.metadata.size() > kMaxGemMetadata)
     return invalid_object(name_of(object) + ": impossible length of its metadata");
-  if (record.handle != object.handle || record.bo.user_gpu_id != render.gpu_id || record.bo.alloc_flags != kind ||
+  if (record.handle != object.handle || record.bo.user_gpu_id != gpu_id || record.bo.alloc_flags != kind ||
       record.bo.addr != 0 || !is_whole_pages(record.bo.size) || record.shares_contents)
     return invalid_object(name_of(object) + ": its BO in the index is not one of it");
   TRY(validate_user_memory(object, record.bo.size));
@@ -92,7 +93,7 @@ Status validate_gem(const RenderFile& render, std::set<std::uint32_t>& handles) 
   std::set<std::uint64_t> memories;
   for (std::size_t i = 0; i < objects.size(); ++i) {
     TRY(validate_number("GEM object", objects[i].handle, kMaxHandle, handles));
-    TRY(validate_object(objects[i], render.bos[i], render));
+    TRY(validate_object(objects[i], render.bos[i], render.gpu_id));
     if (render.bos[i].inode != 0 && !memories.insert(render.bos[i].inode).second)
       return invalid_object(name_of(objects[i]) + ": another object of this file has its memory");
     if (render.bos[i].bo.size > kMaxGemBytes - bytes) return invalid_object("GEM objects larger than any GPU's memory");
@@ -144,6 +145,18 @@ Status validate_syncobjs(const std::vector<Syncobj>& syncobjs) {
 }
 
 }  // namespace
+
+Status validate_object(const DmabufFile& dmabuf) {
+  if (dmabuf.bos.size() != (dmabuf.gpu_id == 0 ? 0U : 1U))
+    return invalid_object("impossible number of BOs of a DMA-buf");
+  if (dmabuf.gpu_id == 0) return {};
+  const BoRecord& record = dmabuf.bos.front();
+  if (record.inode != dmabuf.inode || record.bo.size != dmabuf.size || record.imported || !stores_contents(record))
+    return invalid_object("the BO of a DMA-buf is not its memory");
+  if (dmabuf.alloc_flags != 0 && (dmabuf.alloc_flags & ~kfd::abi::kMemoryAttributes) != record.bo.alloc_flags)
+    return invalid_object("the memory of a DMA-buf is of no kind that KFD allocates");
+  return validate_object(dmabuf.object, record, dmabuf.gpu_id);
+}
 
 Status validate_objects(const RenderFile& render) {
   if (render.objects.empty()) return {};

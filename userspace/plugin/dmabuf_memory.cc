@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// See the header. The memory gets a handle in a file of this process for a moment.
+#include "plugin/dmabuf_memory.h"
+
+#include <cerrno>
+
+#include "plugin/render_objects.h"
+
+namespace plugin::dmabuf_memory {
+namespace {
+
+using base::Error;
+using base::Result;
+using base::UniqueFd;
+
+constexpr std::uint32_t kHandle = 1;
+// Flags that KFD allocates with, and that no program may ask a render node for: AMDGPU_GEM_CREATE_VRAM_CONTIGUOUS,
+// _VRAM_WIPE_ON_RELEASE, _COHERENT, _UNCACHED, _EXT_COHERENT.
+constexpr std::uint64_t kOnlyByKfd = 1ULL << 5 | 1ULL << 9 | 1ULL << 13 | 1ULL << 14 | 1ULL << 15;
+
+// Nothing: the memory is not of this GPU.
+Result<std::optional<ListedGem>> look_at(RenderDriver& driver, int file, int dmabuf) {
+  ASSIGN_OR_RETURN(const bool has_lists, driver.has_lists(file));
+  if (!has_lists || !driver.import_gem(file, kHandle, dmabuf).ok()) return std::optional<ListedGem>();
+  ASSIGN_OR_RETURN(const std::vector<ListedGem> listed, driver.gem_objects(file));
+  if (listed.size() != 1 || listed.front().is_import) return std::optional<ListedGem>();
+  return std::optional<ListedGem>(listed.front());
+}
+
+}  // namespace
+
+Result<std::optional<Found>> find(const Parts& parts, const std::vector<topology::Node>& nodes, int fd,
+                                  const dmabuf_file::Info& info) {
+  for (const topology::Node& node : nodes) {
+    if (node.gpu_id == 0) continue;
+    ASSIGN_OR_RETURN(const UniqueFd file, parts.system.open_render(node.render_minor()));
+    ASSIGN_OR_RETURN(std::optional<ListedGem> listed, look_at(*parts.render.driver, file.get(), fd));
+    if (!listed) continue;
+    const bool is_of_kfd = (listed->flags & kOnlyByKfd) != 0;
+    listed->flags &= ~kOnlyByKfd;
+    if (const std::string reason = render_objects::why_not(*listed); !reason.empty()) return Error(EOPNOTSUPP, reason);
+    Found found{&node, {0, static_cast<std::uint32_t>(listed->domains), listed->flags, listed->alignment}, {}};
+    found.record.inode = info.inode;
+    found.record.bo.size = info.size;
+    found.record.bo.user_gpu_id = node.gpu_id;
+    found.record.bo.alloc_flags =
+        (listed->domains & image::kGemVram) != 0 ? KFD_IOC_ALLOC_MEM_FLAGS_VRAM : KFD_IOC_ALLOC_MEM_FLAGS_GTT;
+    if (is_of_kfd) {
+      ASSIGN_OR_RETURN(const std::uint32_t attributes, parts.render.alloc_flags(file.get(), fd));
+      found.alloc_flags = found.record.bo.alloc_flags | attributes;
+    }
+    return std::optional<Found>(std::move(found));
+  }
+  return std::optional<Found>();
+}
+
+}  // namespace plugin::dmabuf_memory

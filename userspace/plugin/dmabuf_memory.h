@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// Memory of GPUs that has no BO and no GEM object any more: open descriptors of its DMA-buf are all that there is of
+// it.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "base/result.h"
+#include "plugin/dmabuf_file.h"
+#include "plugin/image/format.h"
+#include "plugin/parts.h"
+#include "plugin/topology/node.h"
+
+namespace plugin::dmabuf_memory {
+
+struct Found {
+  const topology::Node* gpu = nullptr;
+  image::GemObject object;
+  image::BoRecord record;
+  std::uint32_t alloc_flags = 0;  // see image::DmabufFile
+};
+
+// Which GPU has the memory, and as what it can be created again; fails with the reason if it cannot. Nothing: none of
+// the GPUs has it, or the kernel does not list GEM objects.
+base::Result<std::optional<Found>> find(const Parts& parts, const std::vector<topology::Node>& nodes, int fd,
+                                        const dmabuf_file::Info& info);
+
+}  // namespace plugin::dmabuf_memory

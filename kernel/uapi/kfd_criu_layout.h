@@ -38,8 +38,9 @@ KFD_CRIU_ASSERT_AT(kfd_criu_args, record, 92);
 
 KFD_CRIU_ASSERT_SIZE(kfd_criu_gpu, 16);
 KFD_CRIU_ASSERT_SIZE(kfd_criu_shared_memory, 16);
-KFD_CRIU_ASSERT_SIZE(kfd_criu_probe, 104);
+KFD_CRIU_ASSERT_SIZE(kfd_criu_probe, 112);
 KFD_CRIU_ASSERT_AT(kfd_criu_probe, record_versions, 40);
+KFD_CRIU_ASSERT_AT(kfd_criu_probe, pause_flags, 104);
 
 KFD_CRIU_ASSERT_SIZE(kfd_criu_record, 24);
 KFD_CRIU_ASSERT_AT(kfd_criu_record, size, 16);

@@ -48,7 +48,7 @@
 #define AMDKFD_IOC_CRIU	_IOWR('K', 0x22, struct kfd_criu_args)
 
 #define KFD_CRIU_MAJOR_VERSION	1
-#define KFD_CRIU_MINOR_VERSION	0
+#define KFD_CRIU_MINOR_VERSION	1
 
 /**
  * DOC: States of a process
@@ -213,6 +213,12 @@
  * again, and POLLERR once the process has exited. A pause gives no access:
  * operations that take one check their caller like all others.
  *
+ * An image has nothing that the program has created with ioctls of its render
+ * nodes. Without KFD_CRIU_PAUSE_DRM_OBJECTS in @flags, PAUSE and CHECKPOINT refuse
+ * a process that has such objects in a file that it has passed to
+ * AMDKFD_IOC_ACQUIRE_VM. See "Objects of render nodes" for what the flag requires
+ * of the caller.
+ *
  * ENODEV: the process has no VM on any GPU. EAGAIN: threads that are not
  * stopped kept changing the SVM ranges.
  */
@@ -339,6 +345,8 @@
  */
 #define KFD_CRIU_CMD_BO_OFFSET	0x109
 
+/* Flags of PAUSE */
+#define KFD_CRIU_PAUSE_DRM_OBJECTS	0x1 /* the caller saves those of render nodes */
 /* Flags of RESTORE */
 #define KFD_CRIU_PRIVATE_COPY	0x1 /* memory without a giver becomes private */
 /* Flags of RESUME */
@@ -452,6 +460,7 @@ struct kfd_criu_shared_memory {
  * @reserved: 0.
  * @record_versions: Newest version of each record type that the kernel reads
  *	and writes, indexed by KFD_CRIU_RECORD_*; 0: the type is unknown.
+ * @pause_flags: Flags of PAUSE that the kernel knows.
  */
 struct kfd_criu_probe {
 	__u32 size;
@@ -462,7 +471,39 @@ struct kfd_criu_probe {
 	__u32 minor_version;
 	__u32 reserved;
 	__u16 record_versions[32];
+	__u64 pause_flags;
 };
+
+/**
+ * DOC: Objects of render nodes
+ *
+ * A program can create GEM objects, mappings, contexts, BO lists and sync objects
+ * in the file of a render node whose VM amdkfd uses. HIP's virtual memory
+ * management allocates a BO with AMDKFD_IOC_ALLOC_MEMORY_OF_GPU, imports its
+ * DMA-buf into the render node, and maps it there with DRM_AMDGPU_GEM_VA.
+ *
+ * A caller that passes KFD_CRIU_PAUSE_DRM_OBJECTS lists these objects in every
+ * such file and saves them itself:
+ *
+ *  - A GEM handle is one of a BO if the DMA-buf that DRM_IOCTL_PRIME_HANDLE_TO_FD
+ *    returns for it has the &kfd_criu_record_bo.inode of the BO.
+ *  - The mappings that the render node lists for such a handle include those that
+ *    amdkfd has created, which RESTORE creates again. On each GPU that the record
+ *    names, a BO has one at &kfd_criu_record_bo.va, with offset 0 and the size of
+ *    the memory; with KFD_IOC_ALLOC_MEM_FLAGS_AQL_QUEUE_MEM there is a second one
+ *    directly behind it. All others are the program's.
+ *
+ * With the flag, PAUSE and CHECKPOINT still refuse (KFD_CRIU_REASON_GEM_MAPPING)
+ * a process with a mapping that no list shows, because it is of a BO that has no
+ * GEM handle any more, and one that has unmapped or replaced a mapping that
+ * amdkfd has created. They do not look for files of render nodes that only
+ * amdkfd has open any more; the caller must know the file of every GPU of the
+ * image with KFD_CRIU_DEVICE_ACQUIRED.
+ *
+ * Between RESTORE and RESUME the restored process can import a DMA-buf from
+ * EXPORT_BO into the render node of &kfd_criu_gpu.drm_fd, for example with
+ * DRM_IOCTL_PRIME_FD_TO_HANDLE_AT, create other objects there, and map them.
+ */
 
 /**
  * DOC: Images

@@ -317,7 +317,8 @@ u32 kfd_criu_session_reset_reason(const struct kfd_process *p);
 struct kfd_process *kfd_criu_find_process(u32 number);
 
 /* kfd_criu_session_pause.c */
-int kfd_criu_begin_pause(struct kfd_process *p, u32 *reason);
+int kfd_criu_begin_pause(struct kfd_process *p, bool saves_drm_objects,
+			 u32 *reason);
 int kfd_criu_end_pause(struct kfd_process *p);
 int kfd_criu_owned_pause(struct kfd_process *p, u32 *pid,
 			 int (*measure)(struct kfd_process *p, void *args),
@@ -336,7 +337,7 @@ int kfd_criu_check_running(struct kfd_process *p);
 
 /* kfd_criu_file.c */
 int kfd_criu_file_pause(struct kfd_process *p, struct kfd_criu_new_file *new,
-			u32 *reason,
+			bool saves_drm_objects, u32 *reason,
 			int (*measure)(struct kfd_process *p, void *args),
 			void *args);
 int kfd_criu_file_resume(struct kfd_process *p, struct kfd_criu_new_file *new);
@@ -344,6 +345,7 @@ int kfd_criu_file_publish(const struct kfd_criu_new_file *new);
 void kfd_criu_file_undo(const struct kfd_criu_new_file *new);
 int kfd_criu_file_get(int fd, const struct kfd_process *p, struct file **file);
 bool kfd_criu_file_is_paused(const struct file *file);
+bool kfd_criu_file_saves_drm_objects(const struct file *file);
 int kfd_criu_file_unpause(struct kfd_process *p, struct file *file);
 
 /* kfd_criu_process.c */
@@ -394,7 +396,8 @@ int kfd_criu_bo_sync_all(struct kfd_process *p);
 void kfd_criu_bo_destroy_all(struct kfd_process *p);
 
 /* kfd_criu_drm_file.c */
-int kfd_criu_drm_file_check(struct kfd_process *p, u32 *reason);
+int kfd_criu_drm_file_check(struct kfd_process *p, bool saves_objects,
+			    u32 *reason);
 
 /* kfd_criu_buffers.c */
 struct mm_struct *kfd_criu_get_mm(const struct kfd_process *p);

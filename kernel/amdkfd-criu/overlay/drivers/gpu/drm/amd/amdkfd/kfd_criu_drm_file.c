@@ -5,7 +5,7 @@
  * Objects that a program has created with ioctls of its render nodes and not of
  * /dev/kfd: GEM handles, mappings in the VM that the render node shares with
  * amdkfd, contexts, BO lists and sync objects. An image does not contain them, so
- * a process that has any cannot be checkpointed.
+ * a process that has any is checkpointed only for a caller that saves them.
  *
  * Only the files of render nodes that the process has passed to
  * AMDKFD_IOC_ACQUIRE_VM are looked at, because amdkfd knows no others. Objects of
@@ -20,6 +20,8 @@
 #include <drm/drm_file.h>
 #include <linux/idr.h>
 #include <linux/rbtree.h>
+#include <linux/slab.h>
+#include <linux/sort.h>
 #include <linux/kfd_criu_ioctl.h>
 #include "kfd_criu.h"
 #include "kfd_priv.h"
@@ -145,12 +147,115 @@ static int kfd_criu_lock_vms(struct amdkfd_process_info *info,
  *
  * SVM ranges are no mappings in this sense: they are in the page tables only.
  */
-static int kfd_criu_vms_have_other_mappings(struct amdkfd_process_info *info,
-					    bool *found)
+static bool kfd_criu_vms_have_other_mappings(struct amdkfd_process_info *info)
 {
-	struct drm_exec exec;
 	struct amdgpu_vm *vm;
 	u64 all = 0, ours;
+
+	list_for_each_entry(vm, &info->vm_list_head, vm_list_node)
+		all += kfd_criu_vm_count_mappings(vm);
+	ours = kfd_criu_bos_count_mappings(&info->kfd_bo_list) +
+	       kfd_criu_bos_count_mappings(&info->userptr_valid_list) +
+	       kfd_criu_bos_count_mappings(&info->userptr_inval_list);
+	return all != ours;
+}
+
+/* Stores the attachments from @n on, unless @to is NULL. Returns how many there are. */
+static size_t kfd_criu_get_attachments(const struct list_head *bos, size_t n,
+				       const struct kfd_mem_attachment **to)
+{
+	const struct kfd_mem_attachment *attachment;
+	const struct kgd_mem *mem;
+
+	list_for_each_entry(mem, bos, validate_list)
+		list_for_each_entry(attachment, &mem->attachments, list) {
+			if (to)
+				to[n] = attachment;
+			n++;
+		}
+	return n;
+}
+
+static size_t
+kfd_criu_get_all_attachments(const struct amdkfd_process_info *info,
+			     const struct kfd_mem_attachment **to)
+{
+	size_t n;
+
+	n = kfd_criu_get_attachments(&info->kfd_bo_list, 0, to);
+	n = kfd_criu_get_attachments(&info->userptr_valid_list, n, to);
+	return kfd_criu_get_attachments(&info->userptr_inval_list, n, to);
+}
+
+static int kfd_criu_compare_attachments(const void *a, const void *b)
+{
+	const struct amdgpu_bo_va *x =
+		(*(const struct kfd_mem_attachment *const *)a)->bo_va;
+	const struct amdgpu_bo_va *y =
+		(*(const struct kfd_mem_attachment *const *)b)->bo_va;
+
+	return x < y ? -1 : x > y;
+}
+
+/*
+ * Whether the mappings of a BO are those of amdkfd and, if the file of the render
+ * node has a handle of the BO, others that user space can list. @attachments are
+ * all @n of amdkfd to this VM. Each of them is a user of the bo_va, and so is a
+ * handle.
+ */
+static bool
+kfd_criu_mappings_can_be_listed(const struct kfd_mem_attachment **attachments,
+				size_t n)
+{
+	struct amdgpu_bo_va *bo_va = attachments[0]->bo_va;
+	size_t i, ours = 0;
+
+	for (i = 0; i < n; i++) {
+		if (!attachments[i]->is_mapped)
+			continue;
+		if (!kfd_criu_attachment_is_mapped(attachments[i]))
+			return false;
+		ours++;
+	}
+	return READ_ONCE(bo_va->ref_count) > n ||
+	       list_count_nodes(&bo_va->valids) +
+			       list_count_nodes(&bo_va->invalids) == ours;
+}
+
+/*
+ * Looks for mappings that a caller who saves the objects of render nodes cannot
+ * find. Objects that amdkfd does not have cannot be in the VM without a handle.
+ */
+static int kfd_criu_vms_have_hidden_mappings(struct amdkfd_process_info *info,
+					     bool *found)
+{
+	const size_t n = kfd_criu_get_all_attachments(info, NULL);
+	const struct kfd_mem_attachment **all;
+	size_t first, end;
+
+	*found = false;
+	if (!n)
+		return 0;
+	all = kvmalloc_array(n, sizeof(*all), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	if (!all)
+		return -ENOMEM;
+	kfd_criu_get_all_attachments(info, all);
+	sort(all, n, sizeof(*all), kfd_criu_compare_attachments, NULL);
+	for (first = 0; first < n && !*found; first = end) {
+		for (end = first + 1; end < n; end++)
+			if (all[end]->bo_va != all[first]->bo_va)
+				break;
+		*found = !kfd_criu_mappings_can_be_listed(&all[first],
+							  end - first);
+	}
+	kvfree(all);
+	return 0;
+}
+
+static int kfd_criu_check_mappings(struct amdkfd_process_info *info,
+				   bool saves_objects, bool *refused)
+{
+	struct drm_exec exec;
 	int r;
 
 	/*
@@ -162,12 +267,10 @@ static int kfd_criu_vms_have_other_mappings(struct amdkfd_process_info *info,
 	r = kfd_criu_lock_vms(info, &exec);
 	if (r)
 		goto out_unlock;
-	list_for_each_entry(vm, &info->vm_list_head, vm_list_node)
-		all += kfd_criu_vm_count_mappings(vm);
-	ours = kfd_criu_bos_count_mappings(&info->kfd_bo_list) +
-	       kfd_criu_bos_count_mappings(&info->userptr_valid_list) +
-	       kfd_criu_bos_count_mappings(&info->userptr_inval_list);
-	*found = all != ours;
+	if (saves_objects)
+		r = kfd_criu_vms_have_hidden_mappings(info, refused);
+	else
+		*refused = kfd_criu_vms_have_other_mappings(info);
 out_unlock:
 	drm_exec_fini(&exec);
 	mutex_unlock(&info->lock);
@@ -189,25 +292,32 @@ static u32 kfd_criu_drm_file_reason(struct drm_file *file)
  * kfd_criu_drm_file_check - check that the render nodes of a process have no
  * objects that an image does not contain
  * @p: the process; its mutex is held
+ * @saves_objects: the caller of the checkpoint saves such objects itself. Then
+ *	only mappings are refused that it cannot find, and processes of which a
+ *	mapping of amdkfd was removed or replaced
  * @reason: returns KFD_CRIU_REASON_* if the function returns -EOPNOTSUPP
  *
- * Takes time in proportion to the number of BOs and mappings.
+ * Takes time in proportion to the number of BOs and mappings, but for sorting.
  *
  * Return: 0; -EOPNOTSUPP if there are such objects; -EINTR if a signal was
  * pending; -ENOMEM.
  */
-int kfd_criu_drm_file_check(struct kfd_process *p, u32 *reason)
+int kfd_criu_drm_file_check(struct kfd_process *p, bool saves_objects,
+			    u32 *reason)
 {
 	unsigned int i;
-	bool found;
+	bool refused;
 	int r;
 
 	if (!p->kgd_process_info)
 		return 0;
-	r = kfd_criu_vms_have_other_mappings(p->kgd_process_info, &found);
+	r = kfd_criu_check_mappings(p->kgd_process_info, saves_objects,
+				    &refused);
 	if (r)
 		return r;
-	*reason = found ? KFD_CRIU_REASON_GEM_MAPPING : KFD_CRIU_REASON_NONE;
+	*reason = refused ? KFD_CRIU_REASON_GEM_MAPPING : KFD_CRIU_REASON_NONE;
+	if (saves_objects)
+		return refused ? -EOPNOTSUPP : 0;
 	for (i = 0; i < p->n_pdds && *reason == KFD_CRIU_REASON_NONE; i++)
 		if (p->pdds[i]->drm_priv)
 			*reason = kfd_criu_drm_file_reason(p->pdds[i]->drm_priv);

@@ -40,6 +40,7 @@ static DEFINE_SPINLOCK(kfd_criu_files_lock);
  * @list: entry in a list of struct kfd_criu_session; not in a list without @p
  * @p: the process; NULL: it has exited
  * @paused: the file is a pause that has not ended
+ * @saves_drm_objects: whoever paused saves the objects of render nodes
  * @ended: it is none any more; POLLHUP
  * @events: POLLIN once the queues run, or POLLERR if they never will
  * @delay_ms: time until @watch runs again, in milliseconds
@@ -50,6 +51,7 @@ struct kfd_criu_file {
 	struct list_head list;
 	struct kfd_process *p;
 	bool paused;
+	bool saves_drm_objects;
 	bool ended;
 	__poll_t events;
 	unsigned int delay_ms;
@@ -342,6 +344,7 @@ void kfd_criu_file_undo(const struct kfd_criu_new_file *new)
  * kfd_criu_file_pause - pause a process until a file is closed
  * @p: the process; its mutex is not held
  * @new: returns the file, for kfd_criu_file_publish() or kfd_criu_file_undo()
+ * @saves_drm_objects: as kfd_criu_begin_pause()
  * @reason: as kfd_criu_begin_pause()
  * @measure: stores in @args how large the image will be; if it fails the pause
  *	ends
@@ -351,7 +354,7 @@ void kfd_criu_file_undo(const struct kfd_criu_new_file *new)
  * waits for an operation of the process; as kfd_criu_begin_pause() and @measure.
  */
 int kfd_criu_file_pause(struct kfd_process *p, struct kfd_criu_new_file *new,
-			u32 *reason,
+			bool saves_drm_objects, u32 *reason,
 			int (*measure)(struct kfd_process *p, void *args),
 			void *args)
 {
@@ -362,10 +365,11 @@ int kfd_criu_file_pause(struct kfd_process *p, struct kfd_criu_new_file *new,
 	if (r)
 		return r;
 	cf = new->file->private_data;
+	cf->saves_drm_objects = saves_drm_objects;
 	r = mutex_lock_killable(&p->mutex);
 	if (r)
 		goto err_undo;
-	r = kfd_criu_begin_pause(p, reason);
+	r = kfd_criu_begin_pause(p, saves_drm_objects, reason);
 	if (!r) {
 		r = measure(p, args);
 		if (r)
@@ -436,6 +440,18 @@ bool kfd_criu_file_is_paused(const struct file *file)
 	const struct kfd_criu_file *cf = file->private_data;
 
 	return cf->paused;
+}
+
+/**
+ * kfd_criu_file_saves_drm_objects - whether the caller of a checkpoint saves the
+ * objects of render nodes itself
+ * @file: file of a pause from kfd_criu_file_get()
+ */
+bool kfd_criu_file_saves_drm_objects(const struct file *file)
+{
+	const struct kfd_criu_file *cf = file->private_data;
+
+	return cf->saves_drm_objects;
 }
 
 /**

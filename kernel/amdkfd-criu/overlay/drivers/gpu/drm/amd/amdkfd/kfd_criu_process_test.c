@@ -257,7 +257,7 @@ static int begin_pause(struct fake *fake)
 	int r;
 
 	mutex_lock(&fake->p.mutex);
-	r = kfd_criu_begin_pause(&fake->p, &reason);
+	r = kfd_criu_begin_pause(&fake->p, false, &reason);
 	mutex_unlock(&fake->p.mutex);
 	return r;
 }

@@ -42,6 +42,7 @@ static bool kfd_criu_owner_is_alive(const struct kfd_process *p)
  * kfd_criu_begin_pause - evict the queues of a process, unless it is paused
  * already
  * @p: the process
+ * @saves_drm_objects: as kfd_criu_drm_file_check()
  * @reason: as kfd_criu_session_check()
  *
  * Each successful call needs one of kfd_criu_end_pause().
@@ -50,7 +51,8 @@ static bool kfd_criu_owner_is_alive(const struct kfd_process *p)
  * as kfd_criu_drm_file_check(); the error of a device whose queues cannot be
  * evicted, then the queues run again.
  */
-int kfd_criu_begin_pause(struct kfd_process *p, u32 *reason)
+int kfd_criu_begin_pause(struct kfd_process *p, bool saves_drm_objects,
+			 u32 *reason)
 {
 	int r;
 
@@ -59,7 +61,7 @@ int kfd_criu_begin_pause(struct kfd_process *p, u32 *reason)
 		return r;
 	if (!p->n_pdds)
 		return -ENODEV;
-	r = kfd_criu_drm_file_check(p, reason);
+	r = kfd_criu_drm_file_check(p, saves_drm_objects, reason);
 	if (r)
 		return r;
 	if (!p->criu.pauses) {
@@ -190,7 +192,7 @@ int kfd_criu_owned_pause(struct kfd_process *p, u32 *pid,
 			r = kfd_criu_check_owner(p);
 		}
 	} else {
-		r = kfd_criu_begin_pause(p, &reason);
+		r = kfd_criu_begin_pause(p, false, &reason);
 	}
 	if (r)
 		return r;

@@ -243,7 +243,8 @@ static void operations_have_their_own_flags(struct kunit *test)
 
 	for (op = KFD_CRIU_CMD_PROBE; op <= KFD_CRIU_CMD_BO_OFFSET; op++) {
 		const struct kfd_criu_args args = { .op = op, .flags = 1 };
-		const bool has_one = op == KFD_CRIU_CMD_RESTORE ||
+		const bool has_one = op == KFD_CRIU_CMD_PAUSE ||
+				     op == KFD_CRIU_CMD_RESTORE ||
 				     op == KFD_CRIU_CMD_RESUME;
 
 		KUNIT_EXPECT_EQ_MSG(test, has_one ? 0 : -EINVAL,

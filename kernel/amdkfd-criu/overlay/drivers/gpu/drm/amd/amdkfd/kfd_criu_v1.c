@@ -355,7 +355,7 @@ static int kfd_criu_v1_checkpoint(struct kfd_process *p,
 	r = kfd_criu_check_owned_pause(p);
 	if (r)
 		return r;
-	r = kfd_criu_drm_file_check(p, &reason);
+	r = kfd_criu_drm_file_check(p, false, &reason);
 	if (r)
 		return r;
 	r = kfd_criu_v1_measure(p, &now);

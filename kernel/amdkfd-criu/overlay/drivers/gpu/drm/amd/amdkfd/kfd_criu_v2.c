@@ -31,7 +31,7 @@ struct kfd_criu_v2_op {
 
 static const struct kfd_criu_v2_op kfd_criu_v2_ops[] = {
 	OP(PROBE, READS_DATA),
-	OP(PAUSE),
+	OP(PAUSE, 0, KFD_CRIU_PAUSE_DRM_OBJECTS),
 	OP(CHECKPOINT, READS_DATA | READS_PAUSE),
 	OP(UNPAUSE, READS_PAUSE),
 	OP(RESTORE, READS_DATA | READS_GPUS, KFD_CRIU_PRIVATE_COPY),
@@ -80,6 +80,7 @@ static int kfd_criu_v2_report(const struct kfd_criu_args *args)
 		.restore_flags = KFD_CRIU_PRIVATE_COPY,
 		.resume_flags = KFD_CRIU_RESUME_FD,
 		.minor_version = KFD_CRIU_MINOR_VERSION,
+		.pause_flags = KFD_CRIU_PAUSE_DRM_OBJECTS,
 	};
 	u32 type;
 
@@ -102,8 +103,9 @@ static int kfd_criu_v2_pause(struct kfd_process *p, struct kfd_criu_args *args)
 	r = kfd_criu_session_check_restoring(p, KFD_CRIU_OP_PROCESS_INFO);
 	if (r)
 		return r;
-	r = kfd_criu_file_pause(p, &new, &args->reason, kfd_criu_v2_measure,
-				args);
+	r = kfd_criu_file_pause(p, &new,
+				args->flags & KFD_CRIU_PAUSE_DRM_OBJECTS,
+				&args->reason, kfd_criu_v2_measure, args);
 	if (r)
 		return r;
 	args->fd = kfd_criu_file_publish(&new);
@@ -125,7 +127,8 @@ static int kfd_criu_v2_checkpoint(struct kfd_process *p,
 		return r;
 	if (!kfd_criu_file_is_paused(pause))
 		return -EINVAL;
-	r = kfd_criu_drm_file_check(p, &args->reason);
+	r = kfd_criu_drm_file_check(p, kfd_criu_file_saves_drm_objects(pause),
+				    &args->reason);
 	if (r)
 		return r;
 	r = kfd_criu_v2_check_events(p, args);

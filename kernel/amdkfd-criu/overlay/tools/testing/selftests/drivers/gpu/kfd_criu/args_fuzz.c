@@ -193,6 +193,9 @@ static void valid_v2(const struct caller *caller, struct kfd_criu_args *args)
 		args->data_size = sizeof(struct kfd_criu_probe);
 		args->data = (unsigned long)part(3);
 		break;
+	case KFD_CRIU_CMD_PAUSE:
+		args->flags = rand_next() % 2 ? KFD_CRIU_PAUSE_DRM_OBJECTS : 0;
+		break;
 	case KFD_CRIU_CMD_CHECKPOINT:
 		args->data_size = PART;
 		args->data = (unsigned long)part(3);

@@ -3,7 +3,8 @@
  * Copyright (c) 2026 The amdkfd-criu authors
  *
  * An image does not contain what the program has created with ioctls of the render node: a
- * process that has such objects is refused, and is not refused any more once they are gone.
+ * process that has such objects is refused, and is not refused any more once they are gone,
+ * or if the caller saves them.
  *
  * Runs: per-chip
  */
@@ -40,6 +41,8 @@ FIXTURE_VARIANT(gem_objects) {
 	int (*create)(struct objects *objects);
 	int (*destroy)(const struct objects *objects);
 	__u32 reason;
+	/* Nobody can save it: no list shows it, or a mapping of amdkfd is not there any more. */
+	bool hidden;
 	unsigned int gpu;
 };
 
@@ -195,18 +198,21 @@ FIXTURE_VARIANT_ADD(gem_objects, mapping_of_a_bo_without_a_handle) {
 	.create = map_bo_and_close,
 	.destroy = clear,
 	.reason = KFD_CRIU_REASON_GEM_MAPPING,
+	.hidden = true,
 };
 
 FIXTURE_VARIANT_ADD(gem_objects, mapping_instead_of_that_of_a_bo) {
 	.create = replace_mapping_of_bo,
 	.destroy = close_gem,
 	.reason = KFD_CRIU_REASON_GEM_MAPPING,
+	.hidden = true,
 };
 
 FIXTURE_VARIANT_ADD(gem_objects, mapping_of_a_part_of_a_bo) {
 	.create = clear_part_of_bo,
 	.destroy = clear_all_of_bo,
 	.reason = KFD_CRIU_REASON_GEM_MAPPING,
+	.hidden = true,
 };
 
 FIXTURE_VARIANT_ADD(gem_objects, partially_resident_texture) {
@@ -333,6 +339,69 @@ TEST_F(gem_objects, are_refused_by_checkpoint)
 	free(v2.data);
 }
 
+static int pause_and_save(int fd, struct kfd_criu_args *args)
+{
+	*args = (struct kfd_criu_args){
+		.op = KFD_CRIU_CMD_PAUSE,
+		.flags = KFD_CRIU_PAUSE_DRM_OBJECTS,
+	};
+	return kfd_v2(fd, args);
+}
+
+TEST_F(gem_objects, are_left_to_a_caller_who_saves_them)
+{
+	const int fd = self->kfd.fd;
+	const int files = count_files();
+	struct kfd_criu_args args;
+	struct kfd_v2_image image = {};
+	__u32 reason;
+
+	ASSERT_EQ(0, variant->create(&self->objects));
+	if (variant->hidden) {
+		EXPECT_EQ(-EOPNOTSUPP, pause_and_save(fd, &args));
+		EXPECT_EQ(KFD_CRIU_REASON_GEM_MAPPING, args.reason);
+		EXPECT_EQ(KFD_CRIU_STATE_RUNNING, kfd_v2_state(&self->kfd));
+		EXPECT_EQ(files, count_files());
+		return;
+	}
+	ASSERT_EQ(0, pause_and_save(fd, &args));
+	image.pause_fd = args.fd;
+	image.size = args.data_size;
+	image.data = malloc(image.size);
+	ASSERT_NE(NULL, image.data);
+	/* Somebody else's pause is refused, and so is version 1. */
+	EXPECT_EQ(-EOPNOTSUPP, kfd_v1_op(fd, KFD_CRIU_OP_PROCESS_INFO));
+	EXPECT_EQ(-EOPNOTSUPP, pause_reason(fd, &reason));
+	EXPECT_EQ(variant->reason, reason);
+	EXPECT_EQ(KFD_CRIU_STATE_PAUSED, kfd_v2_state(&self->kfd));
+	EXPECT_EQ(0, kfd_v2_image_checkpoint(fd, &image));
+	EXPECT_EQ(0, kfd_v2_unpause(fd, image.pause_fd));
+	EXPECT_EQ(KFD_CRIU_STATE_RUNNING, kfd_v2_state(&self->kfd));
+	free(image.data);
+}
+
+/* A thread that was not stopped may create them after the pause. */
+TEST_F(gem_objects, are_left_by_checkpoint_to_a_caller_who_saves_them)
+{
+	const int fd = self->kfd.fd;
+	struct kfd_v2_image image = {};
+	struct kfd_criu_args args;
+	__u32 reason;
+
+	ASSERT_EQ(0, pause_and_save(fd, &args));
+	image.pause_fd = args.fd;
+	image.size = args.data_size;
+	image.data = malloc(image.size);
+	ASSERT_NE(NULL, image.data);
+	ASSERT_EQ(0, variant->create(&self->objects));
+	EXPECT_EQ(variant->hidden ? -EOPNOTSUPP : 0,
+		  checkpoint_reason(fd, &image, &reason));
+	EXPECT_EQ(variant->hidden ? KFD_CRIU_REASON_GEM_MAPPING :
+				    KFD_CRIU_REASON_NONE, reason);
+	EXPECT_EQ(0, kfd_v2_unpause(fd, image.pause_fd));
+	free(image.data);
+}
+
 FIXTURE(other_objects) {
 	struct kfd kfd;
 };
@@ -414,6 +483,82 @@ TEST_F(other_objects, bos_of_all_kinds_are_not_refused)
 	ASSERT_EQ(0, unmap_from_gpu(kfd, bo.handle));
 	EXPECT_EQ(0, kfd_v1_op(kfd->fd, KFD_CRIU_OP_PROCESS_INFO));
 	EXPECT_EQ(0, kfd_v1_op(kfd->fd, KFD_CRIU_OP_UNPAUSE));
+	close(fd);
+}
+
+/* What a restored process has to create by itself, and the image of the rest. */
+struct restored {
+	struct kfd_v2_image image;
+	struct kfd_bo bo;
+};
+
+/*
+ * Returns 0 if the memory of the BO has a handle and two mappings of the program, beside
+ * that of amdkfd, before its queues run.
+ */
+static int restore_and_map(struct kfd *kfd, void *data)
+{
+	const struct restored *restored = data;
+	const int drm = kfd->gpus[0].drm;
+	struct kfd_criu_args args;
+	__u32 handle;
+	int fd;
+
+	if (kfd_v2_image_restore(kfd, &restored->image))
+		return 100;
+	if (kfd_v2_export(kfd, KFD_NO_PAUSE, restored->bo.handle, &fd))
+		return 101;
+	if (gem_import(drm, fd, &handle))
+		return 102;
+	close(fd);
+	if (gem_map(drm, handle, FREE_VA, SIZE) ||
+	    gem_map(drm, handle, FREE_VA + SIZE, KFD_PAGE))
+		return 103;
+	/* This is where amdkfd has mapped it. */
+	if (gem_map(drm, handle, restored->bo.va, SIZE) != -EINVAL)
+		return 104;
+	if (kfd_v2_resume(kfd))
+		return 105;
+	/* The process can be checkpointed again. */
+	if (pause_and_save(kfd->fd, &args))
+		return 106;
+	return kfd_v2_unpause(kfd->fd, args.fd) ? 107 : 0;
+}
+
+TEST_F(other_objects, are_created_before_the_queues_of_a_restored_process_run)
+{
+	struct restored restored;
+
+	ASSERT_EQ(0, kfd_bo_create(&self->kfd, 0, KFD_BO_GTT, SIZE,
+				   &restored.bo));
+	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &restored.image));
+	EXPECT_EQ(0, kfd_in_child(restore_and_map, &restored));
+	EXPECT_EQ(0, kfd_v2_unpause(self->kfd.fd, restored.image.pause_fd));
+	free(restored.image.data);
+}
+
+/* Two BOs of one memory use its mappings like a BO and a GEM handle, but no list shows them. */
+TEST_F(other_objects, bos_of_one_memory_hide_no_mapping)
+{
+	struct kfd *kfd = &self->kfd;
+	const int drm = kfd->gpus[0].drm;
+	struct kfd_criu_args args;
+	struct kfd_bo bo, import;
+	__u32 handle;
+	int fd;
+
+	ASSERT_EQ(0, kfd_bo_create(kfd, 0, KFD_BO_GTT, SIZE, &bo));
+	ASSERT_EQ(0, kfd_bo_export(kfd, bo.handle, &fd));
+	ASSERT_EQ(0, kfd_bo_import(kfd, 0, fd, SIZE, &import));
+	ASSERT_EQ(0, pause_and_save(kfd->fd, &args));
+	ASSERT_EQ(0, kfd_v2_unpause(kfd->fd, args.fd));
+	ASSERT_EQ(0, gem_import(drm, fd, &handle));
+	ASSERT_EQ(0, gem_map(drm, handle, FREE_VA, SIZE));
+	ASSERT_EQ(0, pause_and_save(kfd->fd, &args));
+	ASSERT_EQ(0, kfd_v2_unpause(kfd->fd, args.fd));
+	ASSERT_EQ(0, gem_close(drm, handle));
+	EXPECT_EQ(-EOPNOTSUPP, pause_and_save(kfd->fd, &args));
+	EXPECT_EQ(KFD_CRIU_REASON_GEM_MAPPING, args.reason);
 	close(fd);
 }
 

@@ -277,6 +277,7 @@ TEST_F(imported_bo, flags_are_those_of_restore)
 
 	EXPECT_EQ(-EINVAL, kfd_v2(self->kfd.fd, &args));
 	args.op = KFD_CRIU_CMD_PAUSE;
+	args.flags = KFD_CRIU_PAUSE_DRM_OBJECTS << 1;
 	EXPECT_EQ(-EINVAL, kfd_v2(self->kfd.fd, &args));
 	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &imports->v2));
 	imports->flags = KFD_CRIU_PRIVATE_COPY | 2;

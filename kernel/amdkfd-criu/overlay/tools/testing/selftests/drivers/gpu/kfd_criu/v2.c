@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -97,8 +98,16 @@ TEST_F(v2, probe_returns_operations_and_record_versions)
 	EXPECT_EQ(sizeof(probe), probe.size);
 	EXPECT_EQ(sizeof(args), probe.args_size);
 	EXPECT_EQ(0x3ff, probe.ops & 0x3ff);
+	EXPECT_EQ(1, probe.minor_version);
+	EXPECT_EQ(KFD_CRIU_PAUSE_DRM_OBJECTS,
+		  probe.pause_flags & KFD_CRIU_PAUSE_DRM_OBJECTS);
 	EXPECT_EQ(1, probe.record_versions[KFD_CRIU_RECORD_SVM_RANGE]);
 	EXPECT_EQ(0, probe.record_versions[0]);
+	/* A caller that was compiled before the last member existed. */
+	probe.pause_flags = ~0ULL;
+	args.data_size = offsetof(struct kfd_criu_probe, pause_flags);
+	EXPECT_EQ(0, kfd_v2(self->kfd.fd, &args));
+	EXPECT_EQ(~0ULL, probe.pause_flags);
 	args.data_size = 3;
 	EXPECT_EQ(-EINVAL, kfd_v2(self->kfd.fd, &args));
 }
@@ -141,6 +150,7 @@ TEST_F(v2, arguments_that_an_operation_does_not_use_must_be_zero)
 		{ .op = KFD_CRIU_CMD_STATE, .timeout_ms = 1 },
 		{ .op = KFD_CRIU_CMD_STATE, .reason = 1 },
 		{ .op = KFD_CRIU_CMD_STATE, .record = 1 },
+		{ .op = KFD_CRIU_CMD_PAUSE, .flags = KFD_CRIU_PAUSE_DRM_OBJECTS << 1 },
 		{ .op = KFD_CRIU_CMD_RESUME, .flags = KFD_CRIU_RESUME_FD << 1 },
 		{ .op = KFD_CRIU_CMD_RESTORE, .flags = KFD_CRIU_PRIVATE_COPY << 1 },
 		{ .op = KFD_CRIU_CMD_BO_OFFSET + 1 },

@@ -34,6 +34,7 @@ PLUGIN = Path(OTHER_CRIU) / "plugin" if OTHER_CRIU else paths.built("release") /
 HIP = ("field_hip",)
 PROGRAM, PAIR, SHAPE = ("field_program",), ("field_group", "--shared"), ("field_group", "--shape")
 RENDER = ("field_render",)
+VMM = ("field_vmm",)
 THREE = (*SHAPE, "three")
 CROWD = 16
 # The longest time in which a dump pauses them. A virtual GPU needs 12 ms for it on an idle host with software emulation,
@@ -71,6 +72,7 @@ CASES = (
     Case("shared_gem_objects", (*RENDER, "--share"), EQUAL, reference=RENDER, heavy=True),
     Case("gem_objects_shared_with_kfd", (*RENDER, "--share", "--kfd"), EQUAL, reference=(*RENDER, "--kfd")),
     Case("a_gem_object_beside_kfd", (*PROGRAM, "--gem", "handle"), EQUAL),
+    Case("memory_mapped_as_hip_does_it", VMM, EQUAL, reference=VMM),
     Case("a_gem_object_of_a_hip_program", (*HIP, "--gem", "mapped"), EQUAL, reference=HIP, heavy=True),
     Case("a_thousand_mappings", (*PROGRAM, "--buffers", "1000"), EQUAL, heavy=True),
     Case("a_shared_buffer", PAIR, EQUAL, reference=PAIR),

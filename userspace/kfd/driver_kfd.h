@@ -19,6 +19,7 @@ class DriverKfd final : public Kfd {
   void use_abi(Abi abi) override { abi_ = abi; }
   base::Result<bool> is_traced(int fd) override { return used().is_traced(fd); }
   base::Result<Pause> pause(int fd) override { return used().pause(fd); }
+  base::Result<Pause> pause_with_objects(int fd) override { return used().pause_with_objects(fd); }
   base::Result<Checkpoint> checkpoint(int fd, const Pause& pause) override { return used().checkpoint(fd, pause); }
   base::Result<base::UniqueFd> export_bo(int fd, const Pause& pause, CheckpointedBo& bo) override {
     return used().export_bo(fd, pause, bo);

@@ -50,6 +50,7 @@ struct NamedBo {
   std::uint32_t handle = 0;
   std::uint64_t inode = 0;
   bool imported = false;
+  std::vector<std::uint32_t> mapped = {};
 };
 
 struct Contents {
@@ -72,13 +73,29 @@ Status read_device(std::span<const std::byte> bytes, Contents& contents) {
   return {};
 }
 
+Result<std::vector<std::uint32_t>> read_gpu_ids(std::span<const std::byte> record, std::size_t begin,
+                                                std::size_t count) {
+  if (begin > record.size() || count > (record.size() - begin) / sizeof(std::uint32_t))
+    return Error(EPROTO, "record of an image is too short");
+  std::vector<std::uint32_t> ids;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::uint32_t id = 0;
+    std::memcpy(&id, record.data() + begin + i * sizeof(id), sizeof(id));
+    ids.push_back(le32toh(id));
+  }
+  return ids;
+}
+
 Status read_bo(std::span<const std::byte> bytes, Contents& contents) {
   ASSIGN_OR_RETURN(const auto record, read_record<kfd_criu_record_bo>(bytes));
-  contents.bos.push_back({{le64toh(record.va), le64toh(record.size), le64toh(record.mmap_offset),
-                           le32toh(record.gpu_id), le32toh(record.alloc_flags)},
-                          le32toh(record.handle),
-                          le64toh(record.inode),
-                          (le32toh(record.flags) & KFD_CRIU_BO_IMPORTED) != 0});
+  NamedBo named{{le64toh(record.va), le64toh(record.size), le64toh(record.mmap_offset), le32toh(record.gpu_id),
+                 le32toh(record.alloc_flags)},
+                le32toh(record.handle),
+                le64toh(record.inode),
+                (le32toh(record.flags) & KFD_CRIU_BO_IMPORTED) != 0,
+                {}};
+  ASSIGN_OR_RETURN(named.mapped, read_gpu_ids(bytes, le32toh(record.record.fixed_size), le32toh(record.num_mapped)));
+  contents.bos.push_back(std::move(named));
   return {};
 }
 
@@ -134,6 +151,21 @@ Status compare(const Contents& contents, const RestoreRequest& request) {
   return {};
 }
 
+// What a process is refused for whose objects of render nodes nobody saves.
+bool is_about_objects(std::uint32_t reason) {
+  return reason == KFD_CRIU_REASON_GEM_OBJECT || reason == KFD_CRIU_REASON_GEM_MAPPING ||
+         reason == KFD_CRIU_REASON_DRM_CONTEXT;
+}
+
+Pause paused(const kfd_criu_args& args) {
+  Pause pause;
+  pause.file.reset(args.fd);
+  pause.info.pid = args.pid;
+  pause.info.priv_size = args.data_size;
+  pause.has_objects = (args.flags & KFD_CRIU_PAUSE_DRM_OBJECTS) != 0;
+  return pause;
+}
+
 // An address that every GPU has. The memory is mapped to none.
 constexpr std::uint64_t kAnyAddress = 1ULL << 32;
 
@@ -177,11 +209,29 @@ Result<Pause> ExtensibleKfd::pause(int fd) {
   kfd_criu_args args{};
   args.op = KFD_CRIU_CMD_PAUSE;
   TRY(call(fd, args, Operation::kPause));
-  Pause pause;
-  pause.file.reset(args.fd);
-  pause.info.pid = args.pid;
-  pause.info.priv_size = args.data_size;
-  return pause;
+  return paused(args);
+}
+
+Result<Pause> ExtensibleKfd::pause_with_objects(int fd) {
+  kfd_criu_args plain{};
+  plain.op = KFD_CRIU_CMD_PAUSE;
+  const Status refused = call(fd, plain, Operation::kPause);
+  if (refused.ok()) return paused(plain);
+  if (refused.error().code() != EOPNOTSUPP || !is_about_objects(plain.reason)) return refused.error();
+  kfd_criu_args args{};
+  args.op = KFD_CRIU_CMD_PAUSE;
+  args.flags = KFD_CRIU_PAUSE_DRM_OBJECTS;
+  const Status status = call(fd, args, Operation::kPause);
+  if (status.ok()) return paused(args);
+  // The kernel does not know the flag.
+  if (status.error().code() == EINVAL) return refused.error();
+  if (status.error().code() == EOPNOTSUPP && args.reason == KFD_CRIU_REASON_GEM_MAPPING)
+    return Error(
+        EOPNOTSUPP,
+        "KFD PAUSE: the program has mapped a BO of KFD through a render node and then closed the GEM handle, so "
+        "that no list shows the mapping, or has put another mapping in the place of one of KFD's: let it unmap "
+        "this before the dump");
+  return status.error();
 }
 
 Result<Checkpoint> ExtensibleKfd::checkpoint(int fd, const Pause& pause) {
@@ -200,7 +250,7 @@ Result<Checkpoint> ExtensibleKfd::checkpoint(int fd, const Pause& pause) {
   ASSIGN_OR_RETURN(Contents contents, read_image(result.priv_data));
   result.devices = std::move(contents.devices);
   for (const NamedBo& named : contents.bos)
-    result.bos.push_back({named.bo, UniqueFd(), named.handle, named.inode, named.imported});
+    result.bos.push_back({named.bo, UniqueFd(), named.handle, named.inode, named.imported, named.mapped});
   return result;
 }
 
@@ -210,7 +260,7 @@ Result<UniqueFd> ExtensibleKfd::export_bo(int fd, const Pause& pause, Checkpoint
 
 Status ExtensibleKfd::confirm(int fd, Pause& pause) {
   // A second pause keeps the queues evicted while the first is ended for its verdict.
-  ASSIGN_OR_RETURN(Pause again, this->pause(fd));
+  ASSIGN_OR_RETURN(Pause again, pause.has_objects ? pause_with_objects(fd) : this->pause(fd));
   const Status verdict = unpause(fd, pause);
   pause.file = std::move(again.file);
   return verdict;

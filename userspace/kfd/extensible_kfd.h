@@ -18,6 +18,7 @@ class ExtensibleKfd final : public Kfd {
   base::Result<Abi> choose_abi(int fd) override;
   base::Result<bool> is_traced(int fd) override;
   base::Result<Pause> pause(int fd) override;
+  base::Result<Pause> pause_with_objects(int fd) override;
   base::Result<Checkpoint> checkpoint(int fd, const Pause& pause) override;
   base::Result<base::UniqueFd> export_bo(int fd, const Pause& pause, CheckpointedBo& bo) override;
   base::Status confirm(int fd, Pause& pause) override;

@@ -122,13 +122,20 @@ Result<bool> FakeKfd::is_traced(int fd) {
   return bool{process.traced};
 }
 
-Result<Pause> FakeKfd::pause(int fd) {
+Result<Pause> FakeKfd::pause(int fd) { return pause(fd, false); }
+
+Result<Pause> FakeKfd::pause_with_objects(int fd) { return pause(fd, true); }
+
+Result<Pause> FakeKfd::pause(int fd, bool saves_objects) {
   TRY(step(fd, "pause", Operation::kPause));
   FakeProcess& process = process_of(fd);
+  if (process.has_objects && (!saves_objects || abi == Abi::kReleased))
+    return Error(EOPNOTSUPP, "fake pause: a render node of the process has objects");
   if (!process.traced) return Error(EBADF, "fake pause: the caller is not the tracer");
   if (process.was_reset) return Error(ENOTRECOVERABLE, "fake pause: reset");
   if (!process.stands()) ++process.evictions;
   Pause pause;
+  pause.has_objects = process.has_objects;
   pause.info = {process.pid, static_cast<std::uint32_t>(process.devices.size()),
                 static_cast<std::uint32_t>(process.bos.size()), process.num_objects, process.priv_data.size()};
   if (abi == Abi::kReleased) {
@@ -151,7 +158,7 @@ Result<Checkpoint> FakeKfd::checkpoint(int fd, const Pause& pause) {
   result.devices = process.devices;
   result.priv_data = process.priv_data;
   for (const FakeBo& fake : process.bos) {
-    CheckpointedBo out{fake.bo, UniqueFd(), fake.handle, fake.inode, fake.imported};
+    CheckpointedBo out{fake.bo, UniqueFd(), fake.handle, fake.inode, fake.imported, fake.mapped};
     if (has_contents(fake.bo)) {
       UniqueFd memory = memory_file(fake.bo.size);
       if (::pwrite(memory.get(), fake.contents.data(), fake.contents.size(), 0) < 0)

@@ -25,6 +25,7 @@ struct FakeProcess {
     std::uint32_t handle = 0;
     std::uint64_t inode = 0;  // 0: one that no other BO has
     bool imported = false;
+    std::vector<std::uint32_t> mapped = {};
   };
 
   std::vector<Device> devices;
@@ -32,8 +33,9 @@ struct FakeProcess {
   std::vector<std::byte> priv_data;
   std::uint32_t num_objects = 0;
   std::uint32_t pid = 0;
-  bool traced = true;      // by the caller
-  bool was_reset = false;  // a GPU that it uses, while it was paused
+  bool traced = true;        // by the caller
+  bool was_reset = false;    // a GPU that it uses, while it was paused
+  bool has_objects = false;  // of render nodes: only pause_with_objects() pauses it
 
   // What happened.
   bool paused = false;          // by the released ABI
@@ -93,6 +95,7 @@ class FakeKfd final : public Kfd {
   void use_abi(Abi used) override { abi = used; }
   base::Result<bool> is_traced(int fd) override;
   base::Result<Pause> pause(int fd) override;
+  base::Result<Pause> pause_with_objects(int fd) override;
   base::Result<Checkpoint> checkpoint(int fd, const Pause& pause) override;
   base::Result<base::UniqueFd> export_bo(int fd, const Pause& pause, CheckpointedBo& bo) override;
   base::Status confirm(int fd, Pause& pause) override;
@@ -103,6 +106,7 @@ class FakeKfd final : public Kfd {
   base::Result<base::UniqueFd> allocate(int fd, const Allocation& allocation) override;
 
  private:
+  base::Result<Pause> pause(int fd, bool saves_objects);
   struct File {
     base::UniqueFd fd;
     std::size_t process = 0;  // index

@@ -38,6 +38,7 @@ struct ProcessInfo {
 struct Pause {
   base::UniqueFd file;  // extensible ABI: the process stays paused while it is open; released ABI: none
   ProcessInfo info;
+  bool has_objects = false;  // see Kfd::pause_with_objects()
 };
 
 // user_id is what the program was told, actual_id what this machine's sysfs says.
@@ -63,6 +64,7 @@ struct CheckpointedBo {
   std::uint32_t handle = 0;  // extensible ABI: the program's handle, lower 32 bits
   std::uint64_t inode = 0;   // of the DMA-buf of its memory: equal for all BOs of the same memory; 0: has no DMA-buf
   bool imported = false;     // extensible ABI: the memory was allocated for another BO
+  std::vector<std::uint32_t> mapped = {};  // extensible ABI: the GPUs that have it in their VMs, by user_id
 };
 
 struct Checkpoint {
@@ -132,6 +134,9 @@ class Kfd {
   virtual base::Result<bool> is_traced(int fd) = 0;
   // Evicts the process's queues. When it fails, the kernel has undone the pause.
   virtual base::Result<Pause> pause(int fd) = 0;
+  // As pause(), but also pauses a process with objects of render nodes, which then are for the caller to save, on
+  // kernels that let it. Pause::has_objects says whether the process has any.
+  virtual base::Result<Pause> pause_with_objects(int fd) { return pause(fd); }
   virtual base::Result<Checkpoint> checkpoint(int fd, const Pause& pause) = 0;
   // The DMA-buf of a BO that has contents, for the caller to close. Call once for each BO: the released ABI gives away
   // what checkpoint() returned.

@@ -121,6 +121,7 @@ Status Dump::prepare() {
   TRY(preflight::refuse_dmabufs(parts_, tree_));
   TRY(preflight::refuse_unknown_gpus(tree_, nodes_));
   ASSIGN_OR_RETURN(found_, render_objects::read(parts_, tree_));
+  ASSIGN_OR_RETURN(lists_objects_, render_objects::are_listed(parts_, tree_));
   TRY(preflight::refuse_render_holders(parts_, tree_, [this](std::size_t file) { return found_[file].has_value(); }));
   roles_.resize(tree_.files.size());
   TRY(choose_abi());
@@ -128,9 +129,12 @@ Status Dump::prepare() {
   TRY(choose_files());
   TRY(preflight::refuse_unreachable(parts_.system, tree_, processes_));
   TRY(read_states());
-  TRY(check_states());
+  TRY(check_processes());
+  // What processes share of KFD's memory does not tell which of their files KFD uses.
+  ASSIGN_OR_RETURN(sharing_, preflight::plan_sharing(tree_, processes_, nodes_, abi_, {}));
   TRY(bind_render_files());
-  TRY(refuse_objects_beside_kfd());
+  TRY(take_kfd_objects());
+  TRY(check_memory());
   TRY(preflight::refuse_lost_mappings(
       tree_, processes_, nodes_,
       [this](const Process& process, std::uint32_t minor) { return keeps_render_file(process, minor); },
@@ -177,7 +181,8 @@ Status Dump::pause_all() {
 }
 
 Status Dump::pause(std::size_t file) {
-  ASSIGN_OR_RETURN(kfd::Pause pause, parts_.kfd.pause(tree_.files[file].fd.get()));
+  const int fd = tree_.files[file].fd.get();
+  ASSIGN_OR_RETURN(kfd::Pause pause, lists_objects_ ? parts_.kfd.pause_with_objects(fd) : parts_.kfd.pause(fd));
   const std::uint32_t pid = pause.info.pid;
   roles_[file].owner = pid;
   for (const Process& process : processes_)
@@ -253,14 +258,18 @@ Status Dump::read_states() {
   return {};
 }
 
-Status Dump::check_states() {
-  std::uint64_t bytes = object_bytes();
+Status Dump::check_processes() const {
   for (const Process& process : processes_) {
     TRY(preflight::refuse_too_many_gpus(tree_, process, abi_));
     TRY(preflight::refuse_empty_bos(tree_, process));
     TRY(preflight::refuse_hidden_gpus(tree_, process, nodes_));
-    bytes += preflight::contents_of(process.state);
   }
+  return {};
+}
+
+Status Dump::check_memory() {
+  std::uint64_t bytes = object_bytes();
+  for (const Process& process : processes_) bytes += preflight::contents_of(process.state);
   const render_objects::KfdMemories of_kfd = preflight::memories_of_kfd(processes_);
   if (abi_ == kfd::Abi::kReleased) TRY(render_objects::refuse_shared_with_kfd(tree_, found_, of_kfd));
   TRY(render_objects::find_makers(tree_, found_, of_kfd));
@@ -277,7 +286,7 @@ Status Dump::check_states() {
   }));
   ASSIGN_OR_RETURN(const std::uint64_t room, image::SessionWriter::room(parts_.criu.image_dir()));
   parts_.criu.warn(preflight::warn_of_room(bytes, room));
-  return preflight::refuse_outside_holders(parts_, tree_, processes_, nodes_, found_);
+  return preflight::refuse_outside_holders(parts_, tree_, processes_, nodes_, found_, handles_of_kfd_);
 }
 
 Status Dump::bind_render_files() {
@@ -337,6 +346,12 @@ bool Dump::keeps_render_file(const Process& process, std::uint32_t minor) const 
 
 // Nothing when it cannot be known: the process has the GPU, but no BO there that could be mapped.
 Result<std::optional<bool>> Dump::is_bound_to(const OpenFile& file, const Process& process) {
+  const auto& found = found_[static_cast<std::size_t>(&file - tree_.files.data())];
+  const auto has_handle = [&found](std::uint64_t inode) {
+    return found && inode != 0 && std::any_of(found->bos.begin(), found->bos.end(), [inode](const image::BoRecord& bo) {
+             return bo.inode == inode;
+           });
+  };
   const topology::Node* gpu = topology::find_render_minor(nodes_, file.device.minor);
   const auto& devices = process.state.devices;
   if (std::none_of(devices.begin(), devices.end(),
@@ -344,8 +359,8 @@ Result<std::optional<bool>> Dump::is_bound_to(const OpenFile& file, const Proces
     return std::optional<bool>(false);
   for (const kfd::CheckpointedBo& each : process.state.bos) {
     if (!kfd::has_contents(each.bo) || preflight::gpu_of(nodes_, process.state, each.bo.user_gpu_id) != gpu) continue;
-    // The files of all processes that have it may map it.
-    if (sharing_.find(each.inode)) continue;
+    // The files of all processes that have it may map it, and so may any file that has a GEM handle of it.
+    if (sharing_.find(each.inode) || has_handle(each.inode)) continue;
     ASSIGN_OR_RETURN(const std::optional<bool> may_map, parts_.render.may_map(file.fd.get(), each.bo.mmap_offset));
     if (may_map) return may_map;
   }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "plugin/image/writer.h"
+#include "plugin/kfd_objects.h"
 #include "plugin/parts.h"
 #include "plugin/preflight.h"
 #include "plugin/render_objects.h"
@@ -62,7 +63,8 @@ class Dump {
   base::Status choose_files();
   [[nodiscard]] base::Status refuse_owners_without_hook() const;
   base::Status read_states();
-  base::Status check_states();
+  [[nodiscard]] base::Status check_processes() const;
+  base::Status check_memory();
   base::Status bind_render_files();
   base::Result<image::Binding> binding_of(const OpenFile& file, Role& role);
   base::Result<std::optional<bool>> is_bound_to(const OpenFile& file, const Process& process);
@@ -70,7 +72,9 @@ class Dump {
   [[nodiscard]] bool keeps_render_file(const Process& process, std::uint32_t minor) const;
   base::Status start_image();
 
-  [[nodiscard]] base::Status refuse_objects_beside_kfd() const;
+  base::Status take_kfd_objects();
+  base::Status take_objects_of(std::size_t file, const Process& process);
+  [[nodiscard]] base::Status refuse_hidden_objects() const;
   [[nodiscard]] std::uint64_t object_bytes() const;
   // Indices in Tree::files. In the plan they follow the processes.
   [[nodiscard]] std::vector<std::size_t> files_with_objects() const;
@@ -112,6 +116,8 @@ class Dump {
   std::vector<Role> roles_;                                  // as Tree::files
   std::vector<std::optional<render_objects::Found>> found_;  // as Tree::files
   std::map<std::size_t, dmabuf_memory::Found> lost_;         // DMA-bufs, by index in Tree::files
+  bool lists_objects_ = false;                               // whether found_ has all there are
+  kfd_objects::References handles_of_kfd_;                   // after take_kfd_objects()
   std::vector<Process> processes_;                           // paused, or about to be
   sharing::Plan sharing_;                                    // of processes_, and of files with objects
   std::unique_ptr<image::SessionWriter> writer_;

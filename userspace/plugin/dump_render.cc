@@ -16,15 +16,51 @@ using base::Result;
 using base::Status;
 using base::UniqueFd;
 
-// Kernels with the extensible ABI refuse such a process themselves: a restore gives KFD a VM that nobody has mapped
-// anything in.
-Status Dump::refuse_objects_beside_kfd() const {
-  for (std::size_t i = 0; i < tree_.files.size(); ++i)
-    if (found_[i] && roles_[i].binding != image::Binding::kOther)
-      return Error(EOPNOTSUPP,
-                   tree_.name_of(tree_.files[i]) +
-                       ": it has GEM objects, and KFD uses its VM; they can only be saved in a file that the "
-                       "program has opened for them alone");
+// In files that KFD uses, memory of KFD is saved with KFD's state, and what is left in found_ like that of other files.
+Status Dump::take_kfd_objects() {
+  for (std::size_t i = 0; i < tree_.files.size(); ++i) {
+    if (!found_[i] || roles_[i].binding == image::Binding::kOther) continue;
+    const auto process = std::find_if(processes_.begin(), processes_.end(),
+                                      [&](const Process& each) { return each.pid == roles_[i].owner; });
+    if (process == processes_.end()) return Error(ESRCH, tree_.name_of(tree_.files[i]) + ": KFD uses it for nobody");
+    if (auto status = take_objects_of(i, *process); !status.ok())
+      return std::move(status).error().wrap(tree_.name_of(tree_.files[i]));
+  }
+  return refuse_hidden_objects();
+}
+
+Status Dump::take_objects_of(std::size_t file, const Process& process) {
+  if (!process.pause.has_objects)
+    return Error(
+        EOPNOTSUPP,
+        "it has GEM objects, and KFD uses its VM; with the released ABI of KFD they can only be saved in a file "
+        "that the program has opened for them alone");
+  const std::size_t asked = tree_.asked_holder(tree_.files[file]).task;
+  if (asked != process.task)
+    return Error(EOPNOTSUPP,
+                 "it has GEM objects in the VM that KFD uses for " + name_of(process) + ", and " +
+                     tree_.tasks[asked].name() +
+                     " with a lower pid has the file too, which CRIU would ask for it; end that program, or "
+                     "let it close the file");
+  const topology::Node* gpu = topology::find_render_minor(nodes_, tree_.files[file].device.minor);
+  for (const kfd::Device& device : process.state.devices)
+    if (device.actual_id == gpu->gpu_id)
+      return kfd_objects::take(*found_[file], process.state, device.user_id, handles_of_kfd_);
+  return Error(ESRCH, "KFD has no VM of it");
+}
+
+// The kernel also counts objects of files that nobody has open any more but KFD.
+Status Dump::refuse_hidden_objects() const {
+  for (const Process& process : processes_) {
+    if (!process.pause.has_objects) continue;
+    for (const kfd::Device& device : process.state.devices) {
+      const topology::Node* gpu = topology::find_gpu(nodes_, device.actual_id);
+      if (gpu != nullptr && keeps_render_file(process, gpu->render_minor())) continue;
+      return Error(EOPNOTSUPP, name_of(process) + ": it has objects of render nodes, and has closed the file of GPU " +
+                                   std::to_string(device.actual_id) +
+                                   " that KFD uses, so that nobody can list those of this file");
+    }
+  }
   return {};
 }
 

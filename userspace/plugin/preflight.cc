@@ -360,12 +360,14 @@ Result<sharing::Plan> plan_sharing(const Tree& tree, const std::vector<Process>&
 }
 
 Status refuse_outside_holders(const Parts& parts, const Tree& tree, std::vector<Process>& processes,
-                              const std::vector<topology::Node>& nodes, const Objects& objects) {
+                              const std::vector<topology::Node>& nodes, const Objects& objects,
+                              const std::map<std::uint64_t, std::uint64_t>& handles) {
   std::vector<Held> memories = held_memories(processes, nodes);
   ASSIGN_OR_RETURN(const auto open, count_dmabufs(parts, tree));
   const auto of_objects = render_objects::gem_memories(objects);
   for (Held& held : memories) {
     if (const auto found = open.find(held.bo->inode); found != open.end()) held.memory.explained += found->second;
+    if (const auto found = handles.find(held.bo->inode); found != handles.end()) held.memory.explained += found->second;
     const auto found = of_objects.find(held.bo->inode);
     if (found == of_objects.end()) continue;
     held.memory.explained += found->second.references;

@@ -89,9 +89,11 @@ base::Result<std::map<std::size_t, dmabuf_memory::Found>> lost_dmabufs(const Par
                                                                        const std::vector<Process>& processes,
                                                                        const std::vector<topology::Node>& nodes,
                                                                        const Objects& found, kfd::Abi abi);
-// Memory of KFD that somebody outside the tree gave or was given.
+// Memory of KFD that somebody outside the tree gave or was given. `handles`: the references of GEM handles that `found`
+// does not have, by inode.
 base::Status refuse_outside_holders(const Parts& parts, const Tree& tree, std::vector<Process>& processes,
-                                    const std::vector<topology::Node>& nodes, const Objects& found);
+                                    const std::vector<topology::Node>& nodes, const Objects& found,
+                                    const std::map<std::uint64_t, std::uint64_t>& handles);
 // Memory of GEM objects that somebody outside the tree has, and none of it is of KFD.
 base::Status refuse_outside_gem_holders(const Parts& parts, const Tree& tree, const Objects& found,
                                         const render_objects::KfdMemories& of_kfd);

@@ -91,15 +91,21 @@ struct GemMemory {
 // On kernels that do not list all objects: refuses any.
 base::Result<std::vector<std::optional<Found>>> read(const Parts& parts, const Tree& tree);
 
+// Whether the kernel lists all objects of the render nodes of the programs; false without any.
+base::Result<bool> are_listed(const Parts& parts, const Tree& tree);
+
 // Fails if a reset has changed what was read since then, or the contents that were saved.
 base::Status confirm(const Parts& parts, const Tree& tree, std::span<const std::optional<Found>> found);
 
 // ---- restore ----------------------------------------------------------------
 
+// The DMA-buf of memory of KFD that has this inode in the image.
+using KfdMemory = std::function<base::Result<base::UniqueFd>(std::uint64_t inode)>;
+
 // Creates all objects in a new file, without contents. `given` has the DMA-buf of a GEM object, by its index, whose
 // memory exists already.
 base::Status create(RenderDriver& driver, int fd, const image::RenderFile& render,
-                    const std::map<std::size_t, int>& given);
+                    const std::map<std::size_t, int>& given, const KfdMemory& kfd_memory = {});
 
 // How the CPU may use a DMA-buf.
 enum class Access { kReadWrite, kReadOnly };

@@ -178,13 +178,22 @@ class Reader {
 
 }  // namespace
 
-Result<std::vector<std::optional<Found>>> read(const Parts& parts, const Tree& tree) {
-  std::vector<std::optional<Found>> found(tree.files.size());
+Result<bool> are_listed(const Parts& parts, const Tree& tree) {
+  bool listed = false;
   for (const OpenFile& file : tree.files) {
     if (file.device.kind != DeviceKind::kRender) continue;
     auto has_lists = parts.render.driver->has_lists(file.fd.get());
     if (!has_lists.ok()) return std::move(has_lists).error().wrap(tree.name_of(file));
-    if (*has_lists) continue;
+    if (!*has_lists) return false;
+    listed = true;
+  }
+  return bool{listed};
+}
+
+Result<std::vector<std::optional<Found>>> read(const Parts& parts, const Tree& tree) {
+  std::vector<std::optional<Found>> found(tree.files.size());
+  ASSIGN_OR_RETURN(const bool listed, are_listed(parts, tree));
+  if (!listed) {
     TRY(preflight::refuse_render_objects(parts, tree));
     return found;
   }

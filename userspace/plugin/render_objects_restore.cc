@@ -37,6 +37,18 @@ Status create_gem(RenderDriver& driver, int fd, const image::GemObject& object, 
   return {};
 }
 
+Status import_kfd(RenderDriver& driver, int fd, const image::KfdGem& object, const KfdMemory& kfd_memory) {
+  image::GemObject imported;
+  imported.handle = object.handle;
+  imported.mappings = object.mappings;
+  imported.metadata_flags = object.metadata_flags;
+  imported.tiling = object.tiling;
+  imported.metadata = object.metadata;
+  ASSIGN_OR_RETURN(const UniqueFd dmabuf, kfd_memory(object.inode));
+  const int number = dmabuf.get();
+  return create_gem(driver, fd, imported, object.size, &number);
+}
+
 }  // namespace
 
 Result<UniqueFd> make_apart(RenderDriver& driver, int fd, const image::GemObject& like, std::uint64_t size,
@@ -51,7 +63,8 @@ Result<UniqueFd> make_apart(RenderDriver& driver, int fd, const image::GemObject
   return std::move(*dmabuf);
 }
 
-Status create(RenderDriver& driver, int fd, const image::RenderFile& render, const std::map<std::size_t, int>& given) {
+Status create(RenderDriver& driver, int fd, const image::RenderFile& render, const std::map<std::size_t, int>& given,
+              const KfdMemory& kfd_memory) {
   const image::RenderObjects& objects = render.objects;
   for (std::size_t i = 0; i < objects.gem.size(); ++i) {
     const auto dmabuf = given.find(i);
@@ -59,6 +72,8 @@ Status create(RenderDriver& driver, int fd, const image::RenderFile& render, con
                          dmabuf == given.end() ? nullptr : &dmabuf->second),
               "GEM object", objects.gem[i].handle));
   }
+  for (const image::KfdGem& object : objects.kfd_gem)
+    TRY(named(import_kfd(driver, fd, object, kfd_memory), "GEM object", object.handle));
   for (const image::GemMapping& mapping : objects.sparse) TRY(driver.map(fd, 0, mapping));
   for (const image::GpuContext& context : objects.contexts)
     TRY(named(driver.create_context(fd, context), "context", context.id));

@@ -17,6 +17,7 @@
 #include "base/text_file.h"
 #include "plugin/image/upstream.h"
 #include "plugin/inert_file.h"
+#include "plugin/kfd_objects.h"
 #include "plugin/restore_loader.h"
 #include "plugin/topology/snapshot.h"
 
@@ -38,13 +39,6 @@ constexpr std::string_view kNoFdstore =
 
 kfd::Abi abi_of(const SavedFile& process) {
   return process.loaded->session().abi == image::Abi::kExtensible ? kfd::Abi::kExtensible : kfd::Abi::kReleased;
-}
-
-// The index of a BO that has the memory.
-std::optional<std::size_t> bo_with(const image::KfdFile& kfd, std::uint64_t inode) {
-  for (std::size_t i = 0; i < kfd.bos.size(); ++i)
-    if (kfd::has_contents(kfd.bos[i].bo) && kfd.bos[i].inode == inode) return i;
-  return std::nullopt;
 }
 
 bool has_plugin_mapping(const CriuTask& task) {
@@ -115,6 +109,7 @@ Result<Restore::Shared> Restore::find_shared(std::uint64_t session_id, std::size
   std::vector<const image::Loaded*> files;
   for (const SavedFile& file : files_)
     if (file.session_id == session_id) files.push_back(file.loaded);
+  TRY(kfd_objects::check(files));
   ASSIGN_OR_RETURN(SessionSharing session, sharing_of(
                                                files, [this](const auto& file) { return is_late(file); },
                                                [this](const auto& dmabuf) { return is_needed(dmabuf); }));
@@ -141,7 +136,7 @@ bool Restore::is_needed(const image::Loaded& dmabuf) const {
   const auto asked = asked_task(dmabuf.id());
   const SavedFile* process = asked ? process_of(*asked) : nullptr;
   if (process == nullptr || process->session_id != dmabuf.session().id) return true;
-  return !bo_with(*process->loaded->kfd(), dmabuf.dmabuf()->inode);
+  return !kfd_objects::bo_with(*process->loaded->kfd(), dmabuf.dmabuf()->inode);
 }
 
 bool Restore::is_wanted(const SavedFile& file) const {
@@ -257,7 +252,8 @@ Result<UniqueFd> Restore::restore_saved(Task& current, const SavedFile& file) {
       render.binding != image::Binding::kOther && current.process != nullptr && (is_owner || file.owner == 0);
   if (!used_by_kfd) {
     ASSIGN_OR_RETURN(UniqueFd fd, parts_.system.open_node(plan->render(gpu_id), file.open_flags));
-    TRY(restore_objects(*plan, file, fd.get()));
+    // Those of a file whose VM KFD uses are in the file of that process only.
+    if (render.binding == image::Binding::kOther) TRY(restore_objects(*plan, file, fd.get(), {}));
     return fd;
   }
   ASSIGN_OR_RETURN(const HeldFiles::Key key, render_key(current, *plan, gpu_id));
@@ -270,7 +266,8 @@ Result<UniqueFd> Restore::restore_dmabuf(Task& current, const RestorePlan& plan,
   std::optional<std::size_t> bo;
   if (current.process != nullptr) {
     TRY(restore_process(current));
-    if (current.process->session_id == file.session_id) bo = bo_with(*current.process->loaded->kfd(), dmabuf.inode);
+    if (current.process->session_id == file.session_id)
+      bo = kfd_objects::bo_with(*current.process->loaded->kfd(), dmabuf.inode);
     if (current.restored.empty() && bo) return Error(ECANCELED, "the GPU state of its process was not restored");
   }
   auto restored = bo ? parts_.kfd.export_restored(current.held.number(*current.kfd),
@@ -315,6 +312,7 @@ Status Restore::restore_process(Task& current) {
   TRY(load_memories(loader, process, kfd_fd, *restored, memories.made));
   memories.made.clear();
   TRY(fill_bos(loader, kfd_fd, process, *restored));
+  TRY(restore_kfd_objects(current, *plan, kfd_fd, *restored));
   current.restored = std::move(restored).value();
   board_.set_progress(slot, Progress::kRestored);
   return {};

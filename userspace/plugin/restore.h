@@ -21,6 +21,7 @@
 #include "plugin/held_files.h"
 #include "plugin/image/catalogue.h"
 #include "plugin/parts.h"
+#include "plugin/render_objects.h"
 #include "plugin/restore_board.h"
 #include "plugin/restore_plan.h"
 #include "plugin/saved_files.h"
@@ -135,7 +136,10 @@ class Restore {
   base::Result<HeldFiles::Key> render_key(Task& current, const RestorePlan& plan, std::uint32_t gpu_id);
   base::Status remember(Task& current, const RestorePlan& plan, const std::vector<kfd::RestoredBo>& restored);
 
-  base::Status restore_objects(const RestorePlan& plan, const SavedFile& file, int fd);
+  base::Status restore_objects(const RestorePlan& plan, const SavedFile& file, int fd,
+                               const render_objects::KfdMemory& kfd_memory);
+  base::Status restore_kfd_objects(Task& current, const RestorePlan& plan, int kfd_fd,
+                                   std::vector<kfd::RestoredBo>& restored);
 
   void set_failed(const Task& current);
   base::Status settle(Task& current);

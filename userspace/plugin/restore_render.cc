@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "plugin/kfd_objects.h"
 #include "plugin/render_objects.h"
 #include "plugin/restore.h"
 #include "plugin/restore_loader.h"
@@ -30,7 +31,8 @@ Status load_object(RenderDriver& driver, Loader& loader, const image::Loaded& fi
 
 }  // namespace
 
-Status Restore::restore_objects(const RestorePlan& plan, const SavedFile& file, int fd) {
+Status Restore::restore_objects(const RestorePlan& plan, const SavedFile& file, int fd,
+                                const render_objects::KfdMemory& kfd_memory) {
   const image::RenderFile& render = *file.loaded->render();
   if (render.objects.empty()) return {};
   if (!criu_)
@@ -52,13 +54,36 @@ Status Restore::restore_objects(const RestorePlan& plan, const SavedFile& file, 
   for (std::size_t i = 0; i < render.bos.size(); ++i)
     if (const auto found = memories.dmabufs.find(render.bos[i].inode); found != memories.dmabufs.end())
       given.emplace(i, found->second.get());
-  TRY(render_objects::create(driver, fd, render, given));
+  TRY(render_objects::create(driver, fd, render, given, kfd_memory));
   memories.dmabufs.clear();
   for (const MadeMemory& memory : memories.made) TRY(load_memory(loader, shared, memory.index, memory.dmabuf.get()));
   for (std::size_t i = 0; i < render.bos.size(); ++i) {
     if (given.contains(i) || !image::stores_contents(render.bos[i])) continue;
     if (auto status = load_object(driver, loader, *file.loaded, i, fd); !status.ok())
       return std::move(status).error().wrap("GEM object " + std::to_string(render.objects.gem[i].handle));
+  }
+  return {};
+}
+
+// Those of the files whose VMs KFD uses: when all BOs exist, and before the queues run.
+Status Restore::restore_kfd_objects(Task& current, const RestorePlan& plan, int kfd_fd,
+                                    std::vector<kfd::RestoredBo>& restored) {
+  const SavedFile& process = *current.process;
+  const image::KfdFile& kfd = *process.loaded->kfd();
+  const auto memory = [&](std::uint64_t inode) -> Result<UniqueFd> {
+    const auto bo = kfd_objects::bo_with(kfd, inode);
+    if (!bo) return Error(EINVAL, "no BO of the process has its memory");
+    return parts_.kfd.export_restored(kfd_fd, kfd.bos[*bo].bo, restored[*bo]);
+  };
+  for (const SavedFile& file : files_) {
+    const image::RenderFile* render = file.loaded->render();
+    if (render == nullptr || render->binding != image::Binding::kKfd || render->objects.empty() ||
+        file.owner != process.owner || file.session_id != process.session_id)
+      continue;
+    ASSIGN_OR_RETURN(const std::uint32_t gpu_id, plan.destination_of(render->gpu_id));
+    ASSIGN_OR_RETURN(const HeldFiles::Key key, render_key(current, plan, gpu_id));
+    if (auto status = restore_objects(plan, file, current.held.number(key), memory); !status.ok())
+      return std::move(status).error().wrap("objects of the render node of GPU " + std::to_string(gpu_id));
   }
   return {};
 }

@@ -82,6 +82,14 @@ constexpr std::array kGemObjectRules = {kScalar,
                                         kScalar,
                                         kScalar};
 constexpr WireShape kGemObjectShape{kGemObjectRules};
+constexpr std::array kKfdGemRules = {kScalar,
+                                     kFixed,
+                                     kScalar,
+                                     message_field(kGemMappingShape, kMaxGemMappings),
+                                     kScalar,
+                                     kScalar,
+                                     bytes_field(kMaxGemObjects, kMaxGemMetadata)};
+constexpr WireShape kKfdGemShape{kKfdGemRules};
 constexpr std::array kGpuContextRules = {kScalar, kScalar, kScalar};
 constexpr WireShape kGpuContextShape{kGpuContextRules};
 constexpr std::array kBoListEntryRules = {kScalar, kScalar};
@@ -98,7 +106,8 @@ constexpr std::array kRenderNodeRules = {kScalar,
                                          message_field(kGpuContextShape, kMaxContext),
                                          message_field(kBoListShape, kMaxBoLists),
                                          message_field(kSyncobjShape, kMaxSyncobjs),
-                                         message_field(kGemMappingShape, kMaxGemMappings)};
+                                         message_field(kGemMappingShape, kMaxGemMappings),
+                                         message_field(kKfdGemShape, kMaxGemObjects)};
 constexpr WireShape kRenderNodeShape{kRenderNodeRules};
 constexpr std::array kDmabufRules = {
     kFixed, kScalar, bytes_field(1, kMaxDmabufName), kScalar, kScalar, kScalar, kScalar, kScalar, kScalar, kScalar};
@@ -233,10 +242,21 @@ GemObject from_message(const amdkfd_criu::GemObject& in) {
   return object;
 }
 
+KfdGem from_message(const amdkfd_criu::KfdGem& in) {
+  KfdGem object{in.handle(), in.inode(), in.size()};
+  for (const auto& mapping : in.mappings()) object.mappings.push_back(from_message(mapping));
+  object.metadata_flags = in.metadata_flags();
+  object.tiling = in.tiling();
+  const auto metadata = std::as_bytes(std::span(in.metadata()));
+  object.metadata.assign(metadata.begin(), metadata.end());
+  return object;
+}
+
 // Everything but BOs.
 RenderFile from_message(const amdkfd_criu::RenderNode& in) {
   RenderFile render{in.gpu_id(), in.open_flags(), static_cast<Binding>(in.binding()), in.owner_pid()};
   for (const auto& object : in.gem_objects()) render.objects.gem.push_back(from_message(object));
+  for (const auto& object : in.kfd_gem_objects()) render.objects.kfd_gem.push_back(from_message(object));
   for (const auto& mapping : in.sparse_mappings()) render.objects.sparse.push_back(from_message(mapping));
   for (const auto& context : in.contexts())
     render.objects.contexts.push_back({context.id(), context.priority(), context.sequence()});
@@ -276,12 +296,23 @@ void to_message(const GemObject& object, amdkfd_criu::GemObject& out) {
   out.set_user_flags(object.user_flags);
 }
 
+void to_message(const KfdGem& object, amdkfd_criu::KfdGem& out) {
+  out.set_handle(object.handle);
+  out.set_inode(object.inode);
+  out.set_size(object.size);
+  for (const GemMapping& mapping : object.mappings) to_message(mapping, *out.add_mappings());
+  out.set_metadata_flags(object.metadata_flags);
+  out.set_tiling(object.tiling);
+  out.set_metadata(object.metadata.data(), object.metadata.size());
+}
+
 void to_message(const RenderFile& render, amdkfd_criu::RenderNode& out) {
   out.set_gpu_id(render.gpu_id);
   out.set_open_flags(render.open_flags);
   out.set_binding(static_cast<amdkfd_criu::RenderNode::Binding>(render.binding));
   out.set_owner_pid(render.owner);
   for (const GemObject& object : render.objects.gem) to_message(object, *out.add_gem_objects());
+  for (const KfdGem& object : render.objects.kfd_gem) to_message(object, *out.add_kfd_gem_objects());
   for (const GemMapping& mapping : render.objects.sparse) to_message(mapping, *out.add_sparse_mappings());
   for (const GpuContext& context : render.objects.contexts) {
     auto* message = out.add_contexts();

@@ -155,8 +155,10 @@ INSTANTIATE_TEST_SUITE_P(
         BadObject{"impossible state", [](RenderFile& r) { r.objects.syncobjs[0].point = 1; }},
         BadObject{"impossible state",
                   [](RenderFile& r) { r.objects.syncobjs[0].state = static_cast<SyncobjState>(4); }},
-        BadObject{"VM that KFD uses", [](RenderFile& r) { r.binding = Binding::kUnknown; }},
-        BadObject{"VM that KFD uses", [](RenderFile& r) { r.binding = Binding::kKfd, r.owner = 42; }}));
+        BadObject{"unknown whose VM", [](RenderFile& r) { r.binding = Binding::kUnknown; }},
+        BadObject{"unknown whose VM", [](RenderFile& r) { r.binding = Binding::kKfd; }},
+        BadObject{"unknown whose VM", [](RenderFile& r) { r.owner = 42; }},
+        BadObject{"owner 43 is not a process", [](RenderFile& r) { r.binding = Binding::kKfd, r.owner = 43; }}));
 
 }  // namespace
 }  // namespace plugin::image

@@ -64,6 +64,19 @@ struct GemObject {
   bool operator==(const GemObject&) const = default;
 };
 
+// A GEM object that is the memory of a BO of KFD. Contents are stored with the BO.
+struct KfdGem {
+  std::uint32_t handle = 0;
+  std::uint64_t inode = 0;                // of the BO, which the process has whose KFD uses the file
+  std::uint64_t size = 0;                 // of the BO
+  std::vector<GemMapping> mappings = {};  // without those that KFD has made
+  // As in GemObject.
+  std::uint64_t metadata_flags = 0;
+  std::uint64_t tiling = 0;
+  std::vector<std::byte> metadata = {};
+  bool operator==(const KfdGem&) const = default;
+};
+
 struct GpuContext {
   std::uint32_t id = 0;
   std::int32_t priority = 0;   // AMDGPU_CTX_PRIORITY_*
@@ -72,7 +85,7 @@ struct GpuContext {
 };
 
 struct BoListEntry {
-  std::uint32_t handle = 0;  // of a GEM object of the file
+  std::uint32_t handle = 0;  // of a GEM object of the file, also one of KFD's memory
   std::uint32_t priority = 0;
   bool operator==(const BoListEntry&) const = default;
 };
@@ -98,9 +111,10 @@ struct RenderObjects {
   std::vector<GpuContext> contexts = {};
   std::vector<BoList> bo_lists = {};
   std::vector<Syncobj> syncobjs = {};
+  std::vector<KfdGem> kfd_gem = {};  // only in a file whose VM KFD uses
 
   [[nodiscard]] bool empty() const {
-    return gem.empty() && sparse.empty() && contexts.empty() && bo_lists.empty() && syncobjs.empty();
+    return gem.empty() && sparse.empty() && contexts.empty() && bo_lists.empty() && syncobjs.empty() && kfd_gem.empty();
   }
   bool operator==(const RenderObjects&) const = default;
 };

@@ -155,6 +155,8 @@ Status validate_render(const RenderFile& render, const Session& session) {
   if (render.binding != Binding::kUnknown && render.binding != Binding::kKfd && render.binding != Binding::kOther)
     return invalid("unknown binding of a render node");
   if (render.owner != 0) TRY(validate_owner(render.owner, session));
+  if (render.binding == Binding::kKfd && !render.objects.empty() && session.abi != Abi::kExtensible)
+    return invalid("objects of a render node in a VM that KFD uses, which the released ABI of KFD refuses to save");
   return validate_objects(render);
 }
 

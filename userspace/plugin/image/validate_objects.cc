@@ -36,9 +36,15 @@ Status validate_number(const char* what, std::uint32_t number, std::uint32_t mos
   return {};
 }
 
+std::string name_of(const KfdGem& object) { return "GEM object " + std::to_string(object.handle); }
+
 bool is_range(const GemMapping& mapping) {
   return mapping.size != 0 && is_whole_pages(mapping.addr | mapping.size | mapping.offset) &&
          mapping.addr + (mapping.size - 1) >= mapping.addr && mapping.flags <= UINT32_MAX;
+}
+
+bool is_inside(const GemMapping& mapping, std::uint64_t size) {
+  return is_range(mapping) && mapping.offset <= size && mapping.size <= size - mapping.offset;
 }
 
 Status validate_user_memory(const GemObject& object, std::uint64_t size) {
@@ -64,14 +70,15 @@ Status validate_object(const GemObject& object, const BoRecord& record, std::uin
     return invalid_object(name_of(object) + ": its BO in the index is not one of it");
   TRY(validate_user_memory(object, record.bo.size));
   for (const GemMapping& mapping : object.mappings)
-    if (!is_range(mapping) || mapping.offset > record.bo.size || mapping.size > record.bo.size - mapping.offset)
-      return invalid_object(name_of(object) + ": impossible mapping");
+    if (!is_inside(mapping, record.bo.size)) return invalid_object(name_of(object) + ": impossible mapping");
   return {};
 }
 
 Status validate_addresses(const RenderObjects& objects) {
   std::vector<const GemMapping*> mappings;
   for (const GemObject& object : objects.gem)
+    for (const GemMapping& mapping : object.mappings) mappings.push_back(&mapping);
+  for (const KfdGem& object : objects.kfd_gem)
     for (const GemMapping& mapping : object.mappings) mappings.push_back(&mapping);
   for (const GemMapping& mapping : objects.sparse) {
     if (!is_range(mapping) || mapping.flags != kSparseFlags) return invalid_object("impossible sparse mapping");
@@ -99,7 +106,26 @@ Status validate_gem(const RenderFile& render, std::set<std::uint32_t>& handles) 
     if (render.bos[i].bo.size > kMaxGemBytes - bytes) return invalid_object("GEM objects larger than any GPU's memory");
     bytes += render.bos[i].bo.size;
   }
-  return validate_addresses(render.objects);
+  return {};
+}
+
+// That the process has such a BO is checked with all files of the session (sharing_of()).
+Status validate_kfd_gem(const RenderFile& render, std::set<std::uint32_t>& handles) {
+  const auto& objects = render.objects.kfd_gem;
+  if (objects.size() > kMaxGemObjects) return invalid_object("too many GEM objects of KFD");
+  std::set<std::uint64_t> memories;
+  for (const KfdGem& object : objects) {
+    TRY(validate_number("GEM object", object.handle, kMaxHandle, handles));
+    if (object.inode == 0 || object.size == 0 || !is_whole_pages(object.size))
+      return invalid_object(name_of(object) + ": no memory of KFD has such a size or inode");
+    if (!memories.insert(object.inode).second)
+      return invalid_object(name_of(object) + ": another handle of the file has the same memory of KFD");
+    if (object.metadata.size() > kMaxGemMetadata)
+      return invalid_object(name_of(object) + ": impossible length of its metadata");
+    for (const GemMapping& mapping : object.mappings)
+      if (!is_inside(mapping, object.size)) return invalid_object(name_of(object) + ": impossible mapping");
+  }
+  return {};
 }
 
 Status validate_contexts(const std::vector<GpuContext>& contexts) {
@@ -160,10 +186,15 @@ Status validate_object(const DmabufFile& dmabuf) {
 
 Status validate_objects(const RenderFile& render) {
   if (render.objects.empty()) return {};
-  if (render.binding != Binding::kOther || render.owner != 0)
-    return invalid_object("objects of a render node in a VM that KFD uses");
+  const bool is_of_kfd = render.binding == Binding::kKfd && render.owner != 0;
+  if (!is_of_kfd && (render.binding != Binding::kOther || render.owner != 0))
+    return invalid_object("objects of a render node, and it is unknown whose VM it has");
+  if (!is_of_kfd && !render.objects.kfd_gem.empty())
+    return invalid_object("memory of KFD in a render node whose VM KFD does not use");
   std::set<std::uint32_t> handles;
   TRY(validate_gem(render, handles));
+  TRY(validate_kfd_gem(render, handles));
+  TRY(validate_addresses(render.objects));
   TRY(validate_contexts(render.objects.contexts));
   TRY(validate_bo_lists(render.objects.bo_lists, handles));
   return validate_syncobjs(render.objects.syncobjs);

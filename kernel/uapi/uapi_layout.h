@@ -37,7 +37,9 @@ VASIC_ASSERT_AT(vasic_info, simd_per_cu, 292);
 VASIC_ASSERT_AT(vasic_info, gfx_level, 380);
 VASIC_ASSERT_AT(vasic_info, doorbell_size, 404);
 VASIC_ASSERT_AT(vasic_info, xgmi_segment_size, 432);
-VASIC_ASSERT_AT(vasic_info, reserved, 440);
+VASIC_ASSERT_AT(vasic_info, vector_l1_kib, 440);
+VASIC_ASSERT_AT(vasic_info, l2_line, 480);
+VASIC_ASSERT_AT(vasic_info, reserved, 484);
 
 VASIC_ASSERT_SIZE(vasic_guest_words, 64);
 VASIC_ASSERT_AT(vasic_guest_words, tlb_gen, 0);

@@ -27,9 +27,25 @@ property() {
 	awk -v name="$2" '$1 == name { print $2 }' "$1/properties"
 }
 
+# caches_are_shown NODE LEVELS: the node counts its caches, and each has a level, a size and lines; LEVELS is how
+# many levels there are at least. ROCr from version 6 on aborts if a GPU has no cache. There are hundreds, so one awk
+# reads all of them.
+caches_are_shown() {
+	awk -v node="$1" -v levels="$2" -v want="$(property "$1" caches_count)" '
+		$1 == "level" { ++count }
+		$1 == "level" && ($2 < 1 || $2 > 3) { bad = 1 }
+		$1 == "level" && $2 > deepest { deepest = $2 }
+		($1 == "size" || $1 == "cache_line_size") && $2 <= 0 { bad = 1 }
+		END {
+			printf "%s: %d of %d caches, %d levels, at least %d\n", node, count, want, deepest, levels
+			exit !(count > 0 && count == want && deepest >= levels && !bad)
+		}' "$1"/caches/*/properties
+}
+
 check_sysfs() {
-	local chip=$1 want=$2 count=0 node version
+	local chip=$1 want=$2 count=0 node version levels=2
 	version=$(gfx_target_version "$chip")
+	((version >= 90000)) || levels=1 # kfd_crat.c has no L2 of older chips
 	for node in "$KFD_NODES"/*; do
 		[[ $(<"$node/gpu_id") != 0 && $(property "$node" gfx_target_version) == "$version" ]] || continue
 		cat "$node/properties"
@@ -37,6 +53,7 @@ check_sysfs() {
 		(($(property "$node" simd_count) > 0)) || return 1
 		(($(property "$node" num_sdma_engines) > 0)) || return 1
 		(($(property "$node" num_cp_queues) > 0)) || return 1
+		caches_are_shown "$node" "$levels" || return 1
 		[[ -c /dev/dri/renderD$(property "$node" drm_render_minor) ]] || return 1
 	done
 	printf '%d of %d GPUs are %s (%d)\n' "$count" "$want" "$chip" "$version"

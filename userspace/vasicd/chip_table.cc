@@ -224,6 +224,13 @@ constexpr vasic_info gfx942() {
   info.sdma_per_aid = 4;
   info.vram_width = 8192;
   info.mec_fw_version = 142;
+  // "AMD GPU specifications" of the ROCm documentation: MI300A
+  info.vector_l1_kib = 32;
+  info.scalar_inst_kib = 64;
+  info.scalar_data_kib = 16;
+  info.cu_per_sqc = 2;
+  info.l2_kib = 4096;
+  info.mall_kib = 256 * 1024;
   info.sdma_fw_version = 19;
   return info;
 }
@@ -320,6 +327,14 @@ constexpr vasic_info gfx1100() {
   info.gds_size = 0x1000;
   info.vram_width = 384;
   info.mec_fw_version = 545;  // from 509 on without PCIe atomics
+  // what AMDGPU_INFO_DEV_INFO returns for this chip, recorded in Mesa's src/amd/drm-shim/amdgpu_devices.c (navi31)
+  info.vector_l1_kib = 32;
+  info.scalar_inst_kib = 32;
+  info.scalar_data_kib = 16;
+  info.cu_per_sqc = 2;
+  info.gl1_kib = 256;
+  info.l2_kib = 6144;
+  info.mall_kib = 96 * 1024;
   info.mec_feature_version = 35;
   info.sdma_fw_version = 21;
   info.gfx_level = 11;
@@ -348,6 +363,15 @@ constexpr vasic_info gfx1201() {
   info.gds_size = 0;
   info.vram_width = 256;
   info.mec_fw_version = 2600;  // from 2090 on without PCIe atomics
+  // "AMD GPU specifications" of the ROCm documentation: Radeon RX 9070 XT. Its discovery table has sizes of lines:
+  // that of L2 is what rocminfo prints of it, those of level 1 are what kfd_crat.c assumes for gfx11.
+  info.gl1_kib = 0;
+  info.l2_kib = 8192;
+  info.mall_kib = 64 * 1024;
+  info.vector_line = 128;
+  info.scalar_inst_line = 128;
+  info.scalar_data_line = 64;
+  info.l2_line = 256;
   info.sdma_fw_version = 10;
   info.gfx_level = 12;
   info.pte_format = VASIC_PTE_GFX12;

@@ -117,6 +117,23 @@ TEST(Chip, firmware_is_as_new_as_amdkfd_wants_it) {
   EXPECT_GE(parse_gpu_spec("gfx1100", 0)->mes_version >> 12 & 0xfff, 14u);
 }
 
+// kfd_crat.c, kfd_get_gpu_cache_info: which chips have no table there. ROCr aborts if a GPU has no cache.
+TEST(Chip, the_caches_are_described_where_amdkfd_has_no_table_of_them) {
+  for (const std::string_view name : chip_names()) {
+    const auto info = *parse_gpu_spec(name, 0);
+    const bool has_table = info.gc_ip < VASIC_IP_VERSION(11u, 0u, 0u) && info.gc_ip != VASIC_IP_VERSION(9u, 4u, 3u);
+    EXPECT_EQ(info.vector_l1_kib == 0, has_table) << name;
+    EXPECT_EQ(info.scalar_inst_kib == 0, has_table) << name;
+    EXPECT_EQ(info.scalar_data_kib == 0, has_table) << name;
+    EXPECT_EQ(info.l2_kib == 0, has_table) << name;
+    EXPECT_EQ(info.cu_per_sqc, has_table ? 0u : 2u) << name;
+    // kfd_fill_gpu_cache_info_from_gfx_config has sizes of lines for the other chips
+    EXPECT_EQ(info.l2_line != 0 && info.vector_line != 0 && info.scalar_inst_line != 0 && info.scalar_data_line != 0,
+              info.gfx_level == 12)
+        << name;
+  }
+}
+
 TEST(Chip, gfx942_has_six_xccs_on_three_aids) {
   const auto info = *parse_gpu_spec("gfx942", 0);
   EXPECT_EQ(info.xcc_count, 6u);

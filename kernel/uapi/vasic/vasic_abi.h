@@ -260,7 +260,24 @@ struct vasic_info {
 	 * vasic_cmd_mc_setup.vram_base is where the GPU's own segment begins.
 	 */
 	__u64 xgmi_segment_size;
-	__u32 reserved[49];
+	/* Caches, as a discovery table has them, in KiB; all 0 where amdkfd has a
+	 * table of the chip's caches itself.
+	 */
+	__u32 vector_l1_kib;		/* of a CU */
+	__u32 scalar_inst_kib;		/* instruction cache of an SQC */
+	__u32 scalar_data_kib;		/* data cache of an SQC */
+	__u32 cu_per_sqc;		/* 1 or 2: CUs that share an SQC */
+	__u32 gl1_kib;			/* of a shader array; 0: none */
+	__u32 l2_kib;			/* of an XCC */
+	__u32 mall_kib;			/* last level, of the GPU; 0: none */
+	/* Bytes of a cache line; 0 where discovery tables do not say, because
+	 * amdkfd then has a number of its own.
+	 */
+	__u32 vector_line;
+	__u32 scalar_inst_line;
+	__u32 scalar_data_line;
+	__u32 l2_line;
+	__u32 reserved[38];
 };
 
 /**

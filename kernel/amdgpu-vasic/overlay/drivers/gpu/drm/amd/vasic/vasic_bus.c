@@ -398,6 +398,13 @@ static bool vasic_counts_are_sane(const struct vasic_info *info)
 	       info->sh_per_se >= 1 && info->sh_per_se <= VASIC_MAX_SH_PER_SE &&
 	       info->xcc_count >= 1 && info->xcc_count <= VASIC_MAX_XCC &&
 	       (info->xcc_count == 1 || info->gc_ip == VASIC_IP_VERSION(9, 4, 3)) &&
+/* amdkfd walks the CUs in steps of those that share a cache. */
+static bool vasic_caches_are_sane(const struct vasic_info *info)
+{
+	return !info->vector_l1_kib ||
+	       info->cu_per_sqc == 1 || info->cu_per_sqc == 2;
+}
+
 	       info->mec_count >= 1 && info->pipes_per_mec >= 1 &&
 	       info->pipes_per_mec <= VASIC_MAX_PIPES_PER_MEC &&
 	       info->queues_per_pipe >= 1 &&
@@ -412,7 +419,7 @@ static int vasic_check_info(const struct vasic_info *info,
 {
 	if (!vasic_memory_is_sane(info, bar_size) ||
 	    !vasic_formats_are_known(info) || !vasic_counts_are_sane(info) ||
-	    !info->clock_khz)
+	    !vasic_caches_are_sane(info) || !info->clock_khz)
 		return -EPROTO;
 	return 0;
 }

@@ -74,6 +74,34 @@ static void vasic_gfx_config(struct amdgpu_device *adev)
 	config->gb_addr_config = info->gb_addr_config;
 }
 
+/* Fills what amdgpu_discovery_get_gfx_info() reads from the table of a GPU, in both
+ * of the forms that kfd_get_gpu_cache_info() knows: GC 9.4.3 counts CUs of an SQC,
+ * later chips SQCs of a pair of CUs.
+ */
+static void vasic_gfx_caches(struct amdgpu_device *adev)
+{
+	const struct vasic_info *info = &adev->vasic->info;
+	struct amdgpu_gfx_config *config = &adev->gfx.config;
+
+	if (!info->vector_l1_kib)
+		return;
+	config->gc_num_tcp_per_wpg = 2;
+	config->gc_tcp_l1_size = info->vector_l1_kib;
+	config->gc_tcp_size_per_cu = info->vector_l1_kib;
+	config->gc_tcp_cache_line_size = info->vector_line;
+	config->gc_num_sqc_per_wgp = 2 / info->cu_per_sqc;
+	config->gc_num_cu_per_sqc = info->cu_per_sqc;
+	config->gc_l1_instruction_cache_size_per_sqc = info->scalar_inst_kib;
+	config->gc_instruction_cache_line_size = info->scalar_inst_line;
+	config->gc_l1_data_cache_size_per_sqc = info->scalar_data_kib;
+	config->gc_scalar_data_cache_line_size = info->scalar_data_line;
+	config->gc_gl1c_per_sa = info->gl1_kib ? 1 : 0;
+	config->gc_gl1c_size_per_instance = info->gl1_kib;
+	config->gc_gl2c_per_gpu = info->l2_kib;
+	config->gc_tcc_size = info->l2_kib;
+	config->gc_tcc_cache_line_size = info->l2_line;
+}
+
 static void vasic_gfx_cu_info(struct amdgpu_device *adev)
 {
 	const struct vasic_info *info = &adev->vasic->info;
@@ -114,6 +142,7 @@ static int vasic_gfx_early_init(struct amdgpu_ip_block *ip_block)
 	adev->gds.gws_size = info->gws_size;
 	adev->gds.oa_size = 0;
 	vasic_gfx_config(adev);
+	vasic_gfx_caches(adev);
 	vasic_gfx_cu_info(adev);
 	vasic_compute_early_init(adev);
 	return 0;

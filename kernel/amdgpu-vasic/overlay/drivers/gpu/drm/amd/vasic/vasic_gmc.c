@@ -77,6 +77,7 @@ static void vasic_gmc_place(struct amdgpu_device *adev)
 	gmc->real_vram_size = info->vram_size;
 	gmc->visible_vram_size = info->vram_visible_size;
 	gmc->gart_size = info->gart_size;
+	gmc->mall_size = (u64)info->mall_kib * SZ_1K;
 	amdgpu_gmc_set_agp_default(adev, gmc);
 	amdgpu_gmc_vram_location(adev, gmc,
 				 vasic_xgmi_place(adev, layout->vram_base));

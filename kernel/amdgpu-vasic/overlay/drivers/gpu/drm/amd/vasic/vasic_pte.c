@@ -137,6 +137,13 @@ static unsigned int vasic_get_vbios_fb_size(struct amdgpu_device *adev)
 	return 0;
 }
 
+/* Called on GC 9.4.3, whose virtual XCCs are one partition. */
+static enum amdgpu_memory_partition
+vasic_query_mem_partition_mode(struct amdgpu_device *adev)
+{
+	return AMDGPU_NPS1_PARTITION_MODE;
+}
+
 #define VASIC_GMC_FUNCS(pde, pte, mtype)			\
 	{							\
 		.flush_gpu_tlb = vasic_flush_gpu_tlb,		\
@@ -147,6 +154,7 @@ static unsigned int vasic_get_vbios_fb_size(struct amdgpu_device *adev)
 		.get_vm_pde = pde,				\
 		.get_vm_pte = pte,				\
 		.get_vbios_fb_size = vasic_get_vbios_fb_size,	\
+		.query_mem_partition_mode = vasic_query_mem_partition_mode, \
 	}
 
 /* Indexed by enum vasic_pte_format. On gfx7 and gfx8 VRAM begins at MC address 0,

@@ -9,6 +9,8 @@
 
 #include "golden/facts.h"
 #include "kfd/abi.h"
+#include "packets/aql.h"
+#include "packets/ih.h"
 
 namespace {
 
@@ -67,6 +69,7 @@ TEST(KfdGolden, a_debuggers_structs_are_the_kernels) {
   using kfd::abi::DeviceSnapshot;
   using kfd::abi::QueueSnapshot;
   EXPECT_EQ(sizeof(kfd::abi::DebugTrapArgs), golden::size_of("kfd_ioctl/kfd_ioctl_dbg_trap_args"));
+  EXPECT_EQ(packets::aql::kSaveAreaErrorPayload, offsetof(kfd::abi::SaveAreaHeader, error_payload_address));
   EXPECT_EQ(sizeof(QueueSnapshot), golden::size_of("kfd_ioctl/kfd_queue_snapshot_entry"));
   EXPECT_MEMBER_AS(QueueSnapshot, kfd_queue_snapshot_entry, exception_status);
   EXPECT_MEMBER_AS(QueueSnapshot, kfd_queue_snapshot_entry, ring_base_address);
@@ -89,6 +92,14 @@ TEST(KfdGolden, a_debuggers_operations_are_the_kernels) {
   EXPECT_EQ(kfd::abi::kTrapResumeQueues, golden::value("kfd_ioctl/KFD_IOC_DBG_TRAP_RESUME_QUEUES"));
   EXPECT_EQ(kfd::abi::kTrapQueueSnapshot, golden::value("kfd_ioctl/KFD_IOC_DBG_TRAP_GET_QUEUE_SNAPSHOT"));
   EXPECT_EQ(kfd::abi::kTrapDeviceSnapshot, golden::value("kfd_ioctl/KFD_IOC_DBG_TRAP_GET_DEVICE_SNAPSHOT"));
+  const auto bit_of = [](const char* code) { return std::uint64_t{1} << (golden::value(code) - 1); };
+  EXPECT_EQ(kfd::abi::kExceptionWaveAbort, bit_of("kfd_ioctl/EC_QUEUE_WAVE_ABORT"));
+  EXPECT_EQ(kfd::abi::kExceptionWaveTrap, bit_of("kfd_ioctl/EC_QUEUE_WAVE_TRAP"));
+  EXPECT_EQ(kfd::abi::kExceptionWaveIllegalInstruction, bit_of("kfd_ioctl/EC_QUEUE_WAVE_ILLEGAL_INSTRUCTION"));
+  EXPECT_EQ(packets::ih::kTrapWaveAbort, bit_of("kfd_ioctl/EC_QUEUE_WAVE_ABORT"));
+  EXPECT_EQ(packets::ih::kTrapWaveTrap, bit_of("kfd_ioctl/EC_QUEUE_WAVE_TRAP"));
+  EXPECT_EQ(packets::ih::kTrapIllegalInstruction, bit_of("kfd_ioctl/EC_QUEUE_WAVE_ILLEGAL_INSTRUCTION"));
+  EXPECT_EQ(packets::ih::kTrapApertureViolation, bit_of("kfd_ioctl/EC_QUEUE_WAVE_APERTURE_VIOLATION"));
   EXPECT_EQ(kfd::abi::kExceptionQueueNew, std::uint64_t{1} << (golden::value("kfd_ioctl/EC_QUEUE_NEW") - 1));
 }
 

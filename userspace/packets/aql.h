@@ -197,4 +197,8 @@ inline constexpr std::uint64_t kInactiveMemoryViolation = 0x20000000;
 inline constexpr std::uint64_t kInactiveIllegalInstruction = 0x40000000;
 inline constexpr std::uint64_t kInactiveTrap = 0x80000000;  // s_trap 2: the program aborts
 
+// The context save area begins with struct kfd_context_save_area_header. This is where its err_payload_addr is: the
+// address of the word of exceptions that amdkfd sets for the runtime, or 0.
+inline constexpr std::uint64_t kSaveAreaErrorPayload = 24;
+
 }  // namespace packets::aql

@@ -152,6 +152,19 @@ constexpr std::uint32_t bad_opcode_context(std::uint32_t doorbell, std::uint32_t
   return kBadOpcodeDoorbell.put(doorbell) | kBadOpcodeEcode.put(ecode);
 }
 
+// What a trap handler sends of a wave that cannot continue: the doorbell within the process, and a bit for each code of
+// enum kfd_dbg_trap_exception_code, from bit 0 for code 1 (kfd_int_process_v9.c: KFD_DEBUG_TRAP_CODE).
+inline constexpr Field kTrapDoorbell{0, 10};
+inline constexpr Field kTrapCodes{10, 8};
+inline constexpr std::uint32_t kTrapWaveAbort = 1u << 0;
+inline constexpr std::uint32_t kTrapWaveTrap = 1u << 1;
+inline constexpr std::uint32_t kTrapIllegalInstruction = 1u << 3;
+inline constexpr std::uint32_t kTrapApertureViolation = 1u << 5;
+
+constexpr std::uint32_t trap_message(std::uint32_t doorbell, std::uint32_t codes) {
+  return kTrapDoorbell.put(doorbell) | kTrapCodes.put(codes);
+}
+
 // SQ_INTERRUPT_MSG: context ids 0 and 1 by encoding (kfd_int_process_v9.c, _v10.c, _v11.c).
 inline constexpr std::uint32_t kSqEncodingWave = 1;
 inline constexpr std::uint32_t kSqEncodingError = 2;
@@ -160,13 +173,16 @@ inline constexpr Field kSqEncodingGfx9{26, 2};
 inline constexpr Field kSqDataCik{0, 8};
 inline constexpr Field kSqDataLowGfx9{0, 12};
 inline constexpr Field kSqDataMiddleGfx9{28, 4};
-inline constexpr Field kSqDataHighGfx9{0, 8};   // context id 1
+inline constexpr Field kSqDataHighGfx9{0, 8};  // context id 1
+inline constexpr Field kSqPrivilegedGfx9{13, 1};
 inline constexpr Field kSqErrorTypeGfx9{4, 4};  // context id 1
 // gfx10 and later: encoding in context id 1, the rest in context id 0.
 inline constexpr Field kSqEncodingGfx10{6, 2};
 inline constexpr Field kSqDataGfx10{0, 23};
 inline constexpr Field kSqErrorTypeGfx10{19, 4};
+inline constexpr Field kSqPrivilegedGfx10{24, 1};
 inline constexpr Field kSqDataGfx11{0, 24};
+inline constexpr Field kSqPrivilegedGfx11{26, 1};
 inline constexpr Field kSqErrorTypeGfx11{21, 4};
 
 // EOP ring id: where the queue sits (amdgpu/gfx_v9_0.c: gfx_v9_0_eop_irq).

@@ -37,6 +37,21 @@ TEST_F(FailureTest, a_bad_opcode_is_reported_to_an_enabled_runtime) {
   EXPECT_OK(spawn_scenario("bad_opcode_report"));
 }
 
+TEST_F(FailureTest, an_illegal_instruction_is_reported_to_an_enabled_runtime) {
+  if (gpu().generation.gfx_level < 9) GTEST_SKIP() << "amdkfd reports no errors of waves before gfx9";
+  EXPECT_OK(spawn_scenario("illegal_instruction_report"));
+}
+
+TEST_F(FailureTest, a_wave_that_aborts_is_reported_to_an_enabled_runtime) {
+  if (!gpu().generation.runs_gfx9_waves) GTEST_SKIP() << "the wave is for gfx900 to gfx90a";
+  EXPECT_OK(spawn_scenario("wave_abort_report"));
+}
+
+TEST_F(FailureTest, a_waves_trap_is_reported_to_an_enabled_runtime) {
+  if (!gpu().generation.runs_gfx9_waves) GTEST_SKIP() << "the wave is for gfx900 to gfx90a";
+  EXPECT_OK(spawn_scenario("wave_trap_report"));
+}
+
 TEST_F(FailureTest, an_agent_dispatch_stops_its_queue_and_is_reported) { EXPECT_OK(spawn_scenario("agent_dispatch")); }
 
 TEST_F(FailureTest, a_write_to_read_only_memory_is_said_to_be_one) { EXPECT_OK(spawn_scenario("read_only_fault")); }

@@ -16,7 +16,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -90,6 +92,38 @@ base::Status bad_opcode_report() {
   const auto reason = static_cast<std::uint64_t>(*queue.error_reason());
   if ((reason & kfd::abi::kPacketExceptions) != 0) return {};
   return base::Error(EIO, "exception word " + std::to_string(reason) + " names no packet error");
+}
+
+// With the runtime enabled, KFD passes on what the trap handler sends of a wave that cannot continue. `code` is for the
+// chips whose waves are executed; a dispatch to another chip is an illegal instruction.
+base::Status wave_error_report(std::span<const std::uint32_t> code, std::uint64_t exception) {
+  ASSIGN_OR_RETURN(Stage stage, Stage::open());
+  TRY(ioctls_of(stage.gpu()).client().enable_runtime());
+  ASSIGN_OR_RETURN(KfdEvent event, KfdEvent::create(stage.gpu()));
+  ASSIGN_OR_RETURN(GpuMemory wave, GpuMemory::allocate(stage.gpu(), MemoryKind::kGtt, kPageSize));
+  std::memcpy(wave.data(), code.data(), code.size_bytes());
+  ASSIGN_OR_RETURN(RingQueue queue, RingQueue::create(stage.gpu(), QueueKind::kPm4, {.error_event = &event}));
+  TRY(queue.submit(Pm4Commands(stage.gpu()).wave(wave.gpu_address(), 0).dwords()));
+  ASSIGN_OR_RETURN(const WaitOutcome outcome, event.wait(kEventLimit));
+  if (outcome != WaitOutcome::kSignaled) return base::Error(ETIME, "no queue exception");
+  const auto reason = static_cast<std::uint64_t>(*queue.error_reason());
+  if (reason == exception) return {};
+  return base::Error(EIO, "exception word " + std::to_string(reason) + " instead of " + std::to_string(exception));
+}
+
+base::Status illegal_instruction_report() {
+  constexpr std::array<std::uint32_t, 3> kCode = {0xbf800000, 0xd7ff0000, 0};  // s_nop 0; no instruction
+  return wave_error_report(kCode, kfd::abi::kExceptionWaveIllegalInstruction);
+}
+
+base::Status wave_abort_report() {
+  constexpr std::array<std::uint32_t, 2> kCode = {0xbf920002, 0xbf810000};  // s_trap 2; s_endpgm
+  return wave_error_report(kCode, kfd::abi::kExceptionWaveAbort);
+}
+
+base::Status wave_trap_report() {
+  constexpr std::array<std::uint32_t, 2> kCode = {0xbf920005, 0xbf810000};  // s_trap 5; s_endpgm
+  return wave_error_report(kCode, kfd::abi::kExceptionWaveTrap);
 }
 
 base::Status thunk_topology() {
@@ -238,6 +272,9 @@ constexpr std::pair<std::string_view, Scenario> kScenarios[] = {
     {"memory_fault_sdma", [] { return memory_fault(QueueKind::kSdma); }},
     {"bad_opcode", bad_opcode},
     {"bad_opcode_report", bad_opcode_report},
+    {"illegal_instruction_report", illegal_instruction_report},
+    {"wave_abort_report", wave_abort_report},
+    {"wave_trap_report", wave_trap_report},
     {"agent_dispatch", agent_dispatch},
     {"read_only_fault", read_only_fault},
     {"retry_no_memory_pm4", [] { return retried_access(QueueKind::kPm4, Behind::kNothing); }},

@@ -27,6 +27,7 @@ enum class InterruptKind : std::uint8_t {
   kCpPrivilegedInstruction,  // data[0]: header of the packet
   kSqMessage,                // data[0]: what a wave sent by S_SENDMSG
   kSqError,                  // data[0]: SqError
+  kSqTrap,                   // data[0]: doorbell id within the process, data[1]: packets::ih::kTrap*; from gfx9 on
   kSdmaTrap,                 // data[0]: context id of the packet
   kSdmaPrivilegedRegister,   // data[0]: register
 };

@@ -83,6 +83,14 @@ void IhEncoder::set_sq(std::uint32_t encoding, std::uint32_t value, Entry* entry
   entry->data[1] = ih::kSqEncodingGfx10.put(encoding);
 }
 
+// Marks a message as that of a trap handler.
+void IhEncoder::set_sq_privileged(Entry* entry) const {
+  const auto field = info_.gfx_level == 9    ? ih::kSqPrivilegedGfx9
+                     : info_.gfx_level == 10 ? ih::kSqPrivilegedGfx10
+                                             : ih::kSqPrivilegedGfx11;
+  entry->data[0] |= field.put(1);
+}
+
 packets::ih::Entry IhEncoder::entry(const Interrupt& interrupt) const {
   const bool is_cik = info_.ih_format == VASIC_IH_CIK;
   const bool is_soc21 = info_.ih_format == VASIC_IH_SOC21;
@@ -107,9 +115,15 @@ packets::ih::Entry IhEncoder::entry(const Interrupt& interrupt) const {
       break;
     case InterruptKind::kSqMessage:
     case InterruptKind::kSqError:
+    case InterruptKind::kSqTrap:
       if (!is_cik) entry.client_id = is_soc21 ? ih::kClientGfxSoc21 : ih::kClientSe0Sh;
       entry.source_id = ih::kSourceSqInterrupt;
       entry.data = {};
+      if (interrupt.kind == InterruptKind::kSqTrap) {
+        set_sq(ih::kSqEncodingWave, ih::trap_message(interrupt.data[0], interrupt.data[1]), &entry);
+        set_sq_privileged(&entry);
+        break;
+      }
       set_sq(interrupt.kind == InterruptKind::kSqError ? ih::kSqEncodingError : ih::kSqEncodingWave, interrupt.data[0],
              &entry);
       break;

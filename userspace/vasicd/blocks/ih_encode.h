@@ -25,6 +25,7 @@ class IhEncoder {
 
   void set_sdma(unsigned instance, unsigned queue, Entry* entry) const;
   void set_sq(std::uint32_t encoding, std::uint32_t value, Entry* entry) const;
+  void set_sq_privileged(packets::ih::Entry* entry) const;
   void set_fault_client(const FaultClient& client, Entry* entry) const;
   void set_cik_fault(const MemoryFault& fault, Entry* entry) const;
   [[nodiscard]] std::uint8_t xcc_node(unsigned xcc) const;

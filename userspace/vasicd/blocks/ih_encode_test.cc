@@ -134,6 +134,27 @@ TEST_F(IhEncode, an_error_of_a_wave_says_its_type) {
   EXPECT_EQ(entry(gfx7, error).data[0], 2u << 26);
 }
 
+// KFD_CTXID0_DOORBELL_ID and KFD_CTXID0_TRAP_CODE of each kfd_int_process_v*.c.
+TEST_F(IhEncode, a_trap_handlers_message_has_the_privileged_bit_the_doorbell_and_the_codes) {
+  const Interrupt trap{.kind = InterruptKind::kSqTrap, .data = {0x3a5, packets::ih::kTrapApertureViolation}};
+  const auto gfx9 = entry(gfx906, trap);
+  EXPECT_EQ(gfx9.source_id, 239);
+  EXPECT_EQ((gfx9.data[0] >> 26) & 3, 1u);
+  EXPECT_EQ((gfx9.data[0] >> 13) & 1, 1u);
+  const std::uint32_t data =
+      (gfx9.data[0] & 0xfff) | ((gfx9.data[0] >> 16) & 0xf000) | ((gfx9.data[1] << 16) & 0xff0000);
+  EXPECT_EQ(data & 0x3ff, 0x3a5u);
+  EXPECT_EQ(data >> 10, 0x20u);
+  for (const auto* info : {&gfx1030, &gfx1100, &gfx1201}) {
+    const auto e = entry(*info, trap);
+    EXPECT_EQ((e.data[1] >> 6) & 3, 1u);
+    EXPECT_EQ((e.data[0] >> (info == &gfx1030 ? 24 : 26)) & 1, 1u);
+    EXPECT_EQ(e.data[0] & 0x3ff, 0x3a5u);
+    EXPECT_EQ((e.data[0] & 0x7fc00) >> 10, 0x20u);
+  }
+  EXPECT_EQ(entry(gfx1030, {.kind = InterruptKind::kSqMessage, .data = {0xffffff}}).data[0] >> 24, 0u);
+}
+
 TEST_F(IhEncode, a_fault_carries_the_page_number_as_amdkfd_reads_it) {
   for (const auto* info : {&gfx906, &gfx942, &gfx1010, &gfx1100, &gfx1201}) {
     const auto e = fault(*info, FaultKind::kNotPresent, Access::kRead);

@@ -21,7 +21,7 @@ constexpr GpuAddr kPrivateAperture = GpuAddr{2} << 48;
 
 constexpr std::uint32_t kMessageInterrupt = 1;  // message of S_SENDMSG
 constexpr std::uint32_t kMessageTypeMask = 0xf;
-constexpr std::uint8_t kTrapAbort = 2;  // LLVM's llvm.trap
+constexpr std::uint8_t kTrapDebug = 3;  // LLVM's llvm.debugtrap
 
 // The GPU clock counter of every chip here counts nanoseconds (chip_table.cc), as the device's clock does.
 std::uint64_t wave_clock() {
@@ -185,9 +185,11 @@ void WorkGroup::after(Outcome outcome, const DecodedInstruction& decoded, WaveSl
       }
       break;
     case Outcome::kTrap:
-      // Without a debugger the trap handler returns behind any other s_trap.
-      if (wave.trap_id == kTrapAbort) return stop(WaveStop::Kind::kTrap);
-      break;
+      // Without a debugger the runtime's trap handler returns from this one and halts the wave after any other.
+      if (wave.trap_id == kTrapDebug) break;
+      stop(WaveStop::Kind::kTrap);
+      turn.stop->trap = wave.trap_id;
+      return;
     case Outcome::kViolation:
       return stop(WaveStop::Kind::kViolation);
     case Outcome::kIllegal:

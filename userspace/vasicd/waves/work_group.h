@@ -35,6 +35,7 @@ struct WaveStop {
   MemoryFault fault = {};  // kFault
   GpuAddr pc = 0;
   std::array<std::uint32_t, 2> words = {};  // words of the instruction
+  std::uint8_t trap = 0;                    // kTrap: which
 };
 
 struct GroupTurn {

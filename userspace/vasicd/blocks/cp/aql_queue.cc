@@ -207,6 +207,14 @@ QueueResult<void> ComputeQueue::stamp_signal(std::uint64_t signal) {
   return lift(context_.memory.store64(ring_.vmid, signal + offsetof(aql::Signal, end_ts), context_.ticks()));
 }
 
+// The runtime of ROCm 5 reads errors of waves from the inactive signal, where its trap handler writes them. That of
+// ROCm 6 wants amdkfd to set a word instead, and ignores the signal.
+bool ComputeQueue::runtime_reads_exceptions() const {
+  if (hqd_.waves.area == 0) return false;
+  const auto payload = context_.memory.load64(ring_.vmid, hqd_.waves.area + aql::kSaveAreaErrorPayload);
+  return payload.ok() && *payload != 0;
+}
+
 // Reports an error through the inactive signal. Failures are ignored, because the queue has stopped already.
 void ComputeQueue::report_inactive(const QueueError& error) {
   const GpuAddr queue = runtime_queue();
@@ -216,12 +224,15 @@ void ComputeQueue::report_inactive(const QueueError& error) {
   std::uint64_t code = aql::kInactivePacketFormat;
   switch (error.kind) {
     case QueueError::Kind::kIllegalInstruction:
+      if (runtime_reads_exceptions()) return;
       code = aql::kInactiveIllegalInstruction;
       break;
     case QueueError::Kind::kMemoryViolation:
+      if (runtime_reads_exceptions()) return;
       code = aql::kInactiveMemoryViolation;
       break;
     case QueueError::Kind::kTrap:
+      if (runtime_reads_exceptions()) return;
       code = aql::kInactiveTrap;
       break;
     case QueueError::Kind::kBadDispatch:

@@ -219,8 +219,9 @@ TEST_F(Aql, a_kernel_dispatch_stops_the_queue_where_no_waves_are_executed) {
   submit(dispatch);
   const GpuAddr done = make_signal(1);
   submit(barrier(aql::kBarrierAnd, {}, done));
-  ASSERT_EQ(rig.interrupts.raised.size(), 1u);
+  ASSERT_EQ(rig.interrupts.raised.size(), 2u);
   EXPECT_EQ(rig.interrupts.raised[0].kind, InterruptKind::kSqError);
+  EXPECT_EQ(rig.interrupts.raised[1].kind, InterruptKind::kSqTrap);
   EXPECT_EQ(value_of(done), 1);
 }
 

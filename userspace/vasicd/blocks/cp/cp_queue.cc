@@ -290,6 +290,34 @@ void ComputeQueue::fail(const QueueError& error) {
   halted_ = true;
   hqd_.error = error.kind;
   if (hqd_.aql) report_inactive(error);
+  report_to_driver(error);
+  report_trap(error);
+}
+
+// Sends the message that the runtime's trap handler sends when it halts a wave. amdkfd passes it on to the runtime if
+// that is enabled, or to the debugger.
+void ComputeQueue::report_trap(const QueueError& error) {
+  constexpr std::uint32_t kTrapAbort = 2;  // LLVM's llvm.trap
+  Interrupt interrupt{.kind = InterruptKind::kSqTrap,
+                      .vmid = static_cast<std::uint8_t>(ring_.vmid),
+                      .data = {hqd_.doorbell / kDoorbellIdDwords}};
+  switch (error.kind) {
+    case QueueError::Kind::kIllegalInstruction:
+      interrupt.data[1] = ih::kTrapIllegalInstruction;
+      break;
+    case QueueError::Kind::kMemoryViolation:
+      interrupt.data[1] = ih::kTrapApertureViolation;
+      break;
+    case QueueError::Kind::kTrap:
+      interrupt.data[1] = error.word == kTrapAbort ? ih::kTrapWaveAbort : ih::kTrapWaveTrap;
+      break;
+    default:
+      return;
+  }
+  if (context_.info.gfx_level >= 9) context_.interrupts.raise(interrupt);
+}
+
+void ComputeQueue::report_to_driver(const QueueError& error) {
   Interrupt interrupt;
   interrupt.vmid = static_cast<std::uint8_t>(ring_.vmid);
   switch (error.kind) {
@@ -308,8 +336,8 @@ void ComputeQueue::fail(const QueueError& error) {
       interrupt.data[0] = static_cast<std::uint32_t>(SqError::kMemoryViolation);
       break;
     case QueueError::Kind::kTrap:
-      // The trap handler reports this to the runtime alone, so no interrupt is raised.
-      trace_line(context_.trace, name_, "dispatch trap stopped");
+      // The trap handler alone reports this.
+      trace_line(context_.trace, name_, "dispatch trap stopped id=%u", error.word);
       return;
     case QueueError::Kind::kBadDispatch:
       trace_line(context_.trace, name_, "dispatch bad %s stopped",

@@ -78,7 +78,10 @@ class ComputeQueue final : public PacketQueue {
   QueueResult<void> notify(std::uint64_t signal);
   GpuAddr runtime_queue();
   QueueResult<void> stamp_signal(std::uint64_t signal);
+  [[nodiscard]] bool runtime_reads_exceptions() const;
   void report_inactive(const QueueError& error);
+  void report_to_driver(const QueueError& error);
+  void report_trap(const QueueError& error);
   QueueResult<void> leave_ib();
   QueueResult<void> leave_dispatch();
   void load_registers();

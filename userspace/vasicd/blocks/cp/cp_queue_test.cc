@@ -239,7 +239,8 @@ TEST_F(Pm4Queue, a_dispatch_is_an_illegal_instruction_where_no_waves_are_execute
   Words w;
   pm4::dispatch_direct(w, 1, 1, 1, 1);
   submit(w);
-  ASSERT_EQ(rig.interrupts.raised.size(), 1u);
+  ASSERT_EQ(rig.interrupts.raised.size(), 2u);
+  EXPECT_EQ(rig.interrupts.raised[1].kind, InterruptKind::kSqTrap);
   EXPECT_EQ(rig.interrupts.raised[0].kind, InterruptKind::kSqError);
   EXPECT_EQ(rig.interrupts.raised[0].data[0], static_cast<std::uint32_t>(SqError::kIllegalInstruction));
 }

@@ -79,7 +79,7 @@ QueueError QueueWaves::error_of(const WaveStop& stop) {
       break;
     case WaveStop::Kind::kTrap:
       what = "trap";
-      error = {QueueError::Kind::kTrap};
+      error = {QueueError::Kind::kTrap, {}, stop.trap};
       break;
   }
   trace_line(context_.trace, name_, "wave %s pc=0x%" PRIx64 " at: %s", what, stop.pc, text.c_str());

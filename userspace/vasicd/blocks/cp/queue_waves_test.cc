@@ -7,12 +7,14 @@
 
 #include <gtest/gtest.h>
 
+#include "packets/ih.h"
 #include "vasicd/blocks/fakes/dispatch_rig.h"
 
 namespace vasicd::queue_waves_test {
 
 namespace aql = packets::aql;
 namespace c = packets::compute;
+namespace ih = packets::ih;
 namespace pm4 = packets::pm4;
 using Shape = DispatchRig::Shape;
 
@@ -150,9 +152,37 @@ TEST_P(Dispatches, an_illegal_instruction_stops_the_queue) {
   dispatch({}, kernels::kIllegal, 0);
   rig.run();
   EXPECT_FALSE(is_done());
-  ASSERT_EQ(rig.interrupts.raised.size(), 1u);
+  ASSERT_EQ(rig.interrupts.raised.size(), 2u);
   EXPECT_EQ(rig.interrupts.raised[0].kind, InterruptKind::kSqError);
   EXPECT_EQ(rig.interrupts.raised[0].data[0], static_cast<std::uint32_t>(SqError::kIllegalInstruction));
+  EXPECT_EQ(rig.interrupts.raised[1].kind, InterruptKind::kSqTrap);
+  EXPECT_EQ(rig.interrupts.raised[1].data[0], kDoorbell / 2);
+  EXPECT_EQ(rig.interrupts.raised[1].data[1], ih::kTrapIllegalInstruction);
+}
+
+// ROCr's trap handler: s_trap 2 is an abort, s_trap 3 waits for a debugger that is not there, others are an error.
+TEST_P(Dispatches, a_trap_is_sent_as_the_runtimes_handler_sends_it) {
+  dispatch({}, kernels::kTrap, 0);
+  rig.run();
+  EXPECT_FALSE(is_done());
+  ASSERT_EQ(rig.interrupts.raised.size(), 1u);
+  EXPECT_EQ(rig.interrupts.raised[0].kind, InterruptKind::kSqTrap);
+  EXPECT_EQ(rig.interrupts.raised[0].data[1], ih::kTrapWaveAbort);
+}
+
+TEST_P(Dispatches, a_trap_without_a_meaning_stops_the_queue) {
+  dispatch({}, packets::Words{0xbf920005, 0xbf810000}, 0);
+  rig.run();
+  EXPECT_FALSE(is_done());
+  ASSERT_EQ(rig.interrupts.raised.size(), 1u);
+  EXPECT_EQ(rig.interrupts.raised[0].data[1], ih::kTrapWaveTrap);
+}
+
+TEST_P(Dispatches, a_debug_trap_without_a_debugger_does_nothing) {
+  dispatch({}, packets::Words{0xbf920003, 0xbf810000}, 0);
+  rig.run();
+  EXPECT_TRUE(is_done());
+  EXPECT_TRUE(rig.interrupts.raised.empty());
 }
 
 TEST_P(Dispatches, an_access_to_nothing_is_a_fault_at_its_address) {
@@ -272,6 +302,20 @@ TEST(Dispatch, a_trap_is_told_to_the_runtime) {
   rig.submit_aql(q, rig.packet({}, rig.make_kernel(kernels::kTrap), 0, 0));
   rig.run();
   EXPECT_EQ(rig.value_of(rig.inactive), static_cast<std::int64_t>(aql::kInactiveTrap));
+}
+
+TEST(Dispatch, a_runtime_that_reads_exceptions_finds_its_inactive_signal_untouched) {
+  for (const packets::Words& kernel : {kernels::kTrap, kernels::kIllegal}) {
+    DispatchRig rig;
+    GuestQueue q = rig.make_wave_queue(kDoorbell, true);
+    rig.memory.put<std::uint64_t>(rig.save_area + aql::kSaveAreaErrorPayload, 0x1000);
+    rig.map({&q});
+    rig.submit_aql(q, rig.packet({}, rig.make_kernel(kernel), 0, 0));
+    rig.run();
+    EXPECT_EQ(rig.value_of(rig.inactive), 0);
+    ASSERT_FALSE(rig.interrupts.raised.empty());
+    EXPECT_EQ(rig.interrupts.raised.back().kind, InterruptKind::kSqTrap);
+  }
 }
 
 TEST(Dispatch, too_little_scratch_waits_until_the_runtime_gives_more) {

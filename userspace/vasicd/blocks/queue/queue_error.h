@@ -22,7 +22,7 @@ struct QueueError {
     kIllegalInstruction,  // a wave executed one, or a dispatch came to a chip whose waves are not executed
     kWritePointer,        // further ahead than the ring is long
     kMemoryViolation,     // a wave caused it, or saved waves make no sense
-    kTrap,                // a wave aborts
+    kTrap,                // a wave executed s_trap; `word` is the trap's id
     kBadDispatch,         // `word` is a LaunchError::Kind
   };
   Kind kind = Kind::kBadPacket;

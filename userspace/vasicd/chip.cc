@@ -22,7 +22,7 @@ constexpr std::uint64_t kMaxVram = 64 * kGiB;
 
 constexpr std::uint64_t kUniqueIdBase = 0x5641'5349'4300'0000;
 constexpr std::uint64_t kMaxFirmware = 0xffff;  // amdkfd keeps 16 bits (kfd_priv.h)
-constexpr std::string_view kKeys = "vram vis cu se sdma xcc unique-id hive fw xnack";
+constexpr std::string_view kKeys = "vram vis cu se sdma xcc unique-id hive fw";
 
 // Replaces *value by the number in text if it is in [low, high].
 base::Status set_number(std::string_view key, std::optional<std::uint64_t> number, std::uint64_t low,
@@ -82,12 +82,6 @@ base::Status apply(const Chip& chip, std::string_view key, std::string_view text
     if (!chip.can_join_hive)
       return base::Error(EINVAL, "hive needs a chip with XGMI:" + names_of(&Chip::can_join_hive));
     return set_id(key, text, &info->xgmi_hive_id);
-  }
-  if (key == "xnack") {
-    if (!chip.can_retry) return base::Error(EINVAL, "xnack needs a chip with it:" + names_of(&Chip::can_retry));
-    if (text != "0" && text != "1") return base::Error(EINVAL, "xnack must be 0..1");
-    info->retry_faults = text == "1" ? 1 : 0;
-    return {};
   }
   return base::Error(EINVAL, "unknown key '" + std::string(key) + "', one of: " + std::string(kKeys));
 }

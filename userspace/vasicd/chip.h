@@ -26,7 +26,6 @@ inline constexpr unsigned kMaxHiveNodes = 8;
 //   unique-id   hexadecimal
 //   hive        id of an XGMI hive, hexadecimal; GPUs of one VM with the same id are its nodes
 //   fw          version of the MEC firmware
-//   xnack       1: page faults are retried
 base::Result<vasic_info> parse_gpu_spec(std::string_view spec, unsigned gpu_index);
 
 // Numbers the nodes of each hive among all GPUs of a VM.

@@ -82,7 +82,7 @@ std::string as_json(const Chip& chip) {
   json.add("executes_waves", properties.executes_waves);
   json.add("saves_waves", properties.saves_waves);
   json.add("svm", properties.svm);
-  json.add("xnack", chip.can_retry);
+  json.add("xnack", chip.info.retry_faults != 0);
   json.add("xgmi", chip.can_join_hive);
   json.add("xgmi_sdma", properties.xgmi_sdma);
   json.add("gws", properties.gws);

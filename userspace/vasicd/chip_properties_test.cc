@@ -74,7 +74,7 @@ TEST(ChipProperties, a_sibling_takes_the_same_paths_as_its_chip_in_the_table) {
     EXPECT_EQ(each.info.ih_format, other.info.ih_format) << each.name;
     EXPECT_EQ(each.info.sdma_format, other.info.sdma_format) << each.name;
     EXPECT_EQ(each.info.xcc_count, other.info.xcc_count) << each.name;
-    EXPECT_EQ(each.can_retry, other.can_retry) << each.name;
+    EXPECT_EQ(each.info.retry_faults, other.info.retry_faults) << each.name;
     EXPECT_EQ(properties_of(each).scheduler, properties_of(other).scheduler) << each.name;
     EXPECT_EQ(properties_of(each).executes_waves, properties_of(other).executes_waves) << each.name;
     EXPECT_EQ(properties_of(each).saves_waves, properties_of(other).saves_waves) << each.name;

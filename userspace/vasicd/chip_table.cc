@@ -200,6 +200,7 @@ constexpr vasic_info gfx90a() {
   info.cu_count = 104;
   info.max_waves_per_simd = 8;
   info.sdma_count = 5;
+  info.retry_faults = 1;  // kfd_priv.h: KFD_SUPPORT_XNACK_PER_PROCESS
   info.mec_fw_version = 78;
   info.sdma_fw_version = 8;
   return info;
@@ -223,7 +224,6 @@ constexpr vasic_info gfx942() {
   info.sdma_count = 12;
   info.sdma_per_aid = 4;
   info.vram_width = 8192;
-  info.mec_fw_version = 142;
   // "AMD GPU specifications" of the ROCm documentation: MI300A
   info.vector_l1_kib = 32;
   info.scalar_inst_kib = 64;
@@ -231,6 +231,7 @@ constexpr vasic_info gfx942() {
   info.cu_per_sqc = 2;
   info.l2_kib = 4096;
   info.mall_kib = 256 * 1024;
+  info.mec_fw_version = 142;
   info.sdma_fw_version = 19;
   return info;
 }
@@ -326,7 +327,6 @@ constexpr vasic_info gfx1100() {
   info.queues_per_pipe = 4;
   info.gds_size = 0x1000;
   info.vram_width = 384;
-  info.mec_fw_version = 545;  // from 509 on without PCIe atomics
   // what AMDGPU_INFO_DEV_INFO returns for this chip, recorded in Mesa's src/amd/drm-shim/amdgpu_devices.c (navi31)
   info.vector_l1_kib = 32;
   info.scalar_inst_kib = 32;
@@ -335,6 +335,7 @@ constexpr vasic_info gfx1100() {
   info.gl1_kib = 256;
   info.l2_kib = 6144;
   info.mall_kib = 96 * 1024;
+  info.mec_fw_version = 545;  // from 509 on without PCIe atomics
   info.mec_feature_version = 35;
   info.sdma_fw_version = 21;
   info.gfx_level = 11;
@@ -362,7 +363,6 @@ constexpr vasic_info gfx1201() {
   info.compute_rings = 4;  // half of the MEC's queues (gfx_v12_0.c)
   info.gds_size = 0;
   info.vram_width = 256;
-  info.mec_fw_version = 2600;  // from 2090 on without PCIe atomics
   // "AMD GPU specifications" of the ROCm documentation: Radeon RX 9070 XT. Its discovery table has sizes of lines:
   // that of L2 is what rocminfo prints of it, those of level 1 are what kfd_crat.c assumes for gfx11.
   info.gl1_kib = 0;
@@ -372,6 +372,7 @@ constexpr vasic_info gfx1201() {
   info.scalar_inst_line = 128;
   info.scalar_data_line = 64;
   info.l2_line = 256;
+  info.mec_fw_version = 2600;  // from 2090 on without PCIe atomics
   info.sdma_fw_version = 10;
   info.gfx_level = 12;
   info.pte_format = VASIC_PTE_GFX12;
@@ -385,8 +386,8 @@ constexpr std::array kChips = {
     Chip{.name = "gfx900", .info = gfx900(), .in_rocm = true, .sibling_of = "gfx906"},
     Chip{.name = "gfx906", .info = gfx906(), .can_join_hive = true, .in_rocm = true},
     Chip{.name = "gfx908", .info = gfx908(), .can_join_hive = true, .in_rocm = true, .sibling_of = "gfx906"},
-    Chip{.name = "gfx90a", .info = gfx90a(), .can_retry = true, .can_join_hive = true, .in_rocm = true},
-    Chip{.name = "gfx942", .info = gfx942(), .can_retry = true, .can_join_hive = true},
+    Chip{.name = "gfx90a", .info = gfx90a(), .can_join_hive = true, .in_rocm = true},
+    Chip{.name = "gfx942", .info = gfx942(), .can_join_hive = true},
     Chip{.name = "gfx1010", .info = gfx1010(), .in_rocm = true, .sibling_of = "gfx1030"},
     Chip{.name = "gfx1030", .info = gfx1030(), .in_rocm = true},
     Chip{.name = "gfx1100", .info = gfx1100()},

@@ -16,7 +16,6 @@ namespace vasicd {
 struct Chip {
   std::string_view name;
   vasic_info info;             // also the upper limits of what a specification may ask for
-  bool can_retry = false;      // amdkfd selects XNACK for each process (kfd_priv.h: KFD_SUPPORT_XNACK_PER_PROCESS)
   bool can_join_hive = false;  // has XGMI links
   bool in_rocm = false;        // the libhsakmt and rocminfo of Debian's ROCm 5.2 know it
   // The chip that this one differs from in numbers only: tests of code paths need to run on one of the two.

@@ -47,10 +47,9 @@ void declare(CLI::App& app, RawOptions& raw) {
       ->type_name("SIZE")
       ->capture_default_str();
   // One SPEC per --gpu: its commas are not list separators.
-  app.add_option(
-         "--gpu", raw.gpus,
-         "CHIP[,vram=SIZE][,vis=SIZE][,cu=N][,se=N][,sdma=N][,xcc=N][,unique-id=HEX][,hive=HEX][,fw=N][,xnack=0|1]; "
-         "repeatable")
+  app.add_option("--gpu", raw.gpus,
+                 "CHIP[,vram=SIZE][,vis=SIZE][,cu=N][,se=N][,sdma=N][,xcc=N][,unique-id=HEX][,hive=HEX][,fw=N]; "
+                 "repeatable")
       ->type_name("SPEC")
       ->allow_extra_args(false);
   app.add_option("--trace", raw.trace, "write one line per event")->type_name("FILE");

@@ -16,7 +16,7 @@ namespace vasicd {
 
 class Gmc final : public Registers {
  public:
-  // `can_retry`: the chip retries faults of VMIDs that ask for it.
+  // `can_retry`: the chip retries faults of the VMIDs whose SH_MEM_CONFIG lets it.
   Gmc(GpuMemory& memory, Trace& trace, bool can_retry = false)
       : memory_(memory), trace_(trace), can_retry_(can_retry) {}
 

@@ -298,6 +298,22 @@ TEST_F(StartedDeviceTest, an_interrupt_gets_the_pasid_of_its_vmid_and_a_time_sta
   EXPECT_EQ(guest.line().signals, 1);
 }
 
+// The driver reads the counter by this command each time, because any other clock would drift away.
+TEST_F(StartedDeviceTest, the_clock_that_a_command_reads_is_that_of_time_stamps) {
+  script.step = [](EngineContext& context) {
+    context.interrupts.raise({.kind = InterruptKind::kCpEndOfPipe, .ring_id = 4, .vmid = 8, .data = {7}});
+    return false;
+  };
+  for (int round = 0; round < 3; ++round) {
+    guest.clock().advance(123'457);
+    const auto reply = guest.command(VASIC_CMD_NOP);
+    EXPECT_EQ(reply.value[0], gpu_ticks(guest.clock().now_ns(), guest.vm().info(0).clock_khz));
+    const auto entry = guest.next_interrupt();
+    ASSERT_TRUE(entry);
+    EXPECT_EQ(entry->timestamp, reply.value[0]);
+  }
+}
+
 TEST_F(StartedDeviceTest, a_fault_of_the_mmhub_is_marked_as_such) {
   guest.bind(9, 0, 0x8002);
   script.step = [](EngineContext& context) {

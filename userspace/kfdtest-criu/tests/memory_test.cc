@@ -3,6 +3,8 @@
 //
 // What AMDKFD_IOC_ALLOC_MEMORY_OF_GPU and its neighbours offer: every combination of flags, exhaustion, sharing by
 // dmabuf, doorbells and registers, clocks. The bytes go through SDMA, so memory need not be visible to the CPU.
+#include <sys/timex.h>
+
 #include <algorithm>
 #include <atomic>
 #include <vector>
@@ -223,25 +225,49 @@ TEST_F(MemoryTest, clocks_count_on_and_agree) {
   EXPECT_GT(second.system_clock_freq, 0U);
 }
 
-// A driver need not read the counter itself: one that keeps it by the CPU's clock is off by as much as that drifts.
+// How fast the kernel's clock runs: microseconds that it counts in a hundredth of a second, 10,000 when it is right.
+class KernelClockRate {
+ public:
+  explicit KernelClockRate(long tick) { set(tick); }
+  KernelClockRate(const KernelClockRate&) = delete;
+  KernelClockRate& operator=(const KernelClockRate&) = delete;
+  ~KernelClockRate() { set(kRight); }
+
+  static constexpr long kRight = 10'000;
+  static constexpr long kSlowest = 9'000;
+  static constexpr long kFastest = 11'000;
+
+ private:
+  static void set(long tick) {
+    timex change{};
+    change.modes = ADJ_TICK;
+    change.tick = tick;
+    EXPECT_GE(::adjtimex(&change), 0) << "it needs CAP_SYS_TIME";
+  }
+};
+
+// A driver that derives the counter from the kernel's clock would be wrong by as much as the two drift apart, which a
+// kernel's clock at another rate makes happen within a moment.
 TEST_F(MemoryTest, packets_store_a_time_between_two_readings_of_the_clock) {
   constexpr std::size_t kFence = 64;
-  constexpr std::chrono::milliseconds kDrift{200};
+  constexpr std::chrono::milliseconds kDrifting{200};
   ASSERT_OK_AND_ASSIGN(GpuMemory words, GpuMemory::allocate(gpu(), MemoryKind::kGtt, kPageSize));
-  for (const QueueKind kind : {QueueKind::kPm4, QueueKind::kSdma}) {
-    ASSERT_OK_AND_ASSIGN(RingQueue queue, RingQueue::create(gpu(), kind));
-    words.store64(0, 0);
-    words.store64(kFence, 0);
-    const std::uint64_t at = words.gpu_address();
-    ASSERT_OK_AND_ASSIGN(const auto before, client().clock_counters(gpu().gpu_id));
-    ASSERT_TRUE(stays([&] { return words.load64(0) == 0; }, kDrift));
-    ASSERT_OK(kind == QueueKind::kPm4 ? queue.submit(Pm4Commands(gpu()).clock(at).fence(at + kFence, 1).dwords())
-                                      : queue.submit(SdmaCommands(gpu()).clock(at).fence(at + kFence, 1).dwords()));
-    ASSERT_OK(wait_for_word(words, kFence, 1));
-    ASSERT_TRUE(stays([&] { return words.load64(kFence) == 1; }, kDrift));
-    ASSERT_OK_AND_ASSIGN(const auto after, client().clock_counters(gpu().gpu_id));
-    EXPECT_GE(words.load64(0), before.gpu_clock_counter);
-    EXPECT_LE(words.load64(0), after.gpu_clock_counter);
+  for (const long tick : {KernelClockRate::kRight, KernelClockRate::kSlowest, KernelClockRate::kFastest}) {
+    const KernelClockRate rate(tick);
+    ASSERT_TRUE(stays([] { return true; }, kDrifting));
+    for (const QueueKind kind : {QueueKind::kPm4, QueueKind::kSdma}) {
+      ASSERT_OK_AND_ASSIGN(RingQueue queue, RingQueue::create(gpu(), kind));
+      words.store64(0, 0);
+      words.store64(kFence, 0);
+      const std::uint64_t at = words.gpu_address();
+      ASSERT_OK_AND_ASSIGN(const auto before, client().clock_counters(gpu().gpu_id));
+      ASSERT_OK(kind == QueueKind::kPm4 ? queue.submit(Pm4Commands(gpu()).clock(at).fence(at + kFence, 1).dwords())
+                                        : queue.submit(SdmaCommands(gpu()).clock(at).fence(at + kFence, 1).dwords()));
+      ASSERT_OK(wait_for_word(words, kFence, 1));
+      ASSERT_OK_AND_ASSIGN(const auto after, client().clock_counters(gpu().gpu_id));
+      EXPECT_GE(words.load64(0), before.gpu_clock_counter) << "tick " << tick;
+      EXPECT_LE(words.load64(0), after.gpu_clock_counter) << "tick " << tick;
+    }
   }
 }
 

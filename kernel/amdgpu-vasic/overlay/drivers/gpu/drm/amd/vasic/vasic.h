@@ -13,6 +13,7 @@
 #ifndef VASIC_H
 #define VASIC_H
 
+#include <linux/atomic.h>
 #include <linux/mutex.h>
 #include <linux/pci.h>
 #include <linux/spinlock.h>
@@ -126,7 +127,7 @@ static inline bool vasic_device_is_lost(struct amdgpu_device *adev)
  * @watch_work: checks periodically whether the host is alive
  * @lost_work: ends everything that waits for the host
  * @heartbeat: the host's heartbeat when @watch_work read it last
- * @clock_offset: host GPU clock minus guest clock, in ticks
+ * @clock: GPU clock counter when it was read last, in ticks
  * @fault_status: status of the last VM fault (gfx7 and gfx8)
  * @vmid_pasid: PASID of each VMID, as far as the guest knows it
  */
@@ -144,7 +145,7 @@ struct vasic_device {
 	struct delayed_work watch_work;
 	struct work_struct lost_work;
 	u32 heartbeat;
-	s64 clock_offset;
+	atomic64_t clock;
 	u32 fault_status;
 	u16 vmid_pasid[VASIC_MAX_VMID];
 };

@@ -12,7 +12,6 @@
 #include <linux/delay.h>
 #include <linux/io-64-nonatomic-lo-hi.h>
 #include <linux/iopoll.h>
-#include <linux/ktime.h>
 
 #include "amdgpu.h"
 #include "amdgpu_reset.h"
@@ -337,32 +336,24 @@ bool vasic_host_is_alive(struct vasic_device *vd)
 	return vasic_command(vd, VASIC_CMD_NOP, &args) != -ENODEV;
 }
 
-static u64 vasic_guest_ticks(struct vasic_device *vd)
-{
-	return mul_u64_u32_div(ktime_get_ns(), vd->info.clock_khz, 1000000);
-}
-
 /**
- * vasic_clock - the GPU clock counter, as timestamps of packets show it
+ * vasic_clock - read the GPU clock counter, as time stamps of packets show it
  * @vd: the device
  *
- * Return: ticks of info.clock_khz.
+ * The host reads its clock while the caller waits, so a time stamp that the GPU
+ * writes before this call is not larger than the result, and one that it writes
+ * afterwards is not smaller. A clock of the guest would drift away from it. May
+ * sleep.
+ *
+ * Return: ticks of info.clock_khz; the last value read if the device is lost.
  */
 u64 vasic_clock(struct vasic_device *vd)
 {
-	return vasic_guest_ticks(vd) + vd->clock_offset;
-}
-
-static int vasic_sync_clock(struct vasic_device *vd)
-{
 	struct vasic_args args = {};
-	u64 before = vasic_guest_ticks(vd);
-	int r = vasic_command(vd, VASIC_CMD_NOP, &args);
 
-	if (r)
-		return r;
-	vd->clock_offset = args.value[0] - (before + vasic_guest_ticks(vd)) / 2;
-	return 0;
+	if (!vasic_command(vd, VASIC_CMD_NOP, &args))
+		atomic64_set(&vd->clock, args.value[0]);
+	return atomic64_read(&vd->clock);
 }
 
 static bool vasic_memory_is_sane(const struct vasic_info *info,
@@ -398,13 +389,6 @@ static bool vasic_counts_are_sane(const struct vasic_info *info)
 	       info->sh_per_se >= 1 && info->sh_per_se <= VASIC_MAX_SH_PER_SE &&
 	       info->xcc_count >= 1 && info->xcc_count <= VASIC_MAX_XCC &&
 	       (info->xcc_count == 1 || info->gc_ip == VASIC_IP_VERSION(9, 4, 3)) &&
-/* amdkfd walks the CUs in steps of those that share a cache. */
-static bool vasic_caches_are_sane(const struct vasic_info *info)
-{
-	return !info->vector_l1_kib ||
-	       info->cu_per_sqc == 1 || info->cu_per_sqc == 2;
-}
-
 	       info->mec_count >= 1 && info->pipes_per_mec >= 1 &&
 	       info->pipes_per_mec <= VASIC_MAX_PIPES_PER_MEC &&
 	       info->queues_per_pipe >= 1 &&
@@ -412,6 +396,13 @@ static bool vasic_caches_are_sane(const struct vasic_info *info)
 	       info->compute_rings <= min(AMDGPU_MAX_COMPUTE_RINGS,
 					  info->pipes_per_mec * info->queues_per_pipe) &&
 	       info->first_kfd_vmid >= 1 && info->first_kfd_vmid < VASIC_MAX_VMID;
+}
+
+/* amdkfd walks the CUs in steps of those that share a cache. */
+static bool vasic_caches_are_sane(const struct vasic_info *info)
+{
+	return !info->vector_l1_kib ||
+	       info->cu_per_sqc == 1 || info->cu_per_sqc == 2;
 }
 
 static int vasic_check_info(const struct vasic_info *info,
@@ -468,8 +459,6 @@ int vasic_attach(struct amdgpu_device *adev)
 	vd->tlb_gen = readl(vasic_guest_words_at(vd) +
 			    offsetof(struct vasic_guest_words, tlb_gen));
 	r = vasic_reset(vd);
-	if (!r)
-		r = vasic_sync_clock(vd);
 	if (r)
 		return r;
 

@@ -5,8 +5,11 @@
  * Claiming the device, if the module parameter and the magic allow it, and the
  * list of its IP blocks. The host says which GPU it is.
  */
+#include <linux/device.h>
 #include <linux/io.h>
 #include <linux/module.h>
+#include <linux/pci.h>
+#include <linux/pci_ids.h>
 
 #include "amdgpu.h"
 #include "vasic.h"
@@ -15,10 +18,37 @@ static bool vasic_enable;
 module_param_named(vasic, vasic_enable, bool, 0444);
 MODULE_PARM_DESC(vasic, "Claim virtual AMD GPUs (ivshmem devices with VASIC_ABI_MAGIC), for tests (default: false)");
 
+/* Gives the device its own identity back, by which a driver that is loaded again
+ * finds it.
+ */
+static void vasic_restore_ids(void *data)
+{
+	struct pci_dev *pdev = data;
+
+	pdev->vendor = VASIC_PCI_VENDOR_ID;
+	pdev->device = VASIC_PCI_DEVICE_ID;
+	pci_read_config_byte(pdev, PCI_REVISION_ID, &pdev->revision);
+}
+
+/* sysfs and amdkfd's topology shall show the ids of the chip, by which libdrm and
+ * rocm-smi find AMD's GPUs. The config space, which the host owns, is unchanged.
+ */
+static int vasic_set_ids(struct pci_dev *pdev, const struct vasic_info *info)
+{
+	if (!info->pci_device_id)
+		return 0;
+	pdev->vendor = PCI_VENDOR_ID_ATI;
+	pdev->device = info->pci_device_id;
+	pdev->revision = info->pci_revision;
+	return devm_add_action_or_reset(&pdev->dev, vasic_restore_ids, pdev);
+}
+
 /**
  * vasic_pci_probe - hook of amdgpu_pci_probe(): decide whether to bind
  * @pdev: the device; its BARs are not mapped yet
  * @flags: driver_data of its row in the PCI table; the chip is added
+ *
+ * A device that is claimed has the PCI ids of its chip until the driver leaves it.
  *
  * Return: 0 for every device that is not an ivshmem device, and for one that has
  * the magic if amdgpu.vasic=1; -ENODEV for any other ivshmem device; another
@@ -56,7 +86,7 @@ int vasic_pci_probe(struct pci_dev *pdev, unsigned long *flags)
 		return -EPROTO;
 	}
 	*flags = AMD_IS_VASIC | info.asic_type;
-	return 0;
+	return vasic_set_ids(pdev, &info);
 }
 
 /**

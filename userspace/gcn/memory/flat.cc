@@ -56,27 +56,31 @@ Segment segment_of(const Shared& shared, Address address) {
   return high == shared.private_base >> 32 ? Segment::kPrivate : Segment::kGlobal;
 }
 
-std::uint64_t lanes_in_apertures(const Machine& machine, const LaneAddresses& addresses) {
+// Returns the active lanes whose register pair is in an aperture. The constant offset of the instruction is ignored
+// here, as LLVM knows it of the hardware (AMDGPUDAGToDAGISel::SelectFlatOffsetImpl).
+std::uint64_t lanes_in_apertures(const Machine& machine, const LaneAddresses& pairs) {
   // Most instructions have no address in an aperture, not even in inactive lanes. The compiler makes vector code of
   // this loop but not of the next one, which only runs if there are some.
   const Address shared = machine.shared.shared_base >> 32;
   const Address own = machine.shared.private_base >> 32;
   bool any = false;
-  for (const Address address : addresses) any |= address >> 32 == shared || address >> 32 == own;
+  for (const Address address : pairs) any |= address >> 32 == shared || address >> 32 == own;
   if (!any) return 0;
   std::uint64_t lanes = 0;
   for_each_lane(machine.wave.exec(), [&](unsigned lane) {
-    const bool other = segment_of(machine.shared, addresses[lane]) != Segment::kGlobal;
+    const bool other = segment_of(machine.shared, pairs[lane]) != Segment::kGlobal;
     lanes |= std::uint64_t{other ? 1u : 0u} << lane;
   });
   return lanes;
 }
 
+// `pair` is the lane's register pair, which selects the aperture, and `constant` the offset of the instruction. Offsets
+// in an aperture have 32 bits.
 Outcome find_in_aperture(const Machine& machine, const Scratch& scratch, LaneAccess& access, unsigned lane,
-                         Address address) {
-  const auto offset = static_cast<std::uint32_t>(address);
+                         Address pair, Address constant) {
+  const auto offset = static_cast<std::uint32_t>(pair + constant);
   access.note_alignment(offset);
-  if (segment_of(machine.shared, address) == Segment::kPrivate) {
+  if (segment_of(machine.shared, pair) == Segment::kPrivate) {
     return scratch.add(access, lane, offset) ? Outcome::kNext : Outcome::kFault;
   }
   const std::span<std::byte> lds = machine.shared.lds;
@@ -89,13 +93,18 @@ Outcome find_flat(const Instruction& instruction, Machine& machine, LaneAccess& 
   const Vgpr* const vaddr = find_registers(machine.wave, instruction.src[0], 2);
   if (vaddr == nullptr || instruction.lds) return Outcome::kIllegal;
   LaneAddresses addresses;
-  add_to_pairs(offset_of(instruction), vaddr, addresses);
+  add_to_pairs(0, vaddr, addresses);
   const std::uint64_t others = lanes_in_apertures(machine, addresses);
+  const Address constant = offset_of(instruction);
+  if (constant != 0) {
+    for (Address& address : addresses) address += constant;
+  }
   if (!access.add_lanes(machine.wave.exec() & ~others, addresses)) return Outcome::kFault;
   const Scratch scratch(machine.wave);
   Outcome outcome = Outcome::kNext;
   for_each_lane(others, [&](unsigned lane) {
-    if (outcome == Outcome::kNext) outcome = find_in_aperture(machine, scratch, access, lane, addresses[lane]);
+    if (outcome != Outcome::kNext) return;
+    outcome = find_in_aperture(machine, scratch, access, lane, addresses[lane] - constant, constant);
   });
   return outcome;
 }

@@ -530,6 +530,29 @@ TEST(Flat, addresses_choose_the_segment) {
   EXPECT_EQ(m.run(vmem("flat_load_dword")), Outcome::kViolation);
 }
 
+// "For a FLAT instruction the hardware decides [...] based on the high bits of vaddr, ignoring the offset field"
+// (LLVM, AMDGPUDAGToDAGISel::SelectFlatOffsetImpl).
+TEST(Flat, the_constant_offset_does_not_change_the_segment) {
+  FakeMachine m;
+  m.wave.set_scalar64(operand::kFlatScratchLo, kBase + 8192);
+  const U32 two = 2;
+  std::memcpy(&m.lds[20], &two, 4);
+  m.memory.set(kBase + 8192 + 5 * 256, U32{3});
+  m.wave.set_exec(1);
+  const auto load = [&](Address pair, int offset) {
+    m.wave.vgpr[0][0] = static_cast<U32>(pair);
+    m.wave.vgpr[1][0] = static_cast<U32>(pair >> 32);
+    m.wave.vgpr[8][0] = 0;
+    return m.run(vmem("flat_load_dword", offset));
+  };
+  EXPECT_EQ(load(FakeMachine::kSharedBase - 16, 36), Outcome::kFault) << "in global memory";
+  EXPECT_EQ(load(FakeMachine::kPrivateBase - 16, 36), Outcome::kFault);
+  EXPECT_EQ(load(FakeMachine::kSharedBase + 0xfffffff0, 36), Outcome::kNext);
+  EXPECT_EQ(m.wave.vgpr[8][0], 2u);
+  EXPECT_EQ(load(FakeMachine::kPrivateBase + 0xfffffff0, 36), Outcome::kNext);
+  EXPECT_EQ(m.wave.vgpr[8][0], 3u);
+}
+
 TEST(Scratch, dwords_of_all_lanes_lie_together) {
   FakeMachine m;
   m.wave.set_scalar64(operand::kFlatScratchLo, kBase);

@@ -34,6 +34,7 @@ from typing import Iterable, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 import field_table  # noqa: E402  # pylint: disable=wrong-import-position
+import page  # noqa: E402  # pylint: disable=wrong-import-position
 from harness import paths, plan  # noqa: E402  # pylint: disable=wrong-import-position
 
 STOCK, OURS = "stock", "criu"
@@ -337,21 +338,6 @@ def write_text(path: Path, all_tables: list[Table], all_runs: dict[tuple[str, st
 
 # ---- page ---------------------------------------------------------------------
 
-STYLE = """
-:root { color-scheme: light dark; --pass: #d5efd8; --bad: #f7d0cd; --none: #ececec; --line: #bbb; }
-@media (prefers-color-scheme: dark) {
-  :root { --pass: #1d4a27; --bad: #6b201b; --none: #2e2e2e; --line: #555; }
-}
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 110rem; padding: 0 1rem; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; margin: 1rem 0 2rem; }
-caption { text-align: left; font-weight: bold; font-size: 1.2em; padding: .5em 0; }
-th, td { border: 1px solid var(--line); padding: .2em .6em; text-align: left; vertical-align: top; }
-td { white-space: nowrap; }
-tbody th[scope=rowgroup] { max-width: 34em; font-weight: normal; }
-.pass { background: var(--pass); } .bad { background: var(--bad); font-weight: bold; } .none { background: var(--none); }
-small { display: block; opacity: .8; } pre { overflow-x: auto; white-space: pre-wrap; } a { color: inherit; }
-"""
 CLASSES = {PASS: "pass", NOT_APPLICABLE: "none"}
 ABBREVIATED = {NOT_APPLICABLE: '<abbr title="not applicable">n/a</abbr>'}
 
@@ -406,10 +392,7 @@ def page_log(kernel: str, chip: str, runs: Runs) -> str:
 def write_page(path: Path, all_tables: list[Table], all_runs: dict[tuple[str, str], Runs], chips: list[str],
                now: str, wrong: list[str]) -> None:
     title = "Checkpoint and restore: the stock kernel and ours"
-    lines = ["<!DOCTYPE html>", '<html lang="en"><head><meta charset="utf-8">',
-             '<meta name="viewport" content="width=device-width, initial-scale=1">',
-             f"<title>{title}</title><style>{STYLE}</style></head><body><main><h1>{title}</h1>"]
-    lines += [f"<p>{html.escape(text)}</p>" for text in head_lines(all_runs, chips, now, wrong)]
+    lines = [f"<p>{html.escape(text)}</p>" for text in head_lines(all_runs, chips, now, wrong)]
     for table in all_tables:
         lines += page_table(table, all_runs, chips)
     if field := field_table.lines_of(path.parent):
@@ -419,7 +402,7 @@ def write_page(path: Path, all_tables: list[Table], all_runs: dict[tuple[str, st
               "<code>scripts/report.py CHIP...</code>. One test, its name being in the log:</p>",
               f"<pre>{html.escape(command(Row('KERNEL', '', 'TEST'), 'CHIP'))}</pre>", "<h2>Logs</h2>"]
     lines += [page_log(kernel, chip, runs) for (kernel, chip), runs in sorted(all_runs.items()) if chip in chips]
-    path.write_text("\n".join([*lines, "</main></body></html>"]) + "\n")
+    page.write(path, title, lines)
 
 
 def write(folder: Path, results: Path, logs: Path, chips: list[str], known: list[str] | None,  # pylint: disable=too-many-arguments

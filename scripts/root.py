@@ -9,6 +9,7 @@ Prints first how much it downloads and how long that takes; if the root is there
 it ends at once. ROOT is
   trixie   Debian 13: CRIU 4.1, podman and crun, the thunk 6.2
   sid      Debian's unstable release: CRIU 4.2
+  llm      sid with llama.cpp, its HIP backend and ROCm 6.4: what `make demo-llm` needs
 --packages prints the packages of the roots besides the base system, and does nothing.
 
 debootstrap and then the new root's own apt check the signatures of the archive, with the
@@ -36,18 +37,22 @@ KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 # Programs that scripts/guest-init.sh and scripts/guest/ run, CRIU, and libraries of the plugin and of the test programs.
 COMMON = ("criu", "iproute2", "iptables", "kmod", "libdrm-amdgpu1", "libnuma1", "libprotobuf-lite32t64", "nftables", "procps")
 TRIXIE = ("crun", "libcriu2", "libhsakmt1", "podman")
+# A root of its own, because with these libraries a root is twenty times as large, and only one test needs them.
+LLM = ("libggml0-backend-hip", "llama.cpp-tools")
 
 
 class Root(NamedTuple):
     """A root, and what a new one costs: MiB to download, MiB of disk with the downloaded packages, minutes."""
 
+    release: str
     packages: tuple[str, ...]
     download: int
     disk: int
     minutes: int
 
 
-ROOTS = {"trixie": Root(COMMON + TRIXIE, 90, 550, 3), "sid": Root(COMMON, 60, 350, 2)}
+ROOTS = {"trixie": Root("trixie", COMMON + TRIXIE, 90, 550, 3), "sid": Root("sid", COMMON, 60, 350, 2),
+         "llm": Root("sid", COMMON + LLM, 490, 6300, 8)}
 # Settings of this machine's apt by which it reaches the archive.
 REACH = re.compile(r'^Acquire::(http|https|Retries|Check-Valid-Until|Check-Date)\b.* "[^"]')
 # Environment of the programs of a new root.
@@ -99,7 +104,7 @@ def make_root(roots: Path, name: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     command.require(["mount", "--bind", cache, new / "var/cache/apt/archives"], f"{name}: cannot mount {cache}")
     command.log(f"{name}: the base system")
-    command.require(["debootstrap", "--variant=minbase", "--force-check-gpg", f"--keyring={KEYRING}", name, new, uri],
+    command.require(["debootstrap", "--variant=minbase", "--force-check-gpg", f"--keyring={KEYRING}", ROOTS[name].release, new, uri],
                     f"{name}: debootstrap failed (log: {new}/debootstrap/debootstrap.log)", stdout=sys.stderr)
     install_packages(new, name, reach)
     (new / "root.packages").write_text(command.output_of(["chroot", new, "dpkg-query", "-W"]))

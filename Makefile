@@ -6,7 +6,7 @@
 # which explains itself with -h; everything generated is under out/.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup kernel build install deb-plugin demo demo-podman test test-all check test-debug test-distro report coverage soak bench fuzz lint clean
+.PHONY: help setup kernel build install deb-plugin demo demo-llm demo-podman test test-all check test-debug test-distro report coverage soak bench fuzz lint clean
 # Targets are steps, not files; each script uses all processors by itself.
 .NOTPARALLEL:
 # Options for make itself are not for the builds that the scripts start.
@@ -19,7 +19,8 @@ help:
 	  'make check    only what your change can break; says what it leaves out' \
 	  'make test-all  all there is, also on the stock kernel' \
 	  'make test-debug  all kselftests on a kernel that checks itself; hours' \
-	  'make demo-podman  migrate containers with podman and crun of Debian 13; downloads them' \
+	  'make demo-llm  move a language model (llama.cpp, ROCm 6.4) in the middle of its answer; downloads it' \
+  'make demo-podman  migrate containers with podman and crun of Debian 13; downloads them' \
 	  'make test-distro  checkpoint and restore by the CRIU of Debian 13 and sid; downloads them' \
 	  'make report   what checkpoint and restore can do on the stock kernel and ours: out/report' \
 	  'make coverage  how much of the code for checkpoint and restore in the kernel its tests run' \
@@ -73,10 +74,14 @@ test-debug: setup
 demo-podman: setup
 	@scripts/demo_podman.py
 
+# demo_llm.py makes the root with llama.cpp and builds what it runs. `make demo-llm MOVES=20` moves it more often.
+demo-llm: setup
+	@scripts/demo_llm.py $(if $(MOVES),--moves '$(MOVES)')
+
 # setup.sh and root.py end at once if there is nothing to install.
 test-distro: setup
 	@scripts/setup.sh roots
-	@scripts/root.py trixie sid
+	@scripts/root.py trixie sid llm
 	@scripts/test.py --groups distro
 
 # test.py builds what it needs.

@@ -1,0 +1,110 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 The amdkfd-criu authors
+"""Moves a language model between virtual machines while it answers.
+
+usage: demo_llm.py [--moves N] [--type f32|f16] [--no-build] [-h]
+
+llama.cpp with its HIP backend, ROCm 6.4 and CRIU 4.2 are those of Debian's unstable
+release, unchanged. The first machine has a gfx906, on which llama.cpp answers; in the
+middle of the answer `criu dump` saves it. The next machine has other GPUs and the gfx906
+in another PCI slot; `criu restore` continues the answer there, and so on, N times (3).
+The answer must equal that of an undisturbed run on the GPU and that of the processor.
+The model is two layers with random weights of a fixed seed (scripts/tiny_model.py).
+
+It makes the root with llama.cpp (downloads up to 490 MB, takes 6300 MB in out/roots) and
+builds what it runs; --no-build uses what is there. It writes out/llm/index.html, a page
+of its own; answers, images and logs are beside it. The last line is
+  demo-llm: OK moves=<number> words=<number> (equal to the undisturbed run and the processor)
+Status: 0 if all moves and both comparisons are right, 1 if not, 64 usage, 125 something
+could not be built.
+"""
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from datetime import datetime, timezone
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+import command  # noqa: E402  # pylint: disable=wrong-import-position
+import llm_page  # noqa: E402  # pylint: disable=wrong-import-position
+import tiny_model  # noqa: E402  # pylint: disable=wrong-import-position
+from harness import llm, paths  # noqa: E402  # pylint: disable=wrong-import-position
+from vm.errors import infra_error  # noqa: E402  # pylint: disable=wrong-import-position
+
+BEGIN = time.monotonic()
+PAGE = llm.RUN / "index.html"
+
+
+def say(text: str) -> None:
+    print(f"[{time.monotonic() - BEGIN:4.0f} s] {text}", flush=True)
+
+
+def build() -> None:
+    """Builds all that the demo runs, the root first, because only its download can fail for reasons of others."""
+    for words in (["setup.sh", "roots"], ["root.py", llm.ROOT_NAME], ["build.sh", "release", *llm.TARGETS],
+                  ["kernel.sh", "build", "criu"]):
+        say(f"scripts/{' '.join(words)}")
+        if status := subprocess.run([paths.SCRIPTS / words[0], *words[1:]], check=False).returncode:
+            raise infra_error(f"scripts/{' '.join(words)} failed with status {status}")
+
+
+def model_text(kind: str) -> str:
+    size = llm.MODEL.stat().st_size / 1e6
+    return (f"The model has {tiny_model.LAYERS} layers of {tiny_model.WIDTH} numbers, random weights in {kind} ({size:.1f} MB) "
+            f"and {len(tiny_model.WORDS)} words. The prompt is: {llm.PROMPT}")
+
+
+def write_page(journey: llm.Journey, wrong: list[str]) -> None:
+    now = datetime.now(timezone.utc).strftime("Written %Y-%m-%d %H:%M UTC")
+    llm_page.write(PAGE, llm_page.Story(now, model_text(journey.kind), journey.phases, list(journey.legs), journey.words,
+                                        journey.cpu(), journey.gpu(), journey.moved(), wrong))
+
+
+def show(journey: llm.Journey) -> None:
+    """Prints the answer by machines."""
+    words = journey.moved().split()
+    for leg in journey.legs:
+        print(f"  machine {leg.machine}: {' '.join(words[leg.before:leg.after])}")
+
+
+def move(moves: int, kind: str) -> None:
+    """The whole path."""
+    with llm.Journey(moves, kind, say) as journey:
+        journey.moved()
+        wrong = journey.differences()
+        show(journey)
+        write_page(journey, wrong)
+        say(f"page: {PAGE}")
+    if wrong:
+        raise command.failure("; ".join(wrong))
+    print(f"demo-llm: OK moves={moves} words={journey.words} (equal to the undisturbed run and the processor)")
+
+
+def moves_of(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= llm.MOST_MOVES:
+        raise argparse.ArgumentTypeError(f"needs a number from 1 to {llm.MOST_MOVES}")
+    return int(text)
+
+
+def main(argv: list[str]) -> int:
+    parser = command.Parser(__doc__)
+    parser.add_argument("--moves", type=moves_of, default=3)
+    parser.add_argument("--type", type=tiny_model.type_of, default="f32")
+    parser.add_argument("--no-build", action="store_true")
+    options = parser.read(argv)
+    if not options.no_build:
+        build()
+    try:
+        move(options.moves, options.type)
+    except llm.Failed as error:
+        raise command.failure(str(error)) from error
+    return 0
+
+
+if __name__ == "__main__":
+    command.run(main)

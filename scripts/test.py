@@ -337,8 +337,9 @@ def run(ours: argparse.Namespace, tiers: list[str], ids: list[str], options: lis
     status = run_pytest(["-n", str(ours.n or worker_count()), "--dist", "loadgroup", *arguments])
     if status in (NOTHING_SELECTED, USAGE_ERROR):
         raise ValueError("no test is selected: scripts/test.py --list prints all")
+    table = times.write_table(time.monotonic() - begin)
     if not ids:
-        print(times.write_table(time.monotonic() - begin), end="")
+        print(table, end="")
     if unbuilt:
         print(f"test.py: error: not built: {', '.join(unbuilt)} (logs: {paths.TEST}/build-*.log)", file=sys.stderr)
     status = closing_line(status or int(bool(unbuilt)))

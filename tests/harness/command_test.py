@@ -78,6 +78,13 @@ def test_a_run_ends_with_its_count(tmp_path) -> None:
     assert done.stdout.splitlines()[-1] == "5 passed, 0 failed"
 
 
+def test_times_are_those_of_the_last_run(tmp_path) -> None:
+    (tmp_path / "test").mkdir()
+    (tmp_path / "test/times.txt").write_text("those of another run")
+    assert test_py(tmp_path, "--no-build", "tests/harness/chip_test.py").returncode == 0
+    assert "from beginning to end" in (tmp_path / "test/times.txt").read_text()
+
+
 def test_one_test_of_the_scripts_runs(tmp_path) -> None:
     done = test_py(tmp_path, "--no-build", "scripts/check_steps_test.py")
     assert done.returncode == 0, done.stderr

@@ -19,6 +19,8 @@ usage: test.py [OPTION]... [TIER | ID]... [-k EXPRESSION] [-x] [any option of py
   --no-build    use what is already built
   -n N          N tests or virtual machines at the same time; default: as many as this
                 machine has processors and memory for
+  An option of pytest takes its value as --option=value, or as a word of its own
+  if it is one of -c -k -m -o -p -r -W --deselect --durations --ignore --maxfail --timeout.
 
 Results: out/test/results.jsonl, junit.xml, times.txt (seconds of each step), logs/. Every
 failed test is printed with the command that repeats only this test. The last line is
@@ -44,8 +46,10 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "scripts")]
+import command  # noqa: E402  # pylint: disable=wrong-import-position
 from harness import builds, check, chip, paths, plan, times  # noqa: E402  # pylint: disable=wrong-import-position
+from vm.errors import VmError  # noqa: E402  # pylint: disable=wrong-import-position
 
 # Groups whose tests are a tier of their own, which only --groups runs.
 TIER_OF_GROUP = {"distro": "distro", "report": "report", "coverage": "coverage", "debug": "debug", "soak": "soak", "soak-quick": "soak"}
@@ -55,6 +59,8 @@ EXIT_USAGE, EXIT_INFRA = 64, 125
 PYTHON = "/usr/bin/python3"
 # pytest's own statuses.
 NOTHING_SELECTED, USAGE_ERROR = 5, 4
+# Options of pytest whose value may be the next word of the command line.
+WITH_VALUE = ("-c", "-k", "-m", "-o", "-p", "-r", "-W", "--deselect", "--durations", "--ignore", "--maxfail", "--timeout")
 # Memory of a virtual machine of the tests, and memory that the host keeps for itself, in MiB.
 VM_MIB, HOST_MIB = 3072, 2048
 MAX_WORKERS = 3
@@ -68,8 +74,7 @@ class Nothing(Exception):
 
 def parse(argv: list[str]) -> tuple[argparse.Namespace, list[str]]:
     """Returns the options of test.py, and the words for pytest."""
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("-h", "--help", action="store_true")
+    parser = command.Parser(__doc__)
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--groups", default="")
     parser.add_argument("--full", default="gfx906")
@@ -77,21 +82,28 @@ def parse(argv: list[str]) -> tuple[argparse.Namespace, list[str]]:
     parser.add_argument("--lf", "--last-failed", action="store_true")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--no-build", action="store_true")
-    parser.add_argument("-n", type=int, default=0)
+    parser.add_argument("-n", type=number_of_workers, default=0)
     return parser.parse_known_args(argv)
 
 
-def usage_error(text: str) -> int:
-    """Prints the error in the command line; returns the exit status."""
-    print(f"test.py: error: {text} (try: scripts/test.py -h)", file=sys.stderr)
-    return EXIT_USAGE
+def number_of_workers(text: str) -> int:
+    """Reads the value of -n."""
+    if not text.isascii() or not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"is a number from 1, not '{text}'")
+    return int(text)
+
+
+def fail(text: str, status: int) -> int:
+    """Prints the error; returns the exit status."""
+    print(f"test.py: error: {text}", file=sys.stderr)
+    return status
 
 
 def split_words(words: list[str]) -> tuple[list[str], list[str], list[str]]:
     """Splits the words into tiers, IDs, and options of pytest with their values."""
     tiers, ids, options = [], [], []
     for word, before in zip(words, ["", *words]):
-        if word.startswith("-") or (before.startswith("-") and before in ("-k", "-m", "-p", "-o", "-W", "--timeout")):
+        if word.startswith("-") or before in WITH_VALUE:
             options.append(word)
         elif word in TIERS:
             tiers.append(word)
@@ -206,9 +218,9 @@ def take_lock():
 
 def run_pytest(argv: list[str]) -> int:
     """Runs pytest in a process that ends when this one does; returns pytest's status."""
-    command = ["setpriv", "--pdeathsig", "TERM", PYTHON, "-B", "-m", "pytest", *argv]
     # In a session of its own, or Ctrl-C would reach it twice: from the terminal and from here.
-    process = subprocess.Popen(command, cwd=ROOT, start_new_session=True)  # pylint: disable=consider-using-with
+    process = subprocess.Popen(  # pylint: disable=consider-using-with
+        ["setpriv", "--pdeathsig", "TERM", PYTHON, "-B", "-m", "pytest", *argv], cwd=ROOT, start_new_session=True)
 
     def pass_on(number, _frame) -> None:
         process.send_signal(number)
@@ -349,11 +361,8 @@ def run(ours: argparse.Namespace, tiers: list[str], ids: list[str], options: lis
 
 
 def main() -> int:
-    ours, words = parse(sys.argv[1:])
-    if ours.help:
-        print(__doc__.strip())
-        return 0
     try:
+        ours, words = parse(sys.argv[1:])
         tiers, ids, options = choose(ours, words)
         if ours.list:
             return run(ours, tiers, ids, options)
@@ -362,13 +371,14 @@ def main() -> int:
     except Nothing:
         return 0
     except (ValueError, plan.PlanError) as error:
-        return usage_error(str(error))
+        return fail(f"{error} (try: scripts/test.py -h)", EXIT_USAGE)
+    except VmError as error:
+        return fail(error.message, error.status)
     except KeyboardInterrupt:
         print("test.py: interrupted", file=sys.stderr)
         return EXIT_INFRA
     except OSError as error:
-        print(f"test.py: error: {error.filename or paths.TEST}: {error.strerror}", file=sys.stderr)
-        return EXIT_INFRA
+        return fail(f"{error.filename or paths.TEST}: {error.strerror}", EXIT_INFRA)
 
 
 if __name__ == "__main__":

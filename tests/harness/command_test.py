@@ -48,6 +48,23 @@ def test_what_selects_nothing_is_refused(tmp_path, words: list[str], said: str) 
     assert said in done.stderr.splitlines()[-1]
 
 
+@pytest.mark.parametrize("words, said", [
+    (["-n", "x"], "-n is a number from 1, not 'x'"), (["--list", "-n", "-2"], "-n is a number from 1, not '-2'"),
+    (["--list", "-n", "0"], "-n is a number from 1, not '0'"), (["--groups"], "--groups needs a value"),
+    (["--lf=1"], "--lf/--last-failed ignored explicit argument '1'")])
+def test_a_wrong_option_is_refused_in_one_line(tmp_path, words: list[str], said: str) -> None:
+    done = test_py(tmp_path, *words)
+    assert (done.returncode, done.stdout) == (64, "")
+    assert done.stderr == f"test.py: error: {said} (try: test.py -h)\n"
+
+
+def test_options_of_pytest_have_values(command) -> None:
+    words = ["--maxfail", "3", "lint", "--durations=5", "-k", "python", "tests/test_vm.py"]
+    assert command.split_words(words) == (["lint"], ["tests/test_vm.py"], ["--maxfail", "3", "--durations=5", "-k", "python"])
+    for option in command.WITH_VALUE:
+        assert f" {option}" in command.__doc__
+
+
 def test_a_machine_that_the_plan_lacks_is_refused_in_one_line(command, monkeypatch) -> None:
     monkeypatch.setattr(command.paths, "built", lambda preset: paths.ROOT)
     monkeypatch.setattr(command.Path, "exists", lambda path: True)

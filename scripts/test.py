@@ -13,7 +13,7 @@ usage: test.py [OPTION]... [TIER | ID]... [-k EXPRESSION] [-x] [any option of py
   --full CHIPS  all cases on these chips (names and commas, or "all"), not only on gfx906
   --check       only tests that the change in the work tree can break, compared with BASE or
                 the last commit that passed here; lists what it leaves out: make check.
-                Status 0 if the change can break no test
+                If the change can break no test, nothing runs and the status is 0
   --lf          only tests that failed in the last run; status 64 if none did
   --list        print the IDs and run no test
   --no-build    use what is already built
@@ -253,8 +253,10 @@ def choose(ours: argparse.Namespace, words: list[str]) -> tuple[list[str], list[
     tiers, ids, options = split_words(words)
     if tiers and ids:
         raise ValueError(f"a tier ('{tiers[0]}') and a test ('{ids[0]}') at once: name tiers or tests")
-    if ids and (ours.lf or ours.check):
-        raise ValueError(f"{'--lf' if ours.lf else '--check'} selects the tests itself: name no test ('{ids[0]}')")
+    if ours.lf and ours.check:
+        raise ValueError("--lf and --check at once: each selects the tests itself")
+    if (tiers or ids) and (ours.lf or ours.check):
+        raise ValueError(f"{'--lf' if ours.lf else '--check'} selects the tests itself: name none ('{[*tiers, *ids][0]}')")
     if ours.lf:
         ids = last_failed()
         if not ids:
@@ -369,6 +371,7 @@ def main() -> int:
         with take_lock():
             return run(ours, tiers, ids, options)
     except Nothing:
+        print("0 passed, 0 failed (the change can break no test)")
         return 0
     except (ValueError, plan.PlanError) as error:
         return fail(f"{error} (try: scripts/test.py -h)", EXIT_USAGE)

@@ -34,8 +34,11 @@ def load_command(monkeypatch, tmp_path):
     (["nonsense"], "'nonsense' is neither a tier"),
     (["--groups", "nonsense"], "no group 'nonsense'; there are all coverage debug distro report soak soak-quick test"),
     (["--list", "python", "tests/harness/chip_test.py"], "a tier ('python') and a test ('tests/harness/chip_test.py')"),
-    (["--list", "--lf", "tests/harness/streams_test.py"], "--lf selects the tests itself: name no test"),
-    (["--list", "--check", "tests/harness/streams_test.py"], "--check selects the tests itself: name no test"),
+    (["--list", "--lf", "tests/harness/streams_test.py"], "--lf selects the tests itself: name none"),
+    (["--list", "--check", "tests/harness/streams_test.py"], "--check selects the tests itself: name none"),
+    (["--list", "--lf", "lint"], "--lf selects the tests itself: name none ('lint')"),
+    (["--list", "--check", "lint"], "--check selects the tests itself: name none ('lint')"),
+    (["--list", "--check", "--lf"], "--lf and --check at once"),
     (["--no-build", "tests/harness/streams_test.py", "-k", "nothing_is_named_so"], "no test is selected"),
     (["--no-build", "tests/harness/streams_test.py::nothing_is_named_so"], "no test is selected"),
     (["--list", "tests/harness/streams_test.py", "-k", "nothing_is_named_so"], "no test is selected"),
@@ -87,6 +90,13 @@ def test_a_machine_of_a_full_chip_alone_is_known(command, monkeypatch) -> None:
     command.check_machines(stock, ours)
     with pytest.raises(ValueError, match="no machine 'stock-gfx906'"):
         command.check_machines(stock, command.parse([])[0])
+
+
+def test_a_check_of_no_change_says_that_no_test_ran(command, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(command.check, "select", command.check.Selection)
+    monkeypatch.setattr(command.sys, "argv", ["test.py", "--check"])
+    assert command.main() == 0
+    assert capsys.readouterr().out == "0 passed, 0 failed (the change can break no test)\n"
 
 
 def test_a_run_ends_with_its_count(tmp_path) -> None:

@@ -150,10 +150,11 @@ def repeat_command(config: pytest.Config, nodeid: str) -> str:
     """The command that runs just this case as it ran now, in any shell that stands in the project."""
     variables = [f"{name}={shlex.quote(os.environ[name])}" for name in VARIABLES if name in os.environ]
     words = ["scripts/test.py"]
-    groups, full = config.getoption("groups"), config.getoption("full")
-    if config.getoption("everything"):
+    groups, full, everything = (config.getoption(name) for name in ("groups", "full", "everything"))
+    if everything:
         words.append("--all")
-    elif groups != "test":
+    # scripts/test.py takes these groups without --groups.
+    if groups != ("all,test" if everything else "test"):
         words += ["--groups", groups]
     # A case may be in the plan only because its chip is a full one.
     if full not in ("", FULL_BY_DEFAULT):

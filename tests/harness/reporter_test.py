@@ -81,7 +81,8 @@ class Options:
 
 @pytest.mark.parametrize("options, environment, expected", [
     ({}, {}, "scripts/test.py 'a.py::b[c]'"),
-    ({"groups": "test,all", "everything": True}, {}, "scripts/test.py --all 'a.py::b[c]'"),
+    ({"groups": "all,test", "everything": True}, {}, "scripts/test.py --all 'a.py::b[c]'"),
+    ({"groups": "debug", "everything": True}, {}, "scripts/test.py --all --groups debug 'a.py::b[c]'"),
     ({"groups": "debug"}, {"KFD_CRIU_MUTATIONS": "50"},
      "KFD_CRIU_MUTATIONS=50 scripts/test.py --groups debug 'a.py::b[c]'"),
     ({"full": "all"}, {"CHIP": "gfx90a", "OUT_DIR": "/a b"},

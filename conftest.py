@@ -7,6 +7,7 @@ and tests are in scripts/ too.
 """
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -173,6 +174,8 @@ class Reporter:
         # What was selected, and what has come to its end.
         self.selected: list[str] = []
         self.ended: set[str] = set()
+        # The file of the results that could not be written, and why.
+        self.lost = ""
         # Reports of cases that pass, or are skipped, if their teardown passes.
         self.undecided: dict[str, pytest.TestReport] = {}
         RESULTS.parent.mkdir(parents=True, exist_ok=True)
@@ -223,7 +226,7 @@ class Reporter:
             if took >= RECORDED_S and not nodeid.startswith(MACHINE_FILES):
                 times.record("run", nodeid, took)
         except OSError as error:
-            pytest.exit(f"{RESULTS}: {error.strerror}", EXIT_INFRA)
+            pytest.exit(f"{error.filename or RESULTS}: {error.strerror}", EXIT_INFRA)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """A file that cannot be collected is a failed case."""
@@ -231,11 +234,22 @@ class Reporter:
             self._add(report.nodeid, "failed", report)
             self.failures.append((report.nodeid, str(report.longrepr)))
 
+    @pytest.hookimpl(hookwrapper=True, trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session):
+        """junit.xml is written here. A disk that is full ends the run in one line instead of a traceback."""
+        outcome = yield
+        error = outcome.excinfo[1] if outcome.excinfo else None
+        if isinstance(error, OSError):
+            session.exitstatus = EXIT_INFRA
+            self.lost = f"{error.filename or self.config.getoption('xmlpath')}: {error.strerror}"
+            outcome.force_result([])
+
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter) -> None:
         """Failures once more, short, with the command that repeats each; the closing line is test.py's."""
         self._fail_what_did_not_run()
-        self.file.close()
+        with contextlib.suppress(OSError):  # what it still holds was to be written before, and failed
+            self.file.close()
         for nodeid, text in self.failures[:SHOWN_FAILURES]:
             terminalreporter.write_line(f"failed: {nodeid}", red=True)
             for line in text.splitlines()[:SHOWN_LINES]:
@@ -243,4 +257,10 @@ class Reporter:
             terminalreporter.write_line(f"    repeat: {repeat_command(self.config, nodeid)}")
         if len(self.failures) > SHOWN_FAILURES:
             terminalreporter.write_line(f"... and {len(self.failures) - SHOWN_FAILURES} more: {RESULTS}")
-        SUMMARY.write_text(json.dumps({**self.counts, "failures": [nodeid for nodeid, _ in self.failures]}))
+        if self.lost:
+            terminalreporter.write_line(f"error: {self.lost}", red=True)
+            return
+        try:
+            SUMMARY.write_text(json.dumps({**self.counts, "failures": [nodeid for nodeid, _ in self.failures]}))
+        except OSError as error:
+            terminalreporter.write_line(f"error: {SUMMARY}: {error.strerror}", red=True)

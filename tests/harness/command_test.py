@@ -193,13 +193,47 @@ def test_a_build_that_cannot_begin_is_not_built(monkeypatch, tmp_path) -> None:
     assert builds.run_all(lane) == ["two/three", "four"]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts a small file system")
-def test_a_disk_without_room_is_named_in_one_line(tmp_path) -> None:
-    command = f"mount -t tmpfs -o size=2m tmpfs {tmp_path} && exec {paths.SCRIPTS}/test.py --no-build lint"
-    done = subprocess.run(["unshare", "--mount", "sh", "-c", command], check=False, capture_output=True, text=True,
-                          env={"PATH": "/usr/bin:/bin", "OUT_DIR": str(tmp_path)})
+def on_a_disk_of(mib: int, folder, *words: str) -> subprocess.CompletedProcess:
+    """Runs test.py with an output folder that is a file system of this size."""
+    script = f'mount -t tmpfs -o size={mib}m tmpfs {folder} && exec "$@"'
+    return subprocess.run(["unshare", "--mount", "sh", "-c", script, "_", paths.SCRIPTS / "test.py", "--no-build", *words],
+                          check=False, capture_output=True, text=True,
+                          env={"PATH": "/usr/bin:/bin", "OUT_DIR": str(folder)})
+
+
+only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts a small file system")
+
+
+@only_root
+def test_a_disk_with_too_little_free_space_is_named_in_one_line(tmp_path) -> None:
+    done = on_a_disk_of(2, tmp_path, "lint")
     assert (done.returncode, done.stdout) == (125, "")
     assert done.stderr.strip() == f"test.py: error: {tmp_path}: 2 MiB are free, 256 MiB needed"
+
+
+@only_root
+def test_a_disk_that_is_full_during_a_run_is_one_line_with_the_file(tmp_path) -> None:
+    out, filler = tmp_path / "out", tmp_path / "fill_test.py"
+    out.mkdir()
+    filler.write_text("""import contextlib
+def test_fill():
+    with contextlib.suppress(OSError), open("%s/filler", "wb", buffering=0) as file:
+        while file.write(bytes(4096)):
+            pass
+""" % out)
+    done = on_a_disk_of(300, out, "tests/harness/chip_test.py", str(filler))
+    assert done.returncode == 125
+    assert done.stderr == f"test.py: error: {out}/test/times.txt: No space left on device\n"
+    assert f"Exit: {out}/test/results.jsonl: No space left on device" in done.stdout
+
+
+def test_results_that_cannot_be_written_are_one_line_with_the_file(tmp_path) -> None:
+    (tmp_path / "test").mkdir()
+    (tmp_path / "test/junit.xml").symlink_to("no_folder/junit.xml")
+    done = test_py(tmp_path, "--no-build", "tests/harness/chip_test.py")
+    assert (done.returncode, done.stderr) == (125, "")
+    assert f"error: {tmp_path}/test/junit.xml: No such file or directory" in done.stdout.splitlines()
+    assert done.stdout.splitlines()[-1] == "0 passed, 1 failed"
 
 
 def test_a_chip_that_nobody_has_is_refused_with_those_there_are(tmp_path) -> None:

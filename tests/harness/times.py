@@ -53,5 +53,8 @@ def write_table(total_s: float) -> str:
     lines += [f"{seconds:8.1f} s  {kind:8} in all" for kind, seconds in sorted(sums.items(), key=lambda x: -x[1])]
     lines.append(f"{total_s:8.1f} s  from beginning to end; steps run beside each other")
     text = "\n".join(lines) + "\n"
-    TABLE.write_text(text)
+    try:
+        TABLE.write_text(text)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(TABLE)) from error
     return text

@@ -48,17 +48,13 @@ sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "scripts")]
 import command  # noqa: E402  # pylint: disable=wrong-import-position
-from harness import builds, check, chip, paths, plan, times  # noqa: E402  # pylint: disable=wrong-import-position
+from harness import builds, check, chip, paths, plan, selection, times  # noqa: E402  # pylint: disable=wrong-import-position
 from vm.errors import VmError  # noqa: E402  # pylint: disable=wrong-import-position
 
 # Groups whose tests are a tier of their own, which only --groups runs.
 TIER_OF_GROUP = {"distro": "distro", "report": "report", "coverage": "coverage", "debug": "debug", "soak": "soak", "soak-quick": "soak"}
 TIERS = ("builds", "lint", "python", "unit", "vm", "series", "guest", "e2e")
 EXIT_USAGE, EXIT_INFRA = 64, 125
-# Debian's Python, for which Debian's package of pytest is installed; PATH may find another one first.
-PYTHON = "/usr/bin/python3"
-# pytest's own statuses.
-NOTHING_SELECTED, USAGE_ERROR = 5, 4
 # Options of pytest whose value may be the next word of the command line.
 WITH_VALUE = ("-c", "-k", "-m", "-o", "-p", "-r", "-W", "--deselect", "--durations", "--ignore", "--maxfail", "--timeout")
 # Memory of a virtual machine of the tests, and memory that the host keeps for itself, in MiB.
@@ -220,7 +216,7 @@ def run_pytest(argv: list[str]) -> int:
     """Runs pytest in a process that ends when this one does; returns pytest's status."""
     # In a session of its own, or Ctrl-C would reach it twice: from the terminal and from here.
     process = subprocess.Popen(  # pylint: disable=consider-using-with
-        ["setpriv", "--pdeathsig", "TERM", PYTHON, "-B", "-m", "pytest", *argv], cwd=ROOT, start_new_session=True)
+        ["setpriv", "--pdeathsig", "TERM", paths.PYTHON, "-B", "-m", "pytest", *argv], cwd=ROOT, start_new_session=True)
 
     def pass_on(number, _frame) -> None:
         process.send_signal(number)
@@ -326,7 +322,12 @@ def run(ours: argparse.Namespace, tiers: list[str], ids: list[str], options: lis
     """Builds and tests; returns the status of test.py."""
     begin = time.monotonic()
     check_room(ours)
-    check_machines(ids, ours)
+    named = [] if ours.lf or ours.check else ids
+    if not ours.list and not ours.no_build:
+        if not plan.lacks_chips():
+            check_chips(ours.full)
+            check_machines(ids, ours)
+        selection.check_before_builds(named, options)
     unbuilt, before = [], ""
     if not ours.list:
         before = check.clean_commit()
@@ -340,16 +341,15 @@ def run(ours: argparse.Namespace, tiers: list[str], ids: list[str], options: lis
     if unbuilt:
         # What was built before is tested, so what was not has to be among the failures.
         tiers, ids = [*tiers, "builds"] if tiers else [], [*ids, "tests/test_builds.py"] if ids else []
+    if (ids or options) and not unbuilt:
+        selection.check(ids, options, pytest_arguments(ours, tiers))
     arguments = [*options, *pytest_arguments(ours, tiers), *ids]
     if ours.list:
-        status = run_pytest(["--collect-only", "-q", *arguments])
-        if status in (NOTHING_SELECTED, USAGE_ERROR):
-            raise ValueError("no test is selected: scripts/test.py --list prints all")
-        return status
+        return run_pytest(["--collect-only", "-q", *arguments])
     arguments.append(f"--junitxml={paths.TEST / 'junit.xml'}")
     (paths.TEST / "summary.json").unlink(missing_ok=True)
     status = run_pytest(["-n", str(ours.n or worker_count()), "--dist", "loadgroup", *arguments])
-    if status in (NOTHING_SELECTED, USAGE_ERROR):
+    if status == selection.NOTHING_SELECTED:
         raise ValueError("no test is selected: scripts/test.py --list prints all")
     table = times.write_table(time.monotonic() - begin)
     if not ids:

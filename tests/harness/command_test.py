@@ -40,15 +40,37 @@ def load_command(monkeypatch, tmp_path):
     (["--list", "--check", "lint"], "--check selects the tests itself: name none ('lint')"),
     (["--list", "--check", "--lf"], "--lf and --check at once"),
     (["--no-build", "tests/harness/streams_test.py", "-k", "nothing_is_named_so"], "no test is selected"),
-    (["--no-build", "tests/harness/streams_test.py::nothing_is_named_so"], "no test is selected"),
+    (["--no-build", "tests/harness/streams_test.py::test_the_end_of"], "no test 'tests/harness/streams_test.py::test_the_end_of'; "
+     "the nearest names are tests/harness/streams_test.py::test_the_end_of_another_case_ends_no_case"),
+    (["--no-build", "python", "--nonsense"], "pytest: unrecognized arguments: --nonsense"),
+    (["--no-build", "python", "-k", "("], "pytest: Wrong expression passed to '-k': (: "),
     (["--list", "tests/harness/streams_test.py", "-k", "nothing_is_named_so"], "no test is selected"),
-    (["--list", "tests/harness/streams_test.py::nothing_is_named_so"], "no test is selected"),
+    (["--list", "tests/harness/streams_test.py::nothing_is_named_so"], "no test 'tests/harness/streams_test.py::nothing_is"),
     (["--lf"], "no test failed in the last run"),
 ])
 def test_what_selects_nothing_is_refused(tmp_path, words: list[str], said: str) -> None:
     done = test_py(tmp_path, *words)
-    assert done.returncode == 64
-    assert said in done.stderr.splitlines()[-1]
+    assert (done.returncode, done.stdout) == (64, "")
+    assert said in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("words, said", [
+    (["--full", "gfx3"], "--full: no chip 'gfx3'"), (["lint", "-k", "qzxv" + "jxvj"], "no test is selected by -k"),
+    (["tests/test_vm.py::test_qzxv" + "jxvj"], "no test 'tests/test_vm.py::test_"),
+    (["lint", "--nonsense"], "pytest: unrecognized arguments: --nonsense")])
+def test_what_selects_nothing_is_refused_before_the_builds(command, monkeypatch, words: list[str], said: str) -> None:
+    def run_all(_builds) -> list[str]:
+        raise AssertionError("it builds")
+
+    monkeypatch.setattr(builds, "run_all", run_all)
+    monkeypatch.setattr(command, "check_room", lambda _: None)
+    monkeypatch.setattr(command.plan, "lacks_chips", lambda: False)
+    monkeypatch.setattr(command.Path, "exists", lambda path: True)
+    monkeypatch.setattr(command.plan, "chips", lambda: {"gfx906": {"name": "gfx906", "sibling_of": ""}})
+    monkeypatch.setattr(command.os, "environ", {name: value for name, value in os.environ.items() if name != "CHIP"})
+    ours, rest = command.parse(words)
+    with pytest.raises(ValueError, match=said):
+        command.run(ours, *command.split_words(rest))
 
 
 @pytest.mark.parametrize("words, said", [
@@ -161,6 +183,8 @@ def test_what_is_not_built_fails_a_run_of_what_was_built_before(command, monkeyp
 
     monkeypatch.setattr(command, "run_pytest", run_pytest)
     monkeypatch.setattr(command, "check_room", lambda _: None)
+    monkeypatch.setattr(command.selection, "check_before_builds", lambda *_: None)
+    monkeypatch.setattr(command.selection, "check", lambda *_: None)
     monkeypatch.setattr(builds, "run_all", lambda _: ["asan"])
     monkeypatch.setattr(times, "forget", lambda: None)
     monkeypatch.setattr(times, "write_table", lambda _: "")

@@ -12,6 +12,8 @@ OUT = Path(os.environ.get("OUT_DIR") or ROOT / "out").absolute()
 # What a run of the tests leaves for people and for the next run.
 TEST = OUT / "test"
 PLAN = ROOT / "tests" / "plan.toml"
+# Debian's Python, for which Debian's package of pytest is installed; PATH may find another one first.
+PYTHON = "/usr/bin/python3"
 
 
 def built(preset: str) -> Path:

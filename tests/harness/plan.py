@@ -98,6 +98,15 @@ def chips() -> dict[str, dict[str, object]]:
     return {chip["name"]: chip for chip in json.loads(text)}
 
 
+def lacks_chips() -> bool:
+    """Whether vasicd is not built, or is older than a row of its table of chips."""
+    table = (paths.ROOT / "userspace/vasicd/chip_table.cc").read_text()
+    try:
+        return not set(re.findall(r'\.name = "(\w+)"', table)) <= set(chips())
+    except (PlanError, OSError, subprocess.CalledProcessError, ValueError):
+        return True
+
+
 def holds(condition: str, facts: dict[str, object]) -> bool:
     """Whether an expression of plan.toml, a file of this project, is true of the facts."""
     try:

@@ -20,7 +20,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "tests"))
 from harness import items as plan_items  # noqa: E402
-from harness import paths, times  # noqa: E402
+from harness import chip, paths, times  # noqa: E402
 from harness.plan import Plan  # noqa: E402
 
 PR_SET_PDEATHSIG = 1
@@ -35,8 +35,6 @@ GROUP_OF_FILE = {"distro": "distro", "llm": "distro", "podman": "distro"}
 EXIT_INFRA = 125
 # Variables of the environment that decide what tests do, or where what they run is built.
 VARIABLES = ("OUT_DIR", "CHIP", "FIELD_CRIU", "VM_TEST_OPTIONS", "KFD_CRIU_MUTATIONS", "KFD_CRIU_FAIL_STEP")
-# The value of --full without the option, in scripts/test.py.
-FULL_BY_DEFAULT = "gfx906"
 RESULTS = paths.TEST / "results.jsonl"
 SUMMARY = paths.TEST / "summary.json"
 
@@ -158,7 +156,7 @@ def repeat_command(config: pytest.Config, nodeid: str) -> str:
     if groups != ("all,test" if everything else "test"):
         words += ["--groups", groups]
     # A case may be in the plan only because its chip is a full one.
-    if full not in ("", FULL_BY_DEFAULT):
+    if full not in ("", chip.DEFAULT):
         words += ["--full", full]
     return " ".join([*variables, shlex.join([*words, nodeid])])
 

@@ -73,7 +73,7 @@ def parse(argv: list[str]) -> tuple[argparse.Namespace, list[str]]:
     parser = command.Parser(__doc__)
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--groups", default="")
-    parser.add_argument("--full", default="gfx906")
+    parser.add_argument("--full", default=chip.DEFAULT)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--lf", "--last-failed", action="store_true")
     parser.add_argument("--list", action="store_true")

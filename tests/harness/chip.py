@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The amdkfd-criu authors
-"""The chip of the e2e tests and of the demo: $CHIP."""
+"""The chip of the e2e tests and of the demo, $CHIP, and the one on which all cases run."""
 from __future__ import annotations
 
 import os
 
 from . import plan
 
+# Also the value of --full of scripts/test.py.
 DEFAULT = "gfx906"
 
 

@@ -5,25 +5,29 @@
 
 usage: record_images.py [CHIP...]
 
-They are checkpoints by the stock kernel, one for each CHIP (gfx906 gfx942 gfx1030), in
-out/image_files. They belong into image_files/ in the folder of
+They are checkpoints by the stock kernel, one for each CHIP (default: the sample `old_images`
+of tests/plan.toml), in out/image_files. They belong into image_files/ in the folder of
 kernel/amdkfd-criu/overlay/**/old_images.c; the README there lists the kernels that wrote
 them.
 """
 from __future__ import annotations
 
+import sys
+
 import command
 from vm.places import out_dir, repo_root
 
+sys.path.insert(0, str(repo_root() / "tests"))
+from harness import plan  # noqa: E402  # pylint: disable=wrong-import-position
+
 SCRIPTS = repo_root() / "scripts"
-CHIPS = ("gfx906", "gfx942", "gfx1030")
 LIMIT_S = 120
 
 
 def main(argv: list[str]) -> int:
     parser = command.Parser(__doc__)
     parser.add_argument("chips", nargs="*")
-    chips = parser.read(argv).chips or CHIPS
+    chips = parser.read(argv).chips or plan.sample("old_images")
     folder = out_dir() / "image_files"
     status = (command.call([SCRIPTS / "kernel.sh", "build", "stock"])
               or command.call([SCRIPTS / "kernel.sh", "selftests", "criu"]))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Iterator
 
 import pytest
-from harness import paths
+from harness import paths, plan
 from harness.steps import StepMachine, fail, need_built, once
 
 VRAM = "256M"
@@ -25,8 +25,7 @@ SPARE_FDS, SPARE_RSS_KIB = 2, 8192
 # What may go in the guest without being a leak: of memory at all, of slabs, and for each round.
 # The first one is what comes and goes on a machine that does nothing.
 SPARE_MEMORY_KIB, SPARE_SLABS_KIB, SPARE_KIB_PER_ROUND = 32768, 4096, 16
-# One of each scheduler and page table format.
-SOAK_CHIPS = ("gfx803", "gfx90a", "gfx1030", "gfx1201")
+SOAK_CHIPS = plan.sample("soak")
 
 
 @dataclass(frozen=True)
@@ -49,13 +48,13 @@ class Rounds:
 
 
 ROUNDS = (
-    Rounds("loops", ("test",), "criu", ("gfx906", "gfx1010", "gfx1100"), 5, 5, 900),
+    Rounds("loops", ("test",), "criu", plan.sample("loops"), 5, 5, 900),
     Rounds("soak-stock", ("soak",), "stock", SOAK_CHIPS, 200, 50, 7200),
     Rounds("soak-debug", ("soak",), "criu-debug", SOAK_CHIPS, 200, 50, 36000),
     Rounds("soak-stock", ("soak-quick",), "stock", SOAK_CHIPS, 20, 5, 7200),
     Rounds("soak-debug", ("soak-quick",), "criu-debug", SOAK_CHIPS, 20, 5, 7200),
 )
-LOSS_CHIPS, LOSS_LIMIT_S = ("gfx906", "gfx1100"), 1800
+LOSS_CHIPS, LOSS_LIMIT_S = plan.sample("loss"), 1800
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

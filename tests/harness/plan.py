@@ -98,6 +98,11 @@ def chips() -> dict[str, dict[str, object]]:
     return {chip["name"]: chip for chip in json.loads(text)}
 
 
+def sample(name: str) -> tuple[str, ...]:
+    """The chips of a row of [samples] in plan.toml."""
+    return tuple(tomllib.loads(paths.PLAN.read_text())["samples"][name])
+
+
 def lacks_chips() -> bool:
     """Whether vasicd is not built, or is older than a row of its table of chips."""
     table = (paths.ROOT / "userspace/vasicd/chip_table.cc").read_text()

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The amdkfd-criu authors
-"""Tables in documents: those that a program prints are what it prints, tests that they name exist."""
+"""Tables in documents: those that a program prints are what it prints, tests that they name exist, chips are vasicd's."""
 from __future__ import annotations
 
 import re
 import subprocess
 
 import pytest
-from harness import paths
+from harness import paths, plan
 
 pytestmark = pytest.mark.tier("unit")
 
@@ -19,6 +19,21 @@ def test_the_coverage_of_gfx9_is_written_down() -> None:
     begin, end = "<!-- coverage -->\n", "<!-- /coverage -->\n"
     written = text[text.index(begin):text.index(end) + len(end)]
     assert written == printed, f"userspace/gcn/README.md is old: put there what {program} --summary prints"
+
+
+# ---- chips -------------------------------------------------------------------------------
+
+def test_the_table_of_formats_has_each_chip_with_its_scheduler() -> None:
+    text = (paths.ROOT / "docs/virtual-gpu.md").read_text()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("| gfx")]
+    written = {name: row[5].lower() for row in rows for name in row[0].split()}
+    assert written == {name: chip["scheduler"] for name, chip in plan.chips().items()}
+
+
+def test_kernels_of_hiptest_are_compiled_for_the_chips_that_execute_waves() -> None:
+    text = (paths.ROOT / "userspace/hiptest/CMakeLists.txt").read_text()
+    able = [name for name, chip in plan.chips().items() if chip["executes_waves"]]
+    assert re.findall(r"--offload-arch=(\w+)", text) == able
 
 
 # ---- docs/what-comes-back.md -----------------------------------------------------------

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <map>
 
 #include "packets/ih.h"
 #include "vasicd/chip_table.h"
@@ -109,10 +110,14 @@ TEST(Chip, formats_follow_the_generation) {
 
 // kfd_device.c: no_atomic_fw_version, kfd_gws_init; kfd_topology.c: kfd_topology_set_dbg_firmware_support.
 TEST(Chip, firmware_is_as_new_as_amdkfd_wants_it) {
-  const std::pair<const char*, unsigned> minima[] = {{"gfx900", 0x81b3}, {"gfx906", 0x1b3}, {"gfx908", 60},
-                                                     {"gfx90a", 51},     {"gfx1010", 145},  {"gfx1030", 107},
-                                                     {"gfx1100", 509},   {"gfx1201", 2090}};
-  for (const auto& [name, minimum] : minima) EXPECT_GE(parse_gpu_spec(name, 0)->mec_fw_version, minimum) << name;
+  // 0: amdkfd accepts each version.
+  const std::map<std::string_view, unsigned> minima = {
+      {"gfx701", 0}, {"gfx803", 0},    {"gfx900", 0x81b3}, {"gfx906", 0x1b3}, {"gfx908", 60},   {"gfx90a", 51},
+      {"gfx942", 0}, {"gfx1010", 145}, {"gfx1030", 107},   {"gfx1100", 509},  {"gfx1201", 2090}};
+  for (const std::string_view name : chip_names()) {
+    ASSERT_TRUE(minima.contains(name)) << name << ": add the least version that amdkfd accepts";
+    EXPECT_GE(parse_gpu_spec(name, 0)->mec_fw_version, minima.at(name)) << name;
+  }
   EXPECT_GE(parse_gpu_spec("gfx1100", 0)->mes_version & 0xfff, 70u);
   EXPECT_GE(parse_gpu_spec("gfx1100", 0)->mes_version >> 12 & 0xfff, 14u);
 }

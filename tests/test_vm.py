@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Iterator
 
 import pytest
-from vm_support import (OPTIONS, ROOT, SCRIPTS, Running, children, expect_gone, failing_qemu, is_alive, path_with,
-                        private_out, program, qemu_of, sh, vm_run, vm_sh, wait_for)
+from vm_support import (BOOT_LIMIT_S, OPTIONS, ROOT, SCRIPTS, Running, children, expect_gone, failing_qemu, is_alive,
+                        path_with, private_out, program, qemu_of, sh, vm_run, vm_sh, wait_for)
 
+from command import tree_of
 from vm.jobs import JobMachine, MachineDied
 from vm.places import out_dir
 
@@ -490,3 +491,48 @@ def test_a_killed_caller_takes_its_machine_along(tmp_path, idle_machine):
         caller.wait()
     wait_for(lambda: not idle_processes(tmp_path), "all gone", 20)
     assert not list((tmp_path / "run").iterdir())
+
+
+# ---- scripts/test.py with a machine ----
+
+def tests_with_a_machine(folder: Path) -> tuple[Path, dict[str, str]]:
+    """A file with a test that runs `sleep $SLEEP_S` in a machine, and an environment with an output folder of its own."""
+    (folder / "run").mkdir(parents=True)
+    file = folder / "machine_test.py"
+    file.write_text("import os, sys\n"
+                    f"sys.path.insert(0, {str(SCRIPTS)!r})\n"
+                    "from vm.jobs import JobMachine\n\n"
+                    "def test_sleeps():\n"
+                    f"    with JobMachine('vm-test-runner', {OPTIONS!r}, limit_s=900) as machine:\n"
+                    "        assert machine.run(['sleep', os.environ['SLEEP_S']], 800) == 0\n"
+                    "        assert machine.finish() == (0, '')\n")
+    return file, {**os.environ, **private_out(folder), "XDG_RUNTIME_DIR": str(folder / "run")}
+
+
+def start_tests(file: Path, env: dict[str, str], sleep_s: int) -> subprocess.Popen:
+    """scripts/test.py with the file, and a file of the project, whose folder has the options of test.py."""
+    return subprocess.Popen([str(SCRIPTS / "test.py"), "--no-build", "tests/harness/chip_test.py", str(file)],
+                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                            env={**env, "SLEEP_S": str(sleep_s)})
+
+
+def test_a_killed_test_py_takes_its_machine_along_and_the_next_run_works(tmp_path):
+    file, env = tests_with_a_machine(tmp_path)
+    running = start_tests(file, env, 700)
+    try:
+        wait_for(lambda: any(qemu_of(pid) for pid in tree_of(running.pid)), "QEMU runs", BOOT_LIMIT_S)
+        pids = tree_of(running.pid)
+    finally:
+        running.kill()
+        running.communicate()
+    expect_gone(pids)
+    again = start_tests(file, env, 0)
+    text, _ = again.communicate()
+    assert (again.returncode, text.splitlines()[-1]) == (0, "2 passed, 0 failed"), text
+
+
+def test_two_runs_of_test_py_in_two_output_folders_do_not_disturb_each_other(tmp_path):
+    both = [start_tests(*tests_with_a_machine(tmp_path / name), 5) for name in ("one", "two")]
+    for running in both:
+        text, _ = running.communicate()
+        assert (running.returncode, text.splitlines()[-1]) == (0, "2 passed, 0 failed"), text

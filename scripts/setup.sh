@@ -30,7 +30,7 @@ readonly GUEST_TOOLS=(
 	criu iproute2 procps qemu-system-x86 util-linux
 )
 readonly ROCM=(
-	libdrm-amdgpu1 libdrm-dev libdrm-tests libhsa-runtime-dev
+	libdrm-amdgpu1 libdrm-dev libdrm-tests
 	libhsa-runtime64-1 libhsakmt-dev libhsakmt1 rocminfo
 )
 # Compilers and disassemblers of shaders, and the HIP runtime.

@@ -38,11 +38,10 @@ inline constexpr std::uint32_t kRuntimeModeEnable = 1;  // KFD_RUNTIME_ENABLE_MO
 
 // Exception codes of packets: enum kfd_dbg_trap_exception_code 16..23, bit code - 1.
 inline constexpr std::uint64_t kPacketExceptions = 0xffULL << 15;
-// Of waves: codes 1, 2 and 4.
+// Exception codes of waves: enum kfd_dbg_trap_exception_code 1, 2 and 4.
 inline constexpr std::uint64_t kExceptionWaveAbort = 1ULL << 0;
 inline constexpr std::uint64_t kExceptionWaveTrap = 1ULL << 1;
 inline constexpr std::uint64_t kExceptionWaveIllegalInstruction = 1ULL << 3;
-inline constexpr std::uint64_t kExceptionPreemption = 1ULL << 29;
 
 // In front of a queue's save area; struct kfd_context_save_area_header.
 struct SaveAreaHeader {

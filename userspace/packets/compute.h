@@ -16,16 +16,12 @@ namespace packets::compute {
 
 // Register indices; packets name them like this, too.
 inline constexpr std::uint32_t kDispatchInitiator = 0x2e00;
-inline constexpr std::uint32_t kDimX = 0x2e01;
 inline constexpr std::uint32_t kStartX = 0x2e04;
 inline constexpr std::uint32_t kNumThreadX = 0x2e07;
 inline constexpr std::uint32_t kPgmLo = 0x2e0c;
 inline constexpr std::uint32_t kPgmHi = 0x2e0d;
-inline constexpr std::uint32_t kScratchBaseLo = 0x2e10;
-inline constexpr std::uint32_t kScratchBaseHi = 0x2e11;
 inline constexpr std::uint32_t kPgmRsrc1 = 0x2e12;
 inline constexpr std::uint32_t kPgmRsrc2 = 0x2e13;
-inline constexpr std::uint32_t kResourceLimits = 0x2e15;
 inline constexpr std::uint32_t kTmpringSize = 0x2e18;
 inline constexpr std::uint32_t kPgmRsrc3 = 0x2e2d;  // gfx90a
 inline constexpr std::uint32_t kUserData0 = 0x2e40;
@@ -52,7 +48,6 @@ inline constexpr Field kRsrc1Fp16Overflow{26, 1};
 // COMPUTE_PGM_RSRC2
 inline constexpr Field kRsrc2ScratchEn{0, 1};
 inline constexpr Field kRsrc2UserSgpr{1, 5};
-inline constexpr Field kRsrc2TrapPresent{6, 1};
 inline constexpr Field kRsrc2TgidXEn{7, 1};
 inline constexpr Field kRsrc2TgidYEn{8, 1};
 inline constexpr Field kRsrc2TgidZEn{9, 1};

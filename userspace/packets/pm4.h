@@ -72,7 +72,6 @@ struct Header {
   std::uint8_t opcode = 0;
   std::size_t dwords = 0;  // length of the whole packet
 };
-inline constexpr std::size_t kMaxPacketDwords = 16385;
 
 // Every 32-bit value is a header; types other than 2 and 3 have no meaning on MEC.
 constexpr Header decode_header(std::uint32_t word) {
@@ -134,7 +133,6 @@ enum class ReleaseInt : std::uint8_t {
 inline constexpr ReleaseInt release_int_max(unsigned level) {
   return level < 9 ? ReleaseInt::kDataAfterConfirm : ReleaseInt::kIfEqual64;
 }
-inline constexpr std::uint32_t kEventBottomOfPipeTs = 40;
 inline constexpr std::uint32_t kEventCacheFlushAndInvTs = 0x14;
 inline constexpr std::uint32_t kEventIndexEop = 5;
 inline constexpr Field kReleaseEventType{0, 6};

@@ -164,7 +164,6 @@ inline constexpr std::uint32_t kExtendedLegacy = 0;  // `engine` is what it says
 inline constexpr std::uint32_t kExtendedSdma0To7 = 1;
 inline constexpr std::uint32_t kExtendedSdma8To15 = 2;
 inline constexpr std::uint32_t kQueueTypeNormal = 0;
-inline constexpr std::uint32_t kQueueTypeDebug = 1;
 inline constexpr std::uint32_t kQueueTypeStatic = 2;  // 2 and 3 are not preempted by "all non-static"
 inline constexpr std::size_t kMapQueuesDwords = 7;
 

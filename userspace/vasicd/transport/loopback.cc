@@ -181,11 +181,6 @@ void Loopback::bind(unsigned vmid, std::uint64_t pd_offset, std::uint32_t pasid)
   write_register(VASIC_REG_VM_PASID(vmid), pasid);
 }
 
-GpuAddr Loopback::map_gart(std::uint64_t index, std::uint64_t gpa, std::uint64_t flags) {
-  vram_word(gart_table_ + 8 * index) = gpa | flags;
-  return kGartBase + index * kGpuPageSize;
-}
-
 void Loopback::invalidate_tlb() { std::atomic_ref(guest_words().tlb_gen).fetch_add(1); }
 
 std::uint64_t& Loopback::vram_word(std::uint64_t offset) {

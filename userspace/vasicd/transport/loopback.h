@@ -128,8 +128,6 @@ class Loopback {
   std::uint64_t new_page_directory() { return vm_.allocate_vram(gpu_, kGpuPageSize); }
   // Binds a VMID by REG_WRITE.
   void bind(unsigned vmid, std::uint64_t pd_offset, std::uint32_t pasid);
-  // The GPU address, in VMID 0's GART, of the RAM page at `gpa`; `index` is the GART page to use.
-  GpuAddr map_gart(std::uint64_t index, std::uint64_t gpa, std::uint64_t flags);
   void invalidate_tlb();
 
   std::uint64_t& vram_word(std::uint64_t offset);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The amdkfd-criu authors
-"""Each check of scripts/lint.sh is a case; and the project has little shell."""
+"""Each check of scripts/lint.sh is a case; the project has little shell; files are short; functions of drivers have prefixes."""
 from __future__ import annotations
 
 import re
@@ -39,6 +39,35 @@ def shell_scripts() -> dict[str, int]:
     return found
 
 
+# ---- length of files -------------------------------------------------------------------
+
+# STYLE.md, Everywhere 4. Tests and the headers of an ABI may be longer.
+FILE_LINES = 600
+MAY_BE_LONG = re.compile(r"_test\.(c|cc|py)$|^tests/test_|/tools/testing/selftests/|/uapi/|/vasic_abi\.h$")
+# These are longer by now and must not grow.
+LONG_FILES = {"scripts/kernel.sh": 666, "kernel/amdkfd-criu/overlay/drivers/gpu/drm/amd/amdkfd/kfd_criu_v1.c": 693}
+
+
+def long_files(lines: dict[str, int]) -> list[str]:
+    """Sources that are longer than STYLE.md permits."""
+    sources = {name: count for name, count in lines.items() if re.search(r"\.(c|cc|h|hip|py|sh)$", name)}
+    return [f"{name} has {count} lines" for name, count in sources.items()
+            if not MAY_BE_LONG.search(name) and count > LONG_FILES.get(name, FILE_LINES)]
+
+
+def test_a_long_file_is_noticed() -> None:
+    lines = {"a.c": 601, "b_test.cc": 900, "b.md": 900, "c.h": 600, "kernel/uapi/x.h": 601, "scripts/kernel.sh": 667}
+    assert long_files(lines) == ["a.c has 601 lines", "scripts/kernel.sh has 667 lines"]
+
+
+def test_files_are_short() -> None:
+    names = subprocess.run(["git", "-c", f"safe.directory={paths.ROOT}", "ls-files", "-z"], cwd=paths.ROOT, check=True,
+                           capture_output=True, text=True).stdout.split("\0")
+    lines = {name: (paths.ROOT / name).read_bytes().count(b"\n") for name in names if (paths.ROOT / name).is_file()}
+    assert len(lines) > 500 and not long_files(lines)
+    assert all(lines[name] > FILE_LINES for name in LONG_FILES), "an exception is not needed any more"
+
+
 def test_the_shell_scripts_are_few_lines() -> None:
     found = shell_scripts()
     assert {"scripts/lib.sh", ".ci/run", "packaging/debian/postinst"} <= set(found)
@@ -46,3 +75,33 @@ def test_the_shell_scripts_are_few_lines() -> None:
         largest = sorted(found, key=lambda name: -found[name])[:6]
         pytest.fail(f"{sum(found.values())} lines of shell, {SHELL_LINES} at most; write one of these in Python: "
                     + ", ".join(f"{name} ({found[name]})" for name in largest), pytrace=False)
+
+
+# ---- prefixes of functions -------------------------------------------------------------
+
+# STYLE.md, Kernel C 2.
+PREFIXES = ("kfd_criu_", "vasic_", "drm_", "amdgpu_", "criu_test_", "checkpoint_test_", "handle_test_")
+
+
+def functions_without_prefix(source: str) -> list[str]:
+    """Static functions whose name in an oops would not say which driver they are of; not the cases of KUnit."""
+    cases = re.findall(r"KUNIT_CASE\w*\((\w+)", source)
+    names = re.findall(r"^static (?:\w+ )*(?:\w+[ \n]|\w+ \*+\n?)(\w+)\([^)]", source, re.M)
+    return [name for name in names if name not in cases and not name.startswith(PREFIXES)]
+
+
+@pytest.mark.parametrize("source, found", [
+    ("static int pause(struct fake *fake)\n", ["pause"]), ("static const struct a *\nfind(u32 id)\n{", ["find"]),
+    ("static void *add(struct draft *draft,\n", ["add"]), ("static inline bool\nis_one(void)\n", ["is_one"]),
+    ("static int vasic_ring_init(void)\nstatic const char name[] = \"x\";\n", []),
+    ("static void one_is_two(struct kunit *test)\n\tKUNIT_CASE(one_is_two),\n", []),
+])
+def test_a_function_without_prefix_is_noticed(source: str, found: list[str]) -> None:
+    assert functions_without_prefix(source) == found
+
+
+def test_functions_of_the_drivers_have_prefixes() -> None:
+    sources = list(paths.ROOT.glob("kernel/*/overlay/drivers/**/*.c"))
+    assert len(sources) > 50
+    wrong = {source.name: names for source in sources if (names := functions_without_prefix(source.read_text()))}
+    assert not wrong

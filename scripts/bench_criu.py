@@ -16,8 +16,8 @@ or a required figure is missing.
   ratio   each, of ours against the stock kernel's; of the same N; a limit of the released
           ABI only
 
-Of queues, which have to be taken off the hardware, there are few: what is beyond a limit
-by less than NOISE_OF_QUEUES in all is not beyond it.
+There are few queues, because each has to be taken off the hardware: a row of queues fails
+only if it is beyond its limit by NOISE_OF_QUEUES or more in all.
 """
 from __future__ import annotations
 

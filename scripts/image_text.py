@@ -4,8 +4,8 @@
 """usage: image_text.py FOLDER
 
 Prints the device images of CRIU's own amdgpu plugin in a folder as text, for a recorded image
-of a unit test (userspace/plugin/image/recorded/README). Of files with the contents of GPU
-memory it prints only the first eight bytes, which are their length.
+of a unit test (userspace/plugin/image/recorded/README). It prints only the first eight bytes of files with
+the contents of GPU memory, which are their length.
 """
 from __future__ import annotations
 

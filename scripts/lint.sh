@@ -16,7 +16,10 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 readonly CHECKS=(format shell licences layers seam steps comments)
 readonly CHECKS_BY_NAME_ONLY=(series tidy)
 # A comment that begins like this is a sentence only together with the line above it.
-readonly HEADLESS='^[[:space:]]*(//|/?\*+|#)[[:space:]]+(Of|Or|The same)( |,|$)'
+readonly FIRST_WORDS='(And|Nor|Of|Or|So that|The same|Those|Whose)( |,|$)'
+readonly HEADLESS="^[[:space:]]*((//|/?\\*+|#)[[:space:]]+|\"\"\")$FIRST_WORDS"
+# In a patch, comments of the lines that it adds.
+readonly HEADLESS_ADDED="^\\+[[:space:]]*(//|/?\\*+|#)[[:space:]]+$FIRST_WORDS"
 
 number=0 failed=0
 declare -a files=()
@@ -121,7 +124,10 @@ check_steps() {
 }
 
 check_comments() {
-	! printf '%s\0' "${files[@]}" | grep -zEv '\.(md|patch|diff|txt)$' | xargs -0r grep -nIE -- "$HEADLESS"
+	local bad=0
+	! printf '%s\0' "${files[@]}" | grep -zEv '\.(md|patch|diff|txt)$' | xargs -0r grep -nIE -- "$HEADLESS" || bad=1
+	! printf '%s\0' "${files[@]}" | grep -zE '\.(patch|diff)$' | xargs -0r grep -nIE -- "$HEADLESS_ADDED" || bad=1
+	return "$bad"
 }
 
 check_series() {

@@ -2,7 +2,7 @@
 # Copyright (c) 2026 The amdkfd-criu authors
 """The plugin on the stock kernel, which has only the ABI that Linux 5.18 released.
 
-The same machine, programs and outcomes as in test_field.py. What that kernel cannot do is in the report of
+Machine, programs and outcomes are those of test_field.py. What that kernel cannot do is in the report of
 scripts/report.py; here each process uses each GPU, and no queue has its save area in SVM memory.
 """
 from __future__ import annotations

@@ -34,7 +34,7 @@ struct Totals {
   Totals& operator+=(const Totals& other);
 };
 
-// Those of the BO with this index in KfdFile::bos. A BO whose contents are stored with another one has a size of 0.
+// The bytes of the BO with this index in KfdFile::bos. A BO whose contents are stored with another one has a size of 0.
 [[nodiscard]] Totals totals_of(const plugin::image::Loaded& loaded, const plugin::image::Contents& contents,
                                std::size_t bo);
 

@@ -79,7 +79,7 @@ struct RestoreDevice {
   int drm_fd = -1;  // borrowed
 };
 
-// Whose memory a BO has.
+// Which memory a BO has, and whether it was allocated for this BO.
 struct Origin {
   std::uint64_t inode = 0;  // as CheckpointedBo::inode
   bool imported = false;    // as CheckpointedBo::imported

@@ -61,8 +61,8 @@ struct GivenDmabuf {
   std::uint64_t inode = 0;
 };
 
-// Those of tasks that are asked for them at restore and have no BO of the memory: they are given it like processes that
-// share it.
+// The DMA-bufs that CRIU will ask tasks for which have no BO of the memory: such a task gets the DMA-buf like processes
+// that share the memory.
 Result<std::vector<GivenDmabuf>> given_dmabufs(const Parts& parts, const Tree& tree,
                                                const std::vector<Process>& processes) {
   std::vector<GivenDmabuf> dmabufs;

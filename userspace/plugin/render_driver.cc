@@ -334,7 +334,7 @@ Status RealRenderDriver::create_context(int fd, const image::GpuContext& context
   args.in.ctx_id = context.id;
   args.in.priority = context.priority;
   TRY(do_call(fd, DRM_IOCTL_AMDGPU_CTX, &args, "DRM_IOCTL_AMDGPU_CTX at an id"));
-  // So that fences from before the dump are older than any of the new context, and signaled.
+  // Fences from before the dump have to be older than any of the new context, and signaled.
   drm_amdgpu_ctx skip{};
   skip.in.op = render_uapi::kContextSkipFences;
   skip.in.ctx_id = context.id;

@@ -76,7 +76,7 @@ void close_handle(int fd, std::uint32_t handle) {
   (void)call(fd, DRM_IOCTL_GEM_CLOSE, &closed);
 }
 
-// Those of newer kernels than the header's.
+// Flags that kernels newer than the header have.
 constexpr std::uint64_t kGemCoherent = 1ULL << 13;
 constexpr std::uint64_t kGemUncached = 1ULL << 14;
 constexpr std::uint64_t kGemExtCoherent = 1ULL << 15;

@@ -31,7 +31,7 @@ void find_owners(std::vector<SavedFile>& files, const CriuImages& tasks);
 // The GPU nodes that the files of a session need, each once.
 [[nodiscard]] std::vector<topology::Node> needed_gpus(const std::vector<SavedFile>& files, std::uint64_t session_id);
 
-// Those of them on which no process of the session has memory. libhsakmt opens all GPUs that it sees, and maps host
+// The needed GPUs on which no process of the session has memory. libhsakmt opens all GPUs that it sees, and maps host
 // memory to all of them, also to those that the program never uses.
 [[nodiscard]] std::vector<std::uint32_t> gpus_without_memory(const std::vector<SavedFile>& files,
                                                              std::uint64_t session_id);

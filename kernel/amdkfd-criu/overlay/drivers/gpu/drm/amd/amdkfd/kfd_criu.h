@@ -29,10 +29,10 @@ struct vm_area_struct;
  * struct kfd_criu_process - state of a process that belongs to no single device
  * @xnack: XNACK is enabled, so its GPUs retry page faults
  * @runtime: the program has called AMDKFD_IOC_RUNTIME_ENABLE
- * @ttmp: that call asked for trap temporaries
+ * @ttmp: AMDKFD_IOC_RUNTIME_ENABLE asked for trap temporaries
  *	(KFD_RUNTIME_ENABLE_MODE_TTMP_SAVE_MASK)
- * @r_debug: the debugger's r_debug address from that call; 0 if there was no
- *	call
+ * @r_debug: the debugger's r_debug address from AMDKFD_IOC_RUNTIME_ENABLE; 0 if
+ *	the program has not called it
  */
 struct kfd_criu_process {
 	bool xnack;

@@ -38,9 +38,9 @@ struct race {
 	/* The first call that returned what it must not, and that. */
 	const char *wrong_call;
 	int wrong;
-	/* How often each kind of call succeeded. */
+	/* How often each kind of call for GEM objects succeeded. */
 	unsigned long created, imported, exported, closed, listed;
-	/* And those of contexts, BO lists and sync objects. */
+	/* How often calls for contexts, BO lists and sync objects did. */
 	unsigned long others_created, others_closed, others_listed;
 };
 

@@ -464,7 +464,7 @@ install_selftests() {
 	rm -rf "$DIR"/{selftests.stamp,selftests} "$DIR/${SELFTESTS_TARBALL:?}"
 	kernel_make kselftest-install TARGETS="$SELFTESTS" INSTALL_PATH="$DIR/selftests" \
 		>"$DIR/selftests.log" 2>&1 || die "the selftests do not build: see $DIR/selftests.log"
-	# make goes on after an error, and installs what it could build.
+	# make continues after an error, and installs what it could build.
 	if grep -nE "(${SELFTESTS// /|}).*(warning|error): |^[a-z0-9_/]*\.[ch]:.*(warning|error): " "$DIR/selftests.log"; then
 		die "warnings or errors in the selftests: see $DIR/selftests.log"
 	fi

@@ -7,7 +7,7 @@ a machine without GPUs does without the plugin; scripts/demo.py has two machines
 Damaged images, a full file system and a closed gate are what must not work.
 
 A program waits with packets pending on its queues (its gate is closed) until a step lets
-it go on. Images and CRIU's logs: out/e2e and out/e2e-plain. CHIP: the chip, gfx906 unless
+it continue. Images and CRIU's logs: out/e2e and out/e2e-plain. CHIP: the chip, gfx906 unless
 said; one that executes waves.
 """
 from __future__ import annotations
@@ -112,7 +112,7 @@ class Dumping(Machine):
 
 
 class Restoring(Machine):
-    """The machine in which the program goes on: the same two GPUs in other slots and the
+    """The machine in which the program continues: the same two GPUs in other slots and the
     other way round."""
 
     def __init__(self, dumping: Dumping) -> None:

@@ -108,7 +108,7 @@ class JobMachine:
 
         env      is added to the environment of the guest's first process
         on_line  gets each line of standard output and standard error as it comes, without the line feed; bytes
-                 that are no UTF-8 are replaced. If it raises, the exception passes through and the job goes on
+                 that are no UTF-8 are replaced. If it raises, the exception passes through and the job continues
                  in the guest: the next job waits for it
         cwd      the folder, which must be there in the guest; by default the caller's
 

@@ -192,7 +192,7 @@ constexpr auto kTable = std::to_array<ErrorRow>({
      "the queues do not run yet: the kernel waits for user pages or for memory of the GPU, or the process is paused or "
      "has "
      "exited",
-     "nothing: the kernel goes on without another call", "uapi RESUME"},
+     "nothing: the kernel continues without another call", "uapi RESUME"},
 
     // What any operation may meet.
     {kBoth, kPause | kCheckpoint | kUnpause, EIO,

@@ -41,7 +41,7 @@ struct Pause {
   bool has_objects = false;  // see Kfd::pause_with_objects()
 };
 
-// user_id is what the program was told, actual_id what this machine's sysfs says.
+// user_id is the id that the program got, actual_id what this machine's sysfs says.
 struct Device {
   std::uint32_t user_id = 0;
   std::uint32_t actual_id = 0;

@@ -34,7 +34,7 @@ class Dump {
 
   struct End {
     std::vector<base::Error> errors;
-    // There is no image, but CRIU takes the dump for a success and is about to kill the programs: it must not go on.
+    // There is no image, but CRIU takes the dump for a success and is about to kill the programs: it must be ended.
     bool must_end_criu = false;
     // The image is there.
     bool committed = false;

@@ -110,7 +110,8 @@ void exit_stage(int /*stage*/, int result) noexcept {
   }
   delete std::exchange(g_state, nullptr);
   if (!end.must_end_criu) return;
-  // CRIU has no way to learn of it here, and would kill the programs next. When it ends instead, they go on.
+  // CRIU has no way to learn of it here, and would kill the programs next. When CRIU ends instead, the programs
+  // continue.
   for (const std::string& text : criu_api::release_programs()) criu_api::log(Level::kError, text);
   criu_api::log(Level::kError, "there is no image of the GPUs: CRIU ends here, and the programs run on");
   ::_exit(EXIT_FAILURE);

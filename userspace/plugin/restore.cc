@@ -378,7 +378,7 @@ Status Restore::fill_bos(Loader& loader, int kfd_fd, const SavedFile& process,
 
 // ---- Descriptors ----
 
-// CRIU goes on when a mapping fails, so nothing that follows in this task may succeed.
+// CRIU continues when a mapping fails, so nothing that follows in this task may succeed.
 void Restore::set_failed(const Task& current) {
   const auto slot = current.process == nullptr ? std::nullopt : board_.find(current.process->owner);
   if (slot) board_.set_progress(*slot, Progress::kFailed);

@@ -17,11 +17,11 @@
 namespace gcn {
 
 enum class Outcome : std::uint8_t {
-  kNext,       // go on at wave.pc
+  kNext,       // continue at wave.pc
   kEnd,        // s_endpgm: the wave is done
-  kBarrier,    // s_barrier: wait for the work-group, then go on at wave.pc
-  kSleep,      // s_sleep: go on at wave.pc after other waves had a turn
-  kMessage,    // s_sendmsg: wave.message, go on at wave.pc
+  kBarrier,    // s_barrier: wait for the work-group, then continue at wave.pc
+  kSleep,      // s_sleep: continue at wave.pc after other waves had a turn
+  kMessage,    // s_sendmsg: wave.message, continue at wave.pc
   kHalt,       // s_sethalt 1 or s_sendmsghalt (wave.message): stays halted until the driver or a debugger clears it
   kTrap,       // s_trap: wave.trap_id, pc at the instruction
   kFault,      // memory has nothing at an address, or refuses

@@ -85,7 +85,8 @@ class View {
   std::uint64_t flags_;  // DMA_BUF_SYNC_*; 0: no dmabuf
 };
 
-// Where a copy goes on when a page of it raises SIGBUS; null: there is none. CRIU runs a plugin in one thread.
+// Where a copy continues when a page of it raises SIGBUS; null: no copy is in progress. CRIU runs a plugin in one
+// thread.
 sigjmp_buf* g_after_bus_error = nullptr;
 
 void handle_bus_error(int /*signal*/) {

@@ -56,7 +56,7 @@ class Ih {
   // the ring, and the block turned itself off.
   Flush flush();
 
-  // While held, entries go into the ring, but the guest is told of them only when this ends.
+  // While held, entries go into the ring, but the guest is notified of them only when this ends.
   void hold(bool held);
   [[nodiscard]] bool held() const { return held_; }
 

@@ -192,7 +192,7 @@ constexpr std::array kVerbs{
     Verb{"cure", "NAME", "undo hang", parse_cure},
     Verb{"drop-interrupt", "[0..1000000] [eop|trap|message|fault|error]", "lose the next interrupts (1, of any kind)",
          parse_drop_interrupt},
-    Verb{"hold-interrupts", "on|off", "entries reach the ring, the guest is told when this ends",
+    Verb{"hold-interrupts", "on|off", "entries reach the ring, the guest is notified when this ends",
          parse_hold_interrupts},
     Verb{"fail-unmap", "[0..1000000]", "leave the next requests to unmap user queues (1) without an answer",
          parse_fail_unmap},

@@ -8,10 +8,10 @@
  * Locks: the callers hold p->mutex; the functions here take p->event_mutex,
  * because events are created and destroyed without p->mutex. A thread of the
  * program that waits for events holds p->event_mutex while it faults in the
- * array of events, which may be memory that nobody supplies. So an operation that
- * another process can call must be killable while it waits for that mutex, or for
- * the interrupt worker of a device, which takes the event_mutex of processes that
- * are being debugged.
+ * array of events, for which userfaultfd or FUSE may never answer. So an
+ * operation that another process can call must be killable while it waits for
+ * that mutex, or for the interrupt worker of a device, which takes the
+ * event_mutex of processes that are being debugged.
  */
 #include <linux/kfifo.h>
 #include <linux/sched/signal.h>
@@ -110,8 +110,8 @@ static int kfd_criu_event_describe_next(int id, void *ev, void *data)
 
 /**
  * kfd_criu_event_has_any - whether a process has an event
- * @p: the process; no ioctl of the program is in progress, so nobody creates or
- *	destroys events, and the mutex of the events need not be waited for
+ * @p: the process; no ioctl of the program is in progress, so no thread creates
+ *	or destroys events, and the mutex of the events need not be waited for
  *
  * Id 0 is reserved, so the IDR is never empty.
  */

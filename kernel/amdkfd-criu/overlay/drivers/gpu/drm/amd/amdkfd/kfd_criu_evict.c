@@ -90,7 +90,7 @@ int kfd_criu_unevict_queues(struct kfd_process *p)
 /**
  * kfd_criu_evict_queues - evict the queues from all devices or from none
  * @p: the process
- * @trigger: KFD_QUEUE_EVICTION_*, which profilers are told
+ * @trigger: KFD_QUEUE_EVICTION_*, which amdkfd reports to profilers
  *
  * Return: 0; -EIO if a device hangs or is being reset, so that it has saved none
  * of its queues.

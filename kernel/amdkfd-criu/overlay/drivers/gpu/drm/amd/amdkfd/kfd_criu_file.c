@@ -25,7 +25,7 @@
 #include "kfd_priv.h"
 
 /*
- * While somebody may poll a file, the driver looks whether the queues run: at
+ * While a process may poll a file, the driver looks whether the queues run: at
  * first after FIRST_MS, and then each time after twice as long, up to LAST_MS.
  */
 #define KFD_CRIU_WATCH_FIRST_MS	1
@@ -219,8 +219,8 @@ static int kfd_criu_file_release(struct inode *inode, struct file *file)
 	}
 	/*
 	 * The process may be in the middle of an operation that waits for memory
-	 * of the process. Whoever closes the file must not wait for that, or could
-	 * not be killed.
+	 * of the process. The caller, which closes the file, must not wait for
+	 * that, or it could not be killed.
 	 */
 	if (kfd_criu_lock_until(p, jiffies + kfd_criu_close_limit())) {
 		kfd_criu_file_end_later(cf, p);
@@ -241,8 +241,8 @@ static const struct file_operations kfd_criu_file_fops = {
  * kfd_criu_files_report_exit - tell all files of a process that it has exited
  * @p: process that has released its mm
  *
- * The process itself lives on as long as somebody has its file of /dev/kfd open,
- * such as the checkpointer that also polls the file of a pause.
+ * The process itself lives on as long as another process has its file of
+ * /dev/kfd open, such as the checkpointer that also polls the file of a pause.
  */
 void kfd_criu_files_report_exit(struct kfd_process *p)
 {
@@ -258,7 +258,7 @@ void kfd_criu_files_report_exit(struct kfd_process *p)
 
 /**
  * kfd_criu_files_detach - make all files of a process forget it
- * @p: process that is being freed, so that nobody can get a reference
+ * @p: process that is being freed, so that no caller can get a reference
  */
 void kfd_criu_files_detach(struct kfd_process *p)
 {
@@ -407,7 +407,7 @@ int kfd_criu_file_resume(struct kfd_process *p, struct kfd_criu_new_file *new)
  * @fd: the descriptor
  * @p: process that the pause has to be one of
  * @file: returns the file, for fput(); the pause does not end before that,
- *	whoever closes the descriptor
+ *	even if another thread closes the descriptor
  *
  * Return: 0; -EBADF if @fd is not a descriptor of such a file; -EXDEV if it is
  * one of another process.

@@ -26,7 +26,7 @@
 
 /*
  * A device that is not listed may have other MQDs than its relatives, as gfx12.1
- * has, so it is unknown until somebody has compared them.
+ * has, so it is unknown until a developer has compared them.
  */
 static const struct kfd_criu_mqd_generation *
 kfd_criu_mqd_get_generation(const struct kfd_node *node)

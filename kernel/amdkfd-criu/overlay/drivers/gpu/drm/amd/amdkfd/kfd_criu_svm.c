@@ -85,9 +85,10 @@ static void kfd_criu_svm_describe(struct kfd_process *p,
  *
  * The caller cannot be killed while it waits for the worker that removes ranges
  * of memory that the program has unmapped. The worker waits for the mmap lock of
- * the program, and so for whoever reads memory of the program that somebody has
- * to supply. RESUME is affected if it fails after ranges were registered: its
- * worker waits then, and its caller can be killed.
+ * the program, and so for each thread that reads memory of the program which
+ * userfaultfd or a FUSE server has to supply. RESUME is affected if it fails
+ * after ranges were registered: its worker waits then, and its caller can be
+ * killed.
  *
  * Return: the number of ranges.
  */
@@ -623,7 +624,7 @@ static int kfd_criu_svm_register_staged(struct kfd_criu_svm_registration *reg)
  *    driver stopped its queues, and allocated or copied these pages before it
  *    let them run again. The checkpointed process thus had the memory, and
  *    registering the range creates it again where the image lacks it: only in
- *    an image that somebody changed, for a page dropped while the process was
+ *    an image that was changed, for a page dropped while the process was
  *    paused, or for memory that the program could not access at first and
  *    whose protection it changed later. The pages are charged to the program.
  *    Without XNACK they are at most what amdkfd lets all programs use. A

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The amdkfd-criu authors
  *
  * A program that is in the middle of an ioctl on itself which does not end, because the
- * program has given it memory whose pages nobody supplies. Neither other operations nor
+ * program has given it memory whose page faults never end. Neither other operations nor
  * their callers may hang.
  *
  * Runs: once
@@ -368,7 +368,7 @@ static int make_busy(enum activity activity)
 	return r;
 }
 
-/* The operation of the program ends as if nobody had looked. */
+/* The operation of the program ends as if no process had looked. */
 static int end_program(void)
 {
 	set_word(&test.shared->supply);

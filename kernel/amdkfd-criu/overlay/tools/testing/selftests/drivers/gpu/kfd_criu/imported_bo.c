@@ -181,7 +181,7 @@ TEST_F(imported_bo, memory_that_is_supplied_is_shared)
 	munmap(bytes, SIZE);
 }
 
-/* The kernel does not know whether somebody else still has memory that a BO has imported. */
+/* The kernel does not know whether another process still has memory that a BO has imported. */
 TEST_F(imported_bo, memory_of_a_bo_that_was_freed_is_refused)
 {
 	struct imports *imports = &self->imports;

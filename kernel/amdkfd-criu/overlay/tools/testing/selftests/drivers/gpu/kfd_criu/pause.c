@@ -163,7 +163,7 @@ TEST_F(pause, ends_when_its_owner_exits)
 	EXPECT_EQ(0, kfd_v1_op(self->kfd.fd, KFD_CRIU_OP_UNPAUSE));
 }
 
-/* The queues must continue although nobody rings their doorbells after the pause. */
+/* The queues must continue although no process rings their doorbells after the pause. */
 TEST_F(pause, lets_queues_with_work_continue_when_its_owner_exits)
 {
 	__u32 *words = self->bo.cpu;
@@ -402,7 +402,7 @@ static int send_file(int socket, int fd)
 	return sendmsg(socket, &message, 0) == 1 ? 0 : -errno;
 }
 
-/* A pause that is on its way to somebody else lasts until that somebody has closed it. */
+/* A pause that is on its way to another process lasts until that process has closed it. */
 TEST_F(pause_file, lasts_while_it_is_sent_to_somebody_else)
 {
 	int ends[2], fd;

@@ -271,7 +271,7 @@ static int does_not_reach_the_mqd(struct kfd *kfd, void *data)
 	return 0;
 }
 
-/* Words of the global wave sync on this generation, and bits that nobody sets by chance. */
+/* Words of the global wave sync on this generation, and bits that no test sets at random. */
 static const struct {
 	unsigned int first_gfx;
 	unsigned int last_gfx;

@@ -146,7 +146,7 @@ struct collision {
 	void *page;
 };
 
-/* Starts RESTORE, which reads its image and waits, then the other call; lets both go on. */
+/* Starts RESTORE, which reads its image and waits, then the other call; lets both continue. */
 static int collide(const struct collision *collision, struct call *restore,
 		   struct call *other, struct blocking_image *late)
 {

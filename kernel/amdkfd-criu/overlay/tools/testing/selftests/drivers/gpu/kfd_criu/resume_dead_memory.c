@@ -116,7 +116,7 @@ static bool returns_within(const struct shared *shared, unsigned int limit_ms)
 	return false;
 }
 
-/* Allocates nothing: its caller may belong to a process whose memory nobody can map. */
+/* Allocates nothing: its caller may belong to a process whose memory cannot be mapped any more. */
 static char state_of(pid_t pid)
 {
 	char text[512], *end;

@@ -402,7 +402,7 @@ static int fails_later(struct kfd *kfd, void *data)
 	return kfd_v2_state(kfd) == KFD_CRIU_STATE_ABORTED ? 0 : 4;
 }
 
-/* The driver finds out that there is no memory under the range when nobody waits. */
+/* The driver finds out that there is no memory under the range when no process waits. */
 TEST_F(states, a_resume_that_fails_when_nobody_waits_is_reported_by_poll)
 {
 	struct kfd_v2_image image;

@@ -308,7 +308,7 @@ static int create_bo_list(int drm, __u32 list, const struct drm_amdgpu_bo_list_e
 
 TEST_F(handle_list_objects, bo_lists_are_listed_with_what_creates_them)
 {
-	/* Without order the driver would have to list entries of equal priorities by chance. */
+	/* Without order the driver would have to list entries of equal priorities in any order. */
 	const struct drm_amdgpu_bo_list_entry three[] = { { 5, 3 }, { 6, 1 }, { HANDLE, 32 } };
 	const struct drm_amdgpu_bo_list_entry one[] = { { HANDLE, 99 } };
 	const struct drm_amdgpu_list_bo_list_entry wanted[] = {

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The amdkfd-criu authors
-"""Each check of scripts/lint.sh is a case; the project has little shell; files are short; functions of drivers have prefixes."""
+"""Each check of scripts/lint.sh is a case; others are here: lines of shell and of a file, prefixes of drivers' functions,
+subjects of commits."""
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 
@@ -105,3 +107,39 @@ def test_functions_of_the_drivers_have_prefixes() -> None:
     assert len(sources) > 50
     wrong = {source.name: names for source in sources if (names := functions_without_prefix(source.read_text()))}
     assert not wrong
+
+
+# ---- subjects of commits ---------------------------------------------------------------
+
+SUBJECT = re.compile(r"[\w.-]+: \S")
+SUBJECT_CHARACTERS = 72
+# STYLE.md, Language 4: words that do not name the thing.
+RETIRED = re.compile(r"\b(goes? on|is told|by chance|somebody|nobody|whoever|what a review|crowd)\b")
+
+
+def wrong_subject(subject: str) -> str:
+    """What is wrong with the subject of a commit; empty if nothing is."""
+    if len(subject) > SUBJECT_CHARACTERS:
+        return f"{len(subject)} characters, {SUBJECT_CHARACTERS} at most"
+    if not SUBJECT.match(subject):
+        return "it does not begin with the area and a colon"
+    word = RETIRED.search(subject)
+    return f"'{word[0]}' does not name the thing" if word else ""
+
+
+@pytest.mark.parametrize("subject, wrong", [
+    ("test.py: write times.txt after every run", ""), ("plugin: mend what a review found", "'what a review'"),
+    ("tests: ask the GPU whether a program goes on", "'goes on'"), ("Fix it", "area"), ("kfd: " + "x" * 68, "73 characters")])
+def test_a_subject_that_names_nothing_is_noticed(subject: str, wrong: str) -> None:
+    found = wrong_subject(subject)
+    assert wrong in found and bool(found) == bool(wrong)
+
+
+def test_subjects_of_commits_name_the_thing() -> None:
+    """Those since BASE, as for --check, or of the last commit."""
+    git = ["git", "-c", f"safe.directory={paths.ROOT}", "-C", str(paths.ROOT), "log", "--format=%h %s"]
+    done = subprocess.run([*git, f"{os.environ['BASE']}..HEAD"] if os.environ.get("BASE") else [*git, "-1"], check=True,
+                          capture_output=True, text=True)
+    commits = [line.partition(" ") for line in done.stdout.splitlines()]
+    wrong = [f"{commit} {subject}: {found}" for commit, _, subject in commits if (found := wrong_subject(subject))]
+    assert not wrong, "\n".join(wrong)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
+ *
+ * Who may checkpoint and restore the client of a driver.
  */
 #ifndef DRM_CHECKPOINT_H_
 #define DRM_CHECKPOINT_H_

@@ -170,6 +170,10 @@ int kfd_criu_queue_save(const struct queue *q, struct kfd_criu_queue *cq)
 	return kfd_criu_mqd_save(q, &cq->mqd);
 }
 
+/**
+ * kfd_criu_queue_free - free the copy of a queue's MQDs
+ * @cq: description of the queue; the copy may be missing
+ */
 void kfd_criu_queue_free(struct kfd_criu_queue *cq)
 {
 	kvfree(cq->mqd.data);

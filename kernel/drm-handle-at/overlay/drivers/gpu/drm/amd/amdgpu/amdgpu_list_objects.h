@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
  * Copyright (c) 2026 The amdkfd-criu authors
+ *
+ * DRM_AMDGPU_LIST_OBJECTS, for the table of ioctls.
  */
 #ifndef __AMDGPU_LIST_OBJECTS_H__
 #define __AMDGPU_LIST_OBJECTS_H__

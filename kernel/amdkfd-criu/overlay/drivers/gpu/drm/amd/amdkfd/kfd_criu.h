@@ -376,7 +376,7 @@ int kfd_criu_device_set_user_gpu_id(struct kfd_process *p,
 				    const struct kfd_criu_device *cd);
 int kfd_criu_finish_devices(struct kfd_process *p);
 
-/* kfd_criu_bo.c */
+/* kfd_criu_bo.c, kfd_criu_process_bos.c */
 u32 kfd_criu_bo_count(const struct kfd_process *p);
 bool kfd_criu_bo_has_contents(u32 flags);
 int kfd_criu_bo_describe(const struct kfd_process_device *pdd, u32 handle,
@@ -461,7 +461,7 @@ int kfd_criu_queue_restore(struct kfd_process *p,
 			   struct kfd_criu_queue *cq);
 void kfd_criu_queue_destroy_all(struct kfd_process *p);
 
-/* kfd_criu_svm.c */
+/* kfd_criu_svm.c, kfd_criu_svm_register.c */
 
 /* Flags of SVM ranges that this kernel knows. */
 #define KFD_CRIU_SVM_FLAGS	(KFD_IOCTL_SVM_FLAG_HOST_ACCESS | \

@@ -42,7 +42,7 @@ struct fake_client {
 	u32 state;
 };
 
-static int fake_client_quiesce(struct fake_client *client)
+static int checkpoint_test_fake_client_quiesce(struct fake_client *client)
 {
 	int r;
 
@@ -53,7 +53,7 @@ static int fake_client_quiesce(struct fake_client *client)
 	return 0;
 }
 
-static int fake_client_read(const struct fake_client *client, u32 *state)
+static int checkpoint_test_fake_client_read(const struct fake_client *client, u32 *state)
 {
 	int r;
 
@@ -64,8 +64,8 @@ static int fake_client_read(const struct fake_client *client, u32 *state)
 	return 0;
 }
 
-static int fake_client_write(struct fake_client *client, u32 state,
-			     bool is_validated)
+static int checkpoint_test_fake_client_write(struct fake_client *client, u32 state,
+					     bool is_validated)
 {
 	int r;
 
@@ -77,21 +77,22 @@ static int fake_client_write(struct fake_client *client, u32 state,
 	return 0;
 }
 
-static int fake_client_call(struct fake_client *client, unsigned int op)
+static int checkpoint_test_fake_client_call(struct fake_client *client, unsigned int op)
 {
 	u32 state;
 
 	switch (op) {
 	case OP_QUIESCE:
-		return fake_client_quiesce(client);
+		return checkpoint_test_fake_client_quiesce(client);
 	case OP_READ:
-		return fake_client_read(client, &state);
+		return checkpoint_test_fake_client_read(client, &state);
 	default:
-		return fake_client_write(client, STATE, op == OP_WRITE_VALIDATED);
+		return checkpoint_test_fake_client_write(client, STATE,
+							 op == OP_WRITE_VALIDATED);
 	}
 }
 
-static void fake_client_call_all(struct task_struct *owner, int result[OPS])
+static void checkpoint_test_fake_client_call_all(struct task_struct *owner, int result[OPS])
 {
 	unsigned int op;
 
@@ -99,7 +100,7 @@ static void fake_client_call_all(struct task_struct *owner, int result[OPS])
 		struct fake_client client = { .owner = owner };
 		u32 expected;
 
-		result[op] = fake_client_call(&client, op);
+		result[op] = checkpoint_test_fake_client_call(&client, op);
 		/* A refused operation must not have had an effect. */
 		expected = !result[op] && op >= OP_WRITE_VALIDATED ? STATE : 0;
 		if (client.state != expected ||
@@ -153,7 +154,7 @@ static const struct who child_stranger = {
 /* Capabilities that are tried; 0 (CAP_CHOWN, which decides nothing here): none */
 static const int extra_caps[] = { 0, CAP_CHECKPOINT_RESTORE, CAP_SYS_ADMIN };
 
-static const char *cap_name(int cap)
+static const char *checkpoint_test_cap_name(int cap)
 {
 	switch (cap) {
 	case CAP_CHECKPOINT_RESTORE:
@@ -165,7 +166,7 @@ static const char *cap_name(int cap)
 	}
 }
 
-static struct cred *make_cred(const struct who *who, int extra_cap)
+static struct cred *checkpoint_test_make_cred(const struct who *who, int extra_cap)
 {
 	struct cred *cred = prepare_kernel_cred(&init_task);
 
@@ -201,7 +202,7 @@ struct owner {
 	int self[OPS];	/* what its operations on itself returned */
 };
 
-static int owner_fn(void *data)
+static int checkpoint_test_owner_fn(void *data)
 {
 	struct owner *owner = data;
 	struct mm_struct *mm;
@@ -211,7 +212,7 @@ static int owner_fn(void *data)
 	if (mm) {
 		set_mask_bits(&mm->flags, MMF_DUMPABLE_MASK, owner->dumpable);
 		kthread_use_mm(mm);
-		fake_client_call_all(current, owner->self);
+		checkpoint_test_fake_client_call_all(current, owner->self);
 	} else {
 		owner->error = -ENOMEM;
 	}
@@ -230,14 +231,14 @@ static int owner_fn(void *data)
 	return 0;
 }
 
-static void start_owner(struct kunit *test, struct owner *owner,
-			const struct who *who, int extra_cap, int dumpable)
+static void checkpoint_test_start_owner(struct kunit *test, struct owner *owner,
+					const struct who *who, int extra_cap, int dumpable)
 {
 	*owner = (struct owner){ .dumpable = dumpable };
 	init_completion(&owner->ready);
-	owner->cred = make_cred(who, extra_cap);
+	owner->cred = checkpoint_test_make_cred(who, extra_cap);
 	KUNIT_ASSERT_NOT_NULL(test, owner->cred);
-	owner->task = kthread_create(owner_fn, owner, "drm_checkpoint");
+	owner->task = kthread_create(checkpoint_test_owner_fn, owner, "drm_checkpoint");
 	if (IS_ERR(owner->task))
 		put_cred(owner->cred);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, owner->task);
@@ -247,12 +248,12 @@ static void start_owner(struct kunit *test, struct owner *owner,
 	KUNIT_EXPECT_EQ(test, 0, owner->error);
 }
 
-static void stop_owner(struct owner *owner)
+static void checkpoint_test_stop_owner(struct owner *owner)
 {
 	kthread_stop(owner->task);
 }
 
-static void free_owner(struct owner *owner)
+static void checkpoint_test_free_owner(struct owner *owner)
 {
 	put_task_struct(owner->task);
 }
@@ -268,7 +269,7 @@ struct row {
 
 #define ALL(errno)	{ [0 ... OPS - 1] = (errno) }
 
-static const char *errno_name(int r)
+static const char *checkpoint_test_errno_name(int r)
 {
 	switch (r) {
 	case 0:
@@ -282,83 +283,85 @@ static const char *errno_name(int r)
 	}
 }
 
-static void print_header(struct kunit *test, const struct who *owner)
+static void checkpoint_test_print_header(struct kunit *test, const struct who *owner)
 {
 	kunit_info(test, "client of: %s", owner->name);
 	kunit_info(test, "%-22s %-19s %8s %8s %8s %8s", "caller", "capability",
 		   "quiesce", "read", "write ok", "write");
 }
 
-static void check_result(struct kunit *test, const char *caller, int cap,
-			 const int result[OPS], const struct row *row)
+static void checkpoint_test_check_result(struct kunit *test, const char *caller, int cap,
+					 const int result[OPS], const struct row *row)
 {
 	const int *expected = cap ? row->with : row->without;
 	unsigned int op;
 
-	kunit_info(test, "%-22s %-19s %8s %8s %8s %8s", caller, cap_name(cap),
-		   errno_name(result[OP_QUIESCE]), errno_name(result[OP_READ]),
-		   errno_name(result[OP_WRITE_VALIDATED]),
-		   errno_name(result[OP_WRITE]));
+	kunit_info(test, "%-22s %-19s %8s %8s %8s %8s", caller,
+		   checkpoint_test_cap_name(cap),
+		   checkpoint_test_errno_name(result[OP_QUIESCE]),
+		   checkpoint_test_errno_name(result[OP_READ]),
+		   checkpoint_test_errno_name(result[OP_WRITE_VALIDATED]),
+		   checkpoint_test_errno_name(result[OP_WRITE]));
 	if (row->depends_on_yama && IS_ENABLED(CONFIG_SECURITY_YAMA))
 		return;
 	for (op = 0; op < OPS; op++)
 		KUNIT_EXPECT_EQ_MSG(test, result[op], expected[op],
 				    "%s with %s, operation %u", caller,
-				    cap_name(cap), op);
+				    checkpoint_test_cap_name(cap), op);
 }
 
-static void check_caller(struct kunit *test, const struct owner *owner,
-			 const struct row *row, int cap)
+static void checkpoint_test_check_caller(struct kunit *test, const struct owner *owner,
+					 const struct row *row, int cap)
 {
-	struct cred *cred = make_cred(row->caller, cap);
+	struct cred *cred = checkpoint_test_make_cred(row->caller, cap);
 	const struct cred *old;
 	int result[OPS];
 
 	KUNIT_ASSERT_NOT_NULL(test, cred);
 	old = override_creds(cred);
-	fake_client_call_all(owner->task, result);
+	checkpoint_test_fake_client_call_all(owner->task, result);
 	revert_creds(old);
 	put_cred(cred);
-	check_result(test, row->caller->name, cap, result, row);
+	checkpoint_test_check_result(test, row->caller->name, cap, result, row);
 }
 
-static void check_self(struct kunit *test, const struct who *who,
-		       const struct row *row, int cap, int dumpable)
+static void checkpoint_test_check_self(struct kunit *test, const struct who *who,
+				       const struct row *row, int cap, int dumpable)
 {
 	struct owner owner;
 
-	start_owner(test, &owner, who, cap, dumpable);
-	stop_owner(&owner);
-	free_owner(&owner);
-	check_result(test, "itself", cap, owner.self, row);
+	checkpoint_test_start_owner(test, &owner, who, cap, dumpable);
+	checkpoint_test_stop_owner(&owner);
+	checkpoint_test_free_owner(&owner);
+	checkpoint_test_check_result(test, "itself", cap, owner.self, row);
 }
 
-static void check_row(struct kunit *test, const struct owner *owner,
-		      const struct who *who, const struct row *row)
+static void checkpoint_test_check_row(struct kunit *test, const struct owner *owner,
+				      const struct who *who, const struct row *row)
 {
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(extra_caps); i++) {
 		if (row->caller)
-			check_caller(test, owner, row, extra_caps[i]);
+			checkpoint_test_check_caller(test, owner, row, extra_caps[i]);
 		else
-			check_self(test, who, row, extra_caps[i],
-				   owner->dumpable);
+			checkpoint_test_check_self(test, who, row, extra_caps[i],
+						   owner->dumpable);
 	}
 }
 
-static void check_matrix(struct kunit *test, const struct who *who,
-			 int dumpable, const struct row *rows, size_t n)
+static void checkpoint_test_check_matrix(struct kunit *test, const struct who *who,
+					 int dumpable, const struct row *rows, size_t n)
 {
 	struct owner owner;
 	size_t i;
 
-	start_owner(test, &owner, who, 0, dumpable);
-	print_header(test, who);
+	checkpoint_test_start_owner(test, &owner, who, 0, dumpable);
+	checkpoint_test_print_header(test, who);
 	for (i = 0; i < n; i++)
-		check_row(test, &owner, who, &rows[i]);
-	stop_owner(&owner);
-	free_owner(&owner);
+		checkpoint_test_check_row(test, &owner, who, &rows[i]);
+	checkpoint_test_stop_owner(&owner);
+	checkpoint_test_free_owner(&owner);
 }
 
 static void client_of_a_user(struct kunit *test)
@@ -371,7 +374,7 @@ static void client_of_a_user(struct kunit *test)
 		{ &child_root, ALL(-EPERM), ALL(-EPERM) },
 	};
 
-	check_matrix(test, &user, SUID_DUMP_USER, rows, ARRAY_SIZE(rows));
+	checkpoint_test_check_matrix(test, &user, SUID_DUMP_USER, rows, ARRAY_SIZE(rows));
 }
 
 /*
@@ -390,7 +393,8 @@ static void client_in_a_user_namespace(struct kunit *test)
 		{ &child_stranger, ALL(-EPERM), ALL(-EPERM) },
 	};
 
-	check_matrix(test, &child_user, SUID_DUMP_USER, rows, ARRAY_SIZE(rows));
+	checkpoint_test_check_matrix(test, &child_user, SUID_DUMP_USER, rows,
+				     ARRAY_SIZE(rows));
 }
 
 static void client_of_a_set_uid_program(struct kunit *test)
@@ -402,7 +406,8 @@ static void client_of_a_set_uid_program(struct kunit *test)
 		{ &stranger, ALL(-EPERM), ALL(-EPERM) },
 	};
 
-	check_matrix(test, &user, SUID_DUMP_DISABLE, rows, ARRAY_SIZE(rows));
+	checkpoint_test_check_matrix(test, &user, SUID_DUMP_DISABLE, rows,
+				     ARRAY_SIZE(rows));
 }
 
 /* Its mm is gone, but its credentials and its namespace are still there. */
@@ -416,12 +421,12 @@ static void client_of_a_task_that_has_exited(struct kunit *test)
 	struct owner owner;
 	size_t i;
 
-	start_owner(test, &owner, &child_user, 0, SUID_DUMP_USER);
-	stop_owner(&owner);
-	print_header(test, &child_user);
+	checkpoint_test_start_owner(test, &owner, &child_user, 0, SUID_DUMP_USER);
+	checkpoint_test_stop_owner(&owner);
+	checkpoint_test_print_header(test, &child_user);
 	for (i = 0; i < ARRAY_SIZE(rows); i++)
-		check_row(test, &owner, &child_user, &rows[i]);
-	free_owner(&owner);
+		checkpoint_test_check_row(test, &owner, &child_user, &rows[i]);
+	checkpoint_test_free_owner(&owner);
 }
 
 /*
@@ -440,17 +445,17 @@ static void client_of_a_task_that_the_caller_traces(struct kunit *test)
 	struct owner owner;
 	size_t i;
 
-	start_owner(test, &owner, &user, 0, SUID_DUMP_USER);
+	checkpoint_test_start_owner(test, &owner, &user, 0, SUID_DUMP_USER);
 	parent = rcu_access_pointer(owner.task->parent);
 	rcu_assign_pointer(owner.task->parent, current);
 	owner.task->ptrace = PT_PTRACED;
-	print_header(test, &user);
+	checkpoint_test_print_header(test, &user);
 	for (i = 0; i < ARRAY_SIZE(rows); i++)
-		check_row(test, &owner, &user, &rows[i]);
+		checkpoint_test_check_row(test, &owner, &user, &rows[i]);
 	owner.task->ptrace = 0;
 	rcu_assign_pointer(owner.task->parent, parent);
-	stop_owner(&owner);
-	free_owner(&owner);
+	checkpoint_test_stop_owner(&owner);
+	checkpoint_test_free_owner(&owner);
 }
 
 /* Each call gives back the reference to the namespace that it has taken. */
@@ -461,16 +466,16 @@ static void no_reference_to_the_namespace_is_lost(struct kunit *test)
 	struct owner owner;
 	unsigned int before, i;
 
-	start_owner(test, &owner, &who, 0, SUID_DUMP_USER);
+	checkpoint_test_start_owner(test, &owner, &who, 0, SUID_DUMP_USER);
 	before = refcount_read(&counted_ns.ns.count);
 	for (i = 0; i < 10; i++)
-		check_caller(test, &owner, &row, i % 2 ? CAP_SYS_ADMIN : 0);
+		checkpoint_test_check_caller(test, &owner, &row, i % 2 ? CAP_SYS_ADMIN : 0);
 	KUNIT_EXPECT_EQ(test, refcount_read(&counted_ns.ns.count), before);
-	stop_owner(&owner);
-	free_owner(&owner);
+	checkpoint_test_stop_owner(&owner);
+	checkpoint_test_free_owner(&owner);
 }
 
-static bool wait_until_unused(const struct user_namespace *ns)
+static bool checkpoint_test_wait_until_unused(const struct user_namespace *ns)
 {
 	const unsigned long end = jiffies + 10 * HZ;
 
@@ -492,8 +497,8 @@ static bool wait_until_unused(const struct user_namespace *ns)
 static void drm_checkpoint_test_suite_exit(struct kunit_suite *suite)
 {
 	if (IS_MODULE(CONFIG_DRM))
-		WARN_ON(!wait_until_unused(&child_ns) ||
-			!wait_until_unused(&counted_ns));
+		WARN_ON(!checkpoint_test_wait_until_unused(&child_ns) ||
+			!checkpoint_test_wait_until_unused(&counted_ns));
 }
 
 static struct kunit_case drm_checkpoint_test_cases[] = {

@@ -47,7 +47,7 @@ struct draft {
 	struct kfd_criu_restore_ctx ctx;
 };
 
-static int init_test(struct kunit *test)
+static int criu_test_init(struct kunit *test)
 {
 	struct draft *draft = kunit_kzalloc(test, sizeof(*draft), GFP_KERNEL);
 	unsigned long at;
@@ -72,14 +72,14 @@ static int init_test(struct kunit *test)
  * Whether this kernel knows the record type, which for SVM depends on the
  * configuration.
  */
-static bool is_supported(u32 type)
+static bool criu_test_is_supported(u32 type)
 {
 	return type != KFD_CRIU_RECORD_SVM_RANGE ||
 	       IS_ENABLED(CONFIG_HSA_AMD_SVM);
 }
 
 /* Returns the record, whose members the caller may set. */
-static void *add(struct draft *draft, u32 type, u16 version, u16 flags, u64 size)
+static void *criu_test_add(struct draft *draft, u32 type, u16 version, u16 flags, u64 size)
 {
 	struct kfd_criu_record *record = (void *)(draft->bytes + draft->size);
 	const bool is_known = version == 1 && type &&
@@ -96,36 +96,36 @@ static void *add(struct draft *draft, u32 type, u16 version, u16 flags, u64 size
 }
 
 /* Adds a record as this kernel writes it. */
-static void add_record(struct draft *draft, u32 type)
+static void criu_test_add_record(struct draft *draft, u32 type)
 {
-	add(draft, type, 1, REQUIRED, sizes[type]);
+	criu_test_add(draft, type, 1, REQUIRED, sizes[type]);
 }
 
-static void begin_draft(struct draft *draft)
+static void criu_test_begin_draft(struct draft *draft)
 {
 	memset(draft->bytes, 0, sizeof(draft->bytes));
 	draft->size = 0;
 	draft->records = 0;
-	add_record(draft, KFD_CRIU_RECORD_IMAGE);
+	criu_test_add_record(draft, KFD_CRIU_RECORD_IMAGE);
 }
 
-static struct kfd_criu_record_image *image_record(struct draft *draft)
+static struct kfd_criu_record_image *criu_test_image_record(struct draft *draft)
 {
 	return (void *)draft->bytes;
 }
 
-static void finish_draft(struct draft *draft)
+static void criu_test_finish_draft(struct draft *draft)
 {
-	image_record(draft)->magic = cpu_to_le64(KFD_CRIU_IMAGE_MAGIC);
-	image_record(draft)->size = cpu_to_le64(draft->size);
-	image_record(draft)->num_records = cpu_to_le32(draft->records);
+	criu_test_image_record(draft)->magic = cpu_to_le64(KFD_CRIU_IMAGE_MAGIC);
+	criu_test_image_record(draft)->size = cpu_to_le64(draft->size);
+	criu_test_image_record(draft)->num_records = cpu_to_le32(draft->records);
 }
 
 /*
  * Checks the first @size bytes of the draft, placed so that the next byte is
  * not mapped.
  */
-static int check_bytes(struct kunit *test, struct draft *draft, u64 size)
+static int criu_test_check_bytes(struct kunit *test, struct draft *draft, u64 size)
 {
 	struct kfd_criu_stream image = {
 		.data = draft->page + BUFFER_SIZE - size,
@@ -137,33 +137,33 @@ static int check_bytes(struct kunit *test, struct draft *draft, u64 size)
 	return kfd_criu_check_image(&image, &draft->ctx);
 }
 
-static int finish_and_check(struct kunit *test, struct draft *draft)
+static int criu_test_finish_and_check(struct kunit *test, struct draft *draft)
 {
-	finish_draft(draft);
-	return check_bytes(test, draft, draft->size);
+	criu_test_finish_draft(draft);
+	return criu_test_check_bytes(test, draft, draft->size);
 }
 
 /* Makes an image with one record of each type that this kernel knows. */
-static void make_full_image(struct draft *draft)
+static void criu_test_make_full_image(struct draft *draft)
 {
 	u32 type;
 
-	begin_draft(draft);
+	criu_test_begin_draft(draft);
 	for (type = KFD_CRIU_RECORD_DEVICE; type <= KFD_CRIU_MAX_RECORD_TYPE;
 	     type++)
-		if (is_supported(type))
-			add_record(draft, type);
-	finish_draft(draft);
+		if (criu_test_is_supported(type))
+			criu_test_add_record(draft, type);
+	criu_test_finish_draft(draft);
 }
 
 static void an_image_has_records_of_each_type(struct kunit *test)
 {
 	struct draft *draft = test->priv;
 
-	make_full_image(draft);
-	KUNIT_EXPECT_EQ(test, 0, finish_and_check(test, draft));
-	begin_draft(draft);
-	KUNIT_EXPECT_EQ(test, 0, finish_and_check(test, draft));
+	criu_test_make_full_image(draft);
+	KUNIT_EXPECT_EQ(test, 0, criu_test_finish_and_check(test, draft));
+	criu_test_begin_draft(draft);
+	KUNIT_EXPECT_EQ(test, 0, criu_test_finish_and_check(test, draft));
 }
 
 static void an_image_that_is_cut_is_none(struct kunit *test)
@@ -171,17 +171,17 @@ static void an_image_that_is_cut_is_none(struct kunit *test)
 	struct draft *draft = test->priv;
 	u64 size;
 
-	make_full_image(draft);
+	criu_test_make_full_image(draft);
 	for (size = 0; size < draft->size; size++)
-		KUNIT_EXPECT_EQ_MSG(test, -EINVAL, check_bytes(test, draft, size),
+		KUNIT_EXPECT_EQ_MSG(test, -EINVAL, criu_test_check_bytes(test, draft, size),
 				    "%llu bytes", size);
 	/*
 	 * Also when the image record gives the shorter size, if it ends inside
 	 * a record.
 	 */
 	for (size = FIRST; size < draft->size; size++) {
-		image_record(draft)->size = cpu_to_le64(size);
-		KUNIT_EXPECT_EQ_MSG(test, -EINVAL, check_bytes(test, draft, size),
+		criu_test_image_record(draft)->size = cpu_to_le64(size);
+		KUNIT_EXPECT_EQ_MSG(test, -EINVAL, criu_test_check_bytes(test, draft, size),
 				    "%llu bytes", size);
 	}
 }
@@ -190,20 +190,20 @@ static void the_image_record_must_match_the_image(struct kunit *test)
 {
 	struct draft *draft = test->priv;
 
-	make_full_image(draft);
-	image_record(draft)->magic++;
-	KUNIT_EXPECT_EQ(test, -EINVAL, check_bytes(test, draft, draft->size));
-	finish_draft(draft);
-	image_record(draft)->size = cpu_to_le64(draft->size + 8);
-	KUNIT_EXPECT_EQ(test, -EINVAL, check_bytes(test, draft, draft->size));
-	finish_draft(draft);
-	image_record(draft)->num_records = cpu_to_le32(draft->records - 1);
-	KUNIT_EXPECT_EQ(test, -EINVAL, check_bytes(test, draft, draft->size));
-	finish_draft(draft);
-	image_record(draft)->reserved = cpu_to_le32(1);
-	KUNIT_EXPECT_EQ(test, -EINVAL, check_bytes(test, draft, draft->size));
-	image_record(draft)->reserved = 0;
-	KUNIT_EXPECT_EQ(test, 0, check_bytes(test, draft, draft->size));
+	criu_test_make_full_image(draft);
+	criu_test_image_record(draft)->magic++;
+	KUNIT_EXPECT_EQ(test, -EINVAL, criu_test_check_bytes(test, draft, draft->size));
+	criu_test_finish_draft(draft);
+	criu_test_image_record(draft)->size = cpu_to_le64(draft->size + 8);
+	KUNIT_EXPECT_EQ(test, -EINVAL, criu_test_check_bytes(test, draft, draft->size));
+	criu_test_finish_draft(draft);
+	criu_test_image_record(draft)->num_records = cpu_to_le32(draft->records - 1);
+	KUNIT_EXPECT_EQ(test, -EINVAL, criu_test_check_bytes(test, draft, draft->size));
+	criu_test_finish_draft(draft);
+	criu_test_image_record(draft)->reserved = cpu_to_le32(1);
+	KUNIT_EXPECT_EQ(test, -EINVAL, criu_test_check_bytes(test, draft, draft->size));
+	criu_test_image_record(draft)->reserved = 0;
+	KUNIT_EXPECT_EQ(test, 0, criu_test_check_bytes(test, draft, draft->size));
 }
 
 static void an_image_begins_with_its_own_record(struct kunit *test)
@@ -215,17 +215,17 @@ static void an_image_begins_with_its_own_record(struct kunit *test)
 		if (type == KFD_CRIU_RECORD_IMAGE)
 			continue;
 		/* Only type and flags of the first record change. */
-		make_full_image(draft);
-		image_record(draft)->record.type = cpu_to_le32(type);
-		image_record(draft)->record.flags = 0;
+		criu_test_make_full_image(draft);
+		criu_test_image_record(draft)->record.type = cpu_to_le32(type);
+		criu_test_image_record(draft)->record.flags = 0;
 		KUNIT_EXPECT_EQ_MSG(test, -EINVAL,
-				    check_bytes(test, draft, draft->size),
+				    criu_test_check_bytes(test, draft, draft->size),
 				    "first of type %u", type);
 	}
-	make_full_image(draft);
-	image_record(draft)->record.version = cpu_to_le16(2);
-	image_record(draft)->record.flags = 0;
-	KUNIT_EXPECT_EQ(test, -EINVAL, check_bytes(test, draft, draft->size));
+	criu_test_make_full_image(draft);
+	criu_test_image_record(draft)->record.version = cpu_to_le16(2);
+	criu_test_image_record(draft)->record.flags = 0;
+	KUNIT_EXPECT_EQ(test, -EINVAL, criu_test_check_bytes(test, draft, draft->size));
 }
 
 static void records_are_in_the_order_of_their_types(struct kunit *test)
@@ -246,18 +246,18 @@ static void records_are_in_the_order_of_their_types(struct kunit *test)
 					  (two > one ||
 					   (two == one && repeatable & BIT(one)));
 
-			if (!is_supported(one) || !is_supported(two))
+			if (!criu_test_is_supported(one) || !criu_test_is_supported(two))
 				continue;
-			begin_draft(draft);
-			add_record(draft, one);
+			criu_test_begin_draft(draft);
+			criu_test_add_record(draft, one);
 			/*
 			 * An unknown record does not affect the order of the
 			 * others.
 			 */
-			add(draft, UNKNOWN, 1, 0, HEADER);
-			add_record(draft, two);
+			criu_test_add(draft, UNKNOWN, 1, 0, HEADER);
+			criu_test_add_record(draft, two);
 			KUNIT_EXPECT_EQ_MSG(test, good ? 0 : -EINVAL,
-					    finish_and_check(test, draft),
+					    criu_test_finish_and_check(test, draft),
 					    "type %u behind type %u", two, one);
 		}
 	}
@@ -288,27 +288,25 @@ static void unknown_records_are_skipped_or_refused(struct kunit *test)
 				u64 at;
 				u32 type;
 
-				begin_draft(draft);
+				criu_test_begin_draft(draft);
 				for (type = KFD_CRIU_RECORD_DEVICE;
 				     type < place; type++)
-					if (is_supported(type))
-						add_record(draft, type);
+					if (criu_test_is_supported(type))
+						criu_test_add_record(draft, type);
 				at = draft->size;
-				add(draft, unknown[i].type, unknown[i].version,
-				    0, size);
+				criu_test_add(draft, unknown[i].type, unknown[i].version, 0,
+					      size);
 				for (; type <= KFD_CRIU_MAX_RECORD_TYPE; type++)
-					if (is_supported(type))
-						add_record(draft, type);
+					if (criu_test_is_supported(type))
+						criu_test_add_record(draft, type);
 				KUNIT_EXPECT_EQ_MSG(test, 0,
-						    finish_and_check(test, draft),
-						    "%u before type %u", i,
-						    place);
+						    criu_test_finish_and_check(test, draft),
+						    "%u before type %u", i, place);
 				((struct kfd_criu_record *)(draft->bytes + at))
 					->flags = cpu_to_le16(REQUIRED);
 				KUNIT_EXPECT_EQ_MSG(test, -EPROTONOSUPPORT,
-						    finish_and_check(test, draft),
-						    "%u before type %u", i,
-						    place);
+						    criu_test_finish_and_check(test, draft),
+						    "%u before type %u", i, place);
 			}
 		}
 	}
@@ -322,16 +320,16 @@ static void an_unknown_flag_is_refused(struct kunit *test)
 	for (bit = 0; bit < 16; bit++) {
 		const int expected = bit ? -EINVAL : 0;
 
-		begin_draft(draft);
-		add(draft, KFD_CRIU_RECORD_PROCESS, 1, BIT(bit),
-		    sizes[KFD_CRIU_RECORD_PROCESS]);
-		KUNIT_EXPECT_EQ_MSG(test, expected, finish_and_check(test, draft),
+		criu_test_begin_draft(draft);
+		criu_test_add(draft, KFD_CRIU_RECORD_PROCESS, 1, BIT(bit),
+			      sizes[KFD_CRIU_RECORD_PROCESS]);
+		KUNIT_EXPECT_EQ_MSG(test, expected, criu_test_finish_and_check(test, draft),
 				    "bit %u", bit);
 		if (!bit)
 			continue;
-		begin_draft(draft);
-		add(draft, UNKNOWN, 1, BIT(bit), HEADER);
-		KUNIT_EXPECT_EQ_MSG(test, expected, finish_and_check(test, draft),
+		criu_test_begin_draft(draft);
+		criu_test_add(draft, UNKNOWN, 1, BIT(bit), HEADER);
+		KUNIT_EXPECT_EQ_MSG(test, expected, criu_test_finish_and_check(test, draft),
 				    "bit %u of an unknown record", bit);
 	}
 }
@@ -345,23 +343,22 @@ static void records_are_as_long_as_their_type(struct kunit *test)
 	/* Their members say that the records have no payload. */
 	for (type = KFD_CRIU_RECORD_DEVICE; type <= KFD_CRIU_MAX_RECORD_TYPE;
 	     type++) {
-		if (!is_supported(type))
+		if (!criu_test_is_supported(type))
 			continue;
 		for (size = 0; size <= sizes[type] + 16; size++) {
-			begin_draft(draft);
-			add(draft, type, 1, REQUIRED, size);
-			KUNIT_EXPECT_EQ_MSG(test,
-					    size == sizes[type] ? 0 : -EINVAL,
-					    finish_and_check(test, draft),
+			criu_test_begin_draft(draft);
+			criu_test_add(draft, type, 1, REQUIRED, size);
+			KUNIT_EXPECT_EQ_MSG(test, size == sizes[type] ? 0 : -EINVAL,
+					    criu_test_finish_and_check(test, draft),
 					    "type %u, %llu bytes", type, size);
 		}
 	}
 	for (size = 0; size <= HEADER + 16; size++) {
-		begin_draft(draft);
-		add(draft, UNKNOWN, 1, 0, size);
-		KUNIT_EXPECT_EQ_MSG(test,
-				    size >= HEADER && size % 8 == 0 ? 0 : -EINVAL,
-				    finish_and_check(test, draft), "%llu bytes", size);
+		criu_test_begin_draft(draft);
+		criu_test_add(draft, UNKNOWN, 1, 0, size);
+		KUNIT_EXPECT_EQ_MSG(test, size >= HEADER && size % 8 == 0 ? 0 : -EINVAL,
+				    criu_test_finish_and_check(test, draft), "%llu bytes",
+				    size);
 	}
 }
 
@@ -374,7 +371,7 @@ static void the_fixed_part_has_the_known_members(struct kunit *test)
 		const u32 least = type == UNKNOWN ? HEADER : sizes[type];
 		const u32 size = least + 16;
 
-		if (!is_supported(type))
+		if (!criu_test_is_supported(type))
 			continue;
 		for (fixed = 0; fixed <= size + 8; fixed++) {
 			/* A known record without payload has no other bytes. */
@@ -384,11 +381,11 @@ static void the_fixed_part_has_the_known_members(struct kunit *test)
 							     fixed == size);
 			struct kfd_criu_record *record;
 
-			begin_draft(draft);
-			record = add(draft, type, 1, 0, size);
+			criu_test_begin_draft(draft);
+			record = criu_test_add(draft, type, 1, 0, size);
 			record->fixed_size = cpu_to_le32(fixed);
 			KUNIT_EXPECT_EQ_MSG(test, good ? 0 : -EINVAL,
-					    finish_and_check(test, draft),
+					    criu_test_finish_and_check(test, draft),
 					    "type %u, %u bytes", type, fixed);
 		}
 	}
@@ -404,19 +401,19 @@ static void unknown_members_must_be_zero(struct kunit *test)
 		const u32 known = sizes[type] + appended[type];
 		const u32 size = known + 16;
 
-		if (!is_supported(type))
+		if (!criu_test_is_supported(type))
 			continue;
 		for (at = known; at < size; at++) {
 			struct kfd_criu_record *record;
 
 			/* A record that may be skipped is not, if it is known. */
-			begin_draft(draft);
-			record = add(draft, type, 1, at & 1 ? REQUIRED : 0, size);
+			criu_test_begin_draft(draft);
+			record = criu_test_add(draft, type, 1, at & 1 ? REQUIRED : 0, size);
 			record->fixed_size = cpu_to_le32(size);
-			KUNIT_EXPECT_EQ(test, 0, finish_and_check(test, draft));
+			KUNIT_EXPECT_EQ(test, 0, criu_test_finish_and_check(test, draft));
 			((u8 *)record)[at] = 1;
 			KUNIT_EXPECT_EQ_MSG(test, -EPROTONOSUPPORT,
-					    finish_and_check(test, draft),
+					    criu_test_finish_and_check(test, draft),
 					    "type %u, byte %u", type, at);
 			KUNIT_EXPECT_EQ(test, 2, draft->ctx.record);
 		}
@@ -427,21 +424,21 @@ static void unknown_members_must_be_zero(struct kunit *test)
  * Checks a BO that says it is mapped to so many GPUs and has a payload of 12
  * bytes and 4 of padding, behind @more unknown members.
  */
-static int check_payload(struct kunit *test, u32 num_mapped, u32 more, u8 padding)
+static int criu_test_check_payload(struct kunit *test, u32 num_mapped, u32 more, u8 padding)
 {
 	const u32 fixed = sizes[KFD_CRIU_RECORD_BO] + more;
 	struct draft *draft = test->priv;
 	struct kfd_criu_record_bo *bo;
 	u8 *payload;
 
-	begin_draft(draft);
-	bo = add(draft, KFD_CRIU_RECORD_BO, 1, REQUIRED, fixed + 16);
+	criu_test_begin_draft(draft);
+	bo = criu_test_add(draft, KFD_CRIU_RECORD_BO, 1, REQUIRED, fixed + 16);
 	bo->record.fixed_size = cpu_to_le32(fixed);
 	bo->num_mapped = cpu_to_le32(num_mapped);
 	payload = (u8 *)bo + fixed;
 	memset(payload, 0xff, 12);
 	payload[15] = padding;
-	return finish_and_check(test, draft);
+	return criu_test_finish_and_check(test, draft);
 }
 
 static void the_payload_follows_all_members(struct kunit *test)
@@ -449,13 +446,13 @@ static void the_payload_follows_all_members(struct kunit *test)
 	u32 more;
 
 	for (more = 0; more <= 16; more += 8) {
-		KUNIT_EXPECT_EQ(test, 0, check_payload(test, 3, more, 0));
-		KUNIT_EXPECT_EQ(test, 0, check_payload(test, 4, more, 1));
-		KUNIT_EXPECT_EQ(test, -EINVAL, check_payload(test, 3, more, 1));
-		KUNIT_EXPECT_EQ(test, -EINVAL, check_payload(test, 2, more, 0));
-		KUNIT_EXPECT_EQ(test, -EINVAL, check_payload(test, 5, more, 0));
+		KUNIT_EXPECT_EQ(test, 0, criu_test_check_payload(test, 3, more, 0));
+		KUNIT_EXPECT_EQ(test, 0, criu_test_check_payload(test, 4, more, 1));
+		KUNIT_EXPECT_EQ(test, -EINVAL, criu_test_check_payload(test, 3, more, 1));
+		KUNIT_EXPECT_EQ(test, -EINVAL, criu_test_check_payload(test, 2, more, 0));
+		KUNIT_EXPECT_EQ(test, -EINVAL, criu_test_check_payload(test, 5, more, 0));
 		KUNIT_EXPECT_EQ(test, -EINVAL,
-				check_payload(test, U32_MAX, more, 0));
+				criu_test_check_payload(test, U32_MAX, more, 0));
 	}
 }
 
@@ -465,12 +462,12 @@ static void the_bytes_of_a_payload_cannot_overflow(struct kunit *test)
 	struct draft *draft = test->priv;
 	struct kfd_criu_record_queue *queue;
 
-	begin_draft(draft);
-	queue = add(draft, KFD_CRIU_RECORD_QUEUE, 1, REQUIRED,
-		    sizes[KFD_CRIU_RECORD_QUEUE]);
+	criu_test_begin_draft(draft);
+	queue = criu_test_add(draft, KFD_CRIU_RECORD_QUEUE, 1, REQUIRED,
+			      sizes[KFD_CRIU_RECORD_QUEUE]);
 	queue->num_xcc = cpu_to_le32(1U << 31);
 	queue->num_words = cpu_to_le32(1U << 31);
-	KUNIT_EXPECT_EQ(test, -EINVAL, finish_and_check(test, draft));
+	KUNIT_EXPECT_EQ(test, -EINVAL, criu_test_finish_and_check(test, draft));
 }
 
 static void the_refused_record_is_named(struct kunit *test)
@@ -480,31 +477,31 @@ static void the_refused_record_is_named(struct kunit *test)
 	u32 number;
 	u64 at;
 
-	make_full_image(draft);
+	criu_test_make_full_image(draft);
 	for (at = 0, number = 1; at < draft->size; number++) {
 		record = (void *)(draft->bytes + at);
-		KUNIT_EXPECT_EQ(test, 0, check_bytes(test, draft, draft->size));
+		KUNIT_EXPECT_EQ(test, 0, criu_test_check_bytes(test, draft, draft->size));
 		KUNIT_EXPECT_EQ(test, 0, draft->ctx.record);
 		record->reserved = cpu_to_le32(1);
 		KUNIT_EXPECT_EQ(test, -EINVAL,
-				check_bytes(test, draft, draft->size));
+				criu_test_check_bytes(test, draft, draft->size));
 		KUNIT_EXPECT_EQ(test, number, draft->ctx.record);
 		record->reserved = 0;
 		at += le64_to_cpu(record->size);
 	}
 	KUNIT_EXPECT_EQ(test, draft->records, number - 1);
-	image_record(draft)->num_records = 0;
-	KUNIT_EXPECT_EQ(test, -EINVAL, check_bytes(test, draft, draft->size));
+	criu_test_image_record(draft)->num_records = 0;
+	KUNIT_EXPECT_EQ(test, -EINVAL, criu_test_check_bytes(test, draft, draft->size));
 	KUNIT_EXPECT_EQ(test, 1, draft->ctx.record);
 }
 
 /* ---- the chosen GPUs ---- */
 
-static struct kfd_criu_record_device *add_device(struct draft *draft, u32 flags)
+static struct kfd_criu_record_device *criu_test_add_device(struct draft *draft, u32 flags)
 {
 	struct kfd_criu_record_device *device =
-		add(draft, KFD_CRIU_RECORD_DEVICE, 1, REQUIRED,
-		    sizes[KFD_CRIU_RECORD_DEVICE]);
+		criu_test_add(draft, KFD_CRIU_RECORD_DEVICE, 1, REQUIRED,
+			      sizes[KFD_CRIU_RECORD_DEVICE]);
 
 	device->user_gpu_id = cpu_to_le32(draft->records);
 	device->flags = cpu_to_le32(flags);
@@ -517,36 +514,36 @@ static void gpus_are_those_of_the_image(struct kunit *test)
 	struct kfd_criu_gpus *gpus = draft->ctx.gpus;
 	struct kfd_criu_record_device *device;
 
-	begin_draft(draft);
-	device = add_device(draft, KFD_CRIU_DEVICE_ACQUIRED);
-	KUNIT_EXPECT_EQ(test, -ENODEV, finish_and_check(test, draft));
+	criu_test_begin_draft(draft);
+	device = criu_test_add_device(draft, KFD_CRIU_DEVICE_ACQUIRED);
+	KUNIT_EXPECT_EQ(test, -ENODEV, criu_test_finish_and_check(test, draft));
 	KUNIT_EXPECT_EQ(test, 2, draft->ctx.record);
 	device->flags = 0;
-	KUNIT_EXPECT_EQ(test, 0, finish_and_check(test, draft));
+	KUNIT_EXPECT_EQ(test, 0, criu_test_finish_and_check(test, draft));
 	device->flags = cpu_to_le32(KFD_CRIU_DEVICE_POLICY << 1);
-	KUNIT_EXPECT_EQ(test, -EINVAL, finish_and_check(test, draft));
+	KUNIT_EXPECT_EQ(test, -EINVAL, criu_test_finish_and_check(test, draft));
 	/* A GPU that no record has. */
 	device->flags = 0;
 	gpus->n = 1;
 	gpus->choices[0].device.user_gpu_id = 77;
 	gpus->choices[0].device.gpu_id = U32_MAX;
-	KUNIT_EXPECT_EQ(test, -EINVAL, finish_and_check(test, draft));
+	KUNIT_EXPECT_EQ(test, -EINVAL, criu_test_finish_and_check(test, draft));
 	KUNIT_EXPECT_EQ(test, 0, draft->ctx.record);
 	/* One that has a record, and no machine has. */
 	device->user_gpu_id = cpu_to_le32(77);
-	KUNIT_EXPECT_EQ(test, -ENODEV, finish_and_check(test, draft));
+	KUNIT_EXPECT_EQ(test, -ENODEV, criu_test_finish_and_check(test, draft));
 	KUNIT_EXPECT_EQ(test, 2, draft->ctx.record);
 	/* The program has acquired it, but there is no file. */
 	device->flags = cpu_to_le32(KFD_CRIU_DEVICE_ACQUIRED);
-	KUNIT_EXPECT_EQ(test, -EINVAL, finish_and_check(test, draft));
+	KUNIT_EXPECT_EQ(test, -EINVAL, criu_test_finish_and_check(test, draft));
 	/* There is a file, but the program has not acquired it. */
 	device->flags = 0;
 	gpus->choices[0].drm_file = (void *)draft;	/* only compared with NULL */
-	KUNIT_EXPECT_EQ(test, -EINVAL, finish_and_check(test, draft));
+	KUNIT_EXPECT_EQ(test, -EINVAL, criu_test_finish_and_check(test, draft));
 	KUNIT_EXPECT_EQ(test, 2, draft->ctx.record);
 }
 
-static int choose(struct draft *draft, const struct kfd_criu_gpu *gpus, u32 n)
+static int criu_test_choose(struct draft *draft, const struct kfd_criu_gpu *gpus, u32 n)
 {
 	const struct kfd_criu_args args = {
 		.gpus = (unsigned long)draft->page,
@@ -586,13 +583,13 @@ static void wrong_gpus_are_refused(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(wrong); i++)
 		KUNIT_EXPECT_EQ_MSG(test, wrong[i].error,
-				    choose(draft, &wrong[i].gpu, 1), "%u", i);
+				    criu_test_choose(draft, &wrong[i].gpu, 1), "%u", i);
 	many = kunit_kcalloc(test, KFD_CRIU_MAX_GPUS + 1, sizeof(*many),
 			     GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, many);
-	KUNIT_EXPECT_EQ(test, 0, choose(draft, many, 0));
+	KUNIT_EXPECT_EQ(test, 0, criu_test_choose(draft, many, 0));
 	KUNIT_EXPECT_EQ(test, -EINVAL,
-			choose(draft, many, KFD_CRIU_MAX_GPUS + 1));
+			criu_test_choose(draft, many, KFD_CRIU_MAX_GPUS + 1));
 	KUNIT_EXPECT_EQ(test, -EFAULT, PTR_ERR(kfd_criu_gpus_create(&args)));
 }
 
@@ -608,24 +605,24 @@ static void a_record_ends_within_the_image(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(beyond); i++) {
 		struct kfd_criu_record *record;
 
-		begin_draft(draft);
+		criu_test_begin_draft(draft);
 		record = (void *)(draft->bytes + draft->size);
-		add_record(draft, KFD_CRIU_RECORD_PROCESS);
+		criu_test_add_record(draft, KFD_CRIU_RECORD_PROCESS);
 		/* The sum may wrap around, and is too small then. */
 		record->size = cpu_to_le64(le64_to_cpu(record->size) + beyond[i]);
-		KUNIT_EXPECT_EQ_MSG(test, -EINVAL, finish_and_check(test, draft),
+		KUNIT_EXPECT_EQ_MSG(test, -EINVAL, criu_test_finish_and_check(test, draft),
 				    "%#llx bytes more", beyond[i]);
-		image_record(draft)->size = cpu_to_le64(draft->size + beyond[i]);
+		criu_test_image_record(draft)->size = cpu_to_le64(draft->size + beyond[i]);
 		KUNIT_EXPECT_EQ_MSG(test, -EINVAL,
-				    check_bytes(test, draft, draft->size),
+				    criu_test_check_bytes(test, draft, draft->size),
 				    "%#llx bytes more", beyond[i]);
 	}
 	/* The third record ends where it begins: the reader must not loop. */
-	begin_draft(draft);
-	add(draft, UNKNOWN, 1, 0, HEADER);
-	add(draft, UNKNOWN, 1, 0, -HEADER);
+	criu_test_begin_draft(draft);
+	criu_test_add(draft, UNKNOWN, 1, 0, HEADER);
+	criu_test_add(draft, UNKNOWN, 1, 0, -HEADER);
 	draft->size += 2 * HEADER;
-	KUNIT_EXPECT_EQ(test, -EINVAL, finish_and_check(test, draft));
+	KUNIT_EXPECT_EQ(test, -EINVAL, criu_test_finish_and_check(test, draft));
 }
 
 static void what_cannot_be_read_is_a_fault(struct kunit *test)
@@ -633,7 +630,7 @@ static void what_cannot_be_read_is_a_fault(struct kunit *test)
 	struct draft *draft = test->priv;
 	struct kfd_criu_stream image;
 
-	make_full_image(draft);
+	criu_test_make_full_image(draft);
 	/*
 	 * The header of the second record is not mapped at all, or not to its
 	 * last byte.
@@ -656,36 +653,36 @@ static void what_cannot_be_read_is_a_fault(struct kunit *test)
 }
 
 #if IS_ENABLED(CONFIG_HSA_AMD_SVM)
-static void no_deferred_work(struct work_struct *work)
+static void criu_test_no_deferred_work(struct work_struct *work)
 {
 }
 
-static void init_svms(struct kfd_process *p)
+static void criu_test_init_svms(struct kfd_process *p)
 {
 	mutex_init(&p->svms.lock);
 	INIT_LIST_HEAD(&p->svms.list);
-	INIT_WORK(&p->svms.deferred_list_work, no_deferred_work);
+	INIT_WORK(&p->svms.deferred_list_work, criu_test_no_deferred_work);
 }
 #else
-static void init_svms(struct kfd_process *p)
+static void criu_test_init_svms(struct kfd_process *p)
 {
 }
 #endif
 
-static struct kfd_process *make_process(struct kunit *test)
+static struct kfd_process *criu_test_make_process(struct kunit *test)
 {
 	struct kfd_process *p = kunit_kzalloc(test, sizeof(*p), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, p);
 	mutex_init(&p->event_mutex);
 	idr_init(&p->event_idr);
-	init_svms(p);
+	criu_test_init_svms(p);
 	return p;
 }
 
 /* Writes an image into exactly @size bytes at the end of the page. */
-static int write_into(struct draft *draft, struct kfd_process *p, u64 size,
-		      struct kfd_criu_stream *s)
+static int criu_test_write_into(struct draft *draft, struct kfd_process *p, u64 size,
+				struct kfd_criu_stream *s)
 {
 	s->data = draft->page + BUFFER_SIZE - size;
 	s->size = size;
@@ -698,7 +695,7 @@ static void what_is_written_is_an_image(struct kunit *test)
 {
 	const u64 expected = FIRST + sizeof(struct kfd_criu_record_process) +
 			     sizeof(struct kfd_criu_record_event_page);
-	struct kfd_process *p = make_process(test);
+	struct kfd_process *p = criu_test_make_process(test);
 	struct draft *draft = test->priv;
 	struct kfd_criu_record_process process;
 	struct kfd_criu_record_event_page page;
@@ -707,12 +704,12 @@ static void what_is_written_is_an_image(struct kunit *test)
 
 	p->xnack_enabled = true;
 	p->signal_handle = 0x1234567800000009;
-	KUNIT_EXPECT_EQ(test, 0, write_into(draft, p, 0, &s));
+	KUNIT_EXPECT_EQ(test, 0, criu_test_write_into(draft, p, 0, &s));
 	KUNIT_EXPECT_EQ(test, expected, s.pos);
 	/* A smaller buffer yields the same length, but no image. */
 	for (size = 0; size <= expected; size += 8) {
 		KUNIT_ASSERT_EQ(test, 0, clear_user(draft->page, BUFFER_SIZE));
-		KUNIT_EXPECT_EQ(test, 0, write_into(draft, p, size, &s));
+		KUNIT_EXPECT_EQ(test, 0, criu_test_write_into(draft, p, size, &s));
 		KUNIT_EXPECT_EQ(test, expected, s.pos);
 		KUNIT_EXPECT_EQ(test, 3, s.num_records);
 		KUNIT_EXPECT_EQ(test, size == expected ? 0 : -EINVAL,
@@ -743,7 +740,7 @@ static void what_is_written_is_an_image(struct kunit *test)
 
 static void what_cannot_be_written_is_a_fault(struct kunit *test)
 {
-	struct kfd_process *p = make_process(test);
+	struct kfd_process *p = criu_test_make_process(test);
 	struct draft *draft = test->priv;
 	struct kfd_criu_stream s = {
 		.data = draft->page + BUFFER_SIZE - FIRST,
@@ -760,7 +757,7 @@ static void what_cannot_be_written_is_a_fault(struct kunit *test)
  */
 static void a_queue_that_comes_late_is_refused(struct kunit *test)
 {
-	struct kfd_process *p = make_process(test);
+	struct kfd_process *p = criu_test_make_process(test);
 	struct draft *draft = test->priv;
 	struct {
 		struct kfd_criu_record_image image;
@@ -825,7 +822,7 @@ static struct kunit_case cases[] = {
 
 static struct kunit_suite suite = {
 	.name = "kfd_criu_image",
-	.init = init_test,
+	.init = criu_test_init,
 	.test_cases = cases,
 };
 

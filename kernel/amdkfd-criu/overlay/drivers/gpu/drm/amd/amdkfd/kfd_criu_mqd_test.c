@@ -97,32 +97,32 @@ static const struct generation generations[] = {
 	SDMA("gfx12", GFX12, v12_sdma_mqd, sdmax_rlcx, rb_wptr),
 };
 
-static int check(const struct kfd_node *node, const struct queue_properties *qp,
-		 const struct kfd_criu_mqd *image)
+static int criu_test_check(const struct kfd_node *node, const struct queue_properties *qp,
+			   const struct kfd_criu_mqd *image)
 {
 	const struct kfd_criu_queue cq = { .qp = *qp, .mqd = *image };
 
 	return kfd_criu_mqd_check(node, &cq);
 }
 
-static void fill(void *mqd, size_t size, u32 word)
+static void criu_test_fill(void *mqd, size_t size, u32 word)
 {
 	memset32(mqd, word, size / sizeof(word));
 }
 
-static void init_mqd(struct mqd_manager *mm, void **mqd,
-		     struct kfd_mem_obj *mqd_mem_obj, uint64_t *gart_addr,
-		     struct queue_properties *q)
+static void criu_test_init_mqd(struct mqd_manager *mm, void **mqd,
+			       struct kfd_mem_obj *mqd_mem_obj, uint64_t *gart_addr,
+			       struct queue_properties *q)
 {
-	fill(*mqd, mm->mqd_size, DRIVER_PATTERN);
+	criu_test_fill(*mqd, mm->mqd_size, DRIVER_PATTERN);
 }
 
 /*
  * Creates a device of a generation without CWSR; saved waves have tests of
  * their own.
  */
-static struct mqd_manager *manager_for(struct kunit *test,
-				       const struct generation *g)
+static struct mqd_manager *criu_test_manager_for(struct kunit *test,
+						 const struct generation *g)
 {
 	struct kfd_node *node = kunit_kzalloc(test, sizeof(*node), GFP_KERNEL);
 	struct mqd_manager *mm = kunit_kzalloc(test, sizeof(*mm), GFP_KERNEL);
@@ -147,14 +147,14 @@ static struct mqd_manager *manager_for(struct kunit *test,
 			    KFD_MQD_TYPE_CP : KFD_MQD_TYPE_SDMA] = mm;
 	mm->dev = node;
 	mm->mqd_size = g->size;
-	mm->init_mqd = init_mqd;
+	mm->init_mqd = criu_test_init_mqd;
 	return mm;
 }
 
-static const u32 *restored_mqd(struct kunit *test, const struct generation *g,
-			       bool waves)
+static const u32 *criu_test_restored_mqd(struct kunit *test, const struct generation *g,
+					 bool waves)
 {
-	struct mqd_manager *mm = manager_for(test, g);
+	struct mqd_manager *mm = criu_test_manager_for(test, g);
 	struct kfd_criu_mqd image = { .mqd_size = g->size, .n_xcc = 1 };
 	struct queue q = { .device = mm->dev, .properties.type = g->type };
 
@@ -170,16 +170,15 @@ static const u32 *restored_mqd(struct kunit *test, const struct generation *g,
 	q.mqd = kunit_kzalloc(test, 2 * PAGE_SIZE, GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, image.data);
 	KUNIT_ASSERT_NOT_NULL(test, q.mqd);
-	fill(image.data, g->size, IMAGE_PATTERN);
+	criu_test_fill(image.data, g->size, IMAGE_PATTERN);
 	if (!waves)
-		KUNIT_ASSERT_EQ(test, 0,
-				check(mm->dev, &q.properties, &image));
+		KUNIT_ASSERT_EQ(test, 0, criu_test_check(mm->dev, &q.properties, &image));
 	kfd_criu_mqd_restore(mm, &q, &image);
 	return q.mqd;
 }
 
-static void expect_words(struct kunit *test, const u32 *mqd, const u16 *words,
-			 unsigned int n, u32 expected)
+static void criu_test_expect_words(struct kunit *test, const u32 *mqd, const u16 *words,
+				   unsigned int n, u32 expected)
 {
 	unsigned int i;
 
@@ -193,16 +192,17 @@ static void an_image_does_not_decide_where_a_queue_is(struct kunit *test)
 {
 	const struct generation *g = test->param_value;
 
-	expect_words(test, restored_mqd(test, g, false), g->driver_words,
-		     ARRAY_SIZE(g->driver_words), DRIVER_PATTERN);
+	criu_test_expect_words(test, criu_test_restored_mqd(test, g, false),
+			       g->driver_words, ARRAY_SIZE(g->driver_words),
+			       DRIVER_PATTERN);
 }
 
 static void an_image_decides_how_far_a_queue_is(struct kunit *test)
 {
 	const struct generation *g = test->param_value;
 
-	expect_words(test, restored_mqd(test, g, false), g->image_words,
-		     ARRAY_SIZE(g->image_words), IMAGE_PATTERN);
+	criu_test_expect_words(test, criu_test_restored_mqd(test, g, false), g->image_words,
+			       ARRAY_SIZE(g->image_words), IMAGE_PATTERN);
 }
 
 /*
@@ -254,8 +254,9 @@ static void an_image_decides_whether_a_dispatch_goes_on(struct kunit *test)
 
 		KUNIT_EXPECT_EQ_MSG(test,
 				    (DRIVER_PATTERN & ~image_bits) |
-				    (IMAGE_PATTERN & image_bits),
-				    restored_mqd(test, &g, waves)[rows[i / 2].word],
+					    (IMAGE_PATTERN & image_bits),
+				    criu_test_restored_mqd(test, &g,
+							   waves)[rows[i / 2].word],
 				    "row %u, waves: %u", i / 2, waves);
 	}
 }
@@ -303,7 +304,7 @@ static void an_image_decides_misnamed_registers(struct kunit *test)
 		};
 
 		KUNIT_EXPECT_EQ_MSG(test, IMAGE_PATTERN,
-				    restored_mqd(test, &g, false)[rows[i].word],
+				    criu_test_restored_mqd(test, &g, false)[rows[i].word],
 				    "row %u", i);
 	}
 }
@@ -331,25 +332,25 @@ static void an_image_does_not_decide_reserved_words(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		for (n = 0; rows[i].driver_words[n]; n++)
 			;
-		expect_words(test, restored_mqd(test, &rows[i], false),
-			     rows[i].driver_words, n, DRIVER_PATTERN);
+		criu_test_expect_words(test, criu_test_restored_mqd(test, &rows[i], false),
+				       rows[i].driver_words, n, DRIVER_PATTERN);
 	}
 }
 
 static void an_image_of_another_size_is_refused(struct kunit *test)
 {
 	const struct generation *g = test->param_value;
-	struct mqd_manager *mm = manager_for(test, g);
+	struct mqd_manager *mm = criu_test_manager_for(test, g);
 	struct kfd_criu_mqd image = { .mqd_size = g->size + 4, .n_xcc = 1 };
 	const struct queue_properties qp = { .type = g->type };
 
-	KUNIT_EXPECT_EQ(test, -EINVAL, check(mm->dev, &qp, &image));
+	KUNIT_EXPECT_EQ(test, -EINVAL, criu_test_check(mm->dev, &qp, &image));
 	image.mqd_size = g->size;
 	image.ctl_stack_size = PAGE_SIZE;
-	KUNIT_EXPECT_EQ(test, -EINVAL, check(mm->dev, &qp, &image));
+	KUNIT_EXPECT_EQ(test, -EINVAL, criu_test_check(mm->dev, &qp, &image));
 	image.ctl_stack_size = 0;
 	image.n_xcc = 2;
-	KUNIT_EXPECT_EQ(test, -EINVAL, check(mm->dev, &qp, &image));
+	KUNIT_EXPECT_EQ(test, -EINVAL, criu_test_check(mm->dev, &qp, &image));
 }
 
 /* ---- where waves were saved ---- */
@@ -376,12 +377,12 @@ static const struct waves {
 	WAVES("gfx12", GFX12, v12_compute_mqd),
 };
 
-static void waves_name(const struct waves *w, char *text)
+static void criu_test_waves_name(const struct waves *w, char *text)
 {
 	strscpy(text, w->name, KUNIT_PARAM_DESC_SIZE);
 }
 
-KUNIT_ARRAY_PARAM(waves, saved_waves, waves_name);
+KUNIT_ARRAY_PARAM(waves, saved_waves, criu_test_waves_name);
 
 static const struct queue_properties with_waves = {
 	.type = KFD_QUEUE_TYPE_COMPUTE,
@@ -390,15 +391,15 @@ static const struct queue_properties with_waves = {
 	.ctx_save_restore_area_size = AREA_SIZE,
 };
 
-static struct mqd_manager *manager_with_waves(struct kunit *test, u32 gc,
-					      size_t size)
+static struct mqd_manager *criu_test_manager_with_waves(struct kunit *test, u32 gc,
+							size_t size)
 {
 	const struct generation g = {
 		.gc = gc,
 		.type = KFD_QUEUE_TYPE_COMPUTE,
 		.size = size,
 	};
-	struct mqd_manager *mm = manager_for(test, &g);
+	struct mqd_manager *mm = criu_test_manager_for(test, &g);
 
 	mm->dev->kfd->cwsr_enabled = true;
 	return mm;
@@ -421,7 +422,7 @@ static void waves_are_within_the_save_area(struct kunit *test)
 		{ STACK_SIZE, STACK_SIZE + 2, -EINVAL },
 	};
 	const struct waves *w = test->param_value;
-	struct mqd_manager *mm = manager_with_waves(test, w->gc, w->size);
+	struct mqd_manager *mm = criu_test_manager_with_waves(test, w->gc, w->size);
 	struct kfd_criu_mqd image = { .mqd_size = w->size, .n_xcc = 1 };
 	unsigned int i;
 
@@ -433,8 +434,8 @@ static void waves_are_within_the_save_area(struct kunit *test)
 		((u32 *)image.data)[w->stack] = rows[i].stack;
 		((u32 *)image.data)[w->waves] = rows[i].waves;
 		KUNIT_EXPECT_EQ_MSG(test, rows[i].err,
-				    check(mm->dev, &with_waves, &image),
-				    "row %u", i);
+				    criu_test_check(mm->dev, &with_waves, &image), "row %u",
+				    i);
 	}
 }
 
@@ -461,7 +462,7 @@ static void an_interrupted_save_is_within_the_save_area(struct kunit *test)
 		{ 0, 0, STACK_SIZE + 2, -EINVAL },
 	};
 	struct mqd_manager *mm =
-		manager_with_waves(test, GFX10, sizeof(struct v10_compute_mqd));
+		criu_test_manager_with_waves(test, GFX10, sizeof(struct v10_compute_mqd));
 	struct v10_compute_mqd *m = kunit_kzalloc(test, sizeof(*m), GFP_KERNEL);
 	const struct kfd_criu_mqd image = { .mqd_size = sizeof(*m), .n_xcc = 1,
 					    .data = m };
@@ -475,15 +476,15 @@ static void an_interrupted_save_is_within_the_save_area(struct kunit *test)
 		m->cp_hqd_suspend_cntl_stack_dw_cnt = rows[i].dwords;
 		m->cp_hqd_suspend_wg_state_offset = rows[i].waves;
 		KUNIT_EXPECT_EQ_MSG(test, rows[i].err,
-				    check(mm->dev, &with_waves, &image),
-				    "row %u", i);
+				    criu_test_check(mm->dev, &with_waves, &image), "row %u",
+				    i);
 	}
 }
 
 static void waves_are_for_a_device_that_restores_them(struct kunit *test)
 {
 	const struct waves *w = test->param_value;
-	struct mqd_manager *mm = manager_with_waves(test, w->gc, w->size);
+	struct mqd_manager *mm = criu_test_manager_with_waves(test, w->gc, w->size);
 	struct kfd_criu_mqd image = { .mqd_size = w->size, .n_xcc = 1 };
 	u32 *words = kunit_kzalloc(test, w->size, GFP_KERNEL);
 
@@ -492,17 +493,14 @@ static void waves_are_for_a_device_that_restores_them(struct kunit *test)
 	image.data = words;
 	words[w->stack] = STACK_SIZE - 8;
 	words[w->waves] = STACK_SIZE + 64;
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			check(mm->dev, &with_waves, &image));
+	KUNIT_EXPECT_EQ(test, -EINVAL, criu_test_check(mm->dev, &with_waves, &image));
 	words[w->stack] = STACK_SIZE;
-	KUNIT_EXPECT_EQ(test, 0,
-			check(mm->dev, &with_waves, &image));
+	KUNIT_EXPECT_EQ(test, 0, criu_test_check(mm->dev, &with_waves, &image));
 	words[w->stack] = 0;
-	KUNIT_EXPECT_EQ(test, 0,
-			check(mm->dev, &with_waves, &image));
+	KUNIT_EXPECT_EQ(test, 0, criu_test_check(mm->dev, &with_waves, &image));
 }
 
-static u64 stride(struct mqd_manager *mm, struct queue_properties *q)
+static u64 criu_test_stride(struct mqd_manager *mm, struct queue_properties *q)
 {
 	return 2 * PAGE_SIZE;
 }
@@ -510,8 +508,8 @@ static u64 stride(struct mqd_manager *mm, struct queue_properties *q)
 /* Older kernels wrote the MQD of the first XCC only. */
 static void an_image_of_one_xcc_is_for_all_if_no_dispatch_is_active(struct kunit *test)
 {
-	struct mqd_manager *mm = manager_with_waves(test, GFX942,
-						    sizeof(struct v9_mqd));
+	struct mqd_manager *mm =
+		criu_test_manager_with_waves(test, GFX942, sizeof(struct v9_mqd));
 	struct kfd_criu_mqd image = { .mqd_size = sizeof(struct v9_mqd),
 				      .ctl_stack_size = STACK_SIZE,
 				      .n_xcc = 1 };
@@ -519,7 +517,7 @@ static void an_image_of_one_xcc_is_for_all_if_no_dispatch_is_active(struct kunit
 	struct v9_mqd *m, *first, *second;
 
 	mm->dev->xcc_mask = 3;
-	mm->mqd_stride = stride;
+	mm->mqd_stride = criu_test_stride;
 	image.data = kunit_kzalloc(test, kfd_criu_mqd_bytes(&image), GFP_KERNEL);
 	q.mqd = kunit_kzalloc(test, 4 * PAGE_SIZE, GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, image.data);
@@ -527,20 +525,16 @@ static void an_image_of_one_xcc_is_for_all_if_no_dispatch_is_active(struct kunit
 	m = image.data;
 	m->cp_hqd_cntl_stack_offset = STACK_SIZE - 8;
 	m->cp_hqd_wg_state_offset = STACK_SIZE;
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			check(mm->dev, &with_waves, &image));
+	KUNIT_EXPECT_EQ(test, -EINVAL, criu_test_check(mm->dev, &with_waves, &image));
 	m->cp_hqd_cntl_stack_offset = STACK_SIZE;
 	m->cp_hqd_persistent_state = 0x80000000;
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			check(mm->dev, &with_waves, &image));
+	KUNIT_EXPECT_EQ(test, -EINVAL, criu_test_check(mm->dev, &with_waves, &image));
 	m->cp_hqd_persistent_state = 0;
 	m->compute_current_logic_xcc_id = 2;
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			check(mm->dev, &with_waves, &image));
+	KUNIT_EXPECT_EQ(test, -EINVAL, criu_test_check(mm->dev, &with_waves, &image));
 	m->compute_current_logic_xcc_id = 1;
 	m->cp_hqd_pq_rptr = IMAGE_PATTERN;
-	KUNIT_ASSERT_EQ(test, 0,
-			check(mm->dev, &with_waves, &image));
+	KUNIT_ASSERT_EQ(test, 0, criu_test_check(mm->dev, &with_waves, &image));
 	first = q.mqd;
 	second = q.mqd + 2 * PAGE_SIZE;
 	second->compute_current_logic_xcc_id = 1;
@@ -556,8 +550,8 @@ static void an_image_of_one_xcc_is_for_all_if_no_dispatch_is_active(struct kunit
 
 static void pm4_packets_keep_their_target_xcc(struct kunit *test)
 {
-	struct mqd_manager *mm = manager_with_waves(test, GFX942,
-						    sizeof(struct v9_mqd));
+	struct mqd_manager *mm =
+		criu_test_manager_with_waves(test, GFX942, sizeof(struct v9_mqd));
 	struct queue_properties qp = { .type = KFD_QUEUE_TYPE_COMPUTE,
 				       .format = KFD_QUEUE_FORMAT_PM4 };
 	struct v9_mqd *m = kunit_kzalloc(test, sizeof(*m), GFP_KERNEL);
@@ -591,12 +585,12 @@ static void an_unknown_generation_is_refused(struct kunit *test)
 			.size = sizeof(struct v12_compute_mqd),
 		};
 		const struct queue_properties qp = { .type = g.type };
-		struct mqd_manager *mm = manager_for(test, &g);
+		struct mqd_manager *mm = criu_test_manager_for(test, &g);
 		struct kfd_criu_mqd image = { .mqd_size = g.size, .n_xcc = 1 };
 
 		mm->dev->dqm->mqd_mgrs[KFD_MQD_TYPE_SDMA] = mm;
 		KUNIT_EXPECT_EQ_MSG(test, -EOPNOTSUPP,
-				    check(mm->dev, &qp, &image), "row %u", i);
+				    criu_test_check(mm->dev, &qp, &image), "row %u", i);
 		KUNIT_EXPECT_EQ_MSG(test, KFD_CRIU_LAYOUT_UNKNOWN,
 				    kfd_criu_mqd_layout_id(mm->dev, qp.type),
 				    "row %u", i);
@@ -612,7 +606,7 @@ static void several_xccs_are_refused_on_other_generations(struct kunit *test)
 {
 	const struct generation *g = test->param_value;
 	const struct queue_properties qp = { .type = g->type };
-	struct mqd_manager *mm = manager_for(test, g);
+	struct mqd_manager *mm = criu_test_manager_for(test, g);
 	struct kfd_criu_mqd mqd;
 	const bool refused = g->gc != GFX9 && g->type == KFD_QUEUE_TYPE_COMPUTE;
 
@@ -629,7 +623,7 @@ static void several_xccs_are_refused_on_other_generations(struct kunit *test)
 static void no_generation_is_validated(struct kunit *test)
 {
 	const struct generation *g = test->param_value;
-	struct mqd_manager *mm = manager_for(test, g);
+	struct mqd_manager *mm = criu_test_manager_for(test, g);
 
 	KUNIT_EXPECT_FALSE(test, kfd_criu_mqd_is_validated(mm->dev, g->type));
 }
@@ -640,9 +634,9 @@ static void no_generation_is_validated(struct kunit *test)
 /* CP_HQD_GDS_RESOURCE_STATE: all units that the fields can name, no OA. */
 #define GWS_STATE	0x3f3f0
 
-static struct kfd_criu_queue *queue_with_gws_state(struct kunit *test,
-						   struct mqd_manager *mm,
-						   const struct generation *g)
+static struct kfd_criu_queue *criu_test_queue_with_gws_state(struct kunit *test,
+							     struct mqd_manager *mm,
+							     const struct generation *g)
 {
 	struct kfd_criu_queue *cq = kunit_kzalloc(test, sizeof(*cq), GFP_KERNEL);
 
@@ -686,14 +680,14 @@ static void an_image_decides_gws_state_of_its_owner_only(struct kunit *test)
 			.type = KFD_QUEUE_TYPE_COMPUTE,
 			.size = rows[i].size,
 		};
-		struct mqd_manager *mm = manager_for(test, &g);
-		struct kfd_criu_queue *cq = queue_with_gws_state(test, mm, &g);
+		struct mqd_manager *mm = criu_test_manager_for(test, &g);
+		struct kfd_criu_queue *cq = criu_test_queue_with_gws_state(test, mm, &g);
 		struct queue q = { .device = mm->dev, .properties = cq->qp };
 		u32 *mqd = kunit_kzalloc(test, g.size, GFP_KERNEL);
 
 		KUNIT_ASSERT_NOT_NULL(test, mqd);
 		q.mqd = mqd;
-		fill(cq->mqd.data, g.size, IMAGE_PATTERN);
+		criu_test_fill(cq->mqd.data, g.size, IMAGE_PATTERN);
 		kfd_criu_mqd_restore(mm, &q, &cq->mqd);
 		KUNIT_EXPECT_EQ_MSG(test, DRIVER_PATTERN, mqd[rows[i].word],
 				    "row %u", i);
@@ -729,8 +723,8 @@ static void gws_state_is_within_the_units_of_the_process(struct kunit *test)
 		.type = KFD_QUEUE_TYPE_COMPUTE,
 		.size = sizeof(struct v9_mqd),
 	};
-	struct mqd_manager *mm = manager_for(test, &g);
-	struct kfd_criu_queue *cq = queue_with_gws_state(test, mm, &g);
+	struct mqd_manager *mm = criu_test_manager_for(test, &g);
+	struct kfd_criu_queue *cq = criu_test_queue_with_gws_state(test, mm, &g);
 	struct v9_mqd *m = cq->mqd.data;
 	unsigned int i;
 
@@ -764,13 +758,13 @@ static void a_queue_that_no_image_describes_is_found(struct kunit *test)
 	p->pdds[0] = pdd;
 	p->n_pdds = 1;
 	INIT_LIST_HEAD(&pdd->qpd.queues_list);
-	pdd->dev = manager_for(test, &unknown)->dev;
+	pdd->dev = criu_test_manager_for(test, &unknown)->dev;
 	/* A GPU without queues is no obstacle. */
 	KUNIT_EXPECT_FALSE(test, kfd_criu_queue_has_unknown_gpu(p));
 	list_add(&q.list, &pdd->qpd.queues_list);
 	KUNIT_EXPECT_TRUE(test, kfd_criu_queue_has_unknown_gpu(p));
 	KUNIT_EXPECT_FALSE(test, kfd_criu_queue_has_unknown_type(p));
-	pdd->dev = manager_for(test, &known)->dev;
+	pdd->dev = criu_test_manager_for(test, &known)->dev;
 	KUNIT_EXPECT_FALSE(test, kfd_criu_queue_has_unknown_gpu(p));
 	q.properties.type = KFD_QUEUE_TYPE_DIQ;
 	KUNIT_EXPECT_TRUE(test, kfd_criu_queue_has_unknown_type(p));
@@ -796,12 +790,12 @@ static void only_exceptions_of_queues_are_accepted(struct kunit *test)
 	}
 }
 
-static void generation_name(const struct generation *g, char *text)
+static void criu_test_generation_name(const struct generation *g, char *text)
 {
 	strscpy(text, g->name, KUNIT_PARAM_DESC_SIZE);
 }
 
-KUNIT_ARRAY_PARAM(generation, generations, generation_name);
+KUNIT_ARRAY_PARAM(generation, generations, criu_test_generation_name);
 
 static struct kunit_case cases[] = {
 	KUNIT_CASE_PARAM(an_image_does_not_decide_where_a_queue_is,

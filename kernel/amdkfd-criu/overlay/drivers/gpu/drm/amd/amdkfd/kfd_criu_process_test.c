@@ -33,11 +33,11 @@
 
 /* ---- what the VMs of a process share ---- */
 
-static void restore_no_pages(struct work_struct *work)
+static void criu_test_restore_no_pages(struct work_struct *work)
 {
 }
 
-static void restore_pages(struct work_struct *work)
+static void criu_test_restore_pages(struct work_struct *work)
 {
 	struct amdkfd_process_info *info =
 		container_of(to_delayed_work(work), struct amdkfd_process_info,
@@ -48,7 +48,7 @@ static void restore_pages(struct work_struct *work)
 	mutex_unlock(&info->notifier_lock);
 }
 
-static struct amdkfd_process_info *make_process_info(work_func_t worker)
+static struct amdkfd_process_info *criu_test_make_process_info(work_func_t worker)
 {
 	struct amdkfd_process_info *info = kzalloc(sizeof(*info), GFP_KERNEL);
 
@@ -71,8 +71,8 @@ static struct amdkfd_process_info *make_process_info(work_func_t worker)
 	return info;
 }
 
-/* Frees what make_process_info() has allocated, for a process without VMs. */
-static void free_process_info(struct amdkfd_process_info *info)
+/* Frees what criu_test_make_process_info() has allocated, for a process without VMs. */
+static void criu_test_free_process_info(struct amdkfd_process_info *info)
 {
 	cancel_delayed_work_sync(&info->restore_userptr_work);
 	dma_fence_put(&info->eviction_fence->base);
@@ -99,7 +99,7 @@ struct fake {
 	struct amdgpu_device adev;
 };
 
-static int fake_evict(struct device_queue_manager *dqm,
+static int criu_test_fake_evict(struct device_queue_manager *dqm,
 		      struct qcm_process_device *qpd)
 {
 	struct fake_dqm *fake = container_of(dqm, struct fake_dqm, dqm);
@@ -108,7 +108,7 @@ static int fake_evict(struct device_queue_manager *dqm,
 	return fake->evict;
 }
 
-static int fake_restore(struct device_queue_manager *dqm,
+static int criu_test_fake_restore(struct device_queue_manager *dqm,
 			struct qcm_process_device *qpd)
 {
 	struct fake_dqm *fake = container_of(dqm, struct fake_dqm, dqm);
@@ -119,7 +119,7 @@ static int fake_restore(struct device_queue_manager *dqm,
 	return fake->restore;
 }
 
-static struct fake *make_fake(struct kunit *test)
+static struct fake *criu_test_make_fake(struct kunit *test)
 {
 	struct fake *fake = kunit_kzalloc(test, sizeof(*fake), GFP_KERNEL);
 	unsigned int i;
@@ -150,20 +150,20 @@ static struct fake *make_fake(struct kunit *test)
 		INIT_LIST_HEAD(&fake->nodes[i].smi_clients);
 		fake->devs[i].device_info.gfx_target_version = GFX9;
 		mutex_init(&dqm->lock_hidden);
-		dqm->ops.evict_process_queues = fake_evict;
-		dqm->ops.restore_process_queues = fake_restore;
+		dqm->ops.evict_process_queues = criu_test_fake_evict;
+		dqm->ops.restore_process_queues = criu_test_fake_restore;
 	}
 	return fake;
 }
 
 /* Nothing uses the process any more. */
-static void free_fake(struct fake *fake)
+static void criu_test_free_fake(struct fake *fake)
 {
 	kfd_criu_session_fini(&fake->p);
 	idr_destroy(&fake->p.event_idr);
 }
 
-static int pause(struct fake *fake,
+static int criu_test_pause(struct fake *fake,
 		 int (*measure)(struct kfd_process *p, void *args))
 {
 	u32 pid;
@@ -175,7 +175,7 @@ static int pause(struct fake *fake,
 	return r;
 }
 
-static int unpause(struct fake *fake)
+static int criu_test_unpause(struct fake *fake)
 {
 	int r;
 
@@ -185,17 +185,17 @@ static int unpause(struct fake *fake)
 	return r;
 }
 
-static int measure_ok(struct kfd_process *p, void *args)
+static int criu_test_measure_ok(struct kfd_process *p, void *args)
 {
 	return 0;
 }
 
-static int measure_fails(struct kfd_process *p, void *args)
+static int criu_test_measure_fails(struct kfd_process *p, void *args)
 {
 	return -EOPNOTSUPP;
 }
 
-static void expect_state(struct kunit *test, const struct fake *fake,
+static void criu_test_expect_state(struct kunit *test, const struct fake *fake,
 			 enum kfd_criu_state state, int evicted)
 {
 	unsigned int i;
@@ -209,49 +209,49 @@ static void expect_state(struct kunit *test, const struct fake *fake,
 
 static void a_process_without_devices_is_not_paused(struct kunit *test)
 {
-	struct fake *fake = make_fake(test);
+	struct fake *fake = criu_test_make_fake(test);
 
 	fake->p.n_pdds = 0;
-	KUNIT_EXPECT_EQ(test, -ENODEV, pause(fake, measure_ok));
-	expect_state(test, fake, KFD_CRIU_RUNNING, 0);
-	free_fake(fake);
+	KUNIT_EXPECT_EQ(test, -ENODEV, criu_test_pause(fake, criu_test_measure_ok));
+	criu_test_expect_state(test, fake, KFD_CRIU_RUNNING, 0);
+	criu_test_free_fake(fake);
 }
 
 static void a_pause_whose_measurement_fails_is_undone(struct kunit *test)
 {
-	struct fake *fake = make_fake(test);
+	struct fake *fake = criu_test_make_fake(test);
 
-	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, pause(fake, measure_fails));
-	expect_state(test, fake, KFD_CRIU_RUNNING, 0);
-	KUNIT_EXPECT_EQ(test, 0, pause(fake, measure_ok));
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, criu_test_pause(fake, criu_test_measure_fails));
+	criu_test_expect_state(test, fake, KFD_CRIU_RUNNING, 0);
+	KUNIT_EXPECT_EQ(test, 0, criu_test_pause(fake, criu_test_measure_ok));
 	/* A failed measurement does not end a pause that existed before. */
-	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, pause(fake, measure_fails));
-	expect_state(test, fake, KFD_CRIU_PAUSED, 1);
-	KUNIT_EXPECT_EQ(test, 0, unpause(fake));
-	expect_state(test, fake, KFD_CRIU_RUNNING, 0);
-	free_fake(fake);
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, criu_test_pause(fake, criu_test_measure_fails));
+	criu_test_expect_state(test, fake, KFD_CRIU_PAUSED, 1);
+	KUNIT_EXPECT_EQ(test, 0, criu_test_unpause(fake));
+	criu_test_expect_state(test, fake, KFD_CRIU_RUNNING, 0);
+	criu_test_free_fake(fake);
 }
 
 static void a_device_that_does_not_stop_undoes_a_pause(struct kunit *test)
 {
-	struct fake *fake = make_fake(test);
+	struct fake *fake = criu_test_make_fake(test);
 
 	fake->dqms[1].evict = -ETIME;
-	KUNIT_EXPECT_EQ(test, -ETIME, pause(fake, measure_ok));
-	expect_state(test, fake, KFD_CRIU_RUNNING, 0);
+	KUNIT_EXPECT_EQ(test, -ETIME, criu_test_pause(fake, criu_test_measure_ok));
+	criu_test_expect_state(test, fake, KFD_CRIU_RUNNING, 0);
 	/* A device that is being reset has no queues on the hardware. */
 	fake->dqms[1].evict = -EIO;
-	KUNIT_EXPECT_EQ(test, -EIO, pause(fake, measure_ok));
-	expect_state(test, fake, KFD_CRIU_RUNNING, 0);
+	KUNIT_EXPECT_EQ(test, -EIO, criu_test_pause(fake, criu_test_measure_ok));
+	criu_test_expect_state(test, fake, KFD_CRIU_RUNNING, 0);
 	/* The device that is being reset need not be the last one. */
 	fake->dqms[0].evict = -EIO;
 	fake->dqms[1].evict = 0;
-	KUNIT_EXPECT_EQ(test, -EIO, pause(fake, measure_ok));
-	expect_state(test, fake, KFD_CRIU_RUNNING, 0);
-	free_fake(fake);
+	KUNIT_EXPECT_EQ(test, -EIO, criu_test_pause(fake, criu_test_measure_ok));
+	criu_test_expect_state(test, fake, KFD_CRIU_RUNNING, 0);
+	criu_test_free_fake(fake);
 }
 
-static int begin_pause(struct fake *fake)
+static int criu_test_begin_pause(struct fake *fake)
 {
 	u32 reason;
 	int r;
@@ -262,7 +262,7 @@ static int begin_pause(struct fake *fake)
 	return r;
 }
 
-static int end_pause(struct fake *fake)
+static int criu_test_end_pause(struct fake *fake)
 {
 	int r;
 
@@ -274,87 +274,87 @@ static int end_pause(struct fake *fake)
 
 static void a_process_is_paused_until_the_last_pause_ends(struct kunit *test)
 {
-	struct fake *fake = make_fake(test);
+	struct fake *fake = criu_test_make_fake(test);
 
-	KUNIT_ASSERT_EQ(test, 0, begin_pause(fake));
-	KUNIT_ASSERT_EQ(test, 0, pause(fake, measure_ok));
-	KUNIT_ASSERT_EQ(test, 0, begin_pause(fake));
-	expect_state(test, fake, KFD_CRIU_PAUSED, 1);
-	KUNIT_EXPECT_EQ(test, 0, end_pause(fake));
-	KUNIT_EXPECT_EQ(test, 0, unpause(fake));
+	KUNIT_ASSERT_EQ(test, 0, criu_test_begin_pause(fake));
+	KUNIT_ASSERT_EQ(test, 0, criu_test_pause(fake, criu_test_measure_ok));
+	KUNIT_ASSERT_EQ(test, 0, criu_test_begin_pause(fake));
+	criu_test_expect_state(test, fake, KFD_CRIU_PAUSED, 1);
+	KUNIT_EXPECT_EQ(test, 0, criu_test_end_pause(fake));
+	KUNIT_EXPECT_EQ(test, 0, criu_test_unpause(fake));
 	/* There is no pause of version 1 any more, but another one. */
-	KUNIT_EXPECT_EQ(test, -EINVAL, unpause(fake));
-	expect_state(test, fake, KFD_CRIU_PAUSED, 1);
-	KUNIT_EXPECT_EQ(test, 0, end_pause(fake));
-	expect_state(test, fake, KFD_CRIU_RUNNING, 0);
-	free_fake(fake);
+	KUNIT_EXPECT_EQ(test, -EINVAL, criu_test_unpause(fake));
+	criu_test_expect_state(test, fake, KFD_CRIU_PAUSED, 1);
+	KUNIT_EXPECT_EQ(test, 0, criu_test_end_pause(fake));
+	criu_test_expect_state(test, fake, KFD_CRIU_RUNNING, 0);
+	criu_test_free_fake(fake);
 }
 
 /* Nothing wakes up for a process, but while version 1 pauses it. */
 static void only_a_pause_of_version_1_has_a_timer(struct kunit *test)
 {
-	struct fake *fake = make_fake(test);
+	struct fake *fake = criu_test_make_fake(test);
 	struct delayed_work *work = &fake->p.criu.owner_work;
 
 	KUNIT_EXPECT_FALSE(test, delayed_work_pending(work));
-	KUNIT_ASSERT_EQ(test, 0, begin_pause(fake));
+	KUNIT_ASSERT_EQ(test, 0, criu_test_begin_pause(fake));
 	KUNIT_EXPECT_FALSE(test, delayed_work_pending(work));
-	KUNIT_ASSERT_EQ(test, 0, pause(fake, measure_ok));
+	KUNIT_ASSERT_EQ(test, 0, criu_test_pause(fake, criu_test_measure_ok));
 	KUNIT_EXPECT_TRUE(test, delayed_work_pending(work));
-	KUNIT_ASSERT_EQ(test, 0, unpause(fake));
+	KUNIT_ASSERT_EQ(test, 0, criu_test_unpause(fake));
 	KUNIT_EXPECT_FALSE(test, delayed_work_pending(work));
-	KUNIT_ASSERT_EQ(test, 0, end_pause(fake));
-	free_fake(fake);
+	KUNIT_ASSERT_EQ(test, 0, criu_test_end_pause(fake));
+	criu_test_free_fake(fake);
 }
 
 static void a_pause_ends_on_all_devices(struct kunit *test)
 {
-	struct fake *fake = make_fake(test);
+	struct fake *fake = criu_test_make_fake(test);
 
-	KUNIT_ASSERT_EQ(test, 0, pause(fake, measure_ok));
+	KUNIT_ASSERT_EQ(test, 0, criu_test_pause(fake, criu_test_measure_ok));
 	fake->dqms[0].restore = -ETIME;
 	/*
 	 * The device is going to be reset, and the pause is over nevertheless.
 	 */
-	KUNIT_EXPECT_EQ(test, -ETIME, unpause(fake));
-	expect_state(test, fake, KFD_CRIU_RUNNING, 0);
-	free_fake(fake);
+	KUNIT_EXPECT_EQ(test, -ETIME, criu_test_unpause(fake));
+	criu_test_expect_state(test, fake, KFD_CRIU_RUNNING, 0);
+	criu_test_free_fake(fake);
 }
 
 /* State that was read after the reset may not be the process's state. */
 static void the_end_of_a_pause_reports_a_reset(struct kunit *test)
 {
-	struct fake *fake = make_fake(test);
+	struct fake *fake = criu_test_make_fake(test);
 
-	KUNIT_ASSERT_EQ(test, 0, pause(fake, measure_ok));
+	KUNIT_ASSERT_EQ(test, 0, criu_test_pause(fake, criu_test_measure_ok));
 	fake->pdds[1].is_lost = true;
-	KUNIT_EXPECT_EQ(test, -ENOTRECOVERABLE, unpause(fake));
-	expect_state(test, fake, KFD_CRIU_RUNNING, 0);
+	KUNIT_EXPECT_EQ(test, -ENOTRECOVERABLE, criu_test_unpause(fake));
+	criu_test_expect_state(test, fake, KFD_CRIU_RUNNING, 0);
 	KUNIT_EXPECT_EQ(test, KFD_CRIU_REASON_GPU_RESET,
 			kfd_criu_session_reset_reason(&fake->p));
-	free_fake(fake);
+	criu_test_free_fake(fake);
 }
 
 static void the_end_of_a_pause_reports_a_queue_that_was_reset(struct kunit *test)
 {
-	struct fake *fake = make_fake(test);
+	struct fake *fake = criu_test_make_fake(test);
 
 	KUNIT_EXPECT_EQ(test, KFD_CRIU_REASON_NONE,
 			kfd_criu_session_reset_reason(&fake->p));
-	KUNIT_ASSERT_EQ(test, 0, begin_pause(fake));
+	KUNIT_ASSERT_EQ(test, 0, criu_test_begin_pause(fake));
 	fake->pdds[1].has_reset_queue = true;
-	KUNIT_EXPECT_EQ(test, -ENOTRECOVERABLE, end_pause(fake));
-	expect_state(test, fake, KFD_CRIU_RUNNING, 0);
+	KUNIT_EXPECT_EQ(test, -ENOTRECOVERABLE, criu_test_end_pause(fake));
+	criu_test_expect_state(test, fake, KFD_CRIU_RUNNING, 0);
 	KUNIT_EXPECT_EQ(test, KFD_CRIU_REASON_QUEUE_RESET,
 			kfd_criu_session_reset_reason(&fake->p));
-	free_fake(fake);
+	criu_test_free_fake(fake);
 }
 
 /* ---- restores ---- */
 
 static void only_the_process_itself_can_restore(struct kunit *test)
 {
-	struct fake *fake = make_fake(test);
+	struct fake *fake = criu_test_make_fake(test);
 	struct list_head queue;
 
 	/* Gives the test's thread an mm. */
@@ -370,12 +370,12 @@ static void only_the_process_itself_can_restore(struct kunit *test)
 	fake->p.lead_thread = &init_task;
 	KUNIT_EXPECT_EQ(test, -EPERM, kfd_criu_check_restore(&fake->p));
 	fake->p.lead_thread = current->group_leader;
-	free_fake(fake);
+	criu_test_free_fake(fake);
 }
 
 static void a_restore_needs_a_process_without_objects(struct kunit *test)
 {
-	struct fake *fake = make_fake(test);
+	struct fake *fake = criu_test_make_fake(test);
 	struct kfd_event event = {};
 	int id;
 
@@ -394,32 +394,32 @@ static void a_restore_needs_a_process_without_objects(struct kunit *test)
 	fake->p.runtime_info.runtime_state = DEBUG_RUNTIME_STATE_DISABLED;
 	fake->dqms[0].evict = -ETIME;
 	KUNIT_EXPECT_EQ(test, -ETIME, kfd_criu_begin_restore(&fake->p));
-	expect_state(test, fake, KFD_CRIU_RUNNING, 0);
+	criu_test_expect_state(test, fake, KFD_CRIU_RUNNING, 0);
 	fake->dqms[0].evict = 0;
 	KUNIT_EXPECT_EQ(test, 0, kfd_criu_begin_restore(&fake->p));
-	expect_state(test, fake, KFD_CRIU_RESTORING, 1);
-	free_fake(fake);
+	criu_test_expect_state(test, fake, KFD_CRIU_RESTORING, 1);
+	criu_test_free_fake(fake);
 }
 
 static void a_restore_fails_while_an_ioctl_is_in_progress(struct kunit *test)
 {
-	struct fake *fake = make_fake(test);
+	struct fake *fake = criu_test_make_fake(test);
 	const unsigned int nr = _IOC_NR(AMDKFD_IOC_CREATE_EVENT);
 
 	KUNIT_ASSERT_EQ(test, 0, kfd_criu_session_begin_ioctl(&fake->p, nr));
 	KUNIT_EXPECT_EQ(test, -EBUSY, kfd_criu_begin_restore(&fake->p));
-	expect_state(test, fake, KFD_CRIU_RUNNING, 0);
+	criu_test_expect_state(test, fake, KFD_CRIU_RUNNING, 0);
 	kfd_criu_session_end_ioctl(&fake->p, nr);
 	KUNIT_EXPECT_EQ(test, 0, kfd_criu_begin_restore(&fake->p));
 	KUNIT_EXPECT_EQ(test, -EBUSY,
 			kfd_criu_session_begin_ioctl(&fake->p, nr));
-	free_fake(fake);
+	criu_test_free_fake(fake);
 }
 
 static void settings_go_to_the_bound_device(struct kunit *test)
 {
 	const struct kfd_criu_settings cs = { .scratch = 77 };
-	struct fake *fake = make_fake(test);
+	struct fake *fake = criu_test_make_fake(test);
 
 	/* Device 0 is not in the image but still has the same user_gpu_id. */
 	fake->pdds[1].user_gpu_id = fake->pdds[0].user_gpu_id;
@@ -430,21 +430,21 @@ static void settings_go_to_the_bound_device(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, fake->pdds[0].qpd.sh_hidden_private_base);
 	KUNIT_EXPECT_EQ(test, 77, fake->pdds[1].qpd.sh_hidden_private_base);
 	fake->pdds[1].drm_file = NULL;
-	free_fake(fake);
+	criu_test_free_fake(fake);
 }
 
 static void only_a_restored_process_can_be_aborted(struct kunit *test)
 {
-	struct fake *fake = make_fake(test);
+	struct fake *fake = criu_test_make_fake(test);
 
 	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_abort(&fake->p));
 	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_finish_devices(&fake->p));
-	free_fake(fake);
+	criu_test_free_fake(fake);
 }
 
 static void invalid_settings_and_devices_are_refused(struct kunit *test)
 {
-	struct fake *fake = make_fake(test);
+	struct fake *fake = criu_test_make_fake(test);
 	struct kfd_criu_process cp = { .ttmp = true };
 	struct kfd_criu_settings cs = {};
 	struct kfd_criu_device_compat compat = {};
@@ -459,12 +459,12 @@ static void invalid_settings_and_devices_are_refused(struct kunit *test)
 			kfd_criu_device_compat_check(~0U, &compat));
 	KUNIT_EXPECT_EQ(test, -EINVAL,
 			kfd_criu_device_restore(&fake->p, &cd, NULL));
-	free_fake(fake);
+	criu_test_free_fake(fake);
 }
 
 static void ids_of_devices_are_put_back(struct kunit *test)
 {
-	struct fake *fake = make_fake(test);
+	struct fake *fake = criu_test_make_fake(test);
 	unsigned int i;
 
 	kfd_criu_process_save_gpu_ids(&fake->p);
@@ -473,7 +473,7 @@ static void ids_of_devices_are_put_back(struct kunit *test)
 	kfd_criu_process_restore_gpu_ids(&fake->p);
 	for (i = 0; i < DEVICES; i++)
 		KUNIT_EXPECT_EQ(test, i + 1, fake->pdds[i].user_gpu_id);
-	free_fake(fake);
+	criu_test_free_fake(fake);
 }
 
 /* The virtual GPU has no partitions, so no selftest can open the file of one. */
@@ -482,7 +482,7 @@ static void a_vm_is_one_of_the_devices_partition(struct kunit *test)
 	struct amdgpu_fpriv *fpriv = kunit_kzalloc(test, sizeof(*fpriv), GFP_KERNEL);
 	struct amdgpu_bo *root = kunit_kzalloc(test, sizeof(*root), GFP_KERNEL);
 	struct amdgpu_xcp *xcp = kunit_kzalloc(test, sizeof(*xcp), GFP_KERNEL);
-	struct fake *fake = make_fake(test);
+	struct fake *fake = criu_test_make_fake(test);
 	struct kfd_node *node = &fake->nodes[0];
 
 	KUNIT_ASSERT_NOT_NULL(test, fpriv);
@@ -503,7 +503,7 @@ static void a_vm_is_one_of_the_devices_partition(struct kunit *test)
 	fpriv->xcp_id = 3;
 	node->adev = NULL;
 	KUNIT_EXPECT_FALSE(test, kfd_criu_node_has_vm(node, fpriv));
-	free_fake(fake);
+	criu_test_free_fake(fake);
 }
 
 /* ---- works that hang ---- */
@@ -522,7 +522,7 @@ static struct {
 	struct mutex *lock;	/* which the work holds meanwhile; may be NULL */
 } hang;
 
-static void hang_fn(struct work_struct *work)
+static void criu_test_hang_fn(struct work_struct *work)
 {
 	if (hang.lock)
 		mutex_lock(hang.lock);
@@ -534,25 +534,25 @@ static void hang_fn(struct work_struct *work)
 }
 
 /* Returns when the work hangs. */
-static void start_hang(struct work_struct *work, struct workqueue_struct *wq,
+static void criu_test_start_hang(struct work_struct *work, struct workqueue_struct *wq,
 		       struct mutex *lock)
 {
 	init_completion(&hang.started);
 	init_completion(&hang.release);
 	hang.lock = lock;
-	INIT_WORK(work, hang_fn);
+	INIT_WORK(work, criu_test_hang_fn);
 	queue_work(wq, work);
 	wait_for_completion(&hang.started);
 }
 
-/* From here to live_again(), SIGKILL is pending for the thread of the test. */
-static void be_killed(void)
+/* From here to criu_test_live_again(), SIGKILL is pending for the thread of the test. */
+static void criu_test_be_killed(void)
 {
 	allow_kernel_signal(SIGKILL);
 	send_sig(SIGKILL, current, 1);
 }
 
-static void live_again(void)
+static void criu_test_live_again(void)
 {
 	flush_signals(current);
 	disallow_signal(SIGKILL);
@@ -560,10 +560,10 @@ static void live_again(void)
 
 /* ---- RESUME says whether the queues run ---- */
 
-static struct fake *make_restored(struct kunit *test, work_func_t worker)
+static struct fake *criu_test_make_restored(struct kunit *test, work_func_t worker)
 {
-	struct amdkfd_process_info *info = make_process_info(worker);
-	struct fake *fake = make_fake(test);
+	struct amdkfd_process_info *info = criu_test_make_process_info(worker);
+	struct fake *fake = criu_test_make_fake(test);
 	unsigned int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, info);
@@ -579,56 +579,56 @@ static struct fake *make_restored(struct kunit *test, work_func_t worker)
 }
 
 /* The thread of RESUME gives up the process after it has published the result. */
-static void wait_for_resume(const struct fake *fake)
+static void criu_test_wait_for_resume(const struct fake *fake)
 {
 	while (kref_read(&fake->p.ref) > 1)
 		msleep(20);
 }
 
-static void free_restored(struct fake *fake)
+static void criu_test_free_restored(struct fake *fake)
 {
 	unsigned int i;
 
-	wait_for_resume(fake);
-	free_process_info(fake->p.kgd_process_info);
+	criu_test_wait_for_resume(fake);
+	criu_test_free_process_info(fake->p.kgd_process_info);
 	for (i = 0; i < DEVICES; i++)
 		idr_destroy(&fake->pdds[i].alloc_idr);
-	free_fake(fake);
+	criu_test_free_fake(fake);
 }
 
 static void a_resume_returns_when_the_queues_run(struct kunit *test)
 {
-	struct fake *fake = make_restored(test, restore_pages);
+	struct fake *fake = criu_test_make_restored(test, criu_test_restore_pages);
 
 	/* A device without a VM of the process is ignored. */
 	fake->pdds[0].qpd.evicted = 1;
 	KUNIT_EXPECT_EQ(test, 0, kfd_criu_resume(&fake->p, LONG_MS));
-	expect_state(test, fake, KFD_CRIU_RUNNING, 0);
-	free_restored(fake);
+	criu_test_expect_state(test, fake, KFD_CRIU_RUNNING, 0);
+	criu_test_free_restored(fake);
 }
 
 static void a_resume_reports_missing_user_pages(struct kunit *test)
 {
-	struct fake *fake = make_restored(test, restore_no_pages);
+	struct fake *fake = criu_test_make_restored(test, criu_test_restore_no_pages);
 
 	KUNIT_EXPECT_EQ(test, -ETIME, kfd_criu_resume(&fake->p, SHORT_MS));
-	wait_for_resume(fake);
-	expect_state(test, fake, KFD_CRIU_RUNNING, 0);
-	free_restored(fake);
+	criu_test_wait_for_resume(fake);
+	criu_test_expect_state(test, fake, KFD_CRIU_RUNNING, 0);
+	criu_test_free_restored(fake);
 }
 
 static void a_resume_reports_evicted_queues(struct kunit *test)
 {
-	struct fake *fake = make_restored(test, restore_pages);
+	struct fake *fake = criu_test_make_restored(test, criu_test_restore_pages);
 
 	fake->pdds[1].drm_priv = fake;	/* any value but NULL */
 	fake->pdds[1].qpd.evicted = 1;
 	KUNIT_EXPECT_EQ(test, -ETIME, kfd_criu_resume(&fake->p, SHORT_MS));
-	wait_for_resume(fake);
-	expect_state(test, fake, KFD_CRIU_RUNNING, 0);
+	criu_test_wait_for_resume(fake);
+	criu_test_expect_state(test, fake, KFD_CRIU_RUNNING, 0);
 	/* RESUME cannot be repeated, even after -ETIME. */
 	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_resume(&fake->p, SHORT_MS));
-	free_restored(fake);
+	criu_test_free_restored(fake);
 }
 
 /* Memory that somebody else uses until a fence is signaled. */
@@ -639,17 +639,17 @@ struct used_memory {
 	struct delayed_work signal;
 };
 
-static const char *name_of_fence(struct dma_fence *fence)
+static const char *criu_test_name_of_fence(struct dma_fence *fence)
 {
 	return "test";
 }
 
 static const struct dma_fence_ops fence_ops = {
-	.get_driver_name = name_of_fence,
-	.get_timeline_name = name_of_fence,
+	.get_driver_name = criu_test_name_of_fence,
+	.get_timeline_name = criu_test_name_of_fence,
 };
 
-static void signal_fence(struct work_struct *work)
+static void criu_test_signal_fence(struct work_struct *work)
 {
 	struct used_memory *used = container_of(to_delayed_work(work),
 						struct used_memory, signal);
@@ -657,7 +657,7 @@ static void signal_fence(struct work_struct *work)
 	dma_fence_signal(&used->fence);
 }
 
-static struct used_memory *make_used_memory(struct kunit *test,
+static struct used_memory *criu_test_make_used_memory(struct kunit *test,
 					    struct fake *fake)
 {
 	struct used_memory *used = kunit_kzalloc(test, sizeof(*used), GFP_KERNEL);
@@ -669,7 +669,7 @@ static struct used_memory *make_used_memory(struct kunit *test,
 	/* The reference of the test is not given up, so the fence is not freed. */
 	dma_fence_init(&used->fence, &fence_ops, &used->lock,
 		       dma_fence_context_alloc(1), 1);
-	INIT_DELAYED_WORK(&used->signal, signal_fence);
+	INIT_DELAYED_WORK(&used->signal, criu_test_signal_fence);
 	KUNIT_ASSERT_EQ(test, 0, amdgpu_sync_fence(&used->mem.sync, &used->fence,
 						   GFP_KERNEL));
 	KUNIT_ASSERT_LT(test, 0, idr_alloc(&fake->pdds[0].alloc_idr, &used->mem,
@@ -680,8 +680,8 @@ static struct used_memory *make_used_memory(struct kunit *test,
 /* The fence is that of another driver, which may take seconds. */
 static void a_resume_does_not_wait_for_a_fence_beyond_its_time(struct kunit *test)
 {
-	struct fake *fake = make_restored(test, restore_pages);
-	struct used_memory *used = make_used_memory(test, fake);
+	struct fake *fake = criu_test_make_restored(test, criu_test_restore_pages);
+	struct used_memory *used = criu_test_make_used_memory(test, fake);
 
 	schedule_delayed_work(&used->signal, msecs_to_jiffies(LONG_MS));
 	KUNIT_EXPECT_EQ(test, -ETIME, kfd_criu_resume(&fake->p, SHORT_MS));
@@ -690,15 +690,15 @@ static void a_resume_does_not_wait_for_a_fence_beyond_its_time(struct kunit *tes
 	/* The mutex is free for others meanwhile, such as the exit of the process. */
 	KUNIT_EXPECT_FALSE(test, mutex_is_locked(&fake->p.mutex));
 	flush_delayed_work(&used->signal);
-	wait_for_resume(fake);
-	expect_state(test, fake, KFD_CRIU_RUNNING, 0);
+	criu_test_wait_for_resume(fake);
+	criu_test_expect_state(test, fake, KFD_CRIU_RUNNING, 0);
 	amdgpu_sync_free(&used->mem.sync);
-	free_restored(fake);
+	criu_test_free_restored(fake);
 }
 
 #define HOLD_MS		(12 * SHORT_MS)
 
-static void hold_mutex_fn(struct work_struct *work)
+static void criu_test_hold_mutex_fn(struct work_struct *work)
 {
 	mutex_lock(hang.lock);
 	complete(&hang.started);
@@ -709,7 +709,7 @@ static void hold_mutex_fn(struct work_struct *work)
 /* The time that passes while an operation keeps the mutex is not added. */
 static void a_resume_that_waits_twice_takes_no_longer(struct kunit *test)
 {
-	struct fake *fake = make_restored(test, restore_pages);
+	struct fake *fake = criu_test_make_restored(test, criu_test_restore_pages);
 	struct work_struct *work = kunit_kzalloc(test, sizeof(*work), GFP_KERNEL);
 	const unsigned long begin = jiffies;
 
@@ -719,21 +719,21 @@ static void a_resume_that_waits_twice_takes_no_longer(struct kunit *test)
 	fake->p.criu.resume_result = -EINPROGRESS;
 	init_completion(&hang.started);
 	hang.lock = &fake->p.mutex;
-	INIT_WORK(work, hold_mutex_fn);
+	INIT_WORK(work, criu_test_hold_mutex_fn);
 	queue_work(system_unbound_wq, work);
 	wait_for_completion(&hang.started);
 	KUNIT_EXPECT_EQ(test, -ETIME,
 			kfd_criu_resume(&fake->p, HOLD_MS + SHORT_MS));
 	KUNIT_EXPECT_LT(test, jiffies_to_msecs(jiffies - begin), 2 * HOLD_MS);
 	flush_work(work);
-	free_restored(fake);
+	criu_test_free_restored(fake);
 }
 
 /* ---- private data of version 1 that end too early ---- */
 
 static void private_data_are_not_read_or_written_beyond_their_end(struct kunit *test)
 {
-	struct fake *fake = make_fake(test);
+	struct fake *fake = criu_test_make_fake(test);
 	u64 at;
 
 	at = 1;
@@ -757,13 +757,13 @@ static void private_data_are_not_read_or_written_beyond_their_end(struct kunit *
 	KUNIT_EXPECT_EQ(test, -EINVAL,
 			kfd_criu_v1_checkpoint_svm(&fake->p, NULL, &at, 8));
 	KUNIT_EXPECT_EQ(test, 0, at);
-	free_fake(fake);
+	criu_test_free_fake(fake);
 }
 
 #if IS_ENABLED(CONFIG_HSA_AMD_SVM)
 static void a_changed_number_of_svm_ranges_is_noticed(struct kunit *test)
 {
-	struct fake *fake = make_fake(test);
+	struct fake *fake = criu_test_make_fake(test);
 	struct kfd_criu_svm *ranges;
 	u64 at = 0;
 
@@ -777,7 +777,7 @@ static void a_changed_number_of_svm_ranges_is_noticed(struct kunit *test)
 						   kfd_criu_v1_svm_size(DEVICES)));
 	KUNIT_EXPECT_EQ(test, 0, kfd_criu_svm_save(&fake->p, &ranges, 0));
 	kvfree(ranges);
-	free_fake(fake);
+	criu_test_free_fake(fake);
 }
 #endif
 
@@ -785,25 +785,25 @@ static void a_changed_number_of_svm_ranges_is_noticed(struct kunit *test)
 
 static void a_wait_for_interrupts_can_be_killed(struct kunit *test)
 {
-	struct fake *fake = make_fake(test);
+	struct fake *fake = criu_test_make_fake(test);
 	struct kfd_node *node = &fake->nodes[1];
 
 	fake->pdds[1].runtime_inuse = true;
 	node->interrupts_active = true;
-	start_hang(&node->interrupt_work, system_unbound_wq, NULL);
-	be_killed();
+	criu_test_start_hang(&node->interrupt_work, system_unbound_wq, NULL);
+	criu_test_be_killed();
 	KUNIT_EXPECT_EQ(test, -EINTR, kfd_criu_event_drain_interrupts(&fake->p));
-	live_again();
+	criu_test_live_again();
 	KUNIT_EXPECT_NE(test, 0, work_busy(&node->interrupt_work));
 	complete(&hang.release);
 	KUNIT_EXPECT_EQ(test, 0, kfd_criu_event_drain_interrupts(&fake->p));
 	KUNIT_EXPECT_EQ(test, 0, work_busy(&node->interrupt_work));
 	flush_work(&node->interrupt_work);
-	free_fake(fake);
+	criu_test_free_fake(fake);
 }
 
 /* As the functions of real GPUs do after an overflow of the ring. */
-static u32 get_wptr_after_overflow(struct amdgpu_device *adev,
+static u32 criu_test_get_wptr_after_overflow(struct amdgpu_device *adev,
 				   struct amdgpu_ih_ring *ih)
 {
 	ih->rptr = 2 * IV_BYTES;
@@ -811,18 +811,18 @@ static u32 get_wptr_after_overflow(struct amdgpu_device *adev,
 }
 
 static const struct amdgpu_ih_funcs ih_without_timestamps = {
-	.get_wptr = get_wptr_after_overflow,
+	.get_wptr = criu_test_get_wptr_after_overflow,
 };
 
 static const struct amdgpu_ih_funcs ih_with_timestamps = {
-	.get_wptr = get_wptr_after_overflow,
+	.get_wptr = criu_test_get_wptr_after_overflow,
 	.decode_iv_ts = amdgpu_ih_decode_iv_ts_helper,
 };
 
 /* Only the interrupt handler may change the read pointer of the ring. */
 static void a_wait_for_interrupts_does_not_change_the_ring(struct kunit *test)
 {
-	struct fake *fake = make_fake(test);
+	struct fake *fake = criu_test_make_fake(test);
 	struct amdgpu_ih_ring *ih = &fake->adev.irq.ih;
 	u32 *ring = kunit_kzalloc(test, 2 * IV_BYTES, GFP_KERNEL);
 	/* Bit 0 tells of the overflow. */
@@ -844,21 +844,21 @@ static void a_wait_for_interrupts_does_not_change_the_ring(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, IV_BYTES, ih->rptr);
 	/* An interrupt that is not handled is waited for, but not for ever. */
 	ih->rptr = 0;
-	be_killed();
+	criu_test_be_killed();
 	KUNIT_EXPECT_EQ(test, -ERESTARTSYS,
 			kfd_criu_event_drain_interrupts(&fake->p));
-	live_again();
+	criu_test_live_again();
 	KUNIT_EXPECT_EQ(test, 0, ih->rptr);
 	/* It is handled once the time of a later one was processed. */
 	ih->processed_timestamp = 1;
 	KUNIT_EXPECT_EQ(test, 0, kfd_criu_event_drain_interrupts(&fake->p));
 	KUNIT_EXPECT_EQ(test, 0, ih->rptr);
-	free_fake(fake);
+	criu_test_free_fake(fake);
 }
 
 static void later_interrupts_are_not_waited_for(struct kunit *test)
 {
-	struct fake *fake = make_fake(test);
+	struct fake *fake = criu_test_make_fake(test);
 	struct kfd_node *node = &fake->nodes[0];
 
 	fake->pdds[0].runtime_inuse = true;
@@ -866,26 +866,26 @@ static void later_interrupts_are_not_waited_for(struct kunit *test)
 	/* The worker has taken out one that came when the wait had begun. */
 	node->ih_fifo.kfifo.in = 8;
 	node->ih_fifo.kfifo.out = 16;
-	start_hang(&node->interrupt_work, system_unbound_wq, NULL);
+	criu_test_start_hang(&node->interrupt_work, system_unbound_wq, NULL);
 	KUNIT_EXPECT_EQ(test, 0, kfd_criu_event_drain_interrupts(&fake->p));
 	KUNIT_EXPECT_NE(test, 0, work_busy(&node->interrupt_work));
 	complete(&hang.release);
 	flush_work(&node->interrupt_work);
 	/* An interrupt in the queue is waited for, even before its work is queued. */
 	node->ih_fifo.kfifo.in = 24;
-	be_killed();
+	criu_test_be_killed();
 	KUNIT_EXPECT_EQ(test, -EINTR, kfd_criu_event_drain_interrupts(&fake->p));
-	live_again();
+	criu_test_live_again();
 	/* A device that is removed has freed the queue. */
 	node->interrupts_active = false;
 	KUNIT_EXPECT_EQ(test, 0, kfd_criu_event_drain_interrupts(&fake->p));
-	free_fake(fake);
+	criu_test_free_fake(fake);
 }
 
 #if IS_ENABLED(CONFIG_HSA_AMD_SVM)
-static struct fake *make_fake_with_svms(struct kunit *test)
+static struct fake *criu_test_make_fake_with_svms(struct kunit *test)
 {
-	struct fake *fake = make_fake(test);
+	struct fake *fake = criu_test_make_fake(test);
 
 	mutex_init(&fake->p.svms.lock);
 	INIT_LIST_HEAD(&fake->p.svms.list);
@@ -894,79 +894,79 @@ static struct fake *make_fake_with_svms(struct kunit *test)
 
 static void a_wait_for_unmapped_ranges_can_be_killed(struct kunit *test)
 {
-	struct fake *fake = make_fake_with_svms(test);
+	struct fake *fake = criu_test_make_fake_with_svms(test);
 	struct work_struct *work = &fake->p.svms.deferred_list_work;
 	u32 n = 1;
 
-	start_hang(work, system_unbound_wq, NULL);
-	be_killed();
+	criu_test_start_hang(work, system_unbound_wq, NULL);
+	criu_test_be_killed();
 	KUNIT_EXPECT_EQ(test, -EINTR, kfd_criu_svm_count_killable(&fake->p, &n));
-	live_again();
+	criu_test_live_again();
 	KUNIT_EXPECT_NE(test, 0, work_busy(work));
 	complete(&hang.release);
 	KUNIT_EXPECT_EQ(test, 0, kfd_criu_svm_count_killable(&fake->p, &n));
 	KUNIT_EXPECT_EQ(test, 0, n);
 	KUNIT_EXPECT_EQ(test, 0, work_busy(work));
 	flush_work(work);
-	free_fake(fake);
+	criu_test_free_fake(fake);
 }
 
 /* Threads that are not stopped can keep the worker busy for ever. */
 static void a_wait_for_unmapped_ranges_is_limited(struct kunit *test)
 {
-	struct fake *fake = make_fake_with_svms(test);
+	struct fake *fake = criu_test_make_fake_with_svms(test);
 	struct work_struct *work = &fake->p.svms.deferred_list_work;
 	u32 n;
 
-	start_hang(work, system_unbound_wq, NULL);
+	criu_test_start_hang(work, system_unbound_wq, NULL);
 	KUNIT_EXPECT_EQ(test, -EAGAIN, kfd_criu_svm_count_killable(&fake->p, &n));
 	KUNIT_EXPECT_NE(test, 0, work_busy(work));
 	complete(&hang.release);
 	flush_work(work);
-	free_fake(fake);
+	criu_test_free_fake(fake);
 }
 
 /* A thread that registers a range keeps the lock until its memory is there. */
 static void svm_ranges_are_read_under_their_lock(struct kunit *test)
 {
-	struct fake *fake = make_fake_with_svms(test);
+	struct fake *fake = criu_test_make_fake_with_svms(test);
 	struct work_struct *registration =
 		kunit_kzalloc(test, sizeof(*registration), GFP_KERNEL);
 	struct kfd_criu_svm *ranges;
 	u32 n;
 
 	KUNIT_ASSERT_NOT_NULL(test, registration);
-	INIT_WORK(&fake->p.svms.deferred_list_work, hang_fn);
-	start_hang(registration, system_unbound_wq, &fake->p.svms.lock);
-	be_killed();
+	INIT_WORK(&fake->p.svms.deferred_list_work, criu_test_hang_fn);
+	criu_test_start_hang(registration, system_unbound_wq, &fake->p.svms.lock);
+	criu_test_be_killed();
 	KUNIT_EXPECT_EQ(test, -EINTR, kfd_criu_svm_count_killable(&fake->p, &n));
 	KUNIT_EXPECT_EQ(test, -EINTR, kfd_criu_svm_save(&fake->p, &ranges, 0));
-	live_again();
+	criu_test_live_again();
 	KUNIT_EXPECT_NULL(test, ranges);
 	complete(&hang.release);
 	KUNIT_EXPECT_EQ(test, 0, kfd_criu_svm_count(&fake->p));
 	KUNIT_EXPECT_FALSE(test, mutex_is_locked(&fake->p.svms.lock));
 	flush_work(registration);
-	free_fake(fake);
+	criu_test_free_fake(fake);
 }
 
 /* Another process keeps all of the workqueue busy. */
 static void a_resume_does_not_wait_for_one_that_hangs(struct kunit *test)
 {
-	struct fake *fake = make_restored(test, restore_pages);
+	struct fake *fake = criu_test_make_restored(test, criu_test_restore_pages);
 	struct kfd_criu_svm range = { .start = 1, .npages = 1 };
 	struct work_struct *other = kunit_kzalloc(test, sizeof(*other), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, other);
 	KUNIT_ASSERT_EQ(test, 0, kfd_criu_svm_stage(&fake->p, &range));
 	workqueue_set_max_active(kfd_criu_resume_wq, 1);
-	start_hang(other, kfd_criu_resume_wq, NULL);
+	criu_test_start_hang(other, kfd_criu_resume_wq, NULL);
 	/* The thread of the test has no memory in which the range could be. */
 	KUNIT_EXPECT_EQ(test, -ESRCH, kfd_criu_resume(&fake->p, LONG_MS / 2));
 	complete(&hang.release);
 	flush_work(other);
 	workqueue_set_max_active(kfd_criu_resume_wq, WQ_UNBOUND_MAX_ACTIVE);
-	free_restored(fake);
+	criu_test_free_restored(fake);
 }
 #endif
 
@@ -974,7 +974,7 @@ static void a_resume_does_not_wait_for_one_that_hangs(struct kunit *test)
 
 static void a_queue_of_unknown_type_is_refused(struct kunit *test)
 {
-	struct fake *fake = make_fake(test);
+	struct fake *fake = criu_test_make_fake(test);
 	struct queue *q = kunit_kzalloc(test, sizeof(*q), GFP_KERNEL);
 	struct kfd_criu_queue cq;
 	u64 bytes, at = 0;
@@ -989,12 +989,12 @@ static void a_queue_of_unknown_type_is_refused(struct kunit *test)
 			kfd_criu_v1_queue_sizes(&fake->p, &count, &bytes));
 	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
 			kfd_criu_v1_checkpoint_queues(&fake->p, NULL, &at));
-	free_fake(fake);
+	criu_test_free_fake(fake);
 }
 
 static void one_compute_queue_can_have_the_global_wave_sync(struct kunit *test)
 {
-	struct fake *fake = make_fake(test);
+	struct fake *fake = criu_test_make_fake(test);
 	struct kfd_process_device *pdd = &fake->pdds[0];
 	struct kfd_criu_queue cq = {
 		.gws = true,
@@ -1012,10 +1012,10 @@ static void one_compute_queue_can_have_the_global_wave_sync(struct kunit *test)
 	pdd->qpd.num_gws = 0;
 	cq.qp.type = KFD_QUEUE_TYPE_SDMA;
 	KUNIT_EXPECT_EQ(test, -EBUSY, kfd_criu_queue_check(pdd, &cq));
-	free_fake(fake);
+	criu_test_free_fake(fake);
 }
 
-static uint64_t fake_stride(struct mqd_manager *mm, struct queue_properties *q)
+static uint64_t criu_test_fake_stride(struct mqd_manager *mm, struct queue_properties *q)
 {
 	return 2 * PAGE_SIZE;
 }
@@ -1023,7 +1023,7 @@ static uint64_t fake_stride(struct mqd_manager *mm, struct queue_properties *q)
 /* The buffer holds MQD and control stack of two XCCs, one page each. */
 static void mqds_of_all_xccs_are_saved_when_the_queue_is_evicted(struct kunit *test)
 {
-	struct fake *fake = make_fake(test);
+	struct fake *fake = criu_test_make_fake(test);
 	struct mqd_manager *mm = kunit_kzalloc(test, sizeof(*mm), GFP_KERNEL);
 	u8 *mqds = kunit_kzalloc(test, 4 * PAGE_SIZE, GFP_KERNEL);
 	struct queue *q = kunit_kzalloc(test, sizeof(*q), GFP_KERNEL);
@@ -1036,7 +1036,7 @@ static void mqds_of_all_xccs_are_saved_when_the_queue_is_evicted(struct kunit *t
 	memset(mqds + PAGE_SIZE, 'b', 4);
 	memset(mqds + 2 * PAGE_SIZE, 'c', 4);
 	memset(mqds + 3 * PAGE_SIZE, 'd', 4);
-	mm->mqd_stride = fake_stride;
+	mm->mqd_stride = criu_test_fake_stride;
 	fake->dqms[0].dqm.mqd_mgrs[KFD_MQD_TYPE_CP] = mm;
 	q->device = &fake->nodes[0];
 	q->mqd = mqds;
@@ -1054,7 +1054,7 @@ static void mqds_of_all_xccs_are_saved_when_the_queue_is_evicted(struct kunit *t
 	KUNIT_ASSERT_EQ(test, 0, kfd_criu_mqd_save(q, &mqd));
 	KUNIT_EXPECT_MEMEQ(test, mqd.data, "aaaa\0\0\0b", 8);
 	kvfree(mqd.data);
-	free_fake(fake);
+	criu_test_free_fake(fake);
 }
 
 /* ---- the end of VMs ---- */
@@ -1067,7 +1067,7 @@ struct vm_close {
 	struct completion done;
 };
 
-static int close_vm(void *data)
+static int criu_test_close_vm(void *data)
 {
 	struct vm_close *close = data;
 
@@ -1076,9 +1076,9 @@ static int close_vm(void *data)
 	return 0;
 }
 
-static void start_close(struct kunit *test, struct vm_close *close, bool urgent)
+static void criu_test_start_close(struct kunit *test, struct vm_close *close, bool urgent)
 {
-	struct task_struct *task = kthread_create(close_vm, close, "closing");
+	struct task_struct *task = kthread_create(criu_test_close_vm, close, "closing");
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
 	kthread_bind(task, 0);
@@ -1096,7 +1096,7 @@ static void process_info_is_freed_with_the_last_vm(struct kunit *test)
 {
 	struct vm_close *close = kunit_kcalloc(test, 2, sizeof(*close),
 					       GFP_KERNEL);
-	struct amdkfd_process_info *info = make_process_info(restore_no_pages);
+	struct amdkfd_process_info *info = criu_test_make_process_info(criu_test_restore_no_pages);
 	struct dma_fence *fence;
 	unsigned int i;
 
@@ -1114,8 +1114,8 @@ static void process_info_is_freed_with_the_last_vm(struct kunit *test)
 		atomic_inc(&info->n_vms);
 	}
 	mutex_lock(&info->lock);
-	start_close(test, &close[0], false);
-	start_close(test, &close[1], true);
+	criu_test_start_close(test, &close[0], false);
+	criu_test_start_close(test, &close[1], true);
 	mutex_unlock(&info->lock);
 	for (i = 0; i < 2; i++)
 		wait_for_completion(&close[i].done);

@@ -14,8 +14,8 @@
 
 /* ---- states ---- */
 
-static struct kfd_process *make_process_in(struct kunit *test,
-					   enum kfd_criu_state state)
+static struct kfd_process *criu_test_make_process_in(struct kunit *test,
+						     enum kfd_criu_state state)
 {
 	struct kfd_process *p = kunit_kzalloc(test, sizeof(*p), GFP_KERNEL);
 
@@ -26,7 +26,7 @@ static struct kfd_process *make_process_in(struct kunit *test,
 	return p;
 }
 
-static int check_op(const struct kfd_process *p, enum kfd_criu_op op)
+static int criu_test_check_op(const struct kfd_process *p, enum kfd_criu_op op)
 {
 	u32 reason;
 
@@ -51,12 +51,11 @@ static void each_operation_has_its_states(struct kunit *test)
 
 	for (op = 0; op < KFD_CRIU_OPS; op++) {
 		for (state = 0; state < KFD_CRIU_STATES; state++) {
-			struct kfd_process *p = make_process_in(test, state);
+			struct kfd_process *p = criu_test_make_process_in(test, state);
 
 			KUNIT_EXPECT_EQ_MSG(test, expected[op][state],
-					    check_op(p, op),
-					    "operation %d in state %d", op,
-					    state);
+					    criu_test_check_op(p, op),
+					    "operation %d in state %d", op, state);
 		}
 	}
 }
@@ -66,7 +65,7 @@ static void a_process_without_mm_is_aborted(struct kunit *test)
 	int state;
 
 	for (state = 0; state < KFD_CRIU_STATES; state++) {
-		struct kfd_process *p = make_process_in(test, state);
+		struct kfd_process *p = criu_test_make_process_in(test, state);
 
 		KUNIT_EXPECT_EQ(test, state, kfd_criu_session_state(p));
 		p->mm = NULL;
@@ -74,13 +73,13 @@ static void a_process_without_mm_is_aborted(struct kunit *test)
 				kfd_criu_session_state(p));
 		KUNIT_EXPECT_EQ(test, -EIO, kfd_criu_session_allows(p));
 		KUNIT_EXPECT_EQ(test, -EIO,
-				check_op(p, KFD_CRIU_OP_PROCESS_INFO));
+				criu_test_check_op(p, KFD_CRIU_OP_PROCESS_INFO));
 	}
 }
 
 static void a_pause_of_version_1_belongs_to_its_owner(struct kunit *test)
 {
-	struct kfd_process *p = make_process_in(test, KFD_CRIU_PAUSED);
+	struct kfd_process *p = criu_test_make_process_in(test, KFD_CRIU_PAUSED);
 
 	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_check_owned_pause(p));
 	KUNIT_EXPECT_EQ(test, -EINVAL, kfd_criu_owned_unpause(p));
@@ -91,8 +90,8 @@ static void a_pause_of_version_1_belongs_to_its_owner(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EBUSY, kfd_criu_owned_unpause(p));
 }
 
-static void expect_refusal(struct kunit *test, const struct kfd_process *p,
-			   int err, u32 reason)
+static void criu_test_expect_refusal(struct kunit *test, const struct kfd_process *p,
+				     int err, u32 reason)
 {
 	u32 given = ~0U;
 
@@ -100,31 +99,31 @@ static void expect_refusal(struct kunit *test, const struct kfd_process *p,
 			kfd_criu_session_check(p, KFD_CRIU_OP_CHECKPOINT,
 					       &given));
 	KUNIT_EXPECT_EQ(test, reason, given);
-	KUNIT_EXPECT_EQ(test, 0, check_op(p, KFD_CRIU_OP_UNPAUSE));
+	KUNIT_EXPECT_EQ(test, 0, criu_test_check_op(p, KFD_CRIU_OP_UNPAUSE));
 }
 
 static void what_an_image_cannot_describe_is_refused(struct kunit *test)
 {
-	struct kfd_process *p = make_process_in(test, KFD_CRIU_PAUSED);
+	struct kfd_process *p = criu_test_make_process_in(test, KFD_CRIU_PAUSED);
 
 	p->debug_trap_enabled = true;
-	expect_refusal(test, p, -EOPNOTSUPP, KFD_CRIU_REASON_DEBUGGER);
+	criu_test_expect_refusal(test, p, -EOPNOTSUPP, KFD_CRIU_REASON_DEBUGGER);
 	p->debug_trap_enabled = false;
 	p->pdds[0] = kunit_kzalloc(test, sizeof(*p->pdds[0]), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, p->pdds[0]);
 	INIT_LIST_HEAD(&p->pdds[0]->qpd.queues_list);
 	p->n_pdds = 1;
-	expect_refusal(test, p, 0, KFD_CRIU_REASON_NONE);
+	criu_test_expect_refusal(test, p, 0, KFD_CRIU_REASON_NONE);
 	p->pdds[0]->is_lost = true;
-	expect_refusal(test, p, -ENOTRECOVERABLE, KFD_CRIU_REASON_GPU_RESET);
+	criu_test_expect_refusal(test, p, -ENOTRECOVERABLE, KFD_CRIU_REASON_GPU_RESET);
 	p->pdds[0]->is_lost = false;
 	p->pdds[0]->has_reset_queue = true;
-	expect_refusal(test, p, -ENOTRECOVERABLE, KFD_CRIU_REASON_QUEUE_RESET);
+	criu_test_expect_refusal(test, p, -ENOTRECOVERABLE, KFD_CRIU_REASON_QUEUE_RESET);
 }
 
 static void queues_that_no_image_describes_are_refused(struct kunit *test)
 {
-	struct kfd_process *p = make_process_in(test, KFD_CRIU_PAUSED);
+	struct kfd_process *p = criu_test_make_process_in(test, KFD_CRIU_PAUSED);
 	struct kfd_process_device *pdd =
 		kunit_kzalloc(test, sizeof(*pdd), GFP_KERNEL);
 	struct queue q = { .properties.type = KFD_QUEUE_TYPE_DIQ };
@@ -139,11 +138,11 @@ static void queues_that_no_image_describes_are_refused(struct kunit *test)
 	list_add(&q.list, &pdd->qpd.queues_list);
 	p->pdds[0] = pdd;
 	p->n_pdds = 1;
-	expect_refusal(test, p, -EOPNOTSUPP, KFD_CRIU_REASON_QUEUE_TYPE);
+	criu_test_expect_refusal(test, p, -EOPNOTSUPP, KFD_CRIU_REASON_QUEUE_TYPE);
 	q.properties.type = KFD_QUEUE_TYPE_COMPUTE;
-	expect_refusal(test, p, -EOPNOTSUPP, KFD_CRIU_REASON_GPU);
+	criu_test_expect_refusal(test, p, -EOPNOTSUPP, KFD_CRIU_REASON_GPU);
 	list_del(&q.list);
-	expect_refusal(test, p, 0, KFD_CRIU_REASON_NONE);
+	criu_test_expect_refusal(test, p, 0, KFD_CRIU_REASON_NONE);
 }
 
 static void a_program_being_restored_may_only_query(struct kunit *test)
@@ -163,7 +162,7 @@ static void a_program_being_restored_may_only_query(struct kunit *test)
 	int state;
 
 	for (state = 0; state < KFD_CRIU_STATES; state++) {
-		struct kfd_process *p = make_process_in(test, state);
+		struct kfd_process *p = criu_test_make_process_in(test, state);
 
 		for (nr = AMDKFD_COMMAND_START; nr < AMDKFD_COMMAND_END; nr++) {
 			int r, err = expected[state];

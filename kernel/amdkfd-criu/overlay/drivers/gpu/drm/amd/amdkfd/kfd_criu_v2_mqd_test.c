@@ -67,12 +67,12 @@ static const struct layout layouts[] = {
 	SDMA("gfx12", NEWER, IP_VERSION(12, 0, 1), mqd_manager_init_v12, V12),
 };
 
-static void layout_name(const struct layout *l, char *text)
+static void criu_test_layout_name(const struct layout *l, char *text)
 {
 	strscpy(text, l->name, KUNIT_PARAM_DESC_SIZE);
 }
 
-KUNIT_ARRAY_PARAM(layout, layouts, layout_name);
+KUNIT_ARRAY_PARAM(layout, layouts, criu_test_layout_name);
 
 /* A device with an MQD manager, and a queue that has its MQDs. */
 struct fake {
@@ -86,12 +86,12 @@ struct fake {
 	u32 num_words;
 };
 
-static void free_manager(void *mm)
+static void criu_test_free_manager(void *mm)
 {
 	kfree(mm);
 }
 
-static struct fake *make_fake(struct kunit *test, const struct layout *l)
+static struct fake *criu_test_make_fake(struct kunit *test, const struct layout *l)
 {
 	struct fake *fake = kunit_kzalloc(test, sizeof(*fake), GFP_KERNEL);
 	const bool compute = l->type == KFD_QUEUE_TYPE_COMPUTE;
@@ -111,8 +111,8 @@ static struct fake *make_fake(struct kunit *test, const struct layout *l)
 	fake->mm = l->init(compute ? KFD_MQD_TYPE_CP : KFD_MQD_TYPE_SDMA,
 			   &fake->node);
 	KUNIT_ASSERT_NOT_NULL(test, fake->mm);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, free_manager,
-							   fake->mm));
+	KUNIT_ASSERT_EQ(test, 0,
+			kunit_add_action_or_reset(test, criu_test_free_manager, fake->mm));
 	fake->dqm.mqd_mgrs[compute ? KFD_MQD_TYPE_CP : KFD_MQD_TYPE_SDMA] =
 		fake->mm;
 	fake->q.device = &fake->node;
@@ -136,7 +136,7 @@ static struct fake *make_fake(struct kunit *test, const struct layout *l)
 }
 
 /* Initialises MQDs as the driver does it for a new queue. */
-static void init_mqds(struct kunit *test, struct fake *fake)
+static void criu_test_init_mqds(struct kunit *test, struct fake *fake)
 {
 	const unsigned int n = NUM_XCC(fake->node.xcc_mask);
 	struct kfd_mem_obj mem = { .gpu_addr = GART_ADDRESS };
@@ -150,7 +150,7 @@ static void init_mqds(struct kunit *test, struct fake *fake)
 }
 
 /* Makes the payload of the queue's record. */
-static __le32 *pack(struct kunit *test, struct fake *fake)
+static __le32 *criu_test_pack(struct kunit *test, struct fake *fake)
 {
 	struct kfd_criu_queue *cq = &fake->cq;
 	__le32 *payload, *copy;
@@ -173,7 +173,7 @@ static __le32 *pack(struct kunit *test, struct fake *fake)
 }
 
 /* Makes MQDs from a payload and checks them, as RESTORE does. */
-static int unpack(struct fake *fake, const __le32 *payload, u32 num_words)
+static int criu_test_unpack(struct fake *fake, const __le32 *payload, u32 num_words)
 {
 	struct kfd_criu_queue *cq = &fake->cq;
 	int r;
@@ -191,7 +191,7 @@ static int unpack(struct fake *fake, const __le32 *payload, u32 num_words)
 	return r;
 }
 
-static bool has_word(const void *data, size_t bytes, u32 word)
+static bool criu_test_has_word(const void *data, size_t bytes, u32 word)
 {
 	const u32 *words = data;
 	size_t i;
@@ -205,7 +205,7 @@ static bool has_word(const void *data, size_t bytes, u32 word)
 static void runs_are_in_order_and_leave_no_word_twice(struct kunit *test)
 {
 	const struct layout *l = test->param_value;
-	struct fake *fake = make_fake(test, l);
+	struct fake *fake = criu_test_make_fake(test, l);
 	u32 first, count, next = 0, words = 0;
 	unsigned int i;
 
@@ -225,37 +225,37 @@ static void runs_are_in_order_and_leave_no_word_twice(struct kunit *test)
 static void an_image_has_nothing_of_the_driver(struct kunit *test)
 {
 	const struct layout *l = test->param_value;
-	struct fake *fake = make_fake(test, l);
+	struct fake *fake = criu_test_make_fake(test, l);
 	const u32 low = lower_32_bits(GART_ADDRESS);
 	__le32 *payload;
 	size_t bytes;
 
-	init_mqds(test, fake);
+	criu_test_init_mqds(test, fake);
 	/* The MQD of an SDMA queue does not have its own address. */
 	if (l->type == KFD_QUEUE_TYPE_COMPUTE)
-		KUNIT_EXPECT_TRUE(test, has_word(fake->q.mqd, MQD_BYTES, low));
-	payload = pack(test, fake);
+		KUNIT_EXPECT_TRUE(test, criu_test_has_word(fake->q.mqd, MQD_BYTES, low));
+	payload = criu_test_pack(test, fake);
 	bytes = kfd_criu_v2_mqd_bytes(&fake->cq.mqd, fake->num_words);
-	KUNIT_EXPECT_FALSE(test, has_word(payload, bytes, low));
-	KUNIT_EXPECT_FALSE(test, has_word(payload, bytes,
-					  upper_32_bits(GART_ADDRESS)));
-	KUNIT_EXPECT_FALSE(test, has_word(payload, bytes,
-					  lower_32_bits(GART_ADDRESS >> 8)));
-	KUNIT_EXPECT_FALSE(test, has_word(payload, bytes, VMID));
+	KUNIT_EXPECT_FALSE(test, criu_test_has_word(payload, bytes, low));
+	KUNIT_EXPECT_FALSE(test,
+			   criu_test_has_word(payload, bytes, upper_32_bits(GART_ADDRESS)));
+	KUNIT_EXPECT_FALSE(test, criu_test_has_word(payload, bytes,
+						    lower_32_bits(GART_ADDRESS >> 8)));
+	KUNIT_EXPECT_FALSE(test, criu_test_has_word(payload, bytes, VMID));
 }
 
 /* Every bit that is not the image's must be 0, whatever the MQD has there. */
 static void bits_of_the_driver_are_zero_in_an_image(struct kunit *test)
 {
 	const struct layout *l = test->param_value;
-	struct fake *fake = make_fake(test, l);
+	struct fake *fake = criu_test_make_fake(test, l);
 	u32 first, count, mask, at = 0, n;
 	unsigned int i;
 	__le32 *payload;
 
-	init_mqds(test, fake);
+	criu_test_init_mqds(test, fake);
 	memset(fake->q.mqd, 0xff, fake->mm->mqd_size);
-	payload = pack(test, fake);
+	payload = criu_test_pack(test, fake);
 	for (i = 0; kfd_criu_mqd_get_run(&fake->node, l->type, i, &first, &count);
 	     i++) {
 		const struct kfd_criu_mqd_words *run = (void *)&payload[at++];
@@ -277,7 +277,7 @@ static void bits_of_the_driver_are_zero_in_an_image(struct kunit *test)
 }
 
 /* Fills the words that an image decides, except those that are checked. */
-static void fill_image_words(struct kunit *test, struct fake *fake)
+static void criu_test_fill_image_words(struct kunit *test, struct fake *fake)
 {
 	const struct layout *l = test->param_value;
 	struct kfd_criu_queue cq = { .qp = fake->q.properties };
@@ -300,11 +300,11 @@ static void fill_image_words(struct kunit *test, struct fake *fake)
 	}
 }
 
-static void restore_into(struct kunit *test, struct fake *to,
-			 const __le32 *payload, u32 num_words)
+static void criu_test_restore_into(struct kunit *test, struct fake *to,
+				   const __le32 *payload, u32 num_words)
 {
-	init_mqds(test, to);
-	KUNIT_ASSERT_EQ(test, 0, unpack(to, payload, num_words));
+	criu_test_init_mqds(test, to);
+	KUNIT_ASSERT_EQ(test, 0, criu_test_unpack(to, payload, num_words));
 	kfd_criu_mqd_merge(&to->q, &to->cq.mqd);
 	kfd_criu_queue_free(&to->cq);
 }
@@ -319,17 +319,17 @@ static void an_image_of_a_kernel_with_another_mqd_is_restored(struct kunit *test
 	unsigned int i;
 
 	for (i = 0; i < 3; i++) {
-		struct fake *from = make_fake(test, l);
-		struct fake *to = make_fake(test, l);
+		struct fake *from = criu_test_make_fake(test, l);
+		struct fake *to = criu_test_make_fake(test, l);
 		const size_t size = from->mm->mqd_size;
 		__le32 *payload;
 
 		from->mm->mqd_size += i == 1 ? GROWN_BY : 0;
 		to->mm->mqd_size += i == 2 ? GROWN_BY : 0;
-		init_mqds(test, from);
-		fill_image_words(test, from);
-		payload = pack(test, from);
-		restore_into(test, to, payload, from->num_words);
+		criu_test_init_mqds(test, from);
+		criu_test_fill_image_words(test, from);
+		payload = criu_test_pack(test, from);
+		criu_test_restore_into(test, to, payload, from->num_words);
 		KUNIT_EXPECT_MEMEQ_MSG(test, from->q.mqd, to->q.mqd, size,
 				       "case %u", i);
 	}
@@ -341,8 +341,8 @@ static void each_xcc_has_its_words_and_its_control_stack(struct kunit *test)
 		"gfx942", NEWER, IP_VERSION(9, 4, 3), mqd_manager_init_v9,
 		KFD_QUEUE_TYPE_COMPUTE, KFD_CRIU_MQD_V9,
 	};
-	struct fake *from = make_fake(test, &gfx942);
-	struct fake *to = make_fake(test, &gfx942);
+	struct fake *from = criu_test_make_fake(test, &gfx942);
+	struct fake *to = criu_test_make_fake(test, &gfx942);
 	struct v9_mqd *m[2], *restored[2];
 	u8 *stack[2];
 	u64 stride;
@@ -351,7 +351,7 @@ static void each_xcc_has_its_words_and_its_control_stack(struct kunit *test)
 
 	from->node.xcc_mask = 0x3;
 	to->node.xcc_mask = 0xc;
-	init_mqds(test, from);
+	criu_test_init_mqds(test, from);
 	stride = from->mm->mqd_stride(from->mm, &from->q.properties);
 	for (i = 0; i < 2; i++) {
 		m[i] = from->q.mqd + i * stride;
@@ -361,9 +361,9 @@ static void each_xcc_has_its_words_and_its_control_stack(struct kunit *test)
 		m[i]->cp_hqd_wg_state_offset = STACK_SIZE + 128;
 		memset(stack[i], 'x' + i, STACK_SIZE);
 	}
-	payload = pack(test, from);
+	payload = criu_test_pack(test, from);
 	KUNIT_EXPECT_EQ(test, 2, from->cq.mqd.n_xcc);
-	restore_into(test, to, payload, from->num_words);
+	criu_test_restore_into(test, to, payload, from->num_words);
 	for (i = 0; i < 2; i++) {
 		restored[i] = to->q.mqd + i * stride;
 		KUNIT_EXPECT_EQ(test, 100 + i, restored[i]->cp_hqd_pq_rptr);
@@ -381,7 +381,7 @@ static void each_xcc_has_its_words_and_its_control_stack(struct kunit *test)
 /* ---- refusals ---- */
 
 /* Finds the header of the n-th run in a payload. */
-static struct kfd_criu_mqd_words *nth_run(__le32 *payload, unsigned int n)
+static struct kfd_criu_mqd_words *criu_test_nth_run(__le32 *payload, unsigned int n)
 {
 	struct kfd_criu_mqd_words *run = (void *)payload;
 
@@ -392,7 +392,7 @@ static struct kfd_criu_mqd_words *nth_run(__le32 *payload, unsigned int n)
 	return run;
 }
 
-static unsigned int count_runs(const struct fake *fake)
+static unsigned int criu_test_count_runs(const struct fake *fake)
 {
 	u32 first, count;
 	unsigned int n = 0;
@@ -405,24 +405,24 @@ static unsigned int count_runs(const struct fake *fake)
 
 static void a_header_that_does_not_fit_is_refused(struct kunit *test)
 {
-	struct fake *fake = make_fake(test, test->param_value);
-	const unsigned int runs = count_runs(fake);
+	struct fake *fake = criu_test_make_fake(test, test->param_value);
+	const unsigned int runs = criu_test_count_runs(fake);
 	__le32 *payload;
 	unsigned int i;
 
-	init_mqds(test, fake);
-	payload = pack(test, fake);
+	criu_test_init_mqds(test, fake);
+	payload = criu_test_pack(test, fake);
 	for (i = 0; i < runs; i++) {
-		struct kfd_criu_mqd_words *run = nth_run(payload, i);
+		struct kfd_criu_mqd_words *run = criu_test_nth_run(payload, i);
 		const struct kfd_criu_mqd_words was = *run;
 		const struct kfd_criu_mqd_words wrong[] = {
 			{ was.first, 0 },
 			{ was.first, cpu_to_le16(U16_MAX) },
-			{ 0, was.count },	/* a word of the driver */
+			{ 0, was.count }, /* a word of the driver */
 			{ cpu_to_le16(U16_MAX), was.count },
 			/* That word is the driver's or the last run's. */
 			{ cpu_to_le16(le16_to_cpu(was.first) - 1), was.count },
-			i ? *nth_run(payload, i - 1) :
+			i ? *criu_test_nth_run(payload, i - 1) :
 			    (struct kfd_criu_mqd_words){},
 		};
 		unsigned int n;
@@ -430,25 +430,26 @@ static void a_header_that_does_not_fit_is_refused(struct kunit *test)
 		for (n = 0; n < ARRAY_SIZE(wrong); n++) {
 			*run = wrong[n];
 			KUNIT_EXPECT_EQ_MSG(test, -EINVAL,
-					    unpack(fake, payload, fake->num_words),
+					    criu_test_unpack(fake, payload,
+							     fake->num_words),
 					    "run %u, case %u", i, n);
 			*run = was;
 		}
 	}
-	KUNIT_ASSERT_EQ(test, 0, unpack(fake, payload, fake->num_words));
+	KUNIT_ASSERT_EQ(test, 0, criu_test_unpack(fake, payload, fake->num_words));
 	kfd_criu_queue_free(&fake->cq);
 }
 
 /* Words of the driver are refused even if they are 0. */
 static void a_word_of_the_driver_is_refused(struct kunit *test)
 {
-	struct fake *fake = make_fake(test, test->param_value);
+	struct fake *fake = criu_test_make_fake(test, test->param_value);
 	const u32 words = fake->mm->mqd_size / sizeof(u32);
 	__le32 payload[2] = {};
 	u32 word, mask, refused = 0;
 	int r;
 
-	init_mqds(test, fake);
+	criu_test_init_mqds(test, fake);
 	fake->cq.qp = fake->q.properties;
 	KUNIT_ASSERT_EQ(test, 0, kfd_criu_mqd_describe(&fake->node, &fake->cq.qp,
 						       &fake->cq.mqd));
@@ -505,7 +506,7 @@ static void only_the_last_word_is_padding(struct kunit *test)
 		"gfx906", NEWER, IP_VERSION(9, 4, 0), mqd_manager_init_v9,
 		KFD_QUEUE_TYPE_SDMA, KFD_CRIU_MQD_V9_SDMA,
 	};
-	struct fake *fake = make_fake(test, &gfx9);
+	struct fake *fake = criu_test_make_fake(test, &gfx9);
 	unsigned int i, n;
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -514,7 +515,7 @@ static void only_the_last_word_is_padding(struct kunit *test)
 
 		for (n = 0; n < ARRAY_SIZE(payload); n++)
 			payload[n] = cpu_to_le32(rows[i].words[n]);
-		r = unpack(fake, payload, rows[i].num);
+		r = criu_test_unpack(fake, payload, rows[i].num);
 		KUNIT_EXPECT_EQ_MSG(test, rows[i].err, r, "row %u", i);
 		if (r)
 			continue;

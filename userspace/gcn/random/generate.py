@@ -140,8 +140,14 @@ class Function:
             return f"({text} {self.random.choice(['&&', '||'])} {self.condition(depth - 1)})"
         return text
 
+    # Where an index is subtracted from a constant, the compiler adds a large offset to a negative register, and only the
+    # sum is an address: buffer instructions of private arrays. A constant of ones only would become an exclusive or.
     def index(self, size):
-        return f"({self.expression('u32', 1)} & {size - 1})"
+        if size < 16 or not self.chance(0.4):
+            return f"({self.expression('u32', 1)} & {size - 1})"
+        mask = self.random.choice([size // 2 - 1, size // 4 - 1])
+        constant = self.random.randrange(size // 2, size - 1)
+        return f"({constant} - ({self.expression('u32', 1)} & {mask}))"
 
     # Statements.
 
@@ -206,7 +212,7 @@ class Function:
             return self.array_access()
         t = self.pick_type()
         # clang 15 writes two bytes at once in an array of eight or fewer that it keeps in registers.
-        size = self.random.choice([16, 32] if BITS.get(t) == 8 else [4, 8, 16, 32])
+        size = self.random.choice([16, 32] if BITS.get(t) == 8 else [4, 8, 16, 32, 64])
         name = f"a{self.next}"
         self.next += 1
         self.emit(f"{t} {name}[{size}];")

@@ -294,7 +294,7 @@ def check_machines(ids: list[str], ours: argparse.Namespace) -> None:
         raise ValueError(f"no machine '{name}' in these groups (see --all, --groups); there are {' '.join(known)}")
 
 
-def check_room(ours: argparse.Namespace) -> None:
+def check_free_space(ours: argparse.Namespace) -> None:
     """Raises OSError if the output folder has too little free space for the files of a run."""
     needed = LOGS_MIB if ours.no_build or (paths.OUT / "kernel" / "pristine.stamp").exists() else BUILD_MIB
     paths.TEST.mkdir(parents=True, exist_ok=True)
@@ -321,7 +321,7 @@ def pytest_arguments(ours: argparse.Namespace, tiers: list[str]) -> list[str]:
 def run(ours: argparse.Namespace, tiers: list[str], ids: list[str], options: list[str]) -> int:
     """Builds and tests; returns the status of test.py."""
     begin = time.monotonic()
-    check_room(ours)
+    check_free_space(ours)
     named = [] if ours.lf or ours.check else ids
     if not ours.list and not ours.no_build:
         if not plan.lacks_chips():

@@ -63,7 +63,7 @@ def test_what_selects_nothing_is_refused_before_the_builds(command, monkeypatch,
         raise AssertionError("it builds")
 
     monkeypatch.setattr(builds, "run_all", run_all)
-    monkeypatch.setattr(command, "check_room", lambda _: None)
+    monkeypatch.setattr(command, "check_free_space", lambda _: None)
     monkeypatch.setattr(command.plan, "lacks_chips", lambda: False)
     monkeypatch.setattr(command.Path, "exists", lambda path: True)
     monkeypatch.setattr(command.plan, "chips", lambda: {"gfx906": {"name": "gfx906", "sibling_of": ""}})
@@ -182,7 +182,7 @@ def test_what_is_not_built_fails_a_run_of_what_was_built_before(command, monkeyp
         return 0
 
     monkeypatch.setattr(command, "run_pytest", run_pytest)
-    monkeypatch.setattr(command, "check_room", lambda _: None)
+    monkeypatch.setattr(command, "check_free_space", lambda _: None)
     monkeypatch.setattr(command.selection, "check_before_builds", lambda *_: None)
     monkeypatch.setattr(command.selection, "check", lambda *_: None)
     monkeypatch.setattr(builds, "run_all", lambda _: ["asan"])

@@ -99,7 +99,7 @@ def start(argv: Sequence[str | Path], *, death_signal: str = "TERM", **options: 
 
 @contextlib.contextmanager
 def child(argv: Sequence[str | Path], **options: Any) -> Iterator[subprocess.Popen]:
-    """Runs a program as start() does beside the block, at whose end it and its descendants end."""
+    """Runs a program as start() does, at the same time as the block, at whose end it and its descendants end."""
     process = start(argv, **options)
     try:
         yield process

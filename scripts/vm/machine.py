@@ -27,7 +27,7 @@ from .qemu import Setup
 
 BOOTS = 3
 TAIL_LINES = 30
-# What QEMU and the host's own page cache need beside the guest's memory.
+# What QEMU and the host's own page cache need in addition to the guest's memory.
 SPARE_MIB = 256
 # A vasicd without a handler for the signal that ends it.
 STATUS_TERMINATED = 143

@@ -2,7 +2,7 @@
 # Copyright (c) 2026 The amdkfd-criu authors
 """Builds what the tests of some tiers need, before they run.
 
-Kernels and C++ are built beside each other in two lanes, for each of them leaves a
+Kernels and C++ are built at the same time in two lanes, for each of them leaves a
 processor idle now and then. A build that fails stops its lane and nothing else: what
 could be built is tested. builds.json keeps what became of each, for test_builds.py.
 """

@@ -3,7 +3,7 @@
 """Where the time of a run goes: out/test/times.txt.
 
 Each step is a line of out/test/times.jsonl, appended by whichever process did it. Steps
-run beside each other, so their sum is more than the time of the whole.
+run at the same time, so their sum is more than the time of the whole.
 """
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def write_table(total_s: float) -> str:
     lines = [f"{each['seconds']:8.1f} s  {each['kind']:8} {each['name']}" for each in steps]
     lines.append("")
     lines += [f"{seconds:8.1f} s  {kind:8} in all" for kind, seconds in sorted(sums.items(), key=lambda x: -x[1])]
-    lines.append(f"{total_s:8.1f} s  from beginning to end; steps run beside each other")
+    lines.append(f"{total_s:8.1f} s  from beginning to end; steps run at the same time")
     text = "\n".join(lines) + "\n"
     try:
         TABLE.write_text(text)

@@ -20,7 +20,9 @@ are ignored. A file belongs to the longest part that contains it, and may includ
 parts in its row and all files of its top folder. Every folder of userspace/ needs a
 row, every row a folder.
 Checked: #include lines, target_link_libraries, and paths into another part in
-CMake and Python files. Status 1 and one line for each breach.
+CMake and Python files. Files with one name (x.h, x.cc) are a unit: neither units nor
+folders include each other in a circle, but for those in MAY_BE_CIRCLES; tests,
+benchmarks and fakes are no units. Status 1 and one line for each breach.
 """
 from __future__ import annotations
 
@@ -35,6 +37,22 @@ LINK = re.compile(r"\btarget_link_libraries\s*\(\s*([\w.-]+)([^)]*)\)", re.I)
 CODE_PATH = re.compile(r"(?:userspace|\.\.)/([\w.-]+(?:/[\w.-]+)*)")
 SOURCES = (".c", ".cc", ".h", ".cpp", ".hpp", ".S")
 UAPI, KERNEL = "uapi", "kernel"
+NO_UNIT = re.compile(r"_test$|_bench$|(^|/)fakes?(_|/)")
+# Circles that exist by now and must not grow: units, and folders.
+MAY_BE_CIRCLES = (
+    {"hiptest/program", "hiptest/transformer"},
+    {"vasicd/waves/dispatch", "vasicd/waves/save_area"},
+    {"plugin/image/reader", "plugin/image/upstream"},
+    {"kfdtest-criu/env/gpu", "kfdtest-criu/harness/driver", "kfdtest-criu/harness/kfd_driver",
+     "kfdtest-criu/harness/memory", "kfdtest-criu/harness/thunk_driver"},
+    {"kfdtest-criu/tests/defect_scenarios", "kfdtest-criu/tests/evictors", "kfdtest-criu/tests/injection_scenarios",
+     "kfdtest-criu/tests/scenarios"},
+    {"gcn/vector/vector_fast", "gcn/vector/vector_float", "gcn/vector/vector_lanes"},
+    {"kfdtest-criu/env", "kfdtest-criu/harness"},
+    {"plugin", "plugin/copy", "plugin/image"},
+    {"vasicd", "vasicd/blocks", "vasicd/blocks/cp", "vasicd/blocks/queue", "vasicd/blocks/sched", "vasicd/blocks/sdma",
+     "vasicd/control", "vasicd/shm", "vasicd/transport", "vasicd/waves"},
+)
 
 
 class TableError(Exception):
@@ -66,6 +84,24 @@ def parse_table(text: str) -> dict[str, set[str]]:
     return table
 
 
+def circles(graph: dict[str, set[str]]) -> list[set[str]]:
+    """The largest sets of nodes each of which leads to every other one."""
+    reach: dict[str, set[str]] = {}
+    for node in graph:
+        seen, todo = set(), [node]
+        while todo:
+            for following in graph.get(todo.pop(), set()) - seen:
+                seen.add(following)
+                todo.append(following)
+        reach[node] = seen
+    found: list[set[str]] = []
+    for node in sorted(graph):
+        circle = {other for other in reach[node] if node in reach.get(other, set())}
+        if circle and circle not in found:
+            found.append(circle)
+    return found
+
+
 class Project:
     """The files of a project and the part that each belongs to."""
 
@@ -73,6 +109,8 @@ class Project:
         self.root, self.table = root, table
         self.userspace, self.uapi = root / "userspace", root / "kernel" / "uapi"
         self.breaches: list[str] = []
+        self.units: dict[str, set[str]] = {}
+        self.folders: dict[str, set[str]] = {}
 
     def part_of(self, path: Path) -> str:
         """Returns the part of a file, or "" if it is in no part."""
@@ -113,6 +151,26 @@ class Project:
             target = self.resolve(file, match.group(1)) if match else None
             if target:
                 self.check(file, number, self.part_of(file), self.part_of(target), match.group(1))
+                self.note_edge(file, target)
+
+    def note_edge(self, file: Path, target: Path) -> None:
+        """Remembers that a unit, and so a folder, includes another one."""
+        if not file.is_relative_to(self.userspace) or not target.is_relative_to(self.userspace):
+            return
+        if not self.allowed(self.part_of(file), self.part_of(target)):
+            return
+        unit, other = (path.relative_to(self.userspace).with_suffix("") for path in (file, target))
+        if NO_UNIT.search(str(unit)) or NO_UNIT.search(str(other)):
+            return
+        for graph, begin, end in ((self.units, unit, other), (self.folders, unit.parent, other.parent)):
+            if begin != end:
+                graph.setdefault(str(begin), set()).add(str(end))
+
+    def check_circles(self) -> None:
+        for graph in (self.units, self.folders):
+            for circle in circles(graph):
+                if not any(circle <= known for known in MAY_BE_CIRCLES):
+                    self.breaches.append(f"userspace: these include each other in a circle: {' '.join(sorted(circle))}")
 
     def check_links(self, file: Path, owners: dict[str, str]) -> None:
         text = re.sub(r"#.*", "", file.read_text())
@@ -147,6 +205,7 @@ class Project:
         for file in sorted([*self.userspace.rglob("*"), *(self.root / "kernel").rglob("*")]):
             if file.suffix in SOURCES and file.is_file():
                 self.check_includes(file)
+        self.check_circles()
         for file in cmake:
             self.check_links(file, owners)
         for file in [*cmake, *sorted(self.userspace.rglob("*.py"))]:

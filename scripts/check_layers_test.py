@@ -7,6 +7,7 @@ from __future__ import annotations
 import sys
 import tempfile
 import unittest
+import unittest.mock
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -79,6 +80,35 @@ class MiniatureProject(unittest.TestCase):
     def test_a_path_into_another_part_is_a_breach(self):
         self.write("userspace/base/generate.py", "open('userspace/plugin/hooks.cc')\n")
         self.expect_breach("base/generate.py:1", "plugin")
+
+    def test_units_in_a_circle_are_a_breach(self):
+        self.write("userspace/plugin/one.h", "")
+        self.write("userspace/plugin/one.cc", '#include "plugin/one.h"\n#include "plugin/two.h"\n')
+        self.write("userspace/plugin/two.h", '#include "plugin/three.h"\n')
+        self.write("userspace/plugin/three.h", "")
+        self.write("userspace/plugin/three.cc", '#include "plugin/one.h"\n')
+        self.expect_breach("circle: plugin/one plugin/three plugin/two")
+
+    def test_folders_in_a_circle_are_a_breach(self):
+        self.write("userspace/plugin/hooks.h", "")
+        self.write("userspace/plugin/copy/cpu.h", '#include "plugin/hooks.h"\n')
+        with unittest.mock.patch.object(check_layers, "MAY_BE_CIRCLES", ()):
+            self.expect_breach("circle: plugin plugin/copy")
+
+    def test_a_test_closes_no_circle(self):
+        self.write("userspace/plugin/hooks.h", "")
+        self.write("userspace/plugin/copy/cpu_test.cc", '#include "plugin/hooks.h"\n')
+        self.write("userspace/plugin/copy/fake_cpu.h", '#include "plugin/hooks.h"\n')
+        with unittest.mock.patch.object(check_layers, "MAY_BE_CIRCLES", ()):
+            self.assertEqual(self.breaches(), [])
+
+    def test_a_known_circle_must_not_grow(self):
+        known = ({"plugin", "plugin/copy"}, {"plugin/copy"})
+        self.write("userspace/plugin/hooks.h", "")
+        self.write("userspace/plugin/copy/cpu.h", '#include "plugin/hooks.h"\n')
+        for allowed, count in ((known[:1], 0), (known[1:], 1)):
+            with unittest.mock.patch.object(check_layers, "MAY_BE_CIRCLES", allowed):
+                self.assertEqual(len(self.breaches()), count)
 
     def test_a_folder_without_a_row_is_a_breach(self):
         self.write("userspace/extra/x.cc", "")

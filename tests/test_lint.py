@@ -136,7 +136,7 @@ def test_a_subject_that_names_nothing_is_noticed(subject: str, wrong: str) -> No
 
 
 def test_subjects_of_commits_name_the_thing() -> None:
-    """Those since BASE, as for --check, or of the last commit."""
+    """The commits since BASE, as for --check, or the last one."""
     git = ["git", "-c", f"safe.directory={paths.ROOT}", "-C", str(paths.ROOT), "log", "--format=%h %s"]
     done = subprocess.run([*git, f"{os.environ['BASE']}..HEAD"] if os.environ.get("BASE") else [*git, "-1"], check=True,
                           capture_output=True, text=True)

@@ -524,7 +524,8 @@ def test_a_killed_test_py_takes_its_machine_along_and_the_next_run_works(tmp_pat
         pids = tree_of(running.pid)
     finally:
         running.kill()
-        running.communicate()
+        running.wait()
+        running.stdout.close()
     expect_gone(pids)
     again = start_tests(file, env, 0)
     text, _ = again.communicate()

@@ -286,7 +286,8 @@ Result<UniqueFd> FakeKfd::allocate(int fd, const Allocation& allocation) {
   TRY(step(fd, "allocate", Operation::kExportBo));
   if (::fcntl(allocation.drm_fd, F_GETFD) < 0) return Error(EINVAL, "fake allocate: bad drm_fd");
   UniqueFd memory = memory_file(allocation.size, fake_memory_name(allocation));
-  if ((allocation.alloc_flags & KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE) != 0) return memory;
+  constexpr auto kWritable = static_cast<std::uint32_t>(KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE);
+  if ((allocation.alloc_flags & kWritable) != 0) return memory;
   return UniqueFd(::open(("/proc/self/fd/" + std::to_string(memory.get())).c_str(), O_RDONLY | O_CLOEXEC));
 }
 

@@ -299,13 +299,17 @@ TEST_F(KfdObjectsTest, the_released_abi_refuses_the_pause) {
 
 // KFD keeps the file, and with it objects that nobody can list.
 TEST_F(KfdObjectsTest, a_program_that_has_closed_its_render_node_is_refused) {
-  const auto status = dump(TestProgram(source_.machine, kPid, {kfd_.get()}));
+  source_.parts.render.may_map = [](int, std::uint64_t) -> base::Result<std::optional<bool>> {
+    return std::optional<bool>(false);
+  };
+  const UniqueFd other(::open("/dev/zero", O_RDWR | O_CLOEXEC));
+  const auto status = dump(TestProgram(source_.machine, kPid, {kfd_.get(), other.get()}));
   expect_error(status, {"program77", "has closed the file of GPU 4369", "nobody can list"});
 }
 
 TEST_F(KfdObjectsTest, a_program_with_a_lower_pid_that_has_the_file_is_refused) {
   const TestProgram lower(source_.machine, 5, {file_.get()});
-  expect_refused({"KFD uses for program77", "program5", "lower pid"});
+  expect_refused({"KFD uses for program 'program77'", "program 'program5'", "lower pid"});
 }
 
 TEST_F(KfdObjectsTest, a_child_with_a_higher_pid_may_have_the_file) {
@@ -314,10 +318,10 @@ TEST_F(KfdObjectsTest, a_child_with_a_higher_pid_may_have_the_file) {
   EXPECT_TRUE(status.ok()) << status.error().message();
 }
 
-TEST_F(KfdObjectsTest, objects_without_a_vm_of_kfd_in_the_file_of_another_gpu_come_back_as_before) {
+TEST_F(KfdObjectsTest, a_program_without_objects_comes_back_as_before) {
   objects() = {std::move(objects().fd)};
   source_.kfd.processes.front().has_objects = false;
-  references_ = testing::kReferencesOfOne;
+  source_.parts.count_references = [](int) -> base::Result<std::uint64_t> { return testing::kReferencesOfOne; };
   const auto status = dump();
   ASSERT_TRUE(status.ok()) << status.error().message();
   write_criu_images();
@@ -468,11 +472,13 @@ TEST_F(KfdObjectsTest, a_dump_that_fails_at_any_call_lets_the_program_run) {
     const auto status = dump();
     succeeded = os::failed_call().empty();
     os::fail_call(0, 0);
-    if (!succeeded) {
-      EXPECT_EQ(open_descriptors(), descriptors) << call;
-      EXPECT_TRUE(status.ok() || std::filesystem::is_empty(images_.path())) << call;
-    }
+    EXPECT_TRUE(status.ok() || source_.kfd.all_run()) << call;
     for (auto& process : source_.kfd.processes) process.pause_ends.clear();
+    // After a success the pauses last as long as CRIU.
+    if (!status.ok()) {
+      EXPECT_EQ(open_descriptors(), descriptors) << call;
+      EXPECT_TRUE(std::filesystem::is_empty(images_.path())) << call;
+    }
     for (const auto& entry : std::filesystem::directory_iterator(images_.path())) std::filesystem::remove(entry.path());
     EXPECT_TRUE(!succeeded || status.ok());
   }
@@ -489,9 +495,12 @@ TEST_F(KfdObjectsTest, a_restore_that_fails_at_any_call_says_so_or_has_all) {
     os::fail_call(call, EIO);
     restore_.emplace(target_.parts);
     const auto fd = restore_file(kKfdId);
-    succeeded = os::failed_call().empty();
+    const std::string failed = os::failed_call();
+    succeeded = failed.empty();
     os::fail_call(0, 0);
-    if (fd.ok()) expect_restored();
+    SCOPED_TRACE(failed + " fails as call " + std::to_string(call));
+    // CRIU asks for this file, too, and a file of the image that could not be read is the answer then.
+    if (fd.ok() && restore_file(kRenderId).ok()) expect_restored();
   }
 }
 

@@ -32,8 +32,8 @@ struct Memory {
 
 // The references that the kernel itself has to the DMA-buf of a BO that nobody else has.
 std::uint64_t kernel_references(std::span<const Memory> memories);
-// How many of these references `memory` has: the kernel drops one with the BO that the memory was allocated for, and all
-// with the last BO on the memory's own GPU.
+// How many of these references `memory` has: the kernel drops one with the BO that the memory was allocated for, and
+// all with the last BO on the memory's own GPU.
 std::uint64_t kernel_references_of(const Memory& memory, std::uint64_t by_kernel);
 
 // How many references somebody else has at least.

@@ -26,7 +26,7 @@ using base::Status;
 constexpr std::string_view kGpuExporter = "drm";
 
 constexpr timespec kRecountPause{0, 10'000'000};
-constexpr int kRecounts = 50;  // half a second
+constexpr int kDmabufRecounts = 50;  // half a second
 
 Error refused(const std::string& what, const std::string& why) { return Error(EOPNOTSUPP, what + ": " + why); }
 
@@ -141,7 +141,7 @@ Error refused_dmabuf(const std::string& name, const dmabuf_file::Info& info, boo
 // Nobody but descriptors of the programs and of this process have the memory.
 Status refuse_shared_dmabuf(const Parts& parts, const OpenFile& file, const std::string& name, std::uint64_t known) {
   ASSIGN_OR_RETURN(std::uint64_t references, parts.count_references(file.fd.get()));
-  for (int i = 0; references > known && i < kRecounts; ++i) {
+  for (int i = 0; references > known && i < kDmabufRecounts; ++i) {
     (void)os::nanosleep(&kRecountPause);
     ASSIGN_OR_RETURN(references, parts.count_references(file.fd.get()));
   }

@@ -100,7 +100,7 @@ class RenderDriver {
 
   // Each fails if its number is taken.
   virtual base::Status create_gem(int fd, const image::GemObject& object, std::uint64_t size) = 0;
-  // Of memory of this process, which need not be there yet.
+  // The memory is that of this process, and need not be there yet.
   virtual base::Status create_userptr(int fd, const image::GemObject& object, std::uint64_t size) = 0;
   // The object behind a DMA-buf, which has no other handle in this file.
   virtual base::Status import_gem(int fd, std::uint32_t handle, int dmabuf) = 0;

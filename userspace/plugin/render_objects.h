@@ -45,8 +45,8 @@ struct Found {
 // The references to the DMA-buf of an object that nobody else has: those of the object, of its handle, and of the one
 // descriptor that is open while they are counted.
 inline constexpr std::uint64_t kOwnReferences = 3;
-// Those that a handle of the memory's own GPU has, and one of another GPU: there the handle has an object of its own,
-// which refers to the DMA-buf, and so does its attachment.
+// References that a handle of the memory's own GPU has, and one of another GPU: there the handle has an object of its
+// own, which refers to the DMA-buf, and so does its attachment.
 inline constexpr std::uint64_t kReferencesOfHandle = 1;
 inline constexpr std::uint64_t kReferencesOfImport = 3;
 
@@ -110,9 +110,9 @@ base::Status create(RenderDriver& driver, int fd, const image::RenderFile& rende
 // How the CPU may use a DMA-buf.
 enum class Access { kReadWrite, kReadOnly };
 
-// A new object as `like`, without contents, which nobody has but by its DMA-buf. `fd` is a file without objects that
-// the caller closes.
-base::Result<base::UniqueFd> make_apart(RenderDriver& driver, int fd, const image::GemObject& like, std::uint64_t size,
-                                        Access access = Access::kReadWrite);
+// Creates an object without contents, and exports it: when the caller has closed the file, the memory exists by its
+// DMA-buf alone.
+base::Result<base::UniqueFd> make_apart(RenderDriver& driver, int fd, const image::GemObject& object,
+                                        std::uint64_t size, Access access = Access::kReadWrite);
 
 }  // namespace plugin::render_objects

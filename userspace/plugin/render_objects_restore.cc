@@ -51,10 +51,8 @@ Status import_kfd(RenderDriver& driver, int fd, const image::KfdGem& object, con
 
 }  // namespace
 
-Result<UniqueFd> make_apart(RenderDriver& driver, int fd, const image::GemObject& like, std::uint64_t size,
+Result<UniqueFd> make_apart(RenderDriver& driver, int fd, const image::GemObject& object, std::uint64_t size,
                             Access access) {
-  image::GemObject object = like;
-  object.handle = 1;
   TRY(driver.create_gem(fd, object, size));
   ASSIGN_OR_RETURN(std::optional<UniqueFd> dmabuf, access == Access::kReadOnly
                                                        ? driver.export_read_only(fd, object.handle)

@@ -800,7 +800,7 @@ class SharedWithKfdTest : public SharedObjectTest {
     return status;
   }
 
-  // Of the records of the memory, those with contents and those that were allocated, by file.
+  // Whether the record of the memory has contents, and whether the memory was allocated for it; by file.
   std::map<std::uint32_t, std::pair<bool, bool>> records() {
     std::map<std::uint32_t, std::pair<bool, bool>> result;
     const auto catalogue = image::Catalogue::read(source_.criu.image_dir());

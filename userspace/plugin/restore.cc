@@ -252,7 +252,7 @@ Result<UniqueFd> Restore::restore_saved(Task& current, const SavedFile& file) {
       render.binding != image::Binding::kOther && current.process != nullptr && (is_owner || file.owner == 0);
   if (!used_by_kfd) {
     ASSIGN_OR_RETURN(UniqueFd fd, parts_.system.open_node(plan->render(gpu_id), file.open_flags));
-    // Those of a file whose VM KFD uses are in the file of that process only.
+    // Objects of a file whose VM KFD uses are in the file of that process only.
     if (render.binding == image::Binding::kOther) TRY(restore_objects(*plan, file, fd.get(), {}));
     return fd;
   }

@@ -195,17 +195,27 @@ Status Restore::make_kfd_memories(const RestorePlan& plan, const Shared& shared,
   return {};
 }
 
+// In one file for each GPU, which is closed at the end: then the DMA-bufs alone have the memory.
 Status Restore::make_gem_memories(const RestorePlan& plan, const Shared& shared,
                                   std::vector<MadeMemory>& memories) const {
+  struct File {
+    UniqueFd fd;
+    std::uint32_t last_handle = 0;
+  };
+  std::map<std::uint32_t, File> files;  // by gpu_id
   for (MadeMemory& each : memories) {
     const sharing::Memory& memory = shared.session.plan.memories()[each.index];
     if (!shared.session.is_gem(memory)) continue;
     ASSIGN_OR_RETURN(const std::uint32_t gpu_id, plan.destination_of(shared.session.gpu_of(memory)));
-    ASSIGN_OR_RETURN(const UniqueFd file, parts_.system.open_node(plan.render(gpu_id)));
+    File& file = files[gpu_id];
+    if (!file.fd.valid()) {
+      ASSIGN_OR_RETURN(file.fd, parts_.system.open_node(plan.render(gpu_id)));
+    }
+    image::GemObject object = shared.session.gem_of(memory);
+    object.handle = ++file.last_handle;
     const auto access = shared.session.read_only.contains(memory.inode) ? render_objects::Access::kReadOnly
                                                                         : render_objects::Access::kReadWrite;
-    auto made = render_objects::make_apart(*parts_.render.driver, file.get(), shared.session.gem_of(memory),
-                                           memory.size, access);
+    auto made = render_objects::make_apart(*parts_.render.driver, file.fd.get(), object, memory.size, access);
     if (!made.ok()) return std::move(made).error().wrap(name_of(memory));
     each.dmabuf = std::move(made).value();
   }

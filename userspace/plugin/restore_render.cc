@@ -65,7 +65,7 @@ Status Restore::restore_objects(const RestorePlan& plan, const SavedFile& file, 
   return {};
 }
 
-// Those of the files whose VMs KFD uses: when all BOs exist, and before the queues run.
+// Objects of the files whose VMs KFD uses: they are made when all BOs exist, and before the queues run.
 Status Restore::restore_kfd_objects(Task& current, const RestorePlan& plan, int kfd_fd,
                                     std::vector<kfd::RestoredBo>& restored) {
   const SavedFile& process = *current.process;

@@ -247,7 +247,7 @@ base::Status validate(const Manifest& manifest);
 base::Status validate(const File& file, const Session& session);
 // What validate() of a file does for the objects of a render node.
 base::Status validate_objects(const RenderFile& render);
-// And for the GEM object that the memory of a DMA-buf was.
+// Checks the GEM object that the memory of a DMA-buf was.
 base::Status validate_object(const DmabufFile& dmabuf);
 
 }  // namespace plugin::image

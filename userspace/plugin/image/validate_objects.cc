@@ -66,7 +66,8 @@ Status validate_object(const GemObject& object, const BoRecord& record, std::uin
   if (object.metadata.size() > kMaxGemMetadata)
     return invalid_object(name_of(object) + ": impossible length of its metadata");
   if (record.handle != object.handle || record.bo.user_gpu_id != gpu_id || record.bo.alloc_flags != kind ||
-      record.bo.addr != 0 || !is_whole_pages(record.bo.size) || record.shares_contents)
+      record.bo.addr != 0 || !is_whole_pages(record.bo.size) || record.shares_contents ||
+      record.imported != record.stored_elsewhere)
     return invalid_object(name_of(object) + ": its BO in the index is not one of it");
   TRY(validate_user_memory(object, record.bo.size));
   for (const GemMapping& mapping : object.mappings)

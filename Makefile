@@ -20,7 +20,7 @@ help:
 	  'make test-all  all there is, also on the stock kernel' \
 	  'make test-debug  all kselftests on a kernel that checks itself; hours' \
 	  'make demo-llm  move a language model (llama.cpp, ROCm 6.4) in the middle of its answer; downloads it' \
-  'make demo-podman  migrate containers with podman and crun of Debian 13; downloads them' \
+	  'make demo-podman  migrate containers with podman and crun of Debian 13; downloads them' \
 	  'make test-distro  checkpoint and restore by the CRIU of Debian 13 and sid; downloads them' \
 	  'make report   what checkpoint and restore can do on the stock kernel and ours: out/report' \
 	  'make coverage  how much of the code for checkpoint and restore in the kernel its tests run' \

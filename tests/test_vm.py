@@ -495,7 +495,7 @@ def test_a_killed_caller_takes_its_machine_along(tmp_path, idle_machine):
 
 # ---- scripts/test.py with a machine ----
 
-def tests_with_a_machine(folder: Path) -> tuple[Path, dict[str, str]]:
+def folder_with_a_machine(folder: Path) -> tuple[Path, dict[str, str]]:
     """A file with a test that runs `sleep $SLEEP_S` in a machine, and an environment with an output folder of its own."""
     (folder / "run").mkdir(parents=True)
     file = folder / "machine_test.py"
@@ -517,7 +517,7 @@ def start_tests(file: Path, env: dict[str, str], sleep_s: int) -> subprocess.Pop
 
 
 def test_a_killed_test_py_takes_its_machine_along_and_the_next_run_works(tmp_path):
-    file, env = tests_with_a_machine(tmp_path)
+    file, env = folder_with_a_machine(tmp_path)
     running = start_tests(file, env, 700)
     try:
         wait_for(lambda: any(qemu_of(pid) for pid in tree_of(running.pid)), "QEMU runs", BOOT_LIMIT_S)
@@ -533,7 +533,7 @@ def test_a_killed_test_py_takes_its_machine_along_and_the_next_run_works(tmp_pat
 
 
 def test_two_runs_of_test_py_in_two_output_folders_do_not_disturb_each_other(tmp_path):
-    both = [start_tests(*tests_with_a_machine(tmp_path / name), 5) for name in ("one", "two")]
+    both = [start_tests(*folder_with_a_machine(tmp_path / name), 5) for name in ("one", "two")]
     for running in both:
         text, _ = running.communicate()
         assert (running.returncode, text.splitlines()[-1]) == (0, "2 passed, 0 failed"), text

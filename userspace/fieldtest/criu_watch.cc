@@ -6,7 +6,9 @@
 // CRIU writes its log (it has no -o) into a pipe that holds one line, and LOG receives what comes. WHERE is a number of
 // lines, or a text that a line contains. When that line has come, CRIU stops at its next line, and `sh -c COMMAND`
 // runs, with CRIU's process id in $CRIU_PID; then CRIU continues. The status is CRIU's, 128 + N after signal N, and 125
-// if the line never came. The end of CRIU is the end of the log: tasks of a killed restore keep the pipe open.
+// if the line never came. The log ends when CRIU has ended and nothing more has come for a while: CRIU's code inside a
+// program writes its last lines after CRIU was killed, and the program would get SIGPIPE from a pipe that nobody reads.
+// Tasks of a killed restore keep the pipe open for ever.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -31,6 +33,7 @@ constexpr int kInfrastructure = 125;
 constexpr int kBySignal = 128;
 // A pipe of one page has room for one packet; with O_DIRECT each write is a packet.
 constexpr int kPipeSize = 4096;
+constexpr int kQuietMs = 1000;
 
 int die(const char* what) {
   std::perror(what);
@@ -77,13 +80,13 @@ pid_t start(char** argv, int log) {
   ::_exit(kInfrastructure);
 }
 
-// Waits until there is something to read, or CRIU has ended and there is nothing. False: nothing will come.
+// Waits until there is something to read, or CRIU has ended and there is nothing for a while. False: nothing will come.
 bool wait_for_packet(int log, int criu) {
   for (;;) {
     pollfd files[] = {{log, POLLIN, 0}, {criu, POLLIN, 0}};
     if (::poll(files, 2, -1) < 0 && errno != EINTR) return false;
     if (files[0].revents != 0) return true;
-    if (files[1].revents != 0) return false;
+    if (files[1].revents != 0) return ::poll(files, 1, kQuietMs) > 0;
   }
 }
 

@@ -160,7 +160,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadObject{"unknown whose VM", [](RenderFile& r) { r.binding = Binding::kUnknown; }},
         BadObject{"unknown whose VM", [](RenderFile& r) { r.binding = Binding::kKfd; }},
         BadObject{"unknown whose VM", [](RenderFile& r) { r.owner = 42; }},
-        BadObject{"owner 43 is not a process", [](RenderFile& r) { r.binding = Binding::kKfd, r.owner = 43; }}));
+        BadObject{"owner 999 is not a process", [](RenderFile& r) { r.binding = Binding::kKfd, r.owner = 999; }}));
 
 }  // namespace
 }  // namespace plugin::image

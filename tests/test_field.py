@@ -116,6 +116,7 @@ class Machine(Field):
         self.become(slots)
         variables = [word for word in words if "=" in word]
         name = self.start("image", *[word for word in words if "=" not in word], env=variables)
+        self.keep(name)
         images, before = f"images.{name}", self.look(name)
         if self.dump(name, images)[0] != 0:
             fail(f"needs: an image\n{self.shown_errors(f'{images}.dump.log')}")
@@ -138,6 +139,7 @@ class Machine(Field):
     def container_image(self, dev: str) -> str:
         """Dumps a container with one GPU whose /dev is made in this way: its images. Its files are in IMAGES.tar."""
         self.become(ONE)
+        self.keep(f"container.{dev}")
         images, tar = f"images.container.{dev}", self.run / "container.tar"
         root = f"{CONTAINERS}/{images}"
         self.pack_root(tar, path_of(DEMO[0]), shutil.which("umount"))
@@ -309,6 +311,7 @@ def test_an_image_left_in_the_folder_harms_no_other_program_with_its_pid(field: 
         counter_survives(field, name, images, hide_kfd=host == "without_kfd")
     finally:
         field.end(name)
+        field.end(left)
 
 
 def counter_survives(field: Machine, name: str, images: str, hide_kfd: bool = False, env: tuple[str, ...] = ()) -> None:
@@ -438,6 +441,7 @@ def test_a_job_of_a_shell_comes_back_on_another_terminal(field: Machine) -> None
         assert not field.plugin_errors(log)
     finally:
         field.attempt("run", "pkill", "-KILL", "-x", "script|demo_program")
+        field.end(name)
 
 
 def test_pages_that_a_page_server_keeps_are_restored(field: Machine) -> None:
@@ -836,7 +840,13 @@ def test_a_container_whose_restore_fails_does_not_go_on(field: Machine) -> None:
     assert in_mappings, "no call failed while a mapping was restored"
 
 
-# ---- the kernel ------------------------------------------------------------------------
+# ---- the machine ----------------------------------------------------------------------
+
+
+def test_no_images_are_left_that_nothing_needs(field: Machine) -> None:
+    """The images of all tests together are larger than the guest's memory."""
+    field.become(ONE)
+    assert field.needless_images() == []
 
 
 def test_the_machines_kernel_does_not_complain(field: Machine) -> None:

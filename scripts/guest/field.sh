@@ -28,7 +28,7 @@
 #   faults dump|restore NAME IMAGES RESULT NUMBER:ERRNO...
 #                                    faults.sh
 #   continue FOLDER                  lets the program of this folder continue; prints its result
-#   end PID                          ends the processes of this session
+#   end PID [IMAGES]                 ends the processes of this session; removes IMAGES and IMAGES.*
 #   small IMAGES KIB                 makes IMAGES a file system of this size
 #   files IMAGES                     prints the size and the name of each file
 #   put IMAGES, get IMAGES           copies the folder to RUN, and from RUN
@@ -134,6 +134,7 @@ end_session() {
 	wait_for "$EXIT_LIMIT_S" is_ended "$1" || return 1
 	# What --link-remap leaves for a restore that did not happen.
 	rm -f -- /dev/shm/link_remap.*
+	(($# < 2)) || rm -rf -- "${IMAGES_DIR:?}/$2"{,.*}
 }
 
 main() {
@@ -156,7 +157,7 @@ main() {
 	restore-apart) restore_apart "${@:2}" ;;
 	goes-on) program_goes_on "$run/$2" ;;
 	continue) continue_program "$2" ;;
-	end) end_session "$2" ;;
+	end) end_session "${@:2}" ;;
 	small) mkdir -p -- "$IMAGES_DIR/$2" && mount -t tmpfs -o "size=${3}k" tmpfs "$IMAGES_DIR/$2" ;;
 	files) find "$IMAGES_DIR/$2" -type f -printf '%s %f\n' ;;
 	put) cp -r -- "$IMAGES_DIR/$2" "$run/" ;;

@@ -35,7 +35,7 @@ SHOWN_ERRORS, VM_LIMIT_S, EXIT_LIMIT_S = 6, 3600, 30
 LOAD_LIMIT_S = 600
 GUEST_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # Where field.sh looks for CRIU before it takes the guest's.
-CRIU_COPY = "/run/criu-copy"
+CRIU_COPY, IMAGES_DIR = "/run/criu-copy", "/run/field"
 # How the log of CRIU names the plugin.
 PLUGIN = "amdgpu_plugin"
 
@@ -177,6 +177,8 @@ class Field(StepMachine):
         self.gpu_ids: dict[str, list[str]] = {}
         # Names of folders that are used; programs of different tests must not share one.
         self._names = 0
+        # Programs whose images later tests restore.
+        self._kept: set[str] = set()
 
     # ---- the machine -------------------------------------------------------------
 
@@ -270,9 +272,19 @@ class Field(StepMachine):
         status, text = self.attempt("continue", str(self.run / name))
         return text.splitlines()[-1] if status == 0 else f"no result:\n{text}"
 
+    def keep(self, name: str) -> None:
+        """The images of this program outlive it, for later tests."""
+        self._kept.add(name)
+
     def end(self, name: str) -> None:
-        """Ends the processes of a program."""
-        self.step("end", str(self.pid(name)))
+        """Ends the processes of a program and removes its images; the guest's memory cannot hold those of all tests."""
+        self.step("end", str(self.pid(name)), *([] if name in self._kept else [f"images.{name}"]))
+
+    def needless_images(self) -> list[str]:
+        """The folders of images in the guest's memory that no later test restores."""
+        folders = self.step("run", "find", IMAGES_DIR, "-mindepth", "1", "-maxdepth", "1", "-type", "d",
+                            "-printf", r"%f\n").splitlines()
+        return sorted(set(folders) - {f"images.{name}" for name in self._kept})
 
     # ---- CRIU --------------------------------------------------------------------
 

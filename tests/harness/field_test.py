@@ -63,7 +63,7 @@ class Fake(Field):
     """A machine whose steps are texts."""
 
     def __init__(self, run: Path, **steps: str) -> None:  # pylint: disable=super-init-not-called
-        self.run, self.slots, self._names = run, "", 0
+        self.run, self.slots, self._names, self._kept = run, "", 0, set()
         self.steps = {"start": "", "end": "", "look": LOOK, "files": "12 core-1.img", "continue": "good",
                       "dump": "status 0", "restore": "status 0", "gone": "", "goes-on": "", **steps}
         self.log_of_dump = ""

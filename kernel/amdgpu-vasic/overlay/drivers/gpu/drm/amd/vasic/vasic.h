@@ -13,7 +13,6 @@
 #ifndef VASIC_H
 #define VASIC_H
 
-#include <linux/atomic.h>
 #include <linux/mutex.h>
 #include <linux/pci.h>
 #include <linux/spinlock.h>
@@ -136,7 +135,7 @@ struct vasic_device {
 	struct vasic_info info;
 	void __iomem *bar0;
 	void __iomem *ctl;
-	struct mutex command_lock;	/* the command page and @command_seq */
+	struct mutex command_lock;	/* the command page, @command_seq, @clock */
 	u32 command_seq;
 	spinlock_t tlb_lock;		/* @tlb_gen and its word */
 	u32 tlb_gen;
@@ -145,7 +144,7 @@ struct vasic_device {
 	struct delayed_work watch_work;
 	struct work_struct lost_work;
 	u32 heartbeat;
-	atomic64_t clock;
+	u64 clock;
 	u32 fault_status;
 	u16 vmid_pasid[VASIC_MAX_VMID];
 };

@@ -342,7 +342,8 @@ bool vasic_host_is_alive(struct vasic_device *vd)
  *
  * The host reads its clock while the caller waits, so a time stamp that the GPU
  * writes before this call is not larger than the result, and one that it writes
- * afterwards is not smaller. A clock of the guest would drift away from it. May
+ * afterwards is not smaller. A clock of the guest would drift away from it. That
+ * is also so with concurrent callers: each gets the value of its own command. May
  * sleep.
  *
  * Return: ticks of info.clock_khz; the last value read if the device is lost.
@@ -351,9 +352,10 @@ u64 vasic_clock(struct vasic_device *vd)
 {
 	struct vasic_args args = {};
 
-	if (!vasic_command(vd, VASIC_CMD_NOP, &args))
-		atomic64_set(&vd->clock, args.value[0]);
-	return atomic64_read(&vd->clock);
+	guard(mutex)(&vd->command_lock);
+	if (!vasic_command_locked(vd, VASIC_CMD_NOP, &args))
+		vd->clock = args.value[0];
+	return vd->clock;
 }
 
 static bool vasic_memory_is_sane(const struct vasic_info *info,

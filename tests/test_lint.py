@@ -109,6 +109,30 @@ def test_functions_of_the_drivers_have_prefixes() -> None:
     assert not wrong
 
 
+# ---- kernel-doc ------------------------------------------------------------------------
+
+def functions_without_description(source: str) -> list[str]:
+    """Functions that other files call and that have no kernel-doc (STYLE.md, Kernel C 1)."""
+    names = re.findall(r"^(?!static )(?:\w+ )+\**(\w+)\([^;{}]*\)\n\{", source, re.M)
+    return [name for name in names if not re.search(rf"^/\*\*\n \* {name} - ", source, re.M)]
+
+
+@pytest.mark.parametrize("source, found", [
+    ("int vasic_a(u32 a,\n\t    u32 b)\n{\n}\n", ["vasic_a"]), ("struct a *vasic_b(void)\n{\n}\n", ["vasic_b"]),
+    ("/* vasic_c - adds */\nvoid vasic_c(void)\n{\n}\n", ["vasic_c"]),
+    ("/**\n * vasic_d - adds\n */\nvoid vasic_d(void)\n{\n}\nstatic int vasic_e(void)\n{\n}\n", []),
+])
+def test_a_function_without_description_is_noticed(source: str, found: list[str]) -> None:
+    assert functions_without_description(source) == found
+
+
+def test_functions_that_other_files_call_are_described() -> None:
+    sources = list(paths.ROOT.glob("kernel/*/overlay/drivers/**/*.c"))
+    assert len(sources) > 50
+    wrong = {source.name: names for source in sources if (names := functions_without_description(source.read_text()))}
+    assert not wrong
+
+
 # ---- subjects of commits ---------------------------------------------------------------
 
 SUBJECT = re.compile(r"[\w.-]+: \S")

@@ -154,8 +154,10 @@ static int vasic_command_locked(struct vasic_device *vd, u32 opcode,
  * @opcode: enum vasic_opcode
  * @args: arguments in, values out; may be NULL if there are none
  *
- * May sleep. Return: 0, or the errno of the reply's status, or -ENODEV if the
- * device is or got lost.
+ * May sleep.
+ *
+ * Return: 0, or the errno of the reply's status, or -ENODEV if the device is or
+ * got lost.
  */
 int vasic_command(struct vasic_device *vd, u32 opcode, struct vasic_args *args)
 {

@@ -16,18 +16,50 @@
  */
 #define VASIC_FRAGMENT_BITS	9
 
+/**
+ * vasic_flush_gpu_tlb - make the GPU drop all translations that it has cached
+ * @adev: the device
+ * @vmid: which VMID is meant; the host drops the translations of all
+ * @vmhub: which hub is meant; the host has one cache for all
+ * @flush_type: not used; no access through an older translation remains
+ *
+ * Callback of struct amdgpu_gmc_funcs; see vasic_tlb_invalidate().
+ */
 void vasic_flush_gpu_tlb(struct amdgpu_device *adev, uint32_t vmid,
 			 uint32_t vmhub, uint32_t flush_type)
 {
 	vasic_tlb_invalidate(adev->vasic);
 }
 
+/**
+ * vasic_flush_gpu_tlb_pasid - make the GPU drop all translations that it has
+ * cached
+ * @adev: the device
+ * @pasid: which process is meant; the host drops the translations of all
+ * @flush_type: not used; no access through an older translation remains
+ * @all_hub: not used; the host has one cache for all hubs
+ * @inst: not used; the host has one cache for all XCCs
+ *
+ * Callback of struct amdgpu_gmc_funcs; see vasic_tlb_invalidate().
+ */
 void vasic_flush_gpu_tlb_pasid(struct amdgpu_device *adev, uint16_t pasid,
 			       uint32_t flush_type, bool all_hub, uint32_t inst)
 {
 	vasic_tlb_invalidate(adev->vasic);
 }
 
+/**
+ * vasic_emit_flush_gpu_tlb - write packets that set the page directory of a VMID
+ * and drop its cached translations
+ * @ring: where to
+ * @vmid: the VMID
+ * @pd_addr: the page directory, as amdgpu_gmc_pd_addr() returns it
+ *
+ * Callback of struct amdgpu_gmc_funcs. Writes three packets that write a
+ * register.
+ *
+ * Return: @pd_addr.
+ */
 uint64_t vasic_emit_flush_gpu_tlb(struct amdgpu_ring *ring, unsigned int vmid,
 				  uint64_t pd_addr)
 {
@@ -37,6 +69,14 @@ uint64_t vasic_emit_flush_gpu_tlb(struct amdgpu_ring *ring, unsigned int vmid,
 	return pd_addr;
 }
 
+/**
+ * vasic_emit_pasid_mapping - write a packet that gives a VMID a PASID
+ * @ring: where to
+ * @vmid: the VMID
+ * @pasid: the PASID; 0: none
+ *
+ * Callback of struct amdgpu_gmc_funcs. Writes one packet that writes a register.
+ */
 void vasic_emit_pasid_mapping(struct amdgpu_ring *ring, unsigned int vmid,
 			      unsigned int pasid)
 {

@@ -38,16 +38,38 @@ static u64 vasic_ring_instance(const struct amdgpu_ring *ring)
 	return ring - ring->adev->gfx.compute_ring;
 }
 
+/**
+ * vasic_ring_get_rptr - read how far the GPU has read a ring
+ * @ring: a kernel ring
+ *
+ * Callback of struct amdgpu_ring_funcs.
+ *
+ * Return: the read pointer that the GPU writes to memory, in dwords.
+ */
 uint64_t vasic_ring_get_rptr(struct amdgpu_ring *ring)
 {
 	return READ_ONCE(*(u64 *)ring->rptr_cpu_addr) >> vasic_ring_shift(ring);
 }
 
+/**
+ * vasic_ring_get_wptr - read how far a ring was given to the GPU
+ * @ring: a kernel ring
+ *
+ * Callback of struct amdgpu_ring_funcs.
+ *
+ * Return: the write pointer in memory, in dwords.
+ */
 uint64_t vasic_ring_get_wptr(struct amdgpu_ring *ring)
 {
 	return READ_ONCE(*(u64 *)ring->wptr_cpu_addr) >> vasic_ring_shift(ring);
 }
 
+/**
+ * vasic_ring_set_wptr - let the GPU execute what was written to a ring
+ * @ring: a kernel ring; ring->wptr is its write pointer, in dwords
+ *
+ * Callback of struct amdgpu_ring_funcs. May be called in atomic context.
+ */
 void vasic_ring_set_wptr(struct amdgpu_ring *ring)
 {
 	struct amdgpu_device *adev = ring->adev;
@@ -176,6 +198,16 @@ void vasic_ring_emit_addr(struct amdgpu_ring *ring, u64 addr)
 	amdgpu_ring_write(ring, upper_32_bits(addr));
 }
 
+/**
+ * vasic_ring_emit_vm_flush - write packets that set the page directory of a VMID
+ * @ring: where to
+ * @vmid: the VMID
+ * @pd_addr: the page directory, as amdgpu_gmc_pd_addr() returns it
+ *
+ * Callback of struct amdgpu_ring_funcs. Writes the packets of
+ * vasic_emit_flush_gpu_tlb(), and those of vasic_emit_pasid_mapping() are written
+ * by amdgpu_vm_flush().
+ */
 void vasic_ring_emit_vm_flush(struct amdgpu_ring *ring, unsigned int vmid,
 			      uint64_t pd_addr)
 {

@@ -76,6 +76,16 @@ void vasic_sdma_write_packet(const struct vasic_device *vd, u64 addr, u32 value,
 	packet[4] = value;
 }
 
+/**
+ * vasic_sdma_emit_ib - write a packet that executes an IB
+ * @ring: where to, a kernel ring of an SDMA engine
+ * @job: whose VMID the IB uses; NULL: VMID 0
+ * @ib: the IB, aligned to 32 bytes
+ * @flags: not used
+ *
+ * Callback of struct amdgpu_ring_funcs. NOPs before the packet make it end on a
+ * multiple of 8 dwords.
+ */
 void vasic_sdma_emit_ib(struct amdgpu_ring *ring, struct amdgpu_job *job,
 			struct amdgpu_ib *ib, uint32_t flags)
 {
@@ -102,6 +112,17 @@ static void vasic_sdma_emit_fence_word(struct amdgpu_ring *ring, u64 addr,
 	amdgpu_ring_write(ring, value);
 }
 
+/**
+ * vasic_sdma_emit_fence - write packets that store a number and raise an interrupt
+ * @ring: where to, a kernel ring of an SDMA engine
+ * @addr: GPU address of the number
+ * @seq: the number
+ * @flags: AMDGPU_FENCE_FLAG_64BIT: all of @seq is stored, in two halves; else its
+ *	lower 32 bits
+ *
+ * Callback of struct amdgpu_ring_funcs. The interrupt is raised whether @flags
+ * have AMDGPU_FENCE_FLAG_INT or not.
+ */
 void vasic_sdma_emit_fence(struct amdgpu_ring *ring, u64 addr, u64 seq,
 			   unsigned int flags)
 {
@@ -113,6 +134,13 @@ void vasic_sdma_emit_fence(struct amdgpu_ring *ring, u64 addr, u64 seq,
 		amdgpu_ring_write(ring, SDMA_PKT_TRAP_INT_CONTEXT_INT_CONTEXT(0));
 }
 
+/**
+ * vasic_sdma_emit_pipeline_sync - write a packet that waits for all earlier fences
+ * of the ring
+ * @ring: where to, a kernel ring of an SDMA engine
+ *
+ * Callback of struct amdgpu_ring_funcs.
+ */
 void vasic_sdma_emit_pipeline_sync(struct amdgpu_ring *ring)
 {
 	amdgpu_ring_write(ring, SDMA_OP(POLL_REGMEM, 0) |
@@ -125,6 +153,14 @@ void vasic_sdma_emit_pipeline_sync(struct amdgpu_ring *ring)
 			  SDMA_PKT_POLL_REGMEM_DW5_INTERVAL(4));
 }
 
+/**
+ * vasic_sdma_emit_wreg - write a packet that writes a register
+ * @ring: where to, a kernel ring of an SDMA engine
+ * @reg: the register, in dwords from the begin of the MMIO window
+ * @value: its value
+ *
+ * Callback of struct amdgpu_ring_funcs.
+ */
 void vasic_sdma_emit_wreg(struct amdgpu_ring *ring, uint32_t reg,
 			  uint32_t value)
 {

@@ -34,6 +34,8 @@ static bool kfd_criu_event_is_signal(u32 type)
  *
  * AMDKFD_IOC_CREATE_EVENT accepts all types, and so do images of version 1. The
  * extensible ABI does not, so that a later kernel can give a type a meaning.
+ *
+ * Return: true if it has.
  */
 bool kfd_criu_event_type_is_known(u32 type)
 {
@@ -114,6 +116,8 @@ static int kfd_criu_event_describe_next(int id, void *ev, void *data)
  *	or destroys events, and the mutex of the events need not be waited for
  *
  * Id 0 is reserved, so the IDR is never empty.
+ *
+ * Return: true if it has one.
  */
 bool kfd_criu_event_has_any(struct kfd_process *p)
 {

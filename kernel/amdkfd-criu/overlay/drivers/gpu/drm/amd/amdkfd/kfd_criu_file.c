@@ -434,6 +434,8 @@ int kfd_criu_file_get(int fd, const struct kfd_process *p, struct file **file)
 /**
  * kfd_criu_file_is_paused - whether a file is a pause that has not ended
  * @file: file from kfd_criu_file_get(); the mutex of the process is held
+ *
+ * Return: true if it is.
  */
 bool kfd_criu_file_is_paused(const struct file *file)
 {
@@ -446,6 +448,8 @@ bool kfd_criu_file_is_paused(const struct file *file)
  * kfd_criu_file_saves_drm_objects - whether the caller of a checkpoint saves the
  * objects of render nodes itself
  * @file: file of a pause from kfd_criu_file_get()
+ *
+ * Return: true if it does.
  */
 bool kfd_criu_file_saves_drm_objects(const struct file *file)
 {

@@ -13,6 +13,7 @@
  * that mutex, or for the interrupt worker of a device, which takes the
  * event_mutex of processes that are being debugged.
  */
+#include <linux/interrupt.h>
 #include <linux/kfifo.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
@@ -192,6 +193,17 @@ static long kfd_criu_wait_for_ih_ring(struct amdgpu_device *adev,
 }
 
 /*
+ * The interrupt handler takes an interrupt out of the ring before it queues it for
+ * the worker of amdkfd. So while it runs, the ring can be empty, or a later
+ * interrupt be the next one, although one that was waited for is not queued yet.
+ */
+static void kfd_criu_wait_for_ih_handler(struct amdgpu_device *adev)
+{
+	if (READ_ONCE(adev->irq.installed))
+		synchronize_irq(adev->irq.irq);
+}
+
+/*
  * Whether the interrupt worker has handled the bytes of its queue before @end. It
  * handles one interrupt after the other, so it has if it has taken out a later
  * one. That cannot be waited for if there is none; then it has when it does not
@@ -242,7 +254,7 @@ static int kfd_criu_drain_device_interrupts(struct kfd_node *node)
 		if (r < 0)
 			return r;
 	}
-	/* The interrupt handler has queued the interrupts for this worker. */
+	kfd_criu_wait_for_ih_handler(adev);
 	return kfd_criu_wait_for_interrupt_worker(node);
 }
 

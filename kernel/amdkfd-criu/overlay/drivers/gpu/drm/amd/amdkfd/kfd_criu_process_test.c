@@ -9,8 +9,13 @@
  * are in kfd_criu_test.c.
  */
 #include <kunit/test.h>
+#include <linux/cpumask.h>
+#include <linux/delay.h>
 #include <linux/idr.h>
 #include <linux/init_task.h>
+#include <linux/interrupt.h>
+#include <linux/irq.h>
+#include <linux/irqdesc.h>
 #include <linux/kthread.h>
 #include <linux/mman.h>
 #include <linux/sched/signal.h>
@@ -856,6 +861,88 @@ static void a_wait_for_interrupts_does_not_change_the_ring(struct kunit *test)
 	criu_test_free_fake(fake);
 }
 
+/* How long a handler runs after it has taken the last interrupt out of the ring. */
+#define HANDLER_MS 20
+
+struct slow_handler {
+	unsigned int irq;
+	bool empty;	/* the ring is */
+	bool queued;	/* the interrupt is, for the worker of amdkfd */
+	struct completion done;
+};
+
+static irqreturn_t criu_test_handle_slowly(int irq, void *data)
+{
+	struct slow_handler *slow = data;
+
+	smp_store_release(&slow->empty, true);
+	mdelay(HANDLER_MS);
+	WRITE_ONCE(slow->queued, true);
+	return IRQ_HANDLED;
+}
+
+static int criu_test_interrupt_fn(void *data)
+{
+	struct slow_handler *slow = data;
+
+	local_irq_disable();
+	generic_handle_irq(slow->irq);
+	local_irq_enable();
+	complete(&slow->done);
+	return 0;
+}
+
+/* Raises an interrupt that has no hardware, on another CPU if there is one. */
+static void criu_test_start_slow_handler(struct kunit *test, struct slow_handler *slow)
+{
+	const unsigned int cpu = cpumask_any_but(cpu_online_mask,
+						 raw_smp_processor_id());
+	const int irq = irq_alloc_desc(NUMA_NO_NODE);
+	struct task_struct *task;
+
+	KUNIT_ASSERT_GT(test, irq, 0);
+	slow->irq = irq;
+	init_completion(&slow->done);
+	irq_set_chip_and_handler(irq, &dummy_irq_chip, handle_simple_irq);
+	irq_clear_status_flags(irq, IRQ_NOREQUEST);
+	KUNIT_ASSERT_EQ(test, 0, request_irq(irq, criu_test_handle_slowly, 0,
+					     "kfd_criu_test", slow));
+	task = kthread_create(criu_test_interrupt_fn, slow, "kfd_criu_irq");
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
+	if (cpu < nr_cpu_ids)
+		kthread_bind(task, cpu);
+	wake_up_process(task);
+}
+
+/* The handler takes an interrupt out of the ring before it queues it. */
+static void an_interrupt_that_is_being_handled_is_waited_for(struct kunit *test)
+{
+	struct slow_handler *slow = kunit_kzalloc(test, sizeof(*slow), GFP_KERNEL);
+	struct fake *fake = criu_test_make_fake(test);
+	struct amdgpu_ih_ring *ih = &fake->adev.irq.ih;
+	u32 wptr = IV_BYTES;
+
+	KUNIT_ASSERT_NOT_NULL(test, slow);
+	ih->enabled = true;
+	ih->ptr_mask = 2 * IV_BYTES - 1;
+	ih->wptr_cpu = &wptr;
+	ih->rptr = wptr;
+	init_waitqueue_head(&ih->wait_process);
+	fake->pdds[0].runtime_inuse = true;
+	fake->adev.irq.ih_funcs = &ih_without_timestamps;
+	criu_test_start_slow_handler(test, slow);
+	fake->adev.irq.irq = slow->irq;
+	fake->adev.irq.installed = true;
+	while (!smp_load_acquire(&slow->empty))
+		cond_resched();
+	KUNIT_EXPECT_EQ(test, 0, kfd_criu_event_drain_interrupts(&fake->p));
+	KUNIT_EXPECT_TRUE(test, READ_ONCE(slow->queued));
+	wait_for_completion(&slow->done);
+	free_irq(slow->irq, slow);
+	irq_free_desc(slow->irq);
+	criu_test_free_fake(fake);
+}
+
 static void later_interrupts_are_not_waited_for(struct kunit *test)
 {
 	struct fake *fake = criu_test_make_fake(test);
@@ -1156,6 +1243,7 @@ static struct kunit_case cases[] = {
 #endif
 	KUNIT_CASE(a_wait_for_interrupts_can_be_killed),
 	KUNIT_CASE(a_wait_for_interrupts_does_not_change_the_ring),
+	KUNIT_CASE(an_interrupt_that_is_being_handled_is_waited_for),
 	KUNIT_CASE(later_interrupts_are_not_waited_for),
 	KUNIT_CASE(a_queue_of_unknown_type_is_refused),
 	KUNIT_CASE(one_compute_queue_can_have_the_global_wave_sync),

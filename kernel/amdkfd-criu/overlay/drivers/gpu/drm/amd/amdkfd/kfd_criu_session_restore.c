@@ -316,7 +316,9 @@ static struct kfd_criu_account kfd_criu_account_of(const struct kfd_process *p)
 /*
  * Whether so many processes of the same account have ended during RESUME and left
  * a thread behind that there must be no further one. Not even SIGKILL ends a
- * thread that waits for a file system that cannot be interrupted.
+ * thread that waits for a file system that cannot be interrupted. Threads whose
+ * process lives need no limit: they are at most as many as its user may have
+ * processes.
  */
 static bool kfd_criu_has_left_threads(const struct kfd_process *p)
 {
@@ -489,10 +491,12 @@ static int kfd_criu_wait_running(struct kfd_process *p, unsigned long end)
  * @p: the process; its mutex is not held
  * @end: until when to wait for an operation of the process, in jiffies
  *
- * Does nothing if that has begun already.
+ * Does nothing if that has begun already: then there is a thread for it, and
+ * whether there may be another one does not matter.
  *
  * Return: 0; as kfd_criu_session_check() and kfd_criu_lock_until(); -EAGAIN if too
- * many threads of RESUME cannot be ended although their processes have.
+ * many threads of RESUME cannot be ended although their processes have, then
+ * nothing has begun.
  */
 int kfd_criu_start_resume(struct kfd_process *p, unsigned long end)
 {
@@ -503,13 +507,15 @@ int kfd_criu_start_resume(struct kfd_process *p, unsigned long end)
 	r = kfd_criu_session_check_restoring(p, KFD_CRIU_OP_RESUME);
 	if (r)
 		return r;
-	if (kfd_criu_has_left_threads(p))
-		return -EAGAIN;
 	r = kfd_criu_lock_until(p, end);
 	if (r)
 		return r;
 	r = kfd_criu_session_check(p, KFD_CRIU_OP_RESUME, &reason);
 	begins = !r && p->criu.state == KFD_CRIU_RESTORED;
+	if (begins && kfd_criu_has_left_threads(p)) {
+		begins = false;
+		r = -EAGAIN;
+	}
 	if (begins) {
 		kfd_criu_set_state(p, KFD_CRIU_RESUMING);
 		WRITE_ONCE(p->criu.resume_result, -EINPROGRESS);

@@ -603,6 +603,24 @@ static int resumes_and_exits(struct kfd *kfd, void *data)
 	return test.shared->result || is_asked(test.file, left->page + 1) ? 0 : 3;
 }
 
+/* Stays in KFD_CRIU_STATE_RESUMING, and calls RESUME again when there are too many threads. */
+static int resumes_twice(struct kfd *kfd, void *data)
+{
+	struct kfd_criu_args args = {
+		.op = KFD_CRIU_CMD_RESUME,
+		.flags = KFD_CRIU_RESUME_FD,
+	};
+	const int r = resumes_and_exits(kfd, data);
+
+	if (r || test.shared->result)
+		return r ? r : 4;
+	set_word(&test.shared->restored);
+	while (!__atomic_load_n(&test.shared->check, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	test.shared->result = kfd_v2(kfd->fd, &args);
+	return 0;
+}
+
 FIXTURE(resume_left) {
 	struct kfd kfd;
 	struct kfd_v2_image image;
@@ -631,7 +649,7 @@ FIXTURE_SETUP(resume_left)
 	ASSERT_EQ(0, svm_set(&self->kfd, self->left.range, KFD_PAGE, attributes, 2));
 	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &self->image));
 	self->left.image = &self->image;
-	r = dead_file_create_uninterruptible(&self->file, (LEFT_THREADS + 1) * KFD_PAGE);
+	r = dead_file_create_uninterruptible(&self->file, (LEFT_THREADS + 2) * KFD_PAGE);
 	if (r == -ENODEV)
 		SKIP(return, "no FUSE");
 	ASSERT_EQ(0, r);
@@ -653,18 +671,24 @@ static int run_and_exit(struct left *left)
 	return ends_within(kfd_start_child(resumes_and_exits, left), EXIT_LIMIT_MS);
 }
 
-/* Nobody counts these threads among those of the user. */
+/* RLIMIT_NPROC does not count these threads. The limit is for a RESUME that begins. */
 TEST_F_TIMEOUT(resume_left, threads_are_limited, 2 * TEST_LIMIT_S)
 {
 	struct left *left = &self->left;
+	pid_t resuming = kfd_start_child(resumes_twice, left);
 
-	for (left->page = 0; left->page < LEFT_THREADS; left->page++) {
+	ASSERT_LT(0, resuming);
+	ASSERT_TRUE(wait_for_word(&test.shared->restored, 1));
+	for (left->page = 1; left->page <= LEFT_THREADS; left->page++) {
 		ASSERT_EQ(0, run_and_exit(left));
 		ASSERT_EQ(0, test.shared->result)
 			TH_LOG("page %u", left->page);
 	}
 	EXPECT_EQ(0, run_and_exit(left));
 	EXPECT_EQ(-EAGAIN, test.shared->result);
+	set_word(&test.shared->check);
+	EXPECT_EQ(0, ends_within(resuming, EXIT_LIMIT_MS));
+	EXPECT_EQ(0, test.shared->result);
 	dead_file_answer(&self->file);
 	EXPECT_TRUE(thread_ends());
 	EXPECT_EQ(0, run_and_exit(left));

@@ -41,8 +41,8 @@
 /* The median of several callers on a kernel that is not instrumented. */
 #define MEDIAN_LIMIT_MS	100
 #define CALLERS		5
-/* How long a caller waits before it is killed. */
-#define WAIT_MS		20
+/* For so many milliseconds a thread sleeps if it waits, and not for a page or a lock. */
+#define ASLEEP_MS	20
 #define EXIT_LIMIT_MS	10000
 /* How long a hanging RESUME is watched before the server is made to answer. */
 #define HANG_MS		10000
@@ -135,6 +135,19 @@ static char state_of(pid_t pid)
 	/* "PID (NAME) STATE ...": a name may have parentheses, too. */
 	end = strrchr(text, ')');
 	return end && end[1] == ' ' ? end[2] : '?';
+}
+
+/* Whether a thread waits in the kernel, in one of the states. */
+static bool falls_asleep(pid_t thread, const char *states)
+{
+	const __u64 begin = now_us();
+	unsigned int asleep = 0;
+
+	while (asleep < ASLEEP_MS && now_us() - begin < EXIT_LIMIT_MS * 1000ULL) {
+		asleep = strchr(states, state_of(thread)) ? asleep + 1 : 0;
+		usleep(1000);
+	}
+	return asleep == ASLEEP_MS;
 }
 
 /* Its tracer keeps a program that has ended from being waited for. */
@@ -334,13 +347,16 @@ static int compare_times(const void *a, const void *b)
 	return *(const __u64 *)a > *(const __u64 *)b ? 1 : -1;
 }
 
-/* Kills the caller while it waits. Returns the time until it has ended; 0: it has not. */
+/*
+ * Kills the caller while it waits in the kernel; before that SIGKILL would end it anyway.
+ * Returns the time until it has ended; 0: it has not waited or not ended.
+ */
 static __u64 kill_caller(pid_t caller)
 {
 	__u64 us;
 
-	wait_for_word(&test.shared->calls, 1);
-	usleep(WAIT_MS * 1000);
+	if (!wait_for_word(&test.shared->calls, 1) || !falls_asleep(caller, "DS"))
+		return 0;
 	us = now_us();
 	kill(caller, SIGKILL);
 	if (ends_within(caller, HANG_MS) != SIGKILL)
@@ -467,18 +483,6 @@ static void *map_page(void *data)
 	return NULL;
 }
 
-static bool becomes_blocked(pid_t thread)
-{
-	const __u64 begin = now_us();
-	unsigned int blocked = 0;
-
-	while (blocked < 20 && now_us() - begin < EXIT_LIMIT_MS * 1000ULL) {
-		blocked = state_of(thread) == 'D' ? blocked + 1 : 0;
-		usleep(1000);
-	}
-	return blocked == 20;
-}
-
 static int restores_and_keeps_its_lock(struct kfd *kfd, void *data)
 {
 	struct writer writer = { 0 };
@@ -502,7 +506,7 @@ static int restores_and_keeps_its_lock(struct kfd *kfd, void *data)
 	    !dead_file_is_asked(test.file))
 		return 3;
 	set_word(&writer.begin);
-	if (!becomes_blocked(writer.id))
+	if (!falls_asleep(writer.id, "D"))
 		return 4;
 	set_word(&test.shared->restored);
 	pthread_join(reader, NULL);

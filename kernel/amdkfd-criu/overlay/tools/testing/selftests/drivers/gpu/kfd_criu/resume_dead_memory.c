@@ -56,6 +56,8 @@ struct shared {
 	__u32 restored;	/* the program waits for its RESUME */
 	__u32 calls;	/* a caller is about to call RESUME */
 	__u32 check;	/* the program shall check its queue */
+	__u32 maps;	/* the program shall map a page */
+	pid_t mapper;	/* thread of the program that does; 0: it has not begun */
 	__u32 returned;	/* RESUME has returned */
 	int result;	/* of RESUME */
 	__u32 state;	/* that RESUME reports; version 1 reports none */
@@ -116,7 +118,6 @@ static bool returns_within(const struct shared *shared, unsigned int limit_ms)
 	return false;
 }
 
-/* Allocates nothing: its caller may belong to a process whose memory cannot be mapped any more. */
 static char state_of(pid_t pid)
 {
 	char text[512], *end;
@@ -468,50 +469,52 @@ static void *read_dead_page(void *data)
 	return NULL;
 }
 
-struct writer {
-	pid_t id;
-	__u32 begin;
-};
-
 static void *map_page(void *data)
 {
-	struct writer *writer = data;
-
-	writer->id = gettid();
-	wait_for_word(&writer->begin, 1);
+	(void)data;
+	__atomic_store_n(&test.shared->mapper, gettid(), __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&test.shared->maps, __ATOMIC_ACQUIRE))
+		usleep(1000);
 	mmap(NULL, KFD_PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	return NULL;
 }
 
 static int restores_and_keeps_its_lock(struct kfd *kfd, void *data)
 {
-	struct writer writer = { 0 };
 	pthread_t reader, mapper;
 
 	if (kfd_v2_image_restore(kfd, data))
 		return 1;
-	/*
-	 * The stack of a new thread is mapped, so the thread that maps begins first. Once it
-	 * waits for the lock, a page that this thread needs for the first time would not come:
-	 * memory that state_of() allocates, or a page of code that no call has needed yet.
-	 */
-	state_of(getpid());
-	if (mlockall(MCL_CURRENT))
-		return 5;
 	test.memory = mmap(NULL, KFD_PAGE, PROT_READ, MAP_PRIVATE, test.file->fd, 0);
 	if (test.memory == MAP_FAILED)
 		return 2;
-	if (pthread_create(&mapper, NULL, map_page, &writer) ||
-	    pthread_create(&reader, NULL, read_dead_page, NULL) ||
-	    !dead_file_is_asked(test.file))
+	/* The stack of a new thread is mapped, so the thread that maps begins first. */
+	if (pthread_create(&mapper, NULL, map_page, NULL) ||
+	    pthread_create(&reader, NULL, read_dead_page, NULL))
 		return 3;
-	set_word(&writer.begin);
-	if (!falls_asleep(writer.id, "D"))
-		return 4;
-	set_word(&test.shared->restored);
 	pthread_join(reader, NULL);
 	pthread_join(mapper, NULL);
 	return 0;
+}
+
+/*
+ * Returns when the program keeps the lock. The program cannot find that out: once a thread
+ * of it waits for the lock, the others wait for each page that they need for the first time,
+ * be it code or the clock, and which these are depends on who runs when.
+ */
+static bool keeps_its_lock(void)
+{
+	const __u64 begin = now_us();
+	pid_t mapper;
+
+	if (!dead_file_is_asked(test.file))
+		return false;
+	do {
+		usleep(1000);
+		mapper = __atomic_load_n(&test.shared->mapper, __ATOMIC_ACQUIRE);
+	} while (!mapper && now_us() - begin < EXIT_LIMIT_MS * 1000ULL);
+	set_word(&test.shared->maps);
+	return mapper && falls_asleep(mapper, "D");
 }
 
 FIXTURE(resume_locked_memory) {
@@ -555,7 +558,7 @@ TEST_F_TIMEOUT(resume_locked_memory, is_not_waited_for_without_need, TEST_LIMIT_
 
 	test.program = kfd_start_child(restores_and_keeps_its_lock, &self->image);
 	ASSERT_LT(0, test.program);
-	ASSERT_TRUE(wait_for_word(&test.shared->restored, 1));
+	ASSERT_TRUE(keeps_its_lock());
 	caller = kfd_start_child(resumes, NULL);
 	ASSERT_LT(0, caller);
 	EXPECT_TRUE(returns_within(test.shared, RESUME_LIMIT_MS))

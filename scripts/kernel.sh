@@ -34,6 +34,10 @@
 set -euo pipefail
 # shellcheck source=lib.sh source-path=SCRIPTDIR
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+# shellcheck source=kernel_config.sh source-path=SCRIPTDIR
+source "$(dirname "${BASH_SOURCE[0]}")/kernel_config.sh"
+# shellcheck source=kernel_check.sh source-path=SCRIPTDIR
+source "$(dirname "${BASH_SOURCE[0]}")/kernel_check.sh"
 
 ROOT=$(repo_root)
 readonly ROOT
@@ -199,118 +203,6 @@ make_tree() {
 	sed -n 's/^state //p' <<<"$report" >"$DIR/series.state"
 }
 
-# ---- configuration ----
-
-# fragment SECTION...: prints the option lines of these sections without their reasons. The
-# last line of an option counts.
-fragment() {
-	awk -v sections="$*" '
-		BEGIN { split(sections, names, " "); for (i in names) wanted["[" names[i] "]"] }
-		/^\[/ { on = ($1 in wanted); next }
-		on && /^CONFIG_/ { sub(/[ \t]+#.*/, ""); name = $0; sub(/=.*/, "", name)
-			if (!(name in line)) order[++n] = name
-			line[name] = $0 }
-		END { for (i = 1; i <= n; i++) print line[order[i]] }' "$ROOT/Kconfig.snippets"
-}
-
-variant_fragment() {
-	local sections
-	sections="base amdgpu criu containers vm ksft $(variant_series) $FLAVOR"
-	if [[ $FLAVOR == deb ]]; then
-		sections="amdgpu criu ksft $(driver_series) deb"
-	fi
-	# shellcheck disable=SC2086  # a list of words
-	fragment $sections
-}
-
-# Prints the series of the variant without the virtual GPU's.
-driver_series() {
-	local series
-	read -ra series <<<"$(variant_series)"
-	printf '%s ' "${series[@]/#$VIRTUAL_GPU_SERIES/}"
-}
-
-# deb_fragment THEIRS: prints the fragment; an option that is a module in the distribution's
-# configuration THEIRS stays a module.
-deb_fragment() {
-	local name value had
-	while IFS='=' read -r name value; do
-		had=$(sed -n "s/^$name=//p" "$1")
-		if [[ $had == m && $value == y ]]; then
-			value=m
-		fi
-		printf '%s=%s\n' "$name" "$value"
-	done
-}
-
-# Prints the options of the fragment that .config does not have.
-lost_options() {
-	local line name
-	while read -r line; do
-		name=${line%%=*}
-		if [[ $line == *=n ]]; then
-			! grep -q "^$name=" "$1" || printf '%s\n' "$line"
-		else
-			grep -Fxq -- "$line" "$1" || printf '%s\n' "$line"
-		fi
-	done
-}
-
-# configure_like_distribution WANTED: makes .config, and writes the options that must survive into WANTED.
-configure_like_distribution() {
-	local theirs
-	theirs=$(pin config)
-	[[ -f $theirs ]] || die "-$EXIT_INFRA" "$theirs is missing: run scripts/setup.sh"
-	xzcat "$theirs" >"$DIR/config.theirs"
-	variant_fragment | deb_fragment "$DIR/config.theirs" >"$1"
-	cat "$DIR/config.theirs" "$1" >"$SRC/.config"
-	kernel_make -s olddefconfig >"$DIR/config.log" 2>&1
-}
-
-# Prints everything that a configuration depends on: the options, the compiler, and the
-# Kconfig files that the series change (series.py's manifest has one path a line).
-config_state() {
-	local path
-	{
-		printf '%s\n' "$(variant_fragment)" "$(gcc -dumpfullversion)"
-		[[ $FLAVOR != deb ]] || cat "$(pin config)"
-		sed -n 's/^"\(.*Kconfig[^"]*\)",\{0,1\}$/\1/p' "$SRC/.series-manifest" |
-			while read -r path; do
-				cat "$SRC/$path" 2>/dev/null || true
-			done
-	} | sha256sum
-}
-
-make_config() {
-	local lost wanted=$DIR/config.fragment state
-	make_tree
-	state=$(config_state)
-	if [[ -f $SRC/.config && -f $DIR/config.stamp && $(<"$DIR/config.stamp") == "$state" ]]; then
-		return
-	fi
-	rm -f "$DIR/config.stamp"
-	cp -p "$SRC/.config" "$DIR/config.old" 2>/dev/null || rm -f "$DIR/config.old"
-	if [[ $FLAVOR == deb ]]; then
-		configure_like_distribution "$wanted"
-	else
-		# Like tinyconfig, but options with "default y" are off too, unless the fragment
-		# asks for them: each option that is on has a reason.
-		variant_fragment >"$wanted"
-		kernel_make -s KCONFIG_ALLCONFIG="$wanted" allnoconfig >"$DIR/config.log" 2>&1
-	fi || die "configuration failed: $(tail -n 3 "$DIR/config.log") ($DIR/config.log)"
-	lost=$(lost_options "$SRC/.config" <"$wanted")
-	if [[ -n $lost && -z $UPTO ]]; then
-		die "options of Kconfig.snippets that did not survive (missing dependency or" \
-			"no such option):"$'\n'"$lost"
-	fi
-	# An unchanged configuration keeps its time stamp, so make compiles nothing.
-	if [[ -f $DIR/config.old ]] && cmp -s "$DIR/config.old" "$SRC/.config"; then
-		cp -p "$DIR/config.old" "$SRC/.config"
-	fi
-	cp "$SRC/.config" "$DIR/config"
-	printf '%s\n' "$state" >"$DIR/config.stamp"
-}
-
 # ---- build ----
 
 # Runs a command with its output in LOG and a line of progress every few seconds.
@@ -473,95 +365,7 @@ install_selftests() {
 	log "selftests: $DIR/$SELFTESTS_TARBALL"
 }
 
-# ---- objects alone ----
-
-# compiled_files SERIES...: prints the driver files that these series add or edit.
-compiled_files() {
-	{
-		overlay_files "$@"
-		hooked_files "$@"
-	} | grep -E '^drivers/.*\.c$' | sort -u
-}
-
-# amdgpu's Makefile builds its neighbours' files as objects of its own folder.
-objects_of() {
-	sed -E 's|^(drivers/gpu/drm/amd)/([^/]*)/|\1/amdgpu/../\2/|; s|/amdgpu/\.\./amdgpu/|/amdgpu/|; s|\.c$|.o|'
-}
-
-# compiler_errors LOG: prints the compiler's errors. Errors of sparse have no source line and do not stop make.
-compiler_errors() {
-	awk '/\*\*\* .*\.o\] Error/ { print }
-		error != "" && /^ +[0-9]+ \|/ { print error; print }
-		{ error = /error:/ ? $0 : "" }' "$1"
-}
-
-# make_objects LOG OPTION... -- FILE...: compiles the FILEs, even if their objects are up to date.
-make_objects() {
-	local log_file=$1
-	local -a options=() objects
-	shift
-	while [[ $1 != -- ]]; do
-		options+=("$1")
-		shift
-	done
-	shift
-	mapfile -t objects < <(printf '%s\n' "$@" | objects_of)
-	(cd "$SRC" && rm -f -- "${objects[@]}")
-	if ! with_progress "$log_file" kernel_make "${options[@]}" -j"$(nproc)" "${objects[@]}"; then
-		compiler_errors "$log_file" | head -n "$SHOWN_ERRORS" >&2 || true
-		die "not everything compiles: see $log_file"
-	fi
-}
-
-# Prints the lines of the series: FILE for an overlay file, FILE:LINE for a line that a hook adds.
-our_places() {
-	local file
-	overlay_files "$@"
-	hooked_files "$@" | while read -r file; do
-		diff --unchanged-line-format= --old-line-format= --new-line-format="$file:%dn"$'\n' \
-			"$PRISTINE/$file" "$SRC/$file" || true
-	done
-}
-
-# our_complaints LOG SERIES...: prints the warnings of the compiler, of sparse and of kernel-doc
-# about the series.
-our_complaints() {
-	local log_file=$1
-	shift
-	# amdgpu's Makefile names its neighbours' files amdgpu/../amdkfd/...
-	sed -E ':again; s|[^/ :.]+/\.\./||; t again' "$log_file" |
-		awk -F: 'NR == FNR { ours[$0]; next }
-			/^[^ :]+:[0-9]+:([0-9]+:)? *(warning|error):/ && ($1 in ours || $1 ":" $2 in ours)' \
-			<(our_places "$@") - | sort -u
-}
-
-# check_series SERIES...: compiles the files that these series add and edit with W=1 and sparse.
-check_series() {
-	local complaints started=$SECONDS
-	local -a files
-	make_config
-	mapfile -t files < <(compiled_files "$@")
-	log "compiling ${#files[@]} files of $* with W=1 and sparse"
-	make_objects "$DIR/check.log" -k W=1 C=2 -- "${files[@]}"
-	grep -q '^  CHECK ' "$DIR/check.log" || die "sparse did not run: see $DIR/check.log"
-	complaints=$(our_complaints "$DIR/check.log" "$@")
-	if [[ -n $complaints ]]; then
-		printf '%s\n' "$complaints" >&2
-		die "$(wc -l <<<"$complaints") warnings in the series: see $DIR/check.log"
-	fi
-	log "no warning in $*, after $((SECONDS - started)) s"
-}
-
-check_sources() {
-	local -a drivers
-	need sparse sparse
-	read -ra drivers <<<"$(driver_series)"
-	check_series "$VIRTUAL_GPU_SERIES"
-	if ((${#drivers[@]})); then
-		FLAVOR=deb use_variant "$VARIANT"
-		FLAVOR=deb check_series "${drivers[@]}"
-	fi
-}
+# ---- packages ----
 
 build_deb() {
 	local started=$SECONDS

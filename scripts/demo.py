@@ -22,53 +22,22 @@ import argparse
 import json
 import os
 import re
-import subprocess
 import time
 from pathlib import Path
 
 import command
+from demo_steps import SCRIPTS, build, run, say
 from vm.errors import EXIT_USAGE, VmError, infra_error
-from vm.places import out_dir, repo_root
-from vm.processes import shell_status
+from vm.places import out_dir
 
-SCRIPTS = repo_root() / "scripts"
 CHIP = os.environ.get("CHIP") or "gfx906"
 MEM, VM_LIMIT_S = "2G", 600
 # The programs that the demo runs, and therefore builds.
 TARGETS = ("vasicd", "amdgpu_plugin", "demo_program", "hip_demo")
-# Seconds between two lines about a command that is still running.
-BEAT_S = 15
-BEGIN = time.monotonic()
 
 
 def built(name: str) -> Path:
     return out_dir() / "cmake/release/userspace" / name
-
-
-def say(text: str) -> None:
-    print(f"[{time.monotonic() - BEGIN:5.1f} s] {text}", flush=True)
-
-
-def run(what: str, *argv: str | Path) -> int:
-    """Runs the command with its own output, and prints from time to time how long it has been running; returns its
-    status."""
-    begin = time.monotonic()
-    with command.child(argv) as process:
-        while True:
-            try:
-                return shell_status(process.wait(BEAT_S))
-            except subprocess.TimeoutExpired:
-                say(f"{what}: running for {time.monotonic() - begin:.0f} s")
-
-
-def build_all(kernel: str) -> None:
-    """Builds the programs first, because they take less time than the kernel and show their errors earlier."""
-    say("building the programs of the demo")
-    if run("building the programs", SCRIPTS / "build.sh", "release", *TARGETS):
-        raise command.failure("the build of the programs failed")
-    say(f"building the kernel {kernel}")
-    if run("building the kernel", SCRIPTS / "kernel.sh", "build", kernel):
-        raise command.failure("the build of the kernel failed")
 
 
 def check_chip() -> None:
@@ -151,7 +120,8 @@ def main(argv: list[str]) -> int:
     options = parser.read(argv)
     command.need("criu", "criu")  # The guests run the programs of the host.
     if not options.no_build:
-        build_all(options.kernel)
+        # The programs first, because they take less time than the kernel and show their errors earlier.
+        build(["build.sh", "release", *TARGETS], ["kernel.sh", "build", options.kernel])
     check_chip()
     for count in range(1, options.repeat + 1):
         if options.repeat > 1:

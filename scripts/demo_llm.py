@@ -16,15 +16,12 @@ It makes the root with llama.cpp (downloads up to 490 MB, takes 6300 MB in out/r
 builds what it runs; --no-build uses what is there. It writes out/llm/index.html, a page
 of its own; answers, images and logs are beside it. The last line is
   demo-llm: OK moves=<number> words=<number> (equal to the undisturbed run and the processor)
-Status: 0 if all moves and both comparisons are right, 1 if not, 64 usage, 125 something
-could not be built.
+Status: 0 if all moves and both comparisons are right, 1 if not or if a build failed, 64 usage.
 """
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
-import time
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -33,24 +30,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 import command  # noqa: E402  # pylint: disable=wrong-import-position
 import llm_page  # noqa: E402  # pylint: disable=wrong-import-position
 import tiny_model  # noqa: E402  # pylint: disable=wrong-import-position
-from harness import llm, paths  # noqa: E402  # pylint: disable=wrong-import-position
-from vm.errors import infra_error  # noqa: E402  # pylint: disable=wrong-import-position
+from demo_steps import build, say  # noqa: E402  # pylint: disable=wrong-import-position
+from harness import llm  # noqa: E402  # pylint: disable=wrong-import-position
 
-BEGIN = time.monotonic()
 PAGE = llm.RUN / "index.html"
-
-
-def say(text: str) -> None:
-    print(f"[{time.monotonic() - BEGIN:4.0f} s] {text}", flush=True)
-
-
-def build() -> None:
-    """Builds all that the demo runs, the root first, because only its download can fail for reasons of others."""
-    for words in (["setup.sh", "roots"], ["root.py", llm.ROOT_NAME], ["build.sh", "release", *llm.TARGETS],
-                  ["kernel.sh", "build", "criu"]):
-        say(f"scripts/{' '.join(words)}")
-        if status := subprocess.run([paths.SCRIPTS / words[0], *words[1:]], check=False).returncode:
-            raise infra_error(f"scripts/{' '.join(words)} failed with status {status}")
 
 
 def model_text(kind: str) -> str:
@@ -98,7 +81,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--no-build", action="store_true")
     options = parser.read(argv)
     if not options.no_build:
-        build()
+        # The root first, because only its download can fail for reasons of others.
+        build(["setup.sh", "roots"], ["root.py", llm.ROOT_NAME], ["build.sh", "release", *llm.TARGETS],
+              ["kernel.sh", "build", "criu"])
     try:
         move(options.moves, options.type)
     except llm.Failed as error:

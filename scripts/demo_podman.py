@@ -20,32 +20,14 @@ Status: 0 pass, 1 a step failed, 64 usage.
 """
 from __future__ import annotations
 
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-from harness import paths, podman  # noqa: E402  # pylint: disable=wrong-import-position
-
-EXIT_USAGE = 64
-BEGIN = time.monotonic()
-
-
-def say(text: str) -> None:
-    print(f"[{time.monotonic() - BEGIN:4.0f} s] {text}", flush=True)
-
-
-def build() -> bool:
-    """Builds all that the demo runs."""
-    for command in (["setup.sh", "roots"], ["root.py", "trixie"], ["build.sh", "release", *podman.TARGETS],
-                    ["kernel.sh", "build", "criu"]):
-        say(f"scripts/{' '.join(command)}")
-        if subprocess.run([paths.SCRIPTS / command[0], *command[1:]], check=False).returncode != 0:
-            print(f"demo-podman: scripts/{' '.join(command)} failed", file=sys.stderr)
-            return False
-    return True
+import command  # noqa: E402  # pylint: disable=wrong-import-position
+from demo_steps import build, say  # noqa: E402  # pylint: disable=wrong-import-position
+from harness import podman  # noqa: E402  # pylint: disable=wrong-import-position
 
 
 def show(name: str, text: str) -> None:
@@ -90,22 +72,18 @@ def migrate() -> str:
 
 
 def main(argv: list[str]) -> int:
-    if argv in (["-h"], ["--help"]):
-        print(__doc__)
-        return 0
-    if argv not in ([], ["--no-build"]):
-        print(f"demo_podman.py: error: unknown argument '{argv[0]}' (try: scripts/demo_podman.py -h)", file=sys.stderr)
-        return EXIT_USAGE
-    if argv == [] and not build():
-        return 1
+    parser = command.Parser(__doc__)
+    parser.add_argument("--no-build", action="store_true")
+    if not parser.read(argv).no_build:
+        build(["setup.sh", "roots"], ["root.py", "trixie"], ["build.sh", "release", *podman.TARGETS],
+              ["kernel.sh", "build", "criu"])
     try:
         result = migrate()
     except podman.Failed as error:
-        print(f"demo-podman: {error}", file=sys.stderr)
-        return 1
+        raise command.failure(str(error)) from error
     print(f"demo-podman: OK result={result} containers={len(podman.CASES)} (each equal to the undisturbed run)")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    command.run(main)

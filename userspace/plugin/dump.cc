@@ -131,7 +131,7 @@ Status Dump::prepare() {
   TRY(read_states());
   TRY(check_processes());
   // What processes share of KFD's memory does not tell which of their files KFD uses.
-  ASSIGN_OR_RETURN(sharing_, preflight::plan_sharing(tree_, processes_, nodes_, abi_, {}));
+  ASSIGN_OR_RETURN(sharing_, preflight::plan_sharing(tree_, processes_, abi_, {}));
   TRY(bind_render_files());
   TRY(take_kfd_objects());
   TRY(check_memory());
@@ -220,7 +220,7 @@ Status Dump::check_memory() {
   const render_objects::KfdMemories of_kfd = preflight::memories_of_kfd(processes_);
   if (abi_ == kfd::Abi::kReleased) TRY(render_objects::refuse_shared_with_kfd(tree_, found_, of_kfd));
   TRY(render_objects::find_makers(tree_, found_, of_kfd));
-  ASSIGN_OR_RETURN(sharing_, preflight::plan_sharing(tree_, processes_, nodes_, abi_, sharers_with_objects()));
+  ASSIGN_OR_RETURN(sharing_, preflight::plan_sharing(tree_, processes_, abi_, sharers_with_objects()));
   ASSIGN_OR_RETURN(lost_, preflight::lost_dmabufs(parts_, tree_, processes_, nodes_, found_, abi_));
   for (const auto& [file, memory] : lost_) bytes += memory.record.bo.size;
   TRY(preflight::refuse_unpassable_memory(parts_, tree_, processes_, sharing_, [this](std::size_t index) {

@@ -82,11 +82,10 @@ std::vector<std::size_t> Dump::files_with_objects() const {
 std::vector<sharing::Process> Dump::sharers_with_objects() const {
   std::vector<sharing::Process> sharers;
   for (const std::size_t file : files_with_objects()) {
-    const topology::Node* gpu = topology::find_render_minor(nodes_, tree_.files[file].device.minor);
     sharing::Process& sharer =
         sharers.emplace_back(sharing::Process{tree_.name_of(tree_.files[file]), false, {}, true});
     for (const image::BoRecord& record : found_[file]->bos)
-      sharer.bos.push_back({record.inode, record.bo.size, gpu->gpu_id, record.bo.alloc_flags, record.imported, false});
+      sharer.bos.push_back({record.inode, record.bo.size, record.bo.alloc_flags, record.imported, false});
   }
   return sharers;
 }

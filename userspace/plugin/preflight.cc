@@ -340,8 +340,7 @@ render_objects::KfdMemories memories_of_kfd(const std::vector<Process>& processe
   return memories;
 }
 
-Result<sharing::Plan> plan_sharing(const Tree& tree, const std::vector<Process>& processes,
-                                   const std::vector<topology::Node>& nodes, kfd::Abi abi,
+Result<sharing::Plan> plan_sharing(const Tree& tree, const std::vector<Process>& processes, kfd::Abi abi,
                                    std::vector<sharing::Process> render_files) {
   if (abi == kfd::Abi::kReleased) TRY(refuse_sharing(tree, processes));
   std::vector<sharing::Process> sharers;
@@ -349,11 +348,8 @@ Result<sharing::Plan> plan_sharing(const Tree& tree, const std::vector<Process>&
     sharing::Process& sharer = sharers.emplace_back();
     sharer.name = task_of(tree, process).name();
     if (abi == kfd::Abi::kReleased) continue;
-    for (const kfd::CheckpointedBo& bo : process.state.bos) {
-      const topology::Node* gpu = gpu_of(nodes, process.state, bo.bo.user_gpu_id);
-      sharer.bos.push_back(
-          {bo.inode, bo.bo.size, gpu == nullptr ? 0 : gpu->gpu_id, bo.bo.alloc_flags, bo.imported, false});
-    }
+    for (const kfd::CheckpointedBo& bo : process.state.bos)
+      sharer.bos.push_back({bo.inode, bo.bo.size, bo.bo.alloc_flags, bo.imported, false});
   }
   std::move(render_files.begin(), render_files.end(), std::back_inserter(sharers));
   return sharing::Plan::make(sharers);

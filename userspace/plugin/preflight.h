@@ -75,8 +75,7 @@ base::Status refuse_hidden_gpus(const Tree& tree, const Process& process, const 
 [[nodiscard]] render_objects::KfdMemories memories_of_kfd(const std::vector<Process>& processes);
 // Who shares which memory: the processes, then the files of render nodes. Refuses memory that processes share with the
 // released ABI, which could only give each BO memory of its own.
-base::Result<sharing::Plan> plan_sharing(const Tree& tree, const std::vector<Process>& processes,
-                                         const std::vector<topology::Node>& nodes, kfd::Abi abi,
+base::Result<sharing::Plan> plan_sharing(const Tree& tree, const std::vector<Process>& processes, kfd::Abi abi,
                                          std::vector<sharing::Process> render_files);
 // Memory that the processes of a restore could not give each other: a CRIU without the means, or whose queue of
 // descriptors is too short. It is the CRIU of the dump that is asked. `name_of` names what has an index in the plan.

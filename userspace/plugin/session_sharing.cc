@@ -33,8 +33,8 @@ std::string name_of(const image::Loaded& file) {
 sharing::Process process_of(const image::Loaded& file, bool is_late) {
   sharing::Process process{name_of(file), is_late, {}, file.kfd() == nullptr};
   for (const image::BoRecord& record : image::bos_of(file.file()))
-    process.bos.push_back({kfd::has_contents(record.bo) ? record.inode : 0, record.bo.size, gpu_id_of(file, record),
-                           record.bo.alloc_flags, record.imported, image::stores_contents(record)});
+    process.bos.push_back({kfd::has_contents(record.bo) ? record.inode : 0, record.bo.size, record.bo.alloc_flags,
+                           record.imported, image::stores_contents(record)});
   return process;
 }
 

@@ -27,7 +27,6 @@ namespace plugin::sharing {
 struct Bo {
   std::uint64_t inode = 0;  // 0: it shares no memory
   std::uint64_t size = 0;
-  std::uint32_t gpu = 0;  // on the machine of the dump
   std::uint32_t alloc_flags = 0;
   bool imported = false;  // the memory was allocated for another BO
   bool stored = false;    // contents are stored with this BO

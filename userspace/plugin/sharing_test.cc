@@ -29,8 +29,8 @@ constexpr std::uint32_t kGtt = KFD_IOC_ALLOC_MEM_FLAGS_GTT;
 constexpr std::uint64_t kSize = 4096;
 constexpr std::uint32_t kGpu = 0x1111;
 
-Bo allocated(std::uint64_t inode, std::uint32_t flags = kVram) { return {inode, kSize, kGpu, flags, false, false}; }
-Bo imported(std::uint64_t inode, std::uint32_t flags = kVram) { return {inode, kSize, kGpu, flags, true, false}; }
+Bo allocated(std::uint64_t inode, std::uint32_t flags = kVram) { return {inode, kSize, flags, false, false}; }
+Bo imported(std::uint64_t inode, std::uint32_t flags = kVram) { return {inode, kSize, flags, true, false}; }
 
 std::vector<Process> named(std::vector<std::vector<Bo>> bos) {
   std::vector<Process> processes;
@@ -97,9 +97,7 @@ TEST(Sharing, memory_that_nobody_allocated_is_made_apart_even_for_one_process) {
 }
 
 TEST(Sharing, memory_that_nobody_allocated_is_where_a_bo_calls_it_vram) {
-  auto processes = named({{imported(1, kGtt)}, {imported(1)}});
-  processes[0].bos[0].gpu = 0x2222;
-  EXPECT_EQ(plan_of(processes).memories()[0].origin, (Place{1, 0}));
+  EXPECT_EQ(plan_of(named({{imported(1, kGtt)}, {imported(1)}})).memories()[0].origin, (Place{1, 0}));
 }
 
 TEST(Sharing, nobody_waits_for_a_late_process_and_a_late_one_may_wait) {
@@ -218,7 +216,7 @@ std::vector<Process> random_processes(std::mt19937& random) {
       if (process.is_render_node && std::any_of(bos.begin(), bos.end(), has_it)) return;
       is_of_kfd = is_of_kfd || !process.is_render_node;
       bos.insert(bos.begin() + static_cast<std::ptrdiff_t>(random() % (bos.size() + 1)),
-                 {inode, size, kGpu, flags, is_imported, false});
+                 {inode, size, flags, is_imported, false});
     };
     const bool is_allocated = random() % 4 != 0;
     if (is_allocated) give(false);
@@ -335,7 +333,7 @@ class Restorer {
       if (const auto found = taken.find(bo.inode); found != taken.end())
         given.emplace(render.bos.size(), found->second);
       render.objects.gem.push_back({static_cast<std::uint32_t>(100 - render.bos.size()), image::kGemVram});
-      render.bos.push_back({{0, bo.size, 0, bo.gpu, bo.alloc_flags}});
+      render.bos.push_back({{0, bo.size, 0, kGpu, bo.alloc_flags}});
     }
     const base::UniqueFd file = open_file();
     ASSERT_TRUE(render_objects::create(driver_, file.get(), render, given).ok());
@@ -350,7 +348,7 @@ class Restorer {
     }
     kfd::RestoreRequest request;
     for (const Bo& bo : processes_[process].bos) {
-      request.bos.push_back({0, bo.size, 0, bo.gpu, bo.alloc_flags});
+      request.bos.push_back({0, bo.size, 0, kGpu, bo.alloc_flags});
       request.origins.push_back({bo.inode, bo.imported});
     }
     for (const auto& [inode, dmabuf] : take(process)) request.memories.push_back({inode, dmabuf});

@@ -1038,6 +1038,23 @@ TEST(MemoryHolders, the_references_are_those_that_the_kernel_counts) {
   EXPECT_EQ(memory_holders::references_of(proc.path(), 6).error().code(), EPROTO);
 }
 
+TEST(MemoryHolders, references_are_counted_again_until_all_are_known_or_half_a_second_is_over) {
+  std::uint64_t references = 7;
+  unsigned calls = 0;
+  const auto count = [&]() -> base::Result<std::uint64_t> {
+    ++calls;
+    return std::uint64_t{references == 4 ? 4 : --references};
+  };
+  EXPECT_EQ(*memory_holders::recount(5, 5, count), 5U);
+  EXPECT_EQ(calls, 0U);
+  EXPECT_EQ(*memory_holders::recount(7, 5, count), 5U);
+  EXPECT_EQ(calls, 2U);
+  EXPECT_EQ(*memory_holders::recount(7, 3, count), 4U);
+  EXPECT_EQ(calls, 52U);
+  const auto failing = []() -> base::Result<std::uint64_t> { return base::Error(EIO, "no count"); };
+  EXPECT_EQ(memory_holders::recount(7, 3, failing).error().code(), EIO);
+}
+
 TEST(MemoryHolders, what_most_memories_have_is_the_kernels_and_a_tie_is_in_the_programs_favour) {
   using memory_holders::kernel_references;
   using memory_holders::Memory;

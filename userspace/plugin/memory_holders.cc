@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <ctime>
 
+#include "base/os.h"
 #include "plugin/proc_text.h"
 
 namespace plugin::memory_holders {
@@ -19,6 +21,8 @@ using base::Result;
 // The GEM object has a reference to its DMA-buf, and so has its handle in the DRM file that KFD has for each GPU.
 // Before Linux 6.8 KFD had no such file, and exported a BO without a handle: then there is neither.
 constexpr std::size_t kMostByKernel = 2;
+constexpr timespec kRecountPause{0, 10'000'000};
+constexpr int kRecounts = 50;  // half a second
 
 std::uint64_t rest_of(const Memory& memory) {
   return memory.references - std::min(memory.references, memory.explained);
@@ -53,10 +57,18 @@ std::uint64_t kernel_references_of(const Memory& memory, std::uint64_t by_kernel
 
 // Whoever allocated an orphan may be outside and still have it, so what these programs may have is not taken for
 // theirs.
-std::uint64_t unexplained(const Memory& memory, std::uint64_t by_kernel) {
-  const std::uint64_t rest = rest_of(memory);
+std::uint64_t most_known(const Memory& memory, std::uint64_t by_kernel) {
   const std::uint64_t possible = memory.is_orphan ? 0 : memory.possible;
-  return rest - std::min(rest, kernel_references_of(memory, by_kernel) + possible);
+  return memory.explained + kernel_references_of(memory, by_kernel) + possible;
+}
+
+Result<std::uint64_t> recount(std::uint64_t references, std::uint64_t known,
+                              const std::function<Result<std::uint64_t>()>& count) {
+  for (int i = 0; references > known && i < kRecounts; ++i) {
+    (void)os::nanosleep(&kRecountPause);
+    ASSIGN_OR_RETURN(references, count());
+  }
+  return std::uint64_t{references};
 }
 
 }  // namespace plugin::memory_holders

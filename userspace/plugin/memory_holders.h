@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -36,7 +37,13 @@ std::uint64_t kernel_references(std::span<const Memory> memories);
 // all with the last BO on the memory's own GPU.
 std::uint64_t kernel_references_of(const Memory& memory, std::uint64_t by_kernel);
 
-// How many references somebody else has at least.
-std::uint64_t unexplained(const Memory& memory, std::uint64_t by_kernel);
+// How many references these programs and the kernel may have; whatever is beyond is somebody else's.
+std::uint64_t most_known(const Memory& memory, std::uint64_t by_kernel);
+
+// Counts again, for half a second, while there are more references than `known`, and returns the last number.
+// `references` is the first one. Whoever reads procfs has a reference for a moment, and a program that has ended gives
+// back its memory a moment later.
+base::Result<std::uint64_t> recount(std::uint64_t references, std::uint64_t known,
+                                    const std::function<base::Result<std::uint64_t>()>& count);
 
 }  // namespace plugin::memory_holders

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <ctime>
 #include <iterator>
 #include <map>
 #include <set>
@@ -34,8 +33,6 @@ constexpr std::uint32_t kKfdMinor = 8;  // DMA-bufs of GTT BOs
 constexpr const char* kStreamSocket = "streamer-capture.sock";
 // The first pid namespace of a machine has this number in every kernel (PROC_PID_INIT_INO).
 constexpr std::string_view kInitPidNamespace = "pid:[4026531836]";
-constexpr timespec kRecount{0, 10'000'000};
-constexpr int kRecounts = 50;            // half a second
 constexpr rlim_t kOwnDescriptors = 256;  // more than CRIU and this plugin have open beside BOs
 // References to a DMA-buf that a BO costs, beside its own, when it was imported with AMDKFD_IOC_IMPORT_DMABUF on
 // another GPU than the memory's: each such BO has a GEM object, which refers to the DMA-buf, and so does its
@@ -159,11 +156,9 @@ Status explain_imports(const Parts& parts, const Tree& tree, const std::vector<t
   return {};
 }
 
-Status count_references(const Parts& parts, const Tree& tree, Held& held) {
+Result<std::uint64_t> count_references(const Parts& parts, const Tree& tree, const Held& held) {
   ASSIGN_OR_RETURN(const base::UniqueFd exported, export_held(parts, tree, held));
-  ASSIGN_OR_RETURN(held.memory.references,
-                   parts.count_references(exported.valid() ? exported.get() : held.bo->dmabuf.get()));
-  return {};
+  return parts.count_references(exported.valid() ? exported.get() : held.bo->dmabuf.get());
 }
 
 // The kernel tells with this ABI only which BOs have the same memory.
@@ -372,17 +367,16 @@ Status refuse_outside_holders(const Parts& parts, const Tree& tree, std::vector<
   std::vector<memory_holders::Memory> counted;
   for (Held& held : memories) {
     TRY(explain_imports(parts, tree, nodes, held));
-    TRY(count_references(parts, tree, held));
+    ASSIGN_OR_RETURN(held.memory.references, count_references(parts, tree, held));
     counted.push_back(held.memory);
   }
   const std::uint64_t by_kernel = memory_holders::kernel_references(counted);
   for (Held& held : memories) {
-    // A process that has ended gives back its memory later, and whoever reads procfs has a reference meanwhile.
-    for (int i = 0; memory_holders::unexplained(held.memory, by_kernel) != 0 && i < kRecounts; ++i) {
-      (void)os::nanosleep(&kRecount);
-      TRY(count_references(parts, tree, held));
-    }
-    if (memory_holders::unexplained(held.memory, by_kernel) == 0) continue;
+    const std::uint64_t known = memory_holders::most_known(held.memory, by_kernel);
+    ASSIGN_OR_RETURN(held.memory.references,
+                     memory_holders::recount(held.memory.references, known,
+                                             [&] { return count_references(parts, tree, held); }));
+    if (held.memory.references <= known) continue;
     return refusal(
         task_of(tree, *held.process).name(),
         bo_name(held.bo->bo) + ": somebody outside of the programs being saved has its memory (its DMA-buf has " +

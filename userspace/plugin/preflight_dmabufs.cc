@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <ctime>
 #include <map>
 #include <string_view>
 
@@ -24,9 +23,6 @@ using base::Status;
 
 // The module that exports the DMA-bufs of all DRM drivers.
 constexpr std::string_view kGpuExporter = "drm";
-
-constexpr timespec kRecountPause{0, 10'000'000};
-constexpr int kDmabufRecounts = 50;  // half a second
 
 Error refused(const std::string& what, const std::string& why) { return Error(EOPNOTSUPP, what + ": " + why); }
 
@@ -140,11 +136,9 @@ Error refused_dmabuf(const std::string& name, const dmabuf_file::Info& info, boo
 
 // Nobody but descriptors of the programs and of this process have the memory.
 Status refuse_shared_dmabuf(const Parts& parts, const OpenFile& file, const std::string& name, std::uint64_t known) {
-  ASSIGN_OR_RETURN(std::uint64_t references, parts.count_references(file.fd.get()));
-  for (int i = 0; references > known && i < kDmabufRecounts; ++i) {
-    (void)os::nanosleep(&kRecountPause);
-    ASSIGN_OR_RETURN(references, parts.count_references(file.fd.get()));
-  }
+  const auto count = [&] { return parts.count_references(file.fd.get()); };
+  ASSIGN_OR_RETURN(std::uint64_t references, count());
+  ASSIGN_OR_RETURN(references, memory_holders::recount(references, known, count));
   if (references <= known) return {};
   return refused(name, "its memory is of no BO of KFD and of no GEM object that these programs have, and it has " +
                            std::to_string(references) + " references, of which " + std::to_string(known) +

@@ -4,10 +4,8 @@
 // Memory of GEM objects that somebody outside of the dump has. Everybody who was given it has a reference to its
 // DMA-buf (memory_holders.h). What KFD has as well is counted with the BOs of KFD.
 #include <cerrno>
-#include <ctime>
 #include <set>
 
-#include "base/os.h"
 #include "plugin/preflight.h"
 
 namespace plugin::preflight {
@@ -17,9 +15,6 @@ using base::Error;
 using base::Result;
 using base::Status;
 using base::UniqueFd;
-
-constexpr timespec kRecount{0, 10'000'000};
-constexpr int kRecounts = 50;  // half a second for all objects
 
 Result<std::uint64_t> count_references(const Parts& parts, const OpenFile& file, std::uint32_t handle) {
   ASSIGN_OR_RETURN(const std::optional<UniqueFd> dmabuf, parts.render.driver->export_gem(file.fd.get(), handle));
@@ -35,7 +30,6 @@ Status refuse_outside_gem_holders(const Parts& parts, const Tree& tree, const Ob
   if (memories.empty()) return {};
   ASSIGN_OR_RETURN(const auto open, count_dmabufs(parts, tree));
   std::set<std::uint64_t> seen;
-  int recounts = kRecounts;
   for (std::size_t i = 0; i < found.size(); ++i) {
     if (!found[i]) continue;
     for (std::size_t k = 0; k < found[i]->bos.size(); ++k) {
@@ -45,12 +39,10 @@ Status refuse_outside_gem_holders(const Parts& parts, const Tree& tree, const Ob
       const std::uint64_t known = render_objects::kOwnReferences - render_objects::kReferencesOfHandle +
                                   memories.at(record.inode).references +
                                   (descriptors == open.end() ? 0 : descriptors->second);
-      std::uint64_t references = found[i]->origins[k].references;
-      // Readers of procfs, and programs that have just ended, have references for a moment.
-      for (; references > known && recounts > 0; --recounts) {
-        (void)os::nanosleep(&kRecount);
-        ASSIGN_OR_RETURN(references, count_references(parts, tree.files[i], record.handle));
-      }
+      ASSIGN_OR_RETURN(const std::uint64_t references,
+                       memory_holders::recount(found[i]->origins[k].references, known, [&] {
+                         return count_references(parts, tree.files[i], record.handle);
+                       }));
       if (references > known)
         return Error(EOPNOTSUPP, tree.name_of(tree.files[i]) + ": GEM object " + std::to_string(record.handle) +
                                      " is shared: its DMA-buf has " + std::to_string(references) +

@@ -16,9 +16,6 @@ using base::Result;
 using base::UniqueFd;
 
 constexpr std::uint32_t kHandle = 1;
-// Flags that KFD allocates with, and that no program may ask a render node for: AMDGPU_GEM_CREATE_VRAM_CONTIGUOUS,
-// _VRAM_WIPE_ON_RELEASE, _COHERENT, _UNCACHED, _EXT_COHERENT.
-constexpr std::uint64_t kOnlyByKfd = 1ULL << 5 | 1ULL << 9 | 1ULL << 13 | 1ULL << 14 | 1ULL << 15;
 
 // Nothing: the memory is not of this GPU.
 Result<std::optional<ListedGem>> look_at(RenderDriver& driver, int file, int dmabuf) {
@@ -38,8 +35,7 @@ Result<std::optional<Found>> find(const Parts& parts, const std::vector<topology
     ASSIGN_OR_RETURN(const UniqueFd file, parts.system.open_render(node.render_minor()));
     ASSIGN_OR_RETURN(std::optional<ListedGem> listed, look_at(*parts.render.driver, file.get(), fd));
     if (!listed) continue;
-    const bool is_of_kfd = (listed->flags & kOnlyByKfd) != 0;
-    listed->flags &= ~kOnlyByKfd;
+    RenderDriver& driver = *parts.render.driver;
     if (const std::string reason = render_objects::why_not(*listed); !reason.empty()) return Error(EOPNOTSUPP, reason);
     Found found{&node, {0, static_cast<std::uint32_t>(listed->domains), listed->flags, listed->alignment}, {}};
     found.record.inode = info.inode;
@@ -47,9 +43,15 @@ Result<std::optional<Found>> find(const Parts& parts, const std::vector<topology
     found.record.bo.user_gpu_id = node.gpu_id;
     found.record.bo.alloc_flags =
         (listed->domains & image::kGemVram) != 0 ? KFD_IOC_ALLOC_MEM_FLAGS_VRAM : KFD_IOC_ALLOC_MEM_FLAGS_GTT;
-    if (is_of_kfd) {
-      ASSIGN_OR_RETURN(const std::uint32_t attributes, parts.render.alloc_flags(file.get(), fd));
-      found.alloc_flags = found.record.bo.alloc_flags | attributes;
+    ASSIGN_OR_RETURN(GemMetadata metadata, driver.metadata(file.get(), kHandle));
+    found.object.metadata_flags = metadata.flags;
+    found.object.tiling = metadata.tiling;
+    found.object.metadata = std::move(metadata.bytes);
+    ASSIGN_OR_RETURN(const std::uint64_t flags, driver.all_flags(file.get(), kHandle));
+    if ((flags & render_file::kOnlyByKfd) != 0) {
+      if (image::has_metadata(found.object))
+        return Error(EOPNOTSUPP, "KFD has allocated it, and it has metadata (tiling), which a restore could not give it");
+      found.alloc_flags = found.record.bo.alloc_flags | render_file::attributes_of(flags);
     }
     return std::optional<Found>(std::move(found));
   }

@@ -221,6 +221,7 @@ Status Dump::check_memory() {
   if (abi_ == kfd::Abi::kReleased) TRY(render_objects::refuse_shared_with_kfd(tree_, found_, of_kfd));
   TRY(render_objects::find_makers(tree_, found_, of_kfd));
   ASSIGN_OR_RETURN(sharing_, preflight::plan_sharing(tree_, processes_, abi_, sharers_with_objects()));
+  TRY(read_foreign_memories());
   ASSIGN_OR_RETURN(lost_, preflight::lost_dmabufs(parts_, tree_, processes_, nodes_, found_, abi_));
   for (const auto& [file, memory] : lost_) bytes += memory.record.bo.size;
   TRY(preflight::refuse_unpassable_memory(parts_, tree_, processes_, sharing_, [this](std::size_t index) {
@@ -388,7 +389,10 @@ Result<image::KfdFile> Dump::save_process(Process& process, std::uint32_t id) {
   out.shared_files = std::move(shared.files);
   out.own_mount_namespace = shared.own_mount_namespace;
   TRY(save_bos(process, writer_->file(id), out));
-  TRY(save_foreign_memories(process, out));
+  const auto self = static_cast<std::size_t>(&process - processes_.data());
+  for (const sharing::Memory& memory : sharing_.memories())
+    if (const auto foreign = foreign_.find(memory.inode); foreign != foreign_.end() && memory.origin.process == self)
+      out.foreign_memories.push_back({memory.inode, foreign->second});
   out.priv_data = std::move(process.state.priv_data);
   return out;
 }
@@ -435,22 +439,6 @@ void Dump::place_contents(const Process& process, std::size_t bo, image::KfdFile
   const sharing::Place& origin = sharing_.memories()[*shared].origin;
   record.shares_contents = origin.process == self.process && origin.bo != self.bo;
   record.stored_elsewhere = origin.process != self.process;
-}
-
-// A restore allocates this memory again, and there is no BO that says how.
-Status Dump::save_foreign_memories(Process& process, image::KfdFile& out) {
-  const auto self = static_cast<std::size_t>(&process - processes_.data());
-  for (const sharing::Memory& memory : sharing_.memories()) {
-    if (memory.origin.process != self) continue;
-    kfd::CheckpointedBo& bo = process.state.bos[memory.origin.bo];
-    if (!bo.imported) continue;
-    const topology::Node* gpu = preflight::gpu_of(nodes_, process.state, bo.bo.user_gpu_id);
-    ASSIGN_OR_RETURN(const UniqueFd dmabuf, parts_.kfd.export_bo(fd_of(process), process.pause, bo));
-    ASSIGN_OR_RETURN(const UniqueFd render, parts_.system.open_render(gpu->render_minor()));
-    ASSIGN_OR_RETURN(const std::uint32_t flags, parts_.render.alloc_flags(render.get(), dmabuf.get()));
-    out.foreign_memories.push_back({memory.inode, flags});
-  }
-  return {};
 }
 
 Status Dump::save_contents(Process& process, kfd::CheckpointedBo& bo, const topology::Node& gpu,

@@ -94,7 +94,9 @@ class Dump {
                              image::FileWriter& writer);
   // Marks where the contents of a BO are stored.
   void place_contents(const Process& process, std::size_t bo, image::KfdFile& out, image::BoRecord& record) const;
-  base::Status save_foreign_memories(Process& process, image::KfdFile& out);
+  // How memory was allocated that no BO of the processes was allocated for.
+  base::Status read_foreign_memories();
+  [[nodiscard]] base::Status refuse_metadata_of(const sharing::Memory& memory) const;
   base::Result<copy::Copier*> copier_of(const topology::Node& gpu);
   base::Status finish_image();
 
@@ -120,6 +122,7 @@ class Dump {
   kfd_objects::References handles_of_kfd_;                   // after take_kfd_objects()
   std::vector<Process> processes_;                           // paused, or about to be
   sharing::Plan sharing_;                                    // of processes_, and of files with objects
+  std::map<std::uint64_t, std::uint32_t> foreign_;           // by inode; after read_foreign_memories()
   std::unique_ptr<image::SessionWriter> writer_;
   std::map<std::uint32_t, std::unique_ptr<copy::Copier>> copiers_;  // by actual gpu_id
 };

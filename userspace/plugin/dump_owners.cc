@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Part of Dump: which process owns the state of KFD, and in which of its files it is saved.
+// Part of Dump: which process owns the state of KFD, in which of its files it is saved, and how memory was allocated that
+// none of them owns.
 #include <algorithm>
 #include <cerrno>
 
@@ -11,6 +12,7 @@ namespace plugin {
 
 using base::Error;
 using base::Status;
+using base::UniqueFd;
 
 // Which of its files stands for a process, and what the others are.
 Status Dump::choose_files() {
@@ -63,6 +65,32 @@ Status Dump::refuse_owners_without_hook() const {
     }
   }
   return {};
+}
+
+// A restore allocates this memory again, and there is no BO that says how.
+Status Dump::read_foreign_memories() {
+  for (const sharing::Memory& memory : sharing_.memories()) {
+    if (memory.origin.process >= processes_.size()) continue;  // of a GEM object
+    Process& process = processes_[memory.origin.process];
+    kfd::CheckpointedBo& bo = process.state.bos[memory.origin.bo];
+    if (!bo.imported) continue;
+    const topology::Node* gpu = preflight::gpu_of(nodes_, process.state, bo.bo.user_gpu_id);
+    ASSIGN_OR_RETURN(const UniqueFd dmabuf, parts_.kfd.export_bo(fd_of(process), process.pause, bo));
+    ASSIGN_OR_RETURN(const UniqueFd render, parts_.system.open_render(gpu->render_minor()));
+    ASSIGN_OR_RETURN(const render_file::Allocation found, parts_.render.allocation(render.get(), dmabuf.get()));
+    if (found.has_metadata) TRY(refuse_metadata_of(memory));
+    foreign_[memory.inode] = found.alloc_flags;
+  }
+  return {};
+}
+
+// An object of a render node of the programs brings the metadata back.
+Status Dump::refuse_metadata_of(const sharing::Memory& memory) const {
+  if (handles_of_kfd_.contains(memory.inode) || render_objects::gem_memories(found_).contains(memory.inode)) return {};
+  return Error(EOPNOTSUPP, name_of(processes_[memory.origin.process]) + ": it was given memory of " +
+                               std::to_string(memory.size) +
+                               " bytes that has metadata (tiling), and no open render node of these programs has the "
+                               "memory, by which a restore could give it back");
 }
 
 }  // namespace plugin

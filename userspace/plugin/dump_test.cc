@@ -111,7 +111,9 @@ class DumpTest : public ::testing::TestWithParam<Abi> {
     };
     parts_.count_references = [](int) -> base::Result<std::uint64_t> { return testing::kReferencesOfOne; };
     parts_.render.is_home = [](int, int, std::uint64_t) -> base::Result<bool> { return true; };
-    parts_.render.alloc_flags = [](int, int) -> base::Result<std::uint32_t> { return kCoherent; };
+    parts_.render.allocation = [](int, int) -> base::Result<render_file::Allocation> {
+      return render_file::Allocation{kCoherent, false};
+    };
   }
 
   static void give_state(kfd::FakeProcess& process, std::uint32_t pid) {
@@ -1169,6 +1171,19 @@ TEST_P(DumpTest, memory_whose_giver_is_gone_is_saved_with_how_it_was_allocated) 
   EXPECT_EQ(first.foreign_memories[0].alloc_flags, kCoherent);
   EXPECT_TRUE(image::stores_contents(first.bos[0]));
   EXPECT_TRUE((*images.find(5))->kfd()->bos[0].stored_elsewhere);
+}
+
+TEST_P(DumpTest, memory_whose_giver_is_gone_and_that_has_metadata_is_refused) {
+  if (GetParam() == Abi::kReleased) return;
+  start();
+  kfd_.bos[0].inode = 4711;
+  kfd_.bos[0].imported = true;
+  kfd_.bos.push_back(vram_bo(3));
+  parts_.render.allocation = [](int, int) -> base::Result<render_file::Allocation> {
+    return render_file::Allocation{0, true};
+  };
+  count_descriptors();
+  expect_refused({"program77", "memory of " + std::to_string(kBoSize) + " bytes", "has metadata"});
 }
 
 // The giver has a BO, and its handle a reference.

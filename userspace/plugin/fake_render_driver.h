@@ -47,6 +47,7 @@ class FakeRenderDriver final : public RenderDriver {
   std::uint64_t next_offset = 0x100000000;
   std::deque<File> files;
   std::map<ino_t, ListedGem> known;  // what objects of each memory are listed as
+  std::map<ino_t, GemMetadata> known_metadata;  // of memory that files without handles have set
 
   // The file behind a descriptor; a new one if it is none of them.
   File& file(int fd) {
@@ -84,8 +85,15 @@ class FakeRenderDriver final : public RenderDriver {
   base::Result<std::vector<ListedGem>> gem_objects(int fd) override {
     TRY(step("gem_objects"));
     std::vector<ListedGem> all;
-    for (const auto& [handle, gem] : file(fd).gem) all.push_back(gem.listed);
+    for (const auto& [handle, gem] : file(fd).gem) {
+      all.push_back(gem.listed);
+      all.back().flags &= kListedFlags;
+    }
     return all;
+  }
+  base::Result<std::uint64_t> all_flags(int fd, std::uint32_t handle) override {
+    TRY(step("all_flags"));
+    return file(fd).gem.at(handle).listed.flags | kWipeOnRelease;
   }
   base::Result<std::vector<ListedUserptr>> userptrs(int fd) override {
     TRY(step("userptrs"));
@@ -177,6 +185,7 @@ class FakeRenderDriver final : public RenderDriver {
     }
     Gem& gem = file(fd).gem[handle];
     gem.listed = known[memory.st_ino];
+    gem.metadata = known_metadata[memory.st_ino];
     gem.listed.handle = handle;
     gem.listed.size = static_cast<std::uint64_t>(memory.st_size);
     gem.memory.reset(::fcntl(dmabuf, F_DUPFD_CLOEXEC, 4000));
@@ -188,7 +197,11 @@ class FakeRenderDriver final : public RenderDriver {
   }
   base::Status set_metadata(int fd, const image::GemObject& object) override {
     TRY(step("set_metadata"));
-    file(fd).gem.at(object.handle).metadata = {object.metadata_flags, object.tiling, object.metadata};
+    Gem& gem = file(fd).gem.at(object.handle);
+    gem.metadata = {object.metadata_flags, object.tiling, object.metadata};
+    struct stat memory {};
+    EXPECT_EQ(::fstat(gem.memory.get(), &memory), 0);
+    known_metadata[memory.st_ino] = gem.metadata;
     return {};
   }
   base::Status map(int fd, std::uint32_t handle, const image::GemMapping& mapping) override {
@@ -221,6 +234,10 @@ class FakeRenderDriver final : public RenderDriver {
   }
 
  private:
+  // What the kernel lists: flags that DRM_IOCTL_AMDGPU_GEM_CREATE takes.
+  static constexpr std::uint64_t kListedFlags = 0xf | 1U << 6 | 1U << 7 | 1U << 10 | 1U << 12 | 1U << 16;
+  static constexpr std::uint64_t kWipeOnRelease = 1U << 9;  // the driver gives it to all memory
+
   static base::Status step(const char* name) {
     if (const int code = os::fault(name); code != 0) return base::Error(code, std::string("fake ") + name);
     return {};

@@ -49,8 +49,8 @@ constexpr std::uint64_t kReserved = 0x200000000;       // by hipMemAddressReserv
 constexpr std::uint32_t kMapped = 5;
 constexpr std::uint32_t kUnmapped = 0x7ffffffe;
 constexpr std::uint32_t kGemOnly = 9;
-// KFD allocates with flags that no user of the render node can give.
-constexpr std::uint64_t kFlagsOfKfd = 1ULL << 9;
+// KFD allocates with flags that no user of the render node can give, and that the kernel does not list.
+constexpr std::uint64_t kFlagsOfKfd = 1ULL << 13;
 
 std::vector<std::byte> pattern(std::size_t seed) {
   std::vector<std::byte> bytes(kSize);
@@ -277,7 +277,7 @@ TEST_F(KfdObjectsTest, memory_of_kfd_that_somebody_outside_has_is_refused) {
 
 TEST_F(KfdObjectsTest, an_object_that_is_none_of_kfd_is_refused_as_in_other_files) {
   gem(kGemOnly).listed.flags = kFlagsOfKfd;
-  expect_refused({"program77", "GEM object 9", "flags that this plugin does not know"});
+  expect_refused({"program77", "GEM object 9", "coherent or uncached, which a program can ask only KFD for"});
 }
 
 TEST_F(KfdObjectsTest, two_handles_of_one_memory_are_refused) {

@@ -160,6 +160,16 @@ Result<std::vector<ListedGem>> RealRenderDriver::gem_objects(int fd) {
   return result;
 }
 
+Result<std::uint64_t> RealRenderDriver::all_flags(int fd, std::uint32_t handle) {
+  drm_amdgpu_gem_create_in created{};
+  drm_amdgpu_gem_op question{};
+  question.handle = handle;
+  question.op = AMDGPU_GEM_OP_GET_GEM_CREATE_INFO;
+  question.value = reinterpret_cast<std::uintptr_t>(&created);
+  TRY(do_call(fd, DRM_IOCTL_AMDGPU_GEM_OP, &question, "AMDGPU_GEM_OP_GET_GEM_CREATE_INFO"));
+  return std::uint64_t{created.domain_flags};
+}
+
 Result<std::vector<ListedUserptr>> RealRenderDriver::userptrs(int fd) {
   ASSIGN_OR_RETURN(const auto entries,
                    read_list<render_uapi::UserptrEntry>("listing user memory", [fd](auto* out, std::uint32_t& count) {

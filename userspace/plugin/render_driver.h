@@ -24,7 +24,7 @@ struct ListedGem {
   std::uint64_t domains = 0;
   std::uint64_t flags = 0;
   std::uint64_t alignment = 0;
-  bool is_import = false;  // the memory is another driver's
+  bool is_import = false;  // the memory is another GPU's
 };
 
 // A GEM object of memory of a program.
@@ -79,6 +79,9 @@ class RenderDriver {
   virtual base::Result<bool> has_lists(int fd) = 0;
 
   virtual base::Result<std::vector<ListedGem>> gem_objects(int fd) = 0;
+  // AMDGPU_GEM_CREATE_* of the object's memory, also those that gem_objects() leaves out: the kernel lists only flags
+  // that a program may ask a render node for.
+  virtual base::Result<std::uint64_t> all_flags(int fd, std::uint32_t handle) = 0;
   virtual base::Result<std::vector<ListedUserptr>> userptrs(int fd) = 0;
   // Handle 0: sparse mappings, which no object has. So in map().
   virtual base::Result<std::vector<image::GemMapping>> mappings(int fd, std::uint32_t handle) = 0;
@@ -115,6 +118,7 @@ class RealRenderDriver final : public RenderDriver {
  public:
   base::Result<bool> has_lists(int fd) override;
   base::Result<std::vector<ListedGem>> gem_objects(int fd) override;
+  base::Result<std::uint64_t> all_flags(int fd, std::uint32_t handle) override;
   base::Result<std::vector<ListedUserptr>> userptrs(int fd) override;
   base::Result<std::vector<image::GemMapping>> mappings(int fd, std::uint32_t handle) override;
   base::Result<GemMetadata> metadata(int fd, std::uint32_t handle) override;

@@ -94,6 +94,13 @@ constexpr std::array kAttributes = {Attribute{AMDGPU_GEM_CREATE_CPU_ACCESS_REQUI
 
 }  // namespace
 
+std::uint32_t attributes_of(std::uint64_t gem_flags) {
+  std::uint32_t flags = 0;
+  for (const Attribute& each : kAttributes)
+    if ((gem_flags & each.gem) != 0) flags |= each.kfd;
+  return flags;
+}
+
 Result<bool> is_home(int fd, int dmabuf, std::uint64_t mmap_offset) {
   ASSIGN_OR_RETURN(const std::uint32_t handle, import(fd, dmabuf));
   drm_amdgpu_gem_mmap args{};
@@ -106,8 +113,12 @@ Result<bool> is_home(int fd, int dmabuf, std::uint64_t mmap_offset) {
   return args.out.addr_ptr == mmap_offset;
 }
 
-Result<std::uint32_t> alloc_flags_of(int fd, int dmabuf) {
+Result<Allocation> allocation_of(int fd, int dmabuf) {
   ASSIGN_OR_RETURN(const std::uint32_t handle, import(fd, dmabuf));
+  drm_amdgpu_gem_metadata metadata{};
+  metadata.handle = handle;
+  metadata.op = AMDGPU_GEM_METADATA_OP_GET_METADATA;
+  const int read = call(fd, DRM_IOCTL_AMDGPU_GEM_METADATA, &metadata);
   drm_amdgpu_gem_create_in created{};
   drm_amdgpu_gem_op question{};
   question.handle = handle;
@@ -115,12 +126,14 @@ Result<std::uint32_t> alloc_flags_of(int fd, int dmabuf) {
   question.value = reinterpret_cast<std::uintptr_t>(&created);
   const int code = call(fd, DRM_IOCTL_AMDGPU_GEM_OP, &question);
   close_handle(fd, handle);
-  if (code == EPERM) return std::uint32_t{0};  // memory of another GPU
+  if (read != 0) return Error::from_errno(read, "DRM_IOCTL_AMDGPU_GEM_METADATA");
+  Allocation found;
+  found.has_metadata =
+      metadata.data.flags != 0 || metadata.data.tiling_info != 0 || metadata.data.data_size_bytes != 0;
+  if (code == EPERM) return found;  // memory of another GPU
   if (code != 0) return Error::from_errno(code, "DRM_IOCTL_AMDGPU_GEM_OP");
-  std::uint32_t flags = 0;
-  for (const Attribute& each : kAttributes)
-    if ((created.domain_flags & each.gem) != 0) flags |= each.kfd;
-  return flags;
+  found.alloc_flags = attributes_of(created.domain_flags);
+  return found;
 }
 
 Result<std::string> objects_of(int fd, std::uint32_t last_handle) {

@@ -25,9 +25,20 @@ inline constexpr std::uint32_t kManyHandles = 65536;
 // other. Nothing when there is no BO there.
 base::Result<std::optional<bool>> may_map(int fd, std::uint64_t offset);
 
-// How the memory behind a DMA-buf was allocated, as flags of AMDKFD_IOC_ALLOC_MEMORY_OF_GPU without those that only a
-// BO has. `fd` is a file of the caller's, where the memory gets a handle for a moment; 0 if it is another GPU's.
-base::Result<std::uint32_t> alloc_flags_of(int fd, int dmabuf);
+// Attributes of memory that a program can ask only KFD for: AMDGPU_GEM_CREATE_VRAM_CONTIGUOUS, _COHERENT, _UNCACHED,
+// _EXT_COHERENT.
+inline constexpr std::uint64_t kOnlyByKfd = 1ULL << 5 | 1ULL << 13 | 1ULL << 14 | 1ULL << 15;
+// The attributes of memory with these AMDGPU_GEM_CREATE_*, as flags of AMDKFD_IOC_ALLOC_MEMORY_OF_GPU.
+std::uint32_t attributes_of(std::uint64_t gem_flags);
+
+// How the memory behind a DMA-buf was allocated.
+struct Allocation {
+  // As those of AMDKFD_IOC_ALLOC_MEMORY_OF_GPU without those that only a BO has; 0 if the memory is another GPU's.
+  std::uint32_t alloc_flags = 0;
+  bool has_metadata = false;  // a program has described it with DRM_AMDGPU_GEM_METADATA
+};
+// `fd` is a file of the caller's, where the memory gets a handle for a moment.
+base::Result<Allocation> allocation_of(int fd, int dmabuf);
 
 // Whether the memory behind a DMA-buf is that of the GPU of `fd`, a file of the caller's. `mmap_offset` is that of a BO
 // of KFD which has the memory on this GPU: only there the BO has the GEM object that the DMA-buf was exported from.

@@ -31,7 +31,7 @@ bool has_task(const OpenFile& file, std::size_t task) {
 
 std::string why_not(const ListedGem& object) {
   if (!is_handle(object.handle)) return "its number cannot be chosen at restore";
-  if (object.is_import) return "its memory is another driver's";
+  if (object.is_import) return "its memory is another GPU's";
   if ((object.domains & kDoorbell) != 0) return "it is of doorbells, for user queues, which no kernel lists";
   if (object.domains == 0) return "it has no domain, and an image has no such object";
   if ((object.domains & ~std::uint64_t{image::kGemDomains}) != 0)
@@ -39,6 +39,12 @@ std::string why_not(const ListedGem& object) {
   if ((object.flags & kEncrypted) != 0) return "it is encrypted";
   if ((object.flags & ~image::kGemFlags) != 0) return "it has flags that this plugin does not know";
   return {};
+}
+
+std::string why_not_with(std::uint64_t all_flags) {
+  if ((all_flags & render_file::kOnlyByKfd) == 0) return {};
+  return "its memory is contiguous, coherent or uncached, which a program can ask only KFD for, and no BO of KFD that "
+         "these programs have has it any more";
 }
 
 std::string why_not(const ListedContext& context) {

@@ -26,8 +26,8 @@ namespace plugin::render_objects {
 
 // How a GEM object's memory may be another's, too.
 struct Origin {
-  bool is_import = false;        // the memory is another driver's, or another GPU's
-  std::string why_not;           // see why_not(); empty: the object can be created again
+  bool is_import = false;        // the memory is another GPU's
+  std::string why_not;           // see why_not() and why_not_with(); empty: the object can be created again
   std::uint64_t references = 0;  // to its DMA-buf, the reader's own descriptor included; 0: it has no DMA-buf
 };
 
@@ -54,6 +54,8 @@ inline constexpr std::uint64_t kReferencesOfImport = 3;
 [[nodiscard]] inline bool is_handle(std::uint32_t handle) { return handle != 0 && handle <= image::kMaxHandle; }
 // Why the object cannot be created again; empty: it can.
 [[nodiscard]] std::string why_not(const ListedGem& object);
+// As why_not(), by RenderDriver::all_flags().
+[[nodiscard]] std::string why_not_with(std::uint64_t all_flags);
 [[nodiscard]] std::string why_not(const ListedContext& context);
 [[nodiscard]] std::string why_not(const ListedSyncobj& syncobj);
 

@@ -96,13 +96,17 @@ class Reader {
   Status read_gem(const ListedGem& listed) {
     Origin origin{listed.is_import, why_not(listed), 0};
     ASSIGN_OR_RETURN(const std::optional<UniqueFd> dmabuf, driver_.export_gem(fd_, listed.handle));
+    if (origin.why_not.empty()) {
+      ASSIGN_OR_RETURN(const std::uint64_t flags, driver_.all_flags(fd_, listed.handle));
+      origin.why_not = why_not_with(flags);
+    }
     // Another object of the dump may have the memory, but nobody can give this one such a number.
     if (!origin.why_not.empty() && (!dmabuf || !is_handle(listed.handle))) return refusal(origin.why_not);
     if (origin.is_import)
       origin.why_not =
           "its memory was imported from " + exporter_of(dmabuf->get()) + ", which would have to give it again";
     TRY(wait_until(deadline_, "it", [&] { return driver_.is_idle(fd_, listed.handle); }));
-    // What KFD has allocated, or another GPU, has more; such an object is not created again, but imported.
+    // Memory of another GPU may have a domain and flags that an image has not; such an object is imported at restore.
     auto domains = static_cast<std::uint32_t>(listed.domains) & image::kGemDomains;
     if (domains == 0) domains = image::kGemGtt;
     image::GemObject object{listed.handle, domains, listed.flags & image::kGemFlags, listed.alignment};

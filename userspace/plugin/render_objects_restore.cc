@@ -3,8 +3,7 @@
 //
 // Creates the objects of a render node in a new open file. One of user memory refers to the address space of the task
 // that creates it, which is the one that has the file; CRIU restores the memory there later, and the driver looks at it
-// when the GPU is to use it. If one of them fails, the caller closes the file, and all
-// of them are gone.
+// when the GPU is to use it. If one of them fails, the caller closes the file, and all of them are gone.
 #include <cerrno>
 
 #include "plugin/render_driver.h"
@@ -23,6 +22,11 @@ Status named(Status status, const char* what, std::uint32_t number) {
   return std::move(status).error().wrap(std::string(what) + " " + std::to_string(number));
 }
 
+Status set_metadata(RenderDriver& driver, int fd, const image::GemObject& object) {
+  if (!image::has_metadata(object)) return {};
+  return driver.set_metadata(fd, object);
+}
+
 // `dmabuf`: null for an object of its own.
 Status create_gem(RenderDriver& driver, int fd, const image::GemObject& object, std::uint64_t size, const int* dmabuf) {
   if (object.user_flags != 0)
@@ -31,8 +35,7 @@ Status create_gem(RenderDriver& driver, int fd, const image::GemObject& object, 
     TRY(driver.import_gem(fd, object.handle, *dmabuf));
   else
     TRY(driver.create_gem(fd, object, size));
-  if (object.metadata_flags != 0 || object.tiling != 0 || !object.metadata.empty())
-    TRY(driver.set_metadata(fd, object));
+  TRY(set_metadata(driver, fd, object));
   for (const image::GemMapping& mapping : object.mappings) TRY(driver.map(fd, object.handle, mapping));
   return {};
 }
@@ -54,6 +57,7 @@ Status import_kfd(RenderDriver& driver, int fd, const image::KfdGem& object, con
 Result<UniqueFd> make_apart(RenderDriver& driver, int fd, const image::GemObject& object, std::uint64_t size,
                             Access access) {
   TRY(driver.create_gem(fd, object, size));
+  TRY(set_metadata(driver, fd, object));
   ASSIGN_OR_RETURN(std::optional<UniqueFd> dmabuf, access == Access::kReadOnly
                                                        ? driver.export_read_only(fd, object.handle)
                                                        : driver.export_gem(fd, object.handle));

@@ -369,7 +369,8 @@ TEST_F(RenderObjectsTest, objects_that_cannot_be_created_again_are_refused_by_na
                          Bad{"user queues", [](ListedGem& gem) { gem.domains = 1U << 6; }},
                          Bad{"inside the GPU", [](ListedGem& gem) { gem.domains = 1U << 3; }},
                          Bad{"encrypted", [](ListedGem& gem) { gem.flags = 1U << 10; }},
-                         Bad{"flags", [](ListedGem& gem) { gem.flags = 1ULL << 40; }}}) {
+                         Bad{"coherent", [](ListedGem& gem) { gem.flags = 1U << 14; }},
+                         Bad{"flags", [](ListedGem& gem) { gem.flags = 1U << 16; }}}) {
     listed = good;
     bad.change(listed);
     expect_refused({"program77", "/dev/dri/renderD128", "GEM object 7", bad.says});
@@ -565,7 +566,8 @@ class LostMemoryTest : public RenderObjectsTest {
   std::uint64_t references_ = 3;
 };
 
-TEST_F(LostMemoryTest, comes_back_with_its_contents_and_its_access) {
+TEST_F(LostMemoryTest, comes_back_with_its_contents_its_access_and_its_metadata) {
+  source_.driver->known_metadata[inode_of(dmabuf_.get())] = {3, 1ULL << 40, std::vector<std::byte>(5, std::byte{6})};
   expect_ok(dump_both());
   // SDMA writes whatever the CPU may do.
   target_.parts.make_copier = [](int, const Options&) -> base::Result<std::unique_ptr<copy::Copier>> {
@@ -589,13 +591,14 @@ TEST_F(LostMemoryTest, comes_back_with_its_contents_and_its_access) {
   EXPECT_EQ(made.flags, 1U);
   EXPECT_EQ(made.alignment, 8192U);
   EXPECT_TRUE(target_.kfd.calls.empty());
+  const GemMetadata& metadata = target_.driver->known_metadata.at(inode_of(dmabuf->get()));
+  EXPECT_EQ(metadata.flags, 3U);
+  EXPECT_EQ(metadata.tiling, 1ULL << 40);
+  EXPECT_EQ(metadata.bytes, std::vector<std::byte>(5, std::byte{6}));
 }
 
 TEST_F(LostMemoryTest, that_kfd_has_allocated_is_allocated_by_kfd_again) {
-  listed().flags = 1ULL << 9 | 1ULL << 13;
-  source_.parts.render.alloc_flags = [](int, int) -> base::Result<std::uint32_t> {
-    return std::uint32_t{KFD_IOC_ALLOC_MEM_FLAGS_COHERENT};
-  };
+  listed().flags = 1ULL << 13;
   expect_ok(dump_both());
   target_.parts.make_copier = [](int, const Options&) -> base::Result<std::unique_ptr<copy::Copier>> {
     return base::Error(EIO, "it has no contents in this test");
@@ -617,6 +620,9 @@ TEST_F(LostMemoryTest, that_somebody_else_has_is_refused) {
 TEST_F(LostMemoryTest, that_cannot_be_created_again_is_refused_with_the_reason) {
   listed().flags = 1U << 10;
   expect_dmabuf_refused({"program77", "its memory", "encrypted"});
+  listed().flags = 1U << 14;
+  source_.driver->known_metadata[inode_of(dmabuf_.get())].tiling = 1;
+  expect_dmabuf_refused({"program77", "its memory", "it has metadata (tiling)"});
   listed().is_import = true;
   expect_dmabuf_refused({"program77", "'drm'", "memory of another driver"});
 }
@@ -824,9 +830,11 @@ TEST_F(SharedWithKfdTest, memory_is_stored_with_the_object_or_bo_that_it_was_all
   expect_ok(dump_all());
   EXPECT_EQ(records(), (Records{{kRenderId, {false, false}}, {kSecondId, {false, false}}, {kKfdId, {true, true}}}));
   // What KFD has allocated has flags that no program may ask for, and its BO may be gone.
-  objects().gem.at(kHandle).listed.flags = imported().listed.flags = 1U << 9;
+  objects().gem.at(kHandle).listed.flags = imported().listed.flags = 1U << 13;
   bo_->imported = true;
-  source_.parts.render.alloc_flags = [](int, int) -> base::Result<std::uint32_t> { return std::uint32_t{0}; };
+  source_.parts.render.allocation = [](int, int) -> base::Result<render_file::Allocation> {
+    return render_file::Allocation{0, true};  // the objects bring the metadata back
+  };
   more_ = 2;
   expect_ok(dump_all());
   EXPECT_EQ(records(), (Records{{kRenderId, {false, false}}, {kSecondId, {false, false}}, {kKfdId, {true, false}}}));

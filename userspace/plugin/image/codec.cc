@@ -109,8 +109,19 @@ constexpr std::array kRenderNodeRules = {kScalar,
                                          message_field(kGemMappingShape, kMaxGemMappings),
                                          message_field(kKfdGemShape, kMaxGemObjects)};
 constexpr WireShape kRenderNodeShape{kRenderNodeRules};
-constexpr std::array kDmabufRules = {
-    kFixed, kScalar, bytes_field(1, kMaxDmabufName), kScalar, kScalar, kScalar, kScalar, kScalar, kScalar, kScalar};
+constexpr std::array kDmabufRules = {kFixed,
+                                     kScalar,
+                                     bytes_field(1, kMaxDmabufName),
+                                     kScalar,
+                                     kScalar,
+                                     kScalar,
+                                     kScalar,
+                                     kScalar,
+                                     kScalar,
+                                     kScalar,
+                                     kScalar,
+                                     kScalar,
+                                     bytes_field(1, kMaxGemMetadata)};
 constexpr WireShape kDmabufShape{kDmabufRules};
 constexpr std::array kFirstFileRules = {kFixed,
                                         message_field(kNodeShape, kMaxNodes),
@@ -230,13 +241,18 @@ KfdFile from_message(const amdkfd_criu::Kfd& in) {
 
 GemMapping from_message(const amdkfd_criu::GemMapping& in) { return {in.addr(), in.size(), in.offset(), in.flags()}; }
 
-GemObject from_message(const amdkfd_criu::GemObject& in) {
-  GemObject object{in.handle(), in.domains(), in.flags(), in.alignment()};
-  for (const auto& mapping : in.mappings()) object.mappings.push_back(from_message(mapping));
+template <typename Message, typename Object>
+void metadata_from_message(const Message& in, Object& object) {
   object.metadata_flags = in.metadata_flags();
   object.tiling = in.tiling();
   const auto metadata = std::as_bytes(std::span(in.metadata()));
   object.metadata.assign(metadata.begin(), metadata.end());
+}
+
+GemObject from_message(const amdkfd_criu::GemObject& in) {
+  GemObject object{in.handle(), in.domains(), in.flags(), in.alignment()};
+  for (const auto& mapping : in.mappings()) object.mappings.push_back(from_message(mapping));
+  metadata_from_message(in, object);
   object.user_addr = in.user_addr();
   object.user_flags = in.user_flags();
   return object;
@@ -245,10 +261,7 @@ GemObject from_message(const amdkfd_criu::GemObject& in) {
 KfdGem from_message(const amdkfd_criu::KfdGem& in) {
   KfdGem object{in.handle(), in.inode(), in.size()};
   for (const auto& mapping : in.mappings()) object.mappings.push_back(from_message(mapping));
-  object.metadata_flags = in.metadata_flags();
-  object.tiling = in.tiling();
-  const auto metadata = std::as_bytes(std::span(in.metadata()));
-  object.metadata.assign(metadata.begin(), metadata.end());
+  metadata_from_message(in, object);
   return object;
 }
 
@@ -282,15 +295,20 @@ void to_message(const GemMapping& mapping, amdkfd_criu::GemMapping& out) {
   out.set_flags(mapping.flags);
 }
 
+template <typename Object, typename Message>
+void metadata_to_message(const Object& object, Message& out) {
+  out.set_metadata_flags(object.metadata_flags);
+  out.set_tiling(object.tiling);
+  out.set_metadata(object.metadata.data(), object.metadata.size());
+}
+
 void to_message(const GemObject& object, amdkfd_criu::GemObject& out) {
   out.set_handle(object.handle);
   out.set_domains(object.domains);
   out.set_flags(object.flags);
   out.set_alignment(object.alignment);
   for (const GemMapping& mapping : object.mappings) to_message(mapping, *out.add_mappings());
-  out.set_metadata_flags(object.metadata_flags);
-  out.set_tiling(object.tiling);
-  out.set_metadata(object.metadata.data(), object.metadata.size());
+  metadata_to_message(object, out);
   if (object.user_flags == 0) return;
   out.set_user_addr(object.user_addr);
   out.set_user_flags(object.user_flags);
@@ -301,9 +319,7 @@ void to_message(const KfdGem& object, amdkfd_criu::KfdGem& out) {
   out.set_inode(object.inode);
   out.set_size(object.size);
   for (const GemMapping& mapping : object.mappings) to_message(mapping, *out.add_mappings());
-  out.set_metadata_flags(object.metadata_flags);
-  out.set_tiling(object.tiling);
-  out.set_metadata(object.metadata.data(), object.metadata.size());
+  metadata_to_message(object, out);
 }
 
 void to_message(const RenderFile& render, amdkfd_criu::RenderNode& out) {
@@ -343,6 +359,7 @@ DmabufFile from_message(const amdkfd_criu::Dmabuf& in) {
   dmabuf.object.flags = in.flags();
   dmabuf.object.alignment = in.alignment();
   dmabuf.alloc_flags = in.alloc_flags();
+  metadata_from_message(in, dmabuf.object);
   return dmabuf;
 }
 
@@ -358,6 +375,7 @@ void to_message(const DmabufFile& dmabuf, amdkfd_criu::Dmabuf& out) {
   out.set_flags(dmabuf.object.flags);
   out.set_alignment(dmabuf.object.alignment);
   if (dmabuf.alloc_flags != 0) out.set_alloc_flags(dmabuf.alloc_flags);
+  if (has_metadata(dmabuf.object)) metadata_to_message(dmabuf.object, out);
 }
 
 Error unknown_kind() { return {EINVAL, "invalid image: of a kind of device file that this plugin does not know"}; }

@@ -560,6 +560,16 @@ TEST(Validate, refuses_dmabufs_of_no_memory_and_with_impossible_values) {
     const char* expected;
     void (*change)(DmabufFile&);
   };
+  DmabufFile of_kfd{4711, kPageSize};
+  of_kfd.gpu_id = session.nodes.back().gpu_id;
+  of_kfd.object.domains = kGemVram;
+  of_kfd.alloc_flags = KFD_IOC_ALLOC_MEM_FLAGS_VRAM | KFD_IOC_ALLOC_MEM_FLAGS_COHERENT;
+  of_kfd.bos = {{{0, kPageSize, 0, of_kfd.gpu_id, KFD_IOC_ALLOC_MEM_FLAGS_VRAM}, 0, 4711}};
+  EXPECT_TRUE(validate({1, of_kfd}, session).ok()) << validate({1, of_kfd}, session).error().message();
+  of_kfd.object.tiling = 1;
+  const auto with_metadata = validate({1, of_kfd}, session);
+  ASSERT_FALSE(with_metadata.ok());
+  EXPECT_NE(with_metadata.error().message().find("has metadata"), std::string::npos);
   for (const BadDmabuf& bad : {BadDmabuf{"of no memory", [](DmabufFile& d) { d.inode = 0; }},
                                BadDmabuf{"size", [](DmabufFile& d) { d.size = 0; }},
                                BadDmabuf{"size", [](DmabufFile& d) { d.size = (1ULL << 47) + 1; }},
@@ -588,6 +598,19 @@ TEST(Codec, a_dmabuf_is_read_as_it_was_written) {
   EXPECT_EQ(kind_of(decoded->file), Kind::kDmabuf);
   EXPECT_EQ(owner_of(decoded->file), 0U);
   // A name longer than the kernel permits is refused before protobuf sees it.
+  DmabufFile lost{1, 1U << 20};
+  lost.gpu_id = 5;
+  lost.object.domains = kGemVram;
+  lost.object.metadata_flags = 2;
+  lost.object.tiling = 1ULL << 40;
+  lost.object.metadata.assign(kMaxGemMetadata, std::byte{7});
+  const std::string of_lost = encode({7, lost}, 5);
+  const auto again = decode_file(std::as_bytes(std::span(of_lost)));
+  ASSERT_TRUE(again.ok()) << again.error().message();
+  EXPECT_EQ(std::get_if<DmabufFile>(&again->file.contents)->object, lost.object);
+  lost.object.metadata.push_back(std::byte{7});
+  const std::string too_long = encode({7, lost}, 5);
+  EXPECT_FALSE(decode_file(std::as_bytes(std::span(too_long))).ok());
   const std::string longer = encode({7, DmabufFile{1, 1U << 20, std::string(kMaxDmabufName + 1, 'x'), 0}}, 5);
   EXPECT_FALSE(decode_file(std::as_bytes(std::span(longer))).ok());
 }

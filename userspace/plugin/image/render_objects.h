@@ -64,6 +64,10 @@ struct GemObject {
   bool operator==(const GemObject&) const = default;
 };
 
+[[nodiscard]] inline bool has_metadata(const GemObject& object) {
+  return object.metadata_flags != 0 || object.tiling != 0 || !object.metadata.empty();
+}
+
 // A GEM object that is the memory of a BO of KFD. Contents are stored with the BO.
 struct KfdGem {
   std::uint32_t handle = 0;

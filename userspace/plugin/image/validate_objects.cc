@@ -110,7 +110,7 @@ Status validate_gem(const RenderFile& render, std::set<std::uint32_t>& handles) 
   return {};
 }
 
-// That the process has such a BO is checked with all files of the session (sharing_of()).
+// That the process has such a BO is checked with all files of the session (kfd_objects::check()).
 Status validate_kfd_gem(const RenderFile& render, std::set<std::uint32_t>& handles) {
   const auto& objects = render.objects.kfd_gem;
   if (objects.size() > kMaxGemObjects) return invalid_object("too many GEM objects of KFD");
@@ -182,6 +182,8 @@ Status validate_object(const DmabufFile& dmabuf) {
     return invalid_object("the BO of a DMA-buf is not its memory");
   if (dmabuf.alloc_flags != 0 && (dmabuf.alloc_flags & ~kfd::abi::kMemoryAttributes) != record.bo.alloc_flags)
     return invalid_object("the memory of a DMA-buf is of no kind that KFD allocates");
+  if (dmabuf.alloc_flags != 0 && has_metadata(dmabuf.object))
+    return invalid_object("the memory of a DMA-buf has metadata, which KFD does not give what it allocates");
   return validate_object(dmabuf.object, record, dmabuf.gpu_id);
 }
 

@@ -238,34 +238,50 @@ Status Dump::check_memory() {
 }
 
 Status Dump::bind_render_files() {
+  std::map<std::size_t, std::vector<const Process*>> undecided;  // by file
   for (std::size_t i = 0; i < tree_.files.size(); ++i) {
     const OpenFile& file = tree_.files[i];
     if (file.device.kind == DeviceKind::kDmabuf) roles_[i].kind = image::Kind::kDmabuf;
     if (file.device.kind != DeviceKind::kRender) continue;
     roles_[i].kind = image::Kind::kRender;
-    auto binding = binding_of(file, roles_[i]);
-    if (!binding.ok()) return std::move(binding).error().wrap(tree_.name_of(file));
-    roles_[i].binding = *binding;
+    auto found = look_at_binding(file, roles_[i]);
+    if (!found.ok()) return std::move(found).error().wrap(tree_.name_of(file));
+    undecided[i] = std::move(found).value();
+  }
+  for (auto& [i, processes] : undecided) {
+    const OpenFile& file = tree_.files[i];
+    if (roles_[i].binding == image::Binding::kKfd) continue;
+    // KFD uses one file of a GPU for a process.
+    std::erase_if(processes, [&](const Process* each) { return has_bound_file(*each, file.device.minor); });
+    if (auto status = bind_undecided(file, roles_[i], processes); !status.ok())
+      return std::move(status).error().wrap(tree_.name_of(file));
   }
   return {};
 }
 
-Result<image::Binding> Dump::binding_of(const OpenFile& file, Role& role) {
+Result<std::vector<const Dump::Process*>> Dump::look_at_binding(const OpenFile& file, Role& role) {
   std::vector<const Process*> undecided;
   for (const Process& process : processes_) {
     ASSIGN_OR_RETURN(const std::optional<bool> is_bound, is_bound_to(file, process));
     if (is_bound.value_or(false)) {
       role.owner = process.pid;
-      return image::Binding::kKfd;
+      role.binding = image::Binding::kKfd;
+      return std::vector<const Process*>();
     }
     const auto& holders = file.holders;
     if (!is_bound &&
         std::any_of(holders.begin(), holders.end(), [&](const Holder& each) { return each.task == process.task; }))
       undecided.push_back(&process);
   }
-  if (undecided.empty()) return image::Binding::kOther;
-  // A process has acquired this GPU, and has no memory on it or only memory that other processes have, too. KFD took
-  // the VM of one of its files; it can only be this one if the process has no other of this GPU.
+  return undecided;
+}
+
+// A process has acquired this GPU, and has no memory on it that tells the files apart: none, or only memory that other
+// processes, or this file, have too. KFD took the VM of one of its files; it can only be this one if the process has no
+// other of this GPU.
+Status Dump::bind_undecided(const OpenFile& file, Role& role, const std::vector<const Process*>& undecided) const {
+  role.binding = image::Binding::kOther;
+  if (undecided.empty()) return {};
   const Process& process = *undecided.front();
   const auto is_candidate = [&](const OpenFile& each) {
     return each.device.kind == DeviceKind::kRender && each.device.minor == file.device.minor &&
@@ -274,10 +290,20 @@ Result<image::Binding> Dump::binding_of(const OpenFile& file, Role& role) {
   };
   if (undecided.size() > 1 || std::count_if(tree_.files.begin(), tree_.files.end(), is_candidate) != 1)
     return Error(EOPNOTSUPP,
-                 "the program has several open files of this GPU and no memory of its own on it, so it is unknown "
-                 "which of them KFD uses; a program that allocates memory there can be saved");
+                 "the program has several open files of this GPU, and no memory on it that only the file has which KFD "
+                 "uses, so it is unknown which one that is; a program that allocates memory there can be saved");
   role.owner = process.pid;
-  return image::Binding::kKfd;
+  role.binding = image::Binding::kKfd;
+  return {};
+}
+
+// Whether another file of this render node is known to be the one that KFD uses for the process.
+bool Dump::has_bound_file(const Process& process, std::uint32_t minor) const {
+  for (std::size_t i = 0; i < tree_.files.size(); ++i)
+    if (tree_.files[i].device.kind == DeviceKind::kRender && tree_.files[i].device.minor == minor &&
+        roles_[i].binding == image::Binding::kKfd && roles_[i].owner == process.pid)
+      return true;
+  return false;
 }
 
 bool Dump::keeps_render_file(const Process& process, std::uint32_t minor) const {

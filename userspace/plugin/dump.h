@@ -66,7 +66,10 @@ class Dump {
   [[nodiscard]] base::Status check_processes() const;
   base::Status check_memory();
   base::Status bind_render_files();
-  base::Result<image::Binding> binding_of(const OpenFile& file, Role& role);
+  // Finds out whether KFD uses the file; else the processes that it may use the file for.
+  base::Result<std::vector<const Process*>> look_at_binding(const OpenFile& file, Role& role);
+  base::Status bind_undecided(const OpenFile& file, Role& role, const std::vector<const Process*>& undecided) const;
+  [[nodiscard]] bool has_bound_file(const Process& process, std::uint32_t minor) const;
   base::Result<std::optional<bool>> is_bound_to(const OpenFile& file, const Process& process);
   // Whether the process has the file of this render node that KFD uses. After bind_render_files().
   [[nodiscard]] bool keeps_render_file(const Process& process, std::uint32_t minor) const;

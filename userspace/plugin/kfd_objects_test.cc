@@ -268,6 +268,29 @@ TEST_F(KfdObjectsTest, memory_of_another_gpu_of_kfd_is_no_other_drivers) {
   EXPECT_TRUE(status.ok()) << status.error().message();
 }
 
+TEST_F(KfdObjectsTest, a_file_that_has_imported_all_memory_of_kfd_is_an_independent_one) {
+  const UniqueFd second(::open("/dev/zero", O_RDWR | O_CLOEXEC));
+  for (const std::uint32_t handle : {kMapped, kUnmapped}) {
+    const UniqueFd memory(::fcntl(gem(handle).memory.get(), F_DUPFD_CLOEXEC, 4000));
+    source_.driver->add(second.get(), {handle, kSize, image::kGemVram, kFlagsOfKfd, 4096, false}, {})
+        .memory.reset(::fcntl(memory.get(), F_DUPFD_CLOEXEC, 4000));
+  }
+  objects().gem.erase(kMapped);
+  const TestProgram program(source_.machine, kPid, {kfd_.get(), second.get(), file_.get()});
+  Dump dump(source_.parts, 5);
+  for (const auto& [fd, id] :
+       {std::pair{kfd_.get(), kKfdId}, std::pair{second.get(), kRenderId + 1}, std::pair{file_.get(), kRenderId}}) {
+    const auto claim = dump.dump_file(fd, id);
+    ASSERT_TRUE(claim.ok()) << claim.error().message();
+  }
+  ASSERT_TRUE(dump.finish(0).committed);
+  const auto catalogue = image::Catalogue::read(source_.criu.image_dir());
+  ASSERT_TRUE(catalogue.ok());
+  EXPECT_EQ((*catalogue->find(kRenderId))->render()->binding, image::Binding::kKfd);
+  EXPECT_EQ((*catalogue->find(kRenderId + 1))->render()->binding, image::Binding::kOther);
+  EXPECT_EQ((*catalogue->find(kRenderId + 1))->render()->bos.size(), 2U);
+}
+
 // ---- refusals ----
 
 TEST_F(KfdObjectsTest, memory_of_kfd_that_somebody_outside_has_is_refused) {

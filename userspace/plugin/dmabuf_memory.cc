@@ -5,6 +5,8 @@
 #include "plugin/dmabuf_memory.h"
 
 #include <cerrno>
+#include <string>
+#include <utility>
 
 #include "plugin/render_objects.h"
 
@@ -17,10 +19,12 @@ using base::UniqueFd;
 
 constexpr std::uint32_t kHandle = 1;
 
-// Nothing: the memory is not of this GPU.
-Result<std::optional<ListedGem>> look_at(RenderDriver& driver, int file, int dmabuf) {
-  ASSIGN_OR_RETURN(const bool has_lists, driver.has_lists(file));
-  if (!has_lists || !driver.import_gem(file, kHandle, dmabuf).ok()) return std::optional<ListedGem>();
+std::string gpu_name(const topology::Node& node) {
+  return "GPU " + std::to_string(node.gpu_id) + " (renderD" + std::to_string(node.render_minor()) + ")";
+}
+
+// What the kernel says of the memory when it has a handle; nothing: it is not of this GPU.
+Result<std::optional<ListedGem>> look_at(RenderDriver& driver, int file) {
   ASSIGN_OR_RETURN(const std::vector<ListedGem> listed, driver.gem_objects(file));
   if (listed.size() != 1 || listed.front().is_import) return std::optional<ListedGem>();
   return std::optional<ListedGem>(listed.front());
@@ -28,12 +32,26 @@ Result<std::optional<ListedGem>> look_at(RenderDriver& driver, int file, int dma
 
 }  // namespace
 
-Result<std::optional<Found>> find(const Parts& parts, const std::vector<topology::Node>& nodes, int fd,
-                                  const dmabuf_file::Info& info) {
+Result<bool> can_find(const Parts& parts, const std::vector<topology::Node>& nodes) {
   for (const topology::Node& node : nodes) {
     if (node.gpu_id == 0) continue;
     ASSIGN_OR_RETURN(const UniqueFd file, parts.system.open_render(node.render_minor()));
-    ASSIGN_OR_RETURN(std::optional<ListedGem> listed, look_at(*parts.render.driver, file.get(), fd));
+    return parts.render.driver->has_lists(file.get());
+  }
+  return false;
+}
+
+Result<std::optional<Found>> find(const Parts& parts, const std::vector<topology::Node>& nodes, int fd,
+                                  const dmabuf_file::Info& info) {
+  std::optional<Error> failure;  // of the first GPU that does not take the memory
+  for (const topology::Node& node : nodes) {
+    if (node.gpu_id == 0) continue;
+    ASSIGN_OR_RETURN(const UniqueFd file, parts.system.open_render(node.render_minor()));
+    if (auto status = parts.render.driver->import_gem(file.get(), kHandle, fd); !status.ok()) {
+      if (!failure) failure = std::move(status).error().wrap("importing it on " + gpu_name(node));
+      continue;
+    }
+    ASSIGN_OR_RETURN(std::optional<ListedGem> listed, look_at(*parts.render.driver, file.get()));
     if (!listed) continue;
     RenderDriver& driver = *parts.render.driver;
     if (const std::string reason = render_objects::why_not(*listed); !reason.empty()) return Error(EOPNOTSUPP, reason);
@@ -55,6 +73,7 @@ Result<std::optional<Found>> find(const Parts& parts, const std::vector<topology
     }
     return std::optional<Found>(std::move(found));
   }
+  if (failure) return std::move(*failure);
   return std::optional<Found>();
 }
 

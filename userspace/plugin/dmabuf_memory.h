@@ -23,8 +23,11 @@ struct Found {
   std::uint32_t alloc_flags = 0;  // see image::DmabufFile
 };
 
-// Which GPU has the memory, and as what it can be created again; fails with the reason if it cannot. Nothing: none of
-// the GPUs has it, or the kernel does not list GEM objects.
+// Whether the kernel lists GEM objects. Else find() learns nothing.
+base::Result<bool> can_find(const Parts& parts, const std::vector<topology::Node>& nodes);
+
+// Which GPU has the memory, and as what it can be created again; fails with the reason if it cannot, and if a GPU does
+// not take the memory and no other one has it. Nothing: it is memory of none of the GPUs.
 base::Result<std::optional<Found>> find(const Parts& parts, const std::vector<topology::Node>& nodes, int fd,
                                         const dmabuf_file::Info& info);
 

@@ -43,6 +43,7 @@ class FakeRenderDriver final : public RenderDriver {
   };
 
   bool lists = true;
+  int import_errno = 0;  // what every import fails with
   std::uint32_t losses = 0;  // of VRAM
   std::uint64_t next_offset = 0x100000000;
   std::deque<File> files;
@@ -175,6 +176,7 @@ class FakeRenderDriver final : public RenderDriver {
   }
   base::Status import_gem(int fd, std::uint32_t handle, int dmabuf) override {
     TRY(step("import_gem"));
+    if (import_errno != 0) return base::Error::from_errno(import_errno, "fake import_gem");
     if (file(fd).gem.contains(handle)) return base::Error(EEXIST, "handle is taken");
     struct stat memory {};
     EXPECT_EQ(::fstat(dmabuf, &memory), 0);

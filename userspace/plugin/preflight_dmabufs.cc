@@ -121,17 +121,18 @@ Result<std::map<std::uint64_t, std::uint64_t>> count_dmabufs(const Parts& parts,
 
 namespace {
 
-// `may_be_of_kfd`: the memory may be that of a BO which KFD does not name.
-Error refused_dmabuf(const std::string& name, const dmabuf_file::Info& info, bool may_be_of_kfd) {
-  if (may_be_of_kfd)
-    return refused(
-        name,
-        "it is of no GEM object, and the released ABI of KFD does not give DMA-bufs back; close it before the "
-        "dump");
+// `why`: no GPU can be said to have the memory.
+Error refused_dmabuf(const std::string& name, const dmabuf_file::Info& info, const std::string& why) {
   return refused(name, "it was exported by '" + info.exporter + "', and its " + std::to_string(info.size) +
-                           " bytes are memory of no BO of KFD and of no GEM object that these programs have: it was "
-                           "freed, and this kernel does not list GEM objects, or it is memory of another driver; close "
-                           "it before the dump");
+                           " bytes are memory of no BO of KFD and of no GEM object that these programs have; " + why +
+                           "; close it before the dump");
+}
+
+// The memory may be that of a BO which KFD does not name.
+Error refused_by_released_abi(const std::string& name) {
+  return refused(name,
+                 "it is of no GEM object, and the released ABI of KFD does not give DMA-bufs back; close it before the "
+                 "dump");
 }
 
 // Nobody but descriptors of the programs and of this process have the memory.
@@ -164,10 +165,15 @@ Result<std::map<std::size_t, dmabuf_memory::Found>> lost_dmabufs(const Parts& pa
     const bool is_of_kfd = std::any_of(processes.begin(), processes.end(),
                                        [&info](const Process& process) { return has_memory(process, info.inode); });
     if (is_of_kfd && abi == kfd::Abi::kExtensible) continue;
-    if (is_of_kfd) return refused_dmabuf(tree.name_of(file), info, may_be_of_kfd);
+    if (is_of_kfd) return refused_by_released_abi(tree.name_of(file));
+    ASSIGN_OR_RETURN(const bool can_find, dmabuf_memory::can_find(parts, nodes));
+    if (!can_find && may_be_of_kfd) return refused_by_released_abi(tree.name_of(file));
+    if (!can_find)
+      return refused_dmabuf(tree.name_of(file), info,
+                            "this kernel does not list GEM objects, so that nothing more can be learnt of it");
     auto memory = dmabuf_memory::find(parts, nodes, file.fd.get(), info);
     if (!memory.ok()) return std::move(memory).error().wrap(tree.name_of(file) + ": its memory");
-    if (!*memory) return refused_dmabuf(tree.name_of(file), info, may_be_of_kfd);
+    if (!*memory) return refused_dmabuf(tree.name_of(file), info, "none of the GPUs that KFD has has it");
     TRY(refuse_shared_dmabuf(parts, file, tree.name_of(file), open.at(info.inode)));
     lost.emplace(i, std::move(**memory));
   }

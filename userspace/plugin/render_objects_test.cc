@@ -624,7 +624,30 @@ TEST_F(LostMemoryTest, that_cannot_be_created_again_is_refused_with_the_reason) 
   source_.driver->known_metadata[inode_of(dmabuf_.get())].tiling = 1;
   expect_dmabuf_refused({"program77", "its memory", "it has metadata (tiling)"});
   listed().is_import = true;
-  expect_dmabuf_refused({"program77", "'drm'", "memory of another driver"});
+  expect_dmabuf_refused({"program77", "'drm'", "none of the GPUs that KFD has has it"});
+  source_.driver->lists = false;
+  source_.parts.render.objects = [](int, std::uint32_t) -> base::Result<std::string> { return std::string(); };
+  expect_dmabuf_refused({"program77", "'drm'", "this kernel does not list GEM objects"});
+}
+
+TEST_F(LostMemoryTest, that_cannot_be_imported_is_refused_with_the_errno_of_the_import) {
+  source_.driver->import_errno = EMFILE;
+  const auto status = dump_both();
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code(), EMFILE);
+  EXPECT_NE(status.error().message().find("its memory: importing it on GPU 4369 (renderD128): "), std::string::npos)
+      << status.error().message();
+  EXPECT_NE(status.error().message().find("Too many open files"), std::string::npos) << status.error().message();
+}
+
+TEST_F(LostMemoryTest, that_the_cpu_cannot_write_and_nobody_can_import_fails_with_the_errno_of_the_import) {
+  expect_ok(dump_both());
+  target_.driver->import_errno = EMFILE;
+  const auto dmabuf = restore_dmabuf();
+  ASSERT_FALSE(dmabuf.ok());
+  EXPECT_EQ(dmabuf.error().code(), EMFILE);
+  EXPECT_NE(dmabuf.error().message().find("contents of BO 0"), std::string::npos) << dmabuf.error().message();
+  EXPECT_NE(dmabuf.error().message().find("Too many open files"), std::string::npos) << dmabuf.error().message();
 }
 
 TEST_F(RenderObjectsTest, more_objects_than_an_image_has_room_for_are_refused_before_any_is_saved) {

@@ -49,10 +49,16 @@ class Loader {
       // The CPU cannot write through a DMA-buf that is read-only, but through an object of its memory.
       ASSIGN_OR_RETURN(const base::UniqueFd render, parts_.system.open_node(plan_.render(gpu_id)));
       RenderDriver& driver = *parts_.render.driver;
-      if (driver.import_gem(render.get(), kHandle, dmabuf).ok()) {
-        ASSIGN_OR_RETURN(const std::optional<std::uint64_t> offset, driver.mmap_offset(render.get(), kHandle));
-        if (offset) return write(*copy::make_mapping_copier(*offset), file, bo, render.get());
-      }
+      const auto failed = [&](const std::string& why, int code) {
+        return result_of(copy::Failure{copy::FailureKind::kUnreachable,
+                                       base::Error(code, outcome.error().error.message() + "; " + why)},
+                         bo);
+      };
+      if (auto status = driver.import_gem(render.get(), kHandle, dmabuf); !status.ok())
+        return failed("importing it, to write through an object: " + status.error().message(), status.error().code());
+      ASSIGN_OR_RETURN(const std::optional<std::uint64_t> offset, driver.mmap_offset(render.get(), kHandle));
+      if (!offset) return failed("the CPU cannot map an object of it", outcome.error().error.code());
+      return write(*copy::make_mapping_copier(*offset), file, bo, render.get());
     }
     return result_of(std::move(outcome), bo);
   }

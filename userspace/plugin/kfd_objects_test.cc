@@ -291,6 +291,42 @@ TEST_F(KfdObjectsTest, a_file_that_has_imported_all_memory_of_kfd_is_an_independ
   EXPECT_EQ((*catalogue->find(kRenderId + 1))->render()->bos.size(), 2U);
 }
 
+// The child has the file as soon as the owner has opened it, which may be before the owner's objects are in it.
+TEST_F(KfdObjectsTest, a_child_that_maps_an_object_waits_for_the_process_that_makes_it) {
+  constexpr int kNumber = 310;
+  constexpr std::uint32_t kChild = kPid + 1;
+  {
+    const TestProgram child(source_.machine, kChild, {file_.get()});
+    const auto status = dump();
+    ASSERT_TRUE(status.ok()) << status.error().message();
+  }
+  FakeCriuImages images;
+  images.tasks[kPid] = {0, {kPid}, {{200, kKfdId}, {201, kRenderId}}, {}};
+  images.tasks[kChild] = {kPid, {kChild}, {{kNumber, kRenderId}}, {}};
+  images.write(images_.path());
+  restore_.emplace(target_.parts);
+  const auto file = restore_file(kRenderId);
+  ASSERT_TRUE(file.ok()) << file.error().message();
+  const UniqueFd given(::fcntl(file->get(), F_DUPFD_CLOEXEC, kNumber));
+  ASSERT_EQ(given.get(), kNumber);
+  const std::uint64_t offset = *gem(kGemOnly).mmap_offset;
+  target_.criu.task = kChild;
+  target_.parts.longest_wait = std::chrono::milliseconds(0);
+  const auto early = restore_->update_vma("/dev/dri/renderD128", 0x7f000000, offset);
+  ASSERT_FALSE(early.ok());
+  EXPECT_NE(early.error().message().find("process 77, which makes GEM object 9 that this one has mapped"),
+            std::string::npos)
+      << early.error().message();
+  target_.criu.task = kPid;
+  const auto kfd = restore_file(kKfdId);
+  ASSERT_TRUE(kfd.ok()) << kfd.error().message();
+  target_.criu.task = kChild;
+  const auto answer = restore_->update_vma("/dev/dri/renderD128", 0x7f000000, offset);
+  ASSERT_TRUE(answer.ok()) << answer.error().message();
+  ASSERT_TRUE(answer->has_value());
+  EXPECT_EQ((*answer)->offset, *restored().gem.at(kGemOnly).mmap_offset);
+}
+
 // ---- refusals ----
 
 TEST_F(KfdObjectsTest, memory_of_kfd_that_somebody_outside_has_is_refused) {

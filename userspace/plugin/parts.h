@@ -4,6 +4,7 @@
 // The dependencies of a dump or a restore, which its creator passes in.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -59,6 +60,8 @@ struct Parts {
   FindDmabuf find_dmabuf = [](int fd) { return dmabuf_file::info_of(Roots{}.proc, fd); };
   std::function<base::Status(int fd, const std::string& name)> name_dmabuf = dmabuf_file::set_name;
   FindRenderClient find_render_client = [](int fd) { return render_holders::client_of(Roots{}.proc, fd); };
+  // How long a task of a restore waits for another one that does not get on: longer than any memory takes to load.
+  std::chrono::milliseconds longest_wait = std::chrono::minutes(30);
   // Why `options` are not what the user wanted. A dump or a restore fails with it at the first file that is ours, and
   // never because of it without such a file.
   base::Status options_status = {};

@@ -14,6 +14,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -152,6 +153,8 @@ class Restore {
                                                 std::uint64_t offset);
   base::Result<std::optional<VmaAnswer>> locate_object(Task& current, std::string_view path, std::uint64_t addr,
                                                        std::uint64_t offset);
+  // Waits for another process, because this task needs what it makes. `what`: "whose memory this one has mapped".
+  [[nodiscard]] base::Status wait_for(std::uint32_t pid, Progress wanted, const std::string& what) const;
   base::Result<std::optional<VmaAnswer>> locate_inherited(Task& current, std::uint64_t addr, std::uint64_t offset);
   base::Result<VmaAnswer> answer(Task& current, HeldFiles::Key key, std::uint64_t addr, std::uint64_t offset);
   base::Result<int> taken_descriptor(Task& current, int number, std::uint64_t addr);

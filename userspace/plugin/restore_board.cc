@@ -92,14 +92,22 @@ RestoreBoard::Memory RestoreBoard::memory(std::size_t memory) const {
           static_cast<std::uint32_t>(value >> kStateBits)};
 }
 
-bool RestoreBoard::wait_settled(std::size_t process, const std::function<bool()>& is_alive) const {
-  for (Progress now = progress(process); now != Progress::kSettled; now = progress(process)) {
-    if (now == Progress::kFailed || !is_alive()) return false;
+RestoreBoard::Waited RestoreBoard::wait(std::size_t process, Progress wanted, std::chrono::milliseconds longest,
+                                        const std::function<bool()>& is_alive) const {
+  Progress last = progress(process);
+  auto since = std::chrono::steady_clock::now();
+  for (;;) {
+    const Progress now = progress(process);
+    if (now == Progress::kFailed) return Waited::kEnded;
+    if (now >= wanted) return Waited::kReached;
+    if (!is_alive()) return Waited::kEnded;
+    if (now != last) since = std::chrono::steady_clock::now();
+    last = now;
+    if (std::chrono::steady_clock::now() - since >= longest) return Waited::kTooLong;
     timespec pause{};
     pause.tv_nsec = std::chrono::nanoseconds(kPoll).count();
     (void)os::nanosleep(&pause);
   }
-  return true;
 }
 
 }  // namespace plugin

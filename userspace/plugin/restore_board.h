@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -72,9 +73,14 @@ class RestoreBoard {
   // 0, 1, 2, ...: another number for each call of all tasks together.
   [[nodiscard]] std::uint64_t next_number() const { return word(kNumber).fetch_add(1, std::memory_order_relaxed); }
 
-  // Waits until the process is settled; false if it ended before. How long that takes depends on the size of its
-  // memory.
-  [[nodiscard]] bool wait_settled(std::size_t process, const std::function<bool()>& is_alive) const;
+  enum class Waited {
+    kReached,
+    kEnded,    // the process has ended or failed before
+    kTooLong,  // its progress has not changed for as long as the caller waits
+  };
+  // Waits until the process has come as far as `wanted`. How long that takes depends on the size of its memory.
+  [[nodiscard]] Waited wait(std::size_t process, Progress wanted, std::chrono::milliseconds longest,
+                            const std::function<bool()>& is_alive) const;
 
  private:
   struct Entry {

@@ -7,11 +7,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <string>
 #include <string_view>
 
 #include "base/os.h"
 #include "plugin/mapping_runs.h"
+#include "plugin/peer.h"
 #include "plugin/restore.h"
 #include "plugin/topology/snapshot.h"
 
@@ -80,6 +82,23 @@ Result<std::optional<VmaAnswer>> Restore::locate(Task& current, std::string_view
   return std::optional<VmaAnswer>(result);
 }
 
+Status Restore::wait_for(std::uint32_t pid, Progress wanted, const std::string& what) const {
+  const std::string name = "process " + std::to_string(pid) + ", " + what + ", ";
+  const auto slot = board_.find(pid);
+  if (!slot) return Error(ESRCH, name + "is not one of the dump");
+  ASSIGN_OR_RETURN(const Peer peer, Peer::find(pid, what));
+  switch (board_.wait(*slot, wanted, parts_.longest_wait, [&peer] { return peer.is_alive(); })) {
+    case RestoreBoard::Waited::kReached:
+      return {};
+    case RestoreBoard::Waited::kEnded:
+      return Error(ESRCH, name + "has ended or was not restored");
+    case RestoreBoard::Waited::kTooLong:
+      break;
+  }
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(parts_.longest_wait).count();
+  return Error(ETIMEDOUT, name + "has done nothing for it in " + std::to_string(seconds) + " seconds");
+}
+
 // A process that uses no GPU itself may have mappings of BOs that it inherited from the process that made them. The
 // kernel allows them only through a file of that process.
 Result<std::optional<VmaAnswer>> Restore::locate_inherited(Task& current, std::uint64_t addr, std::uint64_t offset) {
@@ -93,17 +112,14 @@ Result<std::optional<VmaAnswer>> Restore::locate_inherited(Task& current, std::u
       if (!locate_exactly({&mappable, 1}, addr, offset)) continue;
       TRY(ready());
       const std::size_t slot = *board_.find(kfd->pid);
-      const auto owner = static_cast<pid_t>(kfd->pid);
-      if (!board_.wait_settled(slot, [owner] { return os::kill(owner, 0) == 0 || errno != ESRCH; }))
-        return Error(ESRCH, "process " + std::to_string(owner) +
-                                ", whose memory this one has mapped, has ended or was not restored");
+      TRY(wait_for(kfd->pid, Progress::kSettled, "whose memory this one has mapped"));
       const std::uint32_t source = image::actual_id_of(*kfd, bo.user_gpu_id);
       const auto device = std::find_if(kfd->devices.begin(), kfd->devices.end(),
                                        [source](const kfd::Device& d) { return d.actual_id == source; });
       const int number = board_.descriptor(slot, static_cast<std::size_t>(device - kfd->devices.begin()));
       if (number < 0)
         return Error(ENXIO,
-                     "process " + std::to_string(owner) +
+                     "process " + std::to_string(kfd->pid) +
                          ", whose memory this one has mapped, has no mapping of its own: it kept no render node");
       ASSIGN_OR_RETURN(UniqueFd file, parts_.system.copy_descriptor(static_cast<pid_t>(kfd->pid), number));
       ASSIGN_OR_RETURN(const HeldFiles::Key key, current.held.hold(std::move(file)));

@@ -11,7 +11,6 @@
 // CRIU may not enlarge it. Exactly one process loads the contents: that which allocated the memory. resume() sees that
 // all have.
 #include <fcntl.h>
-#include <poll.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -21,6 +20,7 @@
 
 #include "base/os.h"
 #include "plugin/made_memory.h"
+#include "plugin/peer.h"
 #include "plugin/queued_file.h"
 #include "plugin/render_objects.h"
 #include "plugin/restore.h"
@@ -35,8 +35,6 @@ using base::Status;
 using base::UniqueFd;
 using State = RestoreBoard::Memory::State;
 
-constexpr int kPollMs = 1;
-
 bool has(const sharing::Memory& memory, std::size_t process) {
   return std::binary_search(memory.holders.begin(), memory.holders.end(), process);
 }
@@ -48,29 +46,6 @@ bool provides(const sharing::Memory& memory, std::size_t process) {
 std::string name_of(const sharing::Memory& memory) {
   return "shared memory of " + std::to_string(memory.size) + " bytes";
 }
-
-// Another task of the restore.
-class Peer {
- public:
-  static Result<Peer> find(std::uint32_t pid) {
-    UniqueFd pidfd(os::pidfd_open(static_cast<pid_t>(pid), 0));
-    if (!pidfd.valid() && errno != ESRCH)
-      return Error::from_errno(errno, "watching process " + std::to_string(pid) + ", which allocates it");
-    return Peer(std::move(pidfd));
-  }
-
-  // Waits a moment; false when it has ended, even if its parent does not know yet.
-  [[nodiscard]] bool is_alive() const {
-    if (!pidfd_.valid()) return false;
-    pollfd file{.fd = pidfd_.get(), .events = POLLIN, .revents = 0};
-    return os::poll(&file, 1, kPollMs) == 0 || (file.revents & POLLIN) == 0;
-  }
-
- private:
-  explicit Peer(UniqueFd pidfd) : pidfd_(std::move(pidfd)) {}
-
-  UniqueFd pidfd_;  // invalid: it had ended
-};
 
 // What the operator can do when CRIU cannot keep descriptors of `memories` memories.
 std::string remedy_of(int code, std::size_t memories) {
@@ -241,7 +216,7 @@ Result<UniqueFd> Restore::wait_for_memory(const Shared& shared, std::size_t memo
     }
     const std::uint32_t pid = wanted.has_provider ? shared.session.files[wanted.origin.process]->kfd()->pid : now.value;
     if (!peer) {
-      ASSIGN_OR_RETURN(peer, Peer::find(pid));
+      ASSIGN_OR_RETURN(peer, Peer::find(pid, "which allocates it"));
     }
     // A task that makes memory for a DMA-buf may have no state in KFD.
     const auto slot = board_.find(pid);

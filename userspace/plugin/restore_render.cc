@@ -88,7 +88,9 @@ Status Restore::restore_kfd_objects(Task& current, const RestorePlan& plan, int 
   return {};
 }
 
-// A mapping of an object of a render node that the task has open. CRIU has given it all its descriptors before.
+// A mapping of an object of a render node that the task has open. CRIU has given it all its descriptors before. Objects
+// exist since the file does, but not those in a VM that KFD uses: the process whose KFD it is makes them with its state,
+// which may be later.
 Result<std::optional<VmaAnswer>> Restore::locate_object(Task& current, std::string_view path, std::uint64_t addr,
                                                         std::uint64_t offset) {
   if (current.criu == nullptr) return std::optional<VmaAnswer>();
@@ -122,6 +124,10 @@ Result<std::optional<VmaAnswer>> Restore::locate_object(Task& current, std::stri
   }
   if (found == nullptr) return std::optional<VmaAnswer>();
   TRY(ready());
+  if (const SavedFile& file = *find_saved(found->file_id); file.loaded->render()->binding == image::Binding::kKfd &&
+                                                           file.owner != static_cast<std::uint32_t>(parts_.criu.pid()))
+    TRY(wait_for(file.owner, Progress::kRestored,
+                 "which makes GEM object " + std::to_string(handle) + " that this one has mapped"));
   ASSIGN_OR_RETURN(const std::optional<std::uint64_t> start, parts_.render.driver->mmap_offset(found->number, handle));
   if (!start) return Error(EPERM, "the CPU cannot map GEM object " + std::to_string(handle));
   const bool takes_fd = parts_.criu.takes_vma_fd();

@@ -557,6 +557,47 @@ TEST(Restore, a_process_that_inherited_a_mapping_waits_as_long_as_the_owner_live
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
 }
 
+TEST(Restore, a_process_that_inherited_a_mapping_sees_that_the_owner_ended_before_its_parent_does) {
+  World world;
+  const pid_t owner = ::fork();
+  if (owner == 0) ::_exit(0);
+  siginfo_t info{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(owner), &info, WEXITED | WNOWAIT), 0);  // it stays a zombie
+  world.save_process(4, static_cast<std::uint32_t>(owner));
+  world.images.tasks[static_cast<std::uint32_t>(owner)].files = {{200, 4}};
+  world.images.tasks[5].vmas = {device_vma(0, 2)};
+  world.write_criu_images();
+  Restore restore(world.parts);
+  restore.prepare();
+  world.criu.task = 5;
+  world.parts.longest_wait = std::chrono::minutes(1);
+  const auto answer = restore.update_vma("/dev/dri/renderD128", kBoAddr + 0x2000, kBoOffset + 0x2000);
+  ::waitpid(owner, nullptr, 0);
+  ASSERT_FALSE(answer.ok());
+  EXPECT_NE(answer.error().message().find("process " + std::to_string(owner) + ", whose memory this one has mapped, "
+                                                                               "has ended"),
+            std::string::npos)
+      << answer.error().message();
+}
+
+TEST(Restore, a_process_that_inherited_a_mapping_does_not_wait_for_ever_for_an_owner_that_is_not_restored) {
+  World world;
+  const auto owner = static_cast<std::uint32_t>(::getpid());
+  world.save_process(4, owner);
+  world.images.tasks[owner].files = {{200, 4}};
+  world.images.tasks[5].vmas = {device_vma(0, 2)};
+  world.write_criu_images();
+  Restore restore(world.parts);
+  restore.prepare();
+  world.criu.task = 5;
+  world.parts.longest_wait = std::chrono::milliseconds(20);
+  const auto answer = restore.update_vma("/dev/dri/renderD128", kBoAddr + 0x2000, kBoOffset + 0x2000);
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.error().code(), ETIMEDOUT);
+  EXPECT_NE(answer.error().message().find("process " + std::to_string(owner)), std::string::npos)
+      << answer.error().message();
+}
+
 // ---- Descriptors ----
 
 // A restored process with pid 5000, which knows itself as 77.

@@ -68,7 +68,8 @@ Result<std::optional<Found>> find(const Parts& parts, const std::vector<topology
     ASSIGN_OR_RETURN(const std::uint64_t flags, driver.all_flags(file.get(), kHandle));
     if ((flags & render_file::kOnlyByKfd) != 0) {
       if (image::has_metadata(found.object))
-        return Error(EOPNOTSUPP, "KFD has allocated it, and it has metadata (tiling), which a restore could not give it");
+        return Error(EOPNOTSUPP,
+                     "KFD has allocated it, and it has metadata (tiling), which a restore could not give it");
       found.alloc_flags = found.record.bo.alloc_flags | render_file::attributes_of(flags);
     }
     return std::optional<Found>(std::move(found));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Part of Dump: which process owns the state of KFD, in which of its files it is saved, and how memory was allocated that
-// none of them owns.
+// Part of Dump: which process owns the state of KFD, in which of its files it is saved, and how memory was allocated
+// that none of them owns.
 #include <algorithm>
 #include <cerrno>
 

@@ -58,7 +58,7 @@ Status Dump::refuse_hidden_objects() const {
       if (gpu != nullptr && keeps_render_file(process, gpu->render_minor())) continue;
       return Error(EOPNOTSUPP, name_of(process) + ": it has objects of render nodes, and has closed the file of GPU " +
                                    std::to_string(device.actual_id) +
-                                   " that KFD uses, so that nobody can list those of this file");
+                                   " that KFD uses, so that it is unknown which of them are in this file");
     }
   }
   return {};

@@ -612,7 +612,8 @@ TEST_P(DumpDmabuf, whose_bo_was_freed_is_refused) {
   info_.inode = 4712;
   count_descriptors();
   if (GetParam() == Abi::kReleased) return;
-  expect_refused({"program77", "descriptor " + std::to_string(dmabuf_.get()), "'drm'", "8192 bytes", "does not list GEM objects"});
+  expect_refused(
+      {"program77", "descriptor " + std::to_string(dmabuf_.get()), "'drm'", "8192 bytes", "does not list GEM objects"});
 }
 
 TEST_P(DumpDmabuf, that_another_driver_exports_is_refused_with_its_name) {

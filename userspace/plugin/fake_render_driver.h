@@ -43,11 +43,11 @@ class FakeRenderDriver final : public RenderDriver {
   };
 
   bool lists = true;
-  int import_errno = 0;  // what every import fails with
+  int import_errno = 0;      // what every import fails with
   std::uint32_t losses = 0;  // of VRAM
   std::uint64_t next_offset = 0x100000000;
   std::deque<File> files;
-  std::map<ino_t, ListedGem> known;  // what objects of each memory are listed as
+  std::map<ino_t, ListedGem> known;             // what objects of each memory are listed as
   std::map<ino_t, GemMetadata> known_metadata;  // of memory that files without handles have set
 
   // The file behind a descriptor; a new one if it is none of them.

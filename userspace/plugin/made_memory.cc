@@ -23,7 +23,7 @@ using base::Result;
 using base::Status;
 using base::UniqueFd;
 
-constexpr std::string_view kWhat = "allocating memory that several processes share";
+constexpr std::string_view kWhat = "allocating memory in a short-lived process, from which others are given it";
 
 // In the child, which closes what it has opened: the table is the parent's, too.
 Status make_all(const Devices& devices, kfd::Kfd& kfd, const DeviceNode& kfd_node,

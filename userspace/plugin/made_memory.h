@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Memory of GPUs for several processes that is of none of them: a DMA-buf, which has the memory as long as somebody has
-// the DMA-buf. KFD gives memory to processes only, so a short-lived child allocates it.
+// Memory of GPUs for processes, files and DMA-bufs that is of none of them: a DMA-buf, which has the memory as long as
+// somebody has the DMA-buf. KFD gives memory to processes only, so a short-lived child allocates it.
 #pragma once
 
 #include <span>

@@ -72,8 +72,9 @@ Result<bool> is_in_first_pid_namespace(const System& system) {
 
 Error render_refusal(const std::string& file, const std::string& object) {
   return refusal(file, "it has " + object +
-                           ", and only what was allocated through /dev/kfd can be saved; programs that use the render "
-                           "node for graphics, video or hipMemCreate() have such objects");
+                           ", and on this kernel, which does not list objects of render nodes (patch series "
+                           "drm-handle-at), only what was allocated through /dev/kfd can be saved; programs that use "
+                           "the render node for graphics, video or hipMemCreate() have such objects");
 }
 
 // debugfs names a file of a GPU by the process that used it last; that is this process, whose ioctls have looked for
@@ -373,9 +374,9 @@ Status refuse_outside_holders(const Parts& parts, const Tree& tree, std::vector<
   const std::uint64_t by_kernel = memory_holders::kernel_references(counted);
   for (Held& held : memories) {
     const std::uint64_t known = memory_holders::most_known(held.memory, by_kernel);
-    ASSIGN_OR_RETURN(held.memory.references,
-                     memory_holders::recount(held.memory.references, known,
-                                             [&] { return count_references(parts, tree, held); }));
+    ASSIGN_OR_RETURN(held.memory.references, memory_holders::recount(held.memory.references, known, [&] {
+                       return count_references(parts, tree, held);
+                     }));
     if (held.memory.references <= known) continue;
     return refusal(
         task_of(tree, *held.process).name(),

@@ -47,9 +47,9 @@ base::Status refuse_streaming(const Criu& criu);
 // end, by refuse_missing_pages().
 base::Status refuse_lazy_pages(const Criu& criu);
 base::Status refuse_old_kfd(kfd::Version version);
-// DMA-bufs that a task has mapped, and open ones that no GPU has exported.
+// DMA-bufs that a task has mapped, and open ones that no DRM driver has exported.
 base::Status refuse_dmabufs(const Parts& parts, const Tree& tree);
-// GEM objects, contexts and synchronization objects of render nodes.
+// GEM objects, contexts and synchronization objects of render nodes, on a kernel that does not list them.
 base::Status refuse_render_objects(const Parts& parts, const Tree& tree);
 // Open files of render nodes with objects that a program outside of the dump has as well.
 base::Status refuse_render_holders(const Parts& parts, const Tree& tree,

@@ -100,9 +100,8 @@ Status refuse_dmabufs(const Parts& parts, const Tree& tree) {
     if (file.device.kind != DeviceKind::kDmabuf) continue;
     ASSIGN_OR_RETURN(const auto info, dmabuf_of(parts, tree, file));
     if (info.exporter != kGpuExporter)
-      return refused(tree.name_of(file), "it was exported by '" + info.exporter +
-                                             "', and only DMA-bufs of memory that was allocated through /dev/kfd can "
-                                             "be saved");
+      return refused(tree.name_of(file),
+                     "it was exported by '" + info.exporter + "', and only DMA-bufs of memory of GPUs can be saved");
   }
   return {};
 }
@@ -173,7 +172,7 @@ Result<std::map<std::size_t, dmabuf_memory::Found>> lost_dmabufs(const Parts& pa
                             "this kernel does not list GEM objects, so that nothing more can be learnt of it");
     auto memory = dmabuf_memory::find(parts, nodes, file.fd.get(), info);
     if (!memory.ok()) return std::move(memory).error().wrap(tree.name_of(file) + ": its memory");
-    if (!*memory) return refused_dmabuf(tree.name_of(file), info, "none of the GPUs that KFD has has it");
+    if (!*memory) return refused_dmabuf(tree.name_of(file), info, "it is memory of none of the GPUs that KFD has");
     TRY(refuse_shared_dmabuf(parts, file, tree.name_of(file), open.at(info.inode)));
     lost.emplace(i, std::move(**memory));
   }

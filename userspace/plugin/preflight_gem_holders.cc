@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Memory of GEM objects that somebody outside of the dump has. Everybody who was given it has a reference to its
-// DMA-buf (memory_holders.h). What KFD has as well is counted with the BOs of KFD.
+// Memory of GEM objects that somebody has beside the programs of the dump. Everybody who was given it has a reference
+// to its DMA-buf (memory_holders.h). What KFD has as well is counted with the BOs of KFD.
 #include <cerrno>
 #include <set>
 
@@ -40,16 +40,14 @@ Status refuse_outside_gem_holders(const Parts& parts, const Tree& tree, const Ob
                                   memories.at(record.inode).references +
                                   (descriptors == open.end() ? 0 : descriptors->second);
       ASSIGN_OR_RETURN(const std::uint64_t references,
-                       memory_holders::recount(found[i]->origins[k].references, known, [&] {
-                         return count_references(parts, tree.files[i], record.handle);
-                       }));
+                       memory_holders::recount(found[i]->origins[k].references, known,
+                                               [&] { return count_references(parts, tree.files[i], record.handle); }));
       if (references > known)
         return Error(EOPNOTSUPP, tree.name_of(tree.files[i]) + ": GEM object " + std::to_string(record.handle) +
                                      " is shared: its DMA-buf has " + std::to_string(references) +
                                      " references, of which " + std::to_string(known) +
-                                     " are known, and a program outside of the dump, or another device, has one; after "
-                                     "a restore each would have memory of its own. Save all programs that share it, or "
-                                     "end the sharing before the dump");
+                                     " are known: somebody else has it; after a restore each would have memory of its "
+                                     "own. Save all programs that share it, or end the sharing before the dump");
     }
   }
   return {};

@@ -128,8 +128,7 @@ Result<Allocation> allocation_of(int fd, int dmabuf) {
   close_handle(fd, handle);
   if (read != 0) return Error::from_errno(read, "DRM_IOCTL_AMDGPU_GEM_METADATA");
   Allocation found;
-  found.has_metadata =
-      metadata.data.flags != 0 || metadata.data.tiling_info != 0 || metadata.data.data_size_bytes != 0;
+  found.has_metadata = metadata.data.flags != 0 || metadata.data.tiling_info != 0 || metadata.data.data_size_bytes != 0;
   if (code == EPERM) return found;  // memory of another GPU
   if (code != 0) return Error::from_errno(code, "DRM_IOCTL_AMDGPU_GEM_OP");
   found.alloc_flags = attributes_of(created.domain_flags);

@@ -112,8 +112,8 @@ base::Status create(RenderDriver& driver, int fd, const image::RenderFile& rende
 // How the CPU may use a DMA-buf.
 enum class Access { kReadWrite, kReadOnly };
 
-// Creates an object without contents, and exports it: when the caller has closed the file, the memory exists by its
-// DMA-buf alone.
+// Creates an object with its metadata, but without contents, and exports it: when the caller has closed the file, the
+// memory exists by its DMA-buf alone.
 base::Result<base::UniqueFd> make_apart(RenderDriver& driver, int fd, const image::GemObject& object,
                                         std::uint64_t size, Access access = Access::kReadWrite);
 

@@ -117,7 +117,8 @@ class Reader {
         (domains & image::kGemVram) != 0 ? KFD_IOC_ALLOC_MEM_FLAGS_VRAM : KFD_IOC_ALLOC_MEM_FLAGS_GTT;
     const auto user = userptrs_.find(listed.handle);
     if (!dmabuf && user == userptrs_.end() && (listed.flags & image::kGemVmAlwaysValid) == 0)
-      return refusal("the driver neither exports it nor says why");
+      return refusal(
+          "the driver does not export it, although it is neither memory of a program nor bound to the file's VM");
     if (dmabuf) {
       struct stat status {};
       if (os::fstat(dmabuf->get(), &status) != 0) return Error::from_errno(errno, "fstat of its DMA-buf");

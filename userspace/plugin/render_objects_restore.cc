@@ -61,7 +61,8 @@ Result<UniqueFd> make_apart(RenderDriver& driver, int fd, const image::GemObject
   ASSIGN_OR_RETURN(std::optional<UniqueFd> dmabuf, access == Access::kReadOnly
                                                        ? driver.export_read_only(fd, object.handle)
                                                        : driver.export_gem(fd, object.handle));
-  if (!dmabuf) return Error(EPERM, "the driver does not export a GEM object that several files have");
+  if (!dmabuf)
+    return Error(EPERM, "the driver does not export the GEM object, by which others are to be given its memory");
   return std::move(*dmabuf);
 }
 

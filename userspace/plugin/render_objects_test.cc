@@ -624,7 +624,7 @@ TEST_F(LostMemoryTest, that_cannot_be_created_again_is_refused_with_the_reason) 
   source_.driver->known_metadata[inode_of(dmabuf_.get())].tiling = 1;
   expect_dmabuf_refused({"program77", "its memory", "it has metadata (tiling)"});
   listed().is_import = true;
-  expect_dmabuf_refused({"program77", "'drm'", "none of the GPUs that KFD has has it"});
+  expect_dmabuf_refused({"program77", "'drm'", "memory of none of the GPUs that KFD has"});
   source_.driver->lists = false;
   source_.parts.render.objects = [](int, std::uint32_t) -> base::Result<std::string> { return std::string(); };
   expect_dmabuf_refused({"program77", "'drm'", "this kernel does not list GEM objects"});
@@ -758,7 +758,7 @@ TEST_F(SharedObjectTest, comes_back_as_one_whose_contents_are_stored_once) {
 
 TEST_F(SharedObjectTest, is_refused_if_somebody_else_has_it) {
   more_ = 2;
-  expect_both_refused({"is shared", "5 references, of which 4 are known", "outside of the dump"});
+  expect_both_refused({"is shared", "5 references, of which 4 are known", "somebody else has it"});
 }
 
 TEST_F(SharedObjectTest, is_refused_if_it_can_be_created_for_neither) {

@@ -32,10 +32,11 @@ using base::UniqueFd;
 constexpr std::uint32_t kMappedThroughKfd = KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL | KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP;
 
 constexpr std::string_view kUnknownFiles =
-    "processes share GPU memory, and CRIU's images are not readable, which say whose files a process has to wait for";
+    "programs share GPU memory, or have DMA-bufs of it, and CRIU's images are not readable, which say whose files a "
+    "process has to wait for";
 constexpr std::string_view kNoFdstore =
-    "processes share GPU memory, and this CRIU has no fdstore_add() and fdstore_get(), by which they pass it to each "
-    "other";
+    "programs share GPU memory, or have DMA-bufs of it, and this CRIU has no fdstore_add() and fdstore_get(), by which "
+    "they pass it to each other";
 
 kfd::Abi abi_of(const SavedFile& process) {
   return process.loaded->session().abi == image::Abi::kExtensible ? kfd::Abi::kExtensible : kfd::Abi::kReleased;

@@ -9,7 +9,8 @@
 // long as the program, and what it kept would never be freed. Each socket has as many descriptors as a message can
 // have, because CRIU's own queue, in which a socket takes as much room as one with a single descriptor, is short where
 // CRIU may not enlarge it. Exactly one process loads the contents: that which allocated the memory. resume() sees that
-// all have.
+// this was done for all memory of a process that uses KFD; a task that fails in a file, or is ended in a mapping, ends
+// the restore.
 #include <fcntl.h>
 
 #include <algorithm>

@@ -89,8 +89,8 @@ Status Restore::restore_kfd_objects(Task& current, const RestorePlan& plan, int 
 }
 
 // A mapping of an object of a render node that the task has open. CRIU has given it all its descriptors before. Objects
-// exist since the file does, but not those in a VM that KFD uses: the process whose KFD it is makes them with its state,
-// which may be later.
+// exist since the file does, but not those in a VM that KFD uses: the process whose KFD it is makes them with its
+// state, which may be later.
 Result<std::optional<VmaAnswer>> Restore::locate_object(Task& current, std::string_view path, std::uint64_t addr,
                                                         std::uint64_t offset) {
   if (current.criu == nullptr) return std::optional<VmaAnswer>();

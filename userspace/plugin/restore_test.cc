@@ -574,8 +574,9 @@ TEST(Restore, a_process_that_inherited_a_mapping_sees_that_the_owner_ended_befor
   const auto answer = restore.update_vma("/dev/dri/renderD128", kBoAddr + 0x2000, kBoOffset + 0x2000);
   ::waitpid(owner, nullptr, 0);
   ASSERT_FALSE(answer.ok());
-  EXPECT_NE(answer.error().message().find("process " + std::to_string(owner) + ", whose memory this one has mapped, "
-                                                                               "has ended"),
+  EXPECT_NE(answer.error().message().find("process " + std::to_string(owner) +
+                                          ", whose memory this one has mapped, "
+                                          "has ended"),
             std::string::npos)
       << answer.error().message();
 }

@@ -80,7 +80,7 @@ class Builder {
     }
     if (native && in_vram && (at(*native).alloc_flags & kVram) == 0)
       return impossible(*in_vram, "it is VRAM, and " + name_of(*native) + " has allocated GTT");
-    // KFD alone says how memory was allocated that none of its BOs was allocated for.
+    // Without the BO that it was allocated for, only a file of KFD says how (ForeignMemory).
     if (!native && !of_kfd) return impossible(bos.front(), "it was allocated for no BO, and KFD has no BO of it");
     // A BO of another GPU than that of the memory is GTT.
     memory.origin = native ? *native : *of_kfd;

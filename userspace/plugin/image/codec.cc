@@ -109,19 +109,9 @@ constexpr std::array kRenderNodeRules = {kScalar,
                                          message_field(kGemMappingShape, kMaxGemMappings),
                                          message_field(kKfdGemShape, kMaxGemObjects)};
 constexpr WireShape kRenderNodeShape{kRenderNodeRules};
-constexpr std::array kDmabufRules = {kFixed,
-                                     kScalar,
-                                     bytes_field(1, kMaxDmabufName),
-                                     kScalar,
-                                     kScalar,
-                                     kScalar,
-                                     kScalar,
-                                     kScalar,
-                                     kScalar,
-                                     kScalar,
-                                     kScalar,
-                                     kScalar,
-                                     bytes_field(1, kMaxGemMetadata)};
+constexpr std::array kDmabufRules = {
+    kFixed,  kScalar, bytes_field(1, kMaxDmabufName), kScalar, kScalar, kScalar, kScalar, kScalar, kScalar, kScalar,
+    kScalar, kScalar, bytes_field(1, kMaxGemMetadata)};
 constexpr WireShape kDmabufShape{kDmabufRules};
 constexpr std::array kFirstFileRules = {kFixed,
                                         message_field(kNodeShape, kMaxNodes),

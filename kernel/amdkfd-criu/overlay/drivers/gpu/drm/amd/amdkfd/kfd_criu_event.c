@@ -164,9 +164,12 @@ static u32 kfd_criu_ih_wptr(const struct amdgpu_ih_ring *ih)
 static bool kfd_criu_ih_ring_is_handled(const struct amdgpu_ih_ring *ih,
 					const u64 *ts)
 {
+	const u64 processed = READ_ONCE(ih->processed_timestamp);
+
 	if (READ_ONCE(ih->rptr) == kfd_criu_ih_wptr(ih))
 		return true;
-	return ts && amdgpu_ih_ts_after(*ts, READ_ONCE(ih->processed_timestamp));
+	/* It is 0 before the first interrupt, and 0 is after half of all times. */
+	return ts && processed && amdgpu_ih_ts_after(*ts, processed);
 }
 
 /*

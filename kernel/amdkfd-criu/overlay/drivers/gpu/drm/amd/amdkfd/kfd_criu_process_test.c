@@ -35,6 +35,11 @@
 #define DEVICES		2
 #define GFX9		90006
 #define IV_BYTES	32	/* of an interrupt in the ring */
+/* Upper word of its time stamp, of which 16 bits count. */
+#define IV_TIME_WORD	2
+/* Modulo 48 bits this time is before 0, which stands for no interrupt. */
+#define IV_LATE_TIME	0xc000
+#define LATE_TIME	((u64)IV_LATE_TIME << 32)
 
 /* ---- what the VMs of a process share ---- */
 
@@ -834,6 +839,7 @@ static void a_wait_for_interrupts_does_not_change_the_ring(struct kunit *test)
 	u32 wptr = IV_BYTES | 1;
 
 	KUNIT_ASSERT_NOT_NULL(test, ring);
+	ring[IV_TIME_WORD] = IV_LATE_TIME;
 	ih->enabled = true;
 	ih->ring = ring;
 	ih->ptr_mask = 2 * IV_BYTES - 1;
@@ -855,7 +861,7 @@ static void a_wait_for_interrupts_does_not_change_the_ring(struct kunit *test)
 	criu_test_live_again();
 	KUNIT_EXPECT_EQ(test, 0, ih->rptr);
 	/* It is handled once the time of a later one was processed. */
-	ih->processed_timestamp = 1;
+	ih->processed_timestamp = LATE_TIME + 1;
 	KUNIT_EXPECT_EQ(test, 0, kfd_criu_event_drain_interrupts(&fake->p));
 	KUNIT_EXPECT_EQ(test, 0, ih->rptr);
 	criu_test_free_fake(fake);

@@ -825,6 +825,7 @@ static const struct amdgpu_ih_funcs ih_without_timestamps = {
 };
 
 static const struct amdgpu_ih_funcs ih_with_timestamps = {
+	.decode_iv = amdgpu_ih_decode_iv_helper,
 	.get_wptr = criu_test_get_wptr_after_overflow,
 	.decode_iv_ts = amdgpu_ih_decode_iv_ts_helper,
 };
@@ -864,6 +865,26 @@ static void a_wait_for_interrupts_does_not_change_the_ring(struct kunit *test)
 	ih->processed_timestamp = LATE_TIME + 1;
 	KUNIT_EXPECT_EQ(test, 0, kfd_criu_event_drain_interrupts(&fake->p));
 	KUNIT_EXPECT_EQ(test, 0, ih->rptr);
+	criu_test_free_fake(fake);
+}
+
+static void the_first_interrupt_sets_the_time_of_a_ring(struct kunit *test)
+{
+	struct fake *fake = criu_test_make_fake(test);
+	struct amdgpu_ih_ring *ih = &fake->adev.irq.ih;
+	u32 *ring = kunit_kzalloc(test, IV_BYTES, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, ring);
+	ring[IV_TIME_WORD] = IV_LATE_TIME;
+	ih->ring = ring;
+	fake->adev.irq.ih_funcs = &ih_with_timestamps;
+	/* If it is a retry fault, it is not stale. */
+	KUNIT_EXPECT_FALSE(test, amdgpu_gmc_filter_faults(&fake->adev, ih, PAGE_SIZE, 1,
+							  LATE_TIME));
+	amdgpu_irq_dispatch(&fake->adev, ih);
+	KUNIT_EXPECT_EQ(test, LATE_TIME, ih->processed_timestamp);
+	KUNIT_EXPECT_TRUE(test, amdgpu_gmc_filter_faults(&fake->adev, ih, PAGE_SIZE, 1,
+							 LATE_TIME - 1));
 	criu_test_free_fake(fake);
 }
 
@@ -1249,6 +1270,7 @@ static struct kunit_case cases[] = {
 #endif
 	KUNIT_CASE(a_wait_for_interrupts_can_be_killed),
 	KUNIT_CASE(a_wait_for_interrupts_does_not_change_the_ring),
+	KUNIT_CASE(the_first_interrupt_sets_the_time_of_a_ring),
 	KUNIT_CASE(an_interrupt_that_is_being_handled_is_waited_for),
 	KUNIT_CASE(later_interrupts_are_not_waited_for),
 	KUNIT_CASE(a_queue_of_unknown_type_is_refused),

@@ -5,8 +5,6 @@
 // input.
 #pragma once
 
-#include <memory>
-#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -24,9 +22,5 @@ class Program {
   // The permitted error of each value v, relative to max(|v|, 1). With 0 the results must be equal bit for bit.
   [[nodiscard]] virtual double tolerance() const { return 0; }
 };
-
-[[nodiscard]] const std::vector<std::string>& program_names();
-// Precondition: one of program_names().
-[[nodiscard]] std::unique_ptr<Program> make_program(const std::string& name);
 
 }  // namespace hiptest

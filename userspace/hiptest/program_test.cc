@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // Runs each program on each GPU, undisturbed and preempted, and copies memory between GPUs.
-#include "hiptest/program.h"
+#include "hiptest/programs.h"
 
 #include <gtest/gtest.h>
 #include <hip/hip_runtime_api.h>

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "hiptest/preemptor.h"
-#include "hiptest/program.h"
+#include "hiptest/programs.h"
 #include "kfdtest-criu/env/gpu.h"
 #include "kfdtest-criu/harness/workload.h"
 

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // The small programs. transformer.cc has the large one.
-#include "hiptest/program.h"
+#include "hiptest/programs.h"
 
 #include <cmath>
 #include <numeric>

@@ -43,8 +43,10 @@ class Driver {
                                   .area_bytes = kAreaPages * FuzzMemory::kPage,
                                   .vmid = kVmid};
     put_code();
-    if (!vasicd::check(isa, launch).ok() || vasicd::room_for_groups(isa, launch, place.room()) == 0) return;
-    auto dispatch = std::make_unique<Dispatch>(info_, isa, launch, place.room(), 0);
+    if (!vasicd::check(isa, launch).ok()) return;
+    const std::uint64_t most_groups = vasicd::room_for_groups(isa, launch, place);
+    if (most_groups == 0) return;
+    auto dispatch = std::make_unique<Dispatch>(info_, isa, launch, most_groups, 0);
     for (;;) {
       if (!turns(*dispatch)) return;
       const auto saved = vasicd::save_dispatch(*dispatch, memory_, place);

@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <mutex>
 
-#include "vasicd/waves/save_area.h"
-
 namespace vasicd {
 
 namespace {
@@ -39,12 +37,12 @@ struct Dispatch::Shift {
   DispatchTurn result = {};
 };
 
-Dispatch::Dispatch(const vasic_info& info, gcn::Isa isa, const Launch& launch, const SaveRoom& room,
+Dispatch::Dispatch(const vasic_info& info, gcn::Isa isa, const Launch& launch, std::uint64_t most_groups,
                    std::uint64_t start_ticks)
     : isa_(isa), launch_(launch), start_ticks_(start_ticks), cus_(std::max(info.cu_count, 1u)) {
   const std::uint64_t waves = launch.waves_per_group();
   std::uint64_t most = std::uint64_t{groups_per_cu(isa, launch)} * cus_;
-  most = std::min(most, room_for_groups(isa, launch, room));
+  most = std::min(most, most_groups);
   if (launch.scratch_wave_bytes != 0) most = std::min(most, launch.scratch_waves / waves);
   capacity_ = static_cast<std::size_t>(std::max<std::uint64_t>(most, 1));
   wanted_ = 1;

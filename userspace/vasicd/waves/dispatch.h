@@ -19,12 +19,6 @@
 
 namespace vasicd {
 
-// How much of a dispatch may be in flight, so that all of it can be saved.
-struct SaveRoom {
-  std::uint64_t control_bytes = ~std::uint64_t{0};  // size of the control stack
-  std::uint64_t wave_bytes = ~std::uint64_t{0};     // size of the context save area
-};
-
 struct DispatchTurn {
   bool done = false;
   bool advanced = false;
@@ -35,8 +29,12 @@ struct DispatchTurn {
 
 class Dispatch {
  public:
-  // `start_ticks`: when the packet was taken. Precondition: check() holds, and one group fits `room`.
-  Dispatch(const vasic_info& info, gcn::Isa isa, const Launch& launch, const SaveRoom& room, std::uint64_t start_ticks);
+  static constexpr std::uint64_t kAnyNumber = ~std::uint64_t{0};
+
+  // `most_groups`: how many may be in flight, because no more could be saved. `start_ticks`: when the packet was taken.
+  // Precondition: check() holds, and `most_groups` is not 0.
+  Dispatch(const vasic_info& info, gcn::Isa isa, const Launch& launch, std::uint64_t most_groups,
+           std::uint64_t start_ticks);
   ~Dispatch();
 
   // Instructions that a worker executes in a turn, which take about a millisecond.

@@ -242,16 +242,12 @@ base::Status read_group(Dispatch& dispatch, std::uint64_t index, Memory& memory,
 
 }  // namespace
 
-SaveRoom SavePlace::room() const {
-  return {.control_bytes = stack_bytes, .wave_bytes = area_bytes > stack_bytes ? area_bytes - stack_bytes : 0};
-}
-
-std::uint64_t room_for_groups(gcn::Isa isa, const Launch& launch, const SaveRoom& room) {
+std::uint64_t room_for_groups(gcn::Isa isa, const Launch& launch, const SavePlace& place) {
   constexpr std::uint64_t kHeaderBytes = kHeaderEnd * kDword;
-  if (room.control_bytes < kHeaderBytes) return 0;
-  const std::uint64_t by_stack = (room.control_bytes - kHeaderBytes) / (kGroupDwords * kDword);
+  if (place.stack_bytes < kHeaderBytes || place.area_bytes < place.stack_bytes) return 0;
+  const std::uint64_t by_stack = (place.stack_bytes - kHeaderBytes) / (kGroupDwords * kDword);
   const std::uint64_t group_bytes = wave_bytes(isa, launch) * launch.waves_per_group() + launch.lds_bytes;
-  return std::min(by_stack, room.wave_bytes / group_bytes);
+  return std::min(by_stack, (place.area_bytes - place.stack_bytes) / group_bytes);
 }
 
 MemoryResult<SavedExtent> save_dispatch(const Dispatch& dispatch, Memory& memory, const SavePlace& place) {
@@ -281,8 +277,10 @@ base::Result<std::unique_ptr<Dispatch>> restore_dispatch(const vasic_info& info,
   if (control[kHeaderIsa] != static_cast<std::uint32_t>(isa)) return senseless("of another kind of chip");
   if ((control.size() - kHeaderEnd) / kGroupDwords != control[kHeaderGroups]) return senseless("number of groups");
   const Launch launch = launch_from(control);
-  if (!check(isa, launch).ok() || room_for_groups(isa, launch, place.room()) == 0) return senseless("dispatch");
-  auto dispatch = std::make_unique<Dispatch>(info, isa, launch, place.room(), pair(control, kHeaderTicksLo));
+  if (!check(isa, launch).ok()) return senseless("dispatch");
+  const std::uint64_t most_groups = room_for_groups(isa, launch, place);
+  if (most_groups == 0) return senseless("dispatch");
+  auto dispatch = std::make_unique<Dispatch>(info, isa, launch, most_groups, pair(control, kHeaderTicksLo));
   if (!dispatch->resume_at(pair(control, kHeaderNextLo))) return senseless("progress");
   Cursor in(memory, place);
   for (std::size_t n = 0; n < control[kHeaderGroups]; ++n) {

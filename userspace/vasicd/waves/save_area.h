@@ -27,8 +27,6 @@ struct SavePlace {
   GpuAddr area = 0;  // in the process; its first stack_bytes are for a copy of the stack
   std::uint32_t area_bytes = 0;
   unsigned vmid = 0;
-
-  [[nodiscard]] SaveRoom room() const;
 };
 
 // What the MQD says of the saved state: offsets from the beginning of the stack, and of the area.
@@ -38,7 +36,7 @@ struct SavedExtent {
 };
 
 // How many groups of `launch` fit.
-[[nodiscard]] std::uint64_t room_for_groups(gcn::Isa isa, const Launch& launch, const SaveRoom& room);
+[[nodiscard]] std::uint64_t room_for_groups(gcn::Isa isa, const Launch& launch, const SavePlace& place);
 
 MemoryResult<SavedExtent> save_dispatch(const Dispatch& dispatch, Memory& memory, const SavePlace& place);
 

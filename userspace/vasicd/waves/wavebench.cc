@@ -55,7 +55,7 @@ double measure(unsigned workers) {
   WorkerPool pool(workers);
   double best = 0;
   for (unsigned n = 0; n < kRepeat; ++n) {
-    Dispatch dispatch(info, gcn::Isa::kGfx906, launch, {}, 0);
+    Dispatch dispatch(info, gcn::Isa::kGfx906, launch, Dispatch::kAnyNumber, 0);
     const auto begin = Clock::now();
     DispatchTurn turn;
     while (!turn.done && !turn.stop.has_value()) turn = dispatch.turn(memory, 1, pool);

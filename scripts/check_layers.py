@@ -40,7 +40,6 @@ UAPI, KERNEL = "uapi", "kernel"
 NO_UNIT = re.compile(r"_test$|_bench$|(^|/)fakes?(_|/)")
 # Circles that exist by now and must not grow: units, and folders.
 MAY_BE_CIRCLES = (
-    {"plugin/image/reader", "plugin/image/upstream"},
     {"kfdtest-criu/env/gpu", "kfdtest-criu/harness/driver", "kfdtest-criu/harness/kfd_driver",
      "kfdtest-criu/harness/memory", "kfdtest-criu/harness/thunk_driver"},
     {"kfdtest-criu/tests/defect_scenarios", "kfdtest-criu/tests/evictors", "kfdtest-criu/tests/injection_scenarios",

@@ -15,6 +15,7 @@
 
 #include "base/os.h"
 #include "plugin/image/codec.h"
+#include "plugin/image/file_bytes.h"
 #include "plugin/image/upstream.h"
 
 namespace plugin::image {
@@ -26,18 +27,6 @@ using base::Status;
 using base::UniqueFd;
 
 constexpr std::uint64_t kMaxManifest1 = 4096;
-
-Status read_all(int fd, std::span<std::byte> out, std::uint64_t offset) {
-  while (!out.empty()) {
-    const ssize_t count = os::pread(fd, out.data(), out.size(), static_cast<off_t>(offset));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return Error::from_errno(errno, "reading");
-    if (count == 0) return Error(EINVAL, "truncated");
-    out = out.subspan(static_cast<std::size_t>(count));
-    offset += static_cast<std::uint64_t>(count);
-  }
-  return {};
-}
 
 Result<std::uint64_t> regular_file_length(int fd) {
   struct stat status {};
@@ -150,15 +139,6 @@ Result<Manifest1> read_manifest_1(int dir_fd, std::uint32_t id) {
 
 // ---- pages ----
 
-Status check_zeros(int fd, std::uint64_t offset, std::uint64_t length) {
-  std::array<std::byte, kPageSize> page{};
-  const auto bytes = std::span(page).first(length);
-  TRY(read_all(fd, bytes, offset));
-  if (std::any_of(bytes.begin(), bytes.end(), [](std::byte b) { return b != std::byte{0}; }))
-    return Error(EINVAL, "damaged: bytes that belong to no chunk are not zero");
-  return {};
-}
-
 Result<UniqueFd> open_pages(int dir_fd, const Session& session, const FileEntry& entry) {
   ASSIGN_OR_RETURN(UniqueFd fd, open_existing(dir_fd, pages_name(entry.id)));
   ASSIGN_OR_RETURN(const std::uint64_t length, regular_file_length(fd.get()));
@@ -177,117 +157,6 @@ Result<UniqueFd> open_pages(int dir_fd, const Session& session, const FileEntry&
 }
 
 }  // namespace
-
-// ---- contents ----
-
-Loaded::Loaded(std::shared_ptr<const Session> session, FileEntry entry, File file, Index index)
-    : session_(std::move(session)), entry_(entry), file_(std::move(file)), index_(std::move(index)) {
-  if (auto* kfd = std::get_if<KfdFile>(&file_.contents)) kfd->bos = std::move(index_.bos);
-  if (auto* render = std::get_if<RenderFile>(&file_.contents)) render->bos = std::move(index_.bos);
-  if (auto* dmabuf = std::get_if<DmabufFile>(&file_.contents)) dmabuf->bos = std::move(index_.bos);
-  index_.bos.clear();
-}
-
-Contents::Contents(const Loaded& loaded, std::vector<Pages> pages) : loaded_(&loaded), pages_(std::move(pages)) {
-  first_.reserve(bos().size() + 1);
-  std::uint64_t next = 0;
-  for (const BoRecord& record : bos()) {
-    first_.push_back(next);
-    if (stores_contents(record)) next += chunk_count(record.bo.size, chunk_size());
-  }
-  first_.push_back(next);
-}
-
-std::span<const Chunk> Contents::chunks(std::size_t bo) const {
-  return std::span(loaded_->index().chunks).subspan(first_[bo], first_[bo + 1] - first_[bo]);
-}
-
-const Contents::Pages& Contents::pages_at(std::uint64_t offset) const {
-  auto found = pages_.begin();
-  while (found + 1 != pages_.end() && (found + 1)->begin <= offset) ++found;
-  return *found;
-}
-
-Status Contents::read_pieces(const Chunk& chunk, std::span<std::byte> out) const {
-  // In version 1 a stored chunk is one piece, whatever its length.
-  const std::uint32_t piece_size = loaded_->index().piece_size;
-  const std::uint64_t pieces = chunk_count(out.size(), piece_size);
-  const Pages* pages = chunk.stored == 0 ? nullptr : &pages_at(chunk.offset);
-  std::uint64_t at = pages == nullptr ? 0 : chunk.offset - pages->begin;
-  for (std::uint64_t i = 0; i < pieces;) {
-    const bool stored = ((chunk.stored >> i) & 1U) != 0;
-    std::uint64_t end = i;
-    while (end < pieces && (((chunk.stored >> end) & 1U) != 0) == stored) ++end;
-    const auto from = static_cast<std::size_t>(i * piece_size);
-    const auto run = out.subspan(from, std::min<std::size_t>((end - i) * piece_size, out.size() - from));
-    if (stored) {
-      TRY(read_all(pages->fd.get(), run, at));
-      at += run.size();
-    } else {
-      std::fill(run.begin(), run.end(), std::byte{0});
-    }
-    i = end;
-  }
-  return {};
-}
-
-Status Contents::check_padding(const Chunk& chunk, std::uint64_t length) const {
-  const std::uint64_t end = chunk.offset + stored_length(chunk, length, loaded_->index().piece_size);
-  const std::uint64_t used = end % kPageSize;
-  return used == 0 ? Status() : check_zeros(pages_.front().fd.get(), end, kPageSize - used);
-}
-
-Status Contents::read_chunk(const Chunk& chunk, std::span<std::byte> out) const {
-  auto status = read_pieces(chunk, out);
-  const Version version = loaded_->session().version;
-  const bool checked = chunk.stored != 0 && version != Version::kUpstream;
-  if (status.ok() && checked && hash_bytes(out) != chunk.hash)
-    status = Error(EINVAL, "damaged: wrong checksum of the chunk at " + std::to_string(chunk.offset));
-  if (status.ok() && checked && version != Version::k1) status = check_padding(chunk, out.size());
-  // Only the bytes of a stored chunk can be wrong, so there is a pages file.
-  if (!status.ok()) return std::move(status).error().wrap(pages_at(chunk.offset).name);
-  return {};
-}
-
-Status Contents::verify() const {
-  std::vector<std::byte> buffer;
-  for (std::size_t bo = 0; bo < bos().size(); ++bo) {
-    const auto list = chunks(bo);
-    for (std::size_t i = 0; i < list.size(); ++i) {
-      buffer.resize(chunk_length(bos()[bo].bo.size, chunk_size(), i));
-      if (auto status = read_chunk(list[i], buffer); !status.ok())
-        return std::move(status).error().wrap("BO " + std::to_string(bo));
-    }
-  }
-  return {};
-}
-
-BoReader::BoReader(const Contents& contents, std::size_t bo)
-    : contents_(contents), chunks_(contents.chunks(bo)), size_(contents.bos()[bo].bo.size) {}
-
-Status BoReader::read(std::span<std::byte> out) {
-  while (!out.empty()) {
-    if (used_ < partial_.size()) {
-      const std::size_t part = std::min(out.size(), partial_.size() - used_);
-      std::copy_n(partial_.begin() + static_cast<std::ptrdiff_t>(used_), part, out.begin());
-      used_ += part;
-      out = out.subspan(part);
-      continue;
-    }
-    if (next_ >= chunks_.size()) return Error(EINVAL, "reading behind the end of a BO");
-    const auto length = static_cast<std::size_t>(chunk_length(size_, contents_.chunk_size(), next_));
-    const Chunk& chunk = chunks_[next_++];
-    if (length <= out.size()) {
-      TRY(contents_.read_chunk(chunk, out.first(length)));
-      out = out.subspan(length);
-    } else {
-      partial_.resize(length);
-      used_ = 0;
-      TRY(contents_.read_chunk(chunk, partial_));
-    }
-  }
-  return {};
-}
 
 Result<Contents> open_contents(int dir_fd, const Loaded& loaded) {
   const FileEntry& entry = loaded.entry();

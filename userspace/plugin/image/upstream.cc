@@ -17,6 +17,7 @@
 #include <set>
 
 #include "base/os.h"
+#include "plugin/image/file_bytes.h"
 #include "plugin/image/upstream_format.h"
 
 namespace plugin::image::upstream {
@@ -75,21 +76,9 @@ Result<OpenFile> open_file(int dir_fd, const std::string& name) {
   return OpenFile{std::move(fd), static_cast<std::uint64_t>(status.st_size)};
 }
 
-Status read_at(int fd, std::span<std::byte> out, std::uint64_t offset) {
-  while (!out.empty()) {
-    const ssize_t count = os::pread(fd, out.data(), out.size(), static_cast<off_t>(offset));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return Error::from_errno(errno, "reading");
-    if (count == 0) return Error(EINVAL, "truncated");
-    out = out.subspan(static_cast<std::size_t>(count));
-    offset += static_cast<std::uint64_t>(count);
-  }
-  return {};
-}
-
 Result<std::uint64_t> read_length(const OpenFile& file) {
   std::array<std::byte, kLengthSize> bytes{};
-  TRY(read_at(file.fd.get(), bytes, 0));
+  TRY(read_all(file.fd.get(), bytes, 0));
   return decode_length(bytes, file.size);
 }
 
@@ -97,7 +86,7 @@ Result<std::vector<std::byte>> read_payload(const OpenFile& file) {
   ASSIGN_OR_RETURN(const std::uint64_t length, read_length(file));
   if (length > kMaxMessage) return Error(EINVAL, "larger than any such file can be");
   std::vector<std::byte> payload(length);
-  TRY(read_at(file.fd.get(), payload, kLengthSize));
+  TRY(read_all(file.fd.get(), payload, kLengthSize));
   return payload;
 }
 
@@ -112,7 +101,7 @@ SharedMemoryFiles read_shared_memory_files(int dir_fd) {
   const auto file = open_file(dir_fd, kCriuFiles);
   if (!file.ok() || file->size > kMaxMessage) return {};
   std::vector<std::byte> bytes(file->size);
-  if (!read_at(file->fd.get(), bytes, 0).ok()) return {};
+  if (!read_all(file->fd.get(), bytes, 0).ok()) return {};
   return shared_memory_files(bytes);
 }
 

@@ -8,7 +8,7 @@
 #include <map>
 #include <string_view>
 
-#include "plugin/image/reader.h"
+#include "plugin/image/contents.h"
 
 namespace plugin::image::upstream {
 

@@ -44,7 +44,6 @@ MAY_BE_CIRCLES = (
      "kfdtest-criu/harness/memory", "kfdtest-criu/harness/thunk_driver"},
     {"kfdtest-criu/tests/defect_scenarios", "kfdtest-criu/tests/evictors", "kfdtest-criu/tests/injection_scenarios",
      "kfdtest-criu/tests/scenarios"},
-    {"gcn/vector/vector_fast", "gcn/vector/vector_float", "gcn/vector/vector_lanes"},
     {"kfdtest-criu/env", "kfdtest-criu/harness"},
     {"plugin", "plugin/copy", "plugin/image"},
     {"vasicd", "vasicd/blocks", "vasicd/blocks/cp", "vasicd/blocks/queue", "vasicd/blocks/sched", "vasicd/blocks/sdma",

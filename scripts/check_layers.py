@@ -42,8 +42,6 @@ NO_UNIT = re.compile(r"_test$|_bench$|(^|/)fakes?(_|/)")
 MAY_BE_CIRCLES = (
     {"kfdtest-criu/env/gpu", "kfdtest-criu/harness/driver", "kfdtest-criu/harness/kfd_driver",
      "kfdtest-criu/harness/memory", "kfdtest-criu/harness/thunk_driver"},
-    {"kfdtest-criu/tests/defect_scenarios", "kfdtest-criu/tests/evictors", "kfdtest-criu/tests/injection_scenarios",
-     "kfdtest-criu/tests/scenarios"},
     {"kfdtest-criu/env", "kfdtest-criu/harness"},
     {"plugin", "plugin/copy", "plugin/image"},
     {"vasicd", "vasicd/blocks", "vasicd/blocks/cp", "vasicd/blocks/queue", "vasicd/blocks/sched", "vasicd/blocks/sdma",

@@ -4,7 +4,7 @@
 // What Linux 6.12's own checkpoint/restore does not do, each in a process of its own.
 #include "kfdtest-criu/env/test_listener.h"
 #include "kfdtest-criu/tests/defect_scenarios.h"
-#include "kfdtest-criu/tests/scenarios.h"
+#include "kfdtest-criu/tests/scenario_process.h"
 
 namespace kfdtest {
 namespace {

@@ -15,7 +15,7 @@
 #include "kfdtest-criu/harness/kfd_driver.h"
 #include "kfdtest-criu/harness/pattern.h"
 #include "kfdtest-criu/harness/smi_events.h"
-#include "kfdtest-criu/tests/scenarios.h"
+#include "kfdtest-criu/tests/scenario_process.h"
 
 namespace kfdtest {
 namespace {

@@ -5,7 +5,7 @@
 #include "kfdtest-criu/env/test_listener.h"
 #include "kfdtest-criu/harness/smi_events.h"
 #include "kfdtest-criu/harness/step_queue.h"
-#include "kfdtest-criu/tests/scenarios.h"
+#include "kfdtest-criu/tests/scenario_process.h"
 
 namespace kfdtest {
 namespace {

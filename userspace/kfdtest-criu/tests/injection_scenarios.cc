@@ -20,7 +20,7 @@
 #include "kfdtest-criu/harness/pattern.h"
 #include "kfdtest-criu/harness/smi_events.h"
 #include "kfdtest-criu/harness/step_queue.h"
-#include "kfdtest-criu/tests/scenarios.h"
+#include "kfdtest-criu/tests/scenario_process.h"
 #include "kfdtest-criu/tests/stage.h"
 
 namespace kfdtest {

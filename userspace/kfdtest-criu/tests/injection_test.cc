@@ -5,7 +5,7 @@
 // so the test runner gives these tests VMs of their own, with small time limits for jobs and preemption.
 #include "kfdtest-criu/env/control_port.h"
 #include "kfdtest-criu/env/test_listener.h"
-#include "kfdtest-criu/tests/scenarios.h"
+#include "kfdtest-criu/tests/scenario_process.h"
 
 namespace kfdtest {
 namespace {

@@ -11,7 +11,7 @@
 #include "kfdtest-criu/env/test_listener.h"
 #include "kfdtest-criu/harness/kfd_driver.h"
 #include "kfdtest-criu/harness/step_queue.h"
-#include "kfdtest-criu/tests/scenarios.h"
+#include "kfdtest-criu/tests/scenario_process.h"
 
 namespace kfdtest {
 namespace {

@@ -12,7 +12,7 @@
 #include "kfdtest-criu/harness/kfd_driver.h"
 #include "kfdtest-criu/tests/evictors.h"
 #include "kfdtest-criu/tests/restore_scenarios.h"
-#include "kfdtest-criu/tests/scenarios.h"
+#include "kfdtest-criu/tests/scenario_process.h"
 
 namespace kfdtest {
 namespace {

@@ -14,11 +14,4 @@ namespace kfdtest {
 // The scenario in this process; an error if there is none of that name.
 base::Status run_scenario(std::string_view name);
 
-// The scenario in a child process; its standard error is ours. The error says how it ended.
-base::Status spawn_scenario(std::string_view name);
-
-// The scenario in `count` child processes at once, none of which returns from wait_for_the_others() before all have
-// called it. The error is that of one that failed.
-base::Status spawn_together(std::string_view name, unsigned count);
-
 }  // namespace kfdtest

@@ -26,6 +26,7 @@
 #include "kfdtest-criu/harness/commands.h"
 #include "kfdtest-criu/harness/kfd_driver.h"
 #include "kfdtest-criu/harness/pattern.h"
+#include "kfdtest-criu/harness/session.h"
 
 namespace fieldtest {
 namespace {

@@ -16,6 +16,7 @@
 #include "kfdtest-criu/demo/command_line.h"
 #include "kfdtest-criu/demo/pending_work.h"
 #include "kfdtest-criu/harness/pattern.h"
+#include "kfdtest-criu/harness/session.h"
 
 namespace fieldtest {
 namespace {

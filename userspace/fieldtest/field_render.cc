@@ -30,6 +30,7 @@
 #include "kfdtest-criu/demo/pending_work.h"
 #include "kfdtest-criu/env/deadline.h"
 #include "kfdtest-criu/harness/pattern.h"
+#include "kfdtest-criu/harness/session.h"
 
 namespace fieldtest {
 namespace {

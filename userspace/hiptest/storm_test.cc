@@ -11,7 +11,8 @@
 
 #include "hiptest/preemptor.h"
 #include "hiptest/programs.h"
-#include "kfdtest-criu/env/gpu.h"
+#include "kfdtest-criu/harness/gpu.h"
+#include "kfdtest-criu/harness/session.h"
 #include "kfdtest-criu/harness/workload.h"
 
 namespace hiptest {

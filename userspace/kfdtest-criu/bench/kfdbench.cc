@@ -17,9 +17,10 @@
 
 #include "base/parse.h"
 #include "kfdtest-criu/env/deadline.h"
-#include "kfdtest-criu/env/gpu.h"
 #include "kfdtest-criu/harness/commands.h"
+#include "kfdtest-criu/harness/gpu.h"
 #include "kfdtest-criu/harness/pattern.h"
+#include "kfdtest-criu/harness/session.h"
 
 namespace kfdtest {
 namespace {

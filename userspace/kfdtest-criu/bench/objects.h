@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "kfd/client.h"
-#include "kfdtest-criu/env/gpu.h"
+#include "kfdtest-criu/harness/gpu.h"
 
 namespace kfdtest {
 

@@ -11,7 +11,8 @@
 
 #include "kfdtest-criu/demo/command_line.h"
 #include "kfdtest-criu/demo/pending_work.h"
-#include "kfdtest-criu/env/gpu.h"
+#include "kfdtest-criu/harness/gpu.h"
+#include "kfdtest-criu/harness/session.h"
 
 namespace kfdtest {
 namespace {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "kfdtest-criu/env/gpu.h"
+#include "kfdtest-criu/harness/gpu.h"
 
 namespace kfdtest {
 

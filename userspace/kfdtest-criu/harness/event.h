@@ -10,8 +10,8 @@
 #include <span>
 
 #include "base/result.h"
-#include "kfdtest-criu/env/gpu.h"
 #include "kfdtest-criu/harness/driver.h"
+#include "kfdtest-criu/harness/gpu.h"
 
 namespace kfdtest {
 

@@ -13,8 +13,8 @@
 
 #include "base/mapping.h"
 #include "base/result.h"
-#include "kfdtest-criu/env/gpu.h"
 #include "kfdtest-criu/harness/driver.h"
+#include "kfdtest-criu/harness/gpu.h"
 
 namespace kfdtest {
 

@@ -14,7 +14,7 @@
 #include "base/unique_fd.h"
 #include "kfd/client.h"
 #include "kfdtest-criu/env/deadline.h"
-#include "kfdtest-criu/env/gpu.h"
+#include "kfdtest-criu/harness/gpu.h"
 
 namespace kfdtest {
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 
+#include "kfdtest-criu/harness/session.h"
 #include "kfdtest-criu/harness/workload.h"
 
 namespace kfdtest {

@@ -10,7 +10,7 @@
 
 #include "base/mapping.h"
 #include "base/result.h"
-#include "kfdtest-criu/env/gpu.h"
+#include "kfdtest-criu/harness/gpu.h"
 #include "kfdtest-criu/harness/memory.h"
 
 namespace kfdtest {

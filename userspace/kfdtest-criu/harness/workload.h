@@ -12,7 +12,7 @@
 
 #include "base/result.h"
 #include "kfdtest-criu/env/deadline.h"
-#include "kfdtest-criu/env/gpu.h"
+#include "kfdtest-criu/harness/gpu.h"
 
 namespace kfdtest {
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "kfdtest-criu/env/test_listener.h"
 #include "kfdtest-criu/harness/commands.h"
 #include "kfdtest-criu/harness/pattern.h"
+#include "kfdtest-criu/tests/test_listener.h"
 
 namespace kfdtest {
 namespace {

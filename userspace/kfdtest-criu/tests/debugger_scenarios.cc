@@ -15,6 +15,7 @@
 #include "base/unique_fd.h"
 #include "kfd/kfd.h"
 #include "kfdtest-criu/harness/kfd_driver.h"
+#include "kfdtest-criu/harness/session.h"
 #include "kfdtest-criu/harness/step_queue.h"
 
 namespace kfdtest {

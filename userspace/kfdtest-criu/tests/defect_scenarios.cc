@@ -19,6 +19,7 @@
 #include "base/mapping.h"
 #include "kfdtest-criu/harness/commands.h"
 #include "kfdtest-criu/harness/kfd_driver.h"
+#include "kfdtest-criu/harness/session.h"
 #include "kfdtest-criu/harness/smi_events.h"
 #include "kfdtest-criu/harness/step_queue.h"
 #include "kfdtest-criu/tests/evictors.h"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "kfdtest-criu/env/gpu.h"
+#include "kfdtest-criu/harness/gpu.h"
 
 namespace kfdtest {
 

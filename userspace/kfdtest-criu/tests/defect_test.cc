@@ -2,9 +2,9 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // What Linux 6.12's own checkpoint/restore does not do, each in a process of its own.
-#include "kfdtest-criu/env/test_listener.h"
 #include "kfdtest-criu/tests/defect_scenarios.h"
 #include "kfdtest-criu/tests/scenario_process.h"
+#include "kfdtest-criu/tests/test_listener.h"
 
 namespace kfdtest {
 namespace {

@@ -6,9 +6,9 @@
 #include <ctime>
 #include <future>
 
-#include "kfdtest-criu/env/test_listener.h"
 #include "kfdtest-criu/harness/commands.h"
 #include "kfdtest-criu/harness/kfd_driver.h"
+#include "kfdtest-criu/tests/test_listener.h"
 
 namespace kfdtest {
 namespace {

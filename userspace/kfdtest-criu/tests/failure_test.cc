@@ -2,10 +2,10 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // What a program's mistake does: it is reported, its process lives on, others do not notice.
-#include "kfdtest-criu/env/test_listener.h"
 #include "kfdtest-criu/harness/smi_events.h"
 #include "kfdtest-criu/harness/step_queue.h"
 #include "kfdtest-criu/tests/scenario_process.h"
+#include "kfdtest-criu/tests/test_listener.h"
 
 namespace kfdtest {
 namespace {

@@ -17,6 +17,7 @@
 #include "kfd/extensible_kfd.h"
 #include "kfdtest-criu/harness/commands.h"
 #include "kfdtest-criu/harness/kfd_driver.h"
+#include "kfdtest-criu/harness/session.h"
 #include "kfdtest-criu/harness/step_queue.h"
 #include "kfdtest-criu/harness/successor.h"
 #include "kfdtest-criu/tests/debugger_scenarios.h"

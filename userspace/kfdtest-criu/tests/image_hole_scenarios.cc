@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "kfdtest-criu/harness/kfd_driver.h"
+#include "kfdtest-criu/harness/session.h"
 #include "kfdtest-criu/harness/step_queue.h"
 #include "kfdtest-criu/harness/successor.h"
 #include "kfdtest-criu/tests/defect_scenarios.h"

@@ -4,8 +4,8 @@
 // What the driver and a program make of a GPU that misbehaves on demand. Some of it resets the GPU under everyone else,
 // so the test runner gives these tests VMs of their own, with small time limits for jobs and preemption.
 #include "kfdtest-criu/env/control_port.h"
-#include "kfdtest-criu/env/test_listener.h"
 #include "kfdtest-criu/tests/scenario_process.h"
+#include "kfdtest-criu/tests/test_listener.h"
 
 namespace kfdtest {
 namespace {

@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "kfdtest-criu/env/test_listener.h"
 #include "kfdtest-criu/tests/scenarios.h"
+#include "kfdtest-criu/tests/test_listener.h"
 
 namespace {
 

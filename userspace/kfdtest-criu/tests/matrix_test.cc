@@ -5,10 +5,10 @@
 // where it stopped. One test a cell; a cell that does not exist on a chip says why.
 #include <algorithm>
 
-#include "kfdtest-criu/env/test_listener.h"
 #include "kfdtest-criu/harness/kfd_driver.h"
 #include "kfdtest-criu/harness/step_queue.h"
 #include "kfdtest-criu/tests/evictors.h"
+#include "kfdtest-criu/tests/test_listener.h"
 
 namespace kfdtest {
 namespace {

@@ -8,10 +8,10 @@
 #include <set>
 #include <vector>
 
-#include "kfdtest-criu/env/test_listener.h"
 #include "kfdtest-criu/harness/kfd_driver.h"
 #include "kfdtest-criu/harness/step_queue.h"
 #include "kfdtest-criu/tests/scenario_process.h"
+#include "kfdtest-criu/tests/test_listener.h"
 
 namespace kfdtest {
 namespace {

@@ -8,11 +8,11 @@
 #include <cerrno>
 
 #include "kfd/kfd.h"
-#include "kfdtest-criu/env/test_listener.h"
 #include "kfdtest-criu/harness/kfd_driver.h"
 #include "kfdtest-criu/tests/evictors.h"
 #include "kfdtest-criu/tests/restore_scenarios.h"
 #include "kfdtest-criu/tests/scenario_process.h"
+#include "kfdtest-criu/tests/test_listener.h"
 
 namespace kfdtest {
 namespace {

@@ -23,6 +23,7 @@
 #include "base/unique_fd.h"
 #include "kfdtest-criu/harness/commands.h"
 #include "kfdtest-criu/harness/kfd_driver.h"
+#include "kfdtest-criu/harness/session.h"
 #include "kfdtest-criu/harness/step_queue.h"
 #include "kfdtest-criu/harness/workload.h"
 #include "kfdtest-criu/tests/debugger_scenarios.h"

@@ -9,7 +9,7 @@
 #include <span>
 
 #include "base/result.h"
-#include "kfdtest-criu/env/gpu.h"
+#include "kfdtest-criu/harness/gpu.h"
 
 namespace kfdtest {
 

@@ -8,9 +8,10 @@
 #include <chrono>
 
 #include "base/result.h"
-#include "kfdtest-criu/env/gpu.h"
 #include "kfdtest-criu/harness/event.h"
+#include "kfdtest-criu/harness/gpu.h"
 #include "kfdtest-criu/harness/memory.h"
+#include "kfdtest-criu/harness/session.h"
 
 namespace kfdtest {
 

@@ -8,12 +8,12 @@
 #include <sstream>
 
 #include "base/mapping.h"
-#include "kfdtest-criu/env/test_listener.h"
 #include "kfdtest-criu/harness/commands.h"
 #include "kfdtest-criu/harness/kfd_driver.h"
 #include "kfdtest-criu/harness/pattern.h"
 #include "kfdtest-criu/harness/smi_events.h"
 #include "kfdtest-criu/tests/shared_pages.h"
+#include "kfdtest-criu/tests/test_listener.h"
 
 namespace kfdtest {
 namespace {

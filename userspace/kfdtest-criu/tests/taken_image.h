@@ -15,7 +15,8 @@
 #include "base/unique_fd.h"
 #include "kfd/client.h"
 #include "kfd/kfd.h"
-#include "kfdtest-criu/env/gpu.h"
+#include "kfdtest-criu/harness/gpu.h"
+#include "kfdtest-criu/harness/session.h"
 
 namespace kfdtest {
 

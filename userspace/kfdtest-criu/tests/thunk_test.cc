@@ -3,8 +3,8 @@
 //
 // Debian's unmodified libhsakmt as the way to KFD: the workloads, and its view of the topology. In a process of its
 // own, because this one speaks to KFD itself.
-#include "kfdtest-criu/env/test_listener.h"
 #include "kfdtest-criu/tests/scenario_process.h"
+#include "kfdtest-criu/tests/test_listener.h"
 
 namespace kfdtest {
 namespace {

@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "kfdtest-criu/env/test_listener.h"
+#include "kfdtest-criu/tests/test_listener.h"
 
 namespace kfdtest {
 namespace {

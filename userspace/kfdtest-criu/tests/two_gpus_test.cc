@@ -2,10 +2,10 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // Tests that need two GPUs; they skip on a machine with one.
-#include "kfdtest-criu/env/test_listener.h"
 #include "kfdtest-criu/harness/commands.h"
 #include "kfdtest-criu/harness/kfd_driver.h"
 #include "kfdtest-criu/harness/pattern.h"
+#include "kfdtest-criu/tests/test_listener.h"
 
 namespace kfdtest {
 namespace {

@@ -4,7 +4,7 @@
 // Every workload on every GPU, undisturbed: the control of all checkpoint tests.
 #include "kfdtest-criu/harness/workload.h"
 
-#include "kfdtest-criu/env/test_listener.h"
+#include "kfdtest-criu/tests/test_listener.h"
 
 namespace kfdtest {
 namespace {

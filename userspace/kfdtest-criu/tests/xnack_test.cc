@@ -14,13 +14,13 @@
 
 #include "base/mapping.h"
 #include "kfdtest-criu/env/control_port.h"
-#include "kfdtest-criu/env/test_listener.h"
 #include "kfdtest-criu/harness/commands.h"
 #include "kfdtest-criu/harness/kfd_driver.h"
 #include "kfdtest-criu/harness/pattern.h"
 #include "kfdtest-criu/harness/smi_events.h"
 #include "kfdtest-criu/tests/scenario_process.h"
 #include "kfdtest-criu/tests/shared_pages.h"
+#include "kfdtest-criu/tests/test_listener.h"
 
 namespace kfdtest {
 namespace {

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "base/assert_ok.h"
-#include "kfdtest-criu/env/gpu.h"
+#include "kfdtest-criu/harness/gpu.h"
 
 namespace kfdtest {
 

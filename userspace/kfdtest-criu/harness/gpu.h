@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Which GPUs there are, as KFD's topology in sysfs says. A Session is the process's one connection to KFD: everything
-// of the harness is used between open() and its end.
+// Which GPUs there are, as KFD's topology in sysfs says. Not here: how they are used (driver.h, session.h).
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -53,27 +51,8 @@ struct Gpu {
 // In the order of their nodes; without a driver.
 [[nodiscard]] base::Result<std::vector<Gpu>> gpus_in_sysfs();
 
-// How the session reaches KFD: by ioctls, or through Debian's libhsakmt, which does not know every chip.
-enum class DriverKind : std::uint8_t { kIoctls, kThunk };
-
-class Session {
- public:
-  static base::Result<Session> open(DriverKind kind = DriverKind::kIoctls);
-  // As if there were only the GPU with this index of gpus_in_sysfs(): KFD is given the VM of no other one.
-  static base::Result<Session> open_one(std::size_t gpu);
-  Session(Session&&) noexcept;
-  Session& operator=(Session&&) = delete;
-  Session(const Session&) = delete;
-  Session& operator=(const Session&) = delete;
-  ~Session();
-
-  // In the order of their nodes.
-  [[nodiscard]] const std::vector<Gpu>& gpus() const { return gpus_; }
-
- private:
-  Session(std::vector<Gpu> gpus, std::unique_ptr<Driver> driver);
-  std::vector<Gpu> gpus_;
-  std::unique_ptr<Driver> driver_;
-};
+// Gives GPUs in sysfs's order the numbers of the thunk: it leaves out nodes that it cannot read, which a device cgroup
+// hides from a container, and numbers the others.
+void number_as_the_thunk_does(std::vector<Gpu>& gpus);
 
 }  // namespace kfdtest

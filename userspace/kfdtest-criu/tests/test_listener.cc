@@ -2,12 +2,13 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // The environment and the listener of test_listener.h.
-#include "kfdtest-criu/env/test_listener.h"
+#include "kfdtest-criu/tests/test_listener.h"
 
 #include <memory>
 #include <optional>
 
 #include "kfdtest-criu/env/kernel_log.h"
+#include "kfdtest-criu/harness/session.h"
 
 namespace kfdtest {
 namespace {

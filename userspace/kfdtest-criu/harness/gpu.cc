@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // Topology through sysfs.
-#include "kfdtest-criu/env/gpu.h"
+#include "kfdtest-criu/harness/gpu.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -10,10 +10,6 @@
 #include <fstream>
 #include <map>
 #include <string>
-
-#include "kfdtest-criu/harness/driver.h"
-#include "kfdtest-criu/harness/kfd_driver.h"
-#include "kfdtest-criu/harness/thunk_driver.h"
 
 namespace kfdtest {
 namespace {
@@ -78,18 +74,6 @@ Gpu read_gpu(const fs::path& node) {
   return gpu;
 }
 
-// The thunk leaves out nodes that it cannot read, which a device cgroup hides from a container, and numbers the others.
-void number_as_the_thunk_does(std::vector<Gpu>& gpus) {
-  for (Gpu& gpu : gpus) {
-    std::uint32_t readable = 0;
-    for (std::uint32_t node = 0; node < gpu.node; ++node) {
-      std::uint64_t gpu_id = 0;
-      if (std::ifstream(fs::path(kNodesDir) / std::to_string(node) / "gpu_id") >> gpu_id) ++readable;
-    }
-    gpu.node = readable;
-  }
-}
-
 }  // namespace
 
 bool Gpu::has_svm() const { return (capability & kCapSvm) != 0; }
@@ -113,31 +97,15 @@ base::Result<std::vector<Gpu>> gpus_in_sysfs() {
   return sorted;
 }
 
-base::Result<Session> Session::open(DriverKind kind) {
-  ASSIGN_OR_RETURN(std::vector<Gpu> gpus, gpus_in_sysfs());
-  if (kind == DriverKind::kThunk) {
-    ASSIGN_OR_RETURN(auto driver, ThunkDriver::open());
-    number_as_the_thunk_does(gpus);
-    return Session(std::move(gpus), std::move(driver));
+void number_as_the_thunk_does(std::vector<Gpu>& gpus) {
+  for (Gpu& gpu : gpus) {
+    std::uint32_t readable = 0;
+    for (std::uint32_t node = 0; node < gpu.node; ++node) {
+      std::uint64_t gpu_id = 0;
+      if (std::ifstream(fs::path(kNodesDir) / std::to_string(node) / "gpu_id") >> gpu_id) ++readable;
+    }
+    gpu.node = readable;
   }
-  ASSIGN_OR_RETURN(auto driver, KfdDriver::open(gpus));
-  return Session(std::move(gpus), std::move(driver));
 }
-
-base::Result<Session> Session::open_one(std::size_t gpu) {
-  ASSIGN_OR_RETURN(std::vector<Gpu> gpus, gpus_in_sysfs());
-  if (gpu >= gpus.size()) return base::Error(ENODEV, "there is no GPU " + std::to_string(gpu));
-  gpus = {gpus[gpu]};
-  ASSIGN_OR_RETURN(auto driver, KfdDriver::open(gpus));
-  return Session(std::move(gpus), std::move(driver));
-}
-
-Session::Session(std::vector<Gpu> gpus, std::unique_ptr<Driver> driver)
-    : gpus_(std::move(gpus)), driver_(std::move(driver)) {
-  for (Gpu& gpu : gpus_) gpu.driver = driver_.get();
-}
-
-Session::Session(Session&&) noexcept = default;
-Session::~Session() = default;
 
 }  // namespace kfdtest

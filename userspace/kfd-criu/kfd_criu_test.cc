@@ -13,6 +13,7 @@
 #include "kfd-criu/test_support.h"
 #include "plugin/image/upstream_made.h"
 #include "plugin/image/version_1.h"
+#include "plugin/test_support.h"
 
 namespace kfd_criu {
 namespace {

@@ -11,11 +11,12 @@
 #include <vector>
 
 #include "base/result.h"
+#include "plugin/copy/copier.h"
 #include "plugin/topology/match.h"
 
 namespace plugin {
 
-enum class CopyMethod { kAuto, kSdma, kCpu };
+using CopyMethod = copy::Method;
 
 struct Options {
   topology::GpuMap gpu_map;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/os.h"
+#include "plugin/copy/copier.h"
 
 namespace plugin {
 namespace {
@@ -25,10 +26,14 @@ Result<std::uint64_t> new_session_id() {
   return id;
 }
 
+Result<std::unique_ptr<copy::Copier>> make_copier(int render_fd, const Options& options) {
+  return copy::make_copier(render_fd, options.copy, options.fence_timeout);
+}
+
 }  // namespace
 
 Session::Session(Criu& criu, Result<Options> options)
-    : system_(Roots{}), parts_{criu, system_, kfd_, copy::make_copier, options.ok() ? *options : Options{}} {
+    : system_(Roots{}), parts_{criu, system_, kfd_, make_copier, options.ok() ? *options : Options{}} {
   if (!options.ok()) parts_.options_status = std::move(options).error();
 }
 

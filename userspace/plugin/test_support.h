@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// For the unit tests: a temporary directory, a CRIU, and a machine (sysfs, /dev, /proc) made of plain files. Character
-// devices that every machine has stand in for the GPU's: /dev/null is its /dev/kfd, /dev/zero its render node.
+// For the unit tests: a CRIU, and a machine (sysfs, /dev, /proc) made of plain files. Character devices that every
+// machine has stand in for the GPU's: /dev/null is its /dev/kfd, /dev/zero its render node.
 #pragma once
 
 #include <dirent.h>
@@ -14,41 +14,20 @@
 #include <array>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include "base/os.h"
+#include "base/temp_dir.h"
 #include "base/unique_fd.h"
 #include "plugin/criu.h"
 #include "plugin/system.h"
 
 namespace plugin::testing {
 
-class TempDir {
- public:
-  TempDir() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "plugin_test.XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
-  }
-  TempDir(const TempDir&) = delete;
-  TempDir& operator=(const TempDir&) = delete;
-  ~TempDir() { std::filesystem::remove_all(path_); }
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-inline void write_file(const std::string& path, const std::string& text) {
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
-  std::ofstream(path, std::ios::binary) << text;
-}
-
-inline std::string read_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
+using base::read_file;
+using base::TempDir;
+using base::write_file;
 
 inline std::size_t open_descriptors() {
   std::size_t count = 0;

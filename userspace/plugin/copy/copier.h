@@ -5,13 +5,13 @@
 // whatever the BOs' size, and is used by one thread.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
 
 #include "base/result.h"
-#include "plugin/options.h"
 
 namespace plugin::copy {
 
@@ -50,8 +50,11 @@ std::unique_ptr<Copier> make_cpu_copier();
 // node that the BO is in, which has it at `offset`.
 std::unique_ptr<Copier> make_mapping_copier(std::uint64_t offset);
 
-// What the options ask for, for the GPU behind `render_fd` (borrowed; the copier opens nothing else and leaves no
-// trace in that file once destroyed). `auto` is SDMA, and the CPU for BOs or GPUs that SDMA cannot reach.
-base::Result<std::unique_ptr<Copier>> make_copier(int render_fd, const Options& options);
+enum class Method { kAuto, kSdma, kCpu };
+
+// The one that copies by `method`, for the GPU behind `render_fd` (borrowed; the copier opens nothing else and leaves no
+// trace in that file once destroyed). kAuto is SDMA, and the CPU for BOs or GPUs that SDMA cannot reach.
+base::Result<std::unique_ptr<Copier>> make_copier(int render_fd, Method method,
+                                                  std::chrono::seconds fence_timeout);
 
 }  // namespace plugin::copy

@@ -164,13 +164,12 @@ TEST(CpuCopier, a_cache_that_cannot_be_synced_is_an_error_unless_a_signal_interr
 
 TEST(MakeCopier, without_a_gpu_auto_uses_the_cpu_and_sdma_fails) {
   const base::UniqueFd not_a_gpu = memory_file(4096);
-  Options options;
-  auto copier = make_copier(not_a_gpu.get(), options);
+  constexpr std::chrono::seconds kTimeout{10};
+  auto copier = make_copier(not_a_gpu.get(), Method::kAuto, kTimeout);
   ASSERT_TRUE(copier.ok());
   const base::UniqueFd bo = memory_file(4096);
   EXPECT_TRUE((*copier)->read(bo.get(), 4096, [](std::span<const std::byte>) -> base::Status { return {}; }).ok());
-  options.copy = CopyMethod::kSdma;
-  EXPECT_FALSE(make_copier(not_a_gpu.get(), options).ok());
+  EXPECT_FALSE(make_copier(not_a_gpu.get(), Method::kSdma, kTimeout).ok());
 }
 
 }  // namespace

@@ -220,10 +220,10 @@ std::unique_ptr<Copier> make_mapping_copier(std::uint64_t offset) {
   return std::make_unique<CpuCopier>(Place{offset, false});
 }
 
-Result<std::unique_ptr<Copier>> make_copier(int render_fd, const Options& options) {
-  if (options.copy == CopyMethod::kCpu) return make_cpu_copier();
-  auto sdma = make_sdma_copier(render_fd, options.fence_timeout);
-  if (options.copy == CopyMethod::kSdma) return sdma;
+Result<std::unique_ptr<Copier>> make_copier(int render_fd, Method method, std::chrono::seconds fence_timeout) {
+  if (method == Method::kCpu) return make_cpu_copier();
+  auto sdma = make_sdma_copier(render_fd, fence_timeout);
+  if (method == Method::kSdma) return sdma;
   if (sdma.ok()) return std::unique_ptr<Copier>(std::make_unique<AutoCopier>(std::move(sdma).value(), std::string()));
   return std::unique_ptr<Copier>(std::make_unique<AutoCopier>(nullptr, sdma.error().message()));
 }

@@ -13,8 +13,8 @@
 namespace plugin::image {
 namespace {
 
-using testing::read_file;
-using testing::write_file;
+using base::read_file;
+using base::write_file;
 
 constexpr std::size_t kSmallBo = 300;  // of the contents
 

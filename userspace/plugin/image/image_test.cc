@@ -18,8 +18,8 @@
 namespace plugin::image {
 namespace {
 
-using testing::read_file;
-using testing::write_file;
+using base::read_file;
+using base::write_file;
 
 class ImageTest : public SessionTest {
  protected:

@@ -13,9 +13,10 @@
 #include <string>
 #include <vector>
 
+#include "base/temp_dir.h"
+#include "base/unique_fd.h"
 #include "plugin/image/catalogue.h"
 #include "plugin/image/writer.h"
-#include "plugin/test_support.h"
 
 namespace plugin::image {
 
@@ -145,11 +146,11 @@ class SessionTest : public ::testing::Test {
   [[nodiscard]] std::map<std::string, std::string> files() const {
     std::map<std::string, std::string> found;
     for (const auto& entry : std::filesystem::directory_iterator(dir_.path()))
-      found[entry.path().filename()] = testing::read_file(entry.path());
+      found[entry.path().filename()] = base::read_file(entry.path());
     return found;
   }
 
-  testing::TempDir dir_;
+  base::TempDir dir_;
   base::UniqueFd dir_fd_{::open(dir_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
 };
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "plugin/test_support.h"
+#include "base/temp_dir.h"
 
 namespace plugin::testing {
 
@@ -55,12 +55,12 @@ inline std::string version_1_chunk() {
 }
 
 inline void write_version_1(const std::string& dir) {
-  for (const RecordedFile& file : kVersion1) write_file(dir + "/" + std::string(file.name), bytes_of_hex(file.hex));
+  for (const RecordedFile& file : kVersion1) base::write_file(dir + "/" + std::string(file.name), bytes_of_hex(file.hex));
   std::string pages = bytes_of_hex(kVersion1Pages);
   pages.resize(4096);
   pages += version_1_chunk();
   pages.resize(2 * 4096);
-  write_file(dir + "/amdgpu-pages-7.img", pages);
+  base::write_file(dir + "/amdgpu-pages-7.img", pages);
 }
 
 }  // namespace plugin::testing

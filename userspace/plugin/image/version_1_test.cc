@@ -12,8 +12,8 @@ namespace plugin::image {
 namespace {
 
 using testing::kVersion1;
-using testing::read_file;
-using testing::write_file;
+using base::read_file;
+using base::write_file;
 
 constexpr std::uint32_t kFile = 7;
 constexpr std::uint32_t kRenderNode = 9;

@@ -12,7 +12,8 @@
 #include <set>
 #include <vector>
 
-#include "vasicd/blocks/context.h"
+#include "vasic/vasic_abi.h"
+#include "vasicd/mem/memory.h"
 #include "vasicd/waves/launch.h"
 #include "vasicd/waves/work_group.h"
 #include "vasicd/waves/worker_pool.h"

@@ -11,7 +11,8 @@
 #include "gcn/isa/wave.h"
 #include "packets/aql.h"
 #include "packets/compute.h"
-#include "vasicd/blocks/context.h"
+#include "vasic/vasic_abi.h"
+#include "vasicd/mem/memory.h"
 
 namespace vasicd {
 

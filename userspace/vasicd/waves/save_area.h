@@ -15,7 +15,7 @@
 #include <memory>
 
 #include "base/result.h"
-#include "vasicd/blocks/queue/mqd.h"
+#include "vasicd/mem/memory.h"
 #include "vasicd/waves/dispatch.h"
 
 namespace vasicd {

@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <optional>
 
-#include "vasicd/trace.h"
+#include "vasicd/context/trace.h"
 
 namespace vasicd {
 namespace {

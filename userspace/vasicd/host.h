@@ -12,11 +12,11 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "vasicd/context/trace.h"
 #include "vasicd/control/server.h"
 #include "vasicd/device_thread.h"
 #include "vasicd/mem/bus.h"
 #include "vasicd/options.h"
-#include "vasicd/trace.h"
 #include "vasicd/transport/ivshmem.h"
 #include "vasicd/waves/worker_pool.h"
 

@@ -13,9 +13,9 @@
 
 #include "base/result.h"
 #include "packets/words.h"
-#include "vasicd/blocks/context.h"
 #include "vasicd/blocks/queue/queue_types.h"
 #include "vasicd/blocks/sched/mes_queue.h"
+#include "vasicd/context/context.h"
 
 struct vasic_info;
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cinttypes>
 
-#include "vasicd/trace.h"
+#include "vasicd/context/trace.h"
 
 namespace vasicd {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "vasic/vasic_abi.h"
-#include "vasicd/blocks/context.h"
+#include "vasicd/context/context.h"
 #include "vasicd/mem/gpu_memory.h"
 
 namespace vasicd {

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <utility>
 
-#include "vasicd/trace.h"
+#include "vasicd/context/trace.h"
 
 namespace vasicd {
 

@@ -14,7 +14,7 @@
 
 #include "packets/ih.h"
 #include "vasic/vasic_abi.h"
-#include "vasicd/blocks/context.h"
+#include "vasicd/context/context.h"
 #include "vasicd/mem/guest_ram.h"
 #include "vasicd/shm/region.h"
 

@@ -7,7 +7,7 @@
 
 #include "packets/ih.h"
 #include "vasic/vasic_abi.h"
-#include "vasicd/blocks/context.h"
+#include "vasicd/context/context.h"
 
 namespace vasicd {
 

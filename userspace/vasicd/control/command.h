@@ -12,8 +12,8 @@
 #include <variant>
 
 #include "base/result.h"
-#include "vasicd/blocks/controls.h"
-#include "vasicd/trace.h"
+#include "vasicd/context/controls.h"
+#include "vasicd/context/trace.h"
 
 namespace vasicd::control {
 

@@ -18,7 +18,7 @@
 #include "base/unique_fd.h"
 #include "packets/words.h"
 #include "vasic/vasic_abi.h"
-#include "vasicd/blocks/context.h"
+#include "vasicd/context/context.h"
 
 namespace vasicd {
 

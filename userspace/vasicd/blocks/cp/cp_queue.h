@@ -13,7 +13,6 @@
 #include <string>
 
 #include "packets/aql.h"
-#include "vasicd/blocks/context.h"
 #include "vasicd/blocks/cp/pm4_exec.h"
 #include "vasicd/blocks/cp/queue_waves.h"
 #include "vasicd/blocks/queue/hqd.h"
@@ -21,6 +20,7 @@
 #include "vasicd/blocks/queue/packet_step.h"
 #include "vasicd/blocks/queue/queue_error.h"
 #include "vasicd/blocks/queue/word_source.h"
+#include "vasicd/context/context.h"
 
 namespace vasicd {
 

@@ -10,13 +10,13 @@
 #include <memory>
 #include <optional>
 
-#include "vasicd/blocks/context.h"
 #include "vasicd/blocks/cp/pm4_exec.h"
 #include "vasicd/blocks/queue/packet_queue.h"
 #include "vasicd/blocks/queue/packet_step.h"
 #include "vasicd/blocks/queue/queue_error.h"
 #include "vasicd/blocks/queue/queue_types.h"
 #include "vasicd/blocks/queue/word_source.h"
+#include "vasicd/context/context.h"
 
 namespace vasicd {
 

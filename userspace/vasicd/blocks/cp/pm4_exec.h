@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "packets/pm4.h"
-#include "vasicd/blocks/context.h"
 #include "vasicd/blocks/queue/packet_step.h"
 #include "vasicd/blocks/queue/queue_error.h"
 #include "vasicd/blocks/queue/word_source.h"
+#include "vasicd/context/context.h"
 #include "vasicd/waves/launch.h"
 
 namespace vasicd {

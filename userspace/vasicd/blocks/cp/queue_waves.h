@@ -9,10 +9,10 @@
 #include <optional>
 #include <string>
 
-#include "vasicd/blocks/context.h"
 #include "vasicd/blocks/queue/hqd.h"
 #include "vasicd/blocks/queue/packet_step.h"
 #include "vasicd/blocks/queue/queue_error.h"
+#include "vasicd/context/context.h"
 #include "vasicd/waves/dispatch.h"
 #include "vasicd/waves/save_area.h"
 

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "vasicd/blocks/context.h"
+#include "vasicd/context/context.h"
 #include "vasicd/waves/worker_pool.h"
 
 namespace vasicd {

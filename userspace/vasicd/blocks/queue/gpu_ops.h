@@ -8,9 +8,9 @@
 #include <cstdint>
 
 #include "packets/compare.h"
-#include "vasicd/blocks/context.h"
 #include "vasicd/blocks/queue/packet_step.h"
 #include "vasicd/blocks/queue/queue_error.h"
+#include "vasicd/context/context.h"
 
 namespace vasicd {
 

@@ -11,10 +11,10 @@
 #include "base/result.h"
 #include "packets/mqd.h"
 #include "packets/mqd_sdma.h"
-#include "vasicd/blocks/context.h"
 #include "vasicd/blocks/queue/mqd.h"
 #include "vasicd/blocks/queue/queue_error.h"
 #include "vasicd/blocks/queue/word_source.h"
+#include "vasicd/context/context.h"
 
 namespace vasicd {
 

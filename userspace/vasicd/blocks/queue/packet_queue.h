@@ -9,11 +9,11 @@
 #include <string>
 #include <utility>
 
-#include "vasicd/blocks/context.h"
 #include "vasicd/blocks/queue/mqd.h"
 #include "vasicd/blocks/queue/packet_step.h"
 #include "vasicd/blocks/queue/queue_error.h"
 #include "vasicd/blocks/queue/queue_types.h"
+#include "vasicd/context/context.h"
 
 namespace vasicd {
 

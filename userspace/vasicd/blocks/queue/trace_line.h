@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "vasicd/blocks/context.h"
+#include "vasicd/context/context.h"
 
 namespace vasicd {
 

@@ -14,11 +14,11 @@
 #include <vector>
 
 #include "packets/pm4_hws.h"
-#include "vasicd/blocks/context.h"
 #include "vasicd/blocks/queue/hqd.h"
 #include "vasicd/blocks/queue/queue_types.h"
 #include "vasicd/blocks/queue/word_source.h"
 #include "vasicd/blocks/sched/scheduler.h"
+#include "vasicd/context/context.h"
 
 namespace vasicd {
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "packets/pm4_hws.h"
-#include "vasicd/blocks/context.h"
 #include "vasicd/blocks/sched/scheduler.h"
+#include "vasicd/context/context.h"
 
 namespace vasicd {
 

@@ -9,9 +9,9 @@
 #include <cstdint>
 #include <string>
 
-#include "vasicd/blocks/context.h"
 #include "vasicd/blocks/sched/mes_queue.h"
 #include "vasicd/blocks/sched/scheduler.h"
+#include "vasicd/context/context.h"
 
 namespace vasicd {
 

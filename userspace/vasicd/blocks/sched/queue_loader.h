@@ -7,10 +7,10 @@
 #include <memory>
 #include <string>
 
-#include "vasicd/blocks/context.h"
 #include "vasicd/blocks/queue/mqd.h"
 #include "vasicd/blocks/queue/packet_queue.h"
 #include "vasicd/blocks/queue/queue_types.h"
+#include "vasicd/context/context.h"
 
 namespace vasicd {
 

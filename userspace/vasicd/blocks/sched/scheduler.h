@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "vasic/vasic_abi.h"
-#include "vasicd/blocks/context.h"
 #include "vasicd/blocks/queue/packet_queue.h"
 #include "vasicd/blocks/queue/queue_types.h"
+#include "vasicd/context/context.h"
 
 namespace vasicd {
 

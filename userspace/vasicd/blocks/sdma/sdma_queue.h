@@ -13,13 +13,13 @@
 #include <string>
 
 #include "packets/sdma.h"
-#include "vasicd/blocks/context.h"
 #include "vasicd/blocks/queue/hqd.h"
 #include "vasicd/blocks/queue/packet_queue.h"
 #include "vasicd/blocks/queue/packet_step.h"
 #include "vasicd/blocks/queue/queue_error.h"
 #include "vasicd/blocks/queue/queue_types.h"
 #include "vasicd/blocks/queue/word_source.h"
+#include "vasicd/context/context.h"
 
 namespace vasicd {
 

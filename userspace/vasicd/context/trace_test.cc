@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // The trace file.
-#include "vasicd/trace.h"
+#include "vasicd/context/trace.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // Faults that are to be injected, and the schedule of the link.
-#include "vasicd/blocks/controls.h"
+#include "vasicd/context/controls.h"
 
 #include <gtest/gtest.h>
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "vasicd/blocks/link.h"
+#include "vasicd/context/link.h"
 
 namespace vasicd {
 

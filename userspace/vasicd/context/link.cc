@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
-#include "vasicd/blocks/link.h"
+#include "vasicd/context/link.h"
 
 #include <algorithm>
 #include <limits>

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // Writing trace lines.
-#include "vasicd/trace.h"
+#include "vasicd/context/trace.h"
 
 #include <sys/eventfd.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
-#include "vasicd/blocks/controls.h"
+#include "vasicd/context/controls.h"
 
 namespace vasicd {
 

@@ -16,7 +16,7 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "vasicd/blocks/context.h"
+#include "vasicd/context/context.h"
 
 namespace vasicd {
 

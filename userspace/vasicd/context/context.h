@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "vasic/vasic_abi.h"
-#include "vasicd/blocks/controls.h"
+#include "vasicd/context/controls.h"
 #include "vasicd/mem/memory.h"
 
 namespace vasicd {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "fuzz/input.h"
-#include "vasicd/options.h"
+#include "vasicd/host/options.h"
 
 namespace {
 

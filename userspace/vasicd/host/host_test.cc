@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // The whole host in this process, with fake engines: guests come and go, threads sleep and wake.
-#include "vasicd/host.h"
+#include "vasicd/host/host.h"
 
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>

@@ -15,8 +15,8 @@
 #include "vasicd/context/trace.h"
 #include "vasicd/control/server.h"
 #include "vasicd/device_thread.h"
+#include "vasicd/host/options.h"
 #include "vasicd/mem/bus.h"
-#include "vasicd/options.h"
 #include "vasicd/transport/ivshmem.h"
 #include "vasicd/waves/worker_pool.h"
 

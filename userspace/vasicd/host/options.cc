@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // The table of options.
-#include "vasicd/options.h"
+#include "vasicd/host/options.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

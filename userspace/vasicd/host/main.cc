@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "vasicd/host.h"
-#include "vasicd/options.h"
+#include "vasicd/host/host.h"
+#include "vasicd/host/options.h"
 
 namespace {
 

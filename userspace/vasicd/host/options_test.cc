@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // The command line.
-#include "vasicd/options.h"
+#include "vasicd/host/options.h"
 
 #include <gtest/gtest.h>
 

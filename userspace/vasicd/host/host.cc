@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // Construction of all parts, and the loop over sockets.
-#include "vasicd/host.h"
+#include "vasicd/host/host.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -82,6 +82,18 @@ constexpr const Format& format(unsigned sdma_format) {
   return sdma_format < std::size(kFormats) ? *kFormats[sdma_format] : kFormat4;
 }
 
+// By the GPU's family (AMDGPU_FAMILY_* of amdgpu_drm.h, as the driver reports it). Those of APUs with gfx11 are not
+// consecutive; engines of newer families are taken for those of gfx12.
+constexpr const Format& format_of_family(std::uint32_t family) {
+  constexpr std::uint32_t kKaveri = 125, kCarrizo = 135, kRaven = 142;
+  constexpr std::uint32_t kGc1100 = 145, kGc1101 = 148, kGc1150 = 150, kGc1200 = 152;
+  if (family <= kKaveri) return kFormat2;
+  if (family <= kCarrizo) return kFormat3;
+  if (family <= kRaven) return kFormat4;
+  if (family == kGc1100 || family == kGc1101 || family == kGc1150) return kFormat6;
+  return family >= kGc1200 ? kFormat7 : kFormat5;
+}
+
 inline constexpr Field kHeaderOp{0, 8};
 inline constexpr Field kHeaderSubOp{8, 8};
 constexpr std::uint32_t header(Op op, SubOp sub = kCopyLinear) { return kHeaderOp.put(op) | kHeaderSubOp.put(sub); }

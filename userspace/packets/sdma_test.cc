@@ -142,6 +142,17 @@ TEST(SdmaV4, short_packets_decode_to_nothing) {
   EXPECT_FALSE(sdma::decode_pte_gen(w).has_value());
 }
 
+TEST(SdmaFormats, are_those_of_the_gpus_family) {
+  EXPECT_EQ(&sdma::format_of_family(120), &sdma::kFormat2);  // Hawaii
+  EXPECT_EQ(&sdma::format_of_family(130), &sdma::kFormat3);  // Fiji
+  EXPECT_EQ(&sdma::format_of_family(141), &sdma::kFormat4);  // Vega
+  EXPECT_EQ(&sdma::format_of_family(143), &sdma::kFormat5);  // Navi
+  EXPECT_EQ(&sdma::format_of_family(149), &sdma::kFormat5);  // an APU with gfx10 that came after gfx11
+  EXPECT_EQ(&sdma::format_of_family(151), &sdma::kFormat5);  // another
+  EXPECT_EQ(&sdma::format_of_family(148), &sdma::kFormat6);  // an APU with gfx11
+  EXPECT_EQ(&sdma::format_of_family(152), &sdma::kFormat7);  // gfx12
+}
+
 TEST(SdmaFormats, counts_survive_encoding_in_every_generation) {
   for (unsigned i = 0; i < 6; ++i) {
     const sdma::Format& f = sdma::format(i);

@@ -24,23 +24,9 @@ constexpr std::size_t kBadPacketDwords = 3;
 constexpr std::uint64_t kSdmaFillBytes = std::uint64_t{1} << 20;
 constexpr std::uint64_t kDmaDataBytes = std::uint64_t{1} << 20;
 
-// Families of amdgpu_drm.h that Debian's libdrm does not name yet.
-constexpr std::uint32_t kFamilyGc11 = 145;
-constexpr std::uint32_t kFamilyGc1150 = 150;
-constexpr std::uint32_t kFamilyGc12 = 152;
-
-// What the engines of a family (AMDGPU_FAMILY_*) understand.
-const sdma::Format& format_of(std::uint32_t family) {
-  if (family <= AMDGPU_FAMILY_KV) return sdma::kFormat2;
-  if (family <= AMDGPU_FAMILY_CZ) return sdma::kFormat3;
-  if (family <= AMDGPU_FAMILY_RV) return sdma::kFormat4;
-  if (family == kFamilyGc11 || family == kFamilyGc1150) return sdma::kFormat6;
-  return family >= kFamilyGc12 ? sdma::kFormat7 : sdma::kFormat5;
-}
-
 }  // namespace
 
-Commands::Commands(const Device& device, unsigned ip) : ip_(ip), sdma_(&format_of(device.info().family)) {}
+Commands::Commands(const Device& device, unsigned ip) : ip_(ip), sdma_(&sdma::format_of_family(device.info().family)) {}
 
 Commands& Commands::nop(std::size_t dwords) {
   if (is_sdma())

@@ -31,8 +31,8 @@ constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kIbBytes = 4096;
 constexpr std::size_t kSlots = 2;
 constexpr std::uint32_t kRing = 0;
-// A ring's slice never needs more packets than fit its IB.
-static_assert((kSliceSize / kMaxCopyBytes + 1) * kCopyDwords * 4 + kIbAlignDwords * 4 <= kIbBytes);
+// A slice never needs more packets than fit its IB.
+static_assert((packet_count(kSliceSize, packets::sdma::kFormat2) * kMaxPacketDwords + kIbAlignDwords) * 4 <= kIbBytes);
 
 class Device {
  public:
@@ -183,8 +183,13 @@ struct Slot {
 
 class SdmaCopier final : public Copier {
  public:
-  SdmaCopier(Device device, Context context, std::array<Slot, kSlots> slots, std::chrono::seconds timeout)
-      : device_(std::move(device)), slots_(std::move(slots)), context_(std::move(context)), timeout_(timeout) {}
+  SdmaCopier(Device device, Context context, std::array<Slot, kSlots> slots, const packets::sdma::Format& format,
+             std::chrono::seconds timeout)
+      : device_(std::move(device)),
+        slots_(std::move(slots)),
+        context_(std::move(context)),
+        format_(format),
+        timeout_(timeout) {}
 
   ~SdmaCopier() override { drain(); }
 
@@ -260,8 +265,12 @@ class SdmaCopier final : public Copier {
     slot.length = slice_length(index, size);
     const std::uint64_t in_bo = bo.va() + index * kSliceSize;
     const std::uint64_t in_buffer = slot.buffer.va();
-    const auto dwords = direction == Direction::kFromBo ? linear_copy(in_bo, in_buffer, slot.length)
-                                                        : linear_copy(in_buffer, in_bo, slot.length);
+    packets::Words dwords;
+    if (direction == Direction::kFromBo)
+      append_copy(dwords, in_bo, in_buffer, slot.length, format_);
+    else
+      append_copy(dwords, in_buffer, in_bo, slot.length, format_);
+    pad(dwords);
     std::memcpy(slot.ib.bytes().data(), dwords.data(), dwords.size() * sizeof(dwords[0]));
 
     amdgpu_cs_ib_info ib{};
@@ -316,18 +325,19 @@ class SdmaCopier final : public Copier {
   Device device_;
   std::array<Slot, kSlots> slots_;
   Context context_;
+  const packets::sdma::Format& format_;
   std::chrono::seconds timeout_;
   bool hung_ = false;
 };
 
-Status check_ring(const Device& device) {
+Result<const packets::sdma::Format*> check_ring(const Device& device) {
   amdgpu_gpu_info info{};
   TRY(drm_call("asking for the GPU's family", amdgpu_query_gpu_info, device.get(), &info));
   if (info.family_id < AMDGPU_FAMILY_AI) return Error(ENOTSUP, "SDMA packets of GPUs before GFX9 are not implemented");
   drm_amdgpu_info_hw_ip ip{};
   TRY(drm_call("asking for the DMA rings", amdgpu_query_hw_ip_info, device.get(), AMDGPU_HW_IP_DMA, 0, &ip));
   if ((ip.available_rings & 1U) == 0) return Error(ENODEV, "the GPU has no DMA ring");
-  return {};
+  return &packets::sdma::format_of_family(info.family_id);
 }
 
 }  // namespace
@@ -338,7 +348,7 @@ Result<std::unique_ptr<Copier>> make_sdma_copier(int render_fd, std::chrono::sec
   amdgpu_device_handle handle = nullptr;
   TRY(drm_call("amdgpu_device_initialize", amdgpu_device_initialize, render_fd, &major, &minor, &handle));
   Device device(handle);
-  TRY(check_ring(device));
+  ASSIGN_OR_RETURN(const packets::sdma::Format* format, check_ring(device));
 
   std::array<Slot, kSlots> slots;
   for (Slot& slot : slots) {
@@ -348,7 +358,7 @@ Result<std::unique_ptr<Copier>> make_sdma_copier(int render_fd, std::chrono::sec
   amdgpu_context_handle context = nullptr;
   TRY(drm_call("making a GPU context", amdgpu_cs_ctx_create, device.get(), &context));
   return std::unique_ptr<Copier>(
-      std::make_unique<SdmaCopier>(std::move(device), Context(context), std::move(slots), fence_timeout));
+      std::make_unique<SdmaCopier>(std::move(device), Context(context), std::move(slots), *format, fence_timeout));
 }
 
 }  // namespace plugin::copy

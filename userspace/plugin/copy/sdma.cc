@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// SDMA copies through libdrm_amdgpu: two pinned GTT buffers per GPU, one filling while the other is written or read.
-// Every wait has a limit; after a fence that did not come, the device is used no more.
+// The DMA ring of a GPU through libdrm_amdgpu. Every wait has a limit; after a fence that did not come, the device is
+// used no more.
 #include "plugin/copy/sdma.h"
 
 #include <array>
@@ -12,11 +12,12 @@
 #include <ctime>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/mapping.h"
 #include "base/os.h"
 #include "plugin/copy/drm.h"
-#include "plugin/copy/sdma_packet.h"
+#include "plugin/copy/sdma_copier.h"
 
 namespace plugin::copy {
 namespace {
@@ -28,11 +29,8 @@ using base::Status;
 constexpr timespec kFencePause{0, 50'000};
 constexpr std::uint64_t kVaAlign = 2U << 20;  // lets the page tables use large entries
 constexpr std::uint64_t kPage = 4096;
-constexpr std::uint64_t kIbBytes = 4096;
-constexpr std::size_t kSlots = 2;
+constexpr std::uint64_t kIbBytes = kIbDwords * sizeof(std::uint32_t);
 constexpr std::uint32_t kRing = 0;
-// A slice never needs more packets than fit its IB.
-static_assert((packet_count(kSliceSize, packets::sdma::kFormat2) * kMaxPacketDwords + kIbAlignDwords) * 4 <= kIbBytes);
 
 class Device {
  public:
@@ -53,7 +51,7 @@ class Device {
 };
 
 // A BO with a GPU address in the copier's own VM.
-class MappedBo {
+class MappedBo final : public GpuMemory {
  public:
   MappedBo() = default;
   MappedBo(MappedBo&& other) noexcept { swap(other); }
@@ -61,7 +59,7 @@ class MappedBo {
     swap(other);
     return *this;
   }
-  ~MappedBo() {
+  ~MappedBo() override {
     if (cpu_ != nullptr) drm_release(amdgpu_bo_cpu_unmap, bo_);
     if (mapped_) drm_release(amdgpu_bo_va_op, bo_, 0, size_, va_, 0, AMDGPU_VA_OP_UNMAP);
     if (range_ != nullptr) drm_release(amdgpu_va_range_free, range_);
@@ -104,7 +102,7 @@ class MappedBo {
   }
 
   [[nodiscard]] amdgpu_bo_handle bo() const { return bo_; }
-  [[nodiscard]] std::uint64_t va() const { return va_; }
+  [[nodiscard]] std::uint64_t va() const override { return va_; }
   [[nodiscard]] std::span<std::byte> bytes() const {
     if (cpu_ == nullptr) return memory_.bytes();
     return {static_cast<std::byte*>(cpu_), size_};
@@ -173,109 +171,34 @@ class BoList {
   amdgpu_bo_list_handle handle_ = nullptr;
 };
 
-// A staging buffer, the IB that copies to or from it, and the copy under way.
+// A staging buffer, the IB that copies to or from it, and the submission under way.
 struct Slot {
   MappedBo buffer;
   MappedBo ib;
   std::optional<std::uint64_t> fence;
-  std::size_t length = 0;
 };
 
-class SdmaCopier final : public Copier {
+class DrmEngine final : public SdmaEngine {
  public:
-  SdmaCopier(Device device, Context context, std::array<Slot, kSlots> slots, const packets::sdma::Format& format,
-             std::chrono::seconds timeout)
-      : device_(std::move(device)),
-        slots_(std::move(slots)),
-        context_(std::move(context)),
-        format_(format),
-        timeout_(timeout) {}
+  DrmEngine(Device device, Context context, std::array<Slot, kSlots> slots, std::chrono::seconds timeout)
+      : device_(std::move(device)), slots_(std::move(slots)), context_(std::move(context)), timeout_(timeout) {}
 
-  ~SdmaCopier() override { drain(); }
-
-  Outcome read(int dmabuf, std::uint64_t size, const Sink& sink) override {
-    return run(dmabuf, size, [&](const MappedBo& bo, const BoList& list) { return read_slices(bo, list, size, sink); });
+  Result<std::unique_ptr<GpuMemory>> import(int dmabuf, std::uint64_t size) override {
+    ASSIGN_OR_RETURN(MappedBo bo, MappedBo::import(device_, dmabuf, size));
+    return std::unique_ptr<GpuMemory>(std::make_unique<MappedBo>(std::move(bo)));
   }
 
-  Outcome write(int dmabuf, std::uint64_t size, const Source& source) override {
-    return run(dmabuf, size,
-               [&](const MappedBo& bo, const BoList& list) { return write_slices(bo, list, size, source); });
-  }
+  [[nodiscard]] std::span<std::byte> staging(std::size_t slot) const override { return slots_[slot].buffer.bytes(); }
+  [[nodiscard]] std::uint64_t staging_va(std::size_t slot) const override { return slots_[slot].buffer.va(); }
+  [[nodiscard]] bool hung() const override { return hung_; }
 
- private:
-  enum class Direction { kFromBo, kToBo };
-
-  template <typename Body>
-  Outcome run(int dmabuf, std::uint64_t size, const Body& body) {
-    if (hung_) return Failure{FailureKind::kUnreachable, Error(EIO, "the DMA ring did not answer before")};
-    auto bo = MappedBo::import(device_, dmabuf, size);
-    if (!bo.ok()) return Failure{FailureKind::kUnreachable, std::move(bo).error()};
-    auto list = make_list(*bo);
-    if (!list.ok()) return Failure{FailureKind::kUnreachable, std::move(list).error()};
-    Status status = body(*bo, *list);
-    drain();  // nothing may be in flight when the BO goes, nor when the next one comes
-    if (!status.ok()) return Failure{FailureKind::kBroken, std::move(status).error()};
-    return {};
-  }
-
-  Result<BoList> make_list(const MappedBo& bo) {
-    std::array<amdgpu_bo_handle, 1 + 2 * kSlots> handles{};
-    std::size_t count = 0;
-    handles[count++] = bo.bo();
-    for (const Slot& slot : slots_) {
-      handles[count++] = slot.buffer.bo();
-      handles[count++] = slot.ib.bo();
-    }
-    amdgpu_bo_list_handle list = nullptr;
-    TRY(drm_call("making a list of BOs", amdgpu_bo_list_create, device_.get(), static_cast<std::uint32_t>(count),
-                 handles.data(), nullptr, &list));
-    return BoList(list);
-  }
-
-  Status read_slices(const MappedBo& bo, const BoList& list, std::uint64_t size, const Sink& sink) {
-    const std::uint64_t slices = (size + kSliceSize - 1) / kSliceSize;
-    for (std::uint64_t i = 0; i <= slices; ++i) {
-      if (i < slices) TRY(submit(slots_[i % kSlots], bo, list, i, size, Direction::kFromBo));
-      if (i == 0) continue;
-      Slot& done = slots_[(i - 1) % kSlots];
-      TRY(wait(done));
-      TRY(sink(done.buffer.bytes().first(done.length)));
-    }
-    return {};
-  }
-
-  Status write_slices(const MappedBo& bo, const BoList& list, std::uint64_t size, const Source& source) {
-    const std::uint64_t slices = (size + kSliceSize - 1) / kSliceSize;
-    for (std::uint64_t i = 0; i < slices; ++i) {
-      Slot& slot = slots_[i % kSlots];
-      TRY(wait(slot));
-      TRY(source(slot.buffer.bytes().first(slice_length(i, size))));
-      TRY(submit(slot, bo, list, i, size, Direction::kToBo));
-    }
-    for (Slot& slot : slots_) TRY(wait(slot));
-    return {};
-  }
-
-  static std::size_t slice_length(std::uint64_t index, std::uint64_t size) {
-    return static_cast<std::size_t>(std::min<std::uint64_t>(kSliceSize, size - index * kSliceSize));
-  }
-
-  Status submit(Slot& slot, const MappedBo& bo, const BoList& list, std::uint64_t index, std::uint64_t size,
-                Direction direction) {
-    slot.length = slice_length(index, size);
-    const std::uint64_t in_bo = bo.va() + index * kSliceSize;
-    const std::uint64_t in_buffer = slot.buffer.va();
-    packets::Words dwords;
-    if (direction == Direction::kFromBo)
-      append_copy(dwords, in_bo, in_buffer, slot.length, format_);
-    else
-      append_copy(dwords, in_buffer, in_bo, slot.length, format_);
-    pad(dwords);
-    std::memcpy(slot.ib.bytes().data(), dwords.data(), dwords.size() * sizeof(dwords[0]));
-
+  Status submit(std::size_t index, packets::WordView words, std::span<const GpuMemory* const> bos) override {
+    Slot& slot = slots_[index];
+    ASSIGN_OR_RETURN(const BoList list, make_list(slot, bos));
+    std::memcpy(slot.ib.bytes().data(), words.data(), words.size_bytes());
     amdgpu_cs_ib_info ib{};
     ib.ib_mc_address = slot.ib.va();
-    ib.size = static_cast<std::uint32_t>(dwords.size());
+    ib.size = static_cast<std::uint32_t>(words.size());
     amdgpu_cs_request request{};
     request.ip_type = AMDGPU_HW_IP_DMA;
     request.ring = kRing;
@@ -287,8 +210,10 @@ class SdmaCopier final : public Copier {
     return {};
   }
 
-  // Returns at once when no copy is under way.
-  Status wait(Slot& slot) {
+  // After a hang there is nothing to wait for: the kernel keeps the BOs for as long as the ring may use them.
+  Status wait(std::size_t index) override {
+    Slot& slot = slots_[index];
+    if (hung_) slot.fence.reset();
     if (!slot.fence) return {};
     amdgpu_cs_fence fence{};
     fence.context = context_.get();
@@ -314,18 +239,19 @@ class SdmaCopier final : public Copier {
     return {};
   }
 
-  // After a hang there is nothing to wait for: the kernel keeps the BOs for as long as the ring may use them.
-  void drain() {
-    for (Slot& slot : slots_) {
-      if (hung_) slot.fence.reset();
-      (void)wait(slot);
-    }
+ private:
+  Result<BoList> make_list(const Slot& slot, std::span<const GpuMemory* const> bos) {
+    std::vector<amdgpu_bo_handle> handles = {slot.buffer.bo(), slot.ib.bo()};
+    for (const GpuMemory* bo : bos) handles.push_back(static_cast<const MappedBo*>(bo)->bo());
+    amdgpu_bo_list_handle list = nullptr;
+    TRY(drm_call("making a list of BOs", amdgpu_bo_list_create, device_.get(),
+                 static_cast<std::uint32_t>(handles.size()), handles.data(), nullptr, &list));
+    return BoList(list);
   }
 
   Device device_;
   std::array<Slot, kSlots> slots_;
   Context context_;
-  const packets::sdma::Format& format_;
   std::chrono::seconds timeout_;
   bool hung_ = false;
 };
@@ -357,8 +283,8 @@ Result<std::unique_ptr<Copier>> make_sdma_copier(int render_fd, std::chrono::sec
   }
   amdgpu_context_handle context = nullptr;
   TRY(drm_call("making a GPU context", amdgpu_cs_ctx_create, device.get(), &context));
-  return std::unique_ptr<Copier>(
-      std::make_unique<SdmaCopier>(std::move(device), Context(context), std::move(slots), *format, fence_timeout));
+  return make_sdma_copier(
+      std::make_unique<DrmEngine>(std::move(device), Context(context), std::move(slots), fence_timeout), *format);
 }
 
 }  // namespace plugin::copy

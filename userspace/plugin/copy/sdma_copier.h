@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+// Copyright (c) 2026 The amdkfd-criu authors
+//
+// The copier whose packets an SDMA engine executes: one staging buffer is filled while the other is written or read.
+#pragma once
+
+#include <memory>
+
+#include "packets/sdma.h"
+#include "plugin/copy/copier.h"
+#include "plugin/copy/sdma_engine.h"
+
+namespace plugin::copy {
+
+// `format` is borrowed for the copier's life.
+std::unique_ptr<Copier> make_sdma_copier(std::unique_ptr<SdmaEngine> engine, const packets::sdma::Format& format);
+
+}  // namespace plugin::copy

@@ -77,7 +77,7 @@ class WatchedCopier final : public copy::Copier {
     watch_();
     return copier_->read(dmabuf, size, sink);
   }
-  copy::Outcome write(int dmabuf, std::uint64_t size, const copy::Source& source) override {
+  copy::Outcome write(int dmabuf, std::uint64_t size, copy::Source& source) override {
     return copier_->write(dmabuf, size, source);
   }
 

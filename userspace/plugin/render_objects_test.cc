@@ -573,7 +573,7 @@ TEST_F(LostMemoryTest, comes_back_with_its_contents_its_access_and_its_metadata)
   target_.parts.make_copier = [](int, const Options&) -> base::Result<std::unique_ptr<copy::Copier>> {
     class Copier final : public copy::Copier {
       copy::Outcome read(int, std::uint64_t, const copy::Sink&) override { return {}; }
-      copy::Outcome write(int fd, std::uint64_t size, const copy::Source& source) override {
+      copy::Outcome write(int fd, std::uint64_t size, copy::Source& source) override {
         const UniqueFd file(::open(("/proc/self/fd/" + std::to_string(fd)).c_str(), O_RDWR | O_CLOEXEC));
         return copy::make_cpu_copier()->write(file.get(), size, source);
       }

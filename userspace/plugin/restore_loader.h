@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -72,10 +73,20 @@ class Loader {
  private:
   static constexpr std::uint32_t kHandle = 1;  // in a file that has no object
 
+  // A BO's contents in the image.
+  class StoredContents final : public copy::Source {
+   public:
+    StoredContents(const image::Contents& contents, std::size_t bo) : reader_(contents, bo) {}
+    std::uint64_t skip_zeros(std::uint64_t limit) override { return reader_.skip_zeros(limit); }
+    base::Status read(std::span<std::byte> out) override { return reader_.read(out); }
+
+   private:
+    image::BoReader reader_;
+  };
+
   copy::Outcome try_write(copy::Copier& copier, const image::Loaded& file, std::size_t bo, int to) {
-    image::BoReader reader(contents_.at(file.id()), bo);
-    return copier.write(to, image::bos_of(file.file())[bo].bo.size,
-                        [&reader](std::span<std::byte> slice) { return reader.read(slice); });
+    StoredContents source(contents_.at(file.id()), bo);
+    return copier.write(to, image::bos_of(file.file())[bo].bo.size, source);
   }
 
   base::Status write(copy::Copier& copier, const image::Loaded& file, std::size_t bo, int to) {

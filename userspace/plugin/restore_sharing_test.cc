@@ -66,7 +66,7 @@ class ReopeningCopier final : public copy::Copier {
   copy::Outcome read(int /*dmabuf*/, std::uint64_t /*size*/, const copy::Sink& /*sink*/) override {
     return copy::Failure{copy::FailureKind::kBroken, base::Error(EIO, "reads nothing")};
   }
-  copy::Outcome write(int dmabuf, std::uint64_t size, const copy::Source& source) override {
+  copy::Outcome write(int dmabuf, std::uint64_t size, copy::Source& source) override {
     const UniqueFd file(::open(("/proc/self/fd/" + std::to_string(dmabuf)).c_str(), O_RDWR | O_CLOEXEC));
     return copy::make_cpu_copier()->write(file.get(), size, source);
   }

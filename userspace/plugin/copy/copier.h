@@ -17,13 +17,26 @@ namespace plugin::copy {
 
 // Called with the BO's contents in order, slice by slice; all but the last have kSliceSize bytes.
 using Sink = std::function<base::Status(std::span<const std::byte>)>;
-// Asked for the slices in the same order; fills the whole span.
-using Source = std::function<base::Status(std::span<std::byte>)>;
+
+// The BO's contents in order.
+class Source {
+ public:
+  Source() = default;
+  Source(const Source&) = delete;
+  Source& operator=(const Source&) = delete;
+  virtual ~Source() = default;
+  // Passes over the next bytes that are known to be zero, and returns how many these are: at most `limit`.
+  virtual std::uint64_t skip_zeros(std::uint64_t limit) = 0;
+  // Fills `out` with the next bytes.
+  virtual base::Status read(std::span<std::byte> out) = 0;
+};
 
 // A multiple of the image's chunk size, so that a slice ends where a chunk ends.
 inline constexpr std::size_t kSliceSize = 16U << 20;
+// The most that a source is asked for at once. Between two steps it is asked for zeros.
+inline constexpr std::size_t kStepSize = 1U << 20;
 
-// Whether a failed copy may be tried in another way: kUnreachable promises that no slice was asked for or delivered.
+// Whether a failed copy may be tried in another way: kUnreachable promises that no byte was asked for or delivered.
 enum class FailureKind { kUnreachable, kBroken };
 struct Failure {
   FailureKind kind;
@@ -40,7 +53,7 @@ class Copier {
 
   // dmabuf is borrowed for the call.
   virtual Outcome read(int dmabuf, std::uint64_t size, const Sink& sink) = 0;
-  virtual Outcome write(int dmabuf, std::uint64_t size, const Source& source) = 0;
+  virtual Outcome write(int dmabuf, std::uint64_t size, Source& source) = 0;
 };
 
 // The CPU, through mmap() of the dmabuf: for what it can see.

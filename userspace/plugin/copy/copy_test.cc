@@ -57,6 +57,17 @@ TEST(SdmaPacket, a_large_copy_is_split_without_gap_or_overlap) {
   }
 }
 
+// Knows of no zeros.
+class FunctionSource final : public Source {
+ public:
+  explicit FunctionSource(std::function<base::Status(std::span<std::byte>)> fill) : fill_(std::move(fill)) {}
+  std::uint64_t skip_zeros(std::uint64_t /*limit*/) override { return 0; }
+  base::Status read(std::span<std::byte> out) override { return fill_(out); }
+
+ private:
+  std::function<base::Status(std::span<std::byte>)> fill_;
+};
+
 base::UniqueFd memory_file(std::size_t size) {
   base::UniqueFd fd(::memfd_create("bo", MFD_CLOEXEC));
   EXPECT_EQ(::ftruncate(fd.get(), static_cast<off_t>(size)), 0);
@@ -68,13 +79,12 @@ TEST(CpuCopier, writes_and_reads_back_in_slices) {
   const base::UniqueFd bo = memory_file(size);
   auto copier = make_cpu_copier();
   std::uint8_t next = 1;
-  ASSERT_TRUE(copier
-                  ->write(bo.get(), size,
-                          [&next](std::span<std::byte> slice) -> base::Status {
-                            std::fill(slice.begin(), slice.end(), std::byte{next++});
-                            return {};
-                          })
-                  .ok());
+  FunctionSource source([&next](std::span<std::byte> step) -> base::Status {
+    EXPECT_LE(step.size(), kStepSize);
+    std::fill(step.begin(), step.end(), std::byte{next++});
+    return {};
+  });
+  ASSERT_TRUE(copier->write(bo.get(), size, source).ok());
   std::vector<std::byte> all;
   ASSERT_TRUE(copier
                   ->read(bo.get(), size,
@@ -84,21 +94,19 @@ TEST(CpuCopier, writes_and_reads_back_in_slices) {
                          })
                   .ok());
   ASSERT_EQ(all.size(), size);
-  EXPECT_EQ(all[kSliceSize - 1], std::byte{1});
-  EXPECT_EQ(all[kSliceSize], std::byte{2});
-  EXPECT_EQ(next, 3);
+  EXPECT_EQ(all[kSliceSize - 1], std::byte{16});
+  EXPECT_EQ(all[kSliceSize], std::byte{17});
+  EXPECT_EQ(next, 18);
 }
 
 TEST(CpuCopier, a_bo_of_a_render_node_is_where_its_offset_says) {
   const base::UniqueFd file = memory_file(3 * 4096);
   auto copier = make_mapping_copier(4096);
-  ASSERT_TRUE(copier
-                  ->write(file.get(), 4096,
-                          [](std::span<std::byte> slice) -> base::Status {
-                            std::fill(slice.begin(), slice.end(), std::byte{7});
-                            return {};
-                          })
-                  .ok());
+  FunctionSource source([](std::span<std::byte> step) -> base::Status {
+    std::fill(step.begin(), step.end(), std::byte{7});
+    return {};
+  });
+  ASSERT_TRUE(copier->write(file.get(), 4096, source).ok());
   std::vector<std::byte> all(3 * 4096);
   ASSERT_EQ(::pread(file.get(), all.data(), all.size(), 0), static_cast<ssize_t>(all.size()));
   EXPECT_EQ(std::count(all.begin(), all.end(), std::byte{7}), 4096);
@@ -112,6 +120,28 @@ TEST(CpuCopier, a_bo_of_a_render_node_is_where_its_offset_says) {
                          })
                   .ok());
   EXPECT_EQ(read, std::vector<std::byte>(4096, std::byte{7}));
+}
+
+class ZeroSource final : public Source {
+ public:
+  std::uint64_t skip_zeros(std::uint64_t limit) override { return limit; }
+  base::Status read(std::span<std::byte> /*out*/) override { return base::Error(EIO, "zeros are not read"); }
+};
+
+TEST(CpuCopier, zeros_are_written_and_not_read) {
+  const std::size_t size = kSliceSize + 4096;
+  const base::UniqueFd bo = memory_file(size);
+  const std::vector<std::byte> before(size, std::byte{9});
+  ASSERT_EQ(::pwrite(bo.get(), before.data(), size, 0), static_cast<ssize_t>(size));
+  ZeroSource source;
+  ASSERT_TRUE(make_cpu_copier()->write(bo.get(), size, source).ok());
+  std::vector<std::byte> after(size, std::byte{9});
+  ASSERT_EQ(::pread(bo.get(), after.data(), size, 0), static_cast<ssize_t>(size));
+  EXPECT_EQ(std::count(after.begin(), after.end(), std::byte{0}), static_cast<std::ptrdiff_t>(size));
+  EXPECT_EQ(::ftruncate(bo.get(), 4096), 0);
+  const auto outcome = make_cpu_copier()->write(bo.get(), size, source);
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_EQ(outcome.error().error.code(), EIO);
 }
 
 TEST(CpuCopier, what_cannot_be_mapped_is_unreachable_and_a_failing_sink_is_not) {
@@ -142,7 +172,8 @@ TEST(CpuCopier, memory_that_is_gone_is_an_error_and_no_signal) {
   EXPECT_EQ(outcome.error().kind, FailureKind::kBroken);
   EXPECT_EQ(outcome.error().error.code(), EIO);
   EXPECT_EQ(delivered, kSliceSize);
-  outcome = copier->write(bo.get(), kSliceSize + 8192, [](std::span<std::byte>) -> base::Status { return {}; });
+  FunctionSource source([](std::span<std::byte>) -> base::Status { return {}; });
+  outcome = copier->write(bo.get(), kSliceSize + 8192, source);
   ASSERT_FALSE(outcome.ok());
   EXPECT_EQ(outcome.error().error.code(), EIO);
 }

@@ -123,7 +123,7 @@ class BusErrorHandler {
 };
 
 // The kernel raises SIGBUS for a page of a BO that it cannot give to the CPU: the GPU was unplugged, its reset lost the
-// memory, or the CPU does not see this part of VRAM. CRIU must not die of it.
+// memory, or the CPU does not see this part of VRAM. CRIU must not die of it. Without `from`, zeros are written.
 [[gnu::noinline]] Status copy_bytes(std::byte* to, const std::byte* from, std::size_t size) {
   const BusErrorHandler handler;
   sigjmp_buf here;
@@ -133,7 +133,10 @@ class BusErrorHandler {
   }
   g_after_bus_error = &here;
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  std::memcpy(to, from, size);
+  if (from == nullptr)
+    std::memset(to, 0, size);
+  else
+    std::memcpy(to, from, size);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   g_after_bus_error = nullptr;
   return {};
@@ -151,11 +154,19 @@ class CpuCopier final : public Copier {
       return sink(bounce_);
     });
   }
-  Outcome write(int dmabuf, std::uint64_t size, const Source& source) override {
+  Outcome write(int dmabuf, std::uint64_t size, Source& source) override {
     return each_slice(dmabuf, size, PROT_READ | PROT_WRITE, [&](std::span<std::byte> view) -> Status {
-      bounce_.resize(view.size());
-      TRY(source(bounce_));
-      return copy_bytes(view.data(), bounce_.data(), view.size());
+      while (!view.empty()) {
+        const auto zeros = static_cast<std::size_t>(source.skip_zeros(view.size()));
+        if (zeros != 0) TRY(copy_bytes(view.data(), nullptr, zeros));
+        view = view.subspan(zeros);
+        bounce_.resize(std::min(view.size(), kStepSize));
+        if (bounce_.empty()) break;
+        TRY(source.read(bounce_));
+        TRY(copy_bytes(view.data(), bounce_.data(), bounce_.size()));
+        view = view.subspan(bounce_.size());
+      }
+      return {};
     });
   }
 
@@ -188,7 +199,7 @@ class AutoCopier final : public Copier {
   Outcome read(int dmabuf, std::uint64_t size, const Sink& sink) override {
     return first_that_works([&](Copier& copier) { return copier.read(dmabuf, size, sink); });
   }
-  Outcome write(int dmabuf, std::uint64_t size, const Source& source) override {
+  Outcome write(int dmabuf, std::uint64_t size, Source& source) override {
     return first_that_works([&](Copier& copier) { return copier.write(dmabuf, size, source); });
   }
 

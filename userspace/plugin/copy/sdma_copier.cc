@@ -18,6 +18,10 @@ using base::Status;
 // A slice never needs more packets than fit its IB.
 static_assert(packet_count(kSliceSize, packets::sdma::kFormat2) * kMaxPacketDwords + kIbAlignDwords <= kIbDwords);
 
+static_assert(kStepSize <= max_packet_bytes(packets::sdma::kFormat2));
+// The most that one submission fills, so that it ends within the time that a slice may take.
+constexpr std::uint64_t kMaxFill = 256U << 20;
+
 class SdmaCopier final : public Copier {
  public:
   SdmaCopier(std::unique_ptr<SdmaEngine> engine, const packets::sdma::Format& format)
@@ -29,13 +33,11 @@ class SdmaCopier final : public Copier {
     return run(dmabuf, size, [&](const GpuMemory& bo) { return read_slices(bo, size, sink); });
   }
 
-  Outcome write(int dmabuf, std::uint64_t size, const Source& source) override {
+  Outcome write(int dmabuf, std::uint64_t size, Source& source) override {
     return run(dmabuf, size, [&](const GpuMemory& bo) { return write_slices(bo, size, source); });
   }
 
  private:
-  enum class Direction { kFromBo, kToBo };
-
   template <typename Body>
   Outcome run(int dmabuf, std::uint64_t size, const Body& body) {
     if (engine_->hung()) return Failure{FailureKind::kUnreachable, Error(EIO, "the DMA ring did not answer before")};
@@ -50,7 +52,7 @@ class SdmaCopier final : public Copier {
   Status read_slices(const GpuMemory& bo, std::uint64_t size, const Sink& sink) {
     const std::uint64_t slices = (size + kSliceSize - 1) / kSliceSize;
     for (std::uint64_t i = 0; i <= slices; ++i) {
-      if (i < slices) TRY(submit(i, bo, size, Direction::kFromBo));
+      if (i < slices) TRY(submit_read(i, bo, size));
       if (i == 0) continue;
       const std::size_t done = (i - 1) % kSlots;
       TRY(engine_->wait(done));
@@ -59,13 +61,33 @@ class SdmaCopier final : public Copier {
     return {};
   }
 
-  Status write_slices(const GpuMemory& bo, std::uint64_t size, const Source& source) {
-    const std::uint64_t slices = (size + kSliceSize - 1) / kSliceSize;
-    for (std::uint64_t i = 0; i < slices; ++i) {
-      const std::size_t slot = i % kSlots;
+  // What is stored goes through the staging buffers; zeros are made by the GPU.
+  Status write_slices(const GpuMemory& bo, std::uint64_t size, Source& source) {
+    std::uint64_t zeros = 0;  // the next bytes
+    std::uint64_t at = 0;
+    for (std::size_t slot = 0; at < size; slot = (slot + 1) % kSlots) {
       TRY(engine_->wait(slot));
-      TRY(source(engine_->staging(slot).first(slice_length(i, size))));
-      TRY(submit(i, bo, size, Direction::kToBo));
+      packets::Words words;
+      std::size_t used = 0;
+      std::uint64_t filled = 0;
+      while (at < size && has_room(words)) {
+        if (zeros == 0) zeros = source.skip_zeros(size - at);
+        std::uint64_t step = std::min<std::uint64_t>(kStepSize, size - at);
+        if (zeros != 0) {
+          step = std::min({zeros, kMaxFill - filled, max_packet_bytes(format_)});
+          if (step == 0) break;
+          append_zeros(words, bo.va() + at, step, format_);
+          zeros -= step;
+          filled += step;
+        } else {
+          if (step > kSliceSize - used) break;
+          TRY(source.read(engine_->staging(slot).subspan(used, step)));
+          append_copy(words, engine_->staging_va(slot) + used, bo.va() + at, step, format_);
+          used += step;
+        }
+        at += step;
+      }
+      TRY(submit(slot, words, bo));
     }
     for (std::size_t slot = 0; slot < kSlots; ++slot) TRY(engine_->wait(slot));
     return {};
@@ -75,15 +97,18 @@ class SdmaCopier final : public Copier {
     return static_cast<std::size_t>(std::min<std::uint64_t>(kSliceSize, size - index * kSliceSize));
   }
 
-  Status submit(std::uint64_t index, const GpuMemory& bo, std::uint64_t size, Direction direction) {
+  Status submit_read(std::uint64_t index, const GpuMemory& bo, std::uint64_t size) {
     const std::size_t slot = index % kSlots;
-    const std::uint64_t in_bo = bo.va() + index * kSliceSize;
-    const std::uint64_t in_buffer = engine_->staging_va(slot);
     packets::Words words;
-    if (direction == Direction::kFromBo)
-      append_copy(words, in_bo, in_buffer, slice_length(index, size), format_);
-    else
-      append_copy(words, in_buffer, in_bo, slice_length(index, size), format_);
+    append_copy(words, bo.va() + index * kSliceSize, engine_->staging_va(slot), slice_length(index, size), format_);
+    return submit(slot, words, bo);
+  }
+
+  static bool has_room(const packets::Words& words) {
+    return words.size() + kMaxPacketDwords + kIbAlignDwords <= kIbDwords;
+  }
+
+  Status submit(std::size_t slot, packets::Words& words, const GpuMemory& bo) {
     pad(words);
     const std::array bos = {&bo};
     return engine_->submit(slot, words, bos);

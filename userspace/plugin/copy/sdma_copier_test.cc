@@ -45,6 +45,40 @@ std::vector<std::byte> contents_of(const base::UniqueFd& fd, std::size_t size) {
   return bytes;
 }
 
+// Bytes in memory, of which runs of whole kUnit that are zero are known to be. Fails at an offset if told so.
+class MemorySource final : public Source {
+ public:
+  static constexpr std::size_t kUnit = 64U << 10;
+
+  explicit MemorySource(std::span<const std::byte> bytes, std::size_t fail_at = SIZE_MAX)
+      : bytes_(bytes), fail_at_(fail_at) {}
+  std::uint64_t skip_zeros(std::uint64_t limit) override {
+    std::uint64_t skipped = 0;
+    while (at_ % kUnit == 0 && at_ + kUnit <= bytes_.size() && skipped + kUnit <= limit && is_zero(at_)) {
+      at_ += kUnit;
+      skipped += kUnit;
+    }
+    return skipped;
+  }
+  base::Status read(std::span<std::byte> out) override {
+    EXPECT_LE(out.size(), kStepSize);
+    if (at_ + out.size() > fail_at_) return base::Error(EINVAL, "damaged");
+    std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(at_), out.size(), out.begin());
+    at_ += out.size();
+    return {};
+  }
+
+ private:
+  [[nodiscard]] bool is_zero(std::size_t at) const {
+    const auto unit = bytes_.subspan(at, kUnit);
+    return std::all_of(unit.begin(), unit.end(), [](std::byte b) { return b == std::byte{0}; });
+  }
+
+  std::span<const std::byte> bytes_;
+  std::size_t fail_at_;
+  std::size_t at_ = 0;
+};
+
 class SdmaCopierTest : public ::testing::TestWithParam<const sdma::Format*> {
  protected:
   FakeSdma sdma_;
@@ -65,6 +99,42 @@ TEST_P(SdmaCopierTest, reads_a_large_bo_in_slices_of_which_two_are_under_way) {
   EXPECT_EQ(read, bytes);
   EXPECT_EQ(slices, (std::vector<std::size_t>{kSliceSize, kSliceSize, kSliceSize, kPage}));
   EXPECT_EQ(sdma_.most_under_way, 2U);
+  EXPECT_EQ(sdma_.mapped, 0U);
+}
+
+TEST_P(SdmaCopierTest, writes_what_is_stored_through_its_buffers_and_fills_what_is_zero) {
+  constexpr std::size_t kSize = 2 * kSliceSize + kSliceSize / 2 + kPage;
+  auto bytes = contents(kSize, 2);
+  std::fill_n(bytes.begin(), kSliceSize, std::byte{0});
+  std::fill_n(bytes.begin() + kSliceSize + kStepSize, MemorySource::kUnit, std::byte{0});
+  const base::UniqueFd bo = filled_file(std::vector<std::byte>(kSize, std::byte{0xee}));
+  MemorySource source(bytes);
+  ASSERT_TRUE(copier_->write(bo.get(), kSize, source).ok());
+  EXPECT_EQ(contents_of(bo, kSize), bytes);
+  EXPECT_EQ(sdma_.filled, kSliceSize + MemorySource::kUnit);
+  EXPECT_EQ(sdma_.copied, kSize - sdma_.filled);
+  EXPECT_EQ(sdma_.most_under_way, 2U);
+}
+
+TEST_P(SdmaCopierTest, many_changes_between_zeros_and_others_use_several_submissions) {
+  constexpr std::size_t kSize = 2 * kSliceSize;
+  auto bytes = contents(kSize, 4);
+  for (std::size_t at = 0; at < kSize; at += 2 * MemorySource::kUnit)
+    std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), MemorySource::kUnit, std::byte{0});
+  const base::UniqueFd bo = filled_file(std::vector<std::byte>(kSize, std::byte{0xee}));
+  MemorySource source(bytes);
+  ASSERT_TRUE(copier_->write(bo.get(), kSize, source).ok());
+  EXPECT_EQ(contents_of(bo, kSize), bytes);
+}
+
+TEST_P(SdmaCopierTest, a_failing_source_ends_the_copy) {
+  const auto bytes = contents(3 * kSliceSize, 5);
+  const base::UniqueFd bo = memory_file(bytes.size());
+  MemorySource source(bytes, 2 * kSliceSize + 1);
+  const auto outcome = copier_->write(bo.get(), bytes.size(), source);
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_EQ(outcome.error().kind, FailureKind::kBroken);
+  EXPECT_EQ(outcome.error().error.code(), EINVAL);
   EXPECT_EQ(sdma_.mapped, 0U);
 }
 

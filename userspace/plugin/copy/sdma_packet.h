@@ -36,6 +36,17 @@ inline void append_copy(packets::Words& words, std::uint64_t from, std::uint64_t
   }
 }
 
+// As amdgpu fills memory: by bytes.
+inline void append_zeros(packets::Words& words, std::uint64_t to, std::uint64_t bytes,
+                         const packets::sdma::Format& format) {
+  while (bytes != 0) {
+    const std::uint64_t step = std::min(bytes, max_packet_bytes(format));
+    packets::sdma::const_fill(words, to, 0, static_cast<std::uint32_t>(step), packets::sdma::FillSize::kByte, format);
+    to += step;
+    bytes -= step;
+  }
+}
+
 // To what the ring wants.
 inline void pad(packets::Words& words) {
   while (words.size() % kIbAlignDwords != 0) packets::sdma::nop(words);

@@ -103,6 +103,16 @@ Status Contents::verify() const {
 BoReader::BoReader(const Contents& contents, std::size_t bo)
     : contents_(contents), chunks_(contents.chunks(bo)), size_(contents.bos()[bo].bo.size) {}
 
+std::uint64_t BoReader::skip_zeros(std::uint64_t limit) {
+  std::uint64_t skipped = 0;
+  for (; used_ == partial_.size() && next_ < chunks_.size() && chunks_[next_].stored == 0; ++next_) {
+    const std::uint64_t length = chunk_length(size_, contents_.chunk_size(), next_);
+    if (length > limit - skipped) break;
+    skipped += length;
+  }
+  return skipped;
+}
+
 Status BoReader::read(std::span<std::byte> out) {
   while (!out.empty()) {
     if (used_ < partial_.size()) {

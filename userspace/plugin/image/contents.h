@@ -87,6 +87,9 @@ class BoReader {
  public:
   // `contents` is borrowed.
   BoReader(const Contents& contents, std::size_t bo);
+  // Passes over the next chunks of which nothing is stored, and returns their bytes: at most `limit`, and 0 in the
+  // middle of a chunk.
+  std::uint64_t skip_zeros(std::uint64_t limit);
   // Fills `out` with the next bytes of the BO.
   base::Status read(std::span<std::byte> out);
 

@@ -148,6 +148,29 @@ TEST_F(ImageTest, a_bo_cannot_be_read_behind_its_end) {
   EXPECT_FALSE(reader.read(bytes).ok());
 }
 
+TEST_F(ImageTest, chunks_that_are_zero_are_passed_over_at_their_beginning_only) {
+  std::vector<std::byte> contents(6 * kChunkSize + 5000);
+  contents[2 * kChunkSize + 9] = std::byte{1};
+  contents[3 * kChunkSize] = std::byte{2};
+  write_kfd(contents);
+  const Catalogue images = catalogue();
+  const auto opened = open_contents(dir(), **images.find(kKfdId));
+  BoReader reader(*opened, 0);
+  EXPECT_EQ(reader.skip_zeros(kChunkSize - 1), 0U);
+  EXPECT_EQ(reader.skip_zeros(contents.size()), 2 * kChunkSize);
+  EXPECT_EQ(reader.skip_zeros(contents.size()), 0U);
+  std::vector<std::byte> out(kChunkSize + kChunkSize / 2);
+  expect_ok(reader.read(out));
+  EXPECT_EQ(out[9], std::byte{1});
+  EXPECT_EQ(out[kChunkSize], std::byte{2});
+  EXPECT_EQ(reader.skip_zeros(contents.size()), 0U);  // in the middle of a chunk
+  expect_ok(reader.read(std::span(out).first(kChunkSize / 2)));
+  EXPECT_EQ(reader.skip_zeros(kChunkSize), kChunkSize);
+  EXPECT_EQ(reader.skip_zeros(contents.size()), kChunkSize + 5000U);
+  EXPECT_EQ(reader.skip_zeros(contents.size()), 0U);
+  EXPECT_FALSE(reader.read(std::span(out).first(1)).ok());
+}
+
 TEST_F(ImageTest, of_a_chunk_only_the_pieces_that_are_not_zero_are_stored) {
   auto contents = std::vector<std::byte>(8 * kChunkSize);
   contents[5 * kChunkSize + 3 * kPieceSize + 17] = std::byte{1};

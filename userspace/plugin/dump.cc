@@ -430,6 +430,8 @@ Status Dump::save_bos(Process& process, image::FileWriter& writer, image::KfdFil
     std::chrono::steady_clock::duration time{};
   };
   std::map<const topology::Node*, Done> done;
+  copy::OrderedReads reads;
+  const topology::Node* last = nullptr;
   for (std::size_t i = 0; i < process.state.bos.size(); ++i) {
     kfd::CheckpointedBo& bo = process.state.bos[i];
     const topology::Node* gpu = preflight::gpu_of(nodes_, process.state, bo.bo.user_gpu_id);
@@ -437,8 +439,8 @@ Status Dump::save_bos(Process& process, image::FileWriter& writer, image::KfdFil
     place_contents(process, i, out, record);
     if (image::stores_contents(record)) {
       const auto begin = std::chrono::steady_clock::now();
-      if (auto status = save_contents(process, bo, *gpu, writer); !status.ok())
-        return std::move(status).error().wrap(bo_name(i, bo.bo));
+      TRY(save_contents(process, i, *gpu, reads, writer));
+      last = gpu;
       Done& sum = done[gpu];
       ++sum.bos;
       sum.bytes += bo.bo.size;
@@ -446,6 +448,9 @@ Status Dump::save_bos(Process& process, image::FileWriter& writer, image::KfdFil
     }
     out.bos.push_back(record);
   }
+  const auto begin = std::chrono::steady_clock::now();
+  TRY(reads.finish());
+  if (last != nullptr) done[last].time += std::chrono::steady_clock::now() - begin;
   // The staging buffers are pinned memory; the next process may need it on another GPU.
   copiers_.clear();
   for (const auto& [gpu, sum] : done)
@@ -467,14 +472,16 @@ void Dump::place_contents(const Process& process, std::size_t bo, image::KfdFile
   record.stored_elsewhere = origin.process != self.process;
 }
 
-Status Dump::save_contents(Process& process, kfd::CheckpointedBo& bo, const topology::Node& gpu,
+Status Dump::save_contents(Process& process, std::size_t index, const topology::Node& gpu, copy::OrderedReads& reads,
                            image::FileWriter& writer) {
-  ASSIGN_OR_RETURN(const UniqueFd dmabuf, parts_.kfd.export_bo(fd_of(process), process.pause, bo));
-  ASSIGN_OR_RETURN(copy::Copier * copier, copier_of(gpu));
-  auto outcome =
-      copier->read(dmabuf.get(), bo.bo.size, [&](std::span<const std::byte> slice) { return writer.append(slice); });
-  if (!outcome.ok()) return std::move(outcome).error().error;
-  return {};
+  kfd::CheckpointedBo& bo = process.state.bos[index];
+  const std::string name = bo_name(index, bo.bo);
+  auto dmabuf = parts_.kfd.export_bo(fd_of(process), process.pause, bo);
+  if (!dmabuf.ok()) return std::move(dmabuf).error().wrap(name);
+  auto copier = copier_of(gpu);
+  if (!copier.ok()) return std::move(copier).error().wrap(name);
+  return reads.start(**copier, {dmabuf->get(), bo.bo.size, name},
+                     [&writer](std::span<const std::byte> slice) { return writer.append(slice); });
 }
 
 Result<copy::Copier*> Dump::copier_of(const topology::Node& gpu) {

@@ -84,7 +84,7 @@ class Dump {
   [[nodiscard]] std::vector<sharing::Process> sharers_with_objects() const;
   base::Result<image::RenderFile> save_render(std::size_t file, std::uint32_t id, std::uint32_t open_flags);
   base::Status save_object(const OpenFile& file, const image::GemObject& object, const image::BoRecord& record,
-                           image::FileWriter& writer);
+                           copy::OrderedReads& reads, image::FileWriter& writer);
 
   // Memory that only this DMA-buf has.
   base::Status save_lost(const dmabuf_memory::Found& memory, const OpenFile& file, image::FileWriter& writer,
@@ -93,7 +93,7 @@ class Dump {
   base::Status save(int fd, std::uint32_t id);
   base::Result<image::KfdFile> save_process(Process& process, std::uint32_t id);
   base::Status save_bos(Process& process, image::FileWriter& writer, image::KfdFile& out);
-  base::Status save_contents(Process& process, kfd::CheckpointedBo& bo, const topology::Node& gpu,
+  base::Status save_contents(Process& process, std::size_t index, const topology::Node& gpu, copy::OrderedReads& reads,
                              image::FileWriter& writer);
   // Marks where the contents of a BO are stored.
   void place_contents(const Process& process, std::size_t bo, image::KfdFile& out, image::BoRecord& record) const;

@@ -102,15 +102,16 @@ Result<image::RenderFile> Dump::save_render(std::size_t file, std::uint32_t id, 
       processes_.size() + static_cast<std::size_t>(std::find(files.begin(), files.end(), file) - files.begin());
   const auto begin = std::chrono::steady_clock::now();
   std::uint64_t bytes = 0;
+  copy::OrderedReads reads;
   for (std::size_t i = 0; i < out.bos.size(); ++i) {
     out.bos[i].bo.user_gpu_id = gpu->gpu_id;
     const auto shared = out.bos[i].inode == 0 ? std::nullopt : sharing_.find(out.bos[i].inode);
     out.bos[i].stored_elsewhere = shared && sharing_.memories()[*shared].origin.process != self;
     if (!image::stores_contents(out.bos[i])) continue;
-    if (auto status = save_object(open, out.objects.gem[i], out.bos[i], writer_->file(id)); !status.ok())
-      return std::move(status).error().wrap("contents of GEM object " + std::to_string(out.bos[i].handle));
+    TRY(save_object(open, out.objects.gem[i], out.bos[i], reads, writer_->file(id)));
     bytes += out.bos[i].bo.size;
   }
+  TRY(reads.finish());
   copiers_.clear();
   const auto time = std::chrono::steady_clock::now() - begin;
   parts_.criu.inform(tree_.name_of(open) + ": " + std::to_string(out.bos.size()) + " GEM objects, " +
@@ -120,20 +121,20 @@ Result<image::RenderFile> Dump::save_render(std::size_t file, std::uint32_t id, 
 }
 
 Status Dump::save_object(const OpenFile& file, const image::GemObject& object, const image::BoRecord& record,
-                         image::FileWriter& writer) {
-  const copy::Sink sink = [&](std::span<const std::byte> slice) { return writer.append(slice); };
-  ASSIGN_OR_RETURN(const std::optional<UniqueFd> dmabuf,
-                   parts_.render.driver->export_gem(file.fd.get(), object.handle));
-  if (!dmabuf) {
+                         copy::OrderedReads& reads, image::FileWriter& writer) {
+  const std::string name = "contents of GEM object " + std::to_string(record.handle);
+  const copy::Sink sink = [&writer](std::span<const std::byte> slice) { return writer.append(slice); };
+  const auto dmabuf = parts_.render.driver->export_gem(file.fd.get(), object.handle);
+  if (!dmabuf.ok()) return base::Error(dmabuf.error()).wrap(name);
+  if (!dmabuf->has_value()) {
+    TRY(reads.finish());  // this one is read at once
     auto outcome = copy::make_mapping_copier(record.bo.mmap_offset)->read(file.fd.get(), record.bo.size, sink);
-    if (!outcome.ok()) return std::move(outcome).error().error;
+    if (!outcome.ok()) return std::move(outcome).error().error.wrap(name);
     return {};
   }
-  const topology::Node* gpu = topology::find_render_minor(nodes_, file.device.minor);
-  ASSIGN_OR_RETURN(copy::Copier * copier, copier_of(*gpu));
-  auto outcome = copier->read(dmabuf->get(), record.bo.size, sink);
-  if (!outcome.ok()) return std::move(outcome).error().error;
-  return {};
+  auto copier = copier_of(*topology::find_render_minor(nodes_, file.device.minor));
+  if (!copier.ok()) return std::move(copier).error().wrap(name);
+  return reads.start(**copier, {(*dmabuf)->get(), record.bo.size, name}, sink);
 }
 
 Status Dump::save_lost(const dmabuf_memory::Found& memory, const OpenFile& file, image::FileWriter& writer,

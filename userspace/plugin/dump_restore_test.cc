@@ -11,6 +11,8 @@
 #include <algorithm>
 
 #include "kfd/fake_kfd.h"
+#include "plugin/copy/fake_sdma_engine.h"
+#include "plugin/copy/sdma_copier.h"
 #include "plugin/dump.h"
 #include "plugin/image/version_1.h"
 #include "plugin/restore.h"
@@ -115,6 +117,44 @@ TEST_F(DumpRestoreTest, contents_and_state_arrive_on_another_gpu_under_the_old_n
   EXPECT_EQ(request.priv_data, source_.kfd.priv_data);
   ASSERT_EQ(request.bos.size(), 2U);
   EXPECT_EQ(target_.kfd.restored_contents(0), contents());
+}
+
+// Dump and restore by a copier that has many BOs under way. Contents are stored in the order of the BOs, though two
+// GPUs have them in turns.
+TEST_F(DumpRestoreTest, contents_of_two_gpus_arrive_by_sdma) {
+  constexpr std::size_t kCount = 40;
+  constexpr std::size_t kSmall = 8192;
+  copy::FakeSdma dumped;
+  copy::FakeSdma restored;
+  const auto copiers_on = [](copy::FakeSdma& sdma) {
+    return [&sdma](int, const Options&) -> base::Result<std::unique_ptr<copy::Copier>> {
+      const auto& format = packets::sdma::kFormat4;
+      return copy::make_sdma_copier(std::make_unique<copy::FakeSdmaEngine>(sdma, format), format);
+    };
+  };
+  source_.parts.make_copier = copiers_on(dumped);
+  target_.parts.make_copier = copiers_on(restored);
+  source_.machine.add_gpu(2, kOtherGpu, 129);
+  source_.kfd.devices.push_back({kOtherGpu, kOtherGpu});
+  source_.kfd.bos.clear();
+  for (std::size_t i = 0; i < kCount; ++i) {
+    const std::uint64_t place = 0x100000ULL * (i + 1);
+    const auto byte = static_cast<std::byte>(i % 5 == 0 ? 0 : i);
+    const std::uint32_t gpu = i / 4 % 2 == 0 ? kGpu : kOtherGpu;
+    source_.kfd.bos.push_back({{kBoAddr + place, kSmall, kBoOffset + place, gpu, kVram}, std::vector(kSmall, byte)});
+  }
+  dump_all();
+  EXPECT_LE(dumped.bos_of_submissions.size(), kCount / 4);
+  target_.machine.add_gpu(1, kGpu, 128);
+  target_.machine.add_gpu(2, kOtherGpu, 129);
+  Restore restore(target_.parts);
+  const auto fd = restore.restore_file(kKfdId);
+  ASSERT_TRUE(fd.ok()) << fd.error().message();
+  const UniqueFd owned(**fd);
+  for (std::size_t i = 0; i < kCount; ++i)
+    EXPECT_EQ(target_.kfd.restored_contents(i), source_.kfd.bos[i].contents) << i;
+  EXPECT_EQ(restored.bos_of_submissions.size(), 2U);  // one of each GPU
+  EXPECT_EQ(restored.filled, kCount / 5 * kSmall);
 }
 
 TEST_F(DumpRestoreTest, a_program_restored_before_can_be_dumped_and_restored_again) {

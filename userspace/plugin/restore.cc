@@ -372,9 +372,10 @@ Status Restore::fill_bos(Loader& loader, int kfd_fd, const SavedFile& process,
     if (!image::stores_contents(record) || (record.inode != 0 && shared.find(record.inode))) continue;
     // One at a time: CRIU without CAP_SYS_RESOURCE may not have a descriptor for each.
     ASSIGN_OR_RETURN(const UniqueFd dmabuf, parts_.kfd.export_restored(kfd_fd, record.bo, restored[i]));
-    TRY(loader.load(*process.loaded, i, image::actual_id_of(kfd, record.bo.user_gpu_id), dmabuf.get()));
+    TRY(loader.start(*process.loaded, i, image::actual_id_of(kfd, record.bo.user_gpu_id), dmabuf.get(),
+                     Loader::name_of(i)));
   }
-  return {};
+  return loader.finish();
 }
 
 // ---- Descriptors ----

@@ -35,8 +35,12 @@ class Loader {
     return {};
   }
 
-  // Fills a DMA-buf on a GPU of the image with the contents that are stored with BO `bo` of `file`.
-  base::Status load(const image::Loaded& file, std::size_t bo, std::uint32_t source_gpu, int dmabuf) {
+  static std::string name_of(std::size_t bo) { return "contents of BO " + std::to_string(bo); }
+
+  // Fills a DMA-buf on a GPU of the image with the contents that are stored with BO `bo` of `file`, which errors call
+  // `name`. They are there when finish() has succeeded; a failure may be that of an earlier BO.
+  base::Status start(const image::Loaded& file, std::size_t bo, std::uint32_t source_gpu, int dmabuf,
+                     const std::string& name) {
     TRY(open_contents(file));
     ASSIGN_OR_RETURN(const std::uint32_t gpu_id, plan_.destination_of(source_gpu));
     auto& copier = copiers_[gpu_id];
@@ -45,29 +49,44 @@ class Loader {
       ASSIGN_OR_RETURN(const base::UniqueFd render, parts_.system.open_node(plan_.render(gpu_id)));
       ASSIGN_OR_RETURN(copier, parts_.make_copier(render.get(), parts_.options));
     }
-    auto outcome = try_write(*copier, file, bo, dmabuf);
-    if (!outcome.ok() && outcome.error().kind == copy::FailureKind::kUnreachable) {
-      // The CPU cannot write through a DMA-buf that is read-only, but through an object of its memory.
-      ASSIGN_OR_RETURN(const base::UniqueFd render, parts_.system.open_node(plan_.render(gpu_id)));
-      RenderDriver& driver = *parts_.render.driver;
-      const auto failed = [&](const std::string& why, int code) {
-        return result_of(copy::Failure{copy::FailureKind::kUnreachable,
-                                       base::Error(code, outcome.error().error.message() + "; " + why)},
-                         bo);
-      };
-      if (auto status = driver.import_gem(render.get(), kHandle, dmabuf); !status.ok())
-        return failed("importing it, to write through an object: " + status.error().message(), status.error().code());
-      ASSIGN_OR_RETURN(const std::optional<std::uint64_t> offset, driver.mmap_offset(render.get(), kHandle));
-      if (!offset) return failed("the CPU cannot map an object of it", outcome.error().error.code());
-      return write(*copy::make_mapping_copier(*offset), file, bo, render.get());
-    }
-    return result_of(std::move(outcome), bo);
+    StoredContents source(contents_.at(file.id()), bo);
+    auto outcome = copier->start_write({dmabuf, image::bos_of(file.file())[bo].bo.size, name}, source);
+    if (outcome.ok()) return {};
+    copy::Failure failure = std::move(outcome).error();
+    if (failure.kind == copy::FailureKind::kBroken) return std::move(failure.error);
+    // The CPU cannot write through a DMA-buf that is read-only, but through an object of its memory.
+    ASSIGN_OR_RETURN(const base::UniqueFd render, parts_.system.open_node(plan_.render(gpu_id)));
+    RenderDriver& driver = *parts_.render.driver;
+    const auto failed = [&](const std::string& why, int code) {
+      return base::Error(code, failure.error.message() + "; " + why).wrap(name);
+    };
+    if (auto status = driver.import_gem(render.get(), kHandle, dmabuf); !status.ok())
+      return failed("importing it, to write through an object: " + status.error().message(), status.error().code());
+    ASSIGN_OR_RETURN(const std::optional<std::uint64_t> offset, driver.mmap_offset(render.get(), kHandle));
+    if (!offset) return failed("the CPU cannot map an object of it", failure.error.code());
+    return load_by_mapping(file, bo, render.get(), *offset, name);
   }
 
-  // As load(), through the mappings of a render node, which has the BO at `offset`.
-  base::Status load_by_mapping(const image::Loaded& file, std::size_t bo, int render, std::uint64_t offset) {
+  base::Status finish() {
+    for (const auto& [gpu_id, copier] : copiers_)
+      if (copier != nullptr) TRY(copier->finish());
+    return {};
+  }
+
+  // As start() and finish().
+  base::Status load(const image::Loaded& file, std::size_t bo, std::uint32_t source_gpu, int dmabuf) {
+    TRY(start(file, bo, source_gpu, dmabuf, name_of(bo)));
+    return finish();
+  }
+
+  // As load(), but at once, through the mappings of a render node, which has the BO at `offset`.
+  base::Status load_by_mapping(const image::Loaded& file, std::size_t bo, int render, std::uint64_t offset,
+                               const std::string& name) {
     TRY(open_contents(file));
-    return write(*copy::make_mapping_copier(offset), file, bo, render);
+    StoredContents source(contents_.at(file.id()), bo);
+    auto outcome = copy::make_mapping_copier(offset)->write(render, image::bos_of(file.file())[bo].bo.size, source);
+    if (outcome.ok()) return {};
+    return std::move(outcome).error().error.wrap(name);
   }
 
  private:
@@ -83,20 +102,6 @@ class Loader {
    private:
     image::BoReader reader_;
   };
-
-  copy::Outcome try_write(copy::Copier& copier, const image::Loaded& file, std::size_t bo, int to) {
-    StoredContents source(contents_.at(file.id()), bo);
-    return copier.write(to, image::bos_of(file.file())[bo].bo.size, source);
-  }
-
-  base::Status write(copy::Copier& copier, const image::Loaded& file, std::size_t bo, int to) {
-    return result_of(try_write(copier, file, bo, to), bo);
-  }
-
-  static base::Status result_of(copy::Outcome outcome, std::size_t bo) {
-    if (outcome.ok()) return {};
-    return std::move(outcome).error().error.wrap("contents of BO " + std::to_string(bo));
-  }
 
   const Parts& parts_;
   const RestorePlan& plan_;

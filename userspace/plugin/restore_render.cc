@@ -20,13 +20,17 @@ using base::Result;
 using base::Status;
 using base::UniqueFd;
 
-Status load_object(RenderDriver& driver, Loader& loader, const image::Loaded& file, std::size_t index, int fd) {
+Status start_object(RenderDriver& driver, Loader& loader, const image::Loaded& file, std::size_t index, int fd) {
   const std::uint32_t handle = file.render()->objects.gem[index].handle;
-  ASSIGN_OR_RETURN(const std::optional<UniqueFd> dmabuf, driver.export_gem(fd, handle));
-  if (dmabuf) return loader.load(file, index, file.render()->gpu_id, dmabuf->get());
-  ASSIGN_OR_RETURN(const std::optional<std::uint64_t> offset, driver.mmap_offset(fd, handle));
-  if (!offset) return Error(EPERM, "neither the CPU nor another VM can write it");
-  return loader.load_by_mapping(file, index, fd, *offset);
+  const std::string object = "GEM object " + std::to_string(handle);
+  const std::string name = object + ": " + Loader::name_of(index);
+  const auto dmabuf = driver.export_gem(fd, handle);
+  if (!dmabuf.ok()) return Error(dmabuf.error()).wrap(object);
+  if (dmabuf->has_value()) return loader.start(file, index, file.render()->gpu_id, (*dmabuf)->get(), name);
+  const auto offset = driver.mmap_offset(fd, handle);
+  if (!offset.ok()) return Error(offset.error()).wrap(object);
+  if (!offset->has_value()) return Error(EPERM, object + ": neither the CPU nor another VM can write it");
+  return loader.load_by_mapping(file, index, fd, **offset, name);
 }
 
 }  // namespace
@@ -59,10 +63,9 @@ Status Restore::restore_objects(const RestorePlan& plan, const SavedFile& file, 
   for (const MadeMemory& memory : memories.made) TRY(load_memory(loader, shared, memory.index, memory.dmabuf.get()));
   for (std::size_t i = 0; i < render.bos.size(); ++i) {
     if (given.contains(i) || !image::stores_contents(render.bos[i])) continue;
-    if (auto status = load_object(driver, loader, *file.loaded, i, fd); !status.ok())
-      return std::move(status).error().wrap("GEM object " + std::to_string(render.objects.gem[i].handle));
+    TRY(start_object(driver, loader, *file.loaded, i, fd));
   }
-  return {};
+  return loader.finish();
 }
 
 // Objects of the files whose VMs KFD uses: they are made when all BOs exist, and before the queues run.

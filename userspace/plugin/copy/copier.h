@@ -10,6 +10,8 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
+#include <utility>
 
 #include "base/result.h"
 
@@ -36,6 +38,13 @@ inline constexpr std::size_t kSliceSize = 16U << 20;
 // The most that a source is asked for at once. Between two steps it is asked for zeros.
 inline constexpr std::size_t kStepSize = 1U << 20;
 
+// A BO of several that are copied in a row. `name` is that in errors; dmabuf is borrowed for the call that is given it.
+struct Bo {
+  int dmabuf = -1;
+  std::uint64_t size = 0;
+  std::string name;
+};
+
 // Whether a failed copy may be tried in another way: kUnreachable promises that no byte was asked for or delivered.
 enum class FailureKind { kUnreachable, kBroken };
 struct Failure {
@@ -43,6 +52,13 @@ struct Failure {
   base::Error error;
 };
 using Outcome = base::Expected<void, Failure>;
+
+// As `outcome`, with the name in front of what broke.
+inline Outcome named(Outcome outcome, const std::string& name) {
+  if (outcome.ok() || name.empty() || outcome.error().kind == FailureKind::kUnreachable) return outcome;
+  Failure failure = std::move(outcome).error();
+  return Failure{failure.kind, std::move(failure.error).wrap(name)};
+}
 
 class Copier {
  public:
@@ -54,6 +70,36 @@ class Copier {
   // dmabuf is borrowed for the call.
   virtual Outcome read(int dmabuf, std::uint64_t size, const Sink& sink) = 0;
   virtual Outcome write(int dmabuf, std::uint64_t size, Source& source) = 0;
+
+  // Many BOs, of which several may be under way at once. All is copied when finish() has succeeded. Sinks are called in
+  // the order of the BOs, until then; sources before start_write() returns. A failure that is kBroken, and that of
+  // finish(), may be that of an earlier BO and begins with its name; no sink is called after it.
+  virtual Outcome start_read(const Bo& bo, const Sink& sink) { return named(this->read(bo.dmabuf, bo.size, sink), bo.name); }
+  virtual Outcome start_write(const Bo& bo, Source& source) {
+    return named(this->write(bo.dmabuf, bo.size, source), bo.name);
+  }
+  virtual base::Status finish() { return {}; }
+};
+
+// Reads of many BOs by several copiers: sinks are called in the order of the BOs, whichever copier reads them.
+class OrderedReads {
+ public:
+  base::Status start(Copier& copier, const Bo& bo, const Sink& sink) {
+    if (&copier != last_) TRY(finish());
+    last_ = &copier;
+    Outcome outcome = copier.start_read(bo, sink);
+    if (outcome.ok()) return {};
+    Failure failure = std::move(outcome).error();
+    if (failure.kind == FailureKind::kUnreachable) return std::move(failure.error).wrap(bo.name);
+    return std::move(failure.error);
+  }
+  base::Status finish() {
+    Copier* last = std::exchange(last_, nullptr);
+    return last == nullptr ? base::Status() : last->finish();
+  }
+
+ private:
+  Copier* last_ = nullptr;
 };
 
 // The CPU, through mmap() of the dmabuf: for what it can see.
@@ -62,6 +108,9 @@ std::unique_ptr<Copier> make_cpu_copier();
 // The CPU, for a BO of which there is no DMA-buf: instead of one, read() and write() are given the file of the render
 // node that the BO is in, which has it at `offset`.
 std::unique_ptr<Copier> make_mapping_copier(std::uint64_t offset);
+
+// `sdma`, and the CPU for BOs that it cannot reach. Without `sdma`, `why_no_sdma` says why.
+std::unique_ptr<Copier> make_auto_copier(std::unique_ptr<Copier> sdma, std::string why_no_sdma);
 
 enum class Method { kAuto, kSdma, kCpu };
 

@@ -192,7 +192,6 @@ class CpuCopier final : public Copier {
 // Copies by SDMA, and by the CPU what SDMA cannot reach.
 class AutoCopier final : public Copier {
  public:
-  // Without `sdma`, `why_no_sdma` says why.
   AutoCopier(std::unique_ptr<Copier> sdma, std::string why_no_sdma)
       : sdma_(std::move(sdma)), why_no_sdma_(std::move(why_no_sdma)) {}
 
@@ -202,6 +201,13 @@ class AutoCopier final : public Copier {
   Outcome write(int dmabuf, std::uint64_t size, Source& source) override {
     return first_that_works([&](Copier& copier) { return copier.write(dmabuf, size, source); });
   }
+  Outcome start_read(const Bo& bo, const Sink& sink) override {
+    return first_that_works([&](Copier& copier) { return copier.start_read(bo, sink); });
+  }
+  Outcome start_write(const Bo& bo, Source& source) override {
+    return first_that_works([&](Copier& copier) { return copier.start_write(bo, source); });
+  }
+  Status finish() override { return sdma_ ? sdma_->finish() : Status(); }
 
  private:
   template <typename Copy>
@@ -211,6 +217,8 @@ class AutoCopier final : public Copier {
       Outcome outcome = copy(*sdma_);
       if (outcome.ok() || outcome.error().kind == FailureKind::kBroken) return outcome;
       reason = outcome.error().error.message();
+      // The CPU delivers at once what it reads: earlier BOs come first.
+      if (Status status = finish(); !status.ok()) return Failure{FailureKind::kBroken, std::move(status).error()};
     }
     Outcome outcome = copy(*cpu_);
     if (outcome.ok()) return outcome;
@@ -227,6 +235,10 @@ class AutoCopier final : public Copier {
 
 std::unique_ptr<Copier> make_cpu_copier() { return std::make_unique<CpuCopier>(Place{}); }
 
+std::unique_ptr<Copier> make_auto_copier(std::unique_ptr<Copier> sdma, std::string why_no_sdma) {
+  return std::make_unique<AutoCopier>(std::move(sdma), std::move(why_no_sdma));
+}
+
 std::unique_ptr<Copier> make_mapping_copier(std::uint64_t offset) {
   return std::make_unique<CpuCopier>(Place{offset, false});
 }
@@ -235,8 +247,8 @@ Result<std::unique_ptr<Copier>> make_copier(int render_fd, Method method, std::c
   if (method == Method::kCpu) return make_cpu_copier();
   auto sdma = make_sdma_copier(render_fd, fence_timeout);
   if (method == Method::kSdma) return sdma;
-  if (sdma.ok()) return std::unique_ptr<Copier>(std::make_unique<AutoCopier>(std::move(sdma).value(), std::string()));
-  return std::unique_ptr<Copier>(std::make_unique<AutoCopier>(nullptr, sdma.error().message()));
+  if (sdma.ok()) return make_auto_copier(std::move(sdma).value(), {});
+  return make_auto_copier(nullptr, sdma.error().message());
 }
 
 }  // namespace plugin::copy

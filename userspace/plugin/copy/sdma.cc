@@ -27,7 +27,8 @@ using base::Result;
 using base::Status;
 
 constexpr timespec kFencePause{0, 50'000};
-constexpr std::uint64_t kVaAlign = 2U << 20;  // lets the page tables use large entries
+constexpr std::uint64_t kVaAlign = 2U << 20;        // lets the page tables use large entries
+constexpr std::uint64_t kSmallVaAlign = 64U << 10;  // of BOs that are smaller: many share a page table
 constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kIbBytes = kIbDwords * sizeof(std::uint32_t);
 constexpr std::uint32_t kRing = 0;
@@ -112,7 +113,7 @@ class MappedBo final : public GpuMemory {
   Status map(const Device& device, std::uint64_t size) {
     const std::uint64_t rounded = (size + kPage - 1) / kPage * kPage;
     TRY(drm_call("reserving a GPU address", amdgpu_va_range_alloc, device.get(), amdgpu_gpu_va_range_general, rounded,
-                 kVaAlign, 0, &va_, &range_, 0));
+                 rounded < kVaAlign ? kSmallVaAlign : kVaAlign, 0, &va_, &range_, 0));
     TRY(drm_call("mapping a BO to the GPU", amdgpu_bo_va_op, bo_, 0, rounded, va_, 0, AMDGPU_VA_OP_MAP));
     size_ = rounded;
     mapped_ = true;
@@ -172,7 +173,7 @@ class BoList {
 };
 
 // A staging buffer, the IB that copies to or from it, and the submission under way.
-struct Slot {
+struct RingSlot {
   MappedBo buffer;
   MappedBo ib;
   std::optional<std::uint64_t> fence;
@@ -180,7 +181,7 @@ struct Slot {
 
 class DrmEngine final : public SdmaEngine {
  public:
-  DrmEngine(Device device, Context context, std::array<Slot, kSlots> slots, std::chrono::seconds timeout)
+  DrmEngine(Device device, Context context, std::array<RingSlot, kSlots> slots, std::chrono::seconds timeout)
       : device_(std::move(device)), slots_(std::move(slots)), context_(std::move(context)), timeout_(timeout) {}
 
   Result<std::unique_ptr<GpuMemory>> import(int dmabuf, std::uint64_t size) override {
@@ -193,7 +194,7 @@ class DrmEngine final : public SdmaEngine {
   [[nodiscard]] bool hung() const override { return hung_; }
 
   Status submit(std::size_t index, packets::WordView words, std::span<const GpuMemory* const> bos) override {
-    Slot& slot = slots_[index];
+    RingSlot& slot = slots_[index];
     ASSIGN_OR_RETURN(const BoList list, make_list(slot, bos));
     std::memcpy(slot.ib.bytes().data(), words.data(), words.size_bytes());
     amdgpu_cs_ib_info ib{};
@@ -212,7 +213,7 @@ class DrmEngine final : public SdmaEngine {
 
   // After a hang there is nothing to wait for: the kernel keeps the BOs for as long as the ring may use them.
   Status wait(std::size_t index) override {
-    Slot& slot = slots_[index];
+    RingSlot& slot = slots_[index];
     if (hung_) slot.fence.reset();
     if (!slot.fence) return {};
     amdgpu_cs_fence fence{};
@@ -240,7 +241,7 @@ class DrmEngine final : public SdmaEngine {
   }
 
  private:
-  Result<BoList> make_list(const Slot& slot, std::span<const GpuMemory* const> bos) {
+  Result<BoList> make_list(const RingSlot& slot, std::span<const GpuMemory* const> bos) {
     std::vector<amdgpu_bo_handle> handles = {slot.buffer.bo(), slot.ib.bo()};
     for (const GpuMemory* bo : bos) handles.push_back(static_cast<const MappedBo*>(bo)->bo());
     amdgpu_bo_list_handle list = nullptr;
@@ -250,7 +251,7 @@ class DrmEngine final : public SdmaEngine {
   }
 
   Device device_;
-  std::array<Slot, kSlots> slots_;
+  std::array<RingSlot, kSlots> slots_;
   Context context_;
   std::chrono::seconds timeout_;
   bool hung_ = false;
@@ -276,8 +277,8 @@ Result<std::unique_ptr<Copier>> make_sdma_copier(int render_fd, std::chrono::sec
   Device device(handle);
   ASSIGN_OR_RETURN(const packets::sdma::Format* format, check_ring(device));
 
-  std::array<Slot, kSlots> slots;
-  for (Slot& slot : slots) {
+  std::array<RingSlot, kSlots> slots;
+  for (RingSlot& slot : slots) {
     ASSIGN_OR_RETURN(slot.buffer, MappedBo::staging(device, kSliceSize));
     ASSIGN_OR_RETURN(slot.ib, MappedBo::commands(device, kIbBytes));
   }

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "plugin/copy/sdma_packet.h"
 
@@ -22,104 +24,201 @@ static_assert(kStepSize <= max_packet_bytes(packets::sdma::kFormat2));
 // The most that one submission fills, so that it ends within the time that a slice may take.
 constexpr std::uint64_t kMaxFill = 256U << 20;
 
+constexpr std::uint64_t kStagingAlign = 4096;
+
+// A BO that is being copied, imported for as long as a submission may use it.
+struct Job {
+  std::string name;
+  std::uint64_t size = 0;
+  std::unique_ptr<GpuMemory> memory;
+  Sink sink;
+};
+
+// A job in a submission, and the bytes of the staging buffer that its sink gets.
+struct Part {
+  std::shared_ptr<const Job> job;
+  std::size_t at = 0;
+  std::size_t length = 0;
+};
+
+// A submission that is gathered, or that is under way.
+struct Slot {
+  packets::Words words;
+  std::vector<Part> parts;
+  std::size_t used = 0;      // bytes of the staging buffer
+  std::uint64_t filled = 0;  // bytes that the GPU sets to zero
+  bool under_way = false;
+};
+
+// Which BOs a failure may be of.
+std::string names_in(const Slot& slot) {
+  const std::string& first = slot.parts.front().job->name;
+  const std::string& last = slot.parts.back().job->name;
+  if (slot.parts.size() == 1 || first.empty()) return first;
+  return first + " to " + last + " (" + std::to_string(slot.parts.size()) + " in one submission)";
+}
+
+Error named(Error error, const std::string& name) {
+  return name.empty() ? std::move(error) : std::move(error).wrap(name);
+}
+
 class SdmaCopier final : public Copier {
  public:
   SdmaCopier(std::unique_ptr<SdmaEngine> engine, const packets::sdma::Format& format)
       : engine_(std::move(engine)), format_(format) {}
 
-  ~SdmaCopier() override { drain(); }
+  ~SdmaCopier() override { abandon(); }
 
   Outcome read(int dmabuf, std::uint64_t size, const Sink& sink) override {
-    return run(dmabuf, size, [&](const GpuMemory& bo) { return read_slices(bo, size, sink); });
+    TRY(start_read({dmabuf, size, {}}, sink));
+    return finish_one();
+  }
+  Outcome write(int dmabuf, std::uint64_t size, Source& source) override {
+    TRY(start_write({dmabuf, size, {}}, source));
+    return finish_one();
   }
 
-  Outcome write(int dmabuf, std::uint64_t size, Source& source) override {
-    return run(dmabuf, size, [&](const GpuMemory& bo) { return write_slices(bo, size, source); });
+  Outcome start_read(const Bo& bo, const Sink& sink) override {
+    return start(bo, sink, [&](const std::shared_ptr<const Job>& job) { return gather_read(job); });
+  }
+  Outcome start_write(const Bo& bo, Source& source) override {
+    return start(bo, {}, [&](const std::shared_ptr<const Job>& job) { return gather_write(job, source); });
+  }
+  Status finish() override {
+    Status status = complete_all();
+    if (!status.ok()) abandon();
+    return status;
   }
 
  private:
-  template <typename Body>
-  Outcome run(int dmabuf, std::uint64_t size, const Body& body) {
+  template <typename Gather>
+  Outcome start(const Bo& bo, const Sink& sink, const Gather& gather) {
     if (engine_->hung()) return Failure{FailureKind::kUnreachable, Error(EIO, "the DMA ring did not answer before")};
-    auto bo = engine_->import(dmabuf, size);
-    if (!bo.ok()) return Failure{FailureKind::kUnreachable, std::move(bo).error()};
-    Status status = body(**bo);
-    drain();  // nothing may be in flight when the BO goes, nor when the next one comes
-    if (!status.ok()) return Failure{FailureKind::kBroken, std::move(status).error()};
-    return {};
+    auto memory = engine_->import(bo.dmabuf, bo.size);
+    if (!memory.ok()) return Failure{FailureKind::kUnreachable, std::move(memory).error()};
+    const auto job = std::make_shared<const Job>(Job{bo.name, bo.size, std::move(memory).value(), sink});
+    // A larger BO has submissions of its own, so that one never needs much more memory at once than a slice.
+    const bool is_large = bo.size > kSliceSize;
+    Status status = is_large ? flush() : Status();
+    if (status.ok()) status = gather(job);
+    if (status.ok() && is_large) status = flush();
+    if (status.ok()) return {};
+    abandon();
+    return Failure{FailureKind::kBroken, std::move(status).error()};
   }
 
-  Status read_slices(const GpuMemory& bo, std::uint64_t size, const Sink& sink) {
-    const std::uint64_t slices = (size + kSliceSize - 1) / kSliceSize;
-    for (std::uint64_t i = 0; i <= slices; ++i) {
-      if (i < slices) TRY(submit_read(i, bo, size));
-      if (i == 0) continue;
-      const std::size_t done = (i - 1) % kSlots;
-      TRY(engine_->wait(done));
-      TRY(sink(engine_->staging(done).first(slice_length(i - 1, size))));
+  Status gather_read(const std::shared_ptr<const Job>& job) {
+    for (std::uint64_t at = 0; at < job->size; at += kSliceSize) {
+      const auto length = static_cast<std::size_t>(std::min<std::uint64_t>(kSliceSize, job->size - at));
+      TRY(make_room(packet_count(length, format_), length, 0));
+      Slot& slot = slots_[current_];
+      append_copy(slot.words, job->memory->va() + at, engine_->staging_va(current_) + slot.used, length, format_);
+      slot.parts.push_back({job, slot.used, length});
+      slot.used += aligned(length);
     }
     return {};
   }
 
   // What is stored goes through the staging buffers; zeros are made by the GPU.
-  Status write_slices(const GpuMemory& bo, std::uint64_t size, Source& source) {
+  Status gather_write(const std::shared_ptr<const Job>& job, Source& source) {
     std::uint64_t zeros = 0;  // the next bytes
-    std::uint64_t at = 0;
-    for (std::size_t slot = 0; at < size; slot = (slot + 1) % kSlots) {
-      TRY(engine_->wait(slot));
-      packets::Words words;
-      std::size_t used = 0;
-      std::uint64_t filled = 0;
-      while (at < size && has_room(words)) {
-        if (zeros == 0) zeros = source.skip_zeros(size - at);
-        std::uint64_t step = std::min<std::uint64_t>(kStepSize, size - at);
-        if (zeros != 0) {
-          step = std::min({zeros, kMaxFill - filled, max_packet_bytes(format_)});
-          if (step == 0) break;
-          append_zeros(words, bo.va() + at, step, format_);
-          zeros -= step;
-          filled += step;
-        } else {
-          if (step > kSliceSize - used) break;
-          TRY(source.read(engine_->staging(slot).subspan(used, step)));
-          append_copy(words, engine_->staging_va(slot) + used, bo.va() + at, step, format_);
-          used += step;
-        }
-        at += step;
+    std::uint64_t step = 0;
+    for (std::uint64_t at = 0; at < job->size; at += step) {
+      if (zeros == 0) zeros = source.skip_zeros(job->size - at);
+      const std::uint64_t to = job->memory->va() + at;
+      if (zeros != 0) {
+        step = std::min(zeros, max_packet_bytes(format_));
+        TRY(make_room(1, 0, step));
+        Slot& slot = slot_with(job);
+        append_zeros(slot.words, to, step, format_);
+        slot.filled += step;
+        zeros -= step;
+      } else {
+        step = std::min<std::uint64_t>(kStepSize, job->size - at);
+        TRY(make_room(1, step, 0));
+        Slot& slot = slot_with(job);
+        if (Status status = source.read(engine_->staging(current_).subspan(slot.used, step)); !status.ok())
+          return named(std::move(status).error(), job->name);
+        append_copy(slot.words, engine_->staging_va(current_) + slot.used, to, step, format_);
+        slot.used += aligned(step);
       }
-      TRY(submit(slot, words, bo));
     }
-    for (std::size_t slot = 0; slot < kSlots; ++slot) TRY(engine_->wait(slot));
     return {};
   }
 
-  static std::size_t slice_length(std::uint64_t index, std::uint64_t size) {
-    return static_cast<std::size_t>(std::min<std::uint64_t>(kSliceSize, size - index * kSliceSize));
+  static std::size_t aligned(std::uint64_t bytes) {
+    return static_cast<std::size_t>((bytes + kStagingAlign - 1) / kStagingAlign * kStagingAlign);
   }
 
-  Status submit_read(std::uint64_t index, const GpuMemory& bo, std::uint64_t size) {
-    const std::size_t slot = index % kSlots;
-    packets::Words words;
-    append_copy(words, bo.va() + index * kSliceSize, engine_->staging_va(slot), slice_length(index, size), format_);
-    return submit(slot, words, bo);
+  Slot& slot_with(const std::shared_ptr<const Job>& job) {
+    Slot& slot = slots_[current_];
+    if (slot.parts.empty() || slot.parts.back().job != job) slot.parts.push_back({job, 0, 0});
+    return slot;
   }
 
-  static bool has_room(const packets::Words& words) {
-    return words.size() + kMaxPacketDwords + kIbAlignDwords <= kIbDwords;
+  // The current slot is not under way, and has room for so many packets, staged bytes and zeros.
+  Status make_room(std::size_t packets, std::uint64_t staged, std::uint64_t filled) {
+    const Slot& slot = slots_[current_];
+    if (!slot.under_way &&
+        (slot.words.size() + packets * kMaxPacketDwords + kIbAlignDwords > kIbDwords || slot.parts.size() >= kMaxBos ||
+         slot.used + staged > kSliceSize || slot.filled + filled > kMaxFill))
+      TRY(flush());
+    return complete(current_);
   }
 
-  Status submit(std::size_t slot, packets::Words& words, const GpuMemory& bo) {
-    pad(words);
-    const std::array bos = {&bo};
-    return engine_->submit(slot, words, bos);
+  // Submits what was gathered.
+  Status flush() {
+    Slot& slot = slots_[current_];
+    if (slot.under_way || slot.words.empty()) return {};
+    pad(slot.words);
+    std::vector<const GpuMemory*> bos;
+    bos.reserve(slot.parts.size());
+    for (const Part& part : slot.parts) bos.push_back(part.job->memory.get());
+    if (Status status = engine_->submit(current_, slot.words, bos); !status.ok())
+      return named(std::move(status).error(), names_in(slot));
+    slot.under_way = true;
+    current_ = (current_ + 1) % kSlots;
+    return {};
   }
 
-  void drain() {
-    for (std::size_t slot = 0; slot < kSlots; ++slot) (void)engine_->wait(slot);
+  // Waits for a slot that is under way, and delivers what it has read.
+  Status complete(std::size_t index) {
+    Slot& slot = slots_[index];
+    if (!slot.under_way) return {};
+    if (Status status = engine_->wait(index); !status.ok()) return named(std::move(status).error(), names_in(slot));
+    for (const Part& part : slot.parts) {
+      if (part.length == 0) continue;
+      if (Status status = part.job->sink(engine_->staging(index).subspan(part.at, part.length)); !status.ok())
+        return named(std::move(status).error(), part.job->name);
+    }
+    slot = {};
+    return {};
+  }
+
+  // The current slot is the oldest one, if it is under way.
+  Status complete_all() {
+    TRY(flush());
+    for (std::size_t i = 0; i < kSlots; ++i) TRY(complete((current_ + i) % kSlots));
+    return {};
+  }
+
+  Outcome finish_one() {
+    Status status = finish();
+    if (!status.ok()) return Failure{FailureKind::kBroken, std::move(status).error()};
+    return {};
+  }
+
+  // Nothing may be in flight when the BOs go. No sink is called.
+  void abandon() {
+    for (std::size_t i = 0; i < kSlots; ++i) (void)engine_->wait(i);
+    for (Slot& slot : slots_) slot = {};
+    current_ = 0;
   }
 
   std::unique_ptr<SdmaEngine> engine_;
   const packets::sdma::Format& format_;
+  std::array<Slot, kSlots> slots_;
+  std::size_t current_ = 0;
 };
 
 }  // namespace

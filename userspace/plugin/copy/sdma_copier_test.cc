@@ -4,6 +4,7 @@
 // The SDMA copier, with packets of each generation, on an engine that is simulated.
 #include "plugin/copy/sdma_copier.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -178,6 +179,192 @@ TEST_P(SdmaCopierTest, after_a_hang_every_bo_is_unreachable) {
   ASSERT_FALSE(outcome.ok());
   EXPECT_EQ(outcome.error().kind, FailureKind::kUnreachable);
   EXPECT_EQ(slices, 1U);
+}
+
+// What a sink was given, with the number of its BO.
+using Delivered = std::vector<std::pair<std::size_t, std::vector<std::byte>>>;
+
+Sink into(Delivered& delivered, std::size_t bo) {
+  return [&delivered, bo](std::span<const std::byte> slice) -> base::Status {
+    delivered.emplace_back(bo, std::vector<std::byte>(slice.begin(), slice.end()));
+    return {};
+  };
+}
+
+TEST_P(SdmaCopierTest, many_small_bos_share_submissions_and_are_delivered_in_order) {
+  constexpr std::size_t kCount = 1000;
+  std::vector<std::vector<std::byte>> bos;
+  Delivered delivered;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    bos.push_back(contents(kPage * (1 + i % 7), i));
+    const base::UniqueFd bo = filled_file(bos.back());  // is closed while the copy may be under way
+    ASSERT_TRUE(copier_->start_read({bo.get(), bos[i].size(), std::to_string(i)}, into(delivered, i)).ok());
+  }
+  EXPECT_LT(delivered.size(), kCount);
+  ASSERT_TRUE(copier_->finish().ok());
+  ASSERT_EQ(delivered.size(), kCount);
+  for (std::size_t i = 0; i < kCount; ++i) {
+    EXPECT_EQ(delivered[i].first, i);
+    EXPECT_EQ(delivered[i].second, bos[i]) << i;
+  }
+  EXPECT_LE(sdma_.bos_of_submissions.size(), (kCount + kMaxBos - 1) / kMaxBos + 1);
+  EXPECT_LE(sdma_.most_mapped, 2 * kMaxBos + 1);
+  EXPECT_EQ(sdma_.most_under_way, 2U);
+  EXPECT_EQ(sdma_.mapped, 0U);
+}
+
+TEST_P(SdmaCopierTest, large_bos_between_small_ones_are_delivered_in_order_and_alone) {
+  const std::array<std::size_t, 6> sizes = {kPage,      2 * kSliceSize + kPage, 3 * kPage, kSliceSize / 2,
+                                            kSliceSize, kSliceSize + kPage};
+  std::vector<std::vector<std::byte>> bos;
+  Delivered delivered;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    bos.push_back(contents(sizes[i], i));
+    const base::UniqueFd bo = filled_file(bos.back());
+    ASSERT_TRUE(copier_->start_read({bo.get(), sizes[i], std::to_string(i)}, into(delivered, i)).ok());
+  }
+  ASSERT_TRUE(copier_->finish().ok());
+  std::vector<std::vector<std::byte>> all(sizes.size());
+  std::size_t last = 0;
+  for (const auto& [bo, slice] : delivered) {
+    EXPECT_GE(bo, last);
+    last = bo;
+    EXPECT_TRUE(slice.size() == kSliceSize || all[bo].size() + slice.size() == sizes[bo]) << bo;
+    all[bo].insert(all[bo].end(), slice.begin(), slice.end());
+  }
+  EXPECT_EQ(all, bos);
+  EXPECT_EQ(sdma_.bos_of_submissions, (std::vector<std::size_t>{1, 1, 1, 1, 2, 1, 1, 1}));
+}
+
+TEST_P(SdmaCopierTest, many_small_bos_are_written_in_few_submissions) {
+  constexpr std::size_t kCount = 600;
+  std::vector<std::vector<std::byte>> bos;
+  std::vector<base::UniqueFd> files;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    bos.push_back(i % 3 == 0 ? std::vector<std::byte>(MemorySource::kUnit) : contents(kPage * (1 + i % 5), i));
+    files.push_back(filled_file(std::vector<std::byte>(bos[i].size(), std::byte{0xee})));
+    MemorySource source(bos[i]);
+    ASSERT_TRUE(copier_->start_write({files[i].get(), bos[i].size(), std::to_string(i)}, source).ok());
+  }
+  ASSERT_TRUE(copier_->finish().ok());
+  for (std::size_t i = 0; i < kCount; ++i) EXPECT_EQ(contents_of(files[i], bos[i].size()), bos[i]) << i;
+  EXPECT_EQ(sdma_.filled, kCount / 3 * MemorySource::kUnit);
+  EXPECT_LE(sdma_.bos_of_submissions.size(), 4U);
+  EXPECT_LE(sdma_.most_mapped, 2 * kMaxBos + 1);
+  EXPECT_EQ(sdma_.mapped, 0U);
+}
+
+class ZeroSource final : public Source {
+ public:
+  std::uint64_t skip_zeros(std::uint64_t limit) override { return limit; }
+  base::Status read(std::span<std::byte> /*out*/) override { return base::Error(EIO, "zeros are not read"); }
+};
+
+TEST_P(SdmaCopierTest, a_bo_of_zeros_is_filled_by_several_submissions) {
+  constexpr std::size_t kSize = 300U << 20;
+  const base::UniqueFd bo = memory_file(kSize);
+  for (const auto at : {off_t{0}, off_t{kSize / 2}, off_t{kSize - 1}}) ASSERT_EQ(::pwrite(bo.get(), "x", 1, at), 1);
+  ZeroSource source;
+  ASSERT_TRUE(copier_->write(bo.get(), kSize, source).ok());
+  for (const auto at : {off_t{0}, off_t{kSize / 2}, off_t{kSize - 1}}) {
+    char byte = 'y';
+    ASSERT_EQ(::pread(bo.get(), &byte, 1, at), 1);
+    EXPECT_EQ(byte, 0);
+  }
+  EXPECT_EQ(sdma_.filled, kSize);
+  EXPECT_EQ(sdma_.copied, 0U);
+  EXPECT_EQ(sdma_.bos_of_submissions.size(), 2U);
+}
+
+TEST_P(SdmaCopierTest, a_failing_sink_names_its_bo_and_no_later_one_is_delivered) {
+  Delivered delivered;
+  std::vector<base::UniqueFd> files;
+  for (std::size_t i = 0; i < 10; ++i) {
+    files.push_back(memory_file(kPage));
+    const Sink sink =
+        i == 4 ? Sink([](auto) -> base::Status { return base::Error(ENOSPC, "full"); }) : into(delivered, i);
+    ASSERT_TRUE(copier_->start_read({files[i].get(), kPage, "BO " + std::to_string(i)}, sink).ok());
+  }
+  const auto status = copier_->finish();
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().message(), "BO 4: full");
+  EXPECT_EQ(status.error().code(), ENOSPC);
+  EXPECT_EQ(delivered.size(), 4U);
+  EXPECT_EQ(sdma_.mapped, 0U);
+  EXPECT_TRUE(copier_->finish().ok());
+  EXPECT_EQ(delivered.size(), 4U);
+}
+
+TEST_P(SdmaCopierTest, a_failure_of_an_earlier_bo_is_answered_to_a_later_one_with_its_name) {
+  const base::UniqueFd first = memory_file(2 * kSliceSize);
+  const base::UniqueFd second = memory_file(2 * kSliceSize);
+  const auto full = [](auto) -> base::Status { return base::Error(ENOSPC, "full"); };
+  auto outcome = copier_->start_read({first.get(), kPage, "the first"}, full);
+  ASSERT_TRUE(outcome.ok());
+  outcome = copier_->start_read({second.get(), 2 * kSliceSize, "the second"}, [](auto) -> base::Status { return {}; });
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_EQ(outcome.error().kind, FailureKind::kBroken);
+  EXPECT_EQ(outcome.error().error.message(), "the first: full");
+  EXPECT_EQ(sdma_.mapped, 0U);
+}
+
+TEST_P(SdmaCopierTest, a_submission_that_fails_names_its_bos) {
+  for (const bool hangs : {false, true}) {
+    (hangs ? sdma_.hang_submission : sdma_.fail_submission) = sdma_.bos_of_submissions.size();
+    for (std::size_t i = 3; i < 6; ++i) {
+      const base::UniqueFd bo = memory_file(kPage);
+      const auto never = [](auto) -> base::Status { return base::Error(EINVAL, "nothing was read"); };
+      ASSERT_TRUE(copier_->start_read({bo.get(), kPage, "BO " + std::to_string(i)}, never).ok());
+    }
+    const auto status = copier_->finish();
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(status.error().code(), hangs ? ETIMEDOUT : ENOMEM);
+    EXPECT_EQ(status.error().message().find("BO 3 to BO 5 (3 in one submission): "), 0U) << status.error().message();
+    EXPECT_EQ(sdma_.mapped, 0U);
+    sdma_.fail_submission.reset();
+  }
+}
+
+TEST_P(SdmaCopierTest, a_failing_source_names_its_bo) {
+  const auto bytes = contents(kPage, 1);
+  const base::UniqueFd bo = memory_file(kPage);
+  MemorySource good(bytes);
+  ASSERT_TRUE(copier_->start_write({bo.get(), kPage, "BO 0"}, good).ok());
+  MemorySource bad(bytes, 0);
+  const auto outcome = copier_->start_write({bo.get(), kPage, "BO 1"}, bad);
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_EQ(outcome.error().error.message(), "BO 1: damaged");
+  EXPECT_EQ(sdma_.mapped, 0U);
+}
+
+// One that the engine cannot import, as the fake one a file that may only be read.
+TEST_P(SdmaCopierTest, a_bo_that_the_cpu_reads_comes_after_earlier_ones) {
+  const auto copier = make_auto_copier(std::move(copier_), {});
+  const auto bytes = contents(kPage, 1);
+  Delivered delivered;
+  for (std::size_t i = 0; i < 5; ++i) {
+    const base::UniqueFd bo = filled_file(bytes);
+    const base::UniqueFd read_only(::open(("/proc/self/fd/" + std::to_string(bo.get())).c_str(), O_RDONLY | O_CLOEXEC));
+    ASSERT_TRUE(copier->start_read({i == 2 ? read_only.get() : bo.get(), kPage, {}}, into(delivered, i)).ok());
+    EXPECT_EQ(delivered.size(), i < 2 ? 0U : 3U);
+  }
+  ASSERT_TRUE(copier->finish().ok());
+  ASSERT_EQ(delivered.size(), 5U);
+  for (std::size_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(delivered[i].first, i);
+    EXPECT_EQ(delivered[i].second, bytes);
+  }
+}
+
+TEST_P(SdmaCopierTest, what_was_not_finished_is_not_delivered_when_the_copier_goes) {
+  const base::UniqueFd bo = memory_file(kPage);
+  const auto never = [](auto) -> base::Status {
+    ADD_FAILURE() << "delivered";
+    return {};
+  };
+  ASSERT_TRUE(copier_->start_read({bo.get(), kPage, {}}, never).ok());
+  copier_.reset();
+  EXPECT_EQ(sdma_.mapped, 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Generations, SdmaCopierTest,

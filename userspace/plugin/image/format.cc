@@ -4,9 +4,6 @@
 // File header, names, chunk arithmetic. The checks of values are in validate.cc.
 #include "plugin/image/format.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -85,8 +82,6 @@ std::uint32_t actual_id_of(const KfdFile& kfd, std::uint32_t user_id) {
 std::uint32_t open_flags_of(const File& file) {
   return std::visit([](const auto& contents) { return contents.open_flags; }, file.contents);
 }
-
-std::uint64_t hash_bytes(std::span<const std::byte> bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
 
 std::uint64_t pages_tag(std::uint64_t session_id, std::uint32_t id) {
   std::array<std::byte, sizeof(session_id) + sizeof(id)> bytes{};

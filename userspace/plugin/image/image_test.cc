@@ -12,6 +12,7 @@
 
 #include "base/os_failing.h"
 #include "plugin/image/codec.h"
+#include "plugin/image/hash.h"
 #include "plugin/image/test_support.h"
 #include "plugin/image/version_1.h"
 
@@ -130,6 +131,24 @@ TEST_F(ImageTest, each_kind_of_file_keeps_owner_and_flags) {
   EXPECT_EQ(render.gpu_id, 200U);
   EXPECT_EQ((*images.find(kRenderId))->kind(), Kind::kRender);
   EXPECT_EQ(owner_of((*images.find(kKfdId))->file()), 42U);
+}
+
+// An image that was written on one processor is read on another.
+TEST(Hash, is_equal_by_the_code_of_every_processor) {
+  const auto bytes = pattern(2 * kChunkSize);
+  EXPECT_EQ(hash_bytes({}), 0x2d06800538d394c2U);  // XXH3 of nothing
+  for (const std::size_t size : {1U, 3U, 8U, 16U, 17U, 128U, 129U, 240U, 241U, 1024U, 1025U, kPieceSize, kChunkSize - 1,
+                                 kChunkSize, kChunkSize + 7}) {
+    for (const std::size_t at : {0U, 1U, 33U}) {
+      const std::uint64_t expected = hash_plain(&bytes[at], size);
+      EXPECT_EQ(hash_bytes(std::span(bytes).subspan(at, size)), expected) << size;
+#if defined(__x86_64__)
+      if (__builtin_cpu_supports("avx2") != 0) {
+        EXPECT_EQ(hash_avx2(&bytes[at], size), expected) << size;
+      }
+#endif
+    }
+  }
 }
 
 TEST_F(ImageTest, a_bo_can_be_read_in_slices_of_any_length) {

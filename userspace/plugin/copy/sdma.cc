@@ -260,7 +260,7 @@ class DrmEngine final : public SdmaEngine {
 Result<const packets::sdma::Format*> check_ring(const Device& device) {
   amdgpu_gpu_info info{};
   TRY(drm_call("asking for the GPU's family", amdgpu_query_gpu_info, device.get(), &info));
-  if (info.family_id < AMDGPU_FAMILY_AI) return Error(ENOTSUP, "SDMA packets of GPUs before GFX9 are not implemented");
+  if (info.family_id < AMDGPU_FAMILY_CI) return Error(ENOTSUP, "SDMA packets of GPUs before gfx7 are not implemented");
   drm_amdgpu_info_hw_ip ip{};
   TRY(drm_call("asking for the DMA rings", amdgpu_query_hw_ip_info, device.get(), AMDGPU_HW_IP_DMA, 0, &ip));
   if ((ip.available_rings & 1U) == 0) return Error(ENODEV, "the GPU has no DMA ring");

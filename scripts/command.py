@@ -74,6 +74,24 @@ class Parser(argparse.ArgumentParser):
         return options
 
 
+def number_from(least: int, most: int | None = None) -> Callable[[str], int]:
+    """The type of an option whose value is a number within these bounds."""
+    def read(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or int(text) < least or (most is not None and int(text) > most):
+            raise argparse.ArgumentTypeError(f"needs a number from {least}" + (f" to {most}" if most is not None else ""))
+        return int(text)
+    return read
+
+
+def one_of(*words: str) -> Callable[[str], str]:
+    """The type of an option whose value is one of these words."""
+    def read(text: str) -> str:
+        if text not in words:
+            raise argparse.ArgumentTypeError(f"is {' or '.join(words)}")
+        return text
+    return read
+
+
 def take_lock(path: Path, inherited: bool = False) -> Lock:
     """Locks the file until this process ends and, if `inherited`, all that it starts later; so two invocations never
     write to the same output. Prints a line if it has to wait for another one."""

@@ -62,6 +62,17 @@ def test_options_are_taken_before_and_behind_words(tmp_path: Path) -> None:
     assert outcome(process) == (0, "3 a b\n", "")
 
 
+@pytest.mark.parametrize("type_of_option, text, error", [
+    ("number_from(1, 9999)", "9999", ""), ("number_from(1, 9999)", "0", "needs a number from 1 to 9999"),
+    ("number_from(1, 9999)", "10000", "needs a number from 1 to 9999"), ("number_from(0)", "-1", "needs a number from 0"),
+    ("number_from(0)", "\u0663", "needs a number from 0"), ("number_from(0)", "123456789", ""),
+    ("one_of('f32', 'f16')", "f16", ""), ("one_of('f32', 'f16')", "f64", "is f32 or f16")])
+def test_the_type_of_an_option_refuses_other_values(tmp_path: Path, type_of_option: str, text: str, error: str) -> None:
+    body = f"parser = command.Parser('')\nparser.add_argument('--it', type=command.{type_of_option})\nparser.read(['--it={text}'])"
+    status, _, err = outcome(start(tmp_path, body))
+    assert (status, err) == ((64, f"it.py: error: --it {error} (try: it.py -h)\n") if error else (0, ""))
+
+
 def test_the_help_is_the_text_of_the_command(tmp_path: Path) -> None:
     assert outcome(start(tmp_path, "", "-h")) == (0, "usage: it\n", "")
 

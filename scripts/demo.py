@@ -18,10 +18,8 @@ Environment: OUT_DIR, CHIP (gfx906; a chip that executes waves). Status: 0 pass,
 """
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import re
 import time
 from pathlib import Path
 
@@ -100,22 +98,10 @@ class Demo:
         return got
 
 
-def repeat_count(text: str) -> int:
-    if not re.fullmatch("[1-9][0-9]{0,3}", text):
-        raise argparse.ArgumentTypeError("needs a number from 1 to 9999")
-    return int(text)
-
-
-def kernel_name(text: str) -> str:
-    if text not in ("stock", "criu"):
-        raise argparse.ArgumentTypeError("is stock or criu")
-    return text
-
-
 def main(argv: list[str]) -> int:
     parser = command.Parser(__doc__)
-    parser.add_argument("--repeat", type=repeat_count, default=1)
-    parser.add_argument("--kernel", type=kernel_name, default="criu")
+    parser.add_argument("--repeat", type=command.number_from(1, 9999), default=1)
+    parser.add_argument("--kernel", type=command.one_of("stock", "criu"), default="criu")
     parser.add_argument("--no-build", action="store_true")
     options = parser.read(argv)
     command.need("criu", "criu")  # The guests run the programs of the host.

@@ -20,7 +20,6 @@ Status: 0 if all moves and both comparisons are right, 1 if not or if a build fa
 """
 from __future__ import annotations
 
-import argparse
 import sys
 from datetime import datetime, timezone
 from pathlib import Path
@@ -68,16 +67,10 @@ def move(moves: int, kind: str) -> None:
     print(f"demo-llm: OK moves={moves} words={journey.words} (equal to the undisturbed run and the processor)")
 
 
-def moves_of(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= llm.MOST_MOVES:
-        raise argparse.ArgumentTypeError(f"needs a number from 1 to {llm.MOST_MOVES}")
-    return int(text)
-
-
 def main(argv: list[str]) -> int:
     parser = command.Parser(__doc__)
-    parser.add_argument("--moves", type=moves_of, default=3)
-    parser.add_argument("--type", type=tiny_model.type_of, default="f32")
+    parser.add_argument("--moves", type=command.number_from(1, llm.MOST_MOVES), default=3)
+    parser.add_argument("--type", type=command.one_of(*tiny_model.TENSOR_TYPES), default="f32")
     parser.add_argument("--no-build", action="store_true")
     options = parser.read(argv)
     if not options.no_build:

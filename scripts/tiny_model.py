@@ -12,7 +12,6 @@ Its vocabulary is the bytes, of which a prompt is made, and words, of which the 
 """
 from __future__ import annotations
 
-import argparse
 import random
 import struct
 from array import array
@@ -185,22 +184,10 @@ def write(path: Path, seed: int, kind: str) -> None:
     part.replace(path)
 
 
-def seed_of(text: str) -> int:
-    if not text.isascii() or not text.isdigit():
-        raise argparse.ArgumentTypeError("needs a number")
-    return int(text)
-
-
-def type_of(text: str) -> str:
-    if text not in TENSOR_TYPES:
-        raise argparse.ArgumentTypeError("is f32 or f16")
-    return text
-
-
 def main(argv: list[str]) -> int:
     parser = command.Parser(__doc__)
-    parser.add_argument("--seed", type=seed_of, default=1)
-    parser.add_argument("--type", type=type_of, default="f32")
+    parser.add_argument("--seed", type=command.number_from(0), default=1)
+    parser.add_argument("--type", type=command.one_of(*TENSOR_TYPES), default="f32")
     parser.add_argument("files", nargs="*")
     options = parser.read(argv)
     if len(options.files) != 1:

@@ -278,19 +278,7 @@ def test_two_programs_are_dumped_one_after_the_other_and_restored(field: Machine
 @pytest.mark.parametrize("generations", [pytest.param(2, id="two")])
 def test_generations_on_one_machine(field: Machine, generations: int) -> None:
     field.become(ONE)
-    expected = field.expected()
-    name = field.start("generations", *PROGRAM, "--children", "low")
-    try:
-        first = field.look(name)
-        for generation in range(generations):
-            images = f"images.{name}.{generation}"
-            if field.dump(name, images)[0] != 0:
-                fail(f"generation {generation} was not dumped\n{field.shown_errors(f'{images}.dump.log')}")
-            if field.restore(images) != 0:
-                fail(f"generation {generation} was not restored\n{field.shown_errors(f'{images}.restore.log')}")
-        must_be(field.after_restore(name, first, expected), EQUAL)
-    finally:
-        field.end(name)
+    must_be(generations_of(field, (*PROGRAM, "--children", "low"), field.expected(), generations), EQUAL)
 
 
 # ---- programs without a GPU --------------------------------------------------------
@@ -644,9 +632,9 @@ def test_all_processes_of_a_tree_are_paused_at_once_and_come_back(field: Machine
         field.end(name)
 
 
-def generations_of(field: Machine, words: tuple[str, ...], number: int) -> Outcome:
+def generations_of(field: Machine, words: tuple[str, ...], expected: str, number: int) -> Outcome:
     """Dumps and restores a program several times."""
-    expected, name = field.undisturbed(*THREE), field.start("generations", *words)
+    name = field.start("generations", *words)
     try:
         first = field.look(name)
         for generation in range(number):
@@ -664,7 +652,7 @@ def generations_of(field: Machine, words: tuple[str, ...], number: int) -> Outco
 def test_shared_memory_comes_back_after_two_generations(field: Machine, shape: str) -> None:
     """In the second one nobody has allocated the memory that the first restore made."""
     field.become(ONE)
-    must_be(generations_of(field, (*SHAPE, shape), 2), EQUAL)
+    must_be(generations_of(field, (*SHAPE, shape), field.undisturbed(*THREE), 2), EQUAL)
 
 
 def test_programs_that_share_memory_are_left_running(field: Machine) -> None:

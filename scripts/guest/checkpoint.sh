@@ -42,13 +42,6 @@ pid_of() {
 	printf '%d' "$pid"
 }
 
-run_undisturbed() {
-	local dir=$run/$1
-	rm -rf -- "$dir" && mkdir -p -- "$dir"
-	"$2" --dir "$dir" "${@:3}" --undisturbed >/dev/null || { tail_of "$dir/log" && return 1; }
-	result_of "$dir"
-}
-
 program_ends() {
 	local pid
 	pid=$(pid_of "$1") && wait_for "${2:-$EXIT_LIMIT_S}" is_gone "$pid"
@@ -137,7 +130,7 @@ main() {
 	cd /
 	case $step in
 	gpus) gpu_ids ;;
-	undisturbed) run_undisturbed "$@" ;;
+	undisturbed) run_undisturbed "$run/$1" "${@:2}" ;;
 	start) start_demo "$2" "$run/$1" "${@:3}" ;;
 	is-running) program_goes_on "$run/$1" ;;
 	is-gone) program_ends "$@" ;;

@@ -66,13 +66,6 @@ machine() {
 	modprobe -d "$VASIC_MODULES" amdgpu vasic=1 && wait_for "$KFD_LIMIT_S" has_gpus "$1" && gpu_ids
 }
 
-undisturbed() {
-	local dir=$run/$1
-	rm -rf -- "$dir" && mkdir -p -- "$dir"
-	"$2" --dir "$dir" "${@:3}" --undisturbed >/dev/null || { tail_of "$dir/log" && return 1; }
-	result_of "$dir"
-}
-
 counter() {
 	(($# < 2)) || printf '%d' "$(($(<"$PROGRAMS_STARTED") - 1))" >"$PROGRAMS_STARTED"
 	start_counter "$run/$1" && printf 'pending %d\n' "$demo_pid" >"$run/$1/state"
@@ -151,7 +144,8 @@ main() {
 	mkdir -p -- "$IMAGES_DIR"
 	cd /
 	case $1 in
-	machine | undisturbed | counter | dump | restore | look | container | faults) "$@" ;;
+	undisturbed) run_undisturbed "$run/$2" "${@:3}" ;;
+	machine | counter | dump | restore | look | container | faults) "$@" ;;
 	start) start_demo "$3" "$run/$2" "${@:4}" ;;
 	count) count_now "$2" ;;
 	restore-apart) restore_apart "${@:2}" ;;

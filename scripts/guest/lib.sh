@@ -141,6 +141,13 @@ count_above() {
 	count=$(count_of "$1") && ((count > $2))
 }
 
+# run_undisturbed DIR PROGRAM ARG...: runs the program to its end in a new folder and prints the checksum.
+run_undisturbed() {
+	rm -rf -- "$1" && mkdir -p -- "$1"
+	"$2" --dir "$1" "${@:3}" --undisturbed >/dev/null || { tail_of "$1/log" && return 1; }
+	result_of "$1"
+}
+
 # result_of DIR: waits for the program's result and prints the checksum.
 result_of() {
 	local word='' value=''

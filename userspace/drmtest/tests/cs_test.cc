@@ -8,36 +8,18 @@
 #include <array>
 #include <cerrno>
 
-#include "drmtest/env/gpu_test.h"
 #include "drmtest/harness/buffer.h"
-#include "drmtest/harness/submit.h"
+#include "drmtest/tests/submitter_fixture.h"
 
 namespace drmtest {
 namespace {
 
 constexpr std::uint32_t kUntouched = 0xdeadbeef;
 
-class CsTest : public RingTest {
+class CsTest : public SubmitterTest<RingTest> {
  protected:
-  void SetUp() override {
-    ASSERT_NO_FATAL_FAILURE(RingTest::SetUp());
-    ASSERT_OK_AND_ASSIGN(Context context, Context::create(device()));
-    context_.emplace(std::move(context));
-    ASSERT_OK_AND_ASSIGN(Submitter submitter, Submitter::create(device(), *context_));
-    submitter_.emplace(std::move(submitter));
-  }
-  void TearDown() override {
-    submitter_.reset();
-    context_.reset();
-  }
   [[nodiscard]] Commands commands() const { return Commands(device(), ip()); }
   [[nodiscard]] static Job job(std::vector<amdgpu_bo_handle> bos) { return {.ip = ip(), .bos = std::move(bos)}; }
-  Submitter& submitter() { return *submitter_; }
-  [[nodiscard]] const Context& context() const { return *context_; }
-
- private:
-  std::optional<Context> context_;
-  std::optional<Submitter> submitter_;
 };
 
 TEST_P(CsTest, nops_of_every_length_are_executed) {

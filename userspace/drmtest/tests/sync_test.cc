@@ -9,28 +9,22 @@
 #include <array>
 #include <cerrno>
 
-#include "drmtest/env/gpu_test.h"
 #include "drmtest/harness/buffer.h"
-#include "drmtest/harness/submit.h"
+#include "drmtest/tests/submitter_fixture.h"
 
 namespace drmtest {
 namespace {
 
-class SyncTest : public GpuTest {
+class SyncTest : public SubmitterTest<GpuTest> {
  protected:
   void SetUp() override {
-    ASSERT_NO_FATAL_FAILURE(GpuTest::SetUp());
-    ASSERT_OK_AND_ASSIGN(Context context, Context::create(device()));
-    context_.emplace(std::move(context));
-    ASSERT_OK_AND_ASSIGN(Submitter submitter, Submitter::create(device(), *context_));
-    submitter_.emplace(std::move(submitter));
+    ASSERT_NO_FATAL_FAILURE(SubmitterTest::SetUp());
     ASSERT_OK_AND_ASSIGN(Buffer page, Buffer::create(device(), gtt(kPage)));
     page_.emplace(std::move(page));
   }
   void TearDown() override {
     page_.reset();
-    submitter_.reset();
-    context_.reset();
+    SubmitterTest::TearDown();
   }
 
   // Submits a job that ends only after open_gate().
@@ -38,12 +32,12 @@ class SyncTest : public GpuTest {
     Commands commands(device(), AMDGPU_HW_IP_DMA);
     commands.wait_equal(page_->address(), 1);
     job.bos.push_back(page_->handle());
-    return submitter_->submit(job, commands);
+    return submitter().submit(job, commands);
   }
   void open_gate() { page_->store(0, 1); }
   base::Result<amdgpu_cs_fence> submit_nop(Job job = {}) {
     Commands commands(device(), AMDGPU_HW_IP_DMA);
-    return submitter_->submit(job, commands.nop());
+    return submitter().submit(job, commands.nop());
   }
 
   int wait_object(std::uint32_t handle, Nanoseconds limit, unsigned flags = 0) const {
@@ -62,8 +56,6 @@ class SyncTest : public GpuTest {
   }
 
  private:
-  std::optional<Context> context_;
-  std::optional<Submitter> submitter_;
   std::optional<Buffer> page_;
 };
 

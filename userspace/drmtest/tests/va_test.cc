@@ -4,28 +4,22 @@
 // GPU address spaces: what is mapped where, seen through copies of the SDMA engine.
 #include <cerrno>
 
-#include "drmtest/env/gpu_test.h"
 #include "drmtest/harness/buffer.h"
-#include "drmtest/harness/submit.h"
+#include "drmtest/tests/submitter_fixture.h"
 
 namespace drmtest {
 namespace {
 
-class VaTest : public GpuTest {
+class VaTest : public SubmitterTest<GpuTest> {
  protected:
   void SetUp() override {
-    ASSERT_NO_FATAL_FAILURE(GpuTest::SetUp());
-    ASSERT_OK_AND_ASSIGN(Context context, Context::create(device()));
-    context_.emplace(std::move(context));
-    ASSERT_OK_AND_ASSIGN(Submitter submitter, Submitter::create(device(), *context_));
-    submitter_.emplace(std::move(submitter));
+    ASSERT_NO_FATAL_FAILURE(SubmitterTest::SetUp());
     ASSERT_OK_AND_ASSIGN(Buffer result, Buffer::create(device(), gtt(kPage)));
     result_.emplace(std::move(result));
   }
   void TearDown() override {
     result_.reset();
-    submitter_.reset();
-    context_.reset();
+    SubmitterTest::TearDown();
   }
 
   int va_op(const Bo* bo, std::uint64_t offset, std::uint64_t size, std::uint64_t address, std::uint32_t operation,
@@ -43,13 +37,13 @@ class VaTest : public GpuTest {
     Commands copy(device(), AMDGPU_HW_IP_DMA);
     copy.copy(result_->address(), address, sizeof(std::uint32_t));
     bos.push_back(result_->handle());
-    EXPECT_OK(submitter_->run({.bos = std::move(bos)}, copy));
+    EXPECT_OK(submitter().run({.bos = std::move(bos)}, copy));
     return result_->load(0);
   }
   void write(std::uint64_t address, std::uint32_t value, std::vector<amdgpu_bo_handle> bos) {
     Commands write(device(), AMDGPU_HW_IP_DMA);
     write.write(address, value);
-    EXPECT_OK(submitter_->run({.bos = std::move(bos)}, write));
+    EXPECT_OK(submitter().run({.bos = std::move(bos)}, write));
   }
   // A BO whose page i holds the words `first` + i.
   base::Result<Bo> numbered_pages(std::uint64_t pages, std::uint32_t first) const {
@@ -60,8 +54,6 @@ class VaTest : public GpuTest {
   }
 
  private:
-  std::optional<Context> context_;
-  std::optional<Submitter> submitter_;
   std::optional<Buffer> result_;
 };
 

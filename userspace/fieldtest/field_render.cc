@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -28,7 +27,6 @@
 #include "fieldtest/shared_objects.h"
 #include "kfdtest-criu/demo/command_line.h"
 #include "kfdtest-criu/demo/pending_work.h"
-#include "kfdtest-criu/env/deadline.h"
 #include "kfdtest-criu/harness/pattern.h"
 #include "kfdtest-criu/harness/session.h"
 
@@ -154,7 +152,7 @@ class Objects {
 
   // After the checkpoint: what the objects had, and what they can still do.
   Status check(kfdtest::Checksum& checksum) {
-    TRY(expect_end(sent_));
+    TRY(drmtest::poll_until_ended(sent_));
     TRY(check_words(vram_->words(), kSeed, "VRAM"));
     TRY(check_words(bound_->words(), kBoundSeed, "memory of the VM"));
     TRY(expect_word(gtt_->load(0), kFillWord, "what SDMA has written before"));
@@ -263,21 +261,9 @@ class Objects {
     return {};
   }
 
-  // Asks again and again: the driver takes a deadline for one of the machine's clock, and CRIU restores a program with
-  // a clock of its own, which may be behind.
-  static Status expect_end(amdgpu_cs_fence fence) {
-    const auto deadline = std::chrono::steady_clock::now() + drmtest::kDeadline;
-    for (;;) {
-      ASSIGN_OR_RETURN(const bool ended, drmtest::wait(fence, drmtest::Nanoseconds(0)));
-      if (ended) return {};
-      if (std::chrono::steady_clock::now() >= deadline) return Error(ETIME, "a job did not end");
-      kfdtest::poll_pause();
-    }
-  }
-
   Status run(const Job& job, Commands& commands) {
     ASSIGN_OR_RETURN(const amdgpu_cs_fence fence, submitter_->submit(job, commands));
-    return expect_end(fence);
+    return drmtest::poll_until_ended(fence);
   }
 
   static Status expect_word(std::uint32_t word, std::uint32_t expected, const char* what) {
@@ -321,11 +307,11 @@ class Objects {
     for (const Context* context : {&*low_, &*context_}) {
       gtt_->store(kPage / 4, 0);
       TRY(drmtest::check(amdgpu_cs_submit(context->handle(), 0, &request, 1), "amdgpu_cs_submit"));
-      TRY(expect_end({.context = context->handle(),
-                      .ip_type = AMDGPU_HW_IP_DMA,
-                      .ip_instance = 0,
-                      .ring = 0,
-                      .fence = request.seq_no}));
+      TRY(drmtest::poll_until_ended({.context = context->handle(),
+                                     .ip_type = AMDGPU_HW_IP_DMA,
+                                     .ip_instance = 0,
+                                     .ring = 0,
+                                     .fence = request.seq_no}));
       TRY(expect_word(gtt_->load(kPage / 4), kLateWord, "what a job with the BO list has written"));
     }
     return {};
@@ -421,8 +407,7 @@ Status run(const kfdtest::CommandLine& line, const Options& options, const kfdte
   if (child) TRY(finish_child(*child));
   TRY(objects->check(checksum));
   if (shared) TRY(shared->check());
-  outside.say("RESULT " + checksum.hex());
-  return outside.publish("result", "RESULT " + checksum.hex());
+  return outside.publish_result(checksum.hex());
 }
 
 }  // namespace

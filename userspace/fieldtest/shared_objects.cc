@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstdlib>
 #include <string>
 #include <utility>
@@ -16,7 +15,6 @@
 #include "drmtest/harness/commands.h"
 #include "drmtest/harness/submit.h"
 #include "fieldtest/file_socket.h"
-#include "kfdtest-criu/env/deadline.h"
 #include "kfdtest-criu/harness/commands.h"
 #include "kfdtest-criu/harness/kfd_driver.h"
 
@@ -85,13 +83,7 @@ Status write(const Device& device, const Buffer& buffer, std::size_t page, std::
   job.bos = {buffer.handle()};
   ASSIGN_OR_RETURN(const amdgpu_cs_fence fence,
                    submitter.submit(job, drmtest::Commands(device, job.ip).write(buffer.address(page * kPage), word)));
-  const auto deadline = std::chrono::steady_clock::now() + drmtest::kDeadline;
-  for (;;) {
-    ASSIGN_OR_RETURN(const bool ended, drmtest::wait(fence, drmtest::Nanoseconds(0)));
-    if (ended) return {};
-    if (std::chrono::steady_clock::now() >= deadline) return Error(ETIME, "a job did not end");
-    kfdtest::poll_pause();
-  }
+  return drmtest::poll_until_ended(fence);
 }
 
 Status tell(int socket) {

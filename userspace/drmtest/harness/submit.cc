@@ -8,12 +8,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <thread>
 
 namespace drmtest {
 namespace {
 
 constexpr std::uint64_t kIbAlign = 256;  // what AMDGPU_INFO_HW_IP_INFO asks of SDMA, and more than compute wants
 constexpr std::int64_t kNsPerSecond = 1'000'000'000;
+constexpr Nanoseconds kPollPause = std::chrono::microseconds(100);
 
 template <typename T>
 drm_amdgpu_cs_chunk chunk(std::uint32_t id, std::vector<T>& items) {
@@ -177,6 +179,16 @@ base::Result<bool> wait(amdgpu_cs_fence fence, Nanoseconds limit) {
   TRY(check(amdgpu_cs_query_fence_status(&fence, static_cast<std::uint64_t>(limit.count()), 0, &expired),
             "amdgpu_cs_query_fence_status"));
   return expired != 0;
+}
+
+base::Status poll_until_ended(amdgpu_cs_fence fence) {
+  const auto end = std::chrono::steady_clock::now() + kDeadline;
+  for (;;) {
+    ASSIGN_OR_RETURN(const bool ended, wait(fence, Nanoseconds(0)));
+    if (ended) return {};
+    if (std::chrono::steady_clock::now() >= end) return base::Error(ETIME, "a job did not end");
+    std::this_thread::sleep_for(kPollPause);
+  }
 }
 
 std::int64_t from_now(Nanoseconds limit) {

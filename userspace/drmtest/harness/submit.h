@@ -105,6 +105,9 @@ class Submitter {
 
 // False when `limit` has passed before the job ended.
 [[nodiscard]] base::Result<bool> wait(amdgpu_cs_fence fence, Nanoseconds limit = kDeadline);
+// As wait() until kDeadline, but asks again and again: the driver takes a deadline for one of the machine's clock, and
+// CRIU restores a program with a clock of its own, which may be behind. ETIME if the job does not end.
+[[nodiscard]] base::Status poll_until_ended(amdgpu_cs_fence fence);
 // As a deadline of sync objects: CLOCK_MONOTONIC, absolute.
 [[nodiscard]] std::int64_t from_now(Nanoseconds limit);
 

@@ -51,8 +51,7 @@ base::Status run(const kfdtest::CommandLine& line, const Additions& additions, c
   TRY(added.check());
   kfdtest::Checksum checksum;
   checksum.add(std::as_bytes(std::span(sums)));
-  outside.say("RESULT " + checksum.hex());
-  return outside.publish("result", "RESULT " + checksum.hex());
+  return outside.publish_result(checksum.hex());
 }
 
 }  // namespace

@@ -90,8 +90,7 @@ base::Status run(const kfdtest::CommandLine& line, const Options& options, const
   TRY(added.check());
   TRY(check_pages(pages));
   if (options.late) TRY(allocate_late(session->gpus().front()));
-  outside.say("RESULT " + checksum.hex());
-  return outside.publish("result", "RESULT " + checksum.hex());
+  return outside.publish_result(checksum.hex());
 }
 
 }  // namespace

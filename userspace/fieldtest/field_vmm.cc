@@ -257,8 +257,7 @@ Status run(const kfdtest::CommandLine& line, const kfdtest::Outside& outside) {
   TRY(work->finish());
   work->add_to(checksum);
   TRY(program->check(checksum));
-  outside.say("RESULT " + checksum.hex());
-  return outside.publish("result", "RESULT " + checksum.hex());
+  return outside.publish_result(checksum.hex());
 }
 
 }  // namespace

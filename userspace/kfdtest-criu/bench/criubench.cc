@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "base/parse.h"
+#include "kfdtest-criu/bench/bench_main.h"
 #include "kfdtest-criu/bench/linear_fit.h"
 #include "kfdtest-criu/bench/objects.h"
 #include "kfdtest-criu/bench/timed_criu.h"
@@ -34,7 +35,6 @@
 namespace kfdtest {
 namespace {
 
-constexpr int kUsage = 64;
 // The released ABI makes a file of each BO.
 constexpr rlim_t kFiles = 65'536;
 constexpr std::array<unsigned, 4> kParts = {8, 4, 2, 1};
@@ -195,14 +195,4 @@ base::Result<Options> parse(int argc, char** argv) {
 }  // namespace
 }  // namespace kfdtest
 
-int main(int argc, char** argv) {
-  const auto options = kfdtest::parse(argc, argv);
-  if (!options.ok()) {
-    std::fprintf(stderr, "criubench: %s\n", options.error().message().c_str());
-    return kfdtest::kUsage;
-  }
-  const base::Status status = kfdtest::run(*options);
-  if (status.ok()) return EXIT_SUCCESS;
-  std::fprintf(stderr, "criubench: %s\n", status.error().message().c_str());
-  return EXIT_FAILURE;
-}
+int main(int argc, char** argv) { return kfdtest::bench_main("criubench", kfdtest::parse(argc, argv), kfdtest::run); }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/parse.h"
+#include "kfdtest-criu/bench/bench_main.h"
 #include "kfdtest-criu/env/deadline.h"
 #include "kfdtest-criu/harness/commands.h"
 #include "kfdtest-criu/harness/gpu.h"
@@ -25,7 +26,6 @@
 namespace kfdtest {
 namespace {
 
-constexpr int kUsage = 64;
 constexpr unsigned kLatencyRounds = 200;
 constexpr unsigned kAqlPackets = 20'000;
 constexpr std::uint64_t kSeed = 0xbe;
@@ -200,13 +200,5 @@ base::Result<Options> parse(int argc, char** argv) {
 }  // namespace kfdtest
 
 int main(int argc, char** argv) {
-  const auto options = kfdtest::parse(argc, argv);
-  if (!options.ok()) {
-    std::fprintf(stderr, "kfdbench: %s\n", options.error().message().c_str());
-    return kfdtest::kUsage;
-  }
-  const base::Status status = kfdtest::run_bench(*options);
-  if (status.ok()) return EXIT_SUCCESS;
-  std::fprintf(stderr, "kfdbench: %s\n", status.error().message().c_str());
-  return EXIT_FAILURE;
+  return kfdtest::bench_main("kfdbench", kfdtest::parse(argc, argv), kfdtest::run_bench);
 }

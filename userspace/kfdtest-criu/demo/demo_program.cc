@@ -51,8 +51,7 @@ base::Status run_demo(const CommandLine& line, const Options& options, const Out
   work->add_to(checksum);
   if (second) second->add_to(checksum);
   if (svm) svm->add_to(checksum);
-  outside.say("RESULT " + checksum.hex());
-  return outside.publish("result", "RESULT " + checksum.hex());
+  return outside.publish_result(checksum.hex());
 }
 
 }  // namespace

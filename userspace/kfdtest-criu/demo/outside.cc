@@ -51,6 +51,12 @@ base::Status Outside::publish(std::string_view file, std::string_view text) cons
   return {};
 }
 
+base::Status Outside::publish_result(std::string_view checksum) const {
+  const std::string text = "RESULT " + std::string(checksum);
+  say(text);
+  return publish("result", text);
+}
+
 bool Outside::told_to_go() const { return ::access(path("go").c_str(), F_OK) == 0; }
 
 bool Outside::take_beat() const { return ::unlink(path("beat").c_str()) == 0; }

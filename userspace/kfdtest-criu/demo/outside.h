@@ -26,6 +26,8 @@ class Outside {
   void say(std::string_view phase) const;
   // Replaces a file whole: a reader sees the old text or the new one.
   base::Status publish(std::string_view file, std::string_view text) const;
+  // Writes and publishes the result, a checksum in hexadecimal digits.
+  base::Status publish_result(std::string_view checksum) const;
   [[nodiscard]] bool told_to_go() const;
   // Whether the outside has asked for a beat, which it has to do again for the next one.
   [[nodiscard]] bool take_beat() const;

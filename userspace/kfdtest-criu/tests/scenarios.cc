@@ -38,6 +38,12 @@ namespace {
 
 constexpr std::uint32_t kAlive = 0xa11e;
 
+base::Status submit_write(RingQueue& queue, QueueKind kind, const Gpu& gpu, std::uint64_t address) {
+  const std::uint32_t word = kAlive;
+  if (kind == QueueKind::kPm4) return queue.submit(Pm4Commands(gpu).write(address, word).dwords());
+  return queue.submit(SdmaCommands(gpu).write(address, std::span(&word, 1)).dwords());
+}
+
 base::Status memory_fault(QueueKind kind) {
   ASSIGN_OR_RETURN(Stage stage, Stage::open());
   ASSIGN_OR_RETURN(KfdEvent event, KfdEvent::create(stage.gpu(), EventKind::kMemory, ResetMode::kManual));
@@ -47,11 +53,7 @@ base::Status memory_fault(QueueKind kind) {
   ASSIGN_OR_RETURN(GpuMemory hidden, GpuMemory::allocate(stage.gpu(), MemoryKind::kVram, kPageSize));
   TRY(hidden.unmap());
   const std::uint64_t address = hidden.gpu_address();
-  const std::uint32_t word = kAlive;
-  if (kind == QueueKind::kPm4)
-    TRY(queue.submit(Pm4Commands(stage.gpu()).write(address, word).dwords()));
-  else
-    TRY(queue.submit(SdmaCommands(stage.gpu()).write(address, std::span(&word, 1)).dwords()));
+  TRY(submit_write(queue, kind, stage.gpu(), address));
   return expect_fault(event, stage.gpu(), address);
 }
 
@@ -221,11 +223,7 @@ base::Status retried_access(QueueKind kind, Behind behind) {
   if (behind == Behind::kNothing) pages = base::Mapping();
   if (behind == Behind::kForbidden && ::mprotect(pages.data(), kPageSize, PROT_NONE) != 0)
     return base::Error::from_errno(errno, "mprotect");
-  const std::uint32_t word = kAlive;
-  if (kind == QueueKind::kPm4)
-    TRY(queue.submit(Pm4Commands(stage.gpu()).write(address, word).dwords()));
-  else
-    TRY(queue.submit(SdmaCommands(stage.gpu()).write(address, std::span(&word, 1)).dwords()));
+  TRY(submit_write(queue, kind, stage.gpu(), address));
   return expect_fault(event, stage.gpu(), address);
 }
 

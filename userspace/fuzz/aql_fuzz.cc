@@ -40,8 +40,8 @@ void emit(fuzz::Input& in, fuzz::WordMaker& word, packets::Words& out) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::Input in(data, size);
-  fuzz::Rig rig(in);
-  const fuzz::Queue queue = rig.make_queue(fuzz::Kind::kAql, fuzz::Rig::kHostile, 0, 1, 8, 4 + in.below(7));
-  fuzz::Hostile(rig, in, queue, emit).run();
+  fuzz::Harness harness(in);
+  const fuzz::Queue queue = harness.make_queue(fuzz::Kind::kAql, fuzz::Harness::kHostile, 0, 1, 8, 4 + in.below(7));
+  fuzz::Hostile(harness, in, queue, emit).run();
   return 0;
 }

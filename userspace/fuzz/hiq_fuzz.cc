@@ -10,7 +10,7 @@ namespace {
 
 namespace pm4 = packets::pm4;
 using fuzz::FuzzMemory;
-using fuzz::Rig;
+using fuzz::Harness;
 
 constexpr std::uint64_t kHiqMqdPage = 1;
 constexpr std::uint64_t kQueueMqdPage = 2;  // and the next ones
@@ -24,32 +24,35 @@ constexpr unsigned kMaxActions = 100;
 class Driver {
  public:
   explicit Driver(fuzz::Input& in)
-      : in_(in), rig_(in), format_(pm4::hws_format(rig_.info.gfx_level, rig_.info.gc_ip)), word_(in, 0x8000) {
+      : in_(in),
+        harness_(in),
+        format_(pm4::hws_format(harness_.info.gfx_level, harness_.info.gc_ip)),
+        word_(in, 0x8000) {
     // One block of the hostile VMID backs whatever VMIDs the scheduler gives out.
-    for (unsigned vmid = 1; vmid < VASIC_MAX_VMID; ++vmid) rig_.memory.give(vmid, 12);
+    for (unsigned vmid = 1; vmid < VASIC_MAX_VMID; ++vmid) harness_.memory.give(vmid, 12);
     for (unsigned i = 0; i < kQueues; ++i) {
       constexpr std::array kKinds = {fuzz::Kind::kPm4, fuzz::Kind::kAql, fuzz::Kind::kSdma};
-      queues_[i] = rig_.make_queue(kKinds[i % 3], Rig::kHostile, 0, kQueueMqdPage + i, (i % 2) * 5, 8);
+      queues_[i] = harness_.make_queue(kKinds[i % 3], Harness::kHostile, 0, kQueueMqdPage + i, (i % 2) * 5, 8);
     }
-    hiq_ = rig_.make_queue(fuzz::Kind::kPm4, 0, 0, kHiqMqdPage, kHiqRingPage, 10);
-    kernel_ring_ = rig_.make_kernel_ring(fuzz::Kind::kSdma, 0, kKernelRingPage, 8);
-    fuzz::check(rig_.load(kernel_ring_), "a kernel ring can be loaded");
+    hiq_ = harness_.make_queue(fuzz::Kind::kPm4, 0, 0, kHiqMqdPage, kHiqRingPage, 10);
+    kernel_ring_ = harness_.make_kernel_ring(fuzz::Kind::kSdma, 0, kKernelRingPage, 8);
+    fuzz::check(harness_.load(kernel_ring_), "a kernel ring can be loaded");
     load_hiq();
   }
 
   void run() {
     for (unsigned i = 0; i < kMaxActions && !in_.empty(); ++i) act();
     check_kernel_ring();
-    rig_.reset();
+    harness_.reset();
   }
 
  private:
-  void load_hiq() { (void)rig_.engines->load_hqd({vasicd::QueueKind::kHiq, 0, 0, 0}, hiq_.mqd, 0); }
+  void load_hiq() { (void)harness_.engines->load_hqd({vasicd::QueueKind::kHiq, 0, 0, 0}, hiq_.mqd, 0); }
 
   void submit(packets::WordView words) {
-    rig_.write(hiq_, words);
-    rig_.ring(hiq_, hiq_.wptr);
-    rig_.step();
+    harness_.write(hiq_, words);
+    harness_.ring(hiq_, hiq_.wptr);
+    harness_.step();
   }
 
   void map_process(packets::Words& out) {
@@ -87,14 +90,16 @@ class Driver {
       }
     }
     const vasicd::GpuAddr at = list_address();
-    const vasicd::GpuAddr end = Rig::page(kListPage + kListPages);
-    for (std::size_t i = 0; i < list.size() && at + i * 4 < end; ++i) rig_.memory.put(0, at + i * 4, list[i]);
+    const vasicd::GpuAddr end = Harness::page(kListPage + kListPages);
+    for (std::size_t i = 0; i < list.size() && at + i * 4 < end; ++i) harness_.memory.put(0, at + i * 4, list[i]);
     packets::Words run;
     const auto dwords = in_.below(8) == 0 ? in_.u32() : static_cast<std::uint32_t>(list.size());
     pm4::run_list(run, {.ib = at, .dwords = dwords, .processes = in_.below(4)}, format_);
     submit(run);
   }
-  vasicd::GpuAddr list_address() { return Rig::page(kListPage) + in_.u8() * 32u % (kListPages * FuzzMemory::kPage); }
+  vasicd::GpuAddr list_address() {
+    return Harness::page(kListPage) + in_.u8() * 32u % (kListPages * FuzzMemory::kPage);
+  }
 
   void unmap() {
     packets::Words out;
@@ -135,21 +140,22 @@ class Driver {
     fuzz::Queue& q = queues_[in_.below(kQueues)];
     const unsigned vmid = q.vmid;
     q.vmid = 1 + in_.below(15);  // any VMID that the scheduler may have given it
-    const packets::Words words = rig_.canary_packet(q.kind, Rig::page(11), in_.u8());
-    if (q.kind != fuzz::Kind::kAql) rig_.write(q, words);
-    rig_.ring(q, q.wptr);
+    const packets::Words words = harness_.canary_packet(q.kind, Harness::page(11), in_.u8());
+    if (q.kind != fuzz::Kind::kAql) harness_.write(q, words);
+    harness_.ring(q, q.wptr);
     q.vmid = vmid;
   }
   void scribble_mqd() {
-    rig_.memory.put(0, Rig::page(kHiqMqdPage + in_.below(kQueues + 1)) + in_.below(512) * 4u, word_());
+    harness_.memory.put(0, Harness::page(kHiqMqdPage + in_.below(kQueues + 1)) + in_.below(512) * 4u, word_());
   }
 
   void check_kernel_ring() {
     const std::uint32_t value = ++beats_;
-    rig_.write(kernel_ring_, rig_.canary_packet(fuzz::Kind::kSdma, kernel_ring_.rptr_word + 128, value));
-    rig_.ring(kernel_ring_, kernel_ring_.wptr);
-    for (unsigned i = 0; i < 24; ++i) rig_.step();
-    fuzz::check(rig_.memory.get<std::uint32_t>(0, kernel_ring_.rptr_word + 128) == value, "the kernel ring continues");
+    harness_.write(kernel_ring_, harness_.canary_packet(fuzz::Kind::kSdma, kernel_ring_.rptr_word + 128, value));
+    harness_.ring(kernel_ring_, kernel_ring_.wptr);
+    for (unsigned i = 0; i < 24; ++i) harness_.step();
+    fuzz::check(harness_.memory.get<std::uint32_t>(0, kernel_ring_.rptr_word + 128) == value,
+                "the kernel ring continues");
   }
 
   void act() {
@@ -167,12 +173,12 @@ class Driver {
       case 5:
         return scribble_mqd();
       case 6:
-        (void)rig_.engines->unload_hqd({vasicd::QueueKind::kHiq, 0, 0, 0},
-                                       static_cast<vasicd::UnloadMode>(in_.below(3)));
+        (void)harness_.engines->unload_hqd({vasicd::QueueKind::kHiq, 0, 0, 0},
+                                           static_cast<vasicd::UnloadMode>(in_.below(3)));
         return load_hiq();
       case 7:
-        rig_.fakes.clock.now += in_.u32();
-        rig_.step();
+        harness_.fakes.clock.now += in_.u32();
+        harness_.step();
         return;
       case 8:
         return check_kernel_ring();
@@ -182,7 +188,7 @@ class Driver {
   }
 
   fuzz::Input& in_;
-  Rig rig_;
+  Harness harness_;
   pm4::HwsFormat format_;
   fuzz::WordMaker word_;
   std::array<fuzz::Queue, kQueues> queues_;

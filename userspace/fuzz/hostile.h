@@ -9,7 +9,7 @@
 #include <functional>
 #include <optional>
 
-#include "fuzz/rig.h"
+#include "fuzz/harness.h"
 
 namespace fuzz {
 
@@ -54,8 +54,8 @@ class Hostile {
   // Appends one packet.
   using Emit = std::function<void(Input&, WordMaker&, packets::Words&)>;
 
-  Hostile(Rig& rig, Input& in, Queue queue, Emit emit)
-      : rig_(rig), in_(in), queue_(queue), emit_(std::move(emit)), word_(in, rig.memory.size(queue.vmid)) {}
+  Hostile(Harness& harness, Input& in, Queue queue, Emit emit)
+      : harness_(harness), in_(in), queue_(queue), emit_(std::move(emit)), word_(in, harness.memory.size(queue.vmid)) {}
 
   // Acts until the input ends. If there is a canary, it is checked meanwhile.
   void run();
@@ -69,7 +69,7 @@ class Hostile {
   void scribble();
   void reload();
 
-  Rig& rig_;
+  Harness& harness_;
   Input& in_;
   Queue queue_;
   Emit emit_;

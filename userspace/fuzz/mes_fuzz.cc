@@ -8,7 +8,7 @@
 
 namespace {
 
-using fuzz::Rig;
+using fuzz::Harness;
 
 constexpr std::uint64_t kQueueMqdPage = 2;
 constexpr unsigned kQueues = 6;
@@ -18,20 +18,20 @@ constexpr unsigned kBeatSteps = 24;
 
 class Driver {
  public:
-  explicit Driver(fuzz::Input& in) : in_(in), rig_(in), word_(in, 0x8000) {
-    for (unsigned vmid = 1; vmid < VASIC_MAX_VMID; ++vmid) rig_.memory.give(vmid, 12);
+  explicit Driver(fuzz::Input& in) : in_(in), harness_(in), word_(in, 0x8000) {
+    for (unsigned vmid = 1; vmid < VASIC_MAX_VMID; ++vmid) harness_.memory.give(vmid, 12);
     for (unsigned i = 0; i < kQueues; ++i) {
       constexpr std::array kKinds = {fuzz::Kind::kPm4, fuzz::Kind::kAql, fuzz::Kind::kSdma};
-      queues_[i] = rig_.make_queue(kKinds[i % 3], Rig::kHostile, 0, kQueueMqdPage + i, (i % 2) * 5, 8);
+      queues_[i] = harness_.make_queue(kKinds[i % 3], Harness::kHostile, 0, kQueueMqdPage + i, (i % 2) * 5, 8);
     }
-    kernel_ring_ = rig_.make_kernel_ring(fuzz::Kind::kSdma, 0, kKernelRingPage, 8);
-    fuzz::check(rig_.load(kernel_ring_), "a kernel ring can be loaded");
+    kernel_ring_ = harness_.make_kernel_ring(fuzz::Kind::kSdma, 0, kKernelRingPage, 8);
+    fuzz::check(harness_.load(kernel_ring_), "a kernel ring can be loaded");
   }
 
   void run() {
     for (unsigned i = 0; i < kMaxActions && !in_.empty(); ++i) act();
     check_kernel_ring();
-    rig_.reset();
+    harness_.reset();
   }
 
  private:
@@ -53,45 +53,46 @@ class Driver {
     queue.process_quantum = in_.u16();
     queue.gang_quantum = in_.u16();
     queue.priority = in_.u8();
-    (void)rig_.engines->mes_add_queue(queue);
+    (void)harness_.engines->mes_add_queue(queue);
   }
   void work() {
     fuzz::Queue& q = any_queue();
     const unsigned vmid = q.vmid;
     q.vmid = 1 + in_.below(15);  // any VMID that the scheduler may have given it
-    if (q.kind != fuzz::Kind::kAql) rig_.write(q, rig_.canary_packet(q.kind, Rig::page(11), in_.u8()));
-    rig_.ring(q, in_.flag() ? q.wptr : in_.u64());
+    if (q.kind != fuzz::Kind::kAql) harness_.write(q, harness_.canary_packet(q.kind, Harness::page(11), in_.u8()));
+    harness_.ring(q, in_.flag() ? q.wptr : in_.u64());
     q.vmid = vmid;
   }
   void check_kernel_ring() {
     const std::uint32_t value = ++beats_;
-    rig_.write(kernel_ring_, rig_.canary_packet(fuzz::Kind::kSdma, kernel_ring_.rptr_word + 128, value));
-    rig_.ring(kernel_ring_, kernel_ring_.wptr);
-    for (unsigned i = 0; i < kBeatSteps; ++i) rig_.step();
-    fuzz::check(rig_.memory.get<std::uint32_t>(0, kernel_ring_.rptr_word + 128) == value, "the kernel ring continues");
+    harness_.write(kernel_ring_, harness_.canary_packet(fuzz::Kind::kSdma, kernel_ring_.rptr_word + 128, value));
+    harness_.ring(kernel_ring_, kernel_ring_.wptr);
+    for (unsigned i = 0; i < kBeatSteps; ++i) harness_.step();
+    fuzz::check(harness_.memory.get<std::uint32_t>(0, kernel_ring_.rptr_word + 128) == value,
+                "the kernel ring continues");
   }
 
   void act() {
     switch (in_.below(12)) {
       case 0:
-        (void)rig_.engines->mes_remove_queue(doorbell(), gang());
+        (void)harness_.engines->mes_remove_queue(doorbell(), gang());
         return;
       case 1:
-        (void)rig_.engines->mes_suspend(gang());
+        (void)harness_.engines->mes_suspend(gang());
         return;
       case 2:
-        (void)rig_.engines->mes_resume(gang());
+        (void)harness_.engines->mes_resume(gang());
         return;
       case 3:
-        (void)rig_.engines->mes_reset_queue(doorbell());
+        (void)harness_.engines->mes_reset_queue(doorbell());
         return;
       case 4:
-        return rig_.memory.put(0, Rig::page(kQueueMqdPage + in_.below(kQueues)) + in_.below(512) * 4u, word_());
+        return harness_.memory.put(0, Harness::page(kQueueMqdPage + in_.below(kQueues)) + in_.below(512) * 4u, word_());
       case 5:
-        rig_.fakes.clock.now += in_.u32();
+        harness_.fakes.clock.now += in_.u32();
         return;
       case 6:
-        rig_.step();
+        harness_.step();
         return;
       case 7:
         return check_kernel_ring();
@@ -104,7 +105,7 @@ class Driver {
   }
 
   fuzz::Input& in_;
-  Rig rig_;
+  Harness harness_;
   fuzz::WordMaker word_;
   std::array<fuzz::Queue, kQueues> queues_;
   fuzz::Queue kernel_ring_;

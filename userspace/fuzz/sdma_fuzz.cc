@@ -46,11 +46,11 @@ void emit(fuzz::Input& in, fuzz::WordMaker& word, packets::Words& out) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::Input in(data, size);
-  fuzz::Rig rig(in);
+  fuzz::Harness harness(in);
   const unsigned log2 = 4 + in.below(7);
   const bool kernel = in.below(4) == 0;
-  const fuzz::Queue queue = kernel ? rig.make_kernel_ring(fuzz::Kind::kSdma, 0, 8, log2)
-                                   : rig.make_queue(fuzz::Kind::kSdma, fuzz::Rig::kHostile, 0, 1, 8, log2);
-  fuzz::Hostile(rig, in, queue, emit).run();
+  const fuzz::Queue queue = kernel ? harness.make_kernel_ring(fuzz::Kind::kSdma, 0, 8, log2)
+                                   : harness.make_queue(fuzz::Kind::kSdma, fuzz::Harness::kHostile, 0, 1, 8, log2);
+  fuzz::Hostile(harness, in, queue, emit).run();
   return 0;
 }

@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // Building queues, and the canary.
-#include "fuzz/rig.h"
+#include "fuzz/harness.h"
 
 #include <bit>
 
@@ -42,7 +42,7 @@ vasic_info any_chip(Input& in) {
 
 }  // namespace
 
-Rig::Rig(Input& in) : info(any_chip(in)) {
+Harness::Harness(Input& in) : info(any_chip(in)) {
   memory.give(0, kKernelPages);
   memory.give(kHostile, kHostilePages);
   memory.give(kCanary, kCanaryPages);
@@ -51,8 +51,8 @@ Rig::Rig(Input& in) : info(any_chip(in)) {
   engines = vasicd::Engines::create(info, fakes.context_with(memory));
 }
 
-Queue Rig::make_queue(Kind kind, unsigned vmid, unsigned slot, std::uint64_t mqd_page, std::uint64_t ring_page,
-                      unsigned ring_log2) {
+Queue Harness::make_queue(Kind kind, unsigned vmid, unsigned slot, std::uint64_t mqd_page, std::uint64_t ring_page,
+                          unsigned ring_log2) {
   Queue q;
   q.kind = kind;
   q.vmid = vmid;
@@ -71,7 +71,7 @@ Queue Rig::make_queue(Kind kind, unsigned vmid, unsigned slot, std::uint64_t mqd
   return q;
 }
 
-Queue Rig::make_kernel_ring(Kind kind, unsigned instance, std::uint64_t ring_page, unsigned ring_log2) {
+Queue Harness::make_kernel_ring(Kind kind, unsigned instance, std::uint64_t ring_page, unsigned ring_log2) {
   Queue q;
   q.kind = kind;
   q.slot = instance;
@@ -84,11 +84,11 @@ Queue Rig::make_kernel_ring(Kind kind, unsigned instance, std::uint64_t ring_pag
   return q;
 }
 
-void Rig::mqd_word(const Queue& queue, std::size_t index, std::uint32_t value) {
+void Harness::mqd_word(const Queue& queue, std::size_t index, std::uint32_t value) {
   if (index != packets::mqd::kNone) memory.put(0, queue.mqd + index * 4, value);
 }
 
-void Rig::fill_compute_mqd(const Queue& q) {
+void Harness::fill_compute_mqd(const Queue& q) {
   namespace m = packets::mqd;
   const auto& at = m::compute_layout(info.gfx_level);
   std::uint32_t control = m::kPqQueueSize.put(static_cast<std::uint32_t>(std::countr_zero(q.ring_dwords)) - 1);
@@ -107,7 +107,7 @@ void Rig::fill_compute_mqd(const Queue& q) {
   mqd_word(q, at.cp_hqd_pq_control, control);
 }
 
-void Rig::fill_sdma_mqd(const Queue& q) {
+void Harness::fill_sdma_mqd(const Queue& q) {
   const auto& at = packets::mqd::sdma_layout(info.gfx_level);
   mqd_word(q, at.rb_cntl, at.rb_size.put(static_cast<std::uint32_t>(std::countr_zero(q.ring_dwords))));
   mqd_word(q, at.rb_base, lo32(q.ring >> 8));
@@ -116,7 +116,7 @@ void Rig::fill_sdma_mqd(const Queue& q) {
   mqd_word(q, at.doorbell_index(), at.doorbell_field().put(q.doorbell));
 }
 
-bool Rig::load(const Queue& q) {
+bool Harness::load(const Queue& q) {
   if (q.kernel) {
     const auto kind = q.kind == Kind::kSdma ? vasicd::RingKind::kSdma : vasicd::RingKind::kCompute;
     return engines
@@ -127,7 +127,7 @@ bool Rig::load(const Queue& q) {
   return engines->load_hqd({kind, 0, q.slot, 0}, q.mqd, q.vmid).ok();
 }
 
-void Rig::unload(const Queue& q, vasicd::UnloadMode mode) {
+void Harness::unload(const Queue& q, vasicd::UnloadMode mode) {
   memory.maps = memory.bytes = 0;
   if (q.kernel) {
     const auto kind = q.kind == Kind::kSdma ? vasicd::RingKind::kSdma : vasicd::RingKind::kCompute;
@@ -139,18 +139,18 @@ void Rig::unload(const Queue& q, vasicd::UnloadMode mode) {
   check(memory.maps <= kMaxMaps && memory.bytes <= kMaxBytes, "stopping a queue is bounded");
 }
 
-void Rig::write(Queue& q, packets::WordView words) {
+void Harness::write(Queue& q, packets::WordView words) {
   std::uint64_t at = q.position();
   for (const std::uint32_t word : words) memory.put(q.vmid, q.ring + at++ % q.ring_dwords * 4, word);
   q.wptr += q.kind == Kind::kSdma ? words.size() * 4 : q.kind == Kind::kAql ? words.size() / 16 : words.size();
 }
 
-void Rig::ring(const Queue& q, std::uint64_t wptr) {
+void Harness::ring(const Queue& q, std::uint64_t wptr) {
   memory.put(q.vmid, q.wptr_word, wptr);
   fakes.doorbells.rung[q.doorbell] = q.kind == Kind::kAql && info.gfx_level >= 9 ? wptr - 1 : wptr;
 }
 
-bool Rig::step() {
+bool Harness::step() {
   memory.maps = memory.bytes = 0;
   const bool advanced = engines->step();
   check(memory.maps <= kMaxMaps && memory.bytes <= kMaxBytes, "a step is bounded");
@@ -160,7 +160,7 @@ bool Rig::step() {
   return advanced;
 }
 
-packets::Words Rig::canary_packet(Kind kind, GpuAddr addr, std::uint32_t value) const {
+packets::Words Harness::canary_packet(Kind kind, GpuAddr addr, std::uint32_t value) const {
   packets::Words words;
   if (kind == Kind::kSdma) {
     packets::sdma::fence(words, addr, value);
@@ -170,7 +170,7 @@ packets::Words Rig::canary_packet(Kind kind, GpuAddr addr, std::uint32_t value) 
   return words;
 }
 
-void Rig::start_canary() {
+void Harness::start_canary() {
   canary_ = {make_queue(Kind::kPm4, kCanary, 1, kCanaryMqdPage, 0, kCanaryRingLog2),
              make_queue(Kind::kSdma, kCanary, 1, kCanaryMqdPage + 1, kCanaryRingPages, kCanaryRingLog2)};
   for (std::size_t i = 0; i < canary_.size(); ++i) {
@@ -188,7 +188,7 @@ void Rig::start_canary() {
   canary_image_.assign(bytes.begin(), bytes.end());
 }
 
-void Rig::beat() {
+void Harness::beat() {
   ++beats_;
   const auto done = [&](const Queue& q) { return memory.get<std::uint32_t>(kCanary, q.rptr_word + 128) == beats_; };
   for (Queue& q : canary_) {
@@ -207,7 +207,7 @@ void Rig::beat() {
   check(std::equal(bytes.begin(), bytes.end(), canary_image_.begin()), "nobody touches another VMID's memory");
 }
 
-void Rig::reset() {
+void Harness::reset() {
   engines->reset();
   fakes.doorbells.rung.clear();
   canary_.clear();

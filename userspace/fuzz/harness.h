@@ -39,7 +39,7 @@ struct Queue {
   }
 };
 
-class Rig {
+class Harness {
  public:
   static constexpr unsigned kHostile = 8;
   static constexpr unsigned kCanary = 9;
@@ -50,7 +50,7 @@ class Rig {
   static constexpr std::uint64_t kRingPages = 4;
 
   // The chip is the input's first choice.
-  explicit Rig(Input& in);
+  explicit Harness(Input& in);
 
   static vasicd::GpuAddr page(std::uint64_t index) { return FuzzMemory::kBase + index * FuzzMemory::kPage; }
 

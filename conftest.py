@@ -114,7 +114,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    plan_items.STAGE.plan_groups(session.items)
+    plan_items.WORKER.plan_groups(session.items)
 
 
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None):
@@ -122,7 +122,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None):
     if not isinstance(item, plan_items.CaseItem) or not item.is_absent():
         return None
     if getattr(nextitem, "group", "") != item.group:
-        complaint = plan_items.STAGE.end_group()
+        complaint = plan_items.WORKER.end_group()
         if complaint:
             item.ihook.pytest_runtest_logreport(report=pytest.TestReport(
                 item.nodeid, item.location, {}, "failed", complaint, "call"))
@@ -136,13 +136,13 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None):
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     """The last item of a group ends the group's machine, and fails if the machine complains."""
     if isinstance(item, plan_items.CaseItem) and getattr(nextitem, "group", "") != item.group:
-        complaint = plan_items.STAGE.end_group()
+        complaint = plan_items.WORKER.end_group()
         if complaint:
             pytest.fail(complaint, pytrace=False)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    plan_items.STAGE.end_group()
+    plan_items.WORKER.end_group()
 
 
 def repeat_command(config: pytest.Config, nodeid: str) -> str:

@@ -43,7 +43,7 @@ def model_text(kind: str) -> str:
 
 def write_page(journey: llm.Journey, wrong: list[str]) -> None:
     now = datetime.now(timezone.utc).strftime("Written %Y-%m-%d %H:%M UTC")
-    llm_page.write(PAGE, llm_page.Story(now, model_text(journey.kind), journey.phases, list(journey.legs), journey.words,
+    llm_page.write(PAGE, llm_page.Results(now, model_text(journey.kind), journey.phases, list(journey.legs), journey.words,
                                         journey.cpu(), journey.gpu(), journey.moved(), wrong))
 
 

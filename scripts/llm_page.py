@@ -29,7 +29,7 @@ svg text { fill: currentColor; font: 12px system-ui, sans-serif; } svg line { st
 """ + "".join(f".k{number} {{ fill: {colour}; background: {colour}; }}\n" for number, colour in enumerate(COLOURS))
 
 
-class Story(NamedTuple):
+class Results(NamedTuple):
     """All that the page shows. The phases and legs are those of tests/harness/llm.py."""
 
     now: str
@@ -87,23 +87,23 @@ def moved_answer(words: list[str], legs: Sequence) -> str:
     return " ".join(parts)
 
 
-def body(story: Story) -> list[str]:
+def body(results: Results) -> list[str]:
     """The page without its frame."""
-    moves = len(story.legs) - 1
+    moves = len(results.legs) - 1
     verdict = (f"After {moves} move{'s' if moves != 1 else ''} the answer equals that of an undisturbed run on the GPU and that of the processor."
-               if not story.wrong else "; ".join(story.wrong))
-    lines = [f'<p class="verdict {"bad" if story.wrong else "pass"}">{html.escape(verdict)}</p>',
-             f"<p>{html.escape(story.now)}. {html.escape(story.model)}</p>",
-             "<h2>Where the time went</h2>", *timeline(story.phases)]
+               if not results.wrong else "; ".join(results.wrong))
+    lines = [f'<p class="verdict {"bad" if results.wrong else "pass"}">{html.escape(verdict)}</p>',
+             f"<p>{html.escape(results.now)}. {html.escape(results.model)}</p>",
+             "<h2>Where the time went</h2>", *timeline(results.phases)]
     lines += page.table("What each machine did (seconds of the guest)",
                         ("machine", "GPUs", "gpu_id", "llama.cpp is on", "begin", "words", "words/s", "criu dump", "images"),
-                        [leg_row(number, leg) for number, leg in enumerate(story.legs)])
-    lines += [f"<h2>The answer that was moved, {story.words} words</h2>",
-              f'<p class="answer">{moved_answer(story.moved.split(), story.legs)}</p>',
-              "<h2>The undisturbed answer of the GPU</h2>", f'<p class="answer">{html.escape(story.gpu)}</p>',
-              "<h2>The undisturbed answer of the processor</h2>", f'<p class="answer">{html.escape(story.cpu)}</p>']
+                        [leg_row(number, leg) for number, leg in enumerate(results.legs)])
+    lines += [f"<h2>The answer that was moved, {results.words} words</h2>",
+              f'<p class="answer">{moved_answer(results.moved.split(), results.legs)}</p>',
+              "<h2>The undisturbed answer of the GPU</h2>", f'<p class="answer">{html.escape(results.gpu)}</p>',
+              "<h2>The undisturbed answer of the processor</h2>", f'<p class="answer">{html.escape(results.cpu)}</p>']
     return lines
 
 
-def write(path: Path, story: Story) -> None:
-    page.write(path, TITLE, body(story), STYLE)
+def write(path: Path, results: Results) -> None:
+    page.write(path, TITLE, body(results), STYLE)

@@ -61,7 +61,7 @@ class Parsed(HTMLParser):
 def parsed(tmp_path: Path, moved: str = " ".join(WORDS), wrong: tuple[str, ...] = ()) -> Parsed:
     text = " ".join(WORDS)
     path = tmp_path / "index.html"
-    llm_page.write(path, llm_page.Story("Now", "A <small> model.", PHASES, LEGS, len(WORDS), text, text, moved, wrong))
+    llm_page.write(path, llm_page.Results("Now", "A <small> model.", PHASES, LEGS, len(WORDS), text, text, moved, wrong))
     result = Parsed()
     result.feed(path.read_text())
     return result

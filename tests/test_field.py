@@ -36,7 +36,7 @@ PROGRAM, PAIR, SHAPE = ("field_program",), ("field_group", "--shared"), ("field_
 RENDER = ("field_render",)
 VMM = ("field_vmm",)
 THREE = (*SHAPE, "three")
-CROWD = 16
+PROCESSES = 16
 # The longest time in which a dump pauses them. A virtual GPU needs 12 ms for it on an idle host with software emulation,
 # and has to wait for a processor of a busy one.
 PAUSES_US = 100_000
@@ -614,9 +614,9 @@ def pauses(log: str) -> tuple[int, int]:
 
 def test_all_processes_of_a_tree_are_paused_at_once_and_come_back(field: Machine) -> None:
     field.become(ONE)
-    words = ("field_group", "--crowd", str(CROWD))
+    words = ("field_group", "--processes", str(PROCESSES))
     expected = field.undisturbed(*words)
-    name = field.start("crowd", *words)
+    name = field.start("processes", *words)
     images = f"images.{name}"
     try:
         before = field.look(name)
@@ -626,7 +626,7 @@ def test_all_processes_of_a_tree_are_paused_at_once_and_come_back(field: Machine
         if field.restore(images) != 0:
             fail(f"the restore failed\n{field.shown_errors(f'{images}.restore.log')}")
         must_be(field.after_restore(name, before, expected), EQUAL)
-        assert paused == CROWD
+        assert paused == PROCESSES
         assert time_us <= PAUSES_US
     finally:
         field.end(name)

@@ -290,7 +290,7 @@ def test_no_gpu_is_reset_when_it_is_taken_down(loss: Loss) -> None:
 @with_loss
 def test_the_machine_goes_on_after_the_loss(loss: Loss) -> None:
     loss.unloaded()
-    loss.step("go-on")
+    loss.step("continue")
 
 
 @with_loss

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.group("field-stock", seconds=200), pytest.mark.tier("e
 KNOWN = "ttm_bo_release"
 FIRST, SECOND = 17, 18
 ONE, OTHER = f"{FIRST}", f"{SECOND}"
-PROGRAM, TWO_PROCESSES, PAIR = ("field_program",), ("field_group", "--crowd", "2"), ("field_group", "--shared")
+PROGRAM, TWO_PROCESSES, PAIR = ("field_program",), ("field_group", "--processes", "2"), ("field_group", "--shared")
 
 CASES = (
     Case("a_program", DEMO, EQUAL),

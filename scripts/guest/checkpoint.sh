@@ -48,7 +48,7 @@ program_ends() {
 }
 
 stays_pending() {
-	! wait_for "$QUIET_S" test -e "$run/$1/result" && program_goes_on "$run/$1"
+	! wait_for "$QUIET_S" test -e "$run/$1/result" && program_continues "$run/$1"
 }
 
 continue_program() {
@@ -78,7 +78,7 @@ dump_by_cpu() {
 	local copy=cpu pid log=$run/by-cpu.dump.log
 	pid=$(pid_of "$1") || return
 	criu_dump "$pid" "$CPU_DIR" "$plugins" "$log" --leave-running || { tail_of "$log" && return 1; }
-	program_goes_on "$run/$1"
+	program_continues "$run/$1"
 }
 
 dump() {
@@ -132,7 +132,7 @@ main() {
 	gpus) gpu_ids ;;
 	undisturbed) run_undisturbed "$run/$1" "${@:2}" ;;
 	start) start_demo "$2" "$run/$1" "${@:3}" ;;
-	is-running) program_goes_on "$run/$1" ;;
+	is-running) program_continues "$run/$1" ;;
 	is-gone) program_ends "$@" ;;
 	stays-pending) stays_pending "$1" ;;
 	continue) continue_program "$1" ;;

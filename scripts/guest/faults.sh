@@ -98,7 +98,7 @@ fault_in_dump() {
 	elif compgen -G "$images/amdgpu-manifest*.img" >/dev/null; then
 		what='wrong: a failed dump left a manifest' && return
 	fi
-	processes_go_on "$run/$name" "${processes[@]}" >"$FAULT_WHY" 2>&1 ||
+	processes_continue "$run/$name" "${processes[@]}" >"$FAULT_WHY" 2>&1 ||
 		{ what=$(<"$FAULT_WHY") && what="wrong: status $status, ${what//$'\n'/; }" && return; }
 	ends_as_expected "$status"
 }
@@ -109,7 +109,7 @@ fault_in_restore() {
 	[[ ! -e $run/$name/go ]] || rm -f -- "$run/$name/go" "$run/$name/result"
 	run_faulty "$fault" restore -d -D "$images" || status=$?
 	if ((status == 0)); then
-		result=$(program_goes_on "$run/$name" 2>&1 && continue_program "$run/$name" 2>&1)
+		result=$(program_continues "$run/$name" 2>&1 && continue_program "$run/$name" 2>&1)
 		[[ ${result##*$'\n'} == "$expected" ]] || { what="wrong: the result is ${result//$'\n'/; }" && return; }
 	elif ((status >= 124)); then
 		what="wrong: CRIU ended with status $status" && return

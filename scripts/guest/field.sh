@@ -24,7 +24,7 @@
 #                                    program; there, NAME takes the place of the folder ORIGINAL
 #   look PID [SECONDS]               prints what the processes of this session are; SECONDS: waits so
 #                                    long until there is none
-#   goes-on NAME                     fails, and says why, unless the program goes on, with its GPU
+#   is-running NAME                  fails, and says why, unless the program continues, with its GPU
 #   faults dump|restore NAME IMAGES RESULT NUMBER:ERRNO...
 #                                    faults.sh
 #   continue FOLDER                  lets the program of this folder continue; prints its result
@@ -149,7 +149,7 @@ main() {
 	start) start_demo "$3" "$run/$2" "${@:4}" ;;
 	count) count_now "$2" ;;
 	restore-apart) restore_apart "${@:2}" ;;
-	goes-on) program_goes_on "$run/$2" ;;
+	is-running) program_continues "$run/$2" ;;
 	continue) continue_program "$2" ;;
 	end) end_session "${@:2}" ;;
 	small) mkdir -p -- "$IMAGES_DIR/$2" && mount -t tmpfs -o "size=${3}k" tmpfs "$IMAGES_DIR/$2" ;;

@@ -231,21 +231,21 @@ tail_of() {
 	tail -n "$LOG_TAIL" -- "$1" >&2 || true
 }
 
-# program_goes_on DIR: succeeds if the program of this folder goes on: its processes exist, none is stopped, and its GPU
+# program_continues DIR: succeeds if the program of this folder continues: its processes exist, none is stopped, and its GPU
 # does what the program asks it for now. A paused GPU would not. Else it says what is wrong. Programs of which this
 # cannot be asked have no DIR/beats.
-program_goes_on() {
+program_continues() {
 	local pid
 	local -a processes
 	read -r _ pid <"$1/state" || return "$EXIT_INFRA"
 	mapfile -t processes < <(pgrep -s "$pid")
 	((${#processes[@]})) || { printf 'the program has ended\n' && return 1; }
-	processes_go_on "$1" "${processes[@]}"
+	processes_continue "$1" "${processes[@]}"
 }
 
-# processes_go_on DIR PID...: program_goes_on() of a program whose processes the caller knows. It starts no process,
+# processes_continue DIR PID...: program_continues() of a program whose processes the caller knows. It starts no process,
 # which would take longer than all that it does.
-processes_go_on() {
+processes_continue() {
 	local process thread text
 	for process in "${@:2}"; do
 		[[ -d /proc/$process ]] || { printf 'process %d has ended\n' "$process" && return 1; }

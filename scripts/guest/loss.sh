@@ -13,7 +13,7 @@
 #   unstuck    no task stays in an uninterruptible wait
 #   unload     the driver can be unloaded
 #   no-reset   the driver did not reset a GPU after it removed its device
-#   go-on      the machine starts programs and writes files
+#   continue   the machine starts programs and writes files
 set -uo pipefail
 # shellcheck source=scripts/guest/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
@@ -65,7 +65,7 @@ no_reset_after_the_end() {
 		END { exit status || !length(ended) }'
 }
 
-goes_on() {
+machine_continues() {
 	for _ in {1..20}; do
 		sleep 0 || return 1
 	done
@@ -81,7 +81,7 @@ main() {
 	unstuck) wait_for "$USERS_LIMIT_S" no_task_is_stuck ;;
 	unload) unload_driver "$UNLOAD_LIMIT_S" ;;
 	no-reset) no_reset_after_the_end ;;
-	go-on) goes_on ;;
+	continue) machine_continues ;;
 	*) usage_error "no step '$step'" ;;
 	esac
 }

@@ -65,7 +65,7 @@ class Fake(Field):
     def __init__(self, run: Path, **steps: str) -> None:  # pylint: disable=super-init-not-called
         self.run, self.slots, self._names, self._kept = run, "", 0, set()
         self.steps = {"start": "", "end": "", "look": LOOK, "files": "12 core-1.img", "continue": "good",
-                      "dump": "status 0", "restore": "status 0", "gone": "", "goes-on": "", **steps}
+                      "dump": "status 0", "restore": "status 0", "gone": "", "is-running": "", **steps}
         self.log_of_dump = ""
         (run / "program.1").mkdir()
         (run / "program.1" / "state").write_text("pending 20001")
@@ -86,10 +86,10 @@ class Fake(Field):
     ({"restore": "status 1"}, "", LOST),
     ({"continue": "other"}, "", LIED),
     ({"continue": "FAILED"}, "", LIED),
-    ({"dump": "status 1", "goes-on": "FAILED the program has ended"}, ERROR, LOST),
+    ({"dump": "status 1", "is-running": "FAILED the program has ended"}, ERROR, LOST),
     ({"dump": "status 1", "continue": "other"}, ERROR, LOST),
     ({"dump": "status 1", "files": "7 amdgpu-manifest.img"}, ERROR, LIED),
-    ({"dump": "status 1", "goes-on": "FAILED"}, ERROR, LOST)])
+    ({"dump": "status 1", "is-running": "FAILED"}, ERROR, LOST)])
 def test_what_became_of_a_program(tmp_path: Path, steps: dict[str, str], log: str, wanted: str) -> None:
     machine = Fake(tmp_path, **steps)
     machine.log_of_dump = log

@@ -105,14 +105,14 @@ class CaseItem(pytest.Item):
         if not self.program.varies or not self.plan.may_be_absent(self.machine, self.program.name, self.name):
             return False
         try:
-            self.result = STAGE.batch(self).result(self.name)
+            self.result = WORKER.batch(self).result(self.name)
         except Exception as error:  # pylint: disable=broad-exception-caught
             # pytest asks outside of any test, where an exception would end the worker.
             self.result = streams.Result(self.name, streams.FAILED, f"{type(error).__name__}: {error}")
         return self.result.outcome == streams.ABSENT
 
     def runtest(self) -> None:
-        result = self.result or STAGE.batch(self).result(self.name)
+        result = self.result or WORKER.batch(self).result(self.name)
         self.user_properties.append(("seconds", round(result.seconds, 3)))
         if result.outcome == streams.SKIPPED:
             expected = self.plan.may_skip(self.machine, self.program.name, self.name)
@@ -134,7 +134,7 @@ class CaseItem(pytest.Item):
         return self.path, None, self.nodeid
 
 
-class Stage:
+class Worker:
     """What runs in this worker: one place at a time, and its batches."""
 
     def __init__(self) -> None:
@@ -203,4 +203,4 @@ class Stage:
         return ""
 
 
-STAGE = Stage()
+WORKER = Worker()

@@ -41,9 +41,9 @@ def test_a_machine_that_counted_nothing_is_closed_and_complains(monkeypatch, tmp
     monkeypatch.setattr(paths, "OUT", tmp_path)
     monkeypatch.setattr(items.times, "record", lambda *_: None)
     (tmp_path / "gcov").mkdir()
-    stage, place = items.Stage(), FakePlace(tmp_path)
-    place.status, stage.place, stage.collects, stage.group = status, place, "gcov", "m"
-    assert stage.end_group() == said
+    worker, place = items.Worker(), FakePlace(tmp_path)
+    place.status, worker.place, worker.collects, worker.group = status, place, "gcov", "m"
+    assert worker.end_group() == said
     assert place.closed
 
 
@@ -56,7 +56,7 @@ def test_a_place_that_cannot_begin_fails_its_case(monkeypatch) -> None:
         program = type("Program", (), {"name": "p", "varies": True})
         plan = type("Plan", (), {"may_be_absent": staticmethod(lambda *_: "why")})
 
-    monkeypatch.setattr(items.STAGE, "batch", refuse)
+    monkeypatch.setattr(items.WORKER, "batch", refuse)
     case = Case()
     assert not items.CaseItem.is_absent(case)
     assert (case.result.outcome, case.result.reason) == (streams.FAILED, "OSError: No space left on device")

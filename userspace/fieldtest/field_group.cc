@@ -3,11 +3,11 @@
 //
 // Several processes that use the GPU and are checkpointed together.
 //   field_group --dir FOLDER --shared [--counting | --outside] [--undisturbed]
-//   field_group --dir FOLDER --crowd N [--undisturbed]
+//   field_group --dir FOLDER --processes N [--undisturbed]
 //   field_group --dir FOLDER --shape SHAPE [--times N] [--undisturbed]
 // --shared: two processes map one buffer, as by hipIpcOpenMemHandle(); after "go" the reader's SDMA has to read what
-// the writer's CPU stores then. With --counting the reader's SDMA also counts in the buffer all the time. --crowd: N
-// children have memory and a queue each. --outside: the reader is no child of the writer, so it is not checkpointed.
+// the writer's CPU stores then. With --counting the reader's SDMA also counts in the buffer all the time. --processes:
+// N children have memory and a queue each. --outside: the reader is no child of the writer, so it is not checkpointed.
 // --shape: see field_sharing.h; --times N has each memory of the shape N times.
 // The files in FOLDER are those of kfdtest-criu/demo/outside.h.
 #include <sys/prctl.h>
@@ -40,9 +40,9 @@ using kfdtest::QueueKind;
 using kfdtest::RingQueue;
 using kfdtest::Session;
 
-constexpr std::uint64_t kMaxCrowd = 64;
+constexpr std::uint64_t kMaxProcesses = 64;
 constexpr std::size_t kSharedSize = 64 * kfdtest::kKiB;
-constexpr std::size_t kCrowdSize = 256 * kfdtest::kKiB;
+constexpr std::size_t kProcessBytes = 256 * kfdtest::kKiB;
 constexpr std::uint32_t kBefore = 0x0bef04e0, kAfter = 0x00af7e40;
 // Byte offsets in the shared buffer, and in the reader's page.
 constexpr std::size_t kValue = 0, kCounter = 64;
@@ -53,7 +53,7 @@ struct Options {
   bool shared = false;
   bool counting = false;
   bool outside = false;
-  std::uint64_t crowd = 0;
+  std::uint64_t processes = 0;
   const Shape* shape = nullptr;
   std::uint64_t times = 1;
 };
@@ -193,12 +193,12 @@ base::Status share(const Options& options, const Outside& outside) {
   return {};
 }
 
-// ---- a crowd ---------------------------------------------------------------------
+// ---- many processes ---------------------------------------------------------------------
 
 base::Status be_one_of_many(const Options& options, const Outside& outside, std::uint64_t number) {
   ASSIGN_OR_RETURN(const Session session, Session::open());
   const Gpu& gpu = session.gpus().front();
-  ASSIGN_OR_RETURN(const GpuMemory vram, GpuMemory::allocate(gpu, MemoryKind::kVram, kCrowdSize));
+  ASSIGN_OR_RETURN(const GpuMemory vram, GpuMemory::allocate(gpu, MemoryKind::kVram, kProcessBytes));
   ASSIGN_OR_RETURN(const GpuMemory page, GpuMemory::allocate(gpu, MemoryKind::kGtt, kfdtest::kPageSize));
   ASSIGN_OR_RETURN(RingQueue queue, RingQueue::create(gpu, QueueKind::kPm4));
   kfdtest::fill_pattern(vram.bytes(), number);
@@ -221,7 +221,7 @@ base::Status be_one_of_many(const Options& options, const Outside& outside, std:
 }
 
 base::Status lead_crowd(const Options& options, const Outside& outside) {
-  for (std::uint64_t number = 0; number < options.crowd; ++number) {
+  for (std::uint64_t number = 0; number < options.processes; ++number) {
     const pid_t child = ::fork();
     if (child < 0) return base::Error::from_errno(errno, "fork");
     if (child == 0) {
@@ -233,7 +233,7 @@ base::Status lead_crowd(const Options& options, const Outside& outside) {
   TRY(outside.publish("state", "pending " + std::to_string(::getpid())));
   wait_for_go(options, outside);
   std::string sums;
-  for (std::uint64_t number = 0; number < options.crowd; ++number)
+  for (std::uint64_t number = 0; number < options.processes; ++number)
     sums += wait_for_file(options, "sum." + std::to_string(number));
   TRY(outside.publish("result", "RESULT " + checksum_of(std::as_bytes(std::span(sums)))));
   while (::wait(nullptr) > 0) {
@@ -243,7 +243,8 @@ base::Status lead_crowd(const Options& options, const Outside& outside) {
 
 base::Status run(const Options& options, const Outside& outside) {
   if (options.shape != nullptr) return be_shape({options.line, *options.shape, options.times}, outside);
-  if (options.shared == (options.crowd != 0)) return base::Error(EINVAL, "one of --shared, --crowd and --shape");
+  if (options.shared == (options.processes != 0))
+    return base::Error(EINVAL, "one of --shared, --processes and --shape");
   return options.shared ? share(options, outside) : lead_crowd(options, outside);
 }
 
@@ -255,7 +256,7 @@ int main(int argc, char** argv) {
   options.line.flag("--shared", options.shared)
       .flag("--counting", options.counting)
       .flag("--outside", options.outside)
-      .number("--crowd", options.crowd, 1, fieldtest::kMaxCrowd)
+      .number("--processes", options.processes, 1, fieldtest::kMaxProcesses)
       .number("--times", options.times, 1, fieldtest::kMaxTimes)
       .words("--shape", fieldtest::shape_words(options.shape));
   return run_program(argc, argv, options.line,

@@ -39,19 +39,19 @@ using kfdtest::Session;
 constexpr std::size_t kSize = 16 * kfdtest::kKiB;
 constexpr std::size_t kFence = kSize;  // behind the copy in the process's own memory
 
-constexpr std::size_t kCrowd = 16;
+constexpr std::size_t kProcesses = 16;
 
-// Each process of a crowd allocates one memory, and gives it to the process that many numbers behind it; 0: to nobody.
+// Each process allocates one memory, and gives it to the process that many numbers behind it; 0: to nobody.
 std::vector<Gift> ring(std::size_t distance) {
   std::vector<Gift> gifts;
-  for (std::size_t member = 0; member < kCrowd; ++member)
-    gifts.push_back({member, member, (member + distance) % kCrowd});
+  for (std::size_t member = 0; member < kProcesses; ++member)
+    gifts.push_back({member, member, (member + distance) % kProcesses});
   return gifts;
 }
 
 const std::array kShapes = {
-    Shape{"ring", kCrowd, ring(1)},
-    Shape{"lone", kCrowd, ring(0)},
+    Shape{"ring", kProcesses, ring(1)},
+    Shape{"lone", kProcesses, ring(0)},
     Shape{"three", 3, {{0, 0, 1}, {1, 0, 1}, {0, 0, 2}, {1, 0, 2}}},
     Shape{"chain", 3, {{0, 0, 1}, {0, 1, 2}, {1, 1, 2}}},
     Shape{"cycle", 3, {{0, 0, 1}, {1, 1, 0}, {2, 1, 2}, {3, 2, 0}, {4, 2, 0}}},

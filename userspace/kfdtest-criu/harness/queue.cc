@@ -88,14 +88,14 @@ std::uint64_t RingQueue::read_offset() const {
   return (kind_ == QueueKind::kPm4 ? pointer : pointer / sizeof(std::uint32_t)) % ring_dwords();
 }
 
-bool RingQueue::has_room(std::size_t dwords) const {
+bool RingQueue::has_space(std::size_t dwords) const {
   const std::uint64_t pending = (written_ + ring_dwords() - read_offset()) % ring_dwords();
   return pending + dwords < ring_dwords();
 }
 
 base::Status RingQueue::submit(std::span<const std::uint32_t> dwords, Duration limit) {
   if (dwords.size() >= ring_dwords()) return base::Error(E2BIG, "submission larger than its ring");
-  if (!wait_until([&] { return has_room(dwords.size()); }, limit)) return base::Error(ETIME, "no room in the ring");
+  if (!wait_until([&] { return has_space(dwords.size()); }, limit)) return base::Error(ETIME, "the ring is full");
   ring_doorbell(append(dwords).value);
   return {};
 }
@@ -109,7 +109,7 @@ RingQueue::Bell RingQueue::append(std::span<const std::uint32_t> dwords) {
 }
 
 base::Status RingQueue::submit_again(std::size_t dwords, Duration limit) {
-  if (!wait_until([&] { return has_room(dwords); }, limit)) return base::Error(ETIME, "no room in the ring");
+  if (!wait_until([&] { return has_space(dwords); }, limit)) return base::Error(ETIME, "the ring is full");
   written_ += dwords;
   publish();
   return {};
@@ -179,7 +179,7 @@ std::uint64_t AqlQueue::read_index() const { return control_->load64(kReadDispat
 
 base::Status AqlQueue::submit(const AqlBytes& packet, Duration limit) {
   if (!wait_until([this] { return written_ - read_index() < capacity(); }, limit))
-    return base::Error(ETIME, "no room in the AQL queue");
+    return base::Error(ETIME, "the AQL queue is full");
   const std::uint64_t index = written_++;
   const std::size_t at = index % capacity() * kAqlPacketSize;
   control_->store64(kWriteDispatchId, written_);

@@ -73,7 +73,7 @@ class RingQueue : public KfdQueue {
   static base::Result<RingQueue> create(const Gpu& gpu, QueueKind kind) { return create(gpu, kind, Options{}); }
   static base::Result<RingQueue> create(const Gpu& gpu, QueueKind kind, Options options);
 
-  // Appends dwords, then publishes them. Waits for room; an error if there is none before the deadline.
+  // Appends dwords, then publishes them. Waits for space; an error if there is none before the deadline.
   base::Status submit(std::span<const std::uint32_t> dwords, Duration limit = kDeadline);
 
   // Submits without ringing the doorbell: returns what the caller has to store, and where in the process's doorbells.
@@ -98,7 +98,7 @@ class RingQueue : public KfdQueue {
   RingQueue(const Gpu& gpu, GpuMemory ring, QueueKind kind) : KfdQueue(gpu, std::move(ring)), kind_(kind) {}
   // The device's read position in the ring, dwords.
   [[nodiscard]] std::uint64_t read_offset() const;
-  [[nodiscard]] bool has_room(std::size_t dwords) const;
+  [[nodiscard]] bool has_space(std::size_t dwords) const;
   void publish();
   std::uint64_t store_write_pointer();
 

@@ -44,13 +44,13 @@ class Driver {
                                   .vmid = kVmid};
     put_code();
     if (!vasicd::check(isa, launch).ok()) return;
-    const std::uint64_t most_groups = vasicd::room_for_groups(isa, launch, place);
+    const std::uint64_t most_groups = vasicd::groups_that_fit(isa, launch, place);
     if (most_groups == 0) return;
     auto dispatch = std::make_unique<Dispatch>(info_, isa, launch, most_groups, 0);
     for (;;) {
       if (!turns(*dispatch)) return;
       const auto saved = vasicd::save_dispatch(*dispatch, memory_, place);
-      fuzz::check(saved.ok(), "what is in flight has room in its save area");
+      fuzz::check(saved.ok(), "what is in flight fits into its save area");
       change_saved(saved->stack_offset);
       if (in_.empty()) return;
       auto resumed = vasicd::restore_dispatch(info_, isa, memory_, place, *saved);

@@ -242,7 +242,7 @@ base::Status read_group(Dispatch& dispatch, std::uint64_t index, Memory& memory,
 
 }  // namespace
 
-std::uint64_t room_for_groups(gcn::Isa isa, const Launch& launch, const SavePlace& place) {
+std::uint64_t groups_that_fit(gcn::Isa isa, const Launch& launch, const SavePlace& place) {
   constexpr std::uint64_t kHeaderBytes = kHeaderEnd * kDword;
   if (place.stack_bytes < kHeaderBytes || place.area_bytes < place.stack_bytes) return 0;
   const std::uint64_t by_stack = (place.stack_bytes - kHeaderBytes) / (kGroupDwords * kDword);
@@ -278,7 +278,7 @@ base::Result<std::unique_ptr<Dispatch>> restore_dispatch(const vasic_info& info,
   if ((control.size() - kHeaderEnd) / kGroupDwords != control[kHeaderGroups]) return senseless("number of groups");
   const Launch launch = launch_from(control);
   if (!check(isa, launch).ok()) return senseless("dispatch");
-  const std::uint64_t most_groups = room_for_groups(isa, launch, place);
+  const std::uint64_t most_groups = groups_that_fit(isa, launch, place);
   if (most_groups == 0) return senseless("dispatch");
   auto dispatch = std::make_unique<Dispatch>(info, isa, launch, most_groups, pair(control, kHeaderTicksLo));
   if (!dispatch->resume_at(pair(control, kHeaderNextLo))) return senseless("progress");

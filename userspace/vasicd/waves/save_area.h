@@ -36,7 +36,7 @@ struct SavedExtent {
 };
 
 // How many groups of `launch` fit.
-[[nodiscard]] std::uint64_t room_for_groups(gcn::Isa isa, const Launch& launch, const SavePlace& place);
+[[nodiscard]] std::uint64_t groups_that_fit(gcn::Isa isa, const Launch& launch, const SavePlace& place);
 
 MemoryResult<SavedExtent> save_dispatch(const Dispatch& dispatch, Memory& memory, const SavePlace& place);
 

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "packets/ih.h"
-#include "vasicd/blocks/fakes/fake_rig.h"
+#include "vasicd/blocks/fakes/fake_driver.h"
 
 namespace vasicd::aql_queue_test {
 
@@ -14,27 +14,27 @@ namespace ih = packets::ih;
 namespace pm4 = packets::pm4;
 using packets::Words;
 
-constexpr GpuAddr kDst = FakeRig::kData + 0x400000;
-constexpr GpuAddr kMailbox = FakeRig::kData + 0x500000;
+constexpr GpuAddr kDst = FakeDriver::kData + 0x400000;
+constexpr GpuAddr kMailbox = FakeDriver::kData + 0x500000;
 
 class Aql : public ::testing::Test {
  protected:
   Aql() {
-    rig.load_hiq();
-    q = rig.make_aql(0x404);
-    rig.map({&q});
+    driver.load_hiq();
+    q = driver.make_aql(0x404);
+    driver.map({&q});
   }
   GpuAddr make_signal(std::int64_t value, std::uint32_t event_id = 0) {
-    const GpuAddr at = FakeRig::kData + 64 * signals_++;
+    const GpuAddr at = FakeDriver::kData + 64 * signals_++;
     aql::Signal signal;
     signal.kind = aql::kSignalKindUser;
     signal.value = value;
     signal.event_mailbox_ptr = event_id != 0 ? kMailbox : 0;
     signal.event_id = event_id;
-    rig.memory.put(at, signal);
+    driver.memory.put(at, signal);
     return at;
   }
-  std::int64_t value_of(GpuAddr signal) { return rig.memory.get<aql::Signal>(signal).value; }
+  std::int64_t value_of(GpuAddr signal) { return driver.memory.get<aql::Signal>(signal).value; }
   static aql::Barrier barrier(aql::Type type, std::initializer_list<GpuAddr> deps, GpuAddr completion) {
     aql::Barrier b;
     b.header = aql::header(type, true);
@@ -45,12 +45,12 @@ class Aql : public ::testing::Test {
   }
   template <typename Packet>
   void submit(const Packet& packet) {
-    rig.submit_aql(q, packet);
-    rig.run();
+    driver.submit_aql(q, packet);
+    driver.run();
   }
-  std::uint64_t read_index() { return rig.memory.get<std::uint64_t>(q.rptr_word); }
+  std::uint64_t read_index() { return driver.memory.get<std::uint64_t>(q.rptr_word); }
 
-  FakeRig rig;
+  FakeDriver driver;
   GuestQueue q;
 
  private:
@@ -62,18 +62,18 @@ TEST_F(Aql, a_barrier_completes_its_signal_and_frees_its_slot) {
   submit(barrier(aql::kBarrierAnd, {}, done));
   EXPECT_EQ(value_of(done), 0);
   EXPECT_EQ(read_index(), 1u);
-  EXPECT_EQ(rig.memory.get<std::uint16_t>(q.ring), aql::kInvalid);
-  EXPECT_TRUE(rig.interrupts.raised.empty());
+  EXPECT_EQ(driver.memory.get<std::uint16_t>(q.ring), aql::kInvalid);
+  EXPECT_TRUE(driver.interrupts.raised.empty());
 }
 
 TEST_F(Aql, a_signal_with_a_mailbox_raises_its_event) {
   const GpuAddr done = make_signal(1, 33);
   submit(barrier(aql::kBarrierAnd, {}, done));
-  EXPECT_EQ(rig.memory.get<std::uint64_t>(kMailbox), 33u);
-  ASSERT_EQ(rig.interrupts.raised.size(), 1u);
-  EXPECT_EQ(rig.interrupts.raised[0].kind, InterruptKind::kCpEndOfPipe);
-  EXPECT_EQ(rig.interrupts.raised[0].data[0], 33u);
-  EXPECT_EQ(rig.interrupts.raised[0].vmid, FakeRig::kVmid);
+  EXPECT_EQ(driver.memory.get<std::uint64_t>(kMailbox), 33u);
+  ASSERT_EQ(driver.interrupts.raised.size(), 1u);
+  EXPECT_EQ(driver.interrupts.raised[0].kind, InterruptKind::kCpEndOfPipe);
+  EXPECT_EQ(driver.interrupts.raised[0].data[0], 33u);
+  EXPECT_EQ(driver.interrupts.raised[0].vmid, FakeDriver::kVmid);
 }
 
 TEST_F(Aql, barrier_and_waits_for_all) {
@@ -81,11 +81,11 @@ TEST_F(Aql, barrier_and_waits_for_all) {
   const GpuAddr b = make_signal(1);
   const GpuAddr done = make_signal(1);
   submit(barrier(aql::kBarrierAnd, {a, b}, done));
-  rig.memory.put<std::int64_t>(a + 8, 0);
-  rig.run();
+  driver.memory.put<std::int64_t>(a + 8, 0);
+  driver.run();
   EXPECT_EQ(value_of(done), 1);
-  rig.memory.put<std::int64_t>(b + 8, 0);
-  rig.run();
+  driver.memory.put<std::int64_t>(b + 8, 0);
+  driver.run();
   EXPECT_EQ(value_of(done), 0);
 }
 
@@ -95,8 +95,8 @@ TEST_F(Aql, barrier_or_waits_for_any) {
   const GpuAddr done = make_signal(1);
   submit(barrier(aql::kBarrierOr, {a, b}, done));
   EXPECT_EQ(value_of(done), 1);
-  rig.memory.put<std::int64_t>(b + 8, 0);
-  rig.run();
+  driver.memory.put<std::int64_t>(b + 8, 0);
+  driver.run();
   EXPECT_EQ(value_of(done), 0);
 }
 
@@ -106,8 +106,8 @@ TEST_F(Aql, packets_behind_a_waiting_barrier_wait_too) {
   submit(barrier(aql::kBarrierAnd, {a}, 0));
   submit(barrier(aql::kBarrierAnd, {}, done));
   EXPECT_EQ(value_of(done), 1);
-  rig.memory.put<std::int64_t>(a + 8, 0);
-  rig.run();
+  driver.memory.put<std::int64_t>(a + 8, 0);
+  driver.run();
   EXPECT_EQ(value_of(done), 0);
 }
 
@@ -117,12 +117,12 @@ TEST_F(Aql, pm4_inside_aql_completes_after_its_buffer) {
   pm4::write_data(ib, kDst, 7);
   pm4::wait_reg_mem(ib, {.addr = gate + 8, .reference = 1});
   const GpuAddr done = make_signal(1);
-  submit(aql::vendor_pm4_ib(rig.put_words(ib), static_cast<std::uint32_t>(ib.size()), done));
-  EXPECT_EQ(rig.memory.get<std::uint32_t>(kDst), 7u);
+  submit(aql::vendor_pm4_ib(driver.put_words(ib), static_cast<std::uint32_t>(ib.size()), done));
+  EXPECT_EQ(driver.memory.get<std::uint32_t>(kDst), 7u);
   EXPECT_EQ(value_of(done), 1);
   EXPECT_EQ(read_index(), 0u);
-  rig.memory.put<std::int64_t>(gate + 8, 1);
-  rig.run();
+  driver.memory.put<std::int64_t>(gate + 8, 1);
+  driver.run();
   EXPECT_EQ(value_of(done), 0);
   EXPECT_EQ(read_index(), 1u);
 }
@@ -141,8 +141,8 @@ class BarrierValue : public Aql {
     return b;
   }
   void store(GpuAddr signal, std::int64_t value) {
-    rig.memory.put<std::int64_t>(signal + offsetof(aql::Signal, value), value);
-    rig.run();
+    driver.memory.put<std::int64_t>(signal + offsetof(aql::Signal, value), value);
+    driver.run();
   }
 };
 
@@ -172,7 +172,7 @@ TEST_F(BarrierValue, waits_until_its_condition_holds) {
     EXPECT_EQ(value_of(done), 0) << "at " << each.open;
     EXPECT_EQ(read_index(), ++index);
   }
-  EXPECT_EQ(rig.interrupts.raised.size(), std::size(cases));
+  EXPECT_EQ(driver.interrupts.raised.size(), std::size(cases));
 }
 
 TEST_F(BarrierValue, looks_at_the_bits_of_its_mask_only) {
@@ -193,9 +193,9 @@ TEST_F(BarrierValue, without_a_signal_waits_for_nothing) {
 TEST_F(BarrierValue, with_an_unknown_condition_is_a_bad_packet) {
   const GpuAddr done = make_signal(1);
   submit(barrier_value(make_signal(0), static_cast<aql::Condition>(4), 0, done));
-  ASSERT_EQ(rig.interrupts.raised.size(), 1u);
-  EXPECT_EQ(rig.interrupts.raised[0].kind, InterruptKind::kCpBadOpcode);
-  EXPECT_EQ(rig.interrupts.raised[0].data[1], ih::kEcodeVendorUnsupported);
+  ASSERT_EQ(driver.interrupts.raised.size(), 1u);
+  EXPECT_EQ(driver.interrupts.raised[0].kind, InterruptKind::kCpBadOpcode);
+  EXPECT_EQ(driver.interrupts.raised[0].data[1], ih::kEcodeVendorUnsupported);
   EXPECT_EQ(value_of(done), 1);
 }
 
@@ -204,24 +204,24 @@ TEST_F(Aql, a_vendor_packet_of_an_unknown_format_is_a_bad_packet) {
   packet.header = aql::header(aql::kVendorSpecific, true);
   packet.format = aql::kVendorBarrierValue + 1;
   submit(packet);
-  ASSERT_EQ(rig.interrupts.raised.size(), 1u);
-  EXPECT_EQ(rig.interrupts.raised[0].kind, InterruptKind::kCpBadOpcode);
+  ASSERT_EQ(driver.interrupts.raised.size(), 1u);
+  EXPECT_EQ(driver.interrupts.raised[0].kind, InterruptKind::kCpBadOpcode);
   EXPECT_EQ(read_index(), 0u);
 }
 
 TEST_F(Aql, a_kernel_dispatch_stops_the_queue_where_no_waves_are_executed) {
-  rig.info.gc_ip = VASIC_IP_VERSION(9u, 1u, 0u);
-  rig.replace_device();
-  rig.load_hiq();
-  rig.map({&q});
+  driver.info.gc_ip = VASIC_IP_VERSION(9u, 1u, 0u);
+  driver.replace_device();
+  driver.load_hiq();
+  driver.map({&q});
   aql::KernelDispatch dispatch;
   dispatch.header = aql::header(aql::kKernelDispatch);
   submit(dispatch);
   const GpuAddr done = make_signal(1);
   submit(barrier(aql::kBarrierAnd, {}, done));
-  ASSERT_EQ(rig.interrupts.raised.size(), 2u);
-  EXPECT_EQ(rig.interrupts.raised[0].kind, InterruptKind::kSqError);
-  EXPECT_EQ(rig.interrupts.raised[1].kind, InterruptKind::kSqTrap);
+  ASSERT_EQ(driver.interrupts.raised.size(), 2u);
+  EXPECT_EQ(driver.interrupts.raised[0].kind, InterruptKind::kSqError);
+  EXPECT_EQ(driver.interrupts.raised[1].kind, InterruptKind::kSqTrap);
   EXPECT_EQ(value_of(done), 1);
 }
 
@@ -229,10 +229,10 @@ TEST_F(Aql, agent_dispatches_and_reserved_types_are_bad_packets) {
   aql::AgentDispatch dispatch;
   dispatch.header = aql::header(aql::kAgentDispatch);
   submit(dispatch);
-  ASSERT_EQ(rig.interrupts.raised.size(), 1u);
-  EXPECT_EQ(rig.interrupts.raised[0].kind, InterruptKind::kCpBadOpcode);
-  EXPECT_EQ(rig.interrupts.raised[0].data[0], 0x404u / 2);
-  EXPECT_EQ(rig.interrupts.raised[0].data[1], ih::kEcodePacketUnsupported);
+  ASSERT_EQ(driver.interrupts.raised.size(), 1u);
+  EXPECT_EQ(driver.interrupts.raised[0].kind, InterruptKind::kCpBadOpcode);
+  EXPECT_EQ(driver.interrupts.raised[0].data[0], 0x404u / 2);
+  EXPECT_EQ(driver.interrupts.raised[0].data[1], ih::kEcodePacketUnsupported);
 }
 
 TEST_F(Aql, an_invalid_packet_holds_the_queue_until_its_header_is_written) {
@@ -241,30 +241,30 @@ TEST_F(Aql, an_invalid_packet_holds_the_queue_until_its_header_is_written) {
   b.header = aql::kInvalid;
   submit(b);
   EXPECT_EQ(value_of(done), 1);
-  rig.memory.put<std::uint16_t>(q.ring, aql::header(aql::kBarrierAnd));
-  rig.run();
+  driver.memory.put<std::uint16_t>(q.ring, aql::header(aql::kBarrierAnd));
+  driver.run();
   EXPECT_EQ(value_of(done), 0);
 }
 
 TEST_F(Aql, bells_may_ring_in_the_wrong_order) {
   const GpuAddr done = make_signal(2);
-  rig.submit_aql(q, barrier(aql::kBarrierAnd, {}, done));
-  rig.submit_aql(q, barrier(aql::kBarrierAnd, {}, done));
-  rig.run();
-  rig.doorbells.rung[q.doorbell] = 0;
-  rig.run();
+  driver.submit_aql(q, barrier(aql::kBarrierAnd, {}, done));
+  driver.submit_aql(q, barrier(aql::kBarrierAnd, {}, done));
+  driver.run();
+  driver.doorbells.rung[q.doorbell] = 0;
+  driver.run();
   EXPECT_EQ(value_of(done), 0);
   EXPECT_EQ(read_index(), 2u);
 }
 
 TEST_F(Aql, a_bell_that_rings_with_a_count_runs_no_stale_slot) {
-  rig.memory.put<std::uint16_t>(q.ring + 64, 0);  // never written: zeros are a vendor packet's type
+  driver.memory.put<std::uint16_t>(q.ring + 64, 0);  // never written: zeros are a vendor packet's type
   const GpuAddr done = make_signal(1);
-  rig.submit_aql(q, barrier(aql::kBarrierAnd, {}, done));
-  rig.doorbells.rung[q.doorbell] = q.wptr;
-  rig.run();
+  driver.submit_aql(q, barrier(aql::kBarrierAnd, {}, done));
+  driver.doorbells.rung[q.doorbell] = q.wptr;
+  driver.run();
   EXPECT_EQ(value_of(done), 0);
-  EXPECT_TRUE(rig.interrupts.raised.empty());
+  EXPECT_TRUE(driver.interrupts.raised.empty());
 }
 
 TEST_F(Aql, indices_never_wrap_though_the_ring_does) {
@@ -278,10 +278,10 @@ TEST_F(Aql, indices_never_wrap_though_the_ring_does) {
 class RuntimeQueue : public Aql {
  protected:
   void describe(std::uint32_t properties, GpuAddr inactive) {
-    rig.memory.put<std::uint32_t>(q.rptr_word + aql::kQueueBaseOffset, aql::kQueueBaseOffsetValue);
-    rig.memory.put<std::uint32_t>(q.rptr_word + aql::kQueueProperties, properties);
-    // The rig's write index lies where the signal would: only its handle matters to the queue.
-    rig.memory.put<std::uint64_t>(q.rptr_word + aql::kQueueInactiveSignal, inactive);
+    driver.memory.put<std::uint32_t>(q.rptr_word + aql::kQueueBaseOffset, aql::kQueueBaseOffsetValue);
+    driver.memory.put<std::uint32_t>(q.rptr_word + aql::kQueueProperties, properties);
+    // The driver's write index lies where the signal would: only its handle matters to the queue.
+    driver.memory.put<std::uint64_t>(q.rptr_word + aql::kQueueInactiveSignal, inactive);
   }
 };
 
@@ -289,31 +289,31 @@ TEST_F(RuntimeQueue, profiling_stamps_completion_signals) {
   const GpuAddr done = make_signal(2);
   describe(0, 0);
   submit(barrier(aql::kBarrierAnd, {}, done));
-  EXPECT_EQ(rig.memory.get<aql::Signal>(done).end_ts, 0u);
+  EXPECT_EQ(driver.memory.get<aql::Signal>(done).end_ts, 0u);
   describe(aql::kQueueProfiling.put(1), 0);
   const GpuAddr gate = make_signal(1);
-  rig.clock.now = 5'000'000;
+  driver.clock.now = 5'000'000;
   submit(barrier(aql::kBarrierAnd, {gate}, done));
-  rig.clock.now = 7'000'000;
-  rig.memory.put<std::int64_t>(gate + 8, 0);
-  rig.run();
+  driver.clock.now = 7'000'000;
+  driver.memory.put<std::int64_t>(gate + 8, 0);
+  driver.run();
   EXPECT_EQ(value_of(done), 0);
-  EXPECT_EQ(rig.memory.get<aql::Signal>(done).end_ts, rig.context().ticks());
-  EXPECT_NE(rig.memory.get<aql::Signal>(done).start_ts, 0u);
+  EXPECT_EQ(driver.memory.get<aql::Signal>(done).end_ts, driver.context().ticks());
+  EXPECT_NE(driver.memory.get<aql::Signal>(done).start_ts, 0u);
 }
 
 TEST_F(RuntimeQueue, the_inactive_signal_says_why_the_queue_stopped) {
   const GpuAddr inactive = make_signal(0, 44);
   aql::AgentDispatch dispatch;
   dispatch.header = aql::header(aql::kAgentDispatch);
-  rig.submit_aql(q, dispatch);
+  driver.submit_aql(q, dispatch);
   describe(0, inactive);
-  rig.run();
+  driver.run();
   EXPECT_EQ(value_of(inactive), static_cast<std::int64_t>(aql::kInactivePacketFormat));
-  EXPECT_EQ(rig.memory.get<std::uint64_t>(kMailbox), 44u);
-  ASSERT_EQ(rig.interrupts.raised.size(), 2u);
-  EXPECT_EQ(rig.interrupts.raised[0].kind, InterruptKind::kCpEndOfPipe);
-  EXPECT_EQ(rig.interrupts.raised[1].kind, InterruptKind::kCpBadOpcode);
+  EXPECT_EQ(driver.memory.get<std::uint64_t>(kMailbox), 44u);
+  ASSERT_EQ(driver.interrupts.raised.size(), 2u);
+  EXPECT_EQ(driver.interrupts.raised[0].kind, InterruptKind::kCpEndOfPipe);
+  EXPECT_EQ(driver.interrupts.raised[1].kind, InterruptKind::kCpBadOpcode);
 }
 
 }  // namespace vasicd::aql_queue_test

@@ -6,7 +6,7 @@
 
 #include "packets/atomic.h"
 #include "packets/ih.h"
-#include "vasicd/blocks/fakes/fake_rig.h"
+#include "vasicd/blocks/fakes/fake_driver.h"
 
 namespace vasicd::cp_queue_test {
 
@@ -14,24 +14,24 @@ namespace ih = packets::ih;
 namespace pm4 = packets::pm4;
 using packets::Words;
 
-constexpr GpuAddr kSrc = FakeRig::kData;
-constexpr GpuAddr kDst = FakeRig::kData + 0x400000;
+constexpr GpuAddr kSrc = FakeDriver::kData;
+constexpr GpuAddr kDst = FakeDriver::kData + 0x400000;
 constexpr std::uint32_t kDoorbell = 0x404;
 
 class Pm4Queue : public ::testing::Test {
  protected:
   Pm4Queue() {
-    rig.load_hiq();
-    q = rig.make_compute(kDoorbell);
-    rig.map({&q});
+    driver.load_hiq();
+    q = driver.make_compute(kDoorbell);
+    driver.map({&q});
   }
   void submit(const Words& w) {
-    rig.submit(q, w);
-    rig.run();
+    driver.submit(q, w);
+    driver.run();
   }
-  std::uint32_t at(GpuAddr va) { return rig.memory.get<std::uint32_t>(va); }
+  std::uint32_t at(GpuAddr va) { return driver.memory.get<std::uint32_t>(va); }
 
-  FakeRig rig;
+  FakeDriver driver;
   GuestQueue q;
 };
 
@@ -41,9 +41,9 @@ TEST_F(Pm4Queue, write_data_stores_and_the_read_pointer_follows) {
   pm4::nop(w, 5);
   w.push_back(pm4::kType2Filler);
   submit(w);
-  EXPECT_EQ(rig.memory.get<std::uint64_t>(kDst), 0x2'0000'0001u);
+  EXPECT_EQ(driver.memory.get<std::uint64_t>(kDst), 0x2'0000'0001u);
   EXPECT_EQ(at(q.rptr_word), q.wptr);
-  EXPECT_TRUE(rig.memory.vmids_used.contains(FakeRig::kVmid));
+  EXPECT_TRUE(driver.memory.vmids_used.contains(FakeDriver::kVmid));
 }
 
 TEST_F(Pm4Queue, release_mem_writes_then_interrupts) {
@@ -55,12 +55,12 @@ TEST_F(Pm4Queue, release_mem_writes_then_interrupts) {
                        .int_ctxid = 77});
   pm4::release_mem(w, {.data_sel = pm4::ReleaseData::kGpuClock, .addr = kDst + 8});
   submit(w);
-  EXPECT_EQ(rig.memory.get<std::uint64_t>(kDst), 0x5'0000'0006u);
-  EXPECT_EQ(rig.memory.get<std::uint64_t>(kDst + 8), rig.clock.now);
-  ASSERT_EQ(rig.interrupts.raised.size(), 1u);
-  EXPECT_EQ(rig.interrupts.raised[0].kind, InterruptKind::kCpEndOfPipe);
-  EXPECT_EQ(rig.interrupts.raised[0].vmid, FakeRig::kVmid);
-  EXPECT_EQ(rig.interrupts.raised[0].data[0], 77u);
+  EXPECT_EQ(driver.memory.get<std::uint64_t>(kDst), 0x5'0000'0006u);
+  EXPECT_EQ(driver.memory.get<std::uint64_t>(kDst + 8), driver.clock.now);
+  ASSERT_EQ(driver.interrupts.raised.size(), 1u);
+  EXPECT_EQ(driver.interrupts.raised[0].kind, InterruptKind::kCpEndOfPipe);
+  EXPECT_EQ(driver.interrupts.raised[0].vmid, FakeDriver::kVmid);
+  EXPECT_EQ(driver.interrupts.raised[0].data[0], 77u);
 }
 
 TEST_F(Pm4Queue, wait_reg_mem_holds_the_queue_without_holding_the_device) {
@@ -69,26 +69,26 @@ TEST_F(Pm4Queue, wait_reg_mem_holds_the_queue_without_holding_the_device) {
   pm4::write_data(w, kDst, 9);
   submit(w);
   EXPECT_EQ(at(kDst), 0u);
-  EXPECT_FALSE(rig.engines->step());
-  rig.memory.put<std::uint32_t>(kSrc, 1);
-  rig.run();
+  EXPECT_FALSE(driver.engines->step());
+  driver.memory.put<std::uint32_t>(kSrc, 1);
+  driver.run();
   EXPECT_EQ(at(kDst), 9u);
 }
 
 TEST_F(Pm4Queue, indirect_buffers_run_and_chain) {
   Words second;
   pm4::write_data(second, kDst + 4, 2);
-  const GpuAddr second_at = rig.put_words(second);
+  const GpuAddr second_at = driver.put_words(second);
   Words first;
   pm4::write_data(first, kDst, 1);
   pm4::indirect_buffer(first, second_at, static_cast<std::uint32_t>(second.size()), true);
   pm4::write_data(first, kDst + 12, 0xbad);
   Words w;
-  pm4::indirect_buffer(w, rig.put_words(first), static_cast<std::uint32_t>(first.size()));
+  pm4::indirect_buffer(w, driver.put_words(first), static_cast<std::uint32_t>(first.size()));
   pm4::write_data(w, kDst + 8, 3);
   submit(w);
-  EXPECT_EQ(rig.memory.get<std::uint64_t>(kDst), 0x2'0000'0001u);
-  EXPECT_EQ(rig.memory.get<std::uint64_t>(kDst + 8), 3u);
+  EXPECT_EQ(driver.memory.get<std::uint64_t>(kDst), 0x2'0000'0001u);
+  EXPECT_EQ(driver.memory.get<std::uint64_t>(kDst + 8), 3u);
   EXPECT_EQ(at(q.rptr_word), q.wptr);
 }
 
@@ -96,41 +96,41 @@ TEST_F(Pm4Queue, nested_indirect_buffers_are_refused) {
   Words inner;
   pm4::nop(inner, 2);
   Words outer;
-  pm4::indirect_buffer(outer, rig.put_words(inner), 2);
+  pm4::indirect_buffer(outer, driver.put_words(inner), 2);
   Words w;
-  pm4::indirect_buffer(w, rig.put_words(outer), static_cast<std::uint32_t>(outer.size()));
+  pm4::indirect_buffer(w, driver.put_words(outer), static_cast<std::uint32_t>(outer.size()));
   pm4::write_data(w, kDst, 1);
   submit(w);
   EXPECT_EQ(at(kDst), 0u);
-  ASSERT_EQ(rig.interrupts.raised.size(), 1u);
-  EXPECT_EQ(rig.interrupts.raised[0].kind, InterruptKind::kCpBadOpcode);
+  ASSERT_EQ(driver.interrupts.raised.size(), 1u);
+  EXPECT_EQ(driver.interrupts.raised[0].kind, InterruptKind::kCpBadOpcode);
 }
 
 TEST_F(Pm4Queue, a_buffer_that_chains_to_itself_does_not_hang_the_device) {
-  const GpuAddr loop = rig.alloc(64);
+  const GpuAddr loop = driver.alloc(64);
   Words ib;
   pm4::indirect_buffer(ib, loop, pm4::kIndirectBufferDwords, true);
-  for (std::size_t i = 0; i < ib.size(); ++i) rig.memory.put(loop + i * 4, ib[i]);
+  for (std::size_t i = 0; i < ib.size(); ++i) driver.memory.put(loop + i * 4, ib[i]);
   Words w;
   pm4::indirect_buffer(w, loop, pm4::kIndirectBufferDwords);
-  rig.submit(q, w);
-  rig.run(10);
-  rig.unmap_all();
-  EXPECT_FALSE(rig.engines->user_queues_mapped());
+  driver.submit(q, w);
+  driver.run(10);
+  driver.unmap_all();
+  EXPECT_FALSE(driver.engines->user_queues_mapped());
 }
 
 TEST_F(Pm4Queue, copy_data_moves_words_immediates_and_time) {
-  rig.memory.put<std::uint64_t>(kSrc, 0x1122'3344'5566'7788);
+  driver.memory.put<std::uint64_t>(kSrc, 0x1122'3344'5566'7788);
   Words w;
   pm4::copy_data(w, {.src = kSrc, .dst = kDst});
   pm4::copy_data(w, {.wide = true, .src = kSrc, .dst = kDst + 8});
   pm4::copy_data(w, {.src_sel = pm4::CopySrc::kImmediate, .src = 5, .dst = kDst + 16});
   pm4::copy_data(w, {.src_sel = pm4::CopySrc::kGpuClock, .wide = true, .dst = kDst + 24});
   submit(w);
-  EXPECT_EQ(rig.memory.get<std::uint64_t>(kDst), 0x55667788u);
-  EXPECT_EQ(rig.memory.get<std::uint64_t>(kDst + 8), 0x1122'3344'5566'7788u);
+  EXPECT_EQ(driver.memory.get<std::uint64_t>(kDst), 0x55667788u);
+  EXPECT_EQ(driver.memory.get<std::uint64_t>(kDst + 8), 0x1122'3344'5566'7788u);
   EXPECT_EQ(at(kDst + 16), 5u);
-  EXPECT_EQ(rig.memory.get<std::uint64_t>(kDst + 24), rig.clock.now);
+  EXPECT_EQ(driver.memory.get<std::uint64_t>(kDst + 24), driver.clock.now);
 }
 
 TEST_F(Pm4Queue, every_atomic_has_its_effect) {
@@ -153,8 +153,8 @@ TEST_F(Pm4Queue, every_atomic_has_its_effect) {
                {AtomicOp::kIncrement, 3, 3, 0, 0},
                {AtomicOp::kDecrement, 0, 3, 0, 3}};
   for (const auto& c : cases) {
-    rig.memory.put<std::uint32_t>(kDst, c.before);
-    rig.memory.put<std::uint64_t>(kDst + 8, c.before);
+    driver.memory.put<std::uint32_t>(kDst, c.before);
+    driver.memory.put<std::uint64_t>(kDst + 8, c.before);
     Words w;
     pm4::atomic_mem(w, {.code = packets::atomic_code32(c.op), .addr = kDst, .src = c.src, .compare = c.compare});
     pm4::atomic_mem(w, {.code = packets::kAtomicNoReturn | packets::atomic_code64(AtomicOp::kAdd),
@@ -162,7 +162,7 @@ TEST_F(Pm4Queue, every_atomic_has_its_effect) {
                         .src = 0x1'0000'0000});
     submit(w);
     EXPECT_EQ(at(kDst), c.after) << static_cast<int>(c.op);
-    EXPECT_EQ(rig.memory.get<std::uint64_t>(kDst + 8), 0x1'0000'0000u + c.before);
+    EXPECT_EQ(driver.memory.get<std::uint64_t>(kDst + 8), 0x1'0000'0000u + c.before);
   }
 }
 
@@ -170,19 +170,19 @@ TEST_F(Pm4Queue, unknown_atomics_are_bad_opcodes) {
   Words w;
   pm4::atomic_mem(w, {.code = 0x3f, .addr = kDst});
   submit(w);
-  ASSERT_EQ(rig.interrupts.raised.size(), 1u);
-  EXPECT_EQ(rig.interrupts.raised[0].kind, InterruptKind::kCpBadOpcode);
+  ASSERT_EQ(driver.interrupts.raised.size(), 1u);
+  EXPECT_EQ(driver.interrupts.raised[0].kind, InterruptKind::kCpBadOpcode);
 }
 
 TEST_F(Pm4Queue, dma_data_copies_and_fills) {
-  rig.memory.put<std::uint64_t>(kSrc, 0x1122'3344'5566'7788);
+  driver.memory.put<std::uint64_t>(kSrc, 0x1122'3344'5566'7788);
   Words w;
   pm4::dma_data(w, {.src = kSrc, .dst = kDst, .bytes = 8});
   pm4::dma_data(w, {.src_sel = pm4::DmaSrc::kData, .src = 0xdeadbeef, .dst = kDst + 8, .bytes = 8});
   pm4::dma_data(w, {.src = kSrc, .dst = kDst, .bytes = 0});
   submit(w);
-  EXPECT_EQ(rig.memory.get<std::uint64_t>(kDst), 0x1122'3344'5566'7788u);
-  EXPECT_EQ(rig.memory.get<std::uint64_t>(kDst + 8), 0xdeadbeef'deadbeefu);
+  EXPECT_EQ(driver.memory.get<std::uint64_t>(kDst), 0x1122'3344'5566'7788u);
+  EXPECT_EQ(driver.memory.get<std::uint64_t>(kDst + 8), 0xdeadbeef'deadbeefu);
   EXPECT_EQ(at(q.rptr_word), q.wptr);
 }
 
@@ -190,11 +190,11 @@ TEST_F(Pm4Queue, a_packet_that_becomes_shorter_while_it_runs_is_done) {
   Words w;
   pm4::dma_data(w, {.src_sel = pm4::DmaSrc::kData, .src = 0xdeadbeef, .dst = kSrc, .bytes = 6u << 20});
   const GpuAddr bytes = q.ring + 4 * (q.wptr + w.size() - 1);
-  rig.submit(q, w);
-  rig.engines->step();
+  driver.submit(q, w);
+  driver.engines->step();
   ASSERT_NE(at(q.rptr_word), q.wptr);
-  rig.memory.put<std::uint32_t>(bytes, 4);
-  rig.run();
+  driver.memory.put<std::uint32_t>(bytes, 4);
+  driver.run();
   EXPECT_EQ(at(q.rptr_word), q.wptr);
   EXPECT_EQ(at(kSrc + (5u << 20)), 0u);
 }
@@ -214,7 +214,7 @@ TEST_F(Pm4Queue, registers_outside_their_window_are_refused) {
   Words w;
   pm4::set_sh_reg(w, pm4::kShRegEnd - 1, Words{1, 2});
   submit(w);
-  EXPECT_EQ(rig.interrupts.raised.size(), 1u);
+  EXPECT_EQ(driver.interrupts.raised.size(), 1u);
 }
 
 TEST_F(Pm4Queue, an_unknown_opcode_stops_the_queue_and_says_which) {
@@ -225,49 +225,49 @@ TEST_F(Pm4Queue, an_unknown_opcode_stops_the_queue_and_says_which) {
   pm4::write_data(w, kDst, 2);
   submit(w);
   EXPECT_EQ(at(kDst), 1u);
-  ASSERT_EQ(rig.interrupts.raised.size(), 1u);
-  EXPECT_EQ(rig.interrupts.raised[0].kind, InterruptKind::kCpBadOpcode);
-  EXPECT_EQ(rig.interrupts.raised[0].data[0], kDoorbell / 2);
-  EXPECT_EQ(rig.interrupts.raised[0].data[1], ih::kEcodePacketUnsupported);
+  ASSERT_EQ(driver.interrupts.raised.size(), 1u);
+  EXPECT_EQ(driver.interrupts.raised[0].kind, InterruptKind::kCpBadOpcode);
+  EXPECT_EQ(driver.interrupts.raised[0].data[0], kDoorbell / 2);
+  EXPECT_EQ(driver.interrupts.raised[0].data[1], ih::kEcodePacketUnsupported);
 }
 
 TEST_F(Pm4Queue, a_dispatch_is_an_illegal_instruction_where_no_waves_are_executed) {
-  rig.info.gc_ip = VASIC_IP_VERSION(9u, 1u, 0u);
-  rig.replace_device();
-  rig.load_hiq();
-  rig.map({&q});
+  driver.info.gc_ip = VASIC_IP_VERSION(9u, 1u, 0u);
+  driver.replace_device();
+  driver.load_hiq();
+  driver.map({&q});
   Words w;
   pm4::dispatch_direct(w, 1, 1, 1, 1);
   submit(w);
-  ASSERT_EQ(rig.interrupts.raised.size(), 2u);
-  EXPECT_EQ(rig.interrupts.raised[1].kind, InterruptKind::kSqTrap);
-  EXPECT_EQ(rig.interrupts.raised[0].kind, InterruptKind::kSqError);
-  EXPECT_EQ(rig.interrupts.raised[0].data[0], static_cast<std::uint32_t>(SqError::kIllegalInstruction));
+  ASSERT_EQ(driver.interrupts.raised.size(), 2u);
+  EXPECT_EQ(driver.interrupts.raised[1].kind, InterruptKind::kSqTrap);
+  EXPECT_EQ(driver.interrupts.raised[0].kind, InterruptKind::kSqError);
+  EXPECT_EQ(driver.interrupts.raised[0].data[0], static_cast<std::uint32_t>(SqError::kIllegalInstruction));
 }
 
 TEST_F(Pm4Queue, register_access_is_refused) {
   Words w;
   pm4::write_data(w, 0x1000, Words{1}, pm4::WriteDst::kRegister);
   submit(w);
-  ASSERT_EQ(rig.interrupts.raised.size(), 1u);
-  EXPECT_EQ(rig.interrupts.raised[0].kind, InterruptKind::kCpPrivilegedRegister);
-  EXPECT_TRUE(rig.registers.written.empty());
+  ASSERT_EQ(driver.interrupts.raised.size(), 1u);
+  EXPECT_EQ(driver.interrupts.raised[0].kind, InterruptKind::kCpPrivilegedRegister);
+  EXPECT_TRUE(driver.registers.written.empty());
 }
 
 TEST_F(Pm4Queue, a_fault_stops_this_queue_and_no_other) {
-  GuestQueue other = rig.make_compute(0x500);
-  rig.map({&q, &other});
-  rig.memory.bad_pages.insert(kDst / FakeMemory::kPage);
+  GuestQueue other = driver.make_compute(0x500);
+  driver.map({&q, &other});
+  driver.memory.bad_pages.insert(kDst / FakeMemory::kPage);
   Words bad;
   pm4::write_data(bad, kDst, 1);
   Words good;
   pm4::write_data(good, kDst + 0x1000, 1);
-  rig.submit(q, bad);
-  rig.submit(other, good);
-  rig.run();
-  ASSERT_EQ(rig.interrupts.faults.size(), 1u);
-  EXPECT_EQ(rig.interrupts.faults[0].client.unit, FaultClient::Unit::kCp);
-  EXPECT_EQ(rig.interrupts.faults[0].fault.vmid, FakeRig::kVmid);
+  driver.submit(q, bad);
+  driver.submit(other, good);
+  driver.run();
+  ASSERT_EQ(driver.interrupts.faults.size(), 1u);
+  EXPECT_EQ(driver.interrupts.faults[0].client.unit, FaultClient::Unit::kCp);
+  EXPECT_EQ(driver.interrupts.faults[0].fault.vmid, FakeDriver::kVmid);
   EXPECT_EQ(at(kDst + 0x1000), 1u);
 }
 
@@ -275,29 +275,29 @@ TEST_F(Pm4Queue, the_write_pointer_may_be_kept_modulo_the_ring) {
   for (std::uint32_t i = 1; i <= 500; ++i) {
     Words w;
     pm4::write_data(w, kDst, i);
-    rig.write_ring(q, w);
-    rig.doorbells.rung[q.doorbell] = i % 2 == 0 ? q.wptr : q.wptr % q.ring_dwords;
-    rig.run();
+    driver.write_ring(q, w);
+    driver.doorbells.rung[q.doorbell] = i % 2 == 0 ? q.wptr : q.wptr % q.ring_dwords;
+    driver.run();
     ASSERT_EQ(at(kDst), i);
     ASSERT_EQ(at(q.rptr_word), q.wptr % q.ring_dwords);
   }
 }
 
 TEST_F(Pm4Queue, a_page_that_is_refused_after_a_retry_stops_the_queue) {
-  rig.memory.retry = true;
-  rig.memory.bad_pages.insert(kDst / FakeMemory::kPage);
+  driver.memory.retry = true;
+  driver.memory.bad_pages.insert(kDst / FakeMemory::kPage);
   Words w;
   pm4::write_data(w, kDst, 1);
   submit(w);
-  ASSERT_FALSE(rig.interrupts.faults.empty());
-  EXPECT_TRUE(rig.interrupts.faults.back().fault.retry);
-  rig.memory.retry = false;
-  rig.run();
-  EXPECT_FALSE(rig.interrupts.faults.back().fault.retry);
-  const auto count = rig.interrupts.faults.size();
-  rig.memory.bad_pages.clear();
-  rig.run();
-  EXPECT_EQ(rig.interrupts.faults.size(), count);
+  ASSERT_FALSE(driver.interrupts.faults.empty());
+  EXPECT_TRUE(driver.interrupts.faults.back().fault.retry);
+  driver.memory.retry = false;
+  driver.run();
+  EXPECT_FALSE(driver.interrupts.faults.back().fault.retry);
+  const auto count = driver.interrupts.faults.size();
+  driver.memory.bad_pages.clear();
+  driver.run();
+  EXPECT_EQ(driver.interrupts.faults.size(), count);
   EXPECT_EQ(at(kDst), 0u) << "stopped for good";
 }
 

@@ -4,30 +4,31 @@
 // Compute rings of the driver, as amdgpu's ring functions use them, in every generation.
 #include <gtest/gtest.h>
 
-#include "vasicd/blocks/fakes/fake_rig.h"
+#include "vasicd/blocks/fakes/fake_driver.h"
 
 namespace vasicd::cp_ring_test {
 
 namespace pm4 = packets::pm4;
 using packets::Words;
 
-constexpr GpuAddr kSrc = FakeRig::kData;
-constexpr GpuAddr kDst = FakeRig::kData + 0x400000;
+constexpr GpuAddr kSrc = FakeDriver::kData;
+constexpr GpuAddr kDst = FakeDriver::kData + 0x400000;
 
 class ComputeRings : public ::testing::TestWithParam<unsigned> {
  protected:
   ComputeRings() {
-    rig.info.compute_rings = 2;
-    q = rig.make_queue(0x100, 256);
+    driver.info.compute_rings = 2;
+    q = driver.make_queue(0x100, 256);
     q.kernel = true;
     EXPECT_TRUE(load(0).ok());
   }
   base::Status load(unsigned instance, std::uint64_t bytes = 1024) {
-    return rig.engines->load_ring({RingKind::kCompute, instance, q.ring, bytes, q.rptr_word, q.wptr_word, q.doorbell});
+    return driver.engines->load_ring(
+        {RingKind::kCompute, instance, q.ring, bytes, q.rptr_word, q.wptr_word, q.doorbell});
   }
   void submit(const Words& w) {
-    rig.submit(q, w);
-    rig.run();
+    driver.submit(q, w);
+    driver.run();
   }
   // As amdgpu ends a submission.
   void fence(Words& w, GpuAddr addr, std::uint64_t value) {
@@ -35,7 +36,7 @@ class ComputeRings : public ::testing::TestWithParam<unsigned> {
         w, {.int_sel = pm4::ReleaseInt::kAfterWrite, .data_sel = pm4::ReleaseData::k64, .addr = addr, .data = value},
         GetParam());
   }
-  FakeRig rig{GetParam()};
+  FakeDriver driver{GetParam()};
   GuestQueue q;
 };
 
@@ -44,17 +45,17 @@ TEST_P(ComputeRings, a_buffer_runs_in_its_vmid_and_the_fence_interrupts) {
   pm4::write_data(ib, kDst, 5);
   pm4::nop(ib, 7);
   Words w;
-  pm4::indirect_buffer(w, rig.put_words(ib), static_cast<std::uint32_t>(ib.size()), false, 11);
+  pm4::indirect_buffer(w, driver.put_words(ib), static_cast<std::uint32_t>(ib.size()), false, 11);
   fence(w, kDst + 8, 0x1'0000'0002);
   for (int i = 0; i < 100; ++i) pm4::nop(w);
   submit(w);
-  EXPECT_EQ(rig.memory.get<std::uint32_t>(kDst), 5u);
-  EXPECT_EQ(rig.memory.get<std::uint64_t>(kDst + 8), 0x1'0000'0002u);
-  EXPECT_TRUE(rig.memory.vmids_used.contains(11));
-  EXPECT_EQ(rig.memory.get<std::uint64_t>(q.rptr_word), q.wptr);
-  ASSERT_EQ(rig.interrupts.raised.size(), 1u);
-  EXPECT_EQ(rig.interrupts.raised[0].kind, InterruptKind::kCpEndOfPipe);
-  EXPECT_EQ(rig.interrupts.raised[0].vmid, 0);
+  EXPECT_EQ(driver.memory.get<std::uint32_t>(kDst), 5u);
+  EXPECT_EQ(driver.memory.get<std::uint64_t>(kDst + 8), 0x1'0000'0002u);
+  EXPECT_TRUE(driver.memory.vmids_used.contains(11));
+  EXPECT_EQ(driver.memory.get<std::uint64_t>(q.rptr_word), q.wptr);
+  ASSERT_EQ(driver.interrupts.raised.size(), 1u);
+  EXPECT_EQ(driver.interrupts.raised[0].kind, InterruptKind::kCpEndOfPipe);
+  EXPECT_EQ(driver.interrupts.raised[0].vmid, 0);
 }
 
 TEST_P(ComputeRings, the_ring_wraps_and_its_pointers_do_not) {
@@ -63,9 +64,9 @@ TEST_P(ComputeRings, the_ring_wraps_and_its_pointers_do_not) {
     fence(w, kDst, i);
     pm4::nop(w, 5);
     submit(w);
-    ASSERT_EQ(rig.memory.get<std::uint32_t>(kDst), i);
+    ASSERT_EQ(driver.memory.get<std::uint32_t>(kDst), i);
   }
-  EXPECT_EQ(rig.memory.get<std::uint64_t>(q.rptr_word), q.wptr);
+  EXPECT_EQ(driver.memory.get<std::uint64_t>(q.rptr_word), q.wptr);
   EXPECT_GT(q.wptr, 1024u);
 }
 
@@ -76,19 +77,19 @@ TEST_P(ComputeRings, registers_are_written_in_vmid_0_only) {
   Words ib;
   pm4::write_data(ib, VASIC_REG_VM_PD_LO(4), Words{0xbad}, pm4::WriteDst::kRegister);
   pm4::write_data(ib, kDst, 1);
-  pm4::indirect_buffer(w, rig.put_words(ib), static_cast<std::uint32_t>(ib.size()), false, 9);
+  pm4::indirect_buffer(w, driver.put_words(ib), static_cast<std::uint32_t>(ib.size()), false, 9);
   submit(w);
-  EXPECT_EQ(rig.registers.written[VASIC_REG_VM_PD_LO(3)], 0x1234u);
-  EXPECT_EQ(rig.registers.written[VASIC_REG_VM_PD_HI(3)], 0x5678u);
-  EXPECT_FALSE(rig.registers.written.contains(VASIC_REG_VM_PD_LO(4)));
-  ASSERT_EQ(rig.interrupts.raised.size(), 1u);
-  EXPECT_EQ(rig.interrupts.raised[0].kind, InterruptKind::kCpPrivilegedRegister);
-  EXPECT_EQ(rig.interrupts.raised[0].vmid, 9);
-  EXPECT_EQ(rig.memory.get<std::uint32_t>(kDst), 1u) << "the packet is skipped, the buffer goes on";
+  EXPECT_EQ(driver.registers.written[VASIC_REG_VM_PD_LO(3)], 0x1234u);
+  EXPECT_EQ(driver.registers.written[VASIC_REG_VM_PD_HI(3)], 0x5678u);
+  EXPECT_FALSE(driver.registers.written.contains(VASIC_REG_VM_PD_LO(4)));
+  ASSERT_EQ(driver.interrupts.raised.size(), 1u);
+  EXPECT_EQ(driver.interrupts.raised[0].kind, InterruptKind::kCpPrivilegedRegister);
+  EXPECT_EQ(driver.interrupts.raised[0].vmid, 9);
+  EXPECT_EQ(driver.memory.get<std::uint32_t>(kDst), 1u) << "the packet is skipped, the buffer goes on";
 }
 
 TEST_P(ComputeRings, a_bad_packet_or_a_fault_is_skipped) {
-  rig.memory.bad_pages.insert(kSrc / FakeMemory::kPage);
+  driver.memory.bad_pages.insert(kSrc / FakeMemory::kPage);
   Words w;
   pm4::write_data(w, kSrc, 1);
   w.push_back(0xc0009902);
@@ -97,9 +98,9 @@ TEST_P(ComputeRings, a_bad_packet_or_a_fault_is_skipped) {
   pm4::indirect_buffer(w, kSrc, 16, false, 9);
   fence(w, kDst, 7);
   submit(w);
-  EXPECT_EQ(rig.interrupts.faults.size(), 2u);
-  EXPECT_EQ(rig.interrupts.raised.size(), 3u);
-  EXPECT_EQ(rig.memory.get<std::uint32_t>(kDst), 7u);
+  EXPECT_EQ(driver.interrupts.faults.size(), 2u);
+  EXPECT_EQ(driver.interrupts.raised.size(), 3u);
+  EXPECT_EQ(driver.memory.get<std::uint32_t>(kDst), 7u);
 }
 
 TEST_P(ComputeRings, a_vm_fault_on_demand_skips_one_packet_however_long_the_one_before_was) {
@@ -107,74 +108,74 @@ TEST_P(ComputeRings, a_vm_fault_on_demand_skips_one_packet_however_long_the_one_
   Words w;
   pm4::nop(w, 9);
   submit(w);
-  rig.controls.fault("compute0", kAsked);
+  driver.controls.fault("compute0", kAsked);
   w.clear();
   pm4::write_data(w, kDst, 1);
   pm4::write_data(w, kDst + 4, 2);
   submit(w);
-  ASSERT_EQ(rig.interrupts.faults.size(), 1u);
-  EXPECT_EQ(rig.interrupts.faults[0].fault.va, kAsked);
-  EXPECT_TRUE(rig.interrupts.raised.empty()) << "what is left is packets";
-  EXPECT_EQ(rig.memory.get<std::uint32_t>(kDst), 0u);
-  EXPECT_EQ(rig.memory.get<std::uint32_t>(kDst + 4), 2u);
-  EXPECT_EQ(rig.memory.get<std::uint64_t>(q.rptr_word), q.wptr);
+  ASSERT_EQ(driver.interrupts.faults.size(), 1u);
+  EXPECT_EQ(driver.interrupts.faults[0].fault.va, kAsked);
+  EXPECT_TRUE(driver.interrupts.raised.empty()) << "what is left is packets";
+  EXPECT_EQ(driver.memory.get<std::uint32_t>(kDst), 0u);
+  EXPECT_EQ(driver.memory.get<std::uint32_t>(kDst + 4), 2u);
+  EXPECT_EQ(driver.memory.get<std::uint64_t>(q.rptr_word), q.wptr);
 }
 
 TEST_P(ComputeRings, a_vm_fault_on_demand_may_hit_a_buffer) {
   Words ib;
   pm4::write_data(ib, kDst, 5);
   pm4::write_data(ib, kDst + 4, 6);
-  rig.controls.run(Running::kNothing);
+  driver.controls.run(Running::kNothing);
   Words w;
-  pm4::indirect_buffer(w, rig.put_words(ib), static_cast<std::uint32_t>(ib.size()), false, 11);
+  pm4::indirect_buffer(w, driver.put_words(ib), static_cast<std::uint32_t>(ib.size()), false, 11);
   fence(w, kDst + 8, 7);
   submit(w);
-  rig.engines->step_packet();  // enters the buffer
-  rig.engines->step_packet();  // its first packet
-  rig.controls.fault("compute0", std::nullopt);
-  rig.controls.run(Running::kAll);
-  rig.run();
-  ASSERT_EQ(rig.interrupts.faults.size(), 1u);
-  EXPECT_EQ(rig.interrupts.faults[0].fault.vmid, 11u);
-  EXPECT_EQ(rig.memory.get<std::uint32_t>(kDst), 5u);
-  EXPECT_EQ(rig.memory.get<std::uint32_t>(kDst + 4), 0u);
-  EXPECT_EQ(rig.memory.get<std::uint64_t>(kDst + 8), 7u);
+  driver.engines->step_packet();  // enters the buffer
+  driver.engines->step_packet();  // its first packet
+  driver.controls.fault("compute0", std::nullopt);
+  driver.controls.run(Running::kAll);
+  driver.run();
+  ASSERT_EQ(driver.interrupts.faults.size(), 1u);
+  EXPECT_EQ(driver.interrupts.faults[0].fault.vmid, 11u);
+  EXPECT_EQ(driver.memory.get<std::uint32_t>(kDst), 5u);
+  EXPECT_EQ(driver.memory.get<std::uint32_t>(kDst + 4), 0u);
+  EXPECT_EQ(driver.memory.get<std::uint64_t>(kDst + 8), 7u);
 }
 
 TEST_P(ComputeRings, a_wait_without_end_is_ended_by_a_reset) {
   Words w;
   pm4::wait_reg_mem(w, {.addr = kSrc, .reference = 1});
   submit(w);
-  EXPECT_EQ(rig.memory.get<std::uint64_t>(q.rptr_word), 0u);
-  ASSERT_TRUE(rig.engines->unload_ring(RingKind::kCompute, 0, UnloadMode::kReset).ok());
+  EXPECT_EQ(driver.memory.get<std::uint64_t>(q.rptr_word), 0u);
+  ASSERT_TRUE(driver.engines->unload_ring(RingKind::kCompute, 0, UnloadMode::kReset).ok());
   q.wptr = 0;
-  rig.memory.put<std::uint64_t>(q.wptr_word, 0);
-  rig.memory.put<std::uint64_t>(q.rptr_word, 0);
+  driver.memory.put<std::uint64_t>(q.wptr_word, 0);
+  driver.memory.put<std::uint64_t>(q.rptr_word, 0);
   ASSERT_TRUE(load(0).ok());
   w.clear();
   fence(w, kDst, 3);
   submit(w);
-  EXPECT_EQ(rig.memory.get<std::uint32_t>(kDst), 3u);
+  EXPECT_EQ(driver.memory.get<std::uint32_t>(kDst), 3u);
 }
 
 TEST_P(ComputeRings, a_hung_ring_stops_for_a_reset_only) {
-  rig.controls.hang("compute0");
+  driver.controls.hang("compute0");
   Words w;
   fence(w, kDst, 3);
   submit(w);
-  EXPECT_EQ(rig.memory.get<std::uint32_t>(kDst), 0u);
-  EXPECT_EQ(rig.engines->unload_ring(RingKind::kCompute, 0, UnloadMode::kDrain).error().code(), ETIME);
-  EXPECT_TRUE(rig.engines->unload_ring(RingKind::kCompute, 0, UnloadMode::kReset).ok());
-  EXPECT_FALSE(rig.controls.hung("compute0"));
+  EXPECT_EQ(driver.memory.get<std::uint32_t>(kDst), 0u);
+  EXPECT_EQ(driver.engines->unload_ring(RingKind::kCompute, 0, UnloadMode::kDrain).error().code(), ETIME);
+  EXPECT_TRUE(driver.engines->unload_ring(RingKind::kCompute, 0, UnloadMode::kReset).ok());
+  EXPECT_FALSE(driver.controls.hung("compute0"));
 }
 
 TEST_P(ComputeRings, are_loaded_once_and_validated) {
   EXPECT_EQ(load(0).error().code(), EBUSY);
   EXPECT_EQ(load(2).error().code(), EINVAL);
   EXPECT_EQ(load(1, 1000).error().code(), EINVAL);
-  rig.doorbells.rung[q.doorbell] = 100'000;
-  rig.run();
-  EXPECT_EQ(rig.memory.get<std::uint64_t>(q.rptr_word), 0u) << "a pointer beyond the ring is ignored";
+  driver.doorbells.rung[q.doorbell] = 100'000;
+  driver.run();
+  EXPECT_EQ(driver.memory.get<std::uint64_t>(q.rptr_word), 0u) << "a pointer beyond the ring is ignored";
 }
 
 INSTANTIATE_TEST_SUITE_P(Gfx, ComputeRings, ::testing::Range(7u, 13u),

@@ -53,7 +53,7 @@ QueueResult<void> QueueWaves::resume() {
 }
 
 QueueResult<void> QueueWaves::begin(const Launch& launch) {
-  const std::uint64_t most_groups = save_.area == 0 ? Dispatch::kAnyNumber : room_for_groups(*isa_, launch, place());
+  const std::uint64_t most_groups = save_.area == 0 ? Dispatch::kAnyNumber : groups_that_fit(*isa_, launch, place());
   if (most_groups == 0) return launch_error({LaunchError::Kind::kRegisters});
   dispatch_ = std::make_unique<Dispatch>(context_.info, *isa_, launch, most_groups, context_.ticks());
   trace_line(context_.trace, name_, "dispatch code=0x%" PRIx64 " groups=%u,%u,%u size=%u,%u,%u lds=%u", launch.code,

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "packets/ih.h"
-#include "vasicd/blocks/fakes/dispatch_rig.h"
+#include "vasicd/blocks/fakes/dispatch_driver.h"
 
 namespace vasicd::queue_waves_test {
 
@@ -16,41 +16,41 @@ namespace aql = packets::aql;
 namespace c = packets::compute;
 namespace ih = packets::ih;
 namespace pm4 = packets::pm4;
-using Shape = DispatchRig::Shape;
+using Shape = DispatchDriver::Shape;
 
-constexpr GpuAddr kOut = FakeRig::kData;
-constexpr GpuAddr kGateWord = FakeRig::kData + 0x200000;
+constexpr GpuAddr kOut = FakeDriver::kData;
+constexpr GpuAddr kGateWord = FakeDriver::kData + 0x200000;
 constexpr std::uint32_t kDoorbell = 0x404;
 
 class Dispatches : public testing::TestWithParam<bool> {
  protected:
-  Dispatches() { rig.map({&q}); }
+  Dispatches() { driver.map({&q}); }
 
   // Dispatches through this test's queue; the end of the dispatch signals `done`.
   void dispatch(const Shape& shape, packets::WordView code, GpuAddr args) {
-    const GpuAddr kernel = rig.make_kernel(code);
+    const GpuAddr kernel = driver.make_kernel(code);
     if (GetParam()) {
-      rig.submit_aql(q, rig.packet(shape, kernel, args, done));
+      driver.submit_aql(q, driver.packet(shape, kernel, args, done));
     } else {
-      packets::Words w = rig.commands(shape, kernel + 256, args);
+      packets::Words w = driver.commands(shape, kernel + 256, args);
       pm4::write_data(w, done + offsetof(aql::Signal, value), 0);
-      rig.submit(q, w);
+      driver.submit(q, w);
     }
   }
-  [[nodiscard]] bool is_done() const { return packets::lo32(static_cast<std::uint64_t>(rig.value_of(done))) == 0; }
-  [[nodiscard]] std::uint32_t out(std::uint32_t i) const { return rig.memory.get<std::uint32_t>(kOut + 4 * i); }
+  [[nodiscard]] bool is_done() const { return packets::lo32(static_cast<std::uint64_t>(driver.value_of(done))) == 0; }
+  [[nodiscard]] std::uint32_t out(std::uint32_t i) const { return driver.memory.get<std::uint32_t>(kOut + 4 * i); }
 
-  DispatchRig rig;
-  GuestQueue q = rig.make_wave_queue(kDoorbell, GetParam());
-  GpuAddr done = rig.make_signal(1);
+  DispatchDriver driver;
+  GuestQueue q = driver.make_wave_queue(kDoorbell, GetParam());
+  GpuAddr done = driver.make_signal(1);
 };
 INSTANTIATE_TEST_SUITE_P(, Dispatches, testing::Values(false, true),
                          [](const auto& p) { return p.param ? "aql" : "pm4"; });
 
 TEST_P(Dispatches, every_item_of_every_group_runs_once) {
   constexpr std::uint32_t kGroups = 1000;
-  dispatch({.groups = kGroups, .size = 192}, kernels::kIds, rig.make_args({kOut, 192}));
-  rig.run();
+  dispatch({.groups = kGroups, .size = 192}, kernels::kIds, driver.make_args({kOut, 192}));
+  driver.run();
   ASSERT_TRUE(is_done());
   for (std::uint32_t i = 0; i < kGroups * 192; ++i) ASSERT_EQ(out(i), i);
   EXPECT_EQ(out(kGroups * 192), 0u);
@@ -58,211 +58,211 @@ TEST_P(Dispatches, every_item_of_every_group_runs_once) {
 
 TEST_P(Dispatches, waves_of_a_group_meet_at_the_barrier) {
   constexpr std::uint32_t kGroups = 50;
-  dispatch({.groups = kGroups, .size = 256, .lds = 1024}, kernels::kMirror, rig.make_args({kOut}));
-  rig.run();
+  dispatch({.groups = kGroups, .size = 256, .lds = 1024}, kernels::kMirror, driver.make_args({kOut}));
+  driver.run();
   ASSERT_TRUE(is_done());
   for (std::uint32_t i = 0; i < kGroups * 256; ++i) ASSERT_EQ(out(i), 255 - i % 256) << i;
 }
 
 TEST_P(Dispatches, waves_go_on_after_any_preemption) {
   constexpr std::uint32_t kGroups = 20;
-  dispatch({.groups = kGroups, .size = 100}, kernels::kGate, rig.make_args({kOut, kGateWord}));
+  dispatch({.groups = kGroups, .size = 100}, kernels::kGate, driver.make_args({kOut, kGateWord}));
   for (int i = 0; i < 5; ++i) {
-    rig.run(20);
+    driver.run(20);
     EXPECT_FALSE(is_done());
-    rig.preempt_and_remap(q);
-    rig.run(20);
-    rig.move_to_another_device(q, i % 2 == 0 ? 1 : 60);
+    driver.preempt_and_remap(q);
+    driver.run(20);
+    driver.move_to_another_device(q, i % 2 == 0 ? 1 : 60);
   }
-  rig.memory.put<std::uint32_t>(kGateWord, 1);
-  rig.run();
+  driver.memory.put<std::uint32_t>(kGateWord, 1);
+  driver.run();
   ASSERT_TRUE(is_done());
   for (std::uint32_t i = 0; i < 100; ++i) ASSERT_EQ(out(i), 1000 * (kGroups * (kGroups - 1) / 2) + kGroups * i);
   EXPECT_EQ(out(100), 0u);
 }
 
 TEST_P(Dispatches, what_is_saved_is_where_the_driver_looks) {
-  dispatch({.groups = 3, .size = 64}, kernels::kGate, rig.make_args({kOut, kGateWord}));
-  rig.run(50);
-  rig.unmap_all();
-  const auto& at = rig.compute_layout();
-  const std::uint32_t offset = rig.mqd_word(q, at.cp_hqd_cntl_stack_offset);
-  const std::uint32_t end = rig.mqd_word(q, at.cp_hqd_wg_state_offset);
-  EXPECT_LT(offset, DispatchRig::kStackBytes);
-  EXPECT_GT(end, DispatchRig::kStackBytes);
-  EXPECT_LE(end, DispatchRig::kAreaBytes);
-  rig.memory.put<std::uint32_t>(kGateWord, 1);
-  rig.map({&q});
-  rig.run();
-  rig.unmap_all();
+  dispatch({.groups = 3, .size = 64}, kernels::kGate, driver.make_args({kOut, kGateWord}));
+  driver.run(50);
+  driver.unmap_all();
+  const auto& at = driver.compute_layout();
+  const std::uint32_t offset = driver.mqd_word(q, at.cp_hqd_cntl_stack_offset);
+  const std::uint32_t end = driver.mqd_word(q, at.cp_hqd_wg_state_offset);
+  EXPECT_LT(offset, DispatchDriver::kStackBytes);
+  EXPECT_GT(end, DispatchDriver::kStackBytes);
+  EXPECT_LE(end, DispatchDriver::kAreaBytes);
+  driver.memory.put<std::uint32_t>(kGateWord, 1);
+  driver.map({&q});
+  driver.run();
+  driver.unmap_all();
   EXPECT_TRUE(is_done());
-  EXPECT_EQ(rig.mqd_word(q, at.cp_hqd_cntl_stack_offset), DispatchRig::kStackBytes);
-  EXPECT_EQ(rig.mqd_word(q, at.cp_hqd_wg_state_offset), DispatchRig::kStackBytes);
+  EXPECT_EQ(driver.mqd_word(q, at.cp_hqd_cntl_stack_offset), DispatchDriver::kStackBytes);
+  EXPECT_EQ(driver.mqd_word(q, at.cp_hqd_wg_state_offset), DispatchDriver::kStackBytes);
 }
 
 TEST_P(Dispatches, garbage_in_the_saved_state_kills_the_queue_and_no_other) {
-  dispatch({.groups = 3, .size = 64}, kernels::kGate, rig.make_args({kOut, kGateWord}));
-  rig.run(50);
-  rig.unmap_all();
-  const std::uint32_t offset = rig.mqd_word(q, rig.compute_layout().cp_hqd_cntl_stack_offset);
+  dispatch({.groups = 3, .size = 64}, kernels::kGate, driver.make_args({kOut, kGateWord}));
+  driver.run(50);
+  driver.unmap_all();
+  const std::uint32_t offset = driver.mqd_word(q, driver.compute_layout().cp_hqd_cntl_stack_offset);
   std::uint32_t random = 1;
-  for (std::uint32_t i = offset; i < DispatchRig::kStackBytes; i += 4) {
+  for (std::uint32_t i = offset; i < DispatchDriver::kStackBytes; i += 4) {
     random = random * 1664525 + 1013904223;
-    rig.memory.put(q.mqd + 0x1000 + i, random);
+    driver.memory.put(q.mqd + 0x1000 + i, random);
   }
-  GuestQueue other = rig.make_compute(0x500);
-  rig.map({&q, &other});
+  GuestQueue other = driver.make_compute(0x500);
+  driver.map({&q, &other});
   packets::Words w;
   pm4::write_data(w, kOut, 5);
-  rig.submit(other, w);
-  rig.run();
+  driver.submit(other, w);
+  driver.run();
   EXPECT_EQ(out(0), 5u);
   EXPECT_FALSE(is_done());
-  ASSERT_FALSE(rig.interrupts.raised.empty());
-  EXPECT_EQ(rig.interrupts.raised[0].kind, InterruptKind::kSqError);
+  ASSERT_FALSE(driver.interrupts.raised.empty());
+  EXPECT_EQ(driver.interrupts.raised[0].kind, InterruptKind::kSqError);
 }
 
 TEST_P(Dispatches, waves_that_cannot_be_saved_kill_the_queue) {
-  dispatch({.groups = 3, .size = 64}, kernels::kGate, rig.make_args({kOut, kGateWord}));
-  rig.run(50);
-  for (GpuAddr at = 0; at < DispatchRig::kAreaBytes; at += FakeMemory::kPage) {
-    rig.memory.bad_pages.insert((rig.save_area + at) / FakeMemory::kPage);
+  dispatch({.groups = 3, .size = 64}, kernels::kGate, driver.make_args({kOut, kGateWord}));
+  driver.run(50);
+  for (GpuAddr at = 0; at < DispatchDriver::kAreaBytes; at += FakeMemory::kPage) {
+    driver.memory.bad_pages.insert((driver.save_area + at) / FakeMemory::kPage);
   }
-  rig.memory.put<std::uint32_t>(kGateWord, 1);
-  rig.preempt_and_remap(q);
-  rig.run();
+  driver.memory.put<std::uint32_t>(kGateWord, 1);
+  driver.preempt_and_remap(q);
+  driver.run();
   EXPECT_FALSE(is_done());
   EXPECT_EQ(out(0), 0u);
 }
 
 TEST_P(Dispatches, an_endless_wave_holds_nobody_up) {
   dispatch({}, kernels::kForever, 0);
-  GuestQueue other = rig.make_compute(0x500);
-  rig.map({&q, &other});
+  GuestQueue other = driver.make_compute(0x500);
+  driver.map({&q, &other});
   packets::Words w;
   pm4::write_data(w, kOut, 5);
-  rig.submit(other, w);
-  rig.run(50);
+  driver.submit(other, w);
+  driver.run(50);
   EXPECT_EQ(out(0), 5u);
-  rig.unmap_all();
+  driver.unmap_all();
   EXPECT_FALSE(is_done());
 }
 
 TEST_P(Dispatches, an_illegal_instruction_stops_the_queue) {
   dispatch({}, kernels::kIllegal, 0);
-  rig.run();
+  driver.run();
   EXPECT_FALSE(is_done());
-  ASSERT_EQ(rig.interrupts.raised.size(), 2u);
-  EXPECT_EQ(rig.interrupts.raised[0].kind, InterruptKind::kSqError);
-  EXPECT_EQ(rig.interrupts.raised[0].data[0], static_cast<std::uint32_t>(SqError::kIllegalInstruction));
-  EXPECT_EQ(rig.interrupts.raised[1].kind, InterruptKind::kSqTrap);
-  EXPECT_EQ(rig.interrupts.raised[1].data[0], kDoorbell / 2);
-  EXPECT_EQ(rig.interrupts.raised[1].data[1], ih::kTrapIllegalInstruction);
+  ASSERT_EQ(driver.interrupts.raised.size(), 2u);
+  EXPECT_EQ(driver.interrupts.raised[0].kind, InterruptKind::kSqError);
+  EXPECT_EQ(driver.interrupts.raised[0].data[0], static_cast<std::uint32_t>(SqError::kIllegalInstruction));
+  EXPECT_EQ(driver.interrupts.raised[1].kind, InterruptKind::kSqTrap);
+  EXPECT_EQ(driver.interrupts.raised[1].data[0], kDoorbell / 2);
+  EXPECT_EQ(driver.interrupts.raised[1].data[1], ih::kTrapIllegalInstruction);
 }
 
 // ROCr's trap handler: s_trap 2 is an abort, s_trap 3 waits for a debugger that is not there, others are an error.
 TEST_P(Dispatches, a_trap_is_sent_as_the_runtimes_handler_sends_it) {
   dispatch({}, kernels::kTrap, 0);
-  rig.run();
+  driver.run();
   EXPECT_FALSE(is_done());
-  ASSERT_EQ(rig.interrupts.raised.size(), 1u);
-  EXPECT_EQ(rig.interrupts.raised[0].kind, InterruptKind::kSqTrap);
-  EXPECT_EQ(rig.interrupts.raised[0].data[1], ih::kTrapWaveAbort);
+  ASSERT_EQ(driver.interrupts.raised.size(), 1u);
+  EXPECT_EQ(driver.interrupts.raised[0].kind, InterruptKind::kSqTrap);
+  EXPECT_EQ(driver.interrupts.raised[0].data[1], ih::kTrapWaveAbort);
 }
 
 TEST_P(Dispatches, a_trap_without_a_meaning_stops_the_queue) {
   dispatch({}, packets::Words{0xbf920005, 0xbf810000}, 0);
-  rig.run();
+  driver.run();
   EXPECT_FALSE(is_done());
-  ASSERT_EQ(rig.interrupts.raised.size(), 1u);
-  EXPECT_EQ(rig.interrupts.raised[0].data[1], ih::kTrapWaveTrap);
+  ASSERT_EQ(driver.interrupts.raised.size(), 1u);
+  EXPECT_EQ(driver.interrupts.raised[0].data[1], ih::kTrapWaveTrap);
 }
 
 TEST_P(Dispatches, a_debug_trap_without_a_debugger_does_nothing) {
   dispatch({}, packets::Words{0xbf920003, 0xbf810000}, 0);
-  rig.run();
+  driver.run();
   EXPECT_TRUE(is_done());
-  EXPECT_TRUE(rig.interrupts.raised.empty());
+  EXPECT_TRUE(driver.interrupts.raised.empty());
 }
 
 TEST_P(Dispatches, an_access_to_nothing_is_a_fault_at_its_address) {
   constexpr GpuAddr kNowhere = GpuAddr{1} << 40;
-  dispatch({}, kernels::kIds, rig.make_args({kNowhere, 64}));
-  rig.run();
+  dispatch({}, kernels::kIds, driver.make_args({kNowhere, 64}));
+  driver.run();
   EXPECT_FALSE(is_done());
-  ASSERT_EQ(rig.interrupts.faults.size(), 1u);
-  EXPECT_EQ(rig.interrupts.faults[0].fault.va & ~GpuAddr{0xfff}, kNowhere);
-  EXPECT_EQ(rig.interrupts.faults[0].fault.access, Access::kWrite);
+  ASSERT_EQ(driver.interrupts.faults.size(), 1u);
+  EXPECT_EQ(driver.interrupts.faults[0].fault.va & ~GpuAddr{0xfff}, kNowhere);
+  EXPECT_EQ(driver.interrupts.faults[0].fault.access, Access::kWrite);
 }
 
 TEST_P(Dispatches, a_retried_fault_leaves_the_wave_where_it_is) {
-  rig.memory.retry = true;
-  rig.memory.bad_pages.insert(kOut / FakeMemory::kPage);
-  dispatch({.groups = 4}, kernels::kIds, rig.make_args({kOut, 64}));
-  rig.run(30);
+  driver.memory.retry = true;
+  driver.memory.bad_pages.insert(kOut / FakeMemory::kPage);
+  dispatch({.groups = 4}, kernels::kIds, driver.make_args({kOut, 64}));
+  driver.run(30);
   EXPECT_FALSE(is_done());
-  EXPECT_FALSE(rig.interrupts.faults.empty());
-  rig.move_to_another_device(q);
-  rig.memory.bad_pages.clear();
-  rig.run();
+  EXPECT_FALSE(driver.interrupts.faults.empty());
+  driver.move_to_another_device(q);
+  driver.memory.bad_pages.clear();
+  driver.run();
   ASSERT_TRUE(is_done());
   for (std::uint32_t i = 0; i < 256; ++i) ASSERT_EQ(out(i), i);
 }
 
 TEST_P(Dispatches, a_message_is_an_interrupt_with_m0) {
   dispatch({}, kernels::kMessage, 0);
-  rig.run();
+  driver.run();
   EXPECT_TRUE(is_done());
-  ASSERT_FALSE(rig.interrupts.raised.empty());
-  EXPECT_EQ(rig.interrupts.raised[0].kind, InterruptKind::kSqMessage);
-  EXPECT_EQ(rig.interrupts.raised[0].data[0], 7u);
+  ASSERT_FALSE(driver.interrupts.raised.empty());
+  EXPECT_EQ(driver.interrupts.raised[0].kind, InterruptKind::kSqMessage);
+  EXPECT_EQ(driver.interrupts.raised[0].data[0], 7u);
 }
 
 TEST(Dispatch, code_that_is_not_there_is_a_fault) {
   constexpr GpuAddr kNowhere = GpuAddr{1} << 40;
-  DispatchRig rig;
-  GuestQueue q = rig.make_wave_queue(kDoorbell, false);
-  rig.map({&q});
-  rig.submit(q, rig.commands({}, kNowhere, 0));
-  rig.run(20);
-  ASSERT_EQ(rig.interrupts.faults.size(), 1u);
-  EXPECT_EQ(rig.interrupts.faults[0].fault.va, kNowhere);
-  EXPECT_EQ(rig.interrupts.faults[0].fault.access, Access::kRead);
+  DispatchDriver driver;
+  GuestQueue q = driver.make_wave_queue(kDoorbell, false);
+  driver.map({&q});
+  driver.submit(q, driver.commands({}, kNowhere, 0));
+  driver.run(20);
+  ASSERT_EQ(driver.interrupts.faults.size(), 1u);
+  EXPECT_EQ(driver.interrupts.faults[0].fault.va, kNowhere);
+  EXPECT_EQ(driver.interrupts.faults[0].fault.access, Access::kRead);
 }
 
 // s_load_dwordx2 s[4:5], s[0:1], 0x0; s_memrealtime s[6:7]; s_waitcnt lgkmcnt(0); s_store_dwordx2 s[6:7], s[4:5], 0x0;
 // s_endpgm
 TEST(Dispatch, waves_have_a_clock_that_runs) {
   const packets::Words code = {0xc0060100, 0, 0xc0940180, 0, 0xbf8cc07f, 0xc0460182, 0, 0xbf810000};
-  DispatchRig rig;
-  GuestQueue q = rig.make_wave_queue(kDoorbell, true);
-  rig.map({&q});
-  const GpuAddr kernel = rig.make_kernel(code);
+  DispatchDriver driver;
+  GuestQueue q = driver.make_wave_queue(kDoorbell, true);
+  driver.map({&q});
+  const GpuAddr kernel = driver.make_kernel(code);
   std::uint64_t last = 0;
   for (int i = 0; i < 3; ++i) {
-    rig.submit_aql(q, rig.packet({}, kernel, rig.make_args({kOut}), 0));
-    rig.run();
-    const auto now = rig.memory.get<std::uint64_t>(kOut);
+    driver.submit_aql(q, driver.packet({}, kernel, driver.make_args({kOut}), 0));
+    driver.run();
+    const auto now = driver.memory.get<std::uint64_t>(kOut);
     EXPECT_GT(now, last);
     last = now;
   }
 }
 
 TEST(Dispatch, registers_of_a_pm4_queue_survive_preemption) {
-  DispatchRig rig;
-  GuestQueue q = rig.make_wave_queue(kDoorbell, false);
-  rig.map({&q});
-  const GpuAddr kernel = rig.make_kernel(kernels::kIds);
-  packets::Words w = rig.commands({.groups = 2}, kernel + 256, rig.make_args({kOut, 64}));
+  DispatchDriver driver;
+  GuestQueue q = driver.make_wave_queue(kDoorbell, false);
+  driver.map({&q});
+  const GpuAddr kernel = driver.make_kernel(kernels::kIds);
+  packets::Words w = driver.commands({.groups = 2}, kernel + 256, driver.make_args({kOut, 64}));
   constexpr std::size_t kDispatchDwords = 5;
   const packets::Words last(w.end() - kDispatchDwords, w.end());
   w.resize(w.size() - kDispatchDwords);
-  rig.submit(q, w);
-  rig.run();
-  rig.move_to_another_device(q);
-  rig.submit(q, last);
-  rig.run();
-  EXPECT_EQ(rig.memory.get<std::uint32_t>(kOut + 4 * 127), 127u);
+  driver.submit(q, w);
+  driver.run();
+  driver.move_to_another_device(q);
+  driver.submit(q, last);
+  driver.run();
+  EXPECT_EQ(driver.memory.get<std::uint32_t>(kOut + 4 * 127), 127u);
 }
 
 // The value of the inactive signal when the command processor refuses a packet.
@@ -284,53 +284,54 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& p) { return p.param.name; });
 
 TEST_P(Refusals, are_told_to_the_runtime) {
-  DispatchRig rig;
-  GuestQueue q = rig.make_wave_queue(kDoorbell, true);
-  rig.map({&q});
-  aql::KernelDispatch packet = rig.packet({}, rig.make_kernel(kernels::kIds), rig.make_args({kOut, 64}), 0);
+  DispatchDriver driver;
+  GuestQueue q = driver.make_wave_queue(kDoorbell, true);
+  driver.map({&q});
+  aql::KernelDispatch packet = driver.packet({}, driver.make_kernel(kernels::kIds), driver.make_args({kOut, 64}), 0);
   GetParam().spoil(packet);
-  rig.submit_aql(q, packet);
-  rig.run();
-  EXPECT_EQ(rig.value_of(rig.inactive), static_cast<std::int64_t>(GetParam().code));
-  EXPECT_EQ(rig.memory.get<std::uint32_t>(kOut + 4), 0u);
+  driver.submit_aql(q, packet);
+  driver.run();
+  EXPECT_EQ(driver.value_of(driver.inactive), static_cast<std::int64_t>(GetParam().code));
+  EXPECT_EQ(driver.memory.get<std::uint32_t>(kOut + 4), 0u);
 }
 
 TEST(Dispatch, a_trap_is_told_to_the_runtime) {
-  DispatchRig rig;
-  GuestQueue q = rig.make_wave_queue(kDoorbell, true);
-  rig.map({&q});
-  rig.submit_aql(q, rig.packet({}, rig.make_kernel(kernels::kTrap), 0, 0));
-  rig.run();
-  EXPECT_EQ(rig.value_of(rig.inactive), static_cast<std::int64_t>(aql::kInactiveTrap));
+  DispatchDriver driver;
+  GuestQueue q = driver.make_wave_queue(kDoorbell, true);
+  driver.map({&q});
+  driver.submit_aql(q, driver.packet({}, driver.make_kernel(kernels::kTrap), 0, 0));
+  driver.run();
+  EXPECT_EQ(driver.value_of(driver.inactive), static_cast<std::int64_t>(aql::kInactiveTrap));
 }
 
 TEST(Dispatch, a_runtime_that_reads_exceptions_finds_its_inactive_signal_untouched) {
   for (const packets::Words& kernel : {kernels::kTrap, kernels::kIllegal}) {
-    DispatchRig rig;
-    GuestQueue q = rig.make_wave_queue(kDoorbell, true);
-    rig.memory.put<std::uint64_t>(rig.save_area + aql::kSaveAreaErrorPayload, 0x1000);
-    rig.map({&q});
-    rig.submit_aql(q, rig.packet({}, rig.make_kernel(kernel), 0, 0));
-    rig.run();
-    EXPECT_EQ(rig.value_of(rig.inactive), 0);
-    ASSERT_FALSE(rig.interrupts.raised.empty());
-    EXPECT_EQ(rig.interrupts.raised.back().kind, InterruptKind::kSqTrap);
+    DispatchDriver driver;
+    GuestQueue q = driver.make_wave_queue(kDoorbell, true);
+    driver.memory.put<std::uint64_t>(driver.save_area + aql::kSaveAreaErrorPayload, 0x1000);
+    driver.map({&q});
+    driver.submit_aql(q, driver.packet({}, driver.make_kernel(kernel), 0, 0));
+    driver.run();
+    EXPECT_EQ(driver.value_of(driver.inactive), 0);
+    ASSERT_FALSE(driver.interrupts.raised.empty());
+    EXPECT_EQ(driver.interrupts.raised.back().kind, InterruptKind::kSqTrap);
   }
 }
 
 TEST(Dispatch, too_little_scratch_waits_until_the_runtime_gives_more) {
-  DispatchRig rig;
-  GuestQueue q = rig.make_wave_queue(kDoorbell, true);
-  rig.map({&q});
-  rig.submit_aql(q, rig.packet({.scratch = 16}, rig.make_kernel(kernels::kIds, true), rig.make_args({kOut, 64}), 0));
-  rig.run(20);
-  EXPECT_EQ(rig.value_of(rig.inactive), static_cast<std::int64_t>(aql::kInactiveScratch));
-  EXPECT_EQ(rig.memory.get<std::uint32_t>(kOut + 4), 0u);
-  rig.memory.put(q.rptr_word + aql::kQueueTmpringSize, c::kTmpringWaves.put(4) | c::kTmpringWaveSize.put(1));
-  rig.memory.put(q.rptr_word + aql::kQueueScratchLocation, rig.alloc(4096));
-  rig.memory.put<std::uint64_t>(rig.inactive + offsetof(aql::Signal, value), 0);
-  rig.run(20);
-  EXPECT_EQ(rig.memory.get<std::uint32_t>(kOut + 4), 1u);
+  DispatchDriver driver;
+  GuestQueue q = driver.make_wave_queue(kDoorbell, true);
+  driver.map({&q});
+  driver.submit_aql(
+      q, driver.packet({.scratch = 16}, driver.make_kernel(kernels::kIds, true), driver.make_args({kOut, 64}), 0));
+  driver.run(20);
+  EXPECT_EQ(driver.value_of(driver.inactive), static_cast<std::int64_t>(aql::kInactiveScratch));
+  EXPECT_EQ(driver.memory.get<std::uint32_t>(kOut + 4), 0u);
+  driver.memory.put(q.rptr_word + aql::kQueueTmpringSize, c::kTmpringWaves.put(4) | c::kTmpringWaveSize.put(1));
+  driver.memory.put(q.rptr_word + aql::kQueueScratchLocation, driver.alloc(4096));
+  driver.memory.put<std::uint64_t>(driver.inactive + offsetof(aql::Signal, value), 0);
+  driver.run(20);
+  EXPECT_EQ(driver.memory.get<std::uint32_t>(kOut + 4), 1u);
 }
 
 }  // namespace vasicd::queue_waves_test

@@ -4,71 +4,71 @@
 // Time sharing: more processes than VMIDs, more queues than slots, quantums; and run lists of hostile size.
 #include <gtest/gtest.h>
 
-#include "vasicd/blocks/fakes/fake_rig.h"
+#include "vasicd/blocks/fakes/fake_driver.h"
 
 namespace vasicd::hws_share_test {
 
 namespace pm4 = packets::pm4;
 using packets::Words;
 
-constexpr GpuAddr kDst = FakeRig::kData;
+constexpr GpuAddr kDst = FakeDriver::kData;
 
 class HwsShareTest : public ::testing::Test {
  protected:
-  HwsShareTest() { rig.load_hiq(); }
+  HwsShareTest() { driver.load_hiq(); }
   void write(GuestQueue& q, GpuAddr at, std::uint32_t value) {
     Words w;
     pm4::write_data(w, at, value);
-    rig.submit(q, w);
+    driver.submit(q, w);
   }
   // Submits work for a long time.
   GuestQueue make_busy(std::uint32_t doorbell) {
-    GuestQueue q = rig.make_compute(doorbell, 65536);
+    GuestQueue q = driver.make_compute(doorbell, 65536);
     Words w;
     for (int i = 0; i < 13000; ++i) pm4::write_data(w, kDst + 0x1000, 1);
-    rig.submit(q, w);
+    driver.submit(q, w);
     return q;
   }
-  std::uint32_t at(GpuAddr va) { return rig.memory.get<std::uint32_t>(va); }
+  std::uint32_t at(GpuAddr va) { return driver.memory.get<std::uint32_t>(va); }
   // Advances the clock and steps once.
   void step_after_ms(std::uint64_t ms) {
-    rig.clock.now += ms * 1'000'000;
-    rig.engines->step();
+    driver.clock.now += ms * 1'000'000;
+    driver.engines->step();
   }
-  FakeRig rig;
+  FakeDriver driver;
 };
 
 TEST_F(HwsShareTest, more_processes_than_vmids_share_the_time) {
-  rig.set_resources(0x0300, ~0ull);
+  driver.set_resources(0x0300, ~0ull);
   std::vector<GuestQueue> queues;
-  for (std::uint32_t i = 0; i < 5; ++i) queues.push_back(rig.make_compute(0x400 + 2 * i));
-  std::vector<FakeRig::GuestProcess> processes;
+  for (std::uint32_t i = 0; i < 5; ++i) queues.push_back(driver.make_compute(0x400 + 2 * i));
+  std::vector<FakeDriver::GuestProcess> processes;
   for (std::uint32_t i = 0; i < 5; ++i) processes.push_back({i + 1, {&queues[i]}});
   for (std::uint32_t i = 0; i < 5; ++i) write(queues[i], kDst + 4 * i, i + 1);
-  rig.run_list(processes);
-  EXPECT_LE(rig.registers.bound.size(), 2u);
-  rig.share_time(1);
+  driver.run_list(processes);
+  EXPECT_LE(driver.registers.bound.size(), 2u);
+  driver.share_time(1);
   for (std::uint32_t i = 0; i < 5; ++i) EXPECT_EQ(at(kDst + 4 * i), i + 1) << i;
 }
 
 TEST_F(HwsShareTest, a_busy_process_keeps_its_vmid_for_its_quantum) {
-  rig.set_resources(0x0100, ~0ull);
+  driver.set_resources(0x0100, ~0ull);
   GuestQueue a = make_busy(0x404);
   GuestQueue b = make_busy(0x500);
   Words list;
   pm4::map_process(list, {.pasid = 1, .quantum = 30, .page_directory = 0x1000});
-  pm4::map_queues(list, FakeRig::map_of(a));
+  pm4::map_queues(list, FakeDriver::map_of(a));
   pm4::map_process(list, {.pasid = 2, .quantum = 5, .page_directory = 0x2000});
-  pm4::map_queues(list, FakeRig::map_of(b));
-  rig.run_list_words(list);
+  pm4::map_queues(list, FakeDriver::map_of(b));
+  driver.run_list_words(list);
   step_after_ms(29);
-  EXPECT_EQ(rig.registers.pasid(8), 1u);
+  EXPECT_EQ(driver.registers.pasid(8), 1u);
   step_after_ms(2);
-  EXPECT_EQ(rig.registers.pasid(8), 2u);
+  EXPECT_EQ(driver.registers.pasid(8), 2u);
   step_after_ms(4);
-  EXPECT_EQ(rig.registers.pasid(8), 2u);
+  EXPECT_EQ(driver.registers.pasid(8), 2u);
   step_after_ms(2);
-  EXPECT_EQ(rig.registers.pasid(8), 1u);
+  EXPECT_EQ(driver.registers.pasid(8), 1u);
 }
 
 TEST_F(HwsShareTest, the_driver_says_how_many_processes_run_at_a_time) {
@@ -77,36 +77,36 @@ TEST_F(HwsShareTest, the_driver_says_how_many_processes_run_at_a_time) {
   Words list;
   for (std::uint32_t pasid = 1; pasid <= 2; ++pasid) {
     pm4::map_process(list, {.pasid = pasid, .page_directory = 0x1000});
-    pm4::map_queues(list, FakeRig::map_of(pasid == 1 ? a : b));
+    pm4::map_queues(list, FakeDriver::map_of(pasid == 1 ? a : b));
   }
-  const GpuAddr ib = rig.put_words(list);
+  const GpuAddr ib = driver.put_words(list);
   Words w;
   pm4::run_list(w, {.ib = ib, .dwords = static_cast<std::uint32_t>(list.size()), .processes = 1});
-  rig.hiq_submit(w);
-  EXPECT_EQ(rig.registers.bound.size(), 1u);
+  driver.hiq_submit(w);
+  EXPECT_EQ(driver.registers.bound.size(), 1u);
   step_after_ms(11);
-  EXPECT_EQ(rig.registers.bound.size(), 1u);
-  EXPECT_EQ(rig.registers.pasid(8), 2u);
+  EXPECT_EQ(driver.registers.bound.size(), 1u);
+  EXPECT_EQ(driver.registers.pasid(8), 2u);
 }
 
 TEST_F(HwsShareTest, more_queues_than_slots_share_the_time) {
-  rig.set_resources(0xff00, 0x3);
+  driver.set_resources(0xff00, 0x3);
   std::vector<GuestQueue> queues;
-  for (std::uint32_t i = 0; i < 7; ++i) queues.push_back(rig.make_compute(0x400 + 2 * i));
+  for (std::uint32_t i = 0; i < 7; ++i) queues.push_back(driver.make_compute(0x400 + 2 * i));
   std::vector<GuestQueue*> all;
   for (GuestQueue& q : queues) all.push_back(&q);
   for (std::uint32_t i = 0; i < 7; ++i) write(queues[i], kDst + 4 * i, i + 1);
-  rig.map(all);
-  rig.share_time(3);
+  driver.map(all);
+  driver.share_time(3);
   for (std::uint32_t i = 0; i < 7; ++i) EXPECT_EQ(at(kDst + 4 * i), i + 1) << i;
 }
 
 TEST_F(HwsShareTest, busy_queues_take_turns_on_a_slot) {
-  rig.set_resources(0xff00, 0x1);
+  driver.set_resources(0xff00, 0x1);
   GuestQueue a = make_busy(0x404);
   GuestQueue b = make_busy(0x500);
-  rig.map({&a, &b});
-  const auto sits = [&] { return rig.engines->query_hqd({QueueKind::kCompute, 0, 0, 0}).value().pq_base; };
+  driver.map({&a, &b});
+  const auto sits = [&] { return driver.engines->query_hqd({QueueKind::kCompute, 0, 0, 0}).value().pq_base; };
   step_after_ms(9);
   EXPECT_EQ(sits(), a.ring);
   step_after_ms(2);
@@ -116,96 +116,96 @@ TEST_F(HwsShareTest, busy_queues_take_turns_on_a_slot) {
 }
 
 TEST_F(HwsShareTest, a_static_queue_keeps_its_slot) {
-  rig.set_resources(0xff00, 0x3);
+  driver.set_resources(0xff00, 0x3);
   GuestQueue a = make_busy(0x404);
   GuestQueue b = make_busy(0x500);
   GuestQueue c = make_busy(0x600);
   Words list;
   pm4::map_process(list, {.pasid = 1, .page_directory = 0x1000});
-  pm4::MapQueues fixed = FakeRig::map_of(a);
+  pm4::MapQueues fixed = FakeDriver::map_of(a);
   fixed.queue_type = pm4::kQueueTypeStatic;
   pm4::map_queues(list, fixed);
-  pm4::map_queues(list, FakeRig::map_of(b));
-  pm4::map_queues(list, FakeRig::map_of(c));
-  rig.run_list_words(list);
+  pm4::map_queues(list, FakeDriver::map_of(b));
+  pm4::map_queues(list, FakeDriver::map_of(c));
+  driver.run_list_words(list);
   step_after_ms(11);
-  EXPECT_EQ(rig.engines->query_hqd({QueueKind::kCompute, 0, 0, 0}).value().pq_base, a.ring);
-  EXPECT_EQ(rig.engines->query_hqd({QueueKind::kCompute, 0, 1, 0}).value().pq_base, c.ring);
+  EXPECT_EQ(driver.engines->query_hqd({QueueKind::kCompute, 0, 0, 0}).value().pq_base, a.ring);
+  EXPECT_EQ(driver.engines->query_hqd({QueueKind::kCompute, 0, 1, 0}).value().pq_base, c.ring);
 }
 
 TEST_F(HwsShareTest, idle_queues_that_take_turns_are_not_work) {
-  rig.set_resources(0xff00, 0x1);
-  GuestQueue a = rig.make_compute(0x404);
-  GuestQueue b = rig.make_compute(0x500);
-  rig.map({&a, &b});
-  rig.run();
-  rig.trace.lines.clear();
+  driver.set_resources(0xff00, 0x1);
+  GuestQueue a = driver.make_compute(0x404);
+  GuestQueue b = driver.make_compute(0x500);
+  driver.map({&a, &b});
+  driver.run();
+  driver.trace.lines.clear();
   for (int i = 0; i < 100; ++i) {
-    rig.clock.now += 1'000'000;
-    EXPECT_FALSE(rig.engines->step());
+    driver.clock.now += 1'000'000;
+    EXPECT_FALSE(driver.engines->step());
   }
-  EXPECT_GT(rig.trace.count("map_queue"), 5u);
-  EXPECT_LT(rig.trace.count("map_queue"), 20u);
+  EXPECT_GT(driver.trace.count("map_queue"), 5u);
+  EXPECT_LT(driver.trace.count("map_queue"), 20u);
 }
 
 TEST_F(HwsShareTest, a_thousand_processes_all_get_their_turn) {
-  rig.trace.on = false;
+  driver.trace.on = false;
   constexpr std::uint32_t kProcesses = 500;
   std::vector<GuestQueue> queues;
-  for (std::uint32_t i = 0; i < kProcesses; ++i) queues.push_back(rig.make_compute(0x400 + 2 * i, 64));
-  std::vector<FakeRig::GuestProcess> processes;
+  for (std::uint32_t i = 0; i < kProcesses; ++i) queues.push_back(driver.make_compute(0x400 + 2 * i, 64));
+  std::vector<FakeDriver::GuestProcess> processes;
   for (std::uint32_t i = 0; i < kProcesses; ++i) {
     write(queues[i], kDst + 4 * i, i + 1);
     processes.push_back({i + 1, {&queues[i]}});
   }
-  rig.run_list(processes);
-  rig.share_time(10);
+  driver.run_list(processes);
+  driver.share_time(10);
   for (std::uint32_t i = 0; i < kProcesses; ++i) ASSERT_EQ(at(kDst + 4 * i), i + 1) << i;
 }
 
 TEST_F(HwsShareTest, run_lists_have_a_bounded_size) {
   Words list;
   for (std::uint32_t i = 0; i < 2000; ++i) pm4::map_process(list, {.pasid = i + 1, .page_directory = 0x1000});
-  rig.run_list_words(list);
-  EXPECT_TRUE(rig.trace.contains("run_list malformed: too many processes"));
+  driver.run_list_words(list);
+  EXPECT_TRUE(driver.trace.contains("run_list malformed: too many processes"));
   list.clear();
   pm4::map_process(list, {.pasid = 1, .page_directory = 0x1000});
   for (std::uint32_t i = 0; i < 5000; ++i) pm4::map_queues(list, {.doorbell = 0x400, .mqd = (1ull << 40) + 4096 * i});
-  rig.run_list_words(list);
-  EXPECT_TRUE(rig.trace.contains("run_list malformed: too many queues"));
+  driver.run_list_words(list);
+  EXPECT_TRUE(driver.trace.contains("run_list malformed: too many queues"));
 }
 
 TEST_F(HwsShareTest, chains_of_run_lists_end) {
   constexpr unsigned kBuffers = 40;
-  const GpuAddr first = rig.alloc(kBuffers * 4096);
+  const GpuAddr first = driver.alloc(kBuffers * 4096);
   for (unsigned i = 0; i < kBuffers; ++i) {
     Words list;
     pm4::map_process(list, {.pasid = i + 1, .page_directory = 0x1000});
     pm4::run_list(list, {.ib = first + (i + 1) * 4096, .dwords = 20, .chain = true});
-    for (std::size_t k = 0; k < list.size(); ++k) rig.memory.put(first + i * 4096 + k * 4, list[k]);
+    for (std::size_t k = 0; k < list.size(); ++k) driver.memory.put(first + i * 4096 + k * 4, list[k]);
   }
   Words w;
   pm4::run_list(w, {.ib = first, .dwords = 20});
-  rig.hiq_submit(w);
-  EXPECT_TRUE(rig.trace.contains("run_list malformed: too many chained buffers"));
+  driver.hiq_submit(w);
+  EXPECT_TRUE(driver.trace.contains("run_list malformed: too many chained buffers"));
 }
 
 TEST_F(HwsShareTest, queues_that_no_firmware_would_map_are_refused) {
-  GuestQueue q = rig.make_compute(0x404);
+  GuestQueue q = driver.make_compute(0x404);
   const auto refused = [&](const pm4::MapQueues& map, const char* why) {
     Words list;
     pm4::map_process(list, {.pasid = 1, .page_directory = 0x1000});
     pm4::map_queues(list, map);
-    rig.run_list_words(list);
-    return rig.trace.contains(std::string("run_list malformed: ") + why) && !rig.engines->user_queues_mapped();
+    driver.run_list_words(list);
+    return driver.trace.contains(std::string("run_list malformed: ") + why) && !driver.engines->user_queues_mapped();
   };
-  pm4::MapQueues map = FakeRig::map_of(q);
+  pm4::MapQueues map = FakeDriver::map_of(q);
   map.num_queues = 2;
   EXPECT_TRUE(refused(map, "not one queue"));
-  map = FakeRig::map_of(q);
+  map = FakeDriver::map_of(q);
   map.queue_sel = 0;
   EXPECT_TRUE(refused(map, "queue for a slot of the driver's choice"));
-  map = FakeRig::map_of(q);
+  map = FakeDriver::map_of(q);
   map.engine = static_cast<pm4::QueueEngine>(5);
   EXPECT_TRUE(refused(map, "queue for an engine that does not exist"));
 }

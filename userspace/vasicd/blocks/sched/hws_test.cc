@@ -6,189 +6,189 @@
 
 #include <array>
 
-#include "vasicd/blocks/fakes/fake_rig.h"
+#include "vasicd/blocks/fakes/fake_driver.h"
 
 namespace vasicd::hws_test {
 
 namespace pm4 = packets::pm4;
 using packets::Words;
 
-constexpr GpuAddr kDst = FakeRig::kData;
+constexpr GpuAddr kDst = FakeDriver::kData;
 
 class HwsTest : public ::testing::Test {
  protected:
-  HwsTest() { rig.load_hiq(); }
+  HwsTest() { driver.load_hiq(); }
   void write(GuestQueue& q, GpuAddr at, std::uint32_t value) {
     Words w;
     pm4::write_data(w, at, value);
-    rig.submit(q, w);
+    driver.submit(q, w);
   }
-  std::uint32_t at(GpuAddr va) { return rig.memory.get<std::uint32_t>(va); }
-  FakeRig rig;
+  std::uint32_t at(GpuAddr va) { return driver.memory.get<std::uint32_t>(va); }
+  FakeDriver driver;
 };
 
 TEST_F(HwsTest, hiq_is_loaded_once_and_reports_its_read_pointer) {
-  EXPECT_TRUE(rig.hiq_loaded);
-  EXPECT_EQ(rig.engines->load_hqd({QueueKind::kHiq, 0, 0, 0}, rig.hiq.mqd, 0).error().code(), EBUSY);
-  EXPECT_EQ(at(rig.hiq.rptr_word), rig.hiq.wptr);
-  EXPECT_TRUE(rig.engines->anything_mapped());
-  EXPECT_FALSE(rig.engines->user_queues_mapped());
-  EXPECT_TRUE(rig.engines->query_hqd({QueueKind::kHiq, 0, 0, 0}).value().occupied);
+  EXPECT_TRUE(driver.hiq_loaded);
+  EXPECT_EQ(driver.engines->load_hqd({QueueKind::kHiq, 0, 0, 0}, driver.hiq.mqd, 0).error().code(), EBUSY);
+  EXPECT_EQ(at(driver.hiq.rptr_word), driver.hiq.wptr);
+  EXPECT_TRUE(driver.engines->anything_mapped());
+  EXPECT_FALSE(driver.engines->user_queues_mapped());
+  EXPECT_TRUE(driver.engines->query_hqd({QueueKind::kHiq, 0, 0, 0}).value().occupied);
 }
 
 TEST_F(HwsTest, a_process_gets_a_vmid_of_the_mask_with_its_page_directory) {
-  GuestQueue q = rig.make_compute(0x404);
-  rig.map({&q});
-  ASSERT_EQ(rig.registers.bound.count(FakeRig::kVmid), 1u);
-  EXPECT_EQ(rig.registers.bound[FakeRig::kVmid].first, 0x1000u * FakeRig::kPasid);
-  EXPECT_EQ(rig.registers.pasid(FakeRig::kVmid), FakeRig::kPasid);
-  EXPECT_TRUE(rig.trace.contains("hws: map_queue pasid=32769 vmid=8 doorbell=0x404"));
-  EXPECT_TRUE(rig.engines->user_queues_mapped());
+  GuestQueue q = driver.make_compute(0x404);
+  driver.map({&q});
+  ASSERT_EQ(driver.registers.bound.count(FakeDriver::kVmid), 1u);
+  EXPECT_EQ(driver.registers.bound[FakeDriver::kVmid].first, 0x1000u * FakeDriver::kPasid);
+  EXPECT_EQ(driver.registers.pasid(FakeDriver::kVmid), FakeDriver::kPasid);
+  EXPECT_TRUE(driver.trace.contains("hws: map_queue pasid=32769 vmid=8 doorbell=0x404"));
+  EXPECT_TRUE(driver.engines->user_queues_mapped());
 }
 
 TEST_F(HwsTest, query_status_writes_its_fence_after_the_unmap_before_it) {
-  GuestQueue q = rig.make_compute(0x404);
-  rig.map({&q});
+  GuestQueue q = driver.make_compute(0x404);
+  driver.map({&q});
   Words w;
-  pm4::unmap_queues(w, {.select = pm4::UnmapSelect::kPasid, .pasid = FakeRig::kPasid});
+  pm4::unmap_queues(w, {.select = pm4::UnmapSelect::kPasid, .pasid = FakeDriver::kPasid});
   pm4::query_status(w, {.addr = kDst, .data = 0x1'0000'0001});
-  rig.hiq_submit(w);
-  EXPECT_EQ(rig.memory.get<std::uint64_t>(kDst), 0x1'0000'0001u);
-  EXPECT_FALSE(rig.engines->user_queues_mapped());
-  EXPECT_TRUE(rig.registers.bound.empty());
+  driver.hiq_submit(w);
+  EXPECT_EQ(driver.memory.get<std::uint64_t>(kDst), 0x1'0000'0001u);
+  EXPECT_FALSE(driver.engines->user_queues_mapped());
+  EXPECT_TRUE(driver.registers.bound.empty());
 }
 
 TEST_F(HwsTest, unmapping_one_process_leaves_the_others) {
-  GuestQueue a = rig.make_compute(0x404);
-  GuestQueue b = rig.make_compute(0x500);
-  rig.run_list({{1, {&a}}, {2, {&b}}});
+  GuestQueue a = driver.make_compute(0x404);
+  GuestQueue b = driver.make_compute(0x500);
+  driver.run_list({{1, {&a}}, {2, {&b}}});
   Words w;
   pm4::unmap_queues(w, {.select = pm4::UnmapSelect::kPasid, .pasid = 1});
-  rig.hiq_submit(w);
+  driver.hiq_submit(w);
   write(a, kDst, 1);
   write(b, kDst + 4, 2);
-  rig.run();
-  EXPECT_EQ(rig.memory.get<std::uint64_t>(kDst), 0x2'0000'0000u);
+  driver.run();
+  EXPECT_EQ(driver.memory.get<std::uint64_t>(kDst), 0x2'0000'0000u);
 }
 
 TEST_F(HwsTest, unmapping_by_doorbell_takes_that_queue) {
-  GuestQueue a = rig.make_compute(0x404);
-  GuestQueue b = rig.make_sdma(0x500);
-  rig.map({&a, &b});
+  GuestQueue a = driver.make_compute(0x404);
+  GuestQueue b = driver.make_sdma(0x500);
+  driver.map({&a, &b});
   Words w;
   pm4::unmap_queues(w, {.select = pm4::UnmapSelect::kDoorbells, .num_doorbells = 1, .doorbells = {0x500}});
-  rig.hiq_submit(w);
+  driver.hiq_submit(w);
   write(a, kDst, 1);
-  rig.run();
+  driver.run();
   EXPECT_EQ(at(kDst), 1u);
-  EXPECT_TRUE(rig.trace.contains("sdma0.q0: unload"));
-  EXPECT_FALSE(rig.trace.contains("cp.p0.q0: unload"));
+  EXPECT_TRUE(driver.trace.contains("sdma0.q0: unload"));
+  EXPECT_FALSE(driver.trace.contains("cp.p0.q0: unload"));
 }
 
 TEST_F(HwsTest, static_queues_survive_unmapping_the_non_static) {
-  GuestQueue a = rig.make_compute(0x404);
+  GuestQueue a = driver.make_compute(0x404);
   Words list;
   pm4::map_process(list, {.pasid = 1, .page_directory = 0x1000});
-  pm4::MapQueues map = FakeRig::map_of(a);
+  pm4::MapQueues map = FakeDriver::map_of(a);
   map.queue_type = pm4::kQueueTypeStatic;
   pm4::map_queues(list, map);
-  rig.run_list_words(list);
+  driver.run_list_words(list);
   Words w;
   pm4::unmap_queues(w, {.select = pm4::UnmapSelect::kAllNonStatic});
-  rig.hiq_submit(w);
-  EXPECT_TRUE(rig.engines->user_queues_mapped());
+  driver.hiq_submit(w);
+  EXPECT_TRUE(driver.engines->user_queues_mapped());
 }
 
 TEST_F(HwsTest, reset_writes_nothing_back) {
-  GuestQueue q = rig.make_compute(0x404);
-  rig.map({&q});
+  GuestQueue q = driver.make_compute(0x404);
+  driver.map({&q});
   write(q, kDst, 1);
-  rig.run();
-  rig.unmap_all(pm4::UnmapAction::kReset);
-  EXPECT_EQ(rig.mqd_word(q, rig.compute_layout().cp_hqd_pq_rptr), 0u);
-  EXPECT_FALSE(rig.engines->user_queues_mapped());
+  driver.run();
+  driver.unmap_all(pm4::UnmapAction::kReset);
+  EXPECT_EQ(driver.mqd_word(q, driver.compute_layout().cp_hqd_pq_rptr), 0u);
+  EXPECT_FALSE(driver.engines->user_queues_mapped());
 }
 
 TEST_F(HwsTest, a_new_run_list_keeps_common_queues_mapped) {
-  GuestQueue a = rig.make_compute(0x404);
-  GuestQueue b = rig.make_compute(0x500);
-  GuestQueue c = rig.make_compute(0x600);
-  rig.map({&a, &b});
-  rig.trace.lines.clear();
-  rig.map({&b, &c});
-  EXPECT_TRUE(rig.trace.contains("cp.p0.q0: unload"));
-  EXPECT_FALSE(rig.trace.contains("cp.p1.q0: unload"));
+  GuestQueue a = driver.make_compute(0x404);
+  GuestQueue b = driver.make_compute(0x500);
+  GuestQueue c = driver.make_compute(0x600);
+  driver.map({&a, &b});
+  driver.trace.lines.clear();
+  driver.map({&b, &c});
+  EXPECT_TRUE(driver.trace.contains("cp.p0.q0: unload"));
+  EXPECT_FALSE(driver.trace.contains("cp.p1.q0: unload"));
   write(a, kDst, 1);
   write(b, kDst + 4, 2);
   write(c, kDst + 8, 3);
-  rig.run();
-  EXPECT_EQ(rig.memory.get<std::uint64_t>(kDst), 0x2'0000'0000u);
+  driver.run();
+  EXPECT_EQ(driver.memory.get<std::uint64_t>(kDst), 0x2'0000'0000u);
   EXPECT_EQ(at(kDst + 8), 3u);
 }
 
 TEST_F(HwsTest, a_process_with_another_page_directory_is_mapped_anew) {
-  GuestQueue a = rig.make_compute(0x404);
-  rig.map({&a});
+  GuestQueue a = driver.make_compute(0x404);
+  driver.map({&a});
   Words list;
-  pm4::map_process(list, {.pasid = FakeRig::kPasid, .page_directory = 0xabc000});
-  pm4::map_queues(list, FakeRig::map_of(a));
-  rig.run_list_words(list);
-  EXPECT_EQ(rig.registers.bound[FakeRig::kVmid].first, 0xabc000u);
+  pm4::map_process(list, {.pasid = FakeDriver::kPasid, .page_directory = 0xabc000});
+  pm4::map_queues(list, FakeDriver::map_of(a));
+  driver.run_list_words(list);
+  EXPECT_EQ(driver.registers.bound[FakeDriver::kVmid].first, 0xabc000u);
   write(a, kDst, 1);
-  rig.run();
+  driver.run();
   EXPECT_EQ(at(kDst), 1u);
 }
 
 TEST_F(HwsTest, the_drivers_oversubscription_loop_is_understood) {
-  GuestQueue q = rig.make_compute(0x404);
-  const GpuAddr list_at = rig.alloc(4096);
+  GuestQueue q = driver.make_compute(0x404);
+  const GpuAddr list_at = driver.alloc(4096);
   Words list;
   pm4::map_process(list, {.pasid = 1, .page_directory = 0x1000});
-  pm4::map_queues(list, FakeRig::map_of(q));
+  pm4::map_queues(list, FakeDriver::map_of(q));
   pm4::run_list(list, {.ib = list_at, .dwords = 27, .chain = true});
-  for (std::size_t i = 0; i < list.size(); ++i) rig.memory.put(list_at + i * 4, list[i]);
+  for (std::size_t i = 0; i < list.size(); ++i) driver.memory.put(list_at + i * 4, list[i]);
   Words w;
   pm4::run_list(w, {.ib = list_at, .dwords = static_cast<std::uint32_t>(list.size())});
-  rig.hiq_submit(w);
-  EXPECT_TRUE(rig.engines->user_queues_mapped());
-  EXPECT_FALSE(rig.trace.contains("malformed"));
+  driver.hiq_submit(w);
+  EXPECT_TRUE(driver.engines->user_queues_mapped());
+  EXPECT_FALSE(driver.trace.contains("malformed"));
 }
 
 TEST_F(HwsTest, the_rest_of_a_malformed_run_list_is_empty) {
-  GuestQueue a = rig.make_compute(0x404);
-  GuestQueue b = rig.make_compute(0x500);
+  GuestQueue a = driver.make_compute(0x404);
+  GuestQueue b = driver.make_compute(0x500);
   Words list;
   pm4::map_process(list, {.pasid = 1, .page_directory = 0x1000});
-  pm4::map_queues(list, FakeRig::map_of(a));
+  pm4::map_queues(list, FakeDriver::map_of(a));
   list.push_back(0xc000ff00);
   list.push_back(0);
-  pm4::map_queues(list, FakeRig::map_of(b));
-  rig.run_list_words(list);
-  EXPECT_TRUE(rig.trace.contains("run_list malformed: unknown packet"));
+  pm4::map_queues(list, FakeDriver::map_of(b));
+  driver.run_list_words(list);
+  EXPECT_TRUE(driver.trace.contains("run_list malformed: unknown packet"));
   write(a, kDst, 1);
   write(b, kDst + 4, 1);
-  rig.run();
-  EXPECT_EQ(rig.memory.get<std::uint64_t>(kDst), 1u);
+  driver.run();
+  EXPECT_EQ(driver.memory.get<std::uint64_t>(kDst), 1u);
 }
 
 TEST_F(HwsTest, a_queue_listed_twice_is_mapped_once) {
-  GuestQueue a = rig.make_compute(0x404);
-  rig.map({&a, &a});
-  EXPECT_TRUE(rig.trace.contains("run_list malformed: queue listed twice"));
-  EXPECT_TRUE(rig.engines->user_queues_mapped());
+  GuestQueue a = driver.make_compute(0x404);
+  driver.map({&a, &a});
+  EXPECT_TRUE(driver.trace.contains("run_list malformed: queue listed twice"));
+  EXPECT_TRUE(driver.engines->user_queues_mapped());
 }
 
 TEST_F(HwsTest, an_mqd_that_makes_no_sense_is_not_mapped_and_stops_nobody) {
-  GuestQueue bad = rig.make_compute(0x404);
-  rig.mqd_word(bad, rig.compute_layout().cp_hqd_pq_control, 0x3f);
-  GuestQueue gone = rig.make_compute(0x600);
+  GuestQueue bad = driver.make_compute(0x404);
+  driver.mqd_word(bad, driver.compute_layout().cp_hqd_pq_control, 0x3f);
+  GuestQueue gone = driver.make_compute(0x600);
   gone.mqd = 1ull << 40;
-  GuestQueue good = rig.make_compute(0x500);
-  rig.map({&bad, &gone, &good});
-  EXPECT_TRUE(rig.trace.contains("failed: ring size is out of range"));
-  EXPECT_TRUE(rig.trace.contains("failed: MQD is not readable"));
+  GuestQueue good = driver.make_compute(0x500);
+  driver.map({&bad, &gone, &good});
+  EXPECT_TRUE(driver.trace.contains("failed: ring size is out of range"));
+  EXPECT_TRUE(driver.trace.contains("failed: MQD is not readable"));
   write(good, kDst, 1);
-  rig.run();
+  driver.run();
   EXPECT_EQ(at(kDst), 1u);
 }
 
@@ -199,61 +199,61 @@ TEST_F(HwsTest, register_writes_and_fillers_on_the_hiq_are_ignored) {
   w.push_back(0xc0007700);
   w.push_back(0);
   pm4::query_status(w, {.addr = kDst, .data = 1});
-  rig.hiq_submit(w);
+  driver.hiq_submit(w);
   EXPECT_EQ(at(kDst), 1u);
-  EXPECT_TRUE(rig.registers.written.empty());
+  EXPECT_TRUE(driver.registers.written.empty());
 }
 
 TEST_F(HwsTest, unloading_the_hiq_unmaps_everything) {
-  GuestQueue q = rig.make_compute(0x404);
-  rig.map({&q});
-  ASSERT_TRUE(rig.engines->unload_hqd({QueueKind::kHiq, 0, 0, 0}, UnloadMode::kDrain).ok());
-  EXPECT_FALSE(rig.engines->anything_mapped());
-  EXPECT_EQ(rig.engines->unload_hqd({QueueKind::kHiq, 0, 0, 0}, UnloadMode::kDrain).error().code(), EBUSY);
+  GuestQueue q = driver.make_compute(0x404);
+  driver.map({&q});
+  ASSERT_TRUE(driver.engines->unload_hqd({QueueKind::kHiq, 0, 0, 0}, UnloadMode::kDrain).ok());
+  EXPECT_FALSE(driver.engines->anything_mapped());
+  EXPECT_EQ(driver.engines->unload_hqd({QueueKind::kHiq, 0, 0, 0}, UnloadMode::kDrain).error().code(), EBUSY);
 }
 
 TEST_F(HwsTest, queues_sit_where_the_driver_can_see_them) {
-  GuestQueue a = rig.make_compute(0x404);
-  GuestQueue b = rig.make_compute(0x500);
-  GuestQueue c = rig.make_sdma(0x600, 1);
-  rig.map({&a, &b, &c});
-  EXPECT_EQ(rig.engines->query_hqd({QueueKind::kCompute, 0, 0, 0}).value().pq_base, a.ring);
-  EXPECT_EQ(rig.engines->query_hqd({QueueKind::kCompute, 1, 0, 0}).value().pq_base, b.ring);
-  EXPECT_EQ(rig.engines->query_hqd({QueueKind::kSdma, 1, 0, 0}).value().pq_base, c.ring);
-  EXPECT_FALSE(rig.engines->query_hqd({QueueKind::kCompute, 2, 0, 0}).value().occupied);
-  EXPECT_EQ(rig.engines->load_hqd({QueueKind::kCompute, 1, 0, 0}, a.mqd, 9).error().code(), EBUSY);
+  GuestQueue a = driver.make_compute(0x404);
+  GuestQueue b = driver.make_compute(0x500);
+  GuestQueue c = driver.make_sdma(0x600, 1);
+  driver.map({&a, &b, &c});
+  EXPECT_EQ(driver.engines->query_hqd({QueueKind::kCompute, 0, 0, 0}).value().pq_base, a.ring);
+  EXPECT_EQ(driver.engines->query_hqd({QueueKind::kCompute, 1, 0, 0}).value().pq_base, b.ring);
+  EXPECT_EQ(driver.engines->query_hqd({QueueKind::kSdma, 1, 0, 0}).value().pq_base, c.ring);
+  EXPECT_FALSE(driver.engines->query_hqd({QueueKind::kCompute, 2, 0, 0}).value().occupied);
+  EXPECT_EQ(driver.engines->load_hqd({QueueKind::kCompute, 1, 0, 0}, a.mqd, 9).error().code(), EBUSY);
 }
 
 TEST_F(HwsTest, queues_are_put_only_on_slots_of_the_mask) {
-  rig.set_resources(0xff00, 0x0000'0000'0800'0004);  // pipe 0 slot 2, pipe 3 slot 3
-  GuestQueue a = rig.make_compute(0x404);
-  GuestQueue b = rig.make_compute(0x500);
-  GuestQueue c = rig.make_compute(0x600);
-  rig.map({&a, &b, &c});
-  EXPECT_EQ(rig.engines->query_hqd({QueueKind::kCompute, 0, 2, 0}).value().pq_base, a.ring);
-  EXPECT_EQ(rig.engines->query_hqd({QueueKind::kCompute, 3, 3, 0}).value().pq_base, b.ring);
-  EXPECT_EQ(rig.trace.count("queue=cp."), 2u);
+  driver.set_resources(0xff00, 0x0000'0000'0800'0004);  // pipe 0 slot 2, pipe 3 slot 3
+  GuestQueue a = driver.make_compute(0x404);
+  GuestQueue b = driver.make_compute(0x500);
+  GuestQueue c = driver.make_compute(0x600);
+  driver.map({&a, &b, &c});
+  EXPECT_EQ(driver.engines->query_hqd({QueueKind::kCompute, 0, 2, 0}).value().pq_base, a.ring);
+  EXPECT_EQ(driver.engines->query_hqd({QueueKind::kCompute, 3, 3, 0}).value().pq_base, b.ring);
+  EXPECT_EQ(driver.trace.count("queue=cp."), 2u);
 }
 
 TEST_F(HwsTest, queues_leave_slots_that_are_taken_from_the_scheduler) {
-  GuestQueue a = rig.make_compute(0x404);
-  rig.map({&a});
-  rig.set_resources(0xff00, 0x2);
-  EXPECT_FALSE(rig.engines->query_hqd({QueueKind::kCompute, 0, 0, 0}).value().occupied);
-  EXPECT_EQ(rig.engines->query_hqd({QueueKind::kCompute, 0, 1, 0}).value().pq_base, a.ring);
+  GuestQueue a = driver.make_compute(0x404);
+  driver.map({&a});
+  driver.set_resources(0xff00, 0x2);
+  EXPECT_FALSE(driver.engines->query_hqd({QueueKind::kCompute, 0, 0, 0}).value().occupied);
+  EXPECT_EQ(driver.engines->query_hqd({QueueKind::kCompute, 0, 1, 0}).value().pq_base, a.ring);
 }
 
 TEST_F(HwsTest, preempting_without_unmapping_writes_the_state_and_goes_on) {
-  GuestQueue q = rig.make_compute(0x404);
-  rig.map({&q});
+  GuestQueue q = driver.make_compute(0x404);
+  driver.map({&q});
   write(q, kDst, 1);
-  rig.run();
+  driver.run();
   Words w;
   pm4::unmap_queues(w, {.action = pm4::UnmapAction::kPreemptNoUnmap, .select = pm4::UnmapSelect::kAll});
-  rig.hiq_submit(w);
-  EXPECT_EQ(rig.mqd_word(q, rig.compute_layout().cp_hqd_pq_rptr), q.wptr);
+  driver.hiq_submit(w);
+  EXPECT_EQ(driver.mqd_word(q, driver.compute_layout().cp_hqd_pq_rptr), q.wptr);
   write(q, kDst + 4, 2);
-  rig.run();
+  driver.run();
   EXPECT_EQ(at(kDst + 4), 2u);
 }
 
@@ -262,39 +262,39 @@ TEST_F(HwsTest, query_status_interrupts_if_asked_to) {
   pm4::query_status(w, {.context_id = 7, .command = pm4::QueryCommand::kFenceAndInterrupt, .addr = kDst, .data = 1});
   pm4::query_status(w, {.context_id = 8, .command = pm4::QueryCommand::kInterruptOnly, .addr = kDst, .data = 2});
   pm4::query_status(w, {.context_id = 9, .command = pm4::QueryCommand::kFence, .addr = kDst + 8, .data = 3});
-  rig.hiq_submit(w);
-  ASSERT_EQ(rig.interrupts.raised.size(), 2u);
-  EXPECT_EQ(rig.interrupts.raised[0].data[0], 7u);
-  EXPECT_EQ(rig.interrupts.raised[1].data[0], 8u);
+  driver.hiq_submit(w);
+  ASSERT_EQ(driver.interrupts.raised.size(), 2u);
+  EXPECT_EQ(driver.interrupts.raised[0].data[0], 7u);
+  EXPECT_EQ(driver.interrupts.raised[1].data[0], 8u);
   EXPECT_EQ(at(kDst), 1u);
   EXPECT_EQ(at(kDst + 8), 3u);
 }
 
 TEST_F(HwsTest, one_gws_queue_is_mapped_at_a_time) {
-  GuestQueue a = rig.make_compute(0x404);
-  GuestQueue b = rig.make_compute(0x500);
+  GuestQueue a = driver.make_compute(0x404);
+  GuestQueue b = driver.make_compute(0x500);
   Words list;
   for (std::uint32_t pasid = 1; pasid <= 2; ++pasid) {
     pm4::map_process(list, {.pasid = pasid, .page_directory = 0x1000, .num_gws = 64});
-    pm4::MapQueues map = FakeRig::map_of(pasid == 1 ? a : b);
+    pm4::MapQueues map = FakeDriver::map_of(pasid == 1 ? a : b);
     map.gws = true;
     pm4::map_queues(list, map);
   }
-  rig.run_list_words(list);
+  driver.run_list_words(list);
   write(a, kDst, 1);
   write(b, kDst + 4, 2);
-  rig.run();
+  driver.run();
   EXPECT_EQ(at(kDst + 4), 0u);
-  rig.share_time(3);
+  driver.share_time(3);
   EXPECT_EQ(at(kDst), 1u);
   EXPECT_EQ(at(kDst + 4), 2u);
 }
 
 TEST_F(HwsTest, sdma_engines_beyond_the_second_have_extended_numbers) {
-  GuestQueue q = rig.make_sdma(0x404, 1);
+  GuestQueue q = driver.make_sdma(0x404, 1);
   Words list;
   pm4::map_process(list, {.pasid = 1, .page_directory = 0x1000});
-  pm4::MapQueues map = FakeRig::map_of(q);
+  pm4::MapQueues map = FakeDriver::map_of(q);
   map.engine = static_cast<pm4::QueueEngine>(1);
   map.extended_engine = pm4::kExtendedSdma0To7;
   pm4::map_queues(list, map);
@@ -302,29 +302,29 @@ TEST_F(HwsTest, sdma_engines_beyond_the_second_have_extended_numbers) {
   map.engine = static_cast<pm4::QueueEngine>(7);
   map.extended_engine = pm4::kExtendedSdma8To15;
   pm4::map_queues(list, map);
-  rig.run_list_words(list);
-  EXPECT_TRUE(rig.trace.contains("queue=sdma1.q0"));
-  EXPECT_TRUE(rig.trace.contains("failed: no such SDMA engine"));
+  driver.run_list_words(list);
+  EXPECT_TRUE(driver.trace.contains("queue=sdma1.q0"));
+  EXPECT_TRUE(driver.trace.contains("failed: no such SDMA engine"));
 }
 
 TEST_F(HwsTest, every_xcc_has_the_hiq_loaded_and_one_executes_it) {
-  rig.info.xcc_count = 6;
-  rig.replace_device();
-  rig.load_hiq();
+  driver.info.xcc_count = 6;
+  driver.replace_device();
+  driver.load_hiq();
   for (unsigned xcc = 1; xcc < 6; ++xcc) {
-    EXPECT_TRUE(rig.engines->load_hqd({QueueKind::kHiq, 0, 0, xcc}, rig.hiq.mqd, 0).ok());
+    EXPECT_TRUE(driver.engines->load_hqd({QueueKind::kHiq, 0, 0, xcc}, driver.hiq.mqd, 0).ok());
   }
-  EXPECT_EQ(rig.engines->load_hqd({QueueKind::kHiq, 0, 0, 5}, rig.hiq.mqd, 0).error().code(), EBUSY);
-  EXPECT_EQ(rig.engines->load_hqd({QueueKind::kHiq, 0, 0, 6}, rig.hiq.mqd, 0).error().code(), EINVAL);
-  rig.trace.lines.clear();
+  EXPECT_EQ(driver.engines->load_hqd({QueueKind::kHiq, 0, 0, 5}, driver.hiq.mqd, 0).error().code(), EBUSY);
+  EXPECT_EQ(driver.engines->load_hqd({QueueKind::kHiq, 0, 0, 6}, driver.hiq.mqd, 0).error().code(), EINVAL);
+  driver.trace.lines.clear();
   Words w;
   pm4::query_status(w, {.addr = kDst, .data = 1});
-  rig.hiq_submit(w);
-  EXPECT_EQ(rig.trace.count("query_status"), 1u);
+  driver.hiq_submit(w);
+  EXPECT_EQ(driver.trace.count("query_status"), 1u);
   for (unsigned xcc = 0; xcc < 6; ++xcc) {
-    EXPECT_TRUE(rig.engines->unload_hqd({QueueKind::kHiq, 0, 0, xcc}, UnloadMode::kDrain).ok());
+    EXPECT_TRUE(driver.engines->unload_hqd({QueueKind::kHiq, 0, 0, xcc}, UnloadMode::kDrain).ok());
   }
-  EXPECT_FALSE(rig.engines->query_hqd({QueueKind::kHiq, 0, 0, 5}).value().occupied);
+  EXPECT_FALSE(driver.engines->query_hqd({QueueKind::kHiq, 0, 0, 5}).value().occupied);
 }
 
 }  // namespace vasicd::hws_test

@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-#include "vasicd/blocks/fakes/fake_rig.h"
+#include "vasicd/blocks/fakes/fake_driver.h"
 
 namespace vasicd {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// A rig with kernels in machine code, and packets that dispatch them. For tests only.
+// A fake driver with kernels in machine code, and packets that dispatch them. For tests only.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "packets/compute.h"
-#include "vasicd/blocks/fakes/fake_rig.h"
+#include "vasicd/blocks/fakes/fake_driver.h"
 
 namespace vasicd {
 
@@ -42,7 +42,7 @@ inline const packets::Words kIllegal = {0xbf800000, 0xd7ff0000, 0};  // s_nop 0;
 inline const packets::Words kForever = {0xbf8e0001, 0xbf82fffe};     // s_sleep 1; s_branch back
 }  // namespace kernels
 
-class DispatchRig : public FakeRig {
+class DispatchDriver : public FakeDriver {
  public:
   static constexpr std::uint32_t kStackBytes = 0x2000;
   static constexpr std::uint32_t kAreaBytes = 0x200000;
@@ -54,7 +54,7 @@ class DispatchRig : public FakeRig {
     std::uint32_t scratch = 0;  // bytes of a work-item
   };
 
-  explicit DispatchRig(unsigned gfx_level = 9) : FakeRig(gfx_level) {
+  explicit DispatchDriver(unsigned gfx_level = 9) : FakeDriver(gfx_level) {
     info.cu_count = 4;
     load_hiq();
   }

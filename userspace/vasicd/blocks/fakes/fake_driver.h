@@ -33,7 +33,7 @@ struct GuestQueue {
   bool kernel = false;
 };
 
-class FakeRig : public FakeContext {
+class FakeDriver : public FakeContext {
  public:
   static constexpr std::size_t kMemory = 16u << 20;
   static constexpr GpuAddr kData = 8u << 20;  // memory from here on is for tests
@@ -41,7 +41,7 @@ class FakeRig : public FakeContext {
   static constexpr std::uint32_t kPasid = 0x8001;
   static constexpr unsigned kVmid = 8;
 
-  explicit FakeRig(unsigned gfx_level = 9) : FakeContext(kMemory) {
+  explicit FakeDriver(unsigned gfx_level = 9) : FakeContext(kMemory) {
     info.gfx_level = gfx_level;
     info.gc_ip = gfx_level == 9 ? VASIC_IP_VERSION(9u, 4u, 0u) : VASIC_IP_VERSION(gfx_level, 0u, 0u);
     info.doorbell_size = gfx_level < 9 ? 4 : 8;

@@ -32,28 +32,28 @@ Result<std::optional<ListedGem>> look_at(RenderDriver& driver, int file) {
 
 }  // namespace
 
-Result<bool> can_find(const Parts& parts, const std::vector<topology::Node>& nodes) {
+Result<bool> can_find(const Services& services, const std::vector<topology::Node>& nodes) {
   for (const topology::Node& node : nodes) {
     if (node.gpu_id == 0) continue;
-    ASSIGN_OR_RETURN(const UniqueFd file, parts.system.open_render(node.render_minor()));
-    return parts.render.driver->has_lists(file.get());
+    ASSIGN_OR_RETURN(const UniqueFd file, services.system.open_render(node.render_minor()));
+    return services.render.driver->has_lists(file.get());
   }
   return false;
 }
 
-Result<std::optional<Found>> find(const Parts& parts, const std::vector<topology::Node>& nodes, int fd,
+Result<std::optional<Found>> find(const Services& services, const std::vector<topology::Node>& nodes, int fd,
                                   const dmabuf_file::Info& info) {
   std::optional<Error> failure;  // of the first GPU that does not take the memory
   for (const topology::Node& node : nodes) {
     if (node.gpu_id == 0) continue;
-    ASSIGN_OR_RETURN(const UniqueFd file, parts.system.open_render(node.render_minor()));
-    if (auto status = parts.render.driver->import_gem(file.get(), kHandle, fd); !status.ok()) {
+    ASSIGN_OR_RETURN(const UniqueFd file, services.system.open_render(node.render_minor()));
+    if (auto status = services.render.driver->import_gem(file.get(), kHandle, fd); !status.ok()) {
       if (!failure) failure = std::move(status).error().wrap("importing it on " + gpu_name(node));
       continue;
     }
-    ASSIGN_OR_RETURN(std::optional<ListedGem> listed, look_at(*parts.render.driver, file.get()));
+    ASSIGN_OR_RETURN(std::optional<ListedGem> listed, look_at(*services.render.driver, file.get()));
     if (!listed) continue;
-    RenderDriver& driver = *parts.render.driver;
+    RenderDriver& driver = *services.render.driver;
     if (const std::string reason = render_objects::why_not(*listed); !reason.empty()) return Error(EOPNOTSUPP, reason);
     Found found{&node, {0, static_cast<std::uint32_t>(listed->domains), listed->flags, listed->alignment}, {}};
     found.record.inode = info.inode;

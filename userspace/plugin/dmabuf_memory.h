@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "plugin/dmabuf_file.h"
 #include "plugin/image/format.h"
-#include "plugin/parts.h"
+#include "plugin/services.h"
 #include "plugin/topology/node.h"
 
 namespace plugin::dmabuf_memory {
@@ -24,11 +24,11 @@ struct Found {
 };
 
 // Whether the kernel lists GEM objects. Else find() learns nothing.
-base::Result<bool> can_find(const Parts& parts, const std::vector<topology::Node>& nodes);
+base::Result<bool> can_find(const Services& services, const std::vector<topology::Node>& nodes);
 
 // Which GPU has the memory, and as what it can be created again; fails with the reason if it cannot, and if a GPU does
 // not take the memory and no other one has it. Nothing: it is memory of none of the GPUs.
-base::Result<std::optional<Found>> find(const Parts& parts, const std::vector<topology::Node>& nodes, int fd,
+base::Result<std::optional<Found>> find(const Services& services, const std::vector<topology::Node>& nodes, int fd,
                                         const dmabuf_file::Info& info);
 
 }  // namespace plugin::dmabuf_memory

@@ -66,7 +66,7 @@ bool shares_contents(const std::vector<image::BoRecord>& before, const kfd::Chec
 }  // namespace
 
 Result<Claim> Dump::handle_vma(const struct stat& status) {
-  ASSIGN_OR_RETURN(const DeviceFile device, parts_.system.identify(status));
+  ASSIGN_OR_RETURN(const DeviceFile device, services_.system.identify(status));
   if (device.kind == DeviceKind::kNotOurs) return Claim::kNotMine;
   TRY(begin());
   return Claim::kMine;
@@ -75,9 +75,9 @@ Result<Claim> Dump::handle_vma(const struct stat& status) {
 Result<Claim> Dump::dump_file(int fd, std::uint32_t id) {
   struct stat status {};
   if (os::fstat(fd, &status) != 0) return Error::from_errno(errno, "fstat of the program's file");
-  ASSIGN_OR_RETURN(const DeviceFile device, parts_.system.identify(status));
+  ASSIGN_OR_RETURN(const DeviceFile device, services_.system.identify(status));
   if (device.kind == DeviceKind::kNotOurs) {
-    ASSIGN_OR_RETURN(const auto dmabuf, parts_.find_dmabuf(fd));
+    ASSIGN_OR_RETURN(const auto dmabuf, services_.find_dmabuf(fd));
     if (!dmabuf) return Claim::kNotMine;
     ASSIGN_OR_RETURN(const bool uses_gpus, programs_use_gpus());
     if (!uses_gpus) return Claim::kNotMine;
@@ -94,7 +94,7 @@ Result<Claim> Dump::dump_file(int fd, std::uint32_t id) {
 Result<bool> Dump::programs_use_gpus() {
   if (state_ != State::kIdle) return true;
   if (!uses_gpus_) {
-    ASSIGN_OR_RETURN(const Tree tree, scan_tree(parts_.system));
+    ASSIGN_OR_RETURN(const Tree tree, scan_tree(services_.system));
     uses_gpus_ = std::any_of(tree.files.begin(), tree.files.end(), [](const OpenFile& file) {
       return file.device.kind == DeviceKind::kKfd || file.device.kind == DeviceKind::kRender;
     });
@@ -113,21 +113,22 @@ Status Dump::begin() {
 }
 
 Status Dump::prepare() {
-  TRY(parts_.options_status);
-  TRY(preflight::refuse_streaming(parts_.criu));
-  TRY(preflight::refuse_lazy_pages(parts_.criu));
-  ASSIGN_OR_RETURN(tree_, scan_tree(parts_.system));
-  ASSIGN_OR_RETURN(nodes_, parts_.system.topology());
-  TRY(preflight::refuse_dmabufs(parts_, tree_));
+  TRY(services_.options_status);
+  TRY(preflight::refuse_streaming(services_.criu));
+  TRY(preflight::refuse_lazy_pages(services_.criu));
+  ASSIGN_OR_RETURN(tree_, scan_tree(services_.system));
+  ASSIGN_OR_RETURN(nodes_, services_.system.topology());
+  TRY(preflight::refuse_dmabufs(services_, tree_));
   TRY(preflight::refuse_unknown_gpus(tree_, nodes_));
-  ASSIGN_OR_RETURN(found_, render_objects::read(parts_, tree_));
-  ASSIGN_OR_RETURN(lists_objects_, render_objects::are_listed(parts_, tree_));
-  TRY(preflight::refuse_render_holders(parts_, tree_, [this](std::size_t file) { return found_[file].has_value(); }));
+  ASSIGN_OR_RETURN(found_, render_objects::read(services_, tree_));
+  ASSIGN_OR_RETURN(lists_objects_, render_objects::are_listed(services_, tree_));
+  TRY(preflight::refuse_render_holders(services_, tree_,
+                                       [this](std::size_t file) { return found_[file].has_value(); }));
   roles_.resize(tree_.files.size());
   TRY(choose_abi());
   TRY(pause_all());
   TRY(choose_files());
-  TRY(preflight::refuse_unreachable(parts_.system, tree_, processes_));
+  TRY(preflight::refuse_unreachable(services_.system, tree_, processes_));
   TRY(read_states());
   TRY(check_processes());
   // What processes share of KFD's memory does not tell which of their files KFD uses.
@@ -150,12 +151,12 @@ Status Dump::choose_abi() {
                                     [](const OpenFile& file) { return file.device.kind == DeviceKind::kKfd; });
   if (!uses_kfd) return {};
   // Asked of a file of our own: KFD answers a tracer on the program's file only for checkpoint operations.
-  ASSIGN_OR_RETURN(const UniqueFd own, parts_.system.open_kfd());
-  ASSIGN_OR_RETURN(const kfd::Version version, parts_.kfd.version(own.get()));
+  ASSIGN_OR_RETURN(const UniqueFd own, services_.system.open_kfd());
+  ASSIGN_OR_RETURN(const kfd::Version version, services_.kfd.version(own.get()));
   TRY(preflight::refuse_old_kfd(version));
-  ASSIGN_OR_RETURN(abi_, parts_.kfd.choose_abi(own.get()));
-  parts_.criu.inform(abi_ == kfd::Abi::kExtensible ? "KFD has the extensible ABI" : "KFD has the released ABI");
-  if (abi_ == kfd::Abi::kReleased) parts_.criu.warn(kNotDescribed);
+  ASSIGN_OR_RETURN(abi_, services_.kfd.choose_abi(own.get()));
+  services_.criu.inform(abi_ == kfd::Abi::kExtensible ? "KFD has the extensible ABI" : "KFD has the released ABI");
+  if (abi_ == kfd::Abi::kReleased) services_.criu.warn(kNotDescribed);
   return {};
 }
 
@@ -166,7 +167,7 @@ Status Dump::pause_all() {
     if (file.device.kind != DeviceKind::kKfd) continue;
     // Directly before the pause: it ends the one that another file of the same process got. Old kernels would evict the
     // queues a second time, and one UNPAUSE would not let them run.
-    auto is_traced = parts_.kfd.is_traced(file.fd.get());
+    auto is_traced = services_.kfd.is_traced(file.fd.get());
     if (!is_traced.ok()) return std::move(is_traced).error().wrap(tree_.name_of(file));
     // False: not of a process of the tree, but inherited from a program that must not be paused.
     if (!*is_traced) continue;
@@ -175,14 +176,14 @@ Status Dump::pause_all() {
   }
   const auto now = std::chrono::steady_clock::now();
   const auto time = std::chrono::duration_cast<std::chrono::microseconds>(now - first.value_or(now));
-  parts_.criu.inform("paused " + std::to_string(processes_.size()) + " processes within " +
-                     std::to_string(time.count()) + " us of each other");
+  services_.criu.inform("paused " + std::to_string(processes_.size()) + " processes within " +
+                        std::to_string(time.count()) + " us of each other");
   return {};
 }
 
 Status Dump::pause(std::size_t file) {
   const int fd = tree_.files[file].fd.get();
-  ASSIGN_OR_RETURN(kfd::Pause pause, lists_objects_ ? parts_.kfd.pause_with_objects(fd) : parts_.kfd.pause(fd));
+  ASSIGN_OR_RETURN(kfd::Pause pause, lists_objects_ ? services_.kfd.pause_with_objects(fd) : services_.kfd.pause(fd));
   const std::uint32_t pid = pause.info.pid;
   roles_[file].owner = pid;
   for (const Process& process : processes_)
@@ -196,7 +197,7 @@ Status Dump::read_states() {
   for (const Process& process : processes_) count += process.pause.info.num_bos;  // 0 with the extensible ABI
   if (count != 0) preflight::reserve_descriptors(count);
   for (Process& process : processes_) {
-    auto state = parts_.kfd.checkpoint(fd_of(process), process.pause);
+    auto state = services_.kfd.checkpoint(fd_of(process), process.pause);
     if (!state.ok() && (state.error().code() == EMFILE || state.error().code() == ENFILE) && count != 0)
       return preflight::too_many_descriptors(tree_, process, count);
     if (!state.ok()) return std::move(state).error().wrap(name_of(process));
@@ -222,19 +223,19 @@ Status Dump::check_memory() {
   TRY(render_objects::find_makers(tree_, found_, of_kfd));
   ASSIGN_OR_RETURN(sharing_, preflight::plan_sharing(tree_, processes_, abi_, sharers_with_objects()));
   TRY(read_foreign_memories());
-  ASSIGN_OR_RETURN(lost_, preflight::lost_dmabufs(parts_, tree_, processes_, nodes_, found_, abi_));
+  ASSIGN_OR_RETURN(lost_, preflight::lost_dmabufs(services_, tree_, processes_, nodes_, found_, abi_));
   for (const auto& [file, memory] : lost_) bytes += memory.record.bo.size;
-  TRY(preflight::refuse_unpassable_memory(parts_, tree_, processes_, sharing_, [this](std::size_t index) {
+  TRY(preflight::refuse_unpassable_memory(services_, tree_, processes_, sharing_, [this](std::size_t index) {
     return index < processes_.size() ? name_of(processes_[index])
                                      : tree_.name_of(tree_.files[files_with_objects()[index - processes_.size()]]);
   }));
-  TRY(preflight::refuse_outside_gem_holders(parts_, tree_, found_, of_kfd));
+  TRY(preflight::refuse_outside_gem_holders(services_, tree_, found_, of_kfd));
   TRY(preflight::refuse_foreign_mappings(tree_, processes_, nodes_, [this](std::size_t task, const auto& mapping) {
     return render_objects::is_of_object(tree_, found_, task, mapping);
   }));
-  ASSIGN_OR_RETURN(const std::uint64_t room, image::SessionWriter::room(parts_.criu.image_dir()));
-  parts_.criu.warn(preflight::warn_of_room(bytes, room));
-  return preflight::refuse_outside_holders(parts_, tree_, processes_, nodes_, found_, handles_of_kfd_);
+  ASSIGN_OR_RETURN(const std::uint64_t space, image::SessionWriter::free_space(services_.criu.image_dir()));
+  services_.criu.warn(preflight::warn_of_space(bytes, space));
+  return preflight::refuse_outside_holders(services_, tree_, processes_, nodes_, found_, handles_of_kfd_);
 }
 
 Status Dump::bind_render_files() {
@@ -335,7 +336,7 @@ Result<std::optional<bool>> Dump::is_bound_to(const OpenFile& file, const Proces
     if (!kfd::has_contents(each.bo) || preflight::gpu_of(nodes_, process.state, each.bo.user_gpu_id) != gpu) continue;
     // The files of all processes that have it may map it, and so may any file that has a GEM handle of it.
     if (sharing_.find(each.inode) || has_handle(each.inode)) continue;
-    ASSIGN_OR_RETURN(const std::optional<bool> may_map, parts_.render.may_map(file.fd.get(), each.bo.mmap_offset));
+    ASSIGN_OR_RETURN(const std::optional<bool> may_map, services_.render.may_map(file.fd.get(), each.bo.mmap_offset));
     if (may_map) return may_map;
   }
   return std::optional<bool>();
@@ -343,7 +344,7 @@ Result<std::optional<bool>> Dump::is_bound_to(const OpenFile& file, const Proces
 
 // Not before everything that can be refused was: it removes older images from the directory.
 Status Dump::start_image() {
-  ASSIGN_OR_RETURN(writer_, image::SessionWriter::create(parts_.criu.image_dir(), session_id_));
+  ASSIGN_OR_RETURN(writer_, image::SessionWriter::create(services_.criu.image_dir(), session_id_));
   return {};
 }
 
@@ -385,7 +386,7 @@ Status Dump::save(int fd, std::uint32_t id) {
       break;
     }
     case image::Kind::kDmabuf: {
-      ASSIGN_OR_RETURN(const auto dmabuf, parts_.find_dmabuf(file.fd.get()));
+      ASSIGN_OR_RETURN(const auto dmabuf, services_.find_dmabuf(file.fd.get()));
       if (!dmabuf) return Error(EPROTO, name + ": procfs does not say of which DMA-buf it is");
       ASSIGN_OR_RETURN(const bool read_only, is_read_only(file.fd.get()));
       image::DmabufFile saved{dmabuf->inode, dmabuf->size, dmabuf->name, *flags, read_only};
@@ -398,7 +399,7 @@ Status Dump::save(int fd, std::uint32_t id) {
   }
   TRY(writer_->add(std::move(out)));
   role.saved = true;
-  parts_.criu.inform("saved " + name);
+  services_.criu.inform("saved " + name);
   return saved_all() ? finish_image() : Status();
 }
 
@@ -411,7 +412,7 @@ Result<image::KfdFile> Dump::save_process(Process& process, std::uint32_t id) {
   out.pid = process.pid;
   out.num_objects = process.pause.info.num_objects;
   out.devices = process.state.devices;
-  ASSIGN_OR_RETURN(SharedFiles shared, parts_.system.read_shared_files(tree_.tasks[process.task].pid));
+  ASSIGN_OR_RETURN(SharedFiles shared, services_.system.read_shared_files(tree_.tasks[process.task].pid));
   out.shared_files = std::move(shared.files);
   out.own_mount_namespace = shared.own_mount_namespace;
   TRY(save_bos(process, writer_->file(id), out));
@@ -454,9 +455,10 @@ Status Dump::save_bos(Process& process, image::FileWriter& writer, image::KfdFil
   // The staging buffers are pinned memory; the next process may need it on another GPU.
   copiers_.clear();
   for (const auto& [gpu, sum] : done)
-    parts_.criu.inform(name_of(process) + ": " + gpu_name(*gpu) + ": " + std::to_string(sum.bos) + " BOs, " +
-                       std::to_string(sum.bytes >> 10) + " KiB in " +
-                       std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(sum.time).count()) + " ms");
+    services_.criu.inform(name_of(process) + ": " + gpu_name(*gpu) + ": " + std::to_string(sum.bos) + " BOs, " +
+                          std::to_string(sum.bytes >> 10) + " KiB in " +
+                          std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(sum.time).count()) +
+                          " ms");
   return {};
 }
 
@@ -476,7 +478,7 @@ Status Dump::save_contents(Process& process, std::size_t index, const topology::
                            image::FileWriter& writer) {
   kfd::CheckpointedBo& bo = process.state.bos[index];
   const std::string name = bo_name(index, bo.bo);
-  auto dmabuf = parts_.kfd.export_bo(fd_of(process), process.pause, bo);
+  auto dmabuf = services_.kfd.export_bo(fd_of(process), process.pause, bo);
   if (!dmabuf.ok()) return std::move(dmabuf).error().wrap(name);
   auto copier = copier_of(gpu);
   if (!copier.ok()) return std::move(copier).error().wrap(name);
@@ -487,17 +489,17 @@ Status Dump::save_contents(Process& process, std::size_t index, const topology::
 Result<copy::Copier*> Dump::copier_of(const topology::Node& gpu) {
   auto& copier = copiers_[gpu.gpu_id];
   if (copier == nullptr) {
-    ASSIGN_OR_RETURN(const UniqueFd render, parts_.system.open_render(gpu.render_minor()));
-    ASSIGN_OR_RETURN(copier, parts_.make_copier(render.get(), parts_.options));
+    ASSIGN_OR_RETURN(const UniqueFd render, services_.system.open_render(gpu.render_minor()));
+    ASSIGN_OR_RETURN(copier, services_.make_copier(render.get(), services_.options));
   }
   return copier.get();
 }
 
-// Everything but the rename that commits: what can fail slowly or for want of room is done while CRIU can still fail.
+// Everything but the rename that commits: what can fail slowly or for want of space is done while CRIU can still fail.
 Status Dump::finish_image() {
   image::Session session;
   session.abi = image_abi(abi_);
-  ASSIGN_OR_RETURN(session.kernel_release, base::read_text(parts_.system.roots().proc + "/sys/kernel/osrelease"));
+  ASSIGN_OR_RETURN(session.kernel_release, base::read_text(services_.system.roots().proc + "/sys/kernel/osrelease"));
   if (session.kernel_release.ends_with('\n')) session.kernel_release.pop_back();
   std::set<std::uint32_t> gpus;
   for (const Process& process : processes_) {
@@ -544,20 +546,20 @@ Status Dump::commit() {
   if (state_ != State::kSaving) return Error(ECANCELED, "CRIU has ignored that the dump failed");
   for (std::size_t i = 0; i < roles_.size(); ++i)
     if (!roles_[i].saved) return Error(ENODATA, tree_.name_of(tree_.files[i]) + ": CRIU did not save this file");
-  TRY(preflight::refuse_missing_pages(parts_.criu, tree_));
+  TRY(preflight::refuse_missing_pages(services_.criu, tree_));
   for (Process& process : processes_)
-    if (auto status = parts_.kfd.confirm(fd_of(process), process.pause); !status.ok())
+    if (auto status = services_.kfd.confirm(fd_of(process), process.pause); !status.ok())
       return std::move(status).error().wrap(name_of(process) + ": what was saved is not its state");
-  TRY(render_objects::confirm(parts_, tree_, found_));
+  TRY(render_objects::confirm(services_, tree_, found_));
   TRY(writer_->commit());
   if (abi_ == kfd::Abi::kExtensible) return {};
   // The released ABI has no pause that ends with CRIU, so the queues run from here until CRIU kills the program.
   for (Process& process : processes_) {
-    auto status = parts_.kfd.unpause(fd_of(process), process.pause);
+    auto status = services_.kfd.unpause(fd_of(process), process.pause);
     // EINVAL: the pause was over before. ENOTRECOVERABLE: something was reset during it.
     if (!status.ok() && (status.error().code() == ENOTRECOVERABLE || status.error().code() == EINVAL))
       return std::move(status).error().wrap(name_of(process) + ": what was saved is not its state");
-    if (!status.ok()) parts_.criu.warn(name_of(process) + ": " + status.error().message());
+    if (!status.ok()) services_.criu.warn(name_of(process) + ": " + status.error().message());
   }
   return {};
 }
@@ -569,7 +571,7 @@ void Dump::release_pauses() {
 
 void Dump::unpause_all(std::vector<Error>& errors) {
   for (Process& process : processes_) {
-    auto status = parts_.kfd.unpause(fd_of(process), process.pause);
+    auto status = services_.kfd.unpause(fd_of(process), process.pause);
     // EINVAL: a pause that has ended already. ENOTRECOVERABLE: it has ended, and a reset no longer matters.
     if (status.ok() || status.error().code() == EINVAL || status.error().code() == ENOTRECOVERABLE) continue;
     errors.push_back(

@@ -16,16 +16,16 @@
 
 #include "plugin/image/writer.h"
 #include "plugin/kfd_objects.h"
-#include "plugin/parts.h"
 #include "plugin/preflight.h"
 #include "plugin/render_objects.h"
+#include "plugin/services.h"
 #include "plugin/tree.h"
 
 namespace plugin {
 
 class Dump {
  public:
-  Dump(Parts& parts, std::uint64_t session_id) : parts_(parts), session_id_(session_id) {}
+  Dump(Services& services, std::uint64_t session_id) : services_(services), session_id_(session_id) {}
 
   // CRIU has found a mapping of this file in the tree.
   base::Result<Claim> handle_vma(const struct stat& status);
@@ -111,7 +111,7 @@ class Dump {
   [[nodiscard]] int fd_of(const Process& process) const { return tree_.files[process.file].fd.get(); }
   [[nodiscard]] std::string name_of(const Process& process) const { return tree_.tasks[process.task].name(); }
 
-  Parts& parts_;
+  Services& services_;
   std::uint64_t session_id_;
   State state_ = State::kIdle;
   std::optional<bool> uses_gpus_;  // whether a program has a file of a GPU; asked for DMA-bufs only

@@ -75,9 +75,9 @@ Status Dump::read_foreign_memories() {
     kfd::CheckpointedBo& bo = process.state.bos[memory.origin.bo];
     if (!bo.imported) continue;
     const topology::Node* gpu = preflight::gpu_of(nodes_, process.state, bo.bo.user_gpu_id);
-    ASSIGN_OR_RETURN(const UniqueFd dmabuf, parts_.kfd.export_bo(fd_of(process), process.pause, bo));
-    ASSIGN_OR_RETURN(const UniqueFd render, parts_.system.open_render(gpu->render_minor()));
-    ASSIGN_OR_RETURN(const render_file::Allocation found, parts_.render.allocation(render.get(), dmabuf.get()));
+    ASSIGN_OR_RETURN(const UniqueFd dmabuf, services_.kfd.export_bo(fd_of(process), process.pause, bo));
+    ASSIGN_OR_RETURN(const UniqueFd render, services_.system.open_render(gpu->render_minor()));
+    ASSIGN_OR_RETURN(const render_file::Allocation found, services_.render.allocation(render.get(), dmabuf.get()));
     if (found.has_metadata) TRY(refuse_metadata_of(memory));
     foreign_[memory.inode] = found.alloc_flags;
   }

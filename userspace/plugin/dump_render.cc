@@ -114,9 +114,9 @@ Result<image::RenderFile> Dump::save_render(std::size_t file, std::uint32_t id, 
   TRY(reads.finish());
   copiers_.clear();
   const auto time = std::chrono::steady_clock::now() - begin;
-  parts_.criu.inform(tree_.name_of(open) + ": " + std::to_string(out.bos.size()) + " GEM objects, " +
-                     std::to_string(bytes >> 10) + " KiB in " +
-                     std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(time).count()) + " ms");
+  services_.criu.inform(tree_.name_of(open) + ": " + std::to_string(out.bos.size()) + " GEM objects, " +
+                        std::to_string(bytes >> 10) + " KiB in " +
+                        std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(time).count()) + " ms");
   return out;
 }
 
@@ -124,7 +124,7 @@ Status Dump::save_object(const OpenFile& file, const image::GemObject& object, c
                          copy::OrderedReads& reads, image::FileWriter& writer) {
   const std::string name = "contents of GEM object " + std::to_string(record.handle);
   const copy::Sink sink = [&writer](std::span<const std::byte> slice) { return writer.append(slice); };
-  const auto dmabuf = parts_.render.driver->export_gem(file.fd.get(), object.handle);
+  const auto dmabuf = services_.render.driver->export_gem(file.fd.get(), object.handle);
   if (!dmabuf.ok()) return base::Error(dmabuf.error()).wrap(name);
   if (!dmabuf->has_value()) {
     TRY(reads.finish());  // this one is read at once

@@ -57,7 +57,7 @@ struct World {
   FakeCriu criu;
   System system{machine.roots()};
   kfd::FakeKfd kfd;
-  Parts parts{
+  Services services{
       criu, system, kfd,
       [](int, const Options&) -> base::Result<std::unique_ptr<copy::Copier>> { return copy::make_cpu_copier(); },
       Options{}};
@@ -75,9 +75,9 @@ class DumpRestoreTest : public ::testing::Test {
     source_.kfd.pid = 77;
     target_.criu.task = 77;
     write_file(source_.machine.root() + "/proc/sys/kernel/osrelease", "6.12.0\n");
-    source_.parts.render.objects = [](int, std::uint32_t) -> base::Result<std::string> { return std::string(); };
-    source_.parts.count_references = [](int) -> base::Result<std::uint64_t> { return testing::kReferencesOfOne; };
-    source_.parts.render.may_map = [](int, std::uint64_t) -> base::Result<std::optional<bool>> {
+    source_.services.render.objects = [](int, std::uint32_t) -> base::Result<std::string> { return std::string(); };
+    source_.services.count_references = [](int) -> base::Result<std::uint64_t> { return testing::kReferencesOfOne; };
+    source_.services.render.may_map = [](int, std::uint64_t) -> base::Result<std::optional<bool>> {
       return std::optional<bool>(true);
     };
   }
@@ -85,7 +85,7 @@ class DumpRestoreTest : public ::testing::Test {
   // The program has the two files, and the mappings `maps_`.
   void dump_all() {
     const TestProgram program(source_.machine, 77, {kfd_file_.get(), render_file_.get()}, maps_);
-    Dump dump(source_.parts, 5);
+    Dump dump(source_.services, 5);
     const auto render = dump.dump_file(render_file_.get(), kRenderId);
     ASSERT_TRUE(render.ok()) << render.error().message();
     const auto kfd = dump.dump_file(kfd_file_.get(), kKfdId);
@@ -104,7 +104,7 @@ class DumpRestoreTest : public ::testing::Test {
 TEST_F(DumpRestoreTest, contents_and_state_arrive_on_another_gpu_under_the_old_name) {
   dump_all();
   target_.machine.add_gpu(1, kOtherGpu, 130);
-  Restore restore(target_.parts);
+  Restore restore(target_.services);
   const auto fd = restore.restore_file(kKfdId);
   ASSERT_TRUE(fd.ok()) << fd.error().message();
   ASSERT_TRUE(fd->has_value());
@@ -132,8 +132,8 @@ TEST_F(DumpRestoreTest, contents_of_two_gpus_arrive_by_sdma) {
       return copy::make_sdma_copier(std::make_unique<copy::FakeSdmaEngine>(sdma, format), format);
     };
   };
-  source_.parts.make_copier = copiers_on(dumped);
-  target_.parts.make_copier = copiers_on(restored);
+  source_.services.make_copier = copiers_on(dumped);
+  target_.services.make_copier = copiers_on(restored);
   source_.machine.add_gpu(2, kOtherGpu, 129);
   source_.kfd.devices.push_back({kOtherGpu, kOtherGpu});
   source_.kfd.bos.clear();
@@ -147,7 +147,7 @@ TEST_F(DumpRestoreTest, contents_of_two_gpus_arrive_by_sdma) {
   EXPECT_LE(dumped.bos_of_submissions.size(), kCount / 4);
   target_.machine.add_gpu(1, kGpu, 128);
   target_.machine.add_gpu(2, kOtherGpu, 129);
-  Restore restore(target_.parts);
+  Restore restore(target_.services);
   const auto fd = restore.restore_file(kKfdId);
   ASSERT_TRUE(fd.ok()) << fd.error().message();
   const UniqueFd owned(**fd);
@@ -163,7 +163,7 @@ TEST_F(DumpRestoreTest, a_program_restored_before_can_be_dumped_and_restored_aga
   for (auto& bo : source_.kfd.bos) bo.bo.user_gpu_id = kOtherGpu;
   dump_all();
   target_.machine.add_gpu(1, 0x3333, 128);
-  Restore restore(target_.parts);
+  Restore restore(target_.services);
   const auto fd = restore.restore_file(kKfdId);
   ASSERT_TRUE(fd.ok()) << fd.error().message();
   const UniqueFd owned(**fd);
@@ -176,7 +176,7 @@ TEST_F(DumpRestoreTest, kfd_and_the_program_share_one_render_file_whichever_come
   dump_all();
   target_.machine.add_gpu(1, kGpu, 128);
   for (const auto& order : {std::array{kKfdId, kRenderId}, std::array{kRenderId, kKfdId}}) {
-    Restore restore(target_.parts);
+    Restore restore(target_.services);
     std::map<std::uint32_t, UniqueFd> files;
     for (const std::uint32_t id : order) {
       const auto fd = restore.restore_file(id);
@@ -190,7 +190,7 @@ TEST_F(DumpRestoreTest, kfd_and_the_program_share_one_render_file_whichever_come
 TEST_F(DumpRestoreTest, descriptors_that_stay_open_are_out_of_the_programs_way) {
   dump_all();
   target_.machine.add_gpu(1, kGpu, 128);
-  Restore restore(target_.parts);
+  Restore restore(target_.services);
   const auto fd = restore.restore_file(kKfdId);
   ASSERT_TRUE(fd.ok());
   const UniqueFd owned(**fd);
@@ -205,7 +205,7 @@ TEST_F(DumpRestoreTest, with_two_gpus_no_descriptor_stays_at_a_number_of_the_pro
   dump_all();
   target_.machine.add_gpu(1, kGpu, 128);
   target_.machine.add_gpu(2, kOtherGpu, 129);
-  Restore restore(target_.parts);
+  Restore restore(target_.services);
   const auto fd = restore.restore_file(kKfdId);
   ASSERT_TRUE(fd.ok()) << fd.error().message();
   const UniqueFd owned(**fd);
@@ -221,7 +221,7 @@ TEST_F(DumpRestoreTest, a_gpu_that_was_only_opened_is_needed_and_the_refusal_say
   source_.kfd.bos.push_back({{0x6000, 4096, 0, kOtherGpu, KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP}, {}});
   dump_all();
   target_.machine.add_gpu(1, kGpu, 128);
-  Restore restore(target_.parts);
+  Restore restore(target_.services);
   const auto fd = restore.restore_file(kKfdId);
   ASSERT_FALSE(fd.ok());
   EXPECT_NE(fd.error().message().find("no memory on GPU " + std::to_string(kOtherGpu) + ","), std::string::npos)
@@ -234,7 +234,7 @@ TEST_F(DumpRestoreTest, after_the_mappings_only_the_programs_own_descriptors_are
   dump_all();
   target_.machine.add_gpu(1, kGpu, 128);
   const auto before = open_descriptors();
-  Restore restore(target_.parts);
+  Restore restore(target_.services);
   const auto kfd_fd = restore.restore_file(kKfdId);
   const auto render_fd = restore.restore_file(kRenderId);
   ASSERT_TRUE(kfd_fd.ok() && render_fd.ok());
@@ -260,7 +260,7 @@ TEST_F(DumpRestoreTest, of_64_gpus_only_the_programs_own_descriptors_are_left) {
   dump_all();
   for (std::uint32_t i = 0; i < kGpus; ++i) target_.machine.add_gpu(1 + i, kGpu + i, 128 + i);
   const auto before = open_descriptors();
-  Restore restore(target_.parts);
+  Restore restore(target_.services);
   const auto kfd_fd = restore.restore_file(kKfdId);
   ASSERT_TRUE(kfd_fd.ok()) << kfd_fd.error().message();
   const auto render_fd = restore.restore_file(kRenderId);
@@ -278,7 +278,7 @@ TEST_F(DumpRestoreTest, a_criu_that_takes_the_descriptor_gets_one_of_its_own) {
   dump_all();
   target_.machine.add_gpu(1, kGpu, 128);
   target_.criu.new_rule = true;
-  Restore restore(target_.parts);
+  Restore restore(target_.services);
   const auto kfd_fd = restore.restore_file(kKfdId);
   ASSERT_TRUE(kfd_fd.ok());
   const UniqueFd kfd(**kfd_fd);
@@ -292,7 +292,7 @@ TEST_F(DumpRestoreTest, a_criu_that_takes_the_descriptor_gets_one_of_its_own) {
 TEST_F(DumpRestoreTest, mappings_of_dev_kfd_follow_the_gpu) {
   dump_all();
   target_.machine.add_gpu(1, kOtherGpu, 128);
-  Restore restore(target_.parts);
+  Restore restore(target_.services);
   const auto kfd_fd = restore.restore_file(kKfdId);
   ASSERT_TRUE(kfd_fd.ok());
   const UniqueFd kfd(**kfd_fd);
@@ -305,7 +305,7 @@ TEST_F(DumpRestoreTest, mappings_of_dev_kfd_follow_the_gpu) {
 TEST_F(DumpRestoreTest, a_mapping_that_no_bo_explains_is_an_error_and_a_foreign_path_is_not_ours) {
   dump_all();
   target_.machine.add_gpu(1, kGpu, 128);
-  Restore restore(target_.parts);
+  Restore restore(target_.services);
   target_.criu.task = 78;
   EXPECT_FALSE(*restore.update_vma("/dev/dri/renderD128", kBoAddr, 0x42000));  // a task without KFD
   target_.criu.task = 77;
@@ -317,7 +317,7 @@ TEST_F(DumpRestoreTest, a_mapping_that_no_bo_explains_is_an_error_and_a_foreign_
 }
 
 TEST_F(DumpRestoreTest, an_id_that_is_not_ours_is_not_claimed) {
-  Restore restore(target_.parts);
+  Restore restore(target_.services);
   const auto fd = restore.restore_file(1234);
   ASSERT_TRUE(fd.ok());
   EXPECT_FALSE(fd->has_value());
@@ -328,7 +328,7 @@ TEST_F(DumpRestoreTest, a_damaged_image_is_refused_before_the_kernel_is_asked) {
   target_.machine.add_gpu(1, kGpu, 128);
   const std::string path = images_.path() + "/" + image::pages_name(kKfdId);
   std::filesystem::resize_file(path, std::filesystem::file_size(path) - 1);
-  Restore restore(target_.parts);
+  Restore restore(target_.services);
   EXPECT_FALSE(restore.restore_file(kKfdId).ok());
   EXPECT_TRUE(target_.kfd.calls.empty());
 }
@@ -343,8 +343,8 @@ TEST_F(DumpRestoreTest, damaged_contents_fail_the_restore_and_leak_no_descriptor
   const auto before = open_descriptors();
   {
     kfd::FakeKfd fake;
-    Parts parts{target_.criu, target_.system, fake, target_.parts.make_copier, Options{}};
-    Restore restore(parts);
+    Services services{target_.criu, target_.system, fake, target_.services.make_copier, Options{}};
+    Restore restore(services);
     const auto fd = restore.restore_file(kKfdId);
     ASSERT_FALSE(fd.ok());
     EXPECT_NE(fd.error().message().find("contents of BO 0: amdgpu-pages-4.img: damaged"), std::string::npos)
@@ -356,7 +356,7 @@ TEST_F(DumpRestoreTest, damaged_contents_fail_the_restore_and_leak_no_descriptor
 TEST_F(DumpRestoreTest, a_machine_without_a_fitting_gpu_is_refused_with_the_reason) {
   dump_all();
   target_.machine.add_gpu(1, kGpu, 128, 4096);
-  Restore restore(target_.parts);
+  Restore restore(target_.services);
   const auto fd = restore.restore_file(kKfdId);
   ASSERT_FALSE(fd.ok());
   EXPECT_NE(fd.error().message().find("vram_size is 4096, needs at least"), std::string::npos) << fd.error().message();
@@ -369,7 +369,7 @@ TEST_F(DumpRestoreTest, a_restore_that_the_kernel_refuses_leaks_no_descriptor) {
   target_.kfd.fail_at = "restore";
   const auto before = open_descriptors();
   {
-    Restore restore(target_.parts);
+    Restore restore(target_.services);
     EXPECT_FALSE(restore.restore_file(kKfdId).ok());
   }
   EXPECT_EQ(open_descriptors(), before);
@@ -380,7 +380,7 @@ TEST_F(DumpRestoreTest, a_restore_without_the_capability_says_which_one_it_needs
   target_.machine.add_gpu(1, kGpu, 128);
   target_.kfd.fail_at = "restore";
   target_.kfd.fail_errno = EACCES;
-  Restore restore(target_.parts);
+  Restore restore(target_.services);
   const auto fd = restore.restore_file(kKfdId);
   ASSERT_FALSE(fd.ok());
   EXPECT_NE(fd.error().message().find("in the initial user namespace"), std::string::npos) << fd.error().message();
@@ -391,7 +391,7 @@ TEST_F(DumpRestoreTest, only_processes_of_the_image_are_resumed) {
   target_.machine.add_tracee(5000, 77, "");
   target_.machine.add_tracee(5001, 78, "");
   target_.machine.add_gpu(1, kGpu, 128);
-  Restore restore(target_.parts);
+  Restore restore(target_.services);
   const auto restored = restore.restore_file(kKfdId);
   ASSERT_TRUE(restored.ok()) << restored.error().message();
   const UniqueFd owned(**restored);
@@ -409,7 +409,7 @@ TEST_F(DumpRestoreTest, a_failing_resume_names_the_process) {
   target_.machine.add_tracee(77, 77, "");
   target_.machine.add_gpu(1, kGpu, 128);
   target_.kfd.fail_at = "resume";
-  Restore restore(target_.parts);
+  Restore restore(target_.services);
   const auto restored = restore.restore_file(kKfdId);
   ASSERT_TRUE(restored.ok()) << restored.error().message();
   const UniqueFd owned(**restored);
@@ -425,7 +425,7 @@ TEST_F(DumpRestoreTest, shared_files_that_the_program_maps_are_made_again_if_mis
   maps_ = "7f00-7f01 rw-s 0 00:1 2   " + shm + "hsakmt_shared_mem\n";
   dump_all();
   target_.machine.add_gpu(1, kGpu, 128);
-  Restore restore(target_.parts);
+  Restore restore(target_.services);
   restore.prepare();
   EXPECT_EQ(read_file(target_.machine.root() + "/dev/shm/hsakmt_shared_mem"), "HSAK....");
   EXPECT_FALSE(std::filesystem::exists(target_.machine.root() + "/dev/shm/sem.hsakmt_semaphore"));
@@ -441,7 +441,7 @@ TEST_F(DumpRestoreTest, a_semaphore_mapped_under_a_vanished_name_gets_crius_link
   ASSERT_EQ(::stat(semaphore.c_str(), &status), 0);
   maps_ = "7f00-7f01 rw-s 0 00:1 " + std::to_string(status.st_ino) + " " + shm + "sem.XbY12 (deleted)\n";
   dump_all();
-  Restore(target_.parts).prepare();
+  Restore(target_.services).prepare();
   const std::string restored = target_.machine.root() + "/dev/shm/";
   EXPECT_EQ(read_file(restored + "sem.hsakmt_semaphore"), "semaphore");
   EXPECT_TRUE(std::filesystem::equivalent(restored + "sem.hsakmt_semaphore", restored + "link_remap.12"));
@@ -457,7 +457,7 @@ TEST_F(DumpRestoreTest, a_link_that_is_another_file_stops_the_restore_and_is_lef
   const std::string left_over = target_.machine.root() + "/dev/shm/link_remap.12";
   write_file(left_over, "other");
   target_.machine.add_gpu(1, kGpu, 128);
-  const auto fd = Restore(target_.parts).restore_file(kKfdId);
+  const auto fd = Restore(target_.services).restore_file(kKfdId);
   ASSERT_FALSE(fd.ok());
   EXPECT_NE(fd.error().message().find("link_remap.12 is left from another restore"), std::string::npos);
   EXPECT_EQ(read_file(left_over), "other");
@@ -468,7 +468,7 @@ TEST_F(DumpRestoreTest, an_existing_shared_file_is_left_as_it_is) {
   maps_ = "7f00-7f01 rw-s 0 00:1 2 " + source_.machine.root() + "/dev/shm/hsakmt_shared_mem\n";
   write_file(target_.machine.root() + "/dev/shm/hsakmt_shared_mem", "in use");
   dump_all();
-  Restore(target_.parts).prepare();
+  Restore(target_.services).prepare();
   EXPECT_EQ(read_file(target_.machine.root() + "/dev/shm/hsakmt_shared_mem"), "in use");
 }
 
@@ -477,7 +477,7 @@ TEST_F(DumpRestoreTest, a_left_over_image_of_another_dump_does_not_take_part_in_
   dump_all();
   testing::write_version_1(images_.path());
   target_.machine.add_gpu(1, kGpu, 128);
-  Restore restore(target_.parts);
+  Restore restore(target_.services);
   const auto fd = restore.restore_file(kRenderId);
   ASSERT_TRUE(fd.ok()) << fd.error().message();
   const UniqueFd owned(**fd);
@@ -516,7 +516,7 @@ TEST_F(DumpRestoreTest, a_restore_opens_each_file_of_the_image_once) {
   target_.machine.add_gpu(1, kGpu, 128);
   target_.machine.add_tracee(77, 77, "");
   OpenCounter opens(images_.path());
-  Restore restore(target_.parts);
+  Restore restore(target_.services);
   restore.prepare();
   const auto kfd_fd = restore.restore_file(kKfdId);
   const auto render_fd = restore.restore_file(kRenderId);
@@ -535,7 +535,7 @@ TEST_F(DumpRestoreTest, a_restore_opens_each_file_of_the_image_once) {
 
 TEST_F(DumpRestoreTest, a_prepared_restore_keeps_no_descriptor_for_criu_to_close) {
   dump_all();
-  Restore restore(target_.parts);
+  Restore restore(target_.services);
   const auto before = open_descriptors();
   restore.prepare();
   EXPECT_EQ(open_descriptors(), before);
@@ -544,7 +544,7 @@ TEST_F(DumpRestoreTest, a_prepared_restore_keeps_no_descriptor_for_criu_to_close
 TEST_F(DumpRestoreTest, a_task_uses_the_images_that_criu_read_before_the_fork) {
   dump_all();
   target_.machine.add_gpu(1, kGpu, 128);
-  Restore restore(target_.parts);
+  Restore restore(target_.services);
   restore.prepare();
   const pid_t task = ::fork();
   if (task == 0) {
@@ -560,7 +560,7 @@ TEST_F(DumpRestoreTest, a_task_uses_the_images_that_criu_read_before_the_fork) {
 }
 
 TEST_F(DumpRestoreTest, an_empty_directory_is_prepared_without_a_word) {
-  Restore(target_.parts).prepare();
+  Restore(target_.services).prepare();
   EXPECT_TRUE(target_.criu.warnings.empty());
 }
 

@@ -105,13 +105,13 @@ class DumpTest : public ::testing::TestWithParam<Abi> {
     write_file(machine_.root() + "/proc/sys/kernel/osrelease", "6.12.0-test\n");
     kfd_.abi = GetParam();
     give_state(kfd_.processes.front(), 77);
-    parts_.render.objects = [](int, std::uint32_t) -> base::Result<std::string> { return std::string(); };
-    parts_.render.may_map = [](int, std::uint64_t) -> base::Result<std::optional<bool>> {
+    services_.render.objects = [](int, std::uint32_t) -> base::Result<std::string> { return std::string(); };
+    services_.render.may_map = [](int, std::uint64_t) -> base::Result<std::optional<bool>> {
       return std::optional<bool>(true);
     };
-    parts_.count_references = [](int) -> base::Result<std::uint64_t> { return testing::kReferencesOfOne; };
-    parts_.render.is_home = [](int, int, std::uint64_t) -> base::Result<bool> { return true; };
-    parts_.render.allocation = [](int, int) -> base::Result<render_file::Allocation> {
+    services_.count_references = [](int) -> base::Result<std::uint64_t> { return testing::kReferencesOfOne; };
+    services_.render.is_home = [](int, int, std::uint64_t) -> base::Result<bool> { return true; };
+    services_.render.allocation = [](int, int) -> base::Result<render_file::Allocation> {
       return render_file::Allocation{kCoherent, false};
     };
   }
@@ -186,7 +186,7 @@ class DumpTest : public ::testing::TestWithParam<Abi> {
 
   // The memory of vram_bo(1) has other references than that of all others.
   void count_of_first(std::uint64_t references) {
-    parts_.count_references = [references](int fd) -> base::Result<std::uint64_t> {
+    services_.count_references = [references](int fd) -> base::Result<std::uint64_t> {
       char handle = 0;
       EXPECT_EQ(::pread(fd, &handle, 1, 0), 1);
       return handle == 1 ? references : testing::kReferencesOfOne;
@@ -201,13 +201,13 @@ class DumpTest : public ::testing::TestWithParam<Abi> {
   LoggingCriu criu_{images_.path()};
   System system_{machine_.roots()};
   kfd::FakeKfd kfd_;
-  Parts parts_{criu_, system_, kfd_,
-               [this](int, const Options&) -> base::Result<std::unique_ptr<copy::Copier>> {
-                 return std::unique_ptr<copy::Copier>(new WatchedCopier([this] { watch_(); }));
-               },
-               Options{}};
+  Services services_{criu_, system_, kfd_,
+                     [this](int, const Options&) -> base::Result<std::unique_ptr<copy::Copier>> {
+                       return std::unique_ptr<copy::Copier>(new WatchedCopier([this] { watch_(); }));
+                     },
+                     Options{}};
   std::function<void()> watch_ = [] {};
-  std::unique_ptr<Dump> dump_ = std::make_unique<Dump>(parts_, 5);
+  std::unique_ptr<Dump> dump_ = std::make_unique<Dump>(services_, 5);
   std::vector<std::unique_ptr<TestProgram>> programs_;
   UniqueFd kfd_file_ = open_kfd();
   std::size_t descriptors_ = 0;
@@ -277,7 +277,7 @@ TEST_P(DumpTest, a_failure_at_any_step_lets_all_run_and_leaves_no_descriptor_and
   for (const char* step : {"version", "choose_abi", "is_traced", "pause", "checkpoint", "export_bo"}) {
     kfd_.fail_at = step;
     kfd_.fail_pid = step == std::string("version") || step == std::string("choose_abi") ? 0 : 78;
-    dump_ = std::make_unique<Dump>(parts_, 5);
+    dump_ = std::make_unique<Dump>(services_, 5);
     auto claim = save(kfd_file_, 4);
     if (claim.ok()) claim = save(second, 5);
     ASSERT_FALSE(claim.ok()) << step;
@@ -288,7 +288,7 @@ TEST_P(DumpTest, a_failure_at_any_step_lets_all_run_and_leaves_no_descriptor_and
 }
 
 TEST_P(DumpTest, contents_that_cannot_be_read_fail_the_dump_with_the_bo) {
-  parts_.make_copier = [](int, const Options&) -> base::Result<std::unique_ptr<copy::Copier>> {
+  services_.make_copier = [](int, const Options&) -> base::Result<std::unique_ptr<copy::Copier>> {
     return base::Error(EIO, "broken copier");
   };
   start();
@@ -421,7 +421,7 @@ TEST_P(DumpTest, many_bos_need_no_descriptor_each_with_the_extensible_abi) {
 TEST_P(DumpTest, a_render_file_that_kfd_does_not_use_is_an_independent_one) {
   const UniqueFd render = open_render();
   start({render.get()});
-  parts_.render.may_map = [](int, std::uint64_t) -> base::Result<std::optional<bool>> {
+  services_.render.may_map = [](int, std::uint64_t) -> base::Result<std::optional<bool>> {
     return std::optional<bool>(false);
   };
   expect_saved(kfd_file_, 4);
@@ -453,7 +453,7 @@ TEST_P(DumpTest, the_only_render_file_of_a_gpu_without_memory_is_the_one_that_kf
   EXPECT_EQ((*images.find(9))->render()->binding, image::Binding::kKfd);
 }
 
-TEST_P(DumpTest, too_little_room_is_a_warning_before_anything_is_saved) {
+TEST_P(DumpTest, too_little_space_is_a_warning_before_anything_is_saved) {
   kfd_.bos[0].bo.size = 1ULL << 50;
   start();
   kfd_.fail_at = "export_bo";  // nobody wants to read so much
@@ -508,7 +508,7 @@ TEST_P(DumpTest, pages_that_are_to_come_later_are_refused_at_the_end) {
   write_file(path, head + entry(4) + entry(6));
   expect_saved(kfd_file_, 4);
   EXPECT_TRUE(dump_->finish(0).errors.empty());
-  dump_ = std::make_unique<Dump>(parts_, 6);
+  dump_ = std::make_unique<Dump>(services_, 6);
   write_file(path, head + entry(4) + entry(2));
   expect_saved(kfd_file_, 4);
   const Dump::End end = dump_->finish(0);
@@ -533,7 +533,7 @@ class DumpDmabuf : public DumpTest {
  protected:
   DumpDmabuf() {
     kfd_.bos[0].inode = 4711;
-    parts_.find_dmabuf = [this](int fd) -> base::Result<std::optional<dmabuf_file::Info>> {
+    services_.find_dmabuf = [this](int fd) -> base::Result<std::optional<dmabuf_file::Info>> {
       struct stat status {};
       EXPECT_EQ(::fstat(fd, &status), 0);
       if (status.st_ino != number()) return std::optional<dmabuf_file::Info>();
@@ -601,7 +601,7 @@ TEST_P(DumpDmabuf, in_a_program_without_kfd_needs_a_criu_that_passes_files) {
   count_descriptors();
   expect_refused({"program50", "this CRIU does not export fdstore_add()"});
   criu_.has_fdstore = true;
-  dump_ = std::make_unique<Dump>(parts_, 6);
+  dump_ = std::make_unique<Dump>(services_, 6);
   expect_saved(dmabuf_, 5);
   expect_saved(kfd_file_, 4);
   EXPECT_TRUE(dump_->finish(0).errors.empty());
@@ -628,7 +628,7 @@ TEST_P(DumpDmabuf, of_a_program_without_a_gpu_is_not_ours) {
   programs_.push_back(std::make_unique<TestProgram>(machine_, 50, std::vector<int>{}));
   show(*programs_.back());
   info_.exporter = "udmabuf";
-  parts_.options_status = base::Error(EINVAL, "a wrong option");
+  services_.options_status = base::Error(EINVAL, "a wrong option");
   for (int i = 0; i < 2; ++i) {
     const auto claim = save(dmabuf_, 5);
     ASSERT_TRUE(claim.ok()) << claim.error().message();
@@ -695,7 +695,9 @@ TEST_P(DumpTest, gem_objects_of_a_render_node_are_refused) {
   const UniqueFd render = open_render();
   start({render.get()});
   count_descriptors();
-  parts_.render.objects = [](int, std::uint32_t) -> base::Result<std::string> { return std::string("GEM object 3"); };
+  services_.render.objects = [](int, std::uint32_t) -> base::Result<std::string> {
+    return std::string("GEM object 3");
+  };
   expect_refused({"program77", "descriptor " + std::to_string(render.get()), "renderD128", "GEM object 3"});
   EXPECT_TRUE(kfd_.calls.empty());
 }
@@ -716,14 +718,14 @@ TEST_P(DumpTest, a_gem_handle_that_only_debugfs_tells_is_refused) {
   const std::string other = header(1, "other") + "\t\t0x00000001: 4096 byte GTT\n" +
                             header(2, "\npid " + std::to_string(::getpid()) + "\n0x1");
   for (const pid_t pid : {::getpid(), programs_.front()->pid()}) {
-    dump_ = std::make_unique<Dump>(parts_, 5);
+    dump_ = std::make_unique<Dump>(services_, 5);
     write_file(file, other + header(pid, "program") + "\t\t0x00001234:  4096 byte GTT\n");
     expect_refused({"program77", "renderD128", "GEM object 4660"});
   }
   EXPECT_TRUE(kfd_.calls.empty());
   write_file(file, other + header(::getpid(), "criu") + header(programs_.front()->pid(), "program") +
                        "\t\t0x00000001: 4096 byte GTT\n");
-  dump_ = std::make_unique<Dump>(parts_, 5);
+  dump_ = std::make_unique<Dump>(services_, 5);
   expect_saved(kfd_file_, 4);
   EXPECT_FALSE(dump_->finish(1).must_end_criu);
 }
@@ -732,7 +734,7 @@ TEST_P(DumpTest, without_debugfs_more_gem_handles_are_tried) {
   const UniqueFd render = open_render();
   start({render.get()});
   count_descriptors();
-  parts_.render.objects = [](int, std::uint32_t last_handle) -> base::Result<std::string> {
+  services_.render.objects = [](int, std::uint32_t last_handle) -> base::Result<std::string> {
     return std::string(last_handle < 60000 ? "" : "GEM object 60000");
   };
   expect_refused({"program77", "renderD128", "GEM object 60000"});
@@ -742,7 +744,7 @@ TEST_P(DumpTest, a_render_node_that_cannot_be_asked_for_objects_is_an_error) {
   const UniqueFd render = open_render();
   start({render.get()});
   count_descriptors();
-  parts_.render.objects = [](int, std::uint32_t) -> base::Result<std::string> {
+  services_.render.objects = [](int, std::uint32_t) -> base::Result<std::string> {
     return base::Error(ENODEV, "unplugged");
   };
   expect_refused({"renderD128", "unplugged"});
@@ -771,7 +773,7 @@ TEST_P(DumpTest, a_mapping_of_a_part_of_a_bo_is_accepted_and_one_that_reaches_be
     EXPECT_TRUE(dump_->finish(0).errors.empty());
   }
   programs_.clear();
-  dump_ = std::make_unique<Dump>(parts_, 6);
+  dump_ = std::make_unique<Dump>(services_, 6);
   programs_.push_back(
       std::make_unique<TestProgram>(machine_, 77, std::vector<int>{kfd_file_.get()}, head + "7f0000002000" + offset));
   EXPECT_FALSE(save(kfd_file_, 4).ok());
@@ -876,7 +878,7 @@ TEST_P(DumpTest, a_process_without_mappings_whose_other_files_criu_would_ask_ano
     programs_.push_back(std::make_unique<TestProgram>(machine_, 78, std::vector<int>{kfd_file_.get(), shared->get()}));
     programs_.push_back(std::make_unique<TestProgram>(machine_, 77, std::vector<int>{shared->get()}));
     count_descriptors();
-    dump_ = std::make_unique<Dump>(parts_, 5);
+    dump_ = std::make_unique<Dump>(services_, 5);
     expect_refused({"program78", "process 77 with a lower pid"});
   }
 }
@@ -901,21 +903,21 @@ TEST_P(DumpTest, memory_that_somebody_outside_has_is_refused) {
   count_descriptors();
   std::uint64_t one = testing::kReferencesOfOne;
   unsigned calls = 0;
-  parts_.count_references = [&](int) -> base::Result<std::uint64_t> { return ++calls == 1 ? one : one + 1; };
+  services_.count_references = [&](int) -> base::Result<std::uint64_t> { return ++calls == 1 ? one : one + 1; };
   expect_refused({"program77", "a BO of 8192 bytes", "somebody outside of the programs being saved has its memory"});
   // Linux before 6.8 has fewer references of its own.
   one -= 2;
   calls = 0;
   kfd_.bos.push_back(vram_bo(4));
-  dump_ = std::make_unique<Dump>(parts_, 5);
-  parts_.count_references = [&](int) -> base::Result<std::uint64_t> { return ++calls >= 3 ? one + 1 : one; };
+  dump_ = std::make_unique<Dump>(services_, 5);
+  services_.count_references = [&](int) -> base::Result<std::uint64_t> { return ++calls >= 3 ? one + 1 : one; };
   expect_refused({"program77", "somebody outside"});
 }
 
 TEST_P(DumpTest, a_reference_that_ends_soon_is_no_holder) {
   start();
   unsigned calls = 0;
-  parts_.count_references = [&](int) -> base::Result<std::uint64_t> {
+  services_.count_references = [&](int) -> base::Result<std::uint64_t> {
     return testing::kReferencesOfOne + (++calls < 4 ? 1 : 0);
   };
   expect_saved(kfd_file_, 4);
@@ -927,7 +929,7 @@ TEST_P(DumpTest, memory_that_the_programs_further_gpus_map_has_no_holder_outside
   machine_.add_gpu(2, 0x2222, 129);
   kfd_.devices.push_back({0x2222, 0x2222});
   start();
-  parts_.count_references = [](int) -> base::Result<std::uint64_t> { return testing::kReferencesOfOne + 1; };
+  services_.count_references = [](int) -> base::Result<std::uint64_t> { return testing::kReferencesOfOne + 1; };
   expect_saved(kfd_file_, 4);
   EXPECT_TRUE(dump_->finish(0).errors.empty());
 }
@@ -945,7 +947,7 @@ TEST_P(DumpTest, a_programs_own_memory_imported_on_another_gpu_has_no_holder_out
   kfd_.bos[2].imported = true;
   kfd_.bos[2].bo.user_gpu_id = 0x2222;
   std::uint64_t references = testing::kReferencesOfOne + kOfImport + 2 * (kfd_.devices.size() - 1) + 1;
-  parts_.count_references = [&](int) -> base::Result<std::uint64_t> { return references; };
+  services_.count_references = [&](int) -> base::Result<std::uint64_t> { return references; };
   start();
   count_descriptors();
   if (GetParam() == Abi::kReleased) {
@@ -954,7 +956,7 @@ TEST_P(DumpTest, a_programs_own_memory_imported_on_another_gpu_has_no_holder_out
   }
   expect_refused({"program77", "somebody outside"});
   references = testing::kReferencesOfOne + kOfImport;
-  dump_ = std::make_unique<Dump>(parts_, 6);
+  dump_ = std::make_unique<Dump>(services_, 6);
   expect_saved(kfd_file_, 4);
   EXPECT_TRUE(dump_->finish(0).errors.empty());
 }
@@ -976,7 +978,7 @@ TEST_P(DumpTest, memory_of_one_gpu_in_programs_on_another_one_has_no_holder_outs
     other.bos[0].imported = true;
   }
   std::uint64_t more = 1;
-  parts_.count_references = [&](int fd) -> base::Result<std::uint64_t> {
+  services_.count_references = [&](int fd) -> base::Result<std::uint64_t> {
     char handle = 0;
     EXPECT_EQ(::pread(fd, &handle, 1, 0), 1);
     return testing::kReferencesOfOne + (handle == 1 ? 2 * kOfImport + more : 0);
@@ -984,7 +986,7 @@ TEST_P(DumpTest, memory_of_one_gpu_in_programs_on_another_one_has_no_holder_outs
   count_descriptors();
   expect_refused({"program77", "somebody outside"});
   more = 0;
-  dump_ = std::make_unique<Dump>(parts_, 6);
+  dump_ = std::make_unique<Dump>(services_, 6);
   expect_saved(kfd_file_, 4);
   EXPECT_TRUE(dump_->finish(1).errors.empty());
 }
@@ -1005,20 +1007,20 @@ TEST_P(DumpTest, memory_whose_giver_is_gone_is_explained_by_the_gpu_that_it_is_o
   kfd_.bos.push_back(vram_bo(3));
   // A descriptor; a BO and the reference of the GEM object on the first GPU; an import on the second.
   std::uint64_t references = 1 + 1 + 1 + kOfImport;
-  parts_.count_references = [&](int fd) -> base::Result<std::uint64_t> {
+  services_.count_references = [&](int fd) -> base::Result<std::uint64_t> {
     char handle = 0;
     EXPECT_EQ(::pread(fd, &handle, 1, 0), 1);
     return handle == 1 ? references : testing::kReferencesOfOne;
   };
   bool is_of_first = true;
-  parts_.render.is_home = [&](int fd, int, std::uint64_t offset) -> base::Result<bool> {
+  services_.render.is_home = [&](int fd, int, std::uint64_t offset) -> base::Result<bool> {
     struct stat status {};
     EXPECT_EQ(::fstat(fd, &status), 0);
     EXPECT_EQ(offset, kfd_.bos[0].bo.mmap_offset);
     return is_of_first && status.st_rdev == makedev(1, 5);
   };
   const auto is_saved = [&] {
-    dump_ = std::make_unique<Dump>(parts_, 6);
+    dump_ = std::make_unique<Dump>(services_, 6);
     const bool is_ok = save(kfd_file_, 4).ok();
     dump_->finish(1);
     return is_ok;
@@ -1118,7 +1120,7 @@ TEST(QueueRoom, is_that_of_a_queue_that_only_cap_net_admin_may_enlarge) {
   ASSERT_GT(bytes, 0U);
   // The kernel doubles the limit, and a message takes 768 bytes of it.
   const std::size_t most = 2 * bytes / 768 + 1;
-  const auto some = queue_room(7);
+  const auto some = queue_capacity(7);
   ASSERT_TRUE(some.ok()) << some.error().message();
   EXPECT_EQ(*some, 7U);
   const pid_t child = ::fork();
@@ -1129,7 +1131,7 @@ TEST(QueueRoom, is_that_of_a_queue_that_only_cap_net_admin_may_enlarge) {
     if (::syscall(SYS_capget, &head, sets) != 0) ::_exit(2);
     sets[0].effective &= ~(1U << CAP_NET_ADMIN);
     if (::syscall(SYS_capset, &head, sets) != 0) ::_exit(3);
-    const auto room = queue_room(2 * most);
+    const auto room = queue_capacity(2 * most);
     ::_exit(room.ok() && *room > most / 2 && *room <= most ? 0 : 1);
   }
   int status = 0;
@@ -1180,7 +1182,7 @@ TEST_P(DumpTest, memory_whose_giver_is_gone_and_that_has_metadata_is_refused) {
   kfd_.bos[0].inode = 4711;
   kfd_.bos[0].imported = true;
   kfd_.bos.push_back(vram_bo(3));
-  parts_.render.allocation = [](int, int) -> base::Result<render_file::Allocation> {
+  services_.render.allocation = [](int, int) -> base::Result<render_file::Allocation> {
     return render_file::Allocation{0, true};
   };
   count_descriptors();
@@ -1213,7 +1215,7 @@ TEST_P(DumpTest, shared_memory_does_not_tell_whose_a_render_node_is) {
   kfd_.bos[0].imported = true;
   kfd_.bos.push_back(vram_bo(3));
   count_of_first(testing::kReferencesOfOne + 1);
-  parts_.render.may_map = [&](int, std::uint64_t offset) -> base::Result<std::optional<bool>> {
+  services_.render.may_map = [&](int, std::uint64_t offset) -> base::Result<std::optional<bool>> {
     EXPECT_NE(offset, kfd_.bos[0].bo.mmap_offset);
     return std::optional<bool>(offset == kfd_.bos[2].bo.mmap_offset);
   };

@@ -80,7 +80,7 @@ struct World {
   FakeCriu criu;
   System system{machine.roots()};
   kfd::FakeKfd kfd;
-  Parts parts{
+  Services services{
       criu,
       system,
       kfd,
@@ -181,7 +181,7 @@ void write_criu_images(const std::string& directory) {
 
 // As CRIU does it: each file, then the end. Empty, or what went wrong.
 std::string dump(World& world) {
-  Dump session(world.parts, kSession);
+  Dump session(world.services, kSession);
   std::string errors;
   for (const auto& [fd, id] :
        {std::pair{world.kfd_file.get(), kKfdId}, std::pair{world.render_file.get(), kRenderId}}) {
@@ -204,7 +204,7 @@ struct Restored {
 // As CRIU does it, but in one process. Stops at the first failure, where CRIU or the plugin ends the process.
 class Story {
  public:
-  explicit Story(World& world) : world_(world), session_(world.parts) {}
+  explicit Story(World& world) : world_(world), session_(world.services) {}
   Story(const Story&) = delete;
   Story& operator=(const Story&) = delete;
   ~Story() {

@@ -68,14 +68,14 @@ struct World {
   explicit World(const std::string& images) : criu(images) {
     kfd.abi = kfd::Abi::kExtensible;
     kfd.keeps_memory = true;
-    parts.render.driver = driver;
-    parts.options.fence_timeout = std::chrono::seconds(0);
-    parts.render.objects = [](int, std::uint32_t) -> base::Result<std::string> { return std::string(); };
-    parts.render.may_map = [](int, std::uint64_t) -> base::Result<std::optional<bool>> {
+    services.render.driver = driver;
+    services.options.fence_timeout = std::chrono::seconds(0);
+    services.render.objects = [](int, std::uint32_t) -> base::Result<std::string> { return std::string(); };
+    services.render.may_map = [](int, std::uint64_t) -> base::Result<std::optional<bool>> {
       return std::optional<bool>(true);
     };
-    parts.render.is_home = [](int, int, std::uint64_t) -> base::Result<bool> { return true; };
-    parts.find_render_client = [](int) -> base::Result<std::optional<render_holders::Client>> {
+    services.render.is_home = [](int, int, std::uint64_t) -> base::Result<bool> { return true; };
+    services.find_render_client = [](int) -> base::Result<std::optional<render_holders::Client>> {
       return std::optional<render_holders::Client>();
     };
     write_file(machine.root() + "/proc/sys/kernel/osrelease", "6.12.0\n");
@@ -86,7 +86,7 @@ struct World {
   System system{machine.roots()};
   kfd::FakeKfd kfd;
   std::shared_ptr<FakeRenderDriver> driver = std::make_shared<FakeRenderDriver>();
-  Parts parts{
+  Services services{
       criu, system, kfd,
       [](int, const Options&) -> base::Result<std::unique_ptr<copy::Copier>> { return copy::make_cpu_copier(); },
       Options{}};
@@ -115,7 +115,7 @@ class KfdObjectsTest : public ::testing::Test {
     source_.kfd.pid = kPid;
     source_.kfd.processes.front().has_objects = true;
     // KFD's BO and its GEM object with a handle of KFD's own, the program's handle, and the descriptor that asks.
-    source_.parts.count_references = [this](int fd) -> base::Result<std::uint64_t> {
+    source_.services.count_references = [this](int fd) -> base::Result<std::uint64_t> {
       return inode_of(fd) == inode_of(objects().gem.at(kGemOnly).memory.get()) ? render_objects::kOwnReferences
                                                                                : references_;
     };
@@ -137,7 +137,7 @@ class KfdObjectsTest : public ::testing::Test {
 
   base::Status dump() { return dump(TestProgram(source_.machine, kPid, {kfd_.get(), file_.get()})); }
   base::Status dump(const TestProgram& /*program*/) {
-    Dump dump(source_.parts, 5);
+    Dump dump(source_.services, 5);
     base::Status status;
     for (const auto& [fd, id] : {std::pair{kfd_.get(), kKfdId}, std::pair{file_.get(), kRenderId}}) {
       const auto claim = dump.dump_file(fd, id);
@@ -214,7 +214,7 @@ TEST_F(KfdObjectsTest, come_back_on_another_gpu_whichever_file_criu_asks_for_fir
   write_criu_images();
   for (const auto& order : {std::array{kKfdId, kRenderId}, std::array{kRenderId, kKfdId}}) {
     target_.driver->files.clear();
-    restore_.emplace(target_.parts);
+    restore_.emplace(target_.services);
     const auto first = restore_file(order[0]);
     ASSERT_TRUE(first.ok()) << first.error().message();
     const auto second = restore_file(order[1]);
@@ -277,7 +277,7 @@ TEST_F(KfdObjectsTest, a_file_that_has_imported_all_memory_of_kfd_is_an_independ
   }
   objects().gem.erase(kMapped);
   const TestProgram program(source_.machine, kPid, {kfd_.get(), second.get(), file_.get()});
-  Dump dump(source_.parts, 5);
+  Dump dump(source_.services, 5);
   for (const auto& [fd, id] :
        {std::pair{kfd_.get(), kKfdId}, std::pair{second.get(), kRenderId + 1}, std::pair{file_.get(), kRenderId}}) {
     const auto claim = dump.dump_file(fd, id);
@@ -304,14 +304,14 @@ TEST_F(KfdObjectsTest, a_child_that_maps_an_object_waits_for_the_process_that_ma
   images.tasks[kPid] = {0, {kPid}, {{200, kKfdId}, {201, kRenderId}}, {}};
   images.tasks[kChild] = {kPid, {kChild}, {{kNumber, kRenderId}}, {}};
   images.write(images_.path());
-  restore_.emplace(target_.parts);
+  restore_.emplace(target_.services);
   const auto file = restore_file(kRenderId);
   ASSERT_TRUE(file.ok()) << file.error().message();
   const UniqueFd given(::fcntl(file->get(), F_DUPFD_CLOEXEC, kNumber));
   ASSERT_EQ(given.get(), kNumber);
   const std::uint64_t offset = *gem(kGemOnly).mmap_offset;
   target_.criu.task = kChild;
-  target_.parts.longest_wait = std::chrono::milliseconds(0);
+  target_.services.longest_wait = std::chrono::milliseconds(0);
   const auto early = restore_->update_vma("/dev/dri/renderD128", 0x7f000000, offset);
   ASSERT_FALSE(early.ok());
   EXPECT_NE(early.error().message().find("process 77, which makes GEM object 9 that this one has mapped"),
@@ -358,7 +358,7 @@ TEST_F(KfdObjectsTest, the_released_abi_refuses_the_pause) {
 
 // KFD keeps the file, and with it objects that nobody can list.
 TEST_F(KfdObjectsTest, a_program_that_has_closed_its_render_node_is_refused) {
-  source_.parts.render.may_map = [](int, std::uint64_t) -> base::Result<std::optional<bool>> {
+  source_.services.render.may_map = [](int, std::uint64_t) -> base::Result<std::optional<bool>> {
     return std::optional<bool>(false);
   };
   const UniqueFd other(::open("/dev/zero", O_RDWR | O_CLOEXEC));
@@ -380,11 +380,11 @@ TEST_F(KfdObjectsTest, a_child_with_a_higher_pid_may_have_the_file) {
 TEST_F(KfdObjectsTest, a_program_without_objects_comes_back_as_before) {
   objects() = {std::move(objects().fd)};
   source_.kfd.processes.front().has_objects = false;
-  source_.parts.count_references = [](int) -> base::Result<std::uint64_t> { return testing::kReferencesOfOne; };
+  source_.services.count_references = [](int) -> base::Result<std::uint64_t> { return testing::kReferencesOfOne; };
   const auto status = dump();
   ASSERT_TRUE(status.ok()) << status.error().message();
   write_criu_images();
-  restore_.emplace(target_.parts);
+  restore_.emplace(target_.services);
   const auto fd = restore_file(kKfdId);
   ASSERT_TRUE(fd.ok()) << fd.error().message();
   EXPECT_TRUE(restored().gem.empty());
@@ -431,7 +431,7 @@ class KfdObjectsImage : public KfdObjectsTest {
       images.tasks[kPid] = {0, {kPid}, {{200, kKfdId}, {201, kRenderId}, {202, kRenderId + 1}}, {}};
       images.write(images_.path());
     }
-    restore_.emplace(target_.parts);
+    restore_.emplace(target_.services);
     ASSIGN_OR_RETURN(const UniqueFd fd, restore_file(kKfdId));
     return {};
   }
@@ -552,7 +552,7 @@ TEST_F(KfdObjectsTest, a_restore_that_fails_at_any_call_says_so_or_has_all) {
     target_.driver->files.clear();
     target_.kfd.restored_files.clear();
     os::fail_call(call, EIO);
-    restore_.emplace(target_.parts);
+    restore_.emplace(target_.services);
     const auto fd = restore_file(kKfdId);
     const std::string failed = os::failed_call();
     succeeded = failed.empty();

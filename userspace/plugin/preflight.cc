@@ -129,25 +129,26 @@ std::vector<Held> held_memories(std::vector<Process>& processes, const std::vect
 }
 
 // A DMA-buf of its own; nothing: the BO has one already.
-Result<base::UniqueFd> export_held(const Parts& parts, const Tree& tree, const Held& held) {
+Result<base::UniqueFd> export_held(const Services& services, const Tree& tree, const Held& held) {
   if (held.bo->dmabuf.valid()) return base::UniqueFd();
   const int kfd = tree.files[held.process->file].fd.get();
-  auto dmabuf = parts.kfd.export_bo(kfd, held.process->pause, *held.bo);
+  auto dmabuf = services.kfd.export_bo(kfd, held.process->pause, *held.bo);
   if (!dmabuf.ok()) return std::move(dmabuf).error().wrap(task_of(tree, *held.process).name());
   return dmabuf;
 }
 
 // Finds out on which GPU the memory is, where more than one is possible, and explains BOs on others.
-Status explain_imports(const Parts& parts, const Tree& tree, const std::vector<topology::Node>& nodes, Held& held) {
+Status explain_imports(const Services& services, const Tree& tree, const std::vector<topology::Node>& nodes,
+                       Held& held) {
   const auto gpus =
       std::count_if(nodes.begin(), nodes.end(), [](const topology::Node& node) { return node.gpu_id != 0; });
   if (held.home == nullptr && gpus == 1) held.home = held.gpus.begin()->first;
   if (held.home == nullptr) {
-    ASSIGN_OR_RETURN(const base::UniqueFd exported, export_held(parts, tree, held));
+    ASSIGN_OR_RETURN(const base::UniqueFd exported, export_held(services, tree, held));
     const int dmabuf = exported.valid() ? exported.get() : held.bo->dmabuf.get();
     for (const auto& [gpu, on_gpu] : held.gpus) {
-      ASSIGN_OR_RETURN(const base::UniqueFd render, parts.system.open_render(gpu->render_minor()));
-      ASSIGN_OR_RETURN(const bool is_home, parts.render.is_home(render.get(), dmabuf, on_gpu.mmap_offset));
+      ASSIGN_OR_RETURN(const base::UniqueFd render, services.system.open_render(gpu->render_minor()));
+      ASSIGN_OR_RETURN(const bool is_home, services.render.is_home(render.get(), dmabuf, on_gpu.mmap_offset));
       if (is_home) held.home = gpu;
     }
     held.memory.is_remote = held.home == nullptr;
@@ -157,9 +158,9 @@ Status explain_imports(const Parts& parts, const Tree& tree, const std::vector<t
   return {};
 }
 
-Result<std::uint64_t> count_references(const Parts& parts, const Tree& tree, const Held& held) {
-  ASSIGN_OR_RETURN(const base::UniqueFd exported, export_held(parts, tree, held));
-  return parts.count_references(exported.valid() ? exported.get() : held.bo->dmabuf.get());
+Result<std::uint64_t> count_references(const Services& services, const Tree& tree, const Held& held) {
+  ASSIGN_OR_RETURN(const base::UniqueFd exported, export_held(services, tree, held));
+  return services.count_references(exported.valid() ? exported.get() : held.bo->dmabuf.get());
 }
 
 // The kernel tells with this ABI only which BOs have the same memory.
@@ -216,31 +217,32 @@ Status refuse_old_kfd(kfd::Version version) {
                             std::to_string(version.minor) + ", checkpoint needs 1.8 or a later 1.x (Linux 5.18)");
 }
 
-Status refuse_render_objects(const Parts& parts, const Tree& tree) {
+Status refuse_render_objects(const Services& services, const Tree& tree) {
   const auto probe = [&](std::uint32_t last_handle, std::optional<std::uint32_t> only_minor) -> Status {
     for (const OpenFile& file : tree.files) {
       if (file.device.kind != DeviceKind::kRender || file.device.minor != only_minor.value_or(file.device.minor))
         continue;
-      auto found = parts.render.objects(file.fd.get(), last_handle);
+      auto found = services.render.objects(file.fd.get(), last_handle);
       if (!found.ok()) return std::move(found).error().wrap(tree.name_of(file));
       if (!found->empty()) return render_refusal(tree.name_of(file), *found);
     }
     return {};
   };
   TRY(probe(render_file::kFewHandles, {}));
-  ASSIGN_OR_RETURN(const bool knows_pids, is_in_first_pid_namespace(parts.system));
+  ASSIGN_OR_RETURN(const bool knows_pids, is_in_first_pid_namespace(services.system));
   std::set<std::uint32_t> seen;
   for (const OpenFile& file : tree.files) {
     const std::uint32_t minor = file.device.minor;
     if (file.device.kind != DeviceKind::kRender || !seen.insert(minor).second) continue;
     std::optional<std::vector<ListedFile>> listed;
     if (knows_pids) {
-      ASSIGN_OR_RETURN(listed, parts.system.listed_files(minor));
+      ASSIGN_OR_RETURN(listed, services.system.listed_files(minor));
     }
     if (!listed) {
       TRY(probe(render_file::kManyHandles, minor));
-      parts.criu.inform("renderD" + std::to_string(minor) + ": debugfs does not list GEM objects, so handles above " +
-                        std::to_string(render_file::kManyHandles) + " are not seen");
+      services.criu.inform("renderD" + std::to_string(minor) +
+                           ": debugfs does not list GEM objects, so handles above " +
+                           std::to_string(render_file::kManyHandles) + " are not seen");
     } else if (const auto object = find_listed_object(tree, *listed)) {
       return render_refusal(tree.name_of(file), "GEM object " + std::to_string(*object));
     }
@@ -351,11 +353,11 @@ Result<sharing::Plan> plan_sharing(const Tree& tree, const std::vector<Process>&
   return sharing::Plan::make(sharers);
 }
 
-Status refuse_outside_holders(const Parts& parts, const Tree& tree, std::vector<Process>& processes,
+Status refuse_outside_holders(const Services& services, const Tree& tree, std::vector<Process>& processes,
                               const std::vector<topology::Node>& nodes, const Objects& objects,
                               const std::map<std::uint64_t, std::uint64_t>& handles) {
   std::vector<Held> memories = held_memories(processes, nodes);
-  ASSIGN_OR_RETURN(const auto open, count_dmabufs(parts, tree));
+  ASSIGN_OR_RETURN(const auto open, count_dmabufs(services, tree));
   const auto of_objects = render_objects::gem_memories(objects);
   for (Held& held : memories) {
     if (const auto found = open.find(held.bo->inode); found != open.end()) held.memory.explained += found->second;
@@ -367,15 +369,15 @@ Status refuse_outside_holders(const Parts& parts, const Tree& tree, std::vector<
   }
   std::vector<memory_holders::Memory> counted;
   for (Held& held : memories) {
-    TRY(explain_imports(parts, tree, nodes, held));
-    ASSIGN_OR_RETURN(held.memory.references, count_references(parts, tree, held));
+    TRY(explain_imports(services, tree, nodes, held));
+    ASSIGN_OR_RETURN(held.memory.references, count_references(services, tree, held));
     counted.push_back(held.memory);
   }
   const std::uint64_t by_kernel = memory_holders::kernel_references(counted);
   for (Held& held : memories) {
     const std::uint64_t known = memory_holders::most_known(held.memory, by_kernel);
     ASSIGN_OR_RETURN(held.memory.references, memory_holders::recount(held.memory.references, known, [&] {
-                       return count_references(parts, tree, held);
+                       return count_references(services, tree, held);
                      }));
     if (held.memory.references <= known) continue;
     return refusal(
@@ -415,10 +417,10 @@ Status refuse_foreign_mappings(
   return {};
 }
 
-std::string warn_of_room(std::uint64_t needed, std::uint64_t room) {
-  if (needed <= room) return {};
+std::string warn_of_space(std::uint64_t needed, std::uint64_t space) {
+  if (needed <= space) return {};
   return "GPU memory of " + std::to_string(needed) + " bytes is to be saved, and the image directory has room for " +
-         std::to_string(room) + "; the dump fails unless enough of it is zero";
+         std::to_string(space) + "; the dump fails unless enough of it is zero";
 }
 
 const topology::Node* gpu_of(const std::vector<topology::Node>& nodes, const kfd::Checkpoint& state,

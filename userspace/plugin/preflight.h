@@ -18,8 +18,8 @@
 #include "kfd/kfd.h"
 #include "plugin/criu.h"
 #include "plugin/dmabuf_memory.h"
-#include "plugin/parts.h"
 #include "plugin/render_objects.h"
+#include "plugin/services.h"
 #include "plugin/sharing.h"
 #include "plugin/topology/node.h"
 #include "plugin/tree.h"
@@ -48,11 +48,11 @@ base::Status refuse_streaming(const Criu& criu);
 base::Status refuse_lazy_pages(const Criu& criu);
 base::Status refuse_old_kfd(kfd::Version version);
 // DMA-bufs that a task has mapped, and open ones that no DRM driver has exported.
-base::Status refuse_dmabufs(const Parts& parts, const Tree& tree);
+base::Status refuse_dmabufs(const Services& services, const Tree& tree);
 // GEM objects, contexts and synchronization objects of render nodes, on a kernel that does not list them.
-base::Status refuse_render_objects(const Parts& parts, const Tree& tree);
+base::Status refuse_render_objects(const Services& services, const Tree& tree);
 // Open files of render nodes with objects that a program outside of the dump has as well.
-base::Status refuse_render_holders(const Parts& parts, const Tree& tree,
+base::Status refuse_render_holders(const Services& services, const Tree& tree,
                                    const std::function<bool(std::size_t file)>& has_objects);
 // Render nodes of GPUs that KFD does not have.
 base::Status refuse_unknown_gpus(const Tree& tree, const std::vector<topology::Node>& nodes);
@@ -79,22 +79,22 @@ base::Result<sharing::Plan> plan_sharing(const Tree& tree, const std::vector<Pro
                                          std::vector<sharing::Process> render_files);
 // Memory that the processes of a restore could not give each other: a CRIU without the means, or whose queue of
 // descriptors is too short. It is the CRIU of the dump that is asked. `name_of` names what has an index in the plan.
-base::Status refuse_unpassable_memory(const Parts& parts, const Tree& tree, const std::vector<Process>& processes,
+base::Status refuse_unpassable_memory(const Services& services, const Tree& tree, const std::vector<Process>& processes,
                                       const sharing::Plan& plan,
                                       const std::function<std::string(std::size_t process)>& name_of);
 // Open DMA-bufs of memory that no BO of the processes and no GEM object has, by index in Tree::files. Refuses those
 // that a restore could not make again, that somebody else has, or that only the released ABI names.
-base::Result<std::map<std::size_t, dmabuf_memory::Found>> lost_dmabufs(const Parts& parts, const Tree& tree,
+base::Result<std::map<std::size_t, dmabuf_memory::Found>> lost_dmabufs(const Services& services, const Tree& tree,
                                                                        const std::vector<Process>& processes,
                                                                        const std::vector<topology::Node>& nodes,
                                                                        const Objects& found, kfd::Abi abi);
 // Memory of KFD that somebody outside the tree gave or was given. `handles`: the references of GEM handles that `found`
 // does not have, by inode.
-base::Status refuse_outside_holders(const Parts& parts, const Tree& tree, std::vector<Process>& processes,
+base::Status refuse_outside_holders(const Services& services, const Tree& tree, std::vector<Process>& processes,
                                     const std::vector<topology::Node>& nodes, const Objects& found,
                                     const std::map<std::uint64_t, std::uint64_t>& handles);
 // Memory of GEM objects that somebody outside the tree has, and none of it is of KFD.
-base::Status refuse_outside_gem_holders(const Parts& parts, const Tree& tree, const Objects& found,
+base::Status refuse_outside_gem_holders(const Services& services, const Tree& tree, const Objects& found,
                                         const render_objects::KfdMemories& of_kfd);
 // Mappings of render nodes that are neither of a BO of KFD nor, by `is_of_object`, of an object that is saved.
 base::Status refuse_foreign_mappings(
@@ -111,7 +111,7 @@ base::Status refuse_lost_mappings(
     const std::function<bool(std::size_t task, const DeviceMapping& mapping)>& is_of_object);
 
 // A warning, not a refusal: zeros take no room, so the contents may need less. Empty if there is enough.
-std::string warn_of_room(std::uint64_t needed, std::uint64_t room);
+std::string warn_of_space(std::uint64_t needed, std::uint64_t space);
 
 // ---- when CRIU has saved everything ------------------------------------------
 
@@ -124,7 +124,7 @@ base::Status refuse_missing_pages(const Criu& criu, const Tree& tree);
 const topology::Node* gpu_of(const std::vector<topology::Node>& nodes, const kfd::Checkpoint& state,
                              std::uint32_t user_id);
 // Descriptors of DMA-bufs that programs and this process have, by inode.
-base::Result<std::map<std::uint64_t, std::uint64_t>> count_dmabufs(const Parts& parts, const Tree& tree);
+base::Result<std::map<std::uint64_t, std::uint64_t>> count_dmabufs(const Services& services, const Tree& tree);
 // Bytes of contents that an image of the process can have.
 std::uint64_t contents_of(const kfd::Checkpoint& state);
 

@@ -16,19 +16,19 @@ using base::Result;
 using base::Status;
 using base::UniqueFd;
 
-Result<std::uint64_t> count_references(const Parts& parts, const OpenFile& file, std::uint32_t handle) {
-  ASSIGN_OR_RETURN(const std::optional<UniqueFd> dmabuf, parts.render.driver->export_gem(file.fd.get(), handle));
+Result<std::uint64_t> count_references(const Services& services, const OpenFile& file, std::uint32_t handle) {
+  ASSIGN_OR_RETURN(const std::optional<UniqueFd> dmabuf, services.render.driver->export_gem(file.fd.get(), handle));
   if (!dmabuf) return Error(EPERM, "the driver exports its DMA-buf no longer");
-  return parts.count_references(dmabuf->get());
+  return services.count_references(dmabuf->get());
 }
 
 }  // namespace
 
-Status refuse_outside_gem_holders(const Parts& parts, const Tree& tree, const Objects& found,
+Status refuse_outside_gem_holders(const Services& services, const Tree& tree, const Objects& found,
                                   const render_objects::KfdMemories& of_kfd) {
   const auto memories = render_objects::gem_memories(found);
   if (memories.empty()) return {};
-  ASSIGN_OR_RETURN(const auto open, count_dmabufs(parts, tree));
+  ASSIGN_OR_RETURN(const auto open, count_dmabufs(services, tree));
   std::set<std::uint64_t> seen;
   for (std::size_t i = 0; i < found.size(); ++i) {
     if (!found[i]) continue;
@@ -40,8 +40,9 @@ Status refuse_outside_gem_holders(const Parts& parts, const Tree& tree, const Ob
                                   memories.at(record.inode).references +
                                   (descriptors == open.end() ? 0 : descriptors->second);
       ASSIGN_OR_RETURN(const std::uint64_t references,
-                       memory_holders::recount(found[i]->origins[k].references, known,
-                                               [&] { return count_references(parts, tree.files[i], record.handle); }));
+                       memory_holders::recount(found[i]->origins[k].references, known, [&] {
+                         return count_references(services, tree.files[i], record.handle);
+                       }));
       if (references > known)
         return Error(EOPNOTSUPP, tree.name_of(tree.files[i]) + ": GEM object " + std::to_string(record.handle) +
                                      " is shared: its DMA-buf has " + std::to_string(references) +

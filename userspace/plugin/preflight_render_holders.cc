@@ -35,19 +35,20 @@ Error refused_holder(const std::string& file, const render_holders::Holder& hold
 
 }  // namespace
 
-Status refuse_render_holders(const Parts& parts, const Tree& tree,
+Status refuse_render_holders(const Services& services, const Tree& tree,
                              const std::function<bool(std::size_t file)>& has_objects) {
   std::vector<NamedFile> files;
   std::vector<Client> clients;
   for (std::size_t i = 0; i < tree.files.size(); ++i) {
     const OpenFile& file = tree.files[i];
     if (!has_objects(i)) continue;
-    auto client = parts.find_render_client(file.fd.get());
+    auto client = services.find_render_client(file.fd.get());
     if (!client.ok()) return std::move(client).error().wrap(tree.name_of(file));
     if (!*client) {
-      parts.criu.warn(tree.name_of(file) +
-                      ": this kernel's procfs has no drm-client-id of it, so it is unknown whether a program outside "
-                      "of the dump has the same open file");
+      services.criu.warn(
+          tree.name_of(file) +
+          ": this kernel's procfs has no drm-client-id of it, so it is unknown whether a program outside "
+          "of the dump has the same open file");
       continue;
     }
     clients.push_back(**client);
@@ -60,17 +61,17 @@ Status refuse_render_holders(const Parts& parts, const Tree& tree,
            std::any_of(tree.tasks.begin(), tree.tasks.end(), [pid](const Task& task) { return task.pid == pid; });
   };
   ASSIGN_OR_RETURN(const render_holders::Search search,
-                   render_holders::find(parts.system.roots().proc, clients, is_inside));
+                   render_holders::find(services.system.roots().proc, clients, is_inside));
   if (search.holder) {
     const auto shared = std::find_if(files.begin(), files.end(),
                                      [&search](const NamedFile& each) { return each.client == search.holder->client; });
     return refused_holder(tree.name_of(*shared->file), *search.holder);
   }
   if (search.hidden != 0)
-    parts.criu.warn("processes that are not part of the dump and whose descriptors CRIU may not read: " +
-                    std::to_string(search.hidden) +
-                    "; it is unknown whether one of them has an open file of a render node whose objects are saved. "
-                    "CAP_SYS_PTRACE in the initial user namespace lets CRIU read them");
+    services.criu.warn("processes that are not part of the dump and whose descriptors CRIU may not read: " +
+                       std::to_string(search.hidden) +
+                       "; it is unknown whether one of them has an open file of a render node whose objects are saved. "
+                       "CAP_SYS_PTRACE in the initial user namespace lets CRIU read them");
   return {};
 }
 

@@ -104,7 +104,7 @@ Status empty_queue(int socket) {
   return Error::from_errno(errno, "emptying the queue of a socket");
 }
 
-Result<std::size_t> queue_room(std::size_t wanted) {
+Result<std::size_t> queue_capacity(std::size_t wanted) {
   ASSIGN_OR_RETURN(const Pair pair, make_pair());
   const UniqueFd file(os::open("/", O_PATH | O_CLOEXEC));
   if (!file.valid()) return Error::from_errno(errno, "opening /");

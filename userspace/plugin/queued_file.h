@@ -29,6 +29,6 @@ base::Status empty_queue(int socket);
 
 // How many messages with a descriptor, up to `wanted`, fit into the queue of a socket that this process enlarges as
 // CRIU enlarges that of its fdstore: without a limit with CAP_NET_ADMIN, else to net.core.wmem_max.
-base::Result<std::size_t> queue_room(std::size_t wanted);
+base::Result<std::size_t> queue_capacity(std::size_t wanted);
 
 }  // namespace plugin

@@ -19,7 +19,7 @@
 #include "base/unique_fd.h"
 #include "kfd/kfd.h"
 #include "plugin/image/format.h"
-#include "plugin/parts.h"
+#include "plugin/services.h"
 #include "plugin/tree.h"
 
 namespace plugin::render_objects {
@@ -91,13 +91,13 @@ struct GemMemory {
 
 // In the order of Tree::files; nothing for files that are no render nodes or have no object. Waits for work in flight.
 // On kernels that do not list all objects: refuses any.
-base::Result<std::vector<std::optional<Found>>> read(const Parts& parts, const Tree& tree);
+base::Result<std::vector<std::optional<Found>>> read(const Services& services, const Tree& tree);
 
 // Whether the kernel lists all objects of the render nodes of the programs; false without any.
-base::Result<bool> are_listed(const Parts& parts, const Tree& tree);
+base::Result<bool> are_listed(const Services& services, const Tree& tree);
 
 // Fails if a reset has changed what was read since then, or the contents that were saved.
-base::Status confirm(const Parts& parts, const Tree& tree, std::span<const std::optional<Found>> found);
+base::Status confirm(const Services& services, const Tree& tree, std::span<const std::optional<Found>> found);
 
 // ---- restore ----------------------------------------------------------------
 

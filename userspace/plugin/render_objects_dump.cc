@@ -42,8 +42,8 @@ Status wait_until(Deadline deadline, const std::string& what, const Ask& ask) {
 class Reader {
  public:
   // `is_of_one`: one task only has the file.
-  Reader(const Parts& parts, int fd, bool is_of_one, Deadline deadline)
-      : parts_(parts), driver_(*parts.render.driver), fd_(fd), is_of_one_(is_of_one), deadline_(deadline) {}
+  Reader(const Services& services, int fd, bool is_of_one, Deadline deadline)
+      : services_(services), driver_(*services.render.driver), fd_(fd), is_of_one_(is_of_one), deadline_(deadline) {}
 
   Result<Found> read() {
     ASSIGN_OR_RETURN(found_.vram_losses, driver_.vram_losses(fd_));
@@ -123,7 +123,7 @@ class Reader {
       struct stat status {};
       if (os::fstat(dmabuf->get(), &status) != 0) return Error::from_errno(errno, "fstat of its DMA-buf");
       record.inode = status.st_ino;
-      ASSIGN_OR_RETURN(origin.references, parts_.count_references(dmabuf->get()));
+      ASSIGN_OR_RETURN(origin.references, services_.count_references(dmabuf->get()));
     }
     ASSIGN_OR_RETURN(const std::optional<std::uint64_t> offset, driver_.mmap_offset(fd_, listed.handle));
     if (user != userptrs_.end()) TRY(read_user_memory(user->second, offset.has_value(), object, record));
@@ -157,7 +157,7 @@ class Reader {
 
   // procfs has its name.
   [[nodiscard]] std::string exporter_of(int dmabuf) const {
-    auto name = field(parts_.system.roots().proc + "/self/fdinfo/" + std::to_string(dmabuf), "exp_name");
+    auto name = field(services_.system.roots().proc + "/self/fdinfo/" + std::to_string(dmabuf), "exp_name");
     return name.ok() && !name->empty() ? "'" + *name + "'" : "another driver";
   }
 
@@ -172,7 +172,7 @@ class Reader {
     return {};
   }
 
-  const Parts& parts_;
+  const Services& services_;
   RenderDriver& driver_;
   int fd_;
   bool is_of_one_;
@@ -183,11 +183,11 @@ class Reader {
 
 }  // namespace
 
-Result<bool> are_listed(const Parts& parts, const Tree& tree) {
+Result<bool> are_listed(const Services& services, const Tree& tree) {
   bool listed = false;
   for (const OpenFile& file : tree.files) {
     if (file.device.kind != DeviceKind::kRender) continue;
-    auto has_lists = parts.render.driver->has_lists(file.fd.get());
+    auto has_lists = services.render.driver->has_lists(file.fd.get());
     if (!has_lists.ok()) return std::move(has_lists).error().wrap(tree.name_of(file));
     if (!*has_lists) return false;
     listed = true;
@@ -195,24 +195,24 @@ Result<bool> are_listed(const Parts& parts, const Tree& tree) {
   return bool{listed};
 }
 
-Result<std::vector<std::optional<Found>>> read(const Parts& parts, const Tree& tree) {
+Result<std::vector<std::optional<Found>>> read(const Services& services, const Tree& tree) {
   std::vector<std::optional<Found>> found(tree.files.size());
-  ASSIGN_OR_RETURN(const bool listed, are_listed(parts, tree));
+  ASSIGN_OR_RETURN(const bool listed, are_listed(services, tree));
   if (!listed) {
-    TRY(preflight::refuse_render_objects(parts, tree));
+    TRY(preflight::refuse_render_objects(services, tree));
     return found;
   }
-  const Deadline deadline = std::chrono::steady_clock::now() + parts.options.fence_timeout;
+  const Deadline deadline = std::chrono::steady_clock::now() + services.options.fence_timeout;
   for (std::size_t i = 0; i < tree.files.size(); ++i) {
     if (tree.files[i].device.kind != DeviceKind::kRender) continue;
     const auto& holders = tree.files[i].holders;
     const bool is_of_one = std::all_of(holders.begin(), holders.end(),
                                        [&holders](const Holder& each) { return each.task == holders.front().task; });
-    auto read = Reader(parts, tree.files[i].fd.get(), is_of_one, deadline).read();
+    auto read = Reader(services, tree.files[i].fd.get(), is_of_one, deadline).read();
     if (!read.ok()) return std::move(read).error().wrap(tree.name_of(tree.files[i]));
     if (read->objects.empty()) continue;
     found[i] = std::move(read).value();
-    ASSIGN_OR_RETURN(const std::string engine, parts.render.video_engine(tree.files[i].fd.get()));
+    ASSIGN_OR_RETURN(const std::string engine, services.render.video_engine(tree.files[i].fd.get()));
     if (!engine.empty())
       return refusal(tree.name_of(tree.files[i]) + ": it has used the GPU's engine '" + engine +
                      "', whose video sessions cannot be read; close the file before the dump");
@@ -220,15 +220,15 @@ Result<std::vector<std::optional<Found>>> read(const Parts& parts, const Tree& t
   return found;
 }
 
-Status confirm(const Parts& parts, const Tree& tree, std::span<const std::optional<Found>> found) {
+Status confirm(const Services& services, const Tree& tree, std::span<const std::optional<Found>> found) {
   for (std::size_t i = 0; i < found.size(); ++i) {
     if (!found[i]) continue;
     const int fd = tree.files[i].fd.get();
     const std::string lost = tree.name_of(tree.files[i]) + ": what was saved is not its state, because ";
-    ASSIGN_OR_RETURN(const std::uint32_t losses, parts.render.driver->vram_losses(fd));
+    ASSIGN_OR_RETURN(const std::uint32_t losses, services.render.driver->vram_losses(fd));
     if (losses != found[i]->vram_losses)
       return Error(ENOTRECOVERABLE, lost + "the GPU lost the contents of VRAM during the dump");
-    ASSIGN_OR_RETURN(const std::vector<ListedContext> contexts, parts.render.driver->contexts(fd));
+    ASSIGN_OR_RETURN(const std::vector<ListedContext> contexts, services.render.driver->contexts(fd));
     for (const ListedContext& context : contexts)
       if (context.is_guilty || context.was_reset)
         return Error(ENOTRECOVERABLE,

@@ -76,9 +76,9 @@ void show_outside(const std::string& proc, pid_t pid, const std::string& link, c
 // A machine with a fake driver.
 struct World {
   explicit World(const std::string& images) : criu(images) {
-    parts.render.driver = driver;
-    parts.options.fence_timeout = std::chrono::seconds(0);
-    parts.find_render_client = [](int) -> base::Result<std::optional<render_holders::Client>> {
+    services.render.driver = driver;
+    services.options.fence_timeout = std::chrono::seconds(0);
+    services.find_render_client = [](int) -> base::Result<std::optional<render_holders::Client>> {
       return render_holders::parse_client(kFdinfo);
     };
     write_file(machine.root() + "/proc/sys/kernel/osrelease", "6.12.0\n");
@@ -89,7 +89,7 @@ struct World {
   System system{machine.roots()};
   kfd::FakeKfd kfd;
   std::shared_ptr<FakeRenderDriver> driver = std::make_shared<FakeRenderDriver>();
-  Parts parts{
+  Services services{
       criu,
       system,
       kfd,
@@ -124,7 +124,7 @@ class RenderObjectsTest : public ::testing::Test {
 
   base::Status dump(const std::string& maps = {}) {
     const TestProgram program(source_.machine, kPid, {file_.get()}, maps);
-    Dump dump(source_.parts, 5);
+    Dump dump(source_.services, 5);
     const auto claim = dump.dump_file(file_.get(), kRenderId);
     const Dump::End end = dump.finish(claim.ok() ? 0 : 1);
     if (!claim.ok()) return claim.error();
@@ -158,7 +158,7 @@ class RenderObjectsTest : public ::testing::Test {
   }
 
   base::Result<UniqueFd> restore_file() {
-    restore_.emplace(target_.parts);
+    restore_.emplace(target_.services);
     ASSIGN_OR_RETURN(const std::optional<int> fd, restore_->restore_file(kRenderId));
     if (!fd) return base::Error(ENOENT, "not ours");
     return UniqueFd(*fd);
@@ -264,7 +264,7 @@ class TwoFilesTest : public RenderObjectsTest {
       maps << std::hex << each.start << "-" << each.start + 4096 << " rw-s " << each.offset << " 00:05 5 " << each.path
            << "\n";
     const TestProgram program(source_.machine, kPid, {file_.get(), second_.get()}, maps.str());
-    Dump dump(source_.parts, 5);
+    Dump dump(source_.services, 5);
     for (const auto& [fd, id] : {std::pair{file_.get(), kRenderId}, std::pair{second_.get(), kSecondId}}) {
       const auto claim = dump.dump_file(fd, id);
       ASSERT_TRUE(claim.ok()) << claim.error().message();
@@ -273,7 +273,7 @@ class TwoFilesTest : public RenderObjectsTest {
     FakeCriuImages images;
     images.tasks[kPid] = {0, {kPid}, {{kNumber, kRenderId}, {kNumber + 1, kSecondId}}, vmas};
     images.write(images_.path());
-    restore_.emplace(target_.parts);
+    restore_.emplace(target_.services);
     for (const std::uint32_t id : {kRenderId, kSecondId}) {
       const auto fd = restore_->restore_file(id);
       ASSERT_TRUE(fd.ok()) << fd.error().message();
@@ -427,7 +427,7 @@ TEST_F(RenderObjectsTest, contexts_that_no_new_one_would_equal_are_refused_by_na
 }
 
 TEST_F(RenderObjectsTest, work_in_flight_is_waited_for) {
-  source_.parts.options.fence_timeout = std::chrono::seconds(60);
+  source_.services.options.fence_timeout = std::chrono::seconds(60);
   objects().gem.at(kHandle).busy = 3;
   expect_ok(dump());
   EXPECT_EQ(objects().gem.at(kHandle).busy, 0);
@@ -456,12 +456,12 @@ TEST_F(RenderObjectsTest, a_bo_list_with_an_object_without_handle_is_refused) {
 }
 
 TEST_F(RenderObjectsTest, memory_that_somebody_else_has_is_refused) {
-  source_.parts.count_references = [](int) -> base::Result<std::uint64_t> { return kOwnReferences + 1; };
+  source_.services.count_references = [](int) -> base::Result<std::uint64_t> { return kOwnReferences + 1; };
   expect_refused({"is shared", "4 references"});
 }
 
 TEST_F(RenderObjectsTest, a_file_that_has_used_an_engine_for_video_is_refused_by_name) {
-  source_.parts.render.video_engine = [](int) -> base::Result<std::string> { return std::string("dec"); };
+  source_.services.render.video_engine = [](int) -> base::Result<std::string> { return std::string("dec"); };
   expect_refused({"program77", "engine 'dec'", "video sessions"});
 }
 
@@ -475,7 +475,7 @@ TEST(VideoEngine, is_one_that_fdinfo_has_a_line_of) {
 
 TEST_F(RenderObjectsTest, a_reference_that_somebody_has_for_a_moment_is_not_sharing) {
   std::uint64_t more = 3;
-  source_.parts.count_references = [&](int) -> base::Result<std::uint64_t> {
+  source_.services.count_references = [&](int) -> base::Result<std::uint64_t> {
     return kOwnReferences + (more == 0 ? 0 : more--);
   };
   expect_ok(dump());
@@ -483,19 +483,19 @@ TEST_F(RenderObjectsTest, a_reference_that_somebody_has_for_a_moment_is_not_shar
 
 TEST_F(RenderObjectsTest, a_dmabuf_that_the_program_has_open_comes_back) {
   // That of the program, which is this process's own, too, and that of the tree.
-  source_.parts.count_references = [this](int fd) -> base::Result<std::uint64_t> {
+  source_.services.count_references = [this](int fd) -> base::Result<std::uint64_t> {
     return kOwnReferences + (inode_of(fd) == inode_of(objects().gem.at(kSmallHandle).memory.get()) ? 3 : 0);
   };
   const UniqueFd dmabuf(::fcntl(objects().gem.at(kSmallHandle).memory.get(), F_DUPFD_CLOEXEC, 0));
   struct stat status {};
   ASSERT_EQ(::fstat(dmabuf.get(), &status), 0);
-  source_.parts.find_dmabuf = [&](int fd) -> base::Result<std::optional<dmabuf_file::Info>> {
+  source_.services.find_dmabuf = [&](int fd) -> base::Result<std::optional<dmabuf_file::Info>> {
     if (!testing::same_open_file(fd, dmabuf.get())) return std::optional<dmabuf_file::Info>();
     return std::optional<dmabuf_file::Info>({status.st_ino, 4096, "drm", ""});
   };
   const TestProgram program(source_.machine, kPid, {file_.get()});
   program.show(dmabuf.get(), "/dmabuf:");
-  Dump dump(source_.parts, 5);
+  Dump dump(source_.services, 5);
   for (const auto& [fd, id] : {std::pair{file_.get(), kRenderId}, std::pair{dmabuf.get(), kRenderId + 1}}) {
     const auto claim = dump.dump_file(fd, id);
     ASSERT_TRUE(claim.ok()) << claim.error().message();
@@ -523,12 +523,12 @@ class LostMemoryTest : public RenderObjectsTest {
     dmabuf_.reset(::open(("/proc/self/fd/" + std::to_string(gem.memory.get())).c_str(), O_RDONLY | O_CLOEXEC));
     FakeRenderDriver::File& file = objects();
     file = {std::move(file.fd)};
-    source_.parts.find_dmabuf = [this](int fd) -> base::Result<std::optional<dmabuf_file::Info>> {
+    source_.services.find_dmabuf = [this](int fd) -> base::Result<std::optional<dmabuf_file::Info>> {
       if (inode_of(fd) != inode_of(dmabuf_.get())) return std::optional<dmabuf_file::Info>();
       return std::optional<dmabuf_file::Info>({inode_of(fd), kSize, "drm", ""});
     };
     // The program's descriptor, which is this process's own, and that of the tree.
-    source_.parts.count_references = [this](int) -> base::Result<std::uint64_t> { return references_; };
+    source_.services.count_references = [this](int) -> base::Result<std::uint64_t> { return references_; };
   }
 
   ListedGem& listed() { return source_.driver->known.at(inode_of(dmabuf_.get())); }
@@ -536,7 +536,7 @@ class LostMemoryTest : public RenderObjectsTest {
   base::Status dump_both() {
     const TestProgram program(source_.machine, kPid, {file_.get()});
     program.show(dmabuf_.get(), "/dmabuf:");
-    Dump dump(source_.parts, 5);
+    Dump dump(source_.services, 5);
     base::Status status;
     for (const auto& [fd, id] : {std::pair{file_.get(), kRenderId}, std::pair{dmabuf_.get(), kDmabufId}})
       if (auto claim = dump.dump_file(fd, id); !claim.ok() && status.ok()) status = std::move(claim).error();
@@ -549,7 +549,7 @@ class LostMemoryTest : public RenderObjectsTest {
     FakeCriuImages images;
     images.tasks[kPid] = {0, {kPid}, {{200, kRenderId}, {201, kDmabufId}}, {}};
     images.write(images_.path());
-    restore_.emplace(target_.parts);
+    restore_.emplace(target_.services);
     ASSIGN_OR_RETURN(const auto fd, restore_->restore_file(kDmabufId));
     if (!fd) return base::Error(ENOENT, "not ours");
     return UniqueFd(*fd);
@@ -570,7 +570,7 @@ TEST_F(LostMemoryTest, comes_back_with_its_contents_its_access_and_its_metadata)
   source_.driver->known_metadata[inode_of(dmabuf_.get())] = {3, 1ULL << 40, std::vector<std::byte>(5, std::byte{6})};
   expect_ok(dump_both());
   // SDMA writes whatever the CPU may do.
-  target_.parts.make_copier = [](int, const Options&) -> base::Result<std::unique_ptr<copy::Copier>> {
+  target_.services.make_copier = [](int, const Options&) -> base::Result<std::unique_ptr<copy::Copier>> {
     class Copier final : public copy::Copier {
       copy::Outcome read(int, std::uint64_t, const copy::Sink&) override { return {}; }
       copy::Outcome write(int fd, std::uint64_t size, copy::Source& source) override {
@@ -600,7 +600,7 @@ TEST_F(LostMemoryTest, comes_back_with_its_contents_its_access_and_its_metadata)
 TEST_F(LostMemoryTest, that_kfd_has_allocated_is_allocated_by_kfd_again) {
   listed().flags = 1ULL << 13;
   expect_ok(dump_both());
-  target_.parts.make_copier = [](int, const Options&) -> base::Result<std::unique_ptr<copy::Copier>> {
+  target_.services.make_copier = [](int, const Options&) -> base::Result<std::unique_ptr<copy::Copier>> {
     return base::Error(EIO, "it has no contents in this test");
   };
   const auto dmabuf = restore_dmabuf();
@@ -626,7 +626,7 @@ TEST_F(LostMemoryTest, that_cannot_be_created_again_is_refused_with_the_reason) 
   listed().is_import = true;
   expect_dmabuf_refused({"program77", "'drm'", "memory of none of the GPUs that KFD has"});
   source_.driver->lists = false;
-  source_.parts.render.objects = [](int, std::uint32_t) -> base::Result<std::string> { return std::string(); };
+  source_.services.render.objects = [](int, std::uint32_t) -> base::Result<std::string> { return std::string(); };
   expect_dmabuf_refused({"program77", "'drm'", "this kernel does not list GEM objects"});
 }
 
@@ -674,7 +674,7 @@ TEST_F(RenderObjectsTest, a_reset_after_the_objects_were_read_fails_the_dump) {
   for (const bool lost : {false, true}) {
     objects().contexts.at(1).was_reset = false;
     const TestProgram program(source_.machine, kPid, {file_.get()});
-    Dump dump(source_.parts, 5);
+    Dump dump(source_.services, 5);
     const auto claim = dump.dump_file(file_.get(), kRenderId);
     ASSERT_TRUE(claim.ok()) << claim.error().message();
     source_.driver->losses += lost ? 1 : 0;
@@ -701,14 +701,14 @@ class SharedObjectTest : public RenderObjectsTest {
     gem.memory.reset(::fcntl(objects().gem.at(kHandle).memory.get(), F_DUPFD_CLOEXEC, 4000));
     gem.mmap_offset = objects().gem.at(kHandle).mmap_offset;
     gem.mappings = {{kAddress, 4096, 8192, 6}};
-    source_.parts.count_references = [this](int fd) -> base::Result<std::uint64_t> {
+    source_.services.count_references = [this](int fd) -> base::Result<std::uint64_t> {
       return kOwnReferences + (inode_of(fd) == inode_of(objects().gem.at(kHandle).memory.get()) ? more_ : 0);
     };
   }
 
   base::Status dump_both() {
     const TestProgram program(source_.machine, kPid, {file_.get(), second_.get()});
-    Dump dump(source_.parts, 5);
+    Dump dump(source_.services, 5);
     base::Status status;
     for (const auto& [fd, id] : {std::pair{second_.get(), kSecondId}, std::pair{file_.get(), kRenderId}})
       if (auto claim = dump.dump_file(fd, id); !claim.ok() && status.ok()) status = std::move(claim).error();
@@ -805,11 +805,11 @@ class SharedWithKfdTest : public SharedObjectTest {
                            1,
                            inode_of(objects().gem.at(kHandle).memory.get()),
                            true});
-    source_.parts.render.may_map = [](int, std::uint64_t) -> base::Result<std::optional<bool>> {
+    source_.services.render.may_map = [](int, std::uint64_t) -> base::Result<std::optional<bool>> {
       return std::optional<bool>(false);
     };
     bo_ = &process.bos.back();
-    source_.parts.count_references = [this](int fd) -> base::Result<std::uint64_t> {
+    source_.services.count_references = [this](int fd) -> base::Result<std::uint64_t> {
       struct stat status {};
       EXPECT_EQ(::fstat(fd, &status), 0);
       const bool is_small_object = inode_of(fd) == inode_of(objects().gem.at(kSmallHandle).memory.get());
@@ -819,7 +819,7 @@ class SharedWithKfdTest : public SharedObjectTest {
 
   base::Status dump_all() {
     const TestProgram program(source_.machine, kPid, {kfd_.get(), file_.get(), second_.get()});
-    Dump dump(source_.parts, 5);
+    Dump dump(source_.services, 5);
     base::Status status;
     for (const auto& [fd, id] :
          {std::pair{kfd_.get(), kKfdId}, std::pair{second_.get(), kSecondId}, std::pair{file_.get(), kRenderId}})
@@ -855,7 +855,7 @@ TEST_F(SharedWithKfdTest, memory_is_stored_with_the_object_or_bo_that_it_was_all
   // What KFD has allocated has flags that no program may ask for, and its BO may be gone.
   objects().gem.at(kHandle).listed.flags = imported().listed.flags = 1U << 13;
   bo_->imported = true;
-  source_.parts.render.allocation = [](int, int) -> base::Result<render_file::Allocation> {
+  source_.services.render.allocation = [](int, int) -> base::Result<render_file::Allocation> {
     return render_file::Allocation{0, true};  // the objects bring the metadata back
   };
   more_ = 2;
@@ -901,7 +901,7 @@ TEST_F(RenderObjectsTest, a_file_without_objects_may_be_that_of_a_program_outsid
 }
 
 TEST_F(RenderObjectsTest, holders_that_cannot_be_looked_for_are_a_warning) {
-  source_.parts.find_render_client = [](int) -> base::Result<std::optional<render_holders::Client>> {
+  source_.services.find_render_client = [](int) -> base::Result<std::optional<render_holders::Client>> {
     return std::optional<render_holders::Client>();
   };
   expect_ok(dump());
@@ -997,7 +997,7 @@ TEST(RenderHolders, that_end_or_are_hidden_are_no_error) {
 
 TEST_F(RenderObjectsTest, a_kernel_without_lists_refuses_what_can_be_found) {
   source_.driver->lists = false;
-  source_.parts.render.objects = [](int, std::uint32_t) -> base::Result<std::string> {
+  source_.services.render.objects = [](int, std::uint32_t) -> base::Result<std::string> {
     return std::string("GEM object 3");
   };
   expect_refused({"GEM object 3", "only what was allocated through /dev/kfd"});

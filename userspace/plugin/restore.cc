@@ -52,18 +52,18 @@ bool has_plugin_mapping(const CriuTask& task) {
 // ---- In CRIU's main process, before the tree ----
 
 void Restore::prepare() {
-  catalogue_.emplace(image::Catalogue::read(parts_.criu.image_dir()));
+  catalogue_.emplace(image::Catalogue::read(services_.criu.image_dir()));
   if (!catalogue_->ok()) return;
   files_ = saved_files(**catalogue_);
   if (files_.empty()) return;
-  auto criu = CriuImages::read(parts_.criu.image_dir());
+  auto criu = CriuImages::read(services_.criu.image_dir());
   if (criu.ok()) {
     find_owners(files_, *criu);
     criu_ = std::move(criu).value();
   } else if (!base::is_absence(criu.error()) && criu.error().code() != EPROTO) {
     criu_status_ = std::move(criu).error();
   } else {
-    parts_.criu.warn(
+    services_.criu.warn(
         "descriptors of mappings may be left open in the program, because CRIU's images are not readable: " +
         criu.error().message());
   }
@@ -79,8 +79,8 @@ void Restore::prepare() {
     if (kfd != nullptr && !kfd->own_mount_namespace) shared_files_.emplace(file.id, create_shared_files(file));
   }
   if (!files_.empty()) {
-    auto locks = parts_.system.lock_links();
-    for (const Error& error : locks.failures) parts_.criu.warn(error.message());
+    auto locks = services_.system.lock_links();
+    for (const Error& error : locks.failures) services_.criu.warn(error.message());
     locks_ = std::move(locks.files);
   }
   make_board();
@@ -89,7 +89,7 @@ void Restore::prepare() {
 // A GPU without memory is needed as well: libhsakmt names it to the kernel in later ioctls, which would fail, when the
 // program allocates or frees host memory.
 Result<RestorePlan> Restore::make_plan(std::uint64_t session_id) const {
-  auto plan = RestorePlan::make(parts_.system, parts_.options, needed_gpus(files_, session_id));
+  auto plan = RestorePlan::make(services_.system, services_.options, needed_gpus(files_, session_id));
   if (plan.ok() || plan.error().code() != ENODEV) return plan;
   std::string unused;
   for (const std::uint32_t gpu_id : gpus_without_memory(files_, session_id)) unused += " " + std::to_string(gpu_id);
@@ -115,7 +115,8 @@ Result<Restore::Shared> Restore::find_shared(std::uint64_t session_id, std::size
                                                files, [this](const auto& file) { return is_late(file); },
                                                [this](const auto& dmabuf) { return is_needed(dmabuf); }));
   if (!session.plan.memories().empty() && !criu_) return Error(EPROTO, std::string(kUnknownFiles));
-  if (!session.plan.memories().empty() && !parts_.criu.passes_files()) return Error(ENOTSUP, std::string(kNoFdstore));
+  if (!session.plan.memories().empty() && !services_.criu.passes_files())
+    return Error(ENOTSUP, std::string(kNoFdstore));
   return Shared{std::move(session), first};
 }
 
@@ -146,7 +147,8 @@ bool Restore::is_wanted(const SavedFile& file) const {
 }
 
 Status Restore::create_shared_files(const SavedFile& process) const {
-  for (const image::SharedFile& file : process.loaded->kfd()->shared_files) TRY(parts_.system.create_shared_file(file));
+  for (const image::SharedFile& file : process.loaded->kfd()->shared_files)
+    TRY(services_.system.create_shared_file(file));
   return {};
 }
 
@@ -167,7 +169,7 @@ void Restore::make_board() {
 
 Status Restore::ready() {
   if (!catalogue_) prepare();
-  TRY(parts_.options_status);
+  TRY(services_.options_status);
   TRY(criu_status_);
   return board_status_;
 }
@@ -194,8 +196,8 @@ Result<const RestorePlan*> Restore::plan_of(const SavedFile& file) const {
 // ---- In a restored task ----
 
 Restore::Task& Restore::task() {
-  const pid_t pid = parts_.criu.pid();
-  const auto [found, is_new] = tasks_.try_emplace(pid, parts_.system, parts_.criu);
+  const pid_t pid = services_.criu.pid();
+  const auto [found, is_new] = tasks_.try_emplace(pid, services_.system, services_.criu);
   Task& current = found->second;
   if (is_new) {
     current.criu = criu_ ? criu_->find(static_cast<std::uint32_t>(pid)) : nullptr;
@@ -229,18 +231,18 @@ std::uint32_t Restore::next_unused_pid() const {
 
 Result<UniqueFd> Restore::restore_saved(Task& current, const SavedFile& file) {
   ASSIGN_OR_RETURN(const RestorePlan* plan, plan_of(file));
-  const bool is_owner = file.owner == static_cast<std::uint32_t>(parts_.criu.pid());
+  const bool is_owner = file.owner == static_cast<std::uint32_t>(services_.criu.pid());
   const NextPid next_pid = [this] { return next_unused_pid(); };
   switch (file.kind) {
     case image::Kind::kKfd:
-      if (!is_owner) return open_inert(parts_.system, plan->kfd(), file.open_flags, next_pid);
+      if (!is_owner) return open_inert(services_.system, plan->kfd(), file.open_flags, next_pid);
       TRY(restore_process(current));
       return current.held.duplicate(*current.kfd);
     case image::Kind::kSecond:
-      if (is_owner) return parts_.system.open_node(plan->kfd(), file.open_flags);
-      return open_inert(parts_.system, plan->kfd(), file.open_flags, next_pid);
+      if (is_owner) return services_.system.open_node(plan->kfd(), file.open_flags);
+      return open_inert(services_.system, plan->kfd(), file.open_flags, next_pid);
     case image::Kind::kInert:
-      return open_inert(parts_.system, plan->kfd(), file.open_flags, next_pid);
+      return open_inert(services_.system, plan->kfd(), file.open_flags, next_pid);
     case image::Kind::kDmabuf:
       return restore_dmabuf(current, *plan, file);
     case image::Kind::kRender:
@@ -252,7 +254,7 @@ Result<UniqueFd> Restore::restore_saved(Task& current, const SavedFile& file) {
   const bool used_by_kfd =
       render.binding != image::Binding::kOther && current.process != nullptr && (is_owner || file.owner == 0);
   if (!used_by_kfd) {
-    ASSIGN_OR_RETURN(UniqueFd fd, parts_.system.open_node(plan->render(gpu_id), file.open_flags));
+    ASSIGN_OR_RETURN(UniqueFd fd, services_.system.open_node(plan->render(gpu_id), file.open_flags));
     // Objects of a file whose VM KFD uses are in the file of that process only.
     if (render.binding == image::Binding::kOther) TRY(restore_objects(*plan, file, fd.get(), {}));
     return fd;
@@ -271,11 +273,11 @@ Result<UniqueFd> Restore::restore_dmabuf(Task& current, const RestorePlan& plan,
       bo = kfd_objects::bo_with(*current.process->loaded->kfd(), dmabuf.inode);
     if (current.restored.empty() && bo) return Error(ECANCELED, "the GPU state of its process was not restored");
   }
-  auto restored = bo ? parts_.kfd.export_restored(current.held.number(*current.kfd),
-                                                  current.process->loaded->kfd()->bos[*bo].bo, current.restored[*bo])
+  auto restored = bo ? services_.kfd.export_restored(current.held.number(*current.kfd),
+                                                     current.process->loaded->kfd()->bos[*bo].bo, current.restored[*bo])
                      : take_dmabuf(plan, file);
   if (!restored.ok()) return std::move(restored).error().wrap("DMA-buf of " + std::to_string(dmabuf.size) + " bytes");
-  if (!dmabuf.name.empty()) TRY(parts_.name_dmabuf(restored->get(), dmabuf.name));
+  if (!dmabuf.name.empty()) TRY(services_.name_dmabuf(restored->get(), dmabuf.name));
   return restored;
 }
 
@@ -287,21 +289,21 @@ Status Restore::restore_process(Task& current) {
   if (const auto made = shared_files_.find(process.id); made != shared_files_.end()) TRY(made->second);
   if (kfd.own_mount_namespace) TRY(create_shared_files(process));
   // The kernel sees nothing of an image whose contents cannot be there.
-  Loader loader(parts_, *plan, process);
+  Loader loader(services_, *plan, process);
   TRY(loader.open_contents(*process.loaded));
-  ASSIGN_OR_RETURN(UniqueFd fd, parts_.system.open_node(plan->kfd(), process.open_flags));
+  ASSIGN_OR_RETURN(UniqueFd fd, services_.system.open_node(plan->kfd(), process.open_flags));
   ASSIGN_OR_RETURN(kfd::RestoreRequest request, make_request(current, *plan, kfd));
   const std::size_t slot = *board_.find(kfd.pid);
   board_.set_progress(slot, Progress::kRestoring);
-  parts_.kfd.use_abi(abi_of(process));
+  services_.kfd.use_abi(abi_of(process));
   const Shared& shared = *shared_.at(process.session_id);
   ASSIGN_OR_RETURN(Taken memories, take_memories(*plan, shared, shared.session.index_of(process.id)));
   for (const auto& [inode, dmabuf] : memories.dmabufs) request.memories.push_back({inode, dmabuf.get()});
-  auto restored = parts_.kfd.restore(fd.get(), std::move(request));
+  auto restored = services_.kfd.restore(fd.get(), std::move(request));
   memories.dmabufs.clear();
   if (!restored.ok()) {
     std::string what = "giving the kernel back its state";
-    if (const std::string holders = restored.error().code() == EBUSY ? plan->holders(parts_.system) : "";
+    if (const std::string holders = restored.error().code() == EBUSY ? plan->holders(services_.system) : "";
         !holders.empty())
       what += " (" + holders + ")";
     return std::move(restored).error().wrap(what);
@@ -338,7 +340,7 @@ Result<kfd::RestoreRequest> Restore::make_request(Task& current, const RestorePl
 Result<HeldFiles::Key> Restore::render_key(Task& current, const RestorePlan& plan, std::uint32_t gpu_id) {
   if (const auto found = current.render.find(gpu_id); found != current.render.end())
     return HeldFiles::Key{found->second};
-  ASSIGN_OR_RETURN(UniqueFd fd, parts_.system.open_node(plan.render(gpu_id)));
+  ASSIGN_OR_RETURN(UniqueFd fd, services_.system.open_node(plan.render(gpu_id)));
   ASSIGN_OR_RETURN(const HeldFiles::Key key, current.held.hold(std::move(fd)));
   current.render.emplace(gpu_id, key);
   return HeldFiles::Key{key};
@@ -371,7 +373,7 @@ Status Restore::fill_bos(Loader& loader, int kfd_fd, const SavedFile& process,
     const image::BoRecord& record = kfd.bos[i];
     if (!image::stores_contents(record) || (record.inode != 0 && shared.find(record.inode))) continue;
     // One at a time: CRIU without CAP_SYS_RESOURCE may not have a descriptor for each.
-    ASSIGN_OR_RETURN(const UniqueFd dmabuf, parts_.kfd.export_restored(kfd_fd, record.bo, restored[i]));
+    ASSIGN_OR_RETURN(const UniqueFd dmabuf, services_.kfd.export_restored(kfd_fd, record.bo, restored[i]));
     TRY(loader.start(*process.loaded, i, image::actual_id_of(kfd, record.bo.user_gpu_id), dmabuf.get(),
                      Loader::name_of(i)));
   }
@@ -443,7 +445,7 @@ Status Restore::claim_descriptors(Task& current) {
     } else if (file->kind == image::Kind::kSecond && !current.asked.contains(file->id)) {
       auto found = current.second.find(file->id);
       if (found == current.second.end()) {
-        ASSIGN_OR_RETURN(UniqueFd second, parts_.system.open_node(plan->kfd(), file->open_flags));
+        ASSIGN_OR_RETURN(UniqueFd second, services_.system.open_node(plan->kfd(), file->open_flags));
         ASSIGN_OR_RETURN(const HeldFiles::Key key, current.held.hold(std::move(second)));
         found = current.second.emplace(file->id, key).first;
       }
@@ -461,7 +463,7 @@ Result<Claim> Restore::resume(pid_t pid) {
   if (!is_complete_) release_memories();
   is_complete_ = true;
   if (pid <= 0 || files_.empty()) return Claim::kNotMine;
-  ASSIGN_OR_RETURN(const auto pids, parts_.system.namespace_pids(pid));
+  ASSIGN_OR_RETURN(const auto pids, services_.system.namespace_pids(pid));
   const auto slot = pids.empty() ? std::nullopt : board_.find(pids.back());
   if (!slot) return Claim::kNotMine;
   const std::string process = "process " + std::to_string(pid);
@@ -481,15 +483,15 @@ Result<Claim> Restore::resume(pid_t pid) {
                           "mappings, or asked another process for a file");
   if (const SavedFile* saved = process_of(pids.back()))
     if (auto status = require_loaded(*saved); !status.ok()) return std::move(status).error().wrap(process);
-  ASSIGN_OR_RETURN(const std::uint64_t filled, parts_.system.fill_missing_memory(pid));
+  ASSIGN_OR_RETURN(const std::uint64_t filled, services_.system.fill_missing_memory(pid));
   if (filled != 0)
-    parts_.criu.warn(process + ": loaded " + std::to_string(filled >> 20) +
-                     " MiB that were to come later (--lazy-pages), because GPUs cannot wait for memory");
-  ASSIGN_OR_RETURN(const UniqueFd fd, parts_.system.open_kfd());
-  if (const SavedFile* saved = process_of(pids.back())) parts_.kfd.use_abi(abi_of(*saved));
-  auto status = parts_.kfd.resume(fd.get(), pid);
+    services_.criu.warn(process + ": loaded " + std::to_string(filled >> 20) +
+                        " MiB that were to come later (--lazy-pages), because GPUs cannot wait for memory");
+  ASSIGN_OR_RETURN(const UniqueFd fd, services_.system.open_kfd());
+  if (const SavedFile* saved = process_of(pids.back())) services_.kfd.use_abi(abi_of(*saved));
+  auto status = services_.kfd.resume(fd.get(), pid);
   if (!status.ok() && status.error().code() == ETIME) {
-    parts_.criu.warn(process + ": its GPU queues run later, the kernel is still preparing its memory");
+    services_.criu.warn(process + ": its GPU queues run later, the kernel is still preparing its memory");
     return Claim::kMine;
   }
   if (status.ok()) return Claim::kMine;

@@ -21,11 +21,11 @@
 #include "plugin/criu_images.h"
 #include "plugin/held_files.h"
 #include "plugin/image/catalogue.h"
-#include "plugin/parts.h"
 #include "plugin/render_objects.h"
 #include "plugin/restore_board.h"
 #include "plugin/restore_plan.h"
 #include "plugin/saved_files.h"
+#include "plugin/services.h"
 #include "plugin/session_sharing.h"
 #include "plugin/vma_map.h"
 
@@ -40,7 +40,7 @@ struct VmaAnswer {
 
 class Restore {
  public:
-  explicit Restore(Parts& parts) : parts_(parts) {}
+  explicit Restore(Services& services) : services_(services) {}
 
   // CRIU calls this before it makes the tree of processes. Never fails: the directory may be that of a program without
   // GPU, with images that another dump left. What went wrong is the answer to the first question about a file of ours.
@@ -163,7 +163,7 @@ class Restore {
   [[nodiscard]] base::Result<bool> file_opened_since(const Task& current) const;
   [[nodiscard]] bool is_last_mapping(const Task& current, std::uint64_t addr) const;
 
-  Parts& parts_;
+  Services& services_;
   std::optional<base::Result<image::Catalogue>> catalogue_;  // set by prepare()
   std::vector<SavedFile> files_;
   std::optional<CriuImages> criu_;

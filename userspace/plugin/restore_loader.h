@@ -13,16 +13,16 @@
 #include <utility>
 
 #include "plugin/image/reader.h"
-#include "plugin/parts.h"
 #include "plugin/restore_plan.h"
 #include "plugin/saved_files.h"
+#include "plugin/services.h"
 
 namespace plugin {
 
 class Loader {
  public:
-  Loader(const Parts& parts, const RestorePlan& plan, const SavedFile& process)
-      : parts_(parts), plan_(plan), process_(process) {}
+  Loader(const Services& services, const RestorePlan& plan, const SavedFile& process)
+      : services_(services), plan_(plan), process_(process) {}
 
   [[nodiscard]] const SavedFile& process() const { return process_; }
   [[nodiscard]] const RestorePlan& plan() const { return plan_; }
@@ -30,7 +30,7 @@ class Loader {
   // The pages file of this file is there.
   base::Status open_contents(const image::Loaded& file) {
     if (contents_.contains(file.id())) return {};
-    ASSIGN_OR_RETURN(image::Contents contents, image::open_contents(parts_.criu.image_dir(), file));
+    ASSIGN_OR_RETURN(image::Contents contents, image::open_contents(services_.criu.image_dir(), file));
     contents_.emplace(file.id(), std::move(contents));
     return {};
   }
@@ -46,8 +46,8 @@ class Loader {
     auto& copier = copiers_[gpu_id];
     if (copier == nullptr) {
       // A file of its own: the copier's VM must not be the program's.
-      ASSIGN_OR_RETURN(const base::UniqueFd render, parts_.system.open_node(plan_.render(gpu_id)));
-      ASSIGN_OR_RETURN(copier, parts_.make_copier(render.get(), parts_.options));
+      ASSIGN_OR_RETURN(const base::UniqueFd render, services_.system.open_node(plan_.render(gpu_id)));
+      ASSIGN_OR_RETURN(copier, services_.make_copier(render.get(), services_.options));
     }
     StoredContents source(contents_.at(file.id()), bo);
     auto outcome = copier->start_write({dmabuf, image::bos_of(file.file())[bo].bo.size, name}, source);
@@ -55,8 +55,8 @@ class Loader {
     copy::Failure failure = std::move(outcome).error();
     if (failure.kind == copy::FailureKind::kBroken) return std::move(failure.error);
     // The CPU cannot write through a DMA-buf that is read-only, but through an object of its memory.
-    ASSIGN_OR_RETURN(const base::UniqueFd render, parts_.system.open_node(plan_.render(gpu_id)));
-    RenderDriver& driver = *parts_.render.driver;
+    ASSIGN_OR_RETURN(const base::UniqueFd render, services_.system.open_node(plan_.render(gpu_id)));
+    RenderDriver& driver = *services_.render.driver;
     const auto failed = [&](const std::string& why, int code) {
       return base::Error(code, failure.error.message() + "; " + why).wrap(name);
     };
@@ -103,7 +103,7 @@ class Loader {
     image::BoReader reader_;
   };
 
-  const Parts& parts_;
+  const Services& services_;
   const RestorePlan& plan_;
   const SavedFile& process_;
   std::map<std::uint32_t, image::Contents> contents_;               // by file id

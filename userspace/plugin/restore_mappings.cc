@@ -50,7 +50,7 @@ Result<std::optional<VmaAnswer>> Restore::locate_own(Task& current, std::string_
   TRY(ready());
   TRY(settle(current));
   ASSIGN_OR_RETURN(auto found, locate(current, path, addr, offset));
-  if (parts_.criu.takes_vma_fd() && is_last_mapping(current, addr)) current.held.release_all_but(std::nullopt);
+  if (services_.criu.takes_vma_fd() && is_last_mapping(current, addr)) current.held.release_all_but(std::nullopt);
   return found;
 }
 
@@ -58,7 +58,7 @@ Result<std::optional<VmaAnswer>> Restore::locate(Task& current, std::string_view
                                                  std::uint64_t offset) {
   ASSIGN_OR_RETURN(auto object, locate_object(current, path, addr, offset));
   if (object) return object;
-  const DeviceFile device = parts_.system.identify_path(path);
+  const DeviceFile device = services_.system.identify_path(path);
   // A BO says more than a path, whose node may be another one here, or was never more than a name.
   auto found = locate_exactly(current.bos, addr, offset);
   if (!found && device.kind == DeviceKind::kRender) {
@@ -87,7 +87,7 @@ Status Restore::wait_for(std::uint32_t pid, Progress wanted, const std::string& 
   const auto slot = board_.find(pid);
   if (!slot) return Error(ESRCH, name + "is not one of the dump");
   ASSIGN_OR_RETURN(const Peer peer, Peer::find(pid, what));
-  switch (board_.wait(*slot, wanted, parts_.longest_wait, [&peer] { return peer.is_alive(); })) {
+  switch (board_.wait(*slot, wanted, services_.longest_wait, [&peer] { return peer.is_alive(); })) {
     case RestoreBoard::Waited::kReached:
       return {};
     case RestoreBoard::Waited::kEnded:
@@ -95,7 +95,7 @@ Status Restore::wait_for(std::uint32_t pid, Progress wanted, const std::string& 
     case RestoreBoard::Waited::kTooLong:
       break;
   }
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(parts_.longest_wait).count();
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(services_.longest_wait).count();
   return Error(ETIMEDOUT, name + "has done nothing for it in " + std::to_string(seconds) + " seconds");
 }
 
@@ -121,11 +121,11 @@ Result<std::optional<VmaAnswer>> Restore::locate_inherited(Task& current, std::u
         return Error(ENXIO,
                      "process " + std::to_string(kfd->pid) +
                          ", whose memory this one has mapped, has no mapping of its own: it kept no render node");
-      ASSIGN_OR_RETURN(UniqueFd file, parts_.system.copy_descriptor(static_cast<pid_t>(kfd->pid), number));
+      ASSIGN_OR_RETURN(UniqueFd file, services_.system.copy_descriptor(static_cast<pid_t>(kfd->pid), number));
       ASSIGN_OR_RETURN(const HeldFiles::Key key, current.held.hold(std::move(file)));
       ASSIGN_OR_RETURN(const VmaAnswer result,
                        answer(current, key, addr, board_.offset(slot, i) + (offset - bo.mmap_offset)));
-      if (parts_.criu.takes_vma_fd()) current.held.release_all_but(std::nullopt);
+      if (services_.criu.takes_vma_fd()) current.held.release_all_but(std::nullopt);
       return std::optional<VmaAnswer>(result);
     }
   }
@@ -133,8 +133,9 @@ Result<std::optional<VmaAnswer>> Restore::locate_inherited(Task& current, std::u
 }
 
 Result<VmaAnswer> Restore::answer(Task& current, HeldFiles::Key key, std::uint64_t addr, std::uint64_t offset) {
-  ASSIGN_OR_RETURN(const int fd, parts_.criu.takes_vma_fd() ? taken_descriptor(current, current.held.number(key), addr)
-                                                            : lent_descriptor(current, key, addr));
+  ASSIGN_OR_RETURN(const int fd, services_.criu.takes_vma_fd()
+                                     ? taken_descriptor(current, current.held.number(key), addr)
+                                     : lent_descriptor(current, key, addr));
   return VmaAnswer{offset, fd};
 }
 
@@ -144,7 +145,7 @@ Result<VmaAnswer> Restore::answer(Task& current, HeldFiles::Key key, std::uint64
 Result<int> Restore::lent_descriptor(Task& current, HeldFiles::Key key, std::uint64_t addr) {
   if (!is_last_mapping(current, addr)) return current.held.number(key);
   if (current.held.is_held(key)) {
-    ASSIGN_OR_RETURN(const auto duplicate, parts_.system.find_duplicate(current.held.number(key)));
+    ASSIGN_OR_RETURN(const auto duplicate, services_.system.find_duplicate(current.held.number(key)));
     if (!duplicate) {
       current.held.release_all_but(key);
       return current.held.number(key);
@@ -159,7 +160,7 @@ Result<int> Restore::lent_descriptor(Task& current, HeldFiles::Key key, std::uin
 // Through the wrong file the kernel refuses the mapping, or shows another object at the same offset. CRIU 3.17 to 4.2
 // give each mapping of a device an id of its own (fd_id_generate_special() of file-ids.c), so that no run has two.
 Status Restore::require_same_file(int number, int run_descriptor, std::uint64_t addr) const {
-  ASSIGN_OR_RETURN(const bool is_same, parts_.system.same_file(number, run_descriptor));
+  ASSIGN_OR_RETURN(const bool is_same, services_.system.same_file(number, run_descriptor));
   if (is_same) return {};
   return Error(ENOTSUP, "the mapping at " + std::to_string(addr) +
                             ": CRIU's images name one file for it and for the mapping before it, and they are of two "
@@ -182,7 +183,7 @@ Result<int> Restore::taken_descriptor(Task& current, int number, std::uint64_t a
   }
   current.previous_vma = vma;
   if (vma && may_open(current.criu->vmas, *vma)) {
-    auto descriptors = parts_.system.descriptors();
+    auto descriptors = services_.system.descriptors();
     if (!descriptors.ok() && !continues) os::close(fd);
     if (!descriptors.ok()) return std::move(descriptors).error();
     current.previous_descriptors = std::move(descriptors).value();
@@ -193,12 +194,12 @@ Result<int> Restore::taken_descriptor(Task& current, int number, std::uint64_t a
 // Whether a descriptor of a file with a path has appeared since the last mapping.
 Result<bool> Restore::file_opened_since(const Task& current) const {
   if (!current.previous_vma || !may_open(current.criu->vmas, *current.previous_vma)) return false;
-  ASSIGN_OR_RETURN(const std::vector<int> descriptors, parts_.system.descriptors());
+  ASSIGN_OR_RETURN(const std::vector<int> descriptors, services_.system.descriptors());
   if (descriptors.empty()) return true;  // the task's /proc does not show them
   for (const int fd : descriptors) {
     const auto& before = current.previous_descriptors;
     if (std::find(before.begin(), before.end(), fd) != before.end()) continue;
-    ASSIGN_OR_RETURN(const std::string path, parts_.system.descriptor_path(fd));
+    ASSIGN_OR_RETURN(const std::string path, services_.system.descriptor_path(fd));
     // CRIU makes anonymous shared memory in these, which does not end the run. In doubt it has ended: then CRIU may
     // forget a duplicate, which stays open in the program; else it would take, and close, a descriptor of the program.
     if (!path.starts_with('/') || path.starts_with("/dev/zero") || path.starts_with("/SYSV")) continue;

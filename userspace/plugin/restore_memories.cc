@@ -85,7 +85,7 @@ Status Restore::keep_memories(const Shared& shared, std::span<const std::size_t>
   };
   auto socket = queue_files(dmabufs);
   if (!socket.ok()) return failure(std::move(socket).error());
-  const auto number = parts_.criu.keep_file(socket->get());
+  const auto number = services_.criu.keep_file(socket->get());
   if (!number.ok()) return failure(number.error());
   if (*number > INT_MAX / static_cast<int>(kMaxQueuedFiles) - 1)
     return failure(Error(EOVERFLOW, "CRIU keeps too many descriptors"));
@@ -104,13 +104,13 @@ void Restore::release_memories() {
       if (memory.state != State::kAvailable && memory.state != State::kLoaded) continue;
       const int number = kept_at(memory.value).number;
       if (!released.insert(number).second) continue;
-      const auto socket = parts_.criu.kept_file(number);
+      const auto socket = services_.criu.kept_file(number);
       const Status status = socket.ok() ? empty_queue(socket->get()) : Status(socket.error());
       if (!status.ok())
-        parts_.criu.warn(name_of(shared->session.plan.memories()[i]) +
-                         " stays allocated as long as CRIU runs, and the processes cannot be dumped again until it "
-                         "ends: " +
-                         status.error().message());
+        services_.criu.warn(name_of(shared->session.plan.memories()[i]) +
+                            " stays allocated as long as CRIU runs, and the processes cannot be dumped again until it "
+                            "ends: " +
+                            status.error().message());
     }
   }
 }
@@ -122,7 +122,7 @@ Result<Restore::Taken> Restore::take_memories(const RestorePlan& plan, const Sha
   std::vector<std::size_t> claimed;
   for (std::size_t i = 0; i < memories.size(); ++i)
     if (!memories[i].has_provider && has(memories[i], self) &&
-        board_.claim_memory(shared.first + i, static_cast<std::uint32_t>(parts_.criu.pid())))
+        board_.claim_memory(shared.first + i, static_cast<std::uint32_t>(services_.criu.pid())))
       claimed.push_back(i);
   ASSIGN_OR_RETURN(taken.made, make_memories(plan, shared, claimed));
   std::map<int, std::vector<UniqueFd>> received;
@@ -164,9 +164,9 @@ Status Restore::make_kfd_memories(const RestorePlan& plan, const Shared& shared,
     places.push_back(&each);
   }
   if (wanted.empty()) return {};
-  parts_.kfd.use_abi(kfd::Abi::kExtensible);
-  ASSIGN_OR_RETURN(std::vector<UniqueFd> made, plugin::make_memories(parts_.system, parts_.kfd, plan.kfd(), wanted,
-                                                                     [this] { return next_unused_pid(); }));
+  services_.kfd.use_abi(kfd::Abi::kExtensible);
+  ASSIGN_OR_RETURN(std::vector<UniqueFd> made, plugin::make_memories(services_.system, services_.kfd, plan.kfd(),
+                                                                     wanted, [this] { return next_unused_pid(); }));
   for (std::size_t i = 0; i < places.size(); ++i) places[i]->dmabuf = std::move(made[i]);
   return {};
 }
@@ -185,13 +185,13 @@ Status Restore::make_gem_memories(const RestorePlan& plan, const Shared& shared,
     ASSIGN_OR_RETURN(const std::uint32_t gpu_id, plan.destination_of(shared.session.gpu_of(memory)));
     File& file = files[gpu_id];
     if (!file.fd.valid()) {
-      ASSIGN_OR_RETURN(file.fd, parts_.system.open_node(plan.render(gpu_id)));
+      ASSIGN_OR_RETURN(file.fd, services_.system.open_node(plan.render(gpu_id)));
     }
     image::GemObject object = shared.session.gem_of(memory);
     object.handle = ++file.last_handle;
     const auto access = shared.session.read_only.contains(memory.inode) ? render_objects::Access::kReadOnly
                                                                         : render_objects::Access::kReadWrite;
-    auto made = render_objects::make_apart(*parts_.render.driver, file.fd.get(), object, memory.size, access);
+    auto made = render_objects::make_apart(*services_.render.driver, file.fd.get(), object, memory.size, access);
     if (!made.ok()) return std::move(made).error().wrap(name_of(memory));
     each.dmabuf = std::move(made).value();
   }
@@ -209,7 +209,7 @@ Result<UniqueFd> Restore::wait_for_memory(const Shared& shared, std::size_t memo
       const KeptAt at = kept_at(now.value);
       auto& files = received[at.number];
       if (files.empty()) {
-        ASSIGN_OR_RETURN(const UniqueFd socket, parts_.criu.kept_file(at.number));
+        ASSIGN_OR_RETURN(const UniqueFd socket, services_.criu.kept_file(at.number));
         ASSIGN_OR_RETURN(files, queued_files(socket.get()));
       }
       if (at.index >= files.size()) return Error(EPROTO, "CRIU keeps another descriptor in its place");
@@ -234,12 +234,12 @@ Result<UniqueFd> Restore::take_dmabuf(const RestorePlan& plan, const SavedFile& 
   const Shared& shared = *shared_.at(file.session_id);
   const auto memory = shared.session.plan.find(file.loaded->dmabuf()->inode);
   if (!memory) return Error(EINVAL, "invalid image: no process gives its memory to this task");
-  const auto self = static_cast<std::uint32_t>(parts_.criu.pid());
+  const auto self = static_cast<std::uint32_t>(services_.criu.pid());
   std::map<int, std::vector<UniqueFd>> received;
   if (shared.session.plan.memories()[*memory].has_provider || !board_.claim_memory(shared.first + *memory, self))
     return wait_for_memory(shared, *memory, received);
   ASSIGN_OR_RETURN(std::vector<MadeMemory> made, make_memories(plan, shared, {*memory}));
-  Loader loader(parts_, plan, file);
+  Loader loader(services_, plan, file);
   TRY(load_memory(loader, shared, *memory, made.front().dmabuf.get()));
   return std::move(made.front().dmabuf);
 }
@@ -260,7 +260,7 @@ Status Restore::offer_memories(const SavedFile& process, int kfd_fd, std::vector
     for (const std::size_t memory : now) {
       const std::size_t bo = memories[memory].origin.bo;
       ASSIGN_OR_RETURN(UniqueFd dmabuf,
-                       parts_.kfd.export_restored(kfd_fd, process.loaded->kfd()->bos[bo].bo, restored[bo]));
+                       services_.kfd.export_restored(kfd_fd, process.loaded->kfd()->bos[bo].bo, restored[bo]));
       dmabufs.push_back(dmabuf.get());
       files.push_back(std::move(dmabuf));
     }
@@ -279,7 +279,7 @@ Status Restore::load_memories(Loader& loader, const SavedFile& process, int kfd_
     if (!provides(memories[i], self)) continue;
     const std::size_t bo = memories[i].origin.bo;
     ASSIGN_OR_RETURN(const UniqueFd dmabuf,
-                     parts_.kfd.export_restored(kfd_fd, process.loaded->kfd()->bos[bo].bo, restored[bo]));
+                     services_.kfd.export_restored(kfd_fd, process.loaded->kfd()->bos[bo].bo, restored[bo]));
     TRY(load_memory(loader, shared, i, dmabuf.get()));
   }
   return {};

@@ -44,9 +44,9 @@ Status Restore::restore_objects(const RestorePlan& plan, const SavedFile& file, 
         EPROTO,
         "a render node has objects, and CRIU's images are not readable, which say whose it is; restore from the "
         "directory that the dump wrote");
-  Loader loader(parts_, plan, file);
+  Loader loader(services_, plan, file);
   TRY(loader.open_contents(*file.loaded));
-  RenderDriver& driver = *parts_.render.driver;
+  RenderDriver& driver = *services_.render.driver;
   ASSIGN_OR_RETURN(const bool has_lists, driver.has_lists(fd));
   if (!has_lists)
     return Error(ENOTSUP,
@@ -76,7 +76,7 @@ Status Restore::restore_kfd_objects(Task& current, const RestorePlan& plan, int 
   const auto memory = [&](std::uint64_t inode) -> Result<UniqueFd> {
     const auto bo = kfd_objects::bo_with(kfd, inode);
     if (!bo) return Error(EINVAL, "no BO of the process has its memory");
-    return parts_.kfd.export_restored(kfd_fd, kfd.bos[*bo].bo, restored[*bo]);
+    return services_.kfd.export_restored(kfd_fd, kfd.bos[*bo].bo, restored[*bo]);
   };
   for (const SavedFile& file : files_) {
     const image::RenderFile* render = file.loaded->render();
@@ -97,7 +97,7 @@ Status Restore::restore_kfd_objects(Task& current, const RestorePlan& plan, int 
 Result<std::optional<VmaAnswer>> Restore::locate_object(Task& current, std::string_view path, std::uint64_t addr,
                                                         std::uint64_t offset) {
   if (current.criu == nullptr) return std::optional<VmaAnswer>();
-  const DeviceFile device = parts_.system.identify_path(path);
+  const DeviceFile device = services_.system.identify_path(path);
   if (device.kind == DeviceKind::kKfd) return std::optional<VmaAnswer>();
   const ExternalFd* found = nullptr;
   std::uint32_t handle = 0;
@@ -127,13 +127,15 @@ Result<std::optional<VmaAnswer>> Restore::locate_object(Task& current, std::stri
   }
   if (found == nullptr) return std::optional<VmaAnswer>();
   TRY(ready());
-  if (const SavedFile& file = *find_saved(found->file_id); file.loaded->render()->binding == image::Binding::kKfd &&
-                                                           file.owner != static_cast<std::uint32_t>(parts_.criu.pid()))
+  if (const SavedFile& file = *find_saved(found->file_id);
+      file.loaded->render()->binding == image::Binding::kKfd &&
+      file.owner != static_cast<std::uint32_t>(services_.criu.pid()))
     TRY(wait_for(file.owner, Progress::kRestored,
                  "which makes GEM object " + std::to_string(handle) + " that this one has mapped"));
-  ASSIGN_OR_RETURN(const std::optional<std::uint64_t> start, parts_.render.driver->mmap_offset(found->number, handle));
+  ASSIGN_OR_RETURN(const std::optional<std::uint64_t> start,
+                   services_.render.driver->mmap_offset(found->number, handle));
   if (!start) return Error(EPERM, "the CPU cannot map GEM object " + std::to_string(handle));
-  const bool takes_fd = parts_.criu.takes_vma_fd();
+  const bool takes_fd = services_.criu.takes_vma_fd();
   if (is_last_mapping(current, addr)) current.held.release_all_but(std::nullopt);
   int number = found->number;
   if (takes_fd) {

@@ -77,7 +77,7 @@ class RestoreSharing : public ::testing::Test {
   RestoreSharing() {
     machine_.add_gpu(1, kGpu, 128);
     kfd_.keeps_memory = true;
-    parts_.render.driver = driver_;
+    services_.render.driver = driver_;
     node_.node_id = 1;
     node_.gpu_id = kGpu;
     node_.properties = {{"simd_count", 240}, {"gfx_target_version", 90006}, {"drm_render_minor", 128}};
@@ -158,7 +158,7 @@ class RestoreSharing : public ::testing::Test {
     EXPECT_TRUE(prepared.ok()) << prepared.error().message();
     EXPECT_TRUE((*writer)->commit().ok());
     criu_images_.write(dir_.path());
-    restore_ = std::make_unique<Restore>(parts_);
+    restore_ = std::make_unique<Restore>(services_);
     restore_->prepare();
     return *restore_;
   }
@@ -167,7 +167,7 @@ class RestoreSharing : public ::testing::Test {
   void restart() {
     kfd_.restored_memories.clear();
     criu_.kept.clear();
-    restore_ = std::make_unique<Restore>(parts_);
+    restore_ = std::make_unique<Restore>(services_);
     restore_->prepare();
   }
 
@@ -238,7 +238,7 @@ class RestoreSharing : public ::testing::Test {
   FakeCriuImages criu_images_;
   System system_{machine_.roots()};
   kfd::FakeKfd kfd_;
-  Parts parts_{
+  Services services_{
       criu_, system_, kfd_,
       [](int, const Options&) -> base::Result<std::unique_ptr<copy::Copier>> { return copy::make_cpu_copier(); },
       Options{}};
@@ -410,7 +410,7 @@ TEST_F(RestoreSharing, a_process_offers_all_memory_before_it_loads_any) {
   add(78, {{7, true, false}, {8}});
   start();
   std::optional<std::size_t> offered;
-  parts_.make_copier = [&](int, const Options&) -> base::Result<std::unique_ptr<copy::Copier>> {
+  services_.make_copier = [&](int, const Options&) -> base::Result<std::unique_ptr<copy::Copier>> {
     if (!offered) offered = criu_.kept.size();
     return copy::make_cpu_copier();
   };
@@ -474,7 +474,7 @@ TEST_F(RestoreSharing, without_its_contents_no_holder_of_a_memory_is_resumed) {
   add(77, {{7}});
   add(78, {{7, true, false}});
   start();
-  parts_.make_copier = [](int, const Options&) -> base::Result<std::unique_ptr<copy::Copier>> {
+  services_.make_copier = [](int, const Options&) -> base::Result<std::unique_ptr<copy::Copier>> {
     return base::Error(EIO, "no copier");
   };
   EXPECT_FALSE(restore(77).ok());
@@ -499,7 +499,7 @@ TEST_F(RestoreSharing, where_criu_does_not_say_who_opens_which_file_it_is_refuse
   add(78, {{7, true, false}});
   start();
   std::filesystem::remove(dir_.path() + "/pstree.img");
-  restore_ = std::make_unique<Restore>(parts_);
+  restore_ = std::make_unique<Restore>(services_);
   restore_->prepare();
   expect_refused("CRIU's images are not readable");
 }
@@ -557,7 +557,7 @@ TEST_F(RestoreSharing, a_failure_of_any_call_is_an_error_or_changes_nothing) {
     SCOPED_TRACE(call);
     kfd_.restored_memories.clear();
     criu_.kept.clear();
-    restore_ = std::make_unique<Restore>(parts_);
+    restore_ = std::make_unique<Restore>(services_);
     os::fail_call(call, EIO);
     restore_->prepare();
     bool is_good = restore(77).ok() && restore(78).ok();
@@ -700,7 +700,7 @@ TEST_F(RestoreSharing, a_dmabuf_that_may_not_be_written_through_is_made_so) {
   add_dmabuf(6, 9, {50});
   add_dmabuf(7, 8, {50});
   for (const std::size_t i : {2U, 3U}) std::get<image::DmabufFile>(files_[i].contents).read_only = true;
-  parts_.make_copier = [](int, const Options&) -> base::Result<std::unique_ptr<copy::Copier>> {
+  services_.make_copier = [](int, const Options&) -> base::Result<std::unique_ptr<copy::Copier>> {
     return std::unique_ptr<copy::Copier>(std::make_unique<ReopeningCopier>());
   };
   start();
@@ -782,7 +782,7 @@ TEST_F(RestoreSharing, a_failure_of_any_call_gives_no_object_of_other_memory) {
     driver_->files.clear();
     kfd_.restored_memories.clear();
     criu_.kept.clear();
-    restore_ = std::make_unique<Restore>(parts_);
+    restore_ = std::make_unique<Restore>(services_);
     os::fail_call(call, EIO);
     restore_->prepare();
     const auto first = restore_render(50, 1);
@@ -815,7 +815,7 @@ TEST_F(RestoreSharing, an_open_dmabuf_of_its_own_memory_is_exported_by_the_proce
   add_dmabuf(5, 7, {77, 90}, kSize, "mine");
   criu_.has_fdstore = false;
   std::string name;
-  parts_.name_dmabuf = [&](int, const std::string& given) -> base::Status {
+  services_.name_dmabuf = [&](int, const std::string& given) -> base::Status {
     name = given;
     return {};
   };
@@ -931,7 +931,7 @@ TEST_F(RestoreSharing, a_failure_of_any_call_gives_no_dmabuf_of_other_memory) {
     SCOPED_TRACE(call);
     kfd_.restored_memories.clear();
     criu_.kept.clear();
-    restore_ = std::make_unique<Restore>(parts_);
+    restore_ = std::make_unique<Restore>(services_);
     os::fail_call(call, EIO);
     restore_->prepare();
     bool is_good = restore(77).ok();

@@ -124,7 +124,7 @@ class World {
   FakeCriuImages images;
   System system{machine.roots()};
   kfd::FakeKfd kfd;
-  Parts parts{
+  Services services{
       criu, system, kfd,
       [](int, const Options&) -> base::Result<std::unique_ptr<copy::Copier>> { return copy::make_cpu_copier(); },
       Options{}};
@@ -226,7 +226,7 @@ TEST_P(Mappings, of_any_order_leave_the_programs_descriptors_and_no_other) {
     }
     world.write_criu_images();
     ASSERT_EQ(device_descriptors(world.system), std::set<int>{});
-    Restore restore(world.parts);
+    Restore restore(world.services);
     restore.prepare();
     plant(restore.restore_file(4), {200});
     if (has_render_fd) {
@@ -268,7 +268,7 @@ TEST(Restore, mappings_are_found_without_the_recorded_path) {
   world.images.tasks[77].files = {{200, 4}};
   world.images.tasks[77].vmas = {device_vma(0, 3), device_vma(0, 9)};
   world.write_criu_images();
-  Restore restore(world.parts);
+  Restore restore(world.services);
   plant(restore.restore_file(4), {200});
   for (const char* path : {"/dev/dri/renderD155", "/dev/.amdgpu_plugin.5.128 (deleted)"}) {
     const auto answer = restore.update_vma(path, kBoAddr + 0x3000, kBoOffset + 0x3000);
@@ -305,7 +305,7 @@ TEST(Restore, twenty_gpus_leave_no_descriptor_below_the_programs_highest) {
   world.save(4, kfd);
   world.images.tasks[77].files = {{200, 4}};
   world.write_criu_images();
-  Restore restore(world.parts);
+  Restore restore(world.services);
   plant(restore.restore_file(4), {200});
   ASSERT_EQ(world.kfd.restored->devices.size(), 20U);
   for (const auto& device : world.kfd.restored->devices) EXPECT_GE(device.drm_fd, world.criu.unused_fd());
@@ -328,7 +328,7 @@ TEST(Restore, many_bos_need_no_descriptor_each_with_the_extensible_abi) {
   low.rlim_cur = 1024;  // the default, which also leaves room for what is held above the program's numbers
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
   {
-    Restore restore(world.parts);
+    Restore restore(world.services);
     const auto fd = restore.restore_file(4);
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
     ASSERT_TRUE(fd.ok()) << fd.error().message();
@@ -489,7 +489,7 @@ TEST_P(Processes, of_any_pids_get_their_own_state_and_exactly_their_descriptors)
     const Tree tree = random_tree(random, world);
     for (auto& [pid, task] : world.images.tasks) task.vmas.push_back(device_vma(0, 0));
     world.write_criu_images();
-    Restore restore(world.parts);
+    Restore restore(world.services);
     restore.prepare();
     EXPECT_TRUE(world.criu.warnings.empty());
     std::map<std::uint32_t, std::array<int, 2>> sockets;
@@ -522,7 +522,7 @@ TEST(Restore, a_process_that_inherited_a_mapping_gets_it_through_the_owners_file
   world.images.tasks[static_cast<std::uint32_t>(::getpid())].vmas = {device_vma(0, 0), device_vma(0, 1)};
   world.images.tasks[5].vmas = {device_vma(0, 2)};
   world.write_criu_images();
-  Restore restore(world.parts);
+  Restore restore(world.services);
   world.criu.task = ::getpid();
   restore.prepare();
   plant(restore.restore_file(4), {200});
@@ -547,7 +547,7 @@ TEST(Restore, a_process_that_inherited_a_mapping_waits_as_long_as_the_owner_live
   world.images.tasks[static_cast<std::uint32_t>(owner)].files = {{200, 4}};
   world.images.tasks[5].vmas = {device_vma(0, 2)};
   world.write_criu_images();
-  Restore restore(world.parts);
+  Restore restore(world.services);
   restore.prepare();
   world.criu.task = 5;
   const auto begin = std::chrono::steady_clock::now();
@@ -567,10 +567,10 @@ TEST(Restore, a_process_that_inherited_a_mapping_sees_that_the_owner_ended_befor
   world.images.tasks[static_cast<std::uint32_t>(owner)].files = {{200, 4}};
   world.images.tasks[5].vmas = {device_vma(0, 2)};
   world.write_criu_images();
-  Restore restore(world.parts);
+  Restore restore(world.services);
   restore.prepare();
   world.criu.task = 5;
-  world.parts.longest_wait = std::chrono::minutes(1);
+  world.services.longest_wait = std::chrono::minutes(1);
   const auto answer = restore.update_vma("/dev/dri/renderD128", kBoAddr + 0x2000, kBoOffset + 0x2000);
   ::waitpid(owner, nullptr, 0);
   ASSERT_FALSE(answer.ok());
@@ -588,10 +588,10 @@ TEST(Restore, a_process_that_inherited_a_mapping_does_not_wait_for_ever_for_an_o
   world.images.tasks[owner].files = {{200, 4}};
   world.images.tasks[5].vmas = {device_vma(0, 2)};
   world.write_criu_images();
-  Restore restore(world.parts);
+  Restore restore(world.services);
   restore.prepare();
   world.criu.task = 5;
-  world.parts.longest_wait = std::chrono::milliseconds(20);
+  world.services.longest_wait = std::chrono::milliseconds(20);
   const auto answer = restore.update_vma("/dev/dri/renderD128", kBoAddr + 0x2000, kBoOffset + 0x2000);
   ASSERT_FALSE(answer.ok());
   EXPECT_EQ(answer.error().code(), ETIMEDOUT);
@@ -628,7 +628,7 @@ class Descriptors : public ::testing::Test {
 TEST_F(Descriptors, that_could_not_be_replaced_fail_every_later_mapping_and_the_resume) {
   task() = {0, {}, {{200, 4}}, {device_vma(0, 0), device_vma(0, 1)}};
   world_.write_criu_images();
-  Restore restore(world_.parts);
+  Restore restore(world_.services);
   restore.prepare();
   const auto fd = restore.restore_file(4);
   ASSERT_TRUE(fd.ok() && fd->has_value());
@@ -646,7 +646,7 @@ TEST_F(Descriptors, that_could_not_be_replaced_fail_every_later_mapping_and_the_
 TEST_F(Descriptors, of_a_process_that_was_asked_for_no_mapping_are_not_settled) {
   task() = {0, {}, {{200, 4}}, {device_vma(0, 0)}};
   world_.write_criu_images();
-  Restore restore(world_.parts);
+  Restore restore(world_.services);
   restore.prepare();
   plant(restore.restore_file(4), {200});
   expect_not_resumed(restore);
@@ -655,7 +655,7 @@ TEST_F(Descriptors, of_a_process_that_was_asked_for_no_mapping_are_not_settled) 
 TEST_F(Descriptors, after_a_mapping_that_failed_the_process_is_not_resumed) {
   task() = {0, {}, {{200, 4}}, {device_vma(0, 0), device_vma(0, 1)}};
   world_.write_criu_images();
-  Restore restore(world_.parts);
+  Restore restore(world_.services);
   restore.prepare();
   plant(restore.restore_file(4), {200});
   ASSERT_TRUE(restore.update_vma("/dev/dri/renderD128", kBoAddr, kBoOffset).ok());
@@ -678,7 +678,7 @@ TEST_P(NoMapping, leaves_the_programs_descriptors_and_no_other) {
   anonymous.status |= FakeCriuImages::kAnonymousPrivate;
   task().vmas = {anonymous};
   world_.write_criu_images();
-  Restore restore(world_.parts);
+  Restore restore(world_.services);
   restore.prepare();
   std::set<int> expected;
   for (const FakeCriuImages::Fd& fd : task().files) {
@@ -700,7 +700,7 @@ TEST_F(Descriptors, of_a_process_without_mappings_with_a_stand_in_are_not_settle
   world_.images.tasks[20].files = {{8, 9}};  // CRIU asks it for the render node
   task().files = {{200, 4}, {201, 9}};
   world_.write_criu_images();
-  Restore restore(world_.parts);
+  Restore restore(world_.services);
   restore.prepare();
   plant(restore.restore_file(4), {200});
   expect_not_resumed(restore);
@@ -725,7 +725,7 @@ class Resume : public ::testing::Test {
 TEST_F(Resume, leaves_a_process_alone_whose_pid_an_image_of_another_dump_has) {
   world_.images.tasks[77];  // uses no file of ours
   world_.write_criu_images();
-  Restore restore(world_.parts);
+  Restore restore(world_.services);
   restore.prepare();
   EXPECT_EQ(*restore.resume(5000), Claim::kNotMine);
   EXPECT_TRUE(world_.kfd.calls.empty());
@@ -734,7 +734,7 @@ TEST_F(Resume, leaves_a_process_alone_whose_pid_an_image_of_another_dump_has) {
 TEST_F(Resume, reads_no_image_again) {
   world_.images.tasks[77].files = {{200, 4}};
   world_.write_criu_images();
-  Restore restore(world_.parts);
+  Restore restore(world_.services);
   restore_it(restore);
   std::filesystem::remove_all(world_.dir.path());
   EXPECT_EQ(*restore.resume(5000), Claim::kMine);
@@ -743,7 +743,7 @@ TEST_F(Resume, reads_no_image_again) {
 TEST_F(Resume, learns_from_shared_memory_what_a_task_has_restored) {
   world_.images.tasks[77].files = {{200, 4}};
   world_.write_criu_images();
-  Restore restore(world_.parts);
+  Restore restore(world_.services);
   restore.prepare();
   const pid_t task = ::fork();
   if (task == 0) ::_exit(restore.restore_file(4).ok() ? 0 : 1);
@@ -757,7 +757,7 @@ TEST_F(Resume, learns_from_shared_memory_what_a_task_has_restored) {
 TEST_F(Resume, refuses_a_process_whose_state_was_not_restored) {
   world_.images.tasks[77].files = {{200, 4}};
   world_.write_criu_images();
-  Restore restore(world_.parts);
+  Restore restore(world_.services);
   restore.prepare();
   const auto claim = restore.resume(5000);
   ASSERT_FALSE(claim.ok());
@@ -768,7 +768,7 @@ TEST_F(Resume, refuses_a_process_whose_state_was_not_restored) {
 }
 
 TEST_F(Resume, that_takes_longer_than_the_kernel_waits_is_a_warning) {
-  Restore restore(world_.parts);
+  Restore restore(world_.services);
   restore_it(restore);
   world_.criu.warnings.clear();
   world_.kfd.fail_at = "resume";
@@ -790,7 +790,7 @@ class LazyResume : public ::testing::Test {
   }
   ~LazyResume() override { ::munmap(memory_, kSize); }
   base::Result<Claim> resume() {
-    Restore restore(world_.parts);
+    Restore restore(world_.services);
     plant(restore.restore_file(4), {200});
     ::close(200);
     world_.criu.warnings.clear();
@@ -875,7 +875,7 @@ TEST(Restore, a_gpu_with_sdma_queues_of_others_is_the_last_choice) {
   world.machine.add_gpu(2, kOtherGpu, 129);
   world.machine.add_queue(812, "tenant", kGpu);
   world.save_process(4, 77);
-  Restore restore(world.parts);
+  Restore restore(world.services);
   plant(restore.restore_file(4), {200});
   EXPECT_EQ(world.kfd.restored->devices[0].actual_id, kOtherGpu);
   ::close(200);
@@ -887,7 +887,7 @@ TEST(Restore, a_place_that_is_taken_names_who_has_it) {
   world.save_process(4, 77);
   world.kfd.fail_at = "restore";
   world.kfd.fail_errno = EBUSY;
-  Restore restore(world.parts);
+  Restore restore(world.services);
   const auto fd = restore.restore_file(4);
   ASSERT_FALSE(fd.ok());
   EXPECT_NE(fd.error().message().find("process 812 (tenant) on GPU 4369"), std::string::npos) << fd.error().message();
@@ -896,18 +896,18 @@ TEST(Restore, a_place_that_is_taken_names_who_has_it) {
 TEST(Restore, what_is_wrong_with_options_or_gpus_is_said_at_the_first_file_of_ours) {
   World world;
   world.save_process(4, 77);
-  world.parts.options_status = base::Error(EINVAL, "AMDGPU_PLUGIN_COPY=magic");
+  world.services.options_status = base::Error(EINVAL, "AMDGPU_PLUGIN_COPY=magic");
   {
-    Restore restore(world.parts);
+    Restore restore(world.services);
     restore.prepare();
     EXPECT_FALSE(restore.restore_file(1234)->has_value());
     const auto fd = restore.restore_file(4);
     ASSERT_FALSE(fd.ok());
     EXPECT_EQ(fd.error().message(), "AMDGPU_PLUGIN_COPY=magic");
   }
-  world.parts.options_status = {};
+  world.services.options_status = {};
   std::filesystem::remove_all(world.machine.root() + "/sys");
-  Restore restore(world.parts);
+  Restore restore(world.services);
   restore.prepare();
   EXPECT_FALSE(restore.restore_file(1234)->has_value());
   EXPECT_FALSE(restore.restore_file(4).ok());
@@ -918,7 +918,7 @@ TEST(Restore, tasks_need_no_sysfs) {
   world.save_process(4, 77);
   world.images.tasks[77].files = {{200, 4}};
   world.write_criu_images();
-  Restore restore(world.parts);
+  Restore restore(world.services);
   restore.prepare();
   std::filesystem::remove_all(world.machine.root() + "/sys");
   plant(restore.restore_file(4), {200});
@@ -980,7 +980,7 @@ TEST(CriuImages, cut_at_any_byte_are_refused_or_read_and_never_more) {
 TEST(CriuImages, that_are_missing_are_a_warning_and_no_failure) {
   World world;
   world.save_process(4, 77);
-  Restore restore(world.parts);
+  Restore restore(world.services);
   restore.prepare();
   EXPECT_EQ(world.criu.warnings.size(), 1U);
   plant(restore.restore_file(4), {200});
@@ -1041,7 +1041,7 @@ TEST(StaleLinks, are_kept_for_a_restore_until_its_first_process_is_resumed) {
   world.save_process(4, 77);
   world.machine.add_tracee(5000, 77, "");
   world.machine.add_tracee(5001, 78, "");
-  Restore restore(world.parts);
+  Restore restore(world.services);
   restore.prepare();
   EXPECT_TRUE(world.system.remove_stale_links(std::nullopt).empty());
   (void)restore.resume(5001);  // it has no GPU

@@ -33,17 +33,17 @@ Result<std::unique_ptr<copy::Copier>> make_copier(int render_fd, const Options& 
 }  // namespace
 
 Session::Session(Criu& criu, Result<Options> options)
-    : system_(Roots{}), parts_{criu, system_, kfd_, make_copier, options.ok() ? *options : Options{}} {
-  if (!options.ok()) parts_.options_status = std::move(options).error();
+    : system_(Roots{}), services_{criu, system_, kfd_, make_copier, options.ok() ? *options : Options{}} {
+  if (!options.ok()) services_.options_status = std::move(options).error();
 }
 
 Result<std::unique_ptr<Session>> Session::create(Mode mode, Criu& criu, Result<Options> options) {
   ASSIGN_OR_RETURN(const std::uint64_t id, new_session_id());
   std::unique_ptr<Session> session(new Session(criu, std::move(options)));
   if (mode == Mode::kDump)
-    session->dump_.emplace(session->parts_, id);
+    session->dump_.emplace(session->services_, id);
   else if (mode == Mode::kRestore)
-    session->restore_.emplace(session->parts_);
+    session->restore_.emplace(session->services_);
   return session;
 }
 

@@ -9,8 +9,8 @@
 
 #include "kfd/driver_kfd.h"
 #include "plugin/dump.h"
-#include "plugin/parts.h"
 #include "plugin/restore.h"
+#include "plugin/services.h"
 
 namespace plugin {
 
@@ -34,7 +34,7 @@ class Session {
 
   System system_;
   kfd::DriverKfd kfd_;
-  Parts parts_;
+  Services services_;
   std::optional<Dump> dump_;
   std::optional<Restore> restore_;
 };

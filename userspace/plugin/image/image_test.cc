@@ -445,12 +445,12 @@ TEST_F(ImageTest, a_full_disk_fails_the_dump) {
   EXPECT_EQ(status.error().code(), EFBIG);
 }
 
-TEST_F(ImageTest, the_room_of_the_directory_can_be_asked_for) {
-  const auto room = SessionWriter::room(dir());
+TEST_F(ImageTest, the_free_space_of_the_directory_can_be_asked_for) {
+  const auto room = SessionWriter::free_space(dir());
   ASSERT_TRUE(room.ok());
   EXPECT_GT(*room, 0U);
   os::fail_call(1, EIO);
-  EXPECT_FALSE(SessionWriter::room(dir()).ok());
+  EXPECT_FALSE(SessionWriter::free_space(dir()).ok());
 }
 
 // ---- several dumps ----

@@ -57,14 +57,14 @@ class UpstreamRestoreTest : public ::testing::Test {
   FakeCriu criu_{images_.path()};
   System system_{machine_.roots()};
   kfd::FakeKfd kfd_;
-  Parts parts_{
+  Services services_{
       criu_, system_, kfd_,
       [](int, const Options&) -> base::Result<std::unique_ptr<copy::Copier>> { return copy::make_cpu_copier(); },
       Options{}};
 };
 
 TEST_F(UpstreamRestoreTest, state_and_contents_arrive_on_another_gpu_under_the_old_name) {
-  Restore restore(parts_);
+  Restore restore(services_);
   restore.prepare();
   const auto fd = restore.restore_file(kKfdId);
   ASSERT_TRUE(fd.ok()) << fd.error().message();
@@ -91,7 +91,7 @@ TEST_F(UpstreamRestoreTest, state_and_contents_arrive_on_another_gpu_under_the_o
 }
 
 TEST_F(UpstreamRestoreTest, there_is_one_notice_that_contents_have_no_checksum) {
-  Restore restore(parts_);
+  Restore restore(services_);
   restore.prepare();
   EXPECT_NE(restore.notice().find("no checksums"), std::string::npos);
 }
@@ -99,7 +99,7 @@ TEST_F(UpstreamRestoreTest, there_is_one_notice_that_contents_have_no_checksum) 
 TEST_F(UpstreamRestoreTest, an_empty_directory_needs_no_notice) {
   std::filesystem::remove_all(images_.path());
   std::filesystem::create_directories(images_.path());
-  Restore restore(parts_);
+  Restore restore(services_);
   restore.prepare();
   EXPECT_EQ(restore.notice(), "");
 }
@@ -128,7 +128,7 @@ TEST_F(UpstreamRestoreTest, a_render_node_belongs_to_the_process_that_has_it_ope
 TEST_F(UpstreamRestoreTest, pages_that_are_too_short_are_refused_before_the_kernel_is_asked) {
   const std::string name = path("amdgpu-pages-28-1111.img");
   std::filesystem::resize_file(name, std::filesystem::file_size(name) - 1);
-  Restore restore(parts_);
+  Restore restore(services_);
   restore.prepare();
   const auto fd = restore.restore_file(kKfdId);
   ASSERT_FALSE(fd.ok());

@@ -140,7 +140,7 @@ SessionWriter::~SessionWriter() {
   if (state_ == State::kOpen || state_ == State::kPrepared) (void)discard();
 }
 
-Result<std::uint64_t> SessionWriter::room(int dir_fd) {
+Result<std::uint64_t> SessionWriter::free_space(int dir_fd) {
   struct statvfs status {};
   if (os::fstatvfs(dir_fd, &status) != 0) return Error::from_errno(errno, "statvfs of the image directory");
   if (status.f_blocks == 0) return std::numeric_limits<std::uint64_t>::max();

@@ -59,7 +59,7 @@ class SessionWriter {
   ~SessionWriter();
 
   // Bytes that the file system of the directory can still take; the largest number when it does not say.
-  static base::Result<std::uint64_t> room(int dir_fd);
+  static base::Result<std::uint64_t> free_space(int dir_fd);
 
   // For the contents of file `id`; lives as long as this object. The same one when asked again.
   FileWriter& file(std::uint32_t id);

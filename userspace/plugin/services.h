@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// The dependencies of a dump or a restore, which its creator passes in.
+// The services that a dump or a restore uses, which its creator passes in.
 #pragma once
 
 #include <chrono>
@@ -49,7 +49,7 @@ using FindDmabuf = std::function<base::Result<std::optional<dmabuf_file::Info>>(
 // How DRM numbers the open render node behind a descriptor of this process; see render_holders.h.
 using FindRenderClient = std::function<base::Result<std::optional<render_holders::Client>>(int fd)>;
 
-struct Parts {
+struct Services {
   Criu& criu;
   System& system;
   kfd::Kfd& kfd;

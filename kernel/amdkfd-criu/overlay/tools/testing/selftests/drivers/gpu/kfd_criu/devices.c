@@ -394,22 +394,27 @@ static int known_ids(const struct kfd *kfd, __u32 *ids)
 	return r;
 }
 
-/*
- * Exchanges the ids of two GPUs, which the restore does before it finds that the image has
- * no GPU to bind.
- */
+/* A restore that exchanges the ids of two GPUs, and then fails. */
+struct exchange {
+	struct kfd_v2_image image;
+	int used;	/* open file of GPU 0's render node, or -1 */
+	int error;	/* the error of the restore, or 0 for any */
+};
+
 static int keeps_its_ids(struct kfd *kfd, void *data)
 {
-	const struct kfd_v2_image *image = data;
+	const struct exchange *exchange = data;
 	const struct kfd_criu_gpu gpus[TWO] = {
 		{ kfd->gpus[0].id, kfd->gpus[1].id, -1 },
-		{ kfd->gpus[1].id, kfd->gpus[0].id, -1 },
+		{ kfd->gpus[1].id, kfd->gpus[0].id, exchange->used },
 	};
 	__u32 before[KFD_MAX_GPUS], after[KFD_MAX_GPUS];
+	int r;
 
 	if (known_ids(kfd, before))
 		return 1;
-	if (kfd_v2_image_restore_on(kfd, image, gpus, TWO) != -EINVAL)
+	r = kfd_v2_image_restore_on(kfd, &exchange->image, gpus, TWO);
+	if (!r || (exchange->error && r != exchange->error))
 		return 2;
 	if (kfd_v2_state(kfd) != KFD_CRIU_STATE_RUNNING)
 		return 3;
@@ -418,59 +423,36 @@ static int keeps_its_ids(struct kfd *kfd, void *data)
 	return memcmp(before, after, kfd->num_gpus * sizeof(*before)) ? 5 : 0;
 }
 
+/* The ids are exchanged before the driver finds that the image has no GPU to bind. */
 TEST_F(devices, a_failed_restore_leaves_the_ids_of_gpus)
 {
-	struct kfd_v2_image *image = &self->move.image;
+	struct exchange exchange = { .used = -1, .error = -EINVAL };
 	struct kfd_criu_record_device *device;
 	unsigned int i;
 
-	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, image));
-	for (i = 0; (device = (void *)v2_nth(image, KFD_CRIU_RECORD_DEVICE, i)); i++)
+	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &self->move.image));
+	exchange.image = self->move.image;
+	for (i = 0; (device = (void *)v2_nth(&exchange.image, KFD_CRIU_RECORD_DEVICE, i)); i++)
 		device->flags = 0;
-	EXPECT_EQ(0, kfd_in_child(keeps_its_ids, image));
+	EXPECT_EQ(0, kfd_in_child(keeps_its_ids, &exchange));
 }
 
 /*
  * GPU 1 gets the id of GPU 0, then GPU 0 cannot be bound: its render node has a VM of another
  * process already.
  */
-struct no_vm {
-	struct kfd_v2_image image;
-	int used;	/* file of GPU 0 */
-};
-
-static int keeps_its_ids_without_vm(struct kfd *kfd, void *data)
-{
-	const struct no_vm *no_vm = data;
-	const struct kfd_criu_gpu gpus[TWO] = {
-		{ kfd->gpus[0].id, kfd->gpus[1].id, -1 },
-		{ kfd->gpus[1].id, kfd->gpus[0].id, no_vm->used },
-	};
-	__u32 before[KFD_MAX_GPUS], after[KFD_MAX_GPUS];
-
-	if (known_ids(kfd, before))
-		return 1;
-	if (!kfd_v2_image_restore_on(kfd, &no_vm->image, gpus, TWO))
-		return 2;
-	if (kfd_v2_state(kfd) != KFD_CRIU_STATE_RUNNING)
-		return 3;
-	if (known_ids(kfd, after))
-		return 4;
-	return memcmp(before, after, kfd->num_gpus * sizeof(*before)) ? 5 : 0;
-}
-
 TEST_F(devices, a_gpu_that_cannot_be_bound_leaves_the_ids_of_gpus)
 {
-	struct no_vm no_vm = { .used = self->kfd.gpus[0].drm };
+	struct exchange exchange = { .used = self->kfd.gpus[0].drm };
 	struct kfd_criu_record_device *device;
 	unsigned int i;
 
 	ASSERT_EQ(0, kfd_v2_image_dump(self->kfd.fd, &self->move.image));
-	no_vm.image = self->move.image;
-	for (i = 0; (device = (void *)v2_nth(&no_vm.image, KFD_CRIU_RECORD_DEVICE, i)); i++)
+	exchange.image = self->move.image;
+	for (i = 0; (device = (void *)v2_nth(&exchange.image, KFD_CRIU_RECORD_DEVICE, i)); i++)
 		device->flags = device->user_gpu_id == self->kfd.gpus[1].id ?
 				       KFD_CRIU_DEVICE_ACQUIRED : 0;
-	EXPECT_EQ(0, kfd_in_child(keeps_its_ids_without_vm, &no_vm));
+	EXPECT_EQ(0, kfd_in_child(keeps_its_ids, &exchange));
 }
 
 /* ---- a process that is not new ---- */

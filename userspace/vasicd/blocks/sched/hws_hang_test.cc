@@ -5,7 +5,7 @@
 // reset_queues_on_hws_hang).
 #include <gtest/gtest.h>
 
-#include "vasicd/blocks/fakes/fake_driver.h"
+#include "vasicd/blocks/sched/scheduler_fixture.h"
 
 namespace vasicd::hws_hang_test {
 
@@ -16,16 +16,11 @@ constexpr GpuAddr kDst = FakeDriver::kData;
 constexpr std::uint32_t kLatency = 40;  // 4 s
 constexpr std::uint64_t kSecond = 1'000'000'000;
 
-class HwsHangTest : public ::testing::Test {
+class HwsHangTest : public SchedulerTest {
  protected:
   HwsHangTest() {
     driver.load_hiq();
     driver.set_resources(0xff00, ~0ull, kLatency);
-  }
-  void write(GuestQueue& q, GpuAddr at, std::uint32_t value) {
-    Words w;
-    pm4::write_data(w, at, value);
-    driver.submit(q, w);
   }
   // As unmap_queues_cpsch(): the fence at kDst says that it is done.
   void send_unmap(pm4::UnmapAction action = pm4::UnmapAction::kPreempt) {
@@ -36,8 +31,6 @@ class HwsHangTest : public ::testing::Test {
   }
   bool fence() { return at(kDst) == 100; }
   std::uint32_t logged() { return driver.mqd_word(driver.hiq, driver.compute_layout().queue_doorbell_id0); }
-  std::uint32_t at(GpuAddr va) { return driver.memory.get<std::uint32_t>(va); }
-  FakeDriver driver;
 };
 
 TEST_F(HwsHangTest, a_hung_queue_is_logged_and_left_when_its_time_is_over) {

@@ -4,7 +4,7 @@
 // Time sharing: more processes than VMIDs, more queues than slots, quantums; and run lists of hostile size.
 #include <gtest/gtest.h>
 
-#include "vasicd/blocks/fakes/fake_driver.h"
+#include "vasicd/blocks/sched/scheduler_fixture.h"
 
 namespace vasicd::hws_share_test {
 
@@ -13,14 +13,9 @@ using packets::Words;
 
 constexpr GpuAddr kDst = FakeDriver::kData;
 
-class HwsShareTest : public ::testing::Test {
+class HwsShareTest : public SchedulerTest {
  protected:
   HwsShareTest() { driver.load_hiq(); }
-  void write(GuestQueue& q, GpuAddr at, std::uint32_t value) {
-    Words w;
-    pm4::write_data(w, at, value);
-    driver.submit(q, w);
-  }
   // Submits work for a long time.
   GuestQueue make_busy(std::uint32_t doorbell) {
     GuestQueue q = driver.make_compute(doorbell, 65536);
@@ -29,13 +24,11 @@ class HwsShareTest : public ::testing::Test {
     driver.submit(q, w);
     return q;
   }
-  std::uint32_t at(GpuAddr va) { return driver.memory.get<std::uint32_t>(va); }
   // Advances the clock and steps once.
   void step_after_ms(std::uint64_t ms) {
     driver.clock.now += ms * 1'000'000;
     driver.engines->step();
   }
-  FakeDriver driver;
 };
 
 TEST_F(HwsShareTest, more_processes_than_vmids_share_the_time) {

@@ -6,7 +6,7 @@
 
 #include <array>
 
-#include "vasicd/blocks/fakes/fake_driver.h"
+#include "vasicd/blocks/sched/scheduler_fixture.h"
 
 namespace vasicd::hws_test {
 
@@ -15,16 +15,9 @@ using packets::Words;
 
 constexpr GpuAddr kDst = FakeDriver::kData;
 
-class HwsTest : public ::testing::Test {
+class HwsTest : public SchedulerTest {
  protected:
   HwsTest() { driver.load_hiq(); }
-  void write(GuestQueue& q, GpuAddr at, std::uint32_t value) {
-    Words w;
-    pm4::write_data(w, at, value);
-    driver.submit(q, w);
-  }
-  std::uint32_t at(GpuAddr va) { return driver.memory.get<std::uint32_t>(va); }
-  FakeDriver driver;
 };
 
 TEST_F(HwsTest, hiq_is_loaded_once_and_reports_its_read_pointer) {

@@ -8,7 +8,7 @@
 
 #include <random>
 
-#include "vasicd/blocks/fakes/fake_driver.h"
+#include "vasicd/blocks/sched/scheduler_fixture.h"
 
 namespace vasicd::mes_test {
 
@@ -19,9 +19,9 @@ using packets::Words;
 constexpr GpuAddr kDst = FakeDriver::kData;
 constexpr std::uint64_t kProcess = 0x1000;
 
-class MesTest : public ::testing::Test {
+class MesTest : public SchedulerTest {
  protected:
-  MesTest() : driver(11) {
+  MesTest() : SchedulerTest(11) {
     driver.info.scheduler = VASIC_SCHEDULER_MES;
     driver.info.first_kfd_vmid = 8;
     driver.info.queues_per_pipe = 4;
@@ -45,13 +45,6 @@ class MesTest : public ::testing::Test {
   }
   int remove(const GuestQueue& q) { return code(driver.engines->mes_remove_queue(q.doorbell, q.mqd + 1)); }
   static int code(const base::Status& status) { return status.ok() ? 0 : status.error().code(); }
-  void write(GuestQueue& q, GpuAddr at, std::uint32_t value) {
-    Words w;
-    pm4::write_data(w, at, value);
-    driver.submit(q, w);
-  }
-  std::uint32_t at(GpuAddr va) { return driver.memory.get<std::uint32_t>(va); }
-  FakeDriver driver;
 };
 
 TEST_F(MesTest, a_queue_runs_from_add_to_remove) {

@@ -2,8 +2,6 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // Runs each program on each GPU, undisturbed and preempted, and copies memory between GPUs.
-#include "hiptest/programs.h"
-
 #include <gtest/gtest.h>
 #include <hip/hip_runtime_api.h>
 
@@ -15,6 +13,7 @@
 #include "hiptest/kernels.h"
 #include "hiptest/numbers.h"
 #include "hiptest/preemptor.h"
+#include "hiptest/programs.h"
 
 namespace hiptest {
 namespace {

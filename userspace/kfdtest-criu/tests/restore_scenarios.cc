@@ -2,10 +2,11 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // A chain of processes, each restoring what the one before it left.
-#include "kfdtest-criu/harness/session.h"
 #include "kfdtest-criu/tests/restore_scenarios.h"
 
 #include <cerrno>
+
+#include "kfdtest-criu/harness/session.h"
 
 namespace kfdtest {
 namespace {

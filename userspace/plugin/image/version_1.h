@@ -55,7 +55,8 @@ inline std::string version_1_chunk() {
 }
 
 inline void write_version_1(const std::string& dir) {
-  for (const RecordedFile& file : kVersion1) base::write_file(dir + "/" + std::string(file.name), bytes_of_hex(file.hex));
+  for (const RecordedFile& file : kVersion1)
+    base::write_file(dir + "/" + std::string(file.name), bytes_of_hex(file.hex));
   std::string pages = bytes_of_hex(kVersion1Pages);
   pages.resize(4096);
   pages += version_1_chunk();

@@ -11,9 +11,9 @@
 namespace plugin::image {
 namespace {
 
-using testing::kVersion1;
 using base::read_file;
 using base::write_file;
+using testing::kVersion1;
 
 constexpr std::uint32_t kFile = 7;
 constexpr std::uint32_t kRenderNode = 9;

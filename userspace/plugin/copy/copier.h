@@ -114,9 +114,8 @@ std::unique_ptr<Copier> make_auto_copier(std::unique_ptr<Copier> sdma, std::stri
 
 enum class Method { kAuto, kSdma, kCpu };
 
-// The one that copies by `method`, for the GPU behind `render_fd` (borrowed; the copier opens nothing else and leaves no
-// trace in that file once destroyed). kAuto is SDMA, and the CPU for BOs or GPUs that SDMA cannot reach.
-base::Result<std::unique_ptr<Copier>> make_copier(int render_fd, Method method,
-                                                  std::chrono::seconds fence_timeout);
+// The one that copies by `method`, for the GPU behind `render_fd` (borrowed; the copier opens nothing else and leaves
+// no trace in that file once destroyed). kAuto is SDMA, and the CPU for BOs or GPUs that SDMA cannot reach.
+base::Result<std::unique_ptr<Copier>> make_copier(int render_fd, Method method, std::chrono::seconds fence_timeout);
 
 }  // namespace plugin::copy

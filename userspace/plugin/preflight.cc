@@ -56,11 +56,6 @@ Error lazy_pages_refusal() {
                  "GPUs need all pages before their queues run, so the dump could not be restored; dump without it");
 }
 
-bool is_in(const DeviceMapping& mapping, const kfd::Bo& bo) {
-  return mapping.offset >= bo.mmap_offset && mapping.size <= bo.size &&
-         mapping.offset - bo.mmap_offset <= bo.size - mapping.size;
-}
-
 // Whether pids that this process reads in sysfs and debugfs are those that it reads in procfs.
 Result<bool> is_in_first_pid_namespace(const System& system) {
   std::array<char, 32> link{};
@@ -387,32 +382,6 @@ Status refuse_outside_holders(const Services& services, const Tree& tree, std::v
             std::to_string(held.memory.explained + memory_holders::kernel_references_of(held.memory, by_kernel)) +
             " are known); after a restore each would have memory of its own. Save all programs that share "
             "memory, or end the others");
-  }
-  return {};
-}
-
-Status refuse_foreign_mappings(
-    const Tree& tree, const std::vector<Process>& processes, const std::vector<topology::Node>& nodes,
-    const std::function<bool(std::size_t task, const DeviceMapping& mapping)>& is_of_object) {
-  const auto is_bo_of_kfd = [&](const DeviceMapping& mapping) {
-    for (const Process& process : processes) {
-      for (const kfd::CheckpointedBo& each : process.state.bos) {
-        const topology::Node* gpu = gpu_of(nodes, process.state, each.bo.user_gpu_id);
-        if (kfd::has_contents(each.bo) && gpu != nullptr && gpu->render_minor() == mapping.device.minor &&
-            is_in(mapping, each.bo))
-          return true;
-      }
-    }
-    return false;
-  };
-  for (std::size_t i = 0; i < tree.tasks.size(); ++i) {
-    const Task& task = tree.tasks[i];
-    for (const DeviceMapping& mapping : task.mappings) {
-      if (mapping.device.kind != DeviceKind::kRender || is_of_object(i, mapping) || is_bo_of_kfd(mapping)) continue;
-      return refusal(task.name() + ", mapping of " + std::to_string(mapping.size) + " bytes of renderD" +
-                         std::to_string(mapping.device.minor) + " at " + std::to_string(mapping.start),
-                     "it is no memory that KFD has, and no GEM object of a render node that this program has open");
-    }
   }
   return {};
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// Mappings of one process's BOs in another process. Restore::locate() and Restore::locate_inherited() find mappings by
-// the same rules, and what they would not find is refused here.
+// Mappings of render nodes: of memory that nobody saves, and of one process's BOs in another process. Restore::locate()
+// and Restore::locate_inherited() find mappings by the same rules, and what they would not find is refused here.
 #include <algorithm>
 #include <cerrno>
 
@@ -83,6 +83,27 @@ class LostMappings {
 };
 
 }  // namespace
+
+Status refuse_foreign_mappings(
+    const Tree& tree, const std::vector<Process>& processes, const std::vector<topology::Node>& nodes,
+    const std::function<bool(std::size_t task, const DeviceMapping& mapping)>& is_of_object) {
+  const auto is_bo_of_kfd = [&](const DeviceMapping& mapping) {
+    return !owners(processes, [&](const Process& process, const kfd::Bo& bo) {
+              return shows(mapping, process, bo, nodes);
+            }).empty();
+  };
+  for (std::size_t i = 0; i < tree.tasks.size(); ++i) {
+    const Task& task = tree.tasks[i];
+    for (const DeviceMapping& mapping : task.mappings) {
+      if (mapping.device.kind != DeviceKind::kRender || is_of_object(i, mapping) || is_bo_of_kfd(mapping)) continue;
+      return Error(EOPNOTSUPP, task.name() + ", mapping of " + std::to_string(mapping.size) + " bytes of renderD" +
+                                   std::to_string(mapping.device.minor) + " at " + std::to_string(mapping.start) +
+                                   ": it is no memory that KFD has, and no GEM object of a render node that this "
+                                   "program has open");
+    }
+  }
+  return {};
+}
 
 Status refuse_lost_mappings(const Tree& tree, const std::vector<Process>& processes,
                             const std::vector<topology::Node>& nodes,

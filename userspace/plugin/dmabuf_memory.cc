@@ -15,6 +15,7 @@ namespace {
 
 using base::Error;
 using base::Result;
+using base::Status;
 using base::UniqueFd;
 
 constexpr std::uint32_t kHandle = 1;
@@ -47,6 +48,7 @@ Result<std::optional<Found>> find(const Services& services, const std::vector<to
   for (const topology::Node& node : nodes) {
     if (node.gpu_id == 0) continue;
     ASSIGN_OR_RETURN(const UniqueFd file, services.system.open_render(node.render_minor()));
+    ASSIGN_OR_RETURN(const std::uint32_t losses, services.render.driver->vram_losses(file.get()));
     if (auto status = services.render.driver->import_gem(file.get(), kHandle, fd); !status.ok()) {
       if (!failure) failure = std::move(status).error().wrap("importing it on " + gpu_name(node));
       continue;
@@ -56,6 +58,7 @@ Result<std::optional<Found>> find(const Services& services, const std::vector<to
     RenderDriver& driver = *services.render.driver;
     if (const std::string reason = render_objects::why_not(*listed); !reason.empty()) return Error(EOPNOTSUPP, reason);
     Found found{&node, {0, static_cast<std::uint32_t>(listed->domains), listed->flags, listed->alignment}, {}};
+    found.vram_losses = losses;
     found.record.inode = info.inode;
     found.record.bo.size = info.size;
     found.record.bo.user_gpu_id = node.gpu_id;
@@ -76,6 +79,15 @@ Result<std::optional<Found>> find(const Services& services, const std::vector<to
   }
   if (failure) return std::move(*failure);
   return std::optional<Found>();
+}
+
+Status confirm(const Services& services, const Found& memory) {
+  ASSIGN_OR_RETURN(const UniqueFd file, services.system.open_render(memory.gpu->render_minor()));
+  ASSIGN_OR_RETURN(const std::uint32_t losses, services.render.driver->vram_losses(file.get()));
+  if (losses == memory.vram_losses) return {};
+  return Error(ENOTRECOVERABLE,
+               "what was saved is not its memory, because the GPU lost the contents of VRAM during the "
+               "dump");
 }
 
 }  // namespace plugin::dmabuf_memory

@@ -21,6 +21,7 @@ struct Found {
   image::GemObject object;
   image::BoRecord record;
   std::uint32_t alloc_flags = 0;  // see image::DmabufFile
+  std::uint32_t vram_losses = 0;  // of the GPU, before anything was read
 };
 
 // Whether the kernel lists GEM objects. Else find() learns nothing.
@@ -30,5 +31,8 @@ base::Result<bool> can_find(const Services& services, const std::vector<topology
 // not take the memory and no other one has it. Nothing: it is memory of none of the GPUs.
 base::Result<std::optional<Found>> find(const Services& services, const std::vector<topology::Node>& nodes, int fd,
                                         const dmabuf_file::Info& info);
+
+// Fails if the GPU has lost the contents of VRAM since then: what was saved may not be what the memory had.
+base::Status confirm(const Services& services, const Found& memory);
 
 }  // namespace plugin::dmabuf_memory

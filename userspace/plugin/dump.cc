@@ -551,6 +551,9 @@ Status Dump::commit() {
     if (auto status = services_.kfd.confirm(fd_of(process), process.pause); !status.ok())
       return std::move(status).error().wrap(name_of(process) + ": what was saved is not its state");
   TRY(render_objects::confirm(services_, tree_, found_));
+  for (const auto& [file, memory] : lost_)
+    if (auto status = dmabuf_memory::confirm(services_, memory); !status.ok())
+      return std::move(status).error().wrap(tree_.name_of(tree_.files[file]));
   TRY(writer_->commit());
   if (abi_ == kfd::Abi::kExtensible) return {};
   // The released ABI has no pause that ends with CRIU, so the queues run from here until CRIU kills the program.

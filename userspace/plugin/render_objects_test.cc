@@ -612,6 +612,23 @@ TEST_F(LostMemoryTest, that_kfd_has_allocated_is_allocated_by_kfd_again) {
             std::uint32_t{KFD_IOC_ALLOC_MEM_FLAGS_VRAM} | std::uint32_t{KFD_IOC_ALLOC_MEM_FLAGS_COHERENT});
 }
 
+TEST_F(LostMemoryTest, whose_gpu_loses_it_during_the_dump_fails_the_dump) {
+  const TestProgram program(source_.machine, kPid, {file_.get()});
+  program.show(dmabuf_.get(), "/dmabuf:");
+  Dump dump(source_.services, 5);
+  for (const auto& [fd, id] : {std::pair{file_.get(), kRenderId}, std::pair{dmabuf_.get(), kDmabufId}}) {
+    const auto claim = dump.dump_file(fd, id);
+    ASSERT_TRUE(claim.ok()) << claim.error().message();
+  }
+  ++source_.driver->losses;
+  const Dump::End end = dump.finish(0);
+  EXPECT_FALSE(end.committed);
+  EXPECT_TRUE(end.must_end_criu);
+  ASSERT_EQ(end.errors.size(), 1U);
+  EXPECT_NE(end.errors[0].message().find("lost the contents of VRAM"), std::string::npos) << end.errors[0].message();
+  EXPECT_TRUE(std::filesystem::is_empty(images_.path()));
+}
+
 TEST_F(LostMemoryTest, that_somebody_else_has_is_refused) {
   references_ = 4;
   expect_dmabuf_refused({"program77", "a DMA-buf", "4 references, of which 3 are known"});

@@ -602,7 +602,7 @@ TEST(Validate, refuses_dmabufs_of_no_memory_and_with_impossible_values) {
     const char* expected;
     void (*change)(DmabufFile&);
   };
-  DmabufFile of_kfd{4711, kPageSize};
+  DmabufFile of_kfd{4711, kPageSize, {}};
   of_kfd.gpu_id = session.nodes.back().gpu_id;
   of_kfd.object.domains = kGemVram;
   of_kfd.alloc_flags = KFD_IOC_ALLOC_MEM_FLAGS_VRAM | KFD_IOC_ALLOC_MEM_FLAGS_COHERENT;
@@ -640,7 +640,7 @@ TEST(Codec, a_dmabuf_is_read_as_it_was_written) {
   EXPECT_EQ(kind_of(decoded->file), Kind::kDmabuf);
   EXPECT_EQ(owner_of(decoded->file), 0U);
   // A name longer than the kernel permits is refused before protobuf sees it.
-  DmabufFile lost{1, 1U << 20};
+  DmabufFile lost{1, 1U << 20, {}};
   lost.gpu_id = 5;
   lost.object.domains = kGemVram;
   lost.object.metadata_flags = 2;

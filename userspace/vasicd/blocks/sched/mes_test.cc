@@ -14,7 +14,6 @@ namespace vasicd::mes_test {
 
 namespace pm4 = packets::pm4;
 namespace sdma = packets::sdma;
-using packets::Words;
 
 constexpr GpuAddr kDst = FakeDriver::kData;
 constexpr std::uint64_t kProcess = 0x1000;

@@ -74,7 +74,9 @@ class Copier {
   // Many BOs, of which several may be under way at once. All is copied when finish() has succeeded. Sinks are called in
   // the order of the BOs, until then; sources before start_write() returns. A failure that is kBroken, and that of
   // finish(), may be that of an earlier BO and begins with its name; no sink is called after it.
-  virtual Outcome start_read(const Bo& bo, const Sink& sink) { return named(this->read(bo.dmabuf, bo.size, sink), bo.name); }
+  virtual Outcome start_read(const Bo& bo, const Sink& sink) {
+    return named(this->read(bo.dmabuf, bo.size, sink), bo.name);
+  }
   virtual Outcome start_write(const Bo& bo, Source& source) {
     return named(this->write(bo.dmabuf, bo.size, source), bo.name);
   }

@@ -18,7 +18,7 @@ namespace plugin::copy {
 
 // Submissions that can be under way at once; each has a staging buffer of kSliceSize and an indirect buffer.
 inline constexpr std::size_t kSlots = 2;
-// Of one submission, with the padding of pad().
+// The size of an indirect buffer, with the padding of pad().
 inline constexpr std::size_t kIbDwords = 4096;
 
 // A BO with a GPU address, until it is destroyed.

@@ -52,6 +52,23 @@ class XnackTest : public GpuTest {
     const kfd_ioctl_svm_attribute attribute[] = {{KFD_IOCTL_SVM_ATTR_PREFERRED_LOC, location}};
     return client().svm_set(address(), kSize, attribute);
   }
+  void expect_write(RingQueue& queue, std::uint32_t word) const {
+    ASSERT_OK(queue.submit(SdmaCommands(gpu()).write(address(), std::span(&word, 1)).dwords()));
+    const auto* const written = reinterpret_cast<const volatile std::uint32_t*>(pages().data());
+    EXPECT_TRUE(wait_until([&] { return *written == word; })) << "the GPU writes no more: the word is " << *written;
+  }
+  // Holds the interrupts of the GPU, which the caller ends. One of them is that of a retry fault on the first page, in
+  // `queue`, which is the only user queue; the GPU has written the page since.
+  void hold_an_answered_fault(ControlPort& port, RingQueue& queue) const {
+    ASSERT_OK(prefer(0)) << "in VRAM, each access of the CPU would make the next one of the GPU a fault";
+    ASSERT_NO_FATAL_FAILURE(expect_write(queue, 1));
+    ASSERT_OK_AND_ASSIGN(const std::vector<QueueStatus> queues, port.queues());
+    const auto user = std::ranges::find_if(queues, [](const QueueStatus& each) { return each.vmid != 0; });
+    ASSERT_NE(user, queues.end());
+    ASSERT_OK(port.tell("hold-interrupts on"));
+    EXPECT_OK(port.tell("vm-fault " + user->name + " " + std::to_string(address())));
+    expect_write(queue, 2);
+  }
 
  private:
   base::Mapping pages_;
@@ -109,22 +126,9 @@ TEST_F(XnackTest, pages_that_cpu_and_gpu_fault_on_in_turns_keep_their_data) {
 TEST_F(XnackTest, a_fault_that_is_handled_after_its_memory_was_unmapped_is_no_exception) {
   if (!ControlPort::exists()) GTEST_SKIP() << kNoControlPort;
   ASSERT_OK_AND_ASSIGN(RingQueue queue, RingQueue::create(gpu(), QueueKind::kSdma));
-  const auto write = [&](std::uint32_t word) {
-    return queue.submit(SdmaCommands(gpu()).write(address(), std::span(&word, 1)).dwords());
-  };
-  auto* const word = reinterpret_cast<const volatile std::uint32_t*>(pages().data());
-  ASSERT_OK(prefer(0)) << "in VRAM, each access of the CPU would make the next one of the GPU a fault";
-  ASSERT_OK(write(1));
-  ASSERT_TRUE(wait_until([&] { return *word == 1; }));
   {
     ASSERT_OK_AND_ASSIGN(ControlPort port, ControlPort::open());
-    ASSERT_OK_AND_ASSIGN(const std::vector<QueueStatus> queues, port.queues());
-    const auto user = std::ranges::find_if(queues, [](const QueueStatus& each) { return each.vmid != 0; });
-    ASSERT_NE(user, queues.end());
-    ASSERT_OK(port.tell("hold-interrupts on"));
-    EXPECT_OK(port.tell("vm-fault " + user->name + " " + std::to_string(address())));
-    EXPECT_OK(write(2));
-    EXPECT_TRUE(wait_until([&] { return *word == 2; }));
+    ASSERT_NO_FATAL_FAILURE(hold_an_answered_fault(port, queue));
     EXPECT_EQ(::munmap(pages().data(), kSize), 0);
     EXPECT_TRUE(stays([] { return true; })) << "time for the driver to remove its range";
     ASSERT_OK(port.tell("hold-interrupts off"));
@@ -133,8 +137,25 @@ TEST_F(XnackTest, a_fault_that_is_handled_after_its_memory_was_unmapped_is_no_ex
   ASSERT_EQ(
       ::mmap(pages().data(), kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0),
       pages().data());
-  ASSERT_OK(write(3));
-  EXPECT_TRUE(wait_until([&] { return *word == 3; })) << "the GPU writes no more: the word is " << *word;
+  expect_write(queue, 3);
+}
+
+// Without XNACK no fault is answered, but one that was answered before is no exception.
+TEST_F(XnackTest, a_fault_that_is_handled_after_xnack_was_turned_off_is_no_exception) {
+  if (!ControlPort::exists()) GTEST_SKIP() << kNoControlPort;
+  {
+    ASSERT_OK_AND_ASSIGN(ControlPort port, ControlPort::open());
+    {
+      ASSERT_OK_AND_ASSIGN(RingQueue queue, RingQueue::create(gpu(), QueueKind::kSdma));
+      ASSERT_NO_FATAL_FAILURE(hold_an_answered_fault(port, queue));
+    }
+    EXPECT_OK(client().set_xnack(false));
+    ASSERT_OK(port.tell("hold-interrupts off"));
+  }
+  EXPECT_TRUE(stays([] { return true; })) << "time for the driver to handle the fault";
+  ASSERT_OK(client().set_xnack(true));
+  ASSERT_OK_AND_ASSIGN(RingQueue queue, RingQueue::create(gpu(), QueueKind::kSdma));
+  expect_write(queue, 3);
 }
 
 TEST_F(XnackTest, a_range_that_prefers_vram_goes_there_when_the_gpu_touches_it) {

@@ -24,12 +24,14 @@ base::UniqueFd memory_file(std::size_t size) {
   return fd;
 }
 
-// No two pages of all BOs are equal.
+// Whole pages, of which each begins and ends with a number of its own.
 std::vector<std::byte> contents(std::size_t size, std::uint64_t seed) {
   std::vector<std::byte> bytes(size);
-  for (std::size_t at = 0; at < size; at += sizeof(seed)) {
-    seed = seed * 6364136223846793005U + 1442695040888963407U;
-    std::memcpy(bytes.data() + at, &seed, std::min(sizeof(seed), size - at));
+  for (std::size_t page = 0; page < size; page += kPage) {
+    for (const std::size_t at : {page, page + kPage - sizeof(seed)}) {
+      seed = seed * 6364136223846793005U + 1442695040888963407U;
+      std::memcpy(bytes.data() + at, &seed, sizeof(seed));
+    }
   }
   return bytes;
 }
@@ -367,9 +369,9 @@ TEST_P(SdmaCopierTest, what_was_not_finished_is_not_delivered_when_the_copier_go
   EXPECT_EQ(sdma_.mapped, 0U);
 }
 
+// The others have copies and fills of these layouts.
 INSTANTIATE_TEST_SUITE_P(Generations, SdmaCopierTest,
-                         ::testing::Values(&sdma::kFormat2, &sdma::kFormat3, &sdma::kFormat4, &sdma::kFormat5,
-                                           &sdma::kFormat6, &sdma::kFormat7),
+                         ::testing::Values(&sdma::kFormat2, &sdma::kFormat4, &sdma::kFormat7),
                          [](const auto& test) { return "sdma_" + std::to_string(test.param->generation); });
 
 }  // namespace

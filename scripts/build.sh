@@ -6,8 +6,9 @@
 #
 # Configures and builds the C++ programs in out/cmake/PRESET (presets: see
 # CMakePresets.json). Without a TARGET, it builds all of them. Jobs: $JOBS, else one for
-# each processor. ccache keeps objects in $CCACHE_DIR (an absolute path) if it is set. It
-# has no default, because filling a cache takes a tenth of the time of a first build.
+# each processor. Where ccache is installed, which scripts/setup.sh does not do, it keeps
+# objects in $CCACHE_DIR (an absolute path; else where it does by itself), and a second clone
+# or work tree compiles only what differs. Filling it takes a tenth of the time of a build.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
@@ -25,8 +26,7 @@ main() {
 	dir=$(out_dir)/cmake/$preset
 	# Two makes at once must not build in the same folder.
 	take_lock "$(out_dir)/cmake/$preset.lock"
-	if [[ -n ${CCACHE_DIR-} ]]; then
-		need ccache ccache
+	if has_ccache; then
 		launcher=ccache
 		# Relative paths, so that another clone with the same cache finds the same objects.
 		export CCACHE_NOHASHDIR=1

@@ -30,7 +30,7 @@
 #
 # All files are under out/kernel ($OUT_DIR/kernel): pristine/, then for each
 # variant src/ config build.log bzImage modules/ release headers/. A build without
-# changes compiles nothing and takes a second. $CCACHE_DIR: as for build.sh.
+# changes compiles nothing and takes a second. ccache: as for build.sh.
 set -euo pipefail
 # shellcheck source=lib.sh source-path=SCRIPTDIR
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -86,10 +86,7 @@ use_variant() {
 # preprocessor.
 kernel_make() {
 	local compiler=gcc suffix=''
-	if [[ -n ${CCACHE_DIR-} ]]; then
-		need ccache ccache
-		compiler='ccache gcc'
-	fi
+	! has_ccache || compiler='ccache gcc'
 	[[ $FLAVOR != deb ]] || suffix=$DEB_SUFFIX
 	env -u MAKEFLAGS -u MFLAGS -u KCONFIG_CONFIG LC_ALL=C PATH="$PATH:/usr/sbin:/sbin" \
 		CCACHE_BASEDIR="$OUT" CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1 \

@@ -43,6 +43,13 @@ need() {
 		die "-$EXIT_INFRA" "'$1' is missing (Debian package '$2'): run scripts/setup.sh"
 }
 
+# has_ccache: succeeds if compilers are to run through ccache: where it is installed. Stops if $CCACHE_DIR says where it
+# keeps objects and it is not there.
+has_ccache() {
+	[[ -z ${CCACHE_DIR-} ]] || need ccache ccache
+	command -v ccache >/dev/null 2>&1
+}
+
 # repo_root: prints the absolute path of this project.
 repo_root() {
 	(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)

@@ -65,7 +65,7 @@ def fetch(out: Path, release: str, folder: Path) -> None:
 
 def compile_source(source: Path, log: Path) -> None:
     env = dict(os.environ)
-    if env.get("CCACHE_DIR") and CCACHE.is_dir():
+    if CCACHE.is_dir():
         env |= {"PATH": f"{CCACHE}:{env['PATH']}", "CCACHE_BASEDIR": str(source)}
     jobs = env.get("JOBS") or len(os.sched_getaffinity(0))
     with log.open("w") as output:

@@ -11,17 +11,19 @@ from harness import paths
 
 pytestmark = pytest.mark.tier("guest")
 
-# The bound on QEMU, vasicd and vm.sh together, from the start to the end of a machine that runs `true`, without KVM. What else
-# this host does hardly changes it, as it would change the time that passes.
-BOUND_S = 10.0
-# One of a few boots has to be within the bound: a busy host's caches are cold.
+# The most processor time of QEMU, vasicd and vm.sh together, from the start to the end of a machine with a GPU that runs
+# `true`, without KVM, compared with a machine without a GPU. What this host is, and what else it does, changes both.
+MOST_TIMES = 1.8
+# The most of the machine without a GPU, in seconds: twice as much as it takes on a slow host.
+PLAIN_BOUND_S = 20.0
+# One of a few pairs of boots has to be within the bounds: a busy host's caches are cold.
 TRIES = 3
 
 
-def processor_seconds() -> float:
-    """Processor time of one machine from boot to shutdown."""
+def processor_seconds(*gpus: str) -> float:
+    """Processor time of one machine with these GPUs from boot to shutdown."""
     process = subprocess.Popen(  # pylint: disable=consider-using-with
-        [paths.SCRIPTS / "vm.sh", "run", "--kernel", "criu", "--gpu", "gfx906,vram=256M", "--name",
+        [paths.SCRIPTS / "vm.sh", "run", "--kernel", "criu", *(word for gpu in gpus for word in ("--gpu", gpu)), "--name",
          f"boot-{os.getpid()}", "--", "true"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -30,8 +32,12 @@ def processor_seconds() -> float:
 
 
 def test_a_machine_with_a_gpu_boots_within_its_share_of_processor_time() -> None:
-    tried: list[float] = []
-    while len(tried) < TRIES and min(tried, default=BOUND_S + 1) > BOUND_S:
-        tried.append(processor_seconds())
-    print("processor seconds:", tried)
-    assert min(tried) <= BOUND_S
+    tried: list[tuple[float, float]] = []
+    for _ in range(TRIES):
+        plain, gpu = processor_seconds(), processor_seconds("gfx906,vram=256M")
+        tried.append((plain, gpu))
+        if plain <= PLAIN_BOUND_S and gpu <= MOST_TIMES * plain:
+            break
+    else:
+        pytest.fail(f"processor seconds without and with a GPU: {tried}")
+    print("processor seconds without and with a GPU:", tried)

@@ -435,6 +435,21 @@ def test_a_job_over_its_limit_is_124_and_its_processes_are_gone(jobs):
 
 
 @shares_jobs
+def test_a_job_that_is_a_script_of_the_guest_is_like_any_other(jobs):
+    """The agent reads such a script itself, in a process of the job."""
+    lines: list[str] = []
+    script = str(SCRIPTS / "guest/loss.sh")
+    assert jobs.run([script, "/", "nonsense"], 30, on_line=lines.append) == 64
+    assert lines == ["loss.sh: error: no step 'nonsense' (try: loss.sh -h)"]
+    assert jobs.run([str(SCRIPTS / "guest/field.sh"), "/", "/", str(jobs.dir), "run", "true"], 30) == 125, "no plugin"
+    assert jobs.run([script, "/", "continue"], 30) == 0
+    (jobs.dir / "amdgpu_plugin.so").touch()
+    sleeps = [str(SCRIPTS / "guest/field.sh"), "/", "/", str(jobs.dir), "run", *bash("sleep 601 & sleep 601")]
+    assert jobs.run(sleeps, 1) == 124
+    assert jobs.run(bash("! pgrep -f 'sleep 60[1]'"), 30) == 0
+
+
+@shares_jobs
 def test_a_job_that_a_signal_ends_or_that_is_not_there_says_so(jobs):
     assert jobs.run(bash("kill -SEGV $$"), 30) == 128 + signal.SIGSEGV
     assert jobs.run(["/no/such/command"], 30) == 127

@@ -27,7 +27,7 @@
 #   has-no-kfd                      this machine has no /dev/kfd
 set -uo pipefail
 # shellcheck source=scripts/guest/lib.sh
-source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+source "${BASH_SOURCE[0]%/*}/lib.sh"
 
 # Size of the small file system: less than the contents of the program's buffers.
 readonly TINY=1m TINY_DIR=/run/tiny CPU_DIR=/run/by-cpu

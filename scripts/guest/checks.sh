@@ -12,7 +12,7 @@
 #   stress            Debian's amdgpu_stress copies between VRAM and system memory
 set -uo pipefail
 # shellcheck source=scripts/guest/lib.sh
-source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+source "${BASH_SOURCE[0]%/*}/lib.sh"
 
 readonly KFD_DEBUG=/sys/kernel/debug/kfd STRESS_LIMIT_S=120 IDLE_S=60
 

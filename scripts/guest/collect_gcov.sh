@@ -9,7 +9,7 @@
 # driver is unloaded.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
-source "$(dirname -- "${BASH_SOURCE[0]}")/../lib.sh"
+source "${BASH_SOURCE[0]%/*}/../lib.sh"
 
 readonly COUNTED=/sys/kernel/debug/gcov
 

@@ -10,7 +10,7 @@
 # RUN/hip-images). Writes RUN/gpus.a, RUN/pid and RUN/hip-pid.
 set -euo pipefail
 # shellcheck source=scripts/guest/lib.sh
-source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+source "${BASH_SOURCE[0]%/*}/lib.sh"
 
 # dump PREFIX: dumps the program that was started last.
 dump() {

@@ -9,7 +9,7 @@
 # RUN/hip. Writes RUN/gpus.b.
 set -euo pipefail
 # shellcheck source=scripts/guest/lib.sh
-source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+source "${BASH_SOURCE[0]%/*}/lib.sh"
 
 # restore_and_finish PREFIX DIR WHAT: restores RUN/PREFIXimages, checks that the program has no
 # result while WHAT are held back, lets it continue, and waits for RUN/DIR/result.

@@ -12,7 +12,7 @@
 #   restore-without-plugin LOG  restores RUN/images by a CRIU that has no plugin
 set -uo pipefail
 # shellcheck source=scripts/guest/lib.sh
-source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+source "${BASH_SOURCE[0]%/*}/lib.sh"
 
 descriptors() {
 	local pid fd

@@ -36,11 +36,11 @@
 #   container STEP ARG...            container.sh
 set -uo pipefail
 # shellcheck source=scripts/guest/lib.sh
-source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+source "${BASH_SOURCE[0]%/*}/lib.sh"
 # shellcheck source=scripts/guest/container.sh
-source "$(dirname -- "${BASH_SOURCE[0]}")/container.sh"
+source "${BASH_SOURCE[0]%/*}/container.sh"
 # shellcheck source=scripts/guest/faults.sh
-source "$(dirname -- "${BASH_SOURCE[0]}")/faults.sh"
+source "${BASH_SOURCE[0]%/*}/faults.sh"
 
 readonly IMAGES_DIR=/run/field UNLOAD_LIMIT_S=60 KFD_LIMIT_S=60 APART_LIMIT_S=300
 # For trees of large programs on a busy host, below the limit of a step.
@@ -123,11 +123,13 @@ continue_program() {
 }
 
 end_session() {
+	local -a left
 	pkill -KILL -s "$1"
 	wait_for "$EXIT_LIMIT_S" is_ended "$1" || return 1
 	# What --link-remap leaves for a restore that did not happen.
-	rm -f -- /dev/shm/link_remap.*
-	(($# < 2)) || rm -rf -- "${IMAGES_DIR:?}/$2"{,.*}
+	mapfile -t left < <(compgen -G '/dev/shm/link_remap.*')
+	(($# < 2)) || left+=("${IMAGES_DIR:?}/$2"{,.*})
+	((${#left[@]} == 0)) || rm -rf -- "${left[@]}"
 }
 
 main() {
@@ -141,7 +143,7 @@ main() {
 	done
 	[[ ! -x $CRIU_COPY/criu ]] || criu=$CRIU_COPY/criu criu_libraries=$CRIU_COPY
 	copy=${AMDGPU_PLUGIN_COPY:-sdma} plugins=${PLUGIN_DIR:-$plugins}
-	mkdir -p -- "$IMAGES_DIR"
+	[[ -d $IMAGES_DIR ]] || mkdir -p -- "$IMAGES_DIR"
 	cd /
 	case $1 in
 	undisturbed) run_undisturbed "$run/$2" "${@:3}" ;;

@@ -7,16 +7,19 @@
 # A program to be dumped has no terminal, a session of its own, no open files but
 # /dev/null, and a process id that is still free in a machine that just booted.
 
+# Whoever has read this file, as agent.sh has, does not read it again.
+[[ -z ${HAS_GUEST_LIB-} ]] || return 0
+readonly HAS_GUEST_LIB=1
 # shellcheck source=scripts/lib.sh
-source "$(dirname -- "${BASH_SOURCE[0]}")/../lib.sh"
+source "${BASH_SOURCE[0]%/*}/../lib.sh"
 
 # Process ids above those of a booting guest; each further program gets another block.
 readonly FIRST_PID=20000 PID_STEP=1000
 readonly PENDING_LIMIT_S=120 EXIT_LIMIT_S=30 RESULT_LIMIT_S=60 BEAT_LIMIT_S=30 LOG_TAIL=40
 # How long wait_for() waits between two looks.
 readonly POLL_S=0.02
-# A script whose program takes CRIU longer sets this limit before it sources this file.
-[[ -n ${CRIU_LIMIT_S-} ]] || readonly CRIU_LIMIT_S=120
+# A script whose program takes CRIU longer sets another limit.
+CRIU_LIMIT_S=120
 readonly KFD_NODES=/sys/class/kfd/kfd/topology/nodes
 # File with the number of programs that this and earlier processes have started in this machine.
 readonly PROGRAMS_STARTED=/run/programs-started

@@ -19,9 +19,9 @@
 #   finish NAME                 waits until the program has ended; prints how many words the
 #                               answer had and has, and how long that took
 set -uo pipefail
-readonly CRIU_LIMIT_S=900
 # shellcheck source=scripts/guest/lib.sh
-source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+source "${BASH_SOURCE[0]%/*}/lib.sh"
+CRIU_LIMIT_S=900
 
 # A virtual machine without KVM reads 1.3 GB of GPU code before the first word.
 readonly FIRST_WORD_LIMIT_S=1800 GROW_LIMIT_S=900 FINISH_LIMIT_S=900

@@ -14,7 +14,7 @@
 # scripts/vm.sh checks the kernel log for warnings, those of kmemleak too.
 set -uo pipefail
 # shellcheck source=scripts/guest/lib.sh
-source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+source "${BASH_SOURCE[0]%/*}/lib.sh"
 
 readonly SAMPLE_ROUNDS=10
 # Time limits: a kernel with KASAN takes minutes on a busy machine.

@@ -16,7 +16,7 @@
 #   continue   the machine starts programs and writes files
 set -uo pipefail
 # shellcheck source=scripts/guest/lib.sh
-source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+source "${BASH_SOURCE[0]%/*}/lib.sh"
 
 readonly USERS_LIMIT_S=90 UNLOAD_LIMIT_S=60
 # File with the process ids of the programs, one a line.

@@ -63,7 +63,7 @@ STRUCTS = {
     "drm_amdgpu_list_objects": (24, {"type": 0, "entry_size": 4, "entries": 8, "count": 16, "flags": 20}),
     "drm_amdgpu_list_context": (24, {"id": 0, "priority": 4, "flags": 8, "stable_pstate": 12, "sequence": 16}),
     "drm_amdgpu_list_bo_list_entry": (16, {"list": 0, "handle": 4, "priority": 8, "flags": 12}),
-    "drm_amdgpu_list_userptr": (16, {"handle": 0, "flags": 4, "addr": 8}),
+    "drm_amdgpu_list_userptr": (24, {"handle": 0, "flags": 4, "addr": 8, "pid": 16, "pad": 20}),
 }
 NUMBERS = {
     "DRM_CAP_GEM_HANDLE_AT": 0x17,

@@ -267,6 +267,7 @@ static int amdgpu_list_userptr(u32 handle, struct drm_gem_object *gobj,
 		if (index >= 0) {
 			entries[index].handle = handle;
 			entries[index].flags = amdgpu_ttm_tt_get_userflags(bo->tbo.ttm);
+			entries[index].pid = amdgpu_ttm_tt_get_userpid(&bo->tbo);
 			amdgpu_ttm_tt_get_userptr(&bo->tbo, &entries[index].addr);
 		}
 	}

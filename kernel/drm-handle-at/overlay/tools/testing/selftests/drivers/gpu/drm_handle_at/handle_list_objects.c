@@ -9,10 +9,13 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include "../../../kselftest_harness.h"
 #include "lib/drm.h"
 #include "lib/job.h"
@@ -463,9 +466,10 @@ TEST_F(handle_list_objects, user_memory_is_listed_with_what_creates_it)
 		.handle = MAX_HANDLE,
 	};
 	const struct drm_amdgpu_list_userptr wanted[] = {
-		{ .handle = HANDLE, .flags = USERPTR_FLAGS, .addr = (unsigned long)memory },
+		{ .handle = HANDLE, .flags = USERPTR_FLAGS, .addr = (unsigned long)memory,
+		  .pid = getpid() },
 		{ .handle = MAX_HANDLE, .flags = AMDGPU_GEM_USERPTR_READONLY,
-		  .addr = (unsigned long)memory + SIZE },
+		  .addr = (unsigned long)memory + SIZE, .pid = getpid() },
 	};
 
 	ASSERT_NE(MAP_FAILED, memory);
@@ -486,6 +490,73 @@ TEST_F(handle_list_objects, user_memory_is_listed_with_what_creates_it)
 	ASSERT_EQ(0, gem_close(self->drm, HANDLE));
 	ASSERT_EQ(1, list_objects(self->drm, AMDGPU_LIST_USERPTRS, self->userptrs, SPACE));
 	EXPECT_EQ(MAX_HANDLE, self->userptrs[0].handle);
+}
+
+/* Returns the status with which a child ends, or -1 if it ends otherwise. */
+static int exit_status(pid_t child)
+{
+	int status;
+
+	return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* Status 0: in a pid namespace without other processes, the only entry of the list has pid 0. */
+static int list_in_new_namespace(int drm)
+{
+	struct drm_amdgpu_list_userptr entry;
+	pid_t child;
+
+	if (unshare(CLONE_NEWPID))
+		return 3;
+	child = fork();
+	if (!child) {
+		if (list_objects(drm, AMDGPU_LIST_USERPTRS, &entry, 1) != 1)
+			_exit(2);
+		_exit(entry.pid != 0);
+	}
+	return exit_status(child);
+}
+
+TEST_F(handle_list_objects, user_memory_is_listed_with_the_process_that_has_it)
+{
+	void *memory = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			    -1, 0);
+	int from_maker[2], to_maker[2];
+	pid_t maker, child;
+	char byte;
+
+	ASSERT_NE(MAP_FAILED, memory);
+	ASSERT_EQ(0, pipe2(from_maker, O_CLOEXEC));
+	ASSERT_EQ(0, pipe2(to_maker, O_CLOEXEC));
+	maker = fork();
+	if (!maker) {
+		if (userptr_create_at(self->drm, memory, SIZE, HANDLE) ||
+		    write(from_maker[1], "", 1) != 1 || read(to_maker[0], &byte, 1) != 1)
+			_exit(1);
+		execl("/bin/sleep", "sleep", "60", NULL);
+		_exit(1);
+	}
+	ASSERT_LT(0, maker);
+	close(from_maker[1]);
+	ASSERT_EQ(1, read(from_maker[0], &byte, 1));
+	/* This process, too, has memory at the address. */
+	ASSERT_EQ(1, list_objects(self->drm, AMDGPU_LIST_USERPTRS, self->userptrs, SPACE));
+	EXPECT_EQ(maker, self->userptrs[0].pid);
+	EXPECT_EQ((unsigned long)memory, self->userptrs[0].addr);
+	child = fork();
+	if (!child)
+		_exit(list_in_new_namespace(self->drm));
+	EXPECT_EQ(0, exit_status(child));
+
+	/* The pipe ends when execve() has closed the maker's end. */
+	ASSERT_EQ(1, write(to_maker[1], "", 1));
+	ASSERT_EQ(0, read(from_maker[0], &byte, 1));
+	ASSERT_EQ(1, list_objects(self->drm, AMDGPU_LIST_USERPTRS, self->userptrs, SPACE));
+	EXPECT_EQ(0, self->userptrs[0].pid);
+	EXPECT_EQ(0, kill(maker, SIGKILL));
+	EXPECT_EQ(-1, exit_status(maker));
+	ASSERT_EQ(1, list_objects(self->drm, AMDGPU_LIST_USERPTRS, self->userptrs, SPACE));
+	EXPECT_EQ(0, self->userptrs[0].pid);
 }
 
 /* ---- all lists ---- */
@@ -599,8 +670,8 @@ TEST_F(handle_list_objects, wrong_arguments_are_refused)
 		for (j = 0; j < sizeof(no_sizes) / sizeof(*no_sizes); j++)
 			EXPECT_EQ(-EINVAL, list_with(self->drm, types[i], no_sizes[j], 0,
 						     self->bytes));
-		/* The size of another type */
-		j = types[i] == AMDGPU_LIST_CONTEXTS;
+		/* The size of a type that has another one */
+		j = types[i] != AMDGPU_LIST_BO_LISTS;
 		EXPECT_EQ(-EINVAL, list_with(self->drm, types[i], sizes[j], 0, self->bytes));
 		EXPECT_EQ(-EINVAL, list_with(self->drm, types[i], sizes[i], 1, self->bytes));
 		EXPECT_EQ(-EINVAL, list_with(self->drm, types[i], sizes[i], 1U << 31, self->bytes));

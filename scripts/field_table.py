@@ -69,6 +69,8 @@ ROWS = (
     Row("memory mapped as by hipMemMap()", "vllm#12695", "case[memory_mapped_as_hip_does_it]", EQUAL),
     Row("objects of a render node without KFD", "criu#2581", "case[objects_of_a_render_node]", EQUAL),
     Row("objects of an inherited render node", "", "case[objects_of_an_inherited_render_node]", EQUAL),
+    Row("user memory of a parent that has closed the file", "",
+        "case[user_memory_of_a_parent_that_has_closed_the_file]", REFUSED),
     Row("objects of another render node than KFD's", "criu#2664",
         "case[objects_in_another_file_than_that_of_kfd]", EQUAL),
     Row("GEM objects that three programs share", "criu#2613", "case[shared_gem_objects]", EQUAL),

@@ -68,6 +68,8 @@ CASES = (
          reference=(*PROGRAM, "--no-gpu"), heavy=True),
     Case("objects_of_a_render_node", RENDER, EQUAL, reference=RENDER),
     Case("objects_of_an_inherited_render_node", (*RENDER, "--children"), EQUAL, reference=RENDER),
+    Case("user_memory_of_a_parent_that_has_closed_the_file", (*RENDER, "--child-alone"), REFUSED,
+         ("field_render", "GEM object", "userptr", "restores the file"), (*RENDER, "--child-alone")),
     Case("objects_in_another_file_than_that_of_kfd", (*RENDER, "--kfd"), EQUAL, reference=(*RENDER, "--kfd")),
     Case("shared_gem_objects", (*RENDER, "--share"), EQUAL, reference=RENDER, heavy=True),
     Case("gem_objects_shared_with_kfd", (*RENDER, "--share", "--kfd"), EQUAL, reference=(*RENDER, "--kfd")),

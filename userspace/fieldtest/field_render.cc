@@ -2,13 +2,14 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // A user of libdrm with objects of all kinds in a render node: GEM objects in VRAM, GTT, of its VM alone and of memory
-// of the program (if no child has inherited the file), mapped once, twice, in part and not at all; contexts, a BO list,
-// synchronization objects; work that was just submitted.
-//   field_render --dir FOLDER [--kfd] [--children] [--share] [--undisturbed]
+// of the program, mapped once, twice, in part and not at all; contexts, a BO list, synchronization objects; work that
+// was just submitted.
+//   field_render --dir FOLDER [--kfd] [--children] [--child-alone] [--share] [--undisturbed]
 // --kfd: the pending work of demo_program in the same process, which uses another file of the render node. --children:
-// a child has inherited the file and a mapping. --share: with two children of files of their own, which share objects
-// with it (shared_objects.h), and with --kfd KFD does, too. The result is a checksum of what the objects have in the
-// end; numbers and addresses are those that libdrm remembers.
+// a child has inherited the file and a mapping. --child-alone: a child has, and its parent has closed the file.
+// --share: with two children of files of their own, which share objects with it (shared_objects.h), and with --kfd KFD
+// does, too. The result is a checksum of what the objects have in the end; numbers and addresses are those that libdrm
+// remembers.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -61,6 +62,7 @@ constexpr int kFillers = 9;  // objects that are freed, so that the others have 
 struct Options {
   bool kfd = false;
   bool children = false;
+  bool child_alone = false;
   bool share = false;
 };
 
@@ -137,18 +139,27 @@ class BoList {
 // Everything in one file.
 class Objects {
  public:
-  static Result<std::unique_ptr<Objects>> create(const Options& options) {
+  static Result<std::unique_ptr<Objects>> create() {
     const auto nodes = drmtest::render_nodes();
     if (nodes.empty()) return Error(ENODEV, "no render node");
     ASSIGN_OR_RETURN(Device device, Device::open(nodes.front().path));
     std::unique_ptr<Objects> objects(new Objects(std::move(device)));
     TRY(objects->make());
-    if (!options.children) TRY(objects->make_user_memory());
+    TRY(objects->make_user_memory());
     TRY(objects->submit());
     return objects;
   }
 
   [[nodiscard]] std::span<const std::uint32_t> mapped() const { return vram_->words(); }
+
+  // Nothing else can be done with the objects afterwards.
+  Status close_file() {
+    TRY(drmtest::poll_until_ended(sent_));
+    // libdrm has a descriptor of its own.
+    for (const int fd : {device_.fd(), amdgpu_device_get_fd(device_.handle())})
+      if (::close(fd) != 0) return Error::from_errno(errno, "closing the render node");
+    return {};
+  }
 
   // After the checkpoint: what the objects had, and what they can still do.
   Status check(kfdtest::Checksum& checksum) {
@@ -160,7 +171,7 @@ class Objects {
     TRY(check_hidden());
     TRY(check_part());
     TRY(check_list());
-    if (user_) TRY(check_user_memory());
+    TRY(check_user_memory());
     TRY(check_syncobjs());
     TRY(sparse_->check());
     checksum.add(std::as_bytes(vram_->words()));
@@ -390,12 +401,13 @@ Status run(const kfdtest::CommandLine& line, const Options& options, const kfdte
     session.emplace(std::move(opened));
     ASSIGN_OR_RETURN(work, kfdtest::PendingWork::start(session->gpus().front(), kSeed));
   }
-  ASSIGN_OR_RETURN(const auto objects, Objects::create(options));
+  ASSIGN_OR_RETURN(auto objects, Objects::create());
   if (shared) TRY(shared->share(session ? &session->gpus().front() : nullptr));
   std::optional<pid_t> child;
-  if (options.children) {
+  if (options.children || options.child_alone) {
     ASSIGN_OR_RETURN(child, start_child(*objects));
   }
+  if (options.child_alone) TRY(objects->close_file());
   outside.say("pending");
   TRY(wait_pending(line, outside));
   kfdtest::Checksum checksum;
@@ -405,7 +417,13 @@ Status run(const kfdtest::CommandLine& line, const Options& options, const kfdte
     work->add_to(checksum);
   }
   if (child) TRY(finish_child(*child));
-  TRY(objects->check(checksum));
+  if (options.child_alone) {
+    checksum.add(std::as_bytes(objects->mapped()));
+    // Their destructors need the file.
+    (void)objects.release();
+  } else {
+    TRY(objects->check(checksum));
+  }
   if (shared) TRY(shared->check());
   return outside.publish_result(checksum.hex());
 }
@@ -416,7 +434,8 @@ Status run(const kfdtest::CommandLine& line, const Options& options, const kfdte
 int main(int argc, char** argv) {
   fieldtest::Options options;
   kfdtest::CommandLine line;
-  line.flag("--kfd", options.kfd).flag("--children", options.children).flag("--share", options.share);
+  line.flag("--kfd", options.kfd).flag("--children", options.children).flag("--child-alone", options.child_alone);
+  line.flag("--share", options.share);
   return run_program(argc, argv, line, [&](const kfdtest::Outside& outside) -> base::Status {
     return fieldtest::run(line, options, outside);
   });

@@ -100,7 +100,7 @@ class FakeRenderDriver final : public RenderDriver {
     TRY(step("userptrs"));
     std::vector<ListedUserptr> all;
     for (const auto& [handle, gem] : file(fd).gem)
-      if (gem.user.flags != 0) all.push_back({handle, gem.user.flags, gem.user.addr});
+      if (gem.user.flags != 0) all.push_back(gem.user);
     return all;
   }
   base::Result<std::vector<image::GemMapping>> mappings(int fd, std::uint32_t handle) override {
@@ -171,7 +171,7 @@ class FakeRenderDriver final : public RenderDriver {
     if (file(fd).gem.contains(object.handle)) return base::Error(EEXIST, "handle is taken");
     Gem& gem = add(fd, {object.handle, size, image::kGemGtt, 0, object.alignment, false}, {});
     gem.mmap_offset.reset();
-    gem.user = {object.handle, object.user_flags, object.user_addr};
+    gem.user = {object.handle, object.user_flags, object.user_addr, ::getpid()};
     return {};
   }
   base::Status import_gem(int fd, std::uint32_t handle, int dmabuf) override {

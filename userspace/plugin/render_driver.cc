@@ -176,7 +176,7 @@ Result<std::vector<ListedUserptr>> RealRenderDriver::userptrs(int fd) {
                      return list_objects(fd, render_uapi::kUserptrs, out, count);
                    }));
   std::vector<ListedUserptr> result;
-  for (const auto& each : entries) result.push_back({each.handle, each.flags, each.addr});
+  for (const auto& each : entries) result.push_back({each.handle, each.flags, each.addr, each.pid});
   return result;
 }
 

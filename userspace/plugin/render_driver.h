@@ -32,6 +32,7 @@ struct ListedUserptr {
   std::uint32_t handle = 0;
   std::uint32_t flags = 0;  // AMDGPU_GEM_USERPTR_*
   std::uint64_t addr = 0;
+  pid_t pid = 0;  // of the process whose memory it is; 0: it has ended or called execve()
 };
 
 struct ListedContext {

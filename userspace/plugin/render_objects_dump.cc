@@ -41,9 +41,9 @@ Status wait_until(Deadline deadline, const std::string& what, const Ask& ask) {
 
 class Reader {
  public:
-  // `is_of_one`: one task only has the file.
-  Reader(const Services& services, int fd, bool is_of_one, Deadline deadline)
-      : services_(services), driver_(*services.render.driver), fd_(fd), is_of_one_(is_of_one), deadline_(deadline) {}
+  // `asked`: the process that CRIU asks for the file at restore, and that will create its objects.
+  Reader(const Services& services, int fd, pid_t asked, Deadline deadline)
+      : services_(services), driver_(*services.render.driver), fd_(fd), asked_(asked), deadline_(deadline) {}
 
   Result<Found> read() {
     ASSIGN_OR_RETURN(found_.vram_losses, driver_.vram_losses(fd_));
@@ -126,7 +126,7 @@ class Reader {
       ASSIGN_OR_RETURN(origin.references, services_.count_references(dmabuf->get()));
     }
     ASSIGN_OR_RETURN(const std::optional<std::uint64_t> offset, driver_.mmap_offset(fd_, listed.handle));
-    if (user != userptrs_.end()) TRY(read_user_memory(user->second, offset.has_value(), object, record));
+    if (user != userptrs_.end()) TRY(read_user_memory(user->second, object, record));
     if (!dmabuf && !offset && object.user_flags == 0)
       return refusal("neither the CPU nor another VM than the file's can read it");
     record.bo.mmap_offset = offset.value_or(0);
@@ -141,12 +141,13 @@ class Reader {
     return {};
   }
 
-  // The kernel does not tell whose memory it is. It lets nobody map such an object as long as that process lives.
-  [[nodiscard]] Status read_user_memory(const ListedUserptr& user, bool can_be_mapped, image::GemObject& object,
+  // A new object refers to the memory of the process that creates it.
+  [[nodiscard]] Status read_user_memory(const ListedUserptr& user, image::GemObject& object,
                                         image::BoRecord& record) const {
-    if (!is_of_one_)
-      return refusal("it is memory of a program (userptr), and of several that have this file it is unknown whose");
-    if (can_be_mapped) return refusal("it is memory of a program that has ended (userptr)");
+    if (user.pid == 0) return refusal("it is memory (userptr) of a program that has ended or was replaced by execve()");
+    if (user.pid != asked_)
+      return refusal("it is memory (userptr) of process " + std::to_string(user.pid) + ", and process " +
+                     std::to_string(asked_) + " restores the file");
     if ((user.flags & ~image::kUserFlags) != 0 || (user.flags & (image::kUserReadOnly | image::kUserRegister)) == 0)
       return refusal("it is memory of the program (userptr) with flags that this plugin does not know");
     object.user_addr = user.addr;
@@ -175,7 +176,7 @@ class Reader {
   const Services& services_;
   RenderDriver& driver_;
   int fd_;
-  bool is_of_one_;
+  pid_t asked_;
   std::map<std::uint32_t, ListedUserptr> userptrs_;
   Deadline deadline_;
   Found found_;
@@ -205,10 +206,8 @@ Result<std::vector<std::optional<Found>>> read(const Services& services, const T
   const Deadline deadline = std::chrono::steady_clock::now() + services.options.fence_timeout;
   for (std::size_t i = 0; i < tree.files.size(); ++i) {
     if (tree.files[i].device.kind != DeviceKind::kRender) continue;
-    const auto& holders = tree.files[i].holders;
-    const bool is_of_one = std::all_of(holders.begin(), holders.end(),
-                                       [&holders](const Holder& each) { return each.task == holders.front().task; });
-    auto read = Reader(services, tree.files[i].fd.get(), is_of_one, deadline).read();
+    const pid_t asked = tree.tasks[tree.asked_holder(tree.files[i]).task].pid;
+    auto read = Reader(services, tree.files[i].fd.get(), asked, deadline).read();
     if (!read.ok()) return std::move(read).error().wrap(tree.name_of(tree.files[i]));
     if (read->objects.empty()) continue;
     found[i] = std::move(read).value();

@@ -124,6 +124,7 @@ class RenderObjectsTest : public ::testing::Test {
 
   base::Status dump(const std::string& maps = {}) {
     const TestProgram program(source_.machine, kPid, {file_.get()}, maps);
+    if (has_user_memory_) objects().gem.at(kSmallHandle).user.pid = program.pid();
     Dump dump(source_.services, 5);
     const auto claim = dump.dump_file(file_.get(), kRenderId);
     const Dump::End end = dump.finish(claim.ok() ? 0 : 1);
@@ -168,6 +169,8 @@ class RenderObjectsTest : public ::testing::Test {
   World source_{images_.path()};
   World target_{images_.path()};
   std::optional<Restore> restore_;
+  // The user memory of kSmallHandle is that of the dumped program.
+  bool has_user_memory_ = false;
   UniqueFd file_{::open("/dev/zero", O_RDWR | O_CLOEXEC)};
 };
 
@@ -380,6 +383,7 @@ TEST_F(RenderObjectsTest, objects_that_cannot_be_created_again_are_refused_by_na
 TEST_F(RenderObjectsTest, user_memory_is_an_object_of_the_program_that_has_the_file) {
   FakeRenderDriver::Gem& gem = objects().gem.at(kSmallHandle);
   gem.user = {kSmallHandle, 2 | 4 | 8, 0x7f0000001000};
+  has_user_memory_ = true;
   gem.mmap_offset.reset();
   gem.mappings = {{kAddress + 4 * kSize, 4096, 0, 6}};
   expect_ok(dump());
@@ -394,13 +398,19 @@ TEST_F(RenderObjectsTest, user_memory_is_an_object_of_the_program_that_has_the_f
   EXPECT_EQ(FakeRenderDriver::contents(target_.driver->file(fd->get()).gem.at(kHandle)), pattern(1));
 }
 
-TEST_F(RenderObjectsTest, user_memory_that_may_be_another_programs_is_refused) {
+TEST_F(RenderObjectsTest, user_memory_of_a_process_that_does_not_restore_the_file_is_refused) {
   FakeRenderDriver::Gem& gem = objects().gem.at(kSmallHandle);
-  gem.user = {kSmallHandle, 8, 0x7f0000001000};
-  expect_refused({"GEM object 7", "a program that has ended (userptr)"});
   gem.mmap_offset.reset();
-  const TestProgram other(source_.machine, kPid + 1, {file_.get()});
-  expect_refused({"GEM object 7", "userptr", "unknown whose"});
+  gem.user = {kSmallHandle, 8, 0x7f0000001000, 0};
+  expect_refused({"GEM object 7", "ended", "execve"});
+  // Its parent, for example, has made the object and closed the file.
+  gem.user.pid = kOutside;
+  expect_refused({"GEM object 7", "process " + std::to_string(kOutside), "restores the file"});
+  const TestProgram child(source_.machine, kPid + 1, {file_.get()});
+  gem.user.pid = child.pid();
+  expect_refused({"GEM object 7", "process " + std::to_string(child.pid()), "restores the file"});
+  has_user_memory_ = true;
+  expect_ok(dump());
 }
 
 TEST_F(RenderObjectsTest, an_object_that_nobody_can_read_is_refused) {

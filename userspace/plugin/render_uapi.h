@@ -79,6 +79,8 @@ struct UserptrEntry {
   std::uint32_t handle;
   std::uint32_t flags;  // AMDGPU_GEM_USERPTR_*
   std::uint64_t addr;
+  std::int32_t pid;
+  std::uint32_t pad;
 };
 inline constexpr unsigned long kListObjects = DRM_IOWR(DRM_COMMAND_BASE + 0x50, ObjectList);
 

@@ -351,7 +351,9 @@ install_selftests() {
 		[[ -d $SRC/tools/testing/selftests/$folder ]] || die "the $(basename "$DIR") tree has no $folder"
 	done
 	rm -rf "$DIR"/{selftests.stamp,selftests} "$DIR/${SELFTESTS_TARBALL:?}"
-	kernel_make kselftest-install TARGETS="$SELFTESTS" INSTALL_PATH="$DIR/selftests" \
+	# Their Makefiles do not name the headers of the kernel, so make would keep programs built with older ones.
+	{ kernel_make kselftest-clean TARGETS="$SELFTESTS" &&
+		kernel_make kselftest-install TARGETS="$SELFTESTS" INSTALL_PATH="$DIR/selftests"; } \
 		>"$DIR/selftests.log" 2>&1 || die "the selftests do not build: see $DIR/selftests.log"
 	# make continues after an error, and installs what it could build.
 	if grep -nE "(${SELFTESTS// /|}).*(warning|error): |^[a-z0-9_/]*\.[ch]:.*(warning|error): " "$DIR/selftests.log"; then

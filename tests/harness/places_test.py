@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from harness import places
-from harness.places import Guest, PlaceLost
+from harness.places import MAX_BOOTS, Guest, MachineDied, PlaceLost
 from vm.errors import infra_error
 
 
@@ -46,6 +46,19 @@ class TakenMachine(FakeMachine):
         raise AssertionError("it was never started")
 
 
+class DyingMachine(FakeMachine):
+    """One that ends during its first job."""
+
+    made = 0
+
+    def __init__(self, *_words, **_more) -> None:
+        super().__init__()
+        DyingMachine.made += 1
+
+    def run(self, *_words, **_more) -> int:
+        raise MachineDied("a triple fault", "")
+
+
 @pytest.fixture(name="guest")
 def make_guest(monkeypatch, tmp_path: Path) -> Guest:
     monkeypatch.setattr(places, "JobMachine", FakeMachine)
@@ -65,3 +78,22 @@ def test_a_machine_that_cannot_be_started_is_lost_and_not_finished(guest: Guest,
         with pytest.raises(PlaceLost, match=words):
             guest.start(("/a/first",), {}, 10)
     assert guest.close() == ""
+
+
+def run_until_lost(guest: Guest) -> str:
+    """Starts a program in a machine that ends meanwhile, or does not start it; why."""
+    with pytest.raises(PlaceLost) as lost:
+        list(guest.start(("/a/first",), {}, 10))
+    return str(lost.value)
+
+
+@pytest.mark.parametrize("reboots,boots", [(False, 1), (True, MAX_BOOTS)])
+def test_a_new_machine_takes_the_place_of_one_that_has_ended(guest: Guest, monkeypatch, reboots: bool, boots: int) -> None:
+    monkeypatch.setattr(places, "JobMachine", DyingMachine)
+    monkeypatch.setattr(DyingMachine, "made", 0)
+    guest = Guest("m", [], {}, 10, guest.log, reboots)
+    for number in range(boots):
+        assert run_until_lost(guest) == "the machine m ended: a triple fault"
+        assert DyingMachine.made == number + 1
+    assert "has ended before" in run_until_lost(guest)
+    assert DyingMachine.made == boots

@@ -25,7 +25,7 @@ ABSENT = "absent"
 # The program may have left a line of its own unfinished before a mark.
 GTEST_BEGIN = re.compile(r"\[ RUN      \] (\S+)$")
 GTEST_END = re.compile(r"\[(       OK |  FAILED  |  SKIPPED )\] ([^\s,]+)(?:, where .*)? \((\d+) ms\)$")
-TAP_CASE = re.compile(r"^(?P<indent> *)(?P<not>not )?ok\b *(?P<number>\d+)?(?: +-)? *(?P<name>[^#]*?) *"
+TAP_CASE = re.compile(r"^(?P<indent> *)(?P<not>not )?ok +(?P<number>\d+)\b(?: +-)? *(?P<name>[^#]*?) *"
                       r"(?:# *(?P<directive>[A-Za-z]+):?\b *(?P<reason>.*))?$")
 TAP_PLAN = re.compile(r"^ *1\.\.(\d+)(?: *# *SKIP *(.*))?$", re.IGNORECASE)
 
@@ -83,7 +83,7 @@ def read_tap(lines: Iterable[str]) -> Iterator[Result]:
         if plan:
             if plan.group(1) == "0":
                 yield Result(WHOLE_PROGRAM, SKIPPED, (plan.group(2) or "it has no cases").strip())
-        elif case and (case["number"] or case["name"]):
+        elif case:
             directive = (case["directive"] or "").upper()
             outcome = FAILED if case["not"] else PASSED
             reason = (case["reason"] or "").strip()

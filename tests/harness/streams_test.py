@@ -32,6 +32,12 @@ def test_output_without_a_line_feed_before_the_mark_hides_no_result() -> None:
     assert outcomes(read_gtest(["suite...[ RUN      ] A.b", "dots...[       OK ] A.b (1 ms)"])) == [("A.b", PASSED)]
 
 
+def test_a_case_that_begins_inside_another_one_ends_it_as_failed() -> None:
+    results = list(read_gtest(["[ RUN      ] A.crashes", "[ RUN      ] B.c", "[       OK ] B.c (1 ms)"]))
+    assert outcomes(results) == [("A.crashes", FAILED), ("B.c", PASSED)]
+    assert results[0].reason == "the program ended during this case"
+
+
 def test_the_end_of_another_case_ends_no_case() -> None:
     results = list(read_gtest(["[ RUN      ] A.b", "[       OK ] Child.c (1 ms)", "[  FAILED  ] A.b (1 ms)"]))
     assert outcomes(results) == [("A.b", FAILED)]
@@ -54,6 +60,15 @@ def test_kselftest_cases_pass_fail_and_skip() -> None:
     assert outcomes(results) == [("a.one", PASSED), ("a.two", FAILED), ("a.v.three", SKIPPED)]
     assert results[1].notes == ["# x.c:3:two:Expected 1 (1) == 2 (2)"]
     assert results[2].reason == "fewer than two GPUs"
+
+
+def test_no_directive_makes_a_failed_case_any_better() -> None:
+    results = list(read_tap(["not ok 1 a.one # TODO later", "not ok 2 a.two # SKIP no GPU", "ok 3 a.three # TODO"]))
+    assert outcomes(results) == [("a.one", FAILED), ("a.two", FAILED), ("a.three", PASSED)]
+
+
+def test_a_sentence_that_begins_with_ok_is_no_case() -> None:
+    assert not list(read_tap(["ok then", "okay 1 then", "all is ok 1", "not ok at all", "ok"]))
 
 
 def test_a_program_that_skips_as_a_whole_says_so() -> None:

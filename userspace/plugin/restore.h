@@ -128,7 +128,8 @@ class Restore {
   base::Result<base::UniqueFd> wait_for_memory(const Shared& shared, std::size_t memory,
                                                std::map<int, std::vector<base::UniqueFd>>& received) const;
   base::Status offer_memories(const SavedFile& process, int kfd_fd, std::vector<kfd::RestoredBo>& restored);
-  base::Status load_memory(Loader& loader, const Shared& shared, std::size_t memory, int dmabuf);
+  static base::Status start_loading(Loader& loader, const Shared& shared, std::size_t memory, int dmabuf);
+  base::Status finish_loading(Loader& loader, const Shared& shared, std::span<const std::size_t> memories);
   base::Status load_memories(Loader& loader, const SavedFile& process, int kfd_fd,
                              std::vector<kfd::RestoredBo>& restored, const std::vector<MadeMemory>& made);
   base::Result<base::UniqueFd> restore_dmabuf(Task& current, const RestorePlan& plan, const SavedFile& file);

@@ -73,13 +73,7 @@ class Loader {
     return {};
   }
 
-  // As start() and finish().
-  base::Status load(const image::Loaded& file, std::size_t bo, std::uint32_t source_gpu, int dmabuf) {
-    TRY(start(file, bo, source_gpu, dmabuf, name_of(bo)));
-    return finish();
-  }
-
-  // As load(), but at once, through the mappings of a render node, which has the BO at `offset`.
+  // As start(), but at once, through the mappings of a render node, which has the BO at `offset`.
   base::Status load_by_mapping(const image::Loaded& file, std::size_t bo, int render, std::uint64_t offset,
                                const std::string& name) {
     TRY(open_contents(file));

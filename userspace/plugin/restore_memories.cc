@@ -240,7 +240,8 @@ Result<UniqueFd> Restore::take_dmabuf(const RestorePlan& plan, const SavedFile& 
     return wait_for_memory(shared, *memory, received);
   ASSIGN_OR_RETURN(std::vector<MadeMemory> made, make_memories(plan, shared, {*memory}));
   Loader loader(services_, plan, file);
-  TRY(load_memory(loader, shared, *memory, made.front().dmabuf.get()));
+  TRY(start_loading(loader, shared, *memory, made.front().dmabuf.get()));
+  TRY(finish_loading(loader, shared, {&*memory, 1}));
   return std::move(made.front().dmabuf);
 }
 
@@ -274,23 +275,33 @@ Status Restore::load_memories(Loader& loader, const SavedFile& process, int kfd_
   const Shared& shared = *shared_.at(process.session_id);
   const std::size_t self = shared.session.index_of(process.id);
   const auto memories = shared.session.plan.memories();
-  for (const MadeMemory& memory : made) TRY(load_memory(loader, shared, memory.index, memory.dmabuf.get()));
+  std::vector<std::size_t> loaded;
+  for (const MadeMemory& memory : made) {
+    TRY(start_loading(loader, shared, memory.index, memory.dmabuf.get()));
+    loaded.push_back(memory.index);
+  }
   for (std::size_t i = 0; i < memories.size(); ++i) {
     if (!provides(memories[i], self)) continue;
     const std::size_t bo = memories[i].origin.bo;
     ASSIGN_OR_RETURN(const UniqueFd dmabuf,
                      services_.kfd.export_restored(kfd_fd, process.loaded->kfd()->bos[bo].bo, restored[bo]));
-    TRY(load_memory(loader, shared, i, dmabuf.get()));
+    TRY(start_loading(loader, shared, i, dmabuf.get()));
+    loaded.push_back(i);
   }
-  return {};
+  return finish_loading(loader, shared, loaded);
 }
 
-Status Restore::load_memory(Loader& loader, const Shared& shared, std::size_t memory, int dmabuf) {
+// The contents are there when finish_loading() has succeeded; until then, small memories share submissions to the GPU.
+Status Restore::start_loading(Loader& loader, const Shared& shared, std::size_t memory, int dmabuf) {
   const sharing::Memory& wanted = shared.session.plan.memories()[memory];
   const sharing::Place& place = shared.session.contents[memory];
-  auto status = loader.load(*shared.session.files[place.process], place.bo, shared.session.gpu_of(wanted), dmabuf);
-  if (!status.ok()) return std::move(status).error().wrap(name_of(wanted));
-  board_.set_loaded(shared.first + memory);
+  return loader.start(*shared.session.files[place.process], place.bo, shared.session.gpu_of(wanted), dmabuf,
+                      name_of(wanted) + ": " + Loader::name_of(place.bo));
+}
+
+Status Restore::finish_loading(Loader& loader, const Shared& shared, std::span<const std::size_t> memories) {
+  TRY(loader.finish());
+  for (const std::size_t memory : memories) board_.set_loaded(shared.first + memory);
   return {};
 }
 

@@ -60,12 +60,16 @@ Status Restore::restore_objects(const RestorePlan& plan, const SavedFile& file, 
       given.emplace(i, found->second.get());
   TRY(render_objects::create(driver, fd, render, given, kfd_memory));
   memories.dmabufs.clear();
-  for (const MadeMemory& memory : memories.made) TRY(load_memory(loader, shared, memory.index, memory.dmabuf.get()));
+  std::vector<std::size_t> loaded;
+  for (const MadeMemory& memory : memories.made) {
+    TRY(start_loading(loader, shared, memory.index, memory.dmabuf.get()));
+    loaded.push_back(memory.index);
+  }
   for (std::size_t i = 0; i < render.bos.size(); ++i) {
     if (given.contains(i) || !image::stores_contents(render.bos[i])) continue;
     TRY(start_object(driver, loader, *file.loaded, i, fd));
   }
-  return loader.finish();
+  return finish_loading(loader, shared, loaded);
 }
 
 // Objects of the files whose VMs KFD uses: they are made when all BOs exist, and before the queues run.

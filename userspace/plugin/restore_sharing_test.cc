@@ -72,6 +72,25 @@ class ReopeningCopier final : public copy::Copier {
   }
 };
 
+// Counts how often it is waited for.
+class CountingCopier final : public copy::Copier {
+ public:
+  explicit CountingCopier(int& finished) : finished_(finished) {}
+  copy::Outcome read(int dmabuf, std::uint64_t size, const copy::Sink& sink) override {
+    return copy::make_cpu_copier()->read(dmabuf, size, sink);
+  }
+  copy::Outcome write(int dmabuf, std::uint64_t size, copy::Source& source) override {
+    return copy::make_cpu_copier()->write(dmabuf, size, source);
+  }
+  base::Status finish() override {
+    ++finished_;
+    return {};
+  }
+
+ private:
+  int& finished_;
+};
+
 class RestoreSharing : public ::testing::Test {
  protected:
   RestoreSharing() {
@@ -416,6 +435,21 @@ TEST_F(RestoreSharing, a_process_offers_all_memory_before_it_loads_any) {
   };
   ASSERT_TRUE(restore(77).ok());
   EXPECT_EQ(offered, 2U);  // it makes one, and the other is allocated for it
+}
+
+TEST_F(RestoreSharing, a_process_waits_once_for_the_contents_of_all_memories) {
+  add(77, {{7}, {8}, {9, true, false}, {10, true, false}});
+  add(78, {{7, true, false}, {8, true, false}, {9}, {10}});
+  start();
+  int finished = 0;
+  services_.make_copier = [&](int, const Options&) -> base::Result<std::unique_ptr<copy::Copier>> {
+    return std::unique_ptr<copy::Copier>(std::make_unique<CountingCopier>(finished));
+  };
+  ASSERT_TRUE(restore(77).ok());
+  EXPECT_EQ(finished, 2);  // once for the memories, once for what it shares with nobody
+  ASSERT_TRUE(restore(78).ok());
+  for (std::size_t bo = 0; bo < 4; ++bo) EXPECT_EQ(first_byte(1, bo), static_cast<std::byte>(7 + bo));
+  EXPECT_TRUE(resume(78).ok());
 }
 
 TEST_F(RestoreSharing, a_giver_that_has_ended_fails_the_others_with_its_name_at_once) {

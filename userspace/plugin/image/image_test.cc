@@ -130,6 +130,7 @@ TEST_F(ImageTest, each_kind_of_file_keeps_owner_and_flags) {
   EXPECT_EQ(render.owner, 42U);
   EXPECT_EQ(render.gpu_id, 200U);
   EXPECT_EQ((*images.find(kRenderId))->kind(), Kind::kRender);
+  EXPECT_EQ(open_flags_of((*images.find(kRenderId))->file()), static_cast<std::uint32_t>(O_NONBLOCK));
   EXPECT_EQ(owner_of((*images.find(kKfdId))->file()), 42U);
 }
 

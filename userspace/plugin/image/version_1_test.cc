@@ -104,5 +104,23 @@ TEST_F(Version1Test, truncation_or_extension_is_an_error) {
   }
 }
 
+TEST(ValidateIndex1, refuses_a_chunk_outside_the_pages_file) {
+  constexpr std::uint64_t kLength = kPageSize + kChunkSize;
+  Index index;
+  index.bos = {test_bo(kChunkSize)};
+  for (const std::uint64_t good : {std::uint64_t{0}, std::uint64_t{kPageSize}}) {
+    index.chunks = {{good, 1, 0}};
+    const auto status = validate(index, kLength, Version::k1);
+    EXPECT_TRUE(status.ok()) << status.error().message();
+  }
+  for (const std::uint64_t bad :
+       {kPageSize + 1, 2 * kPageSize, kLength, kLength + kPageSize, std::uint64_t{0} - kPageSize}) {
+    index.chunks = {{bad, 1, 0}};
+    const auto status = validate(index, kLength, Version::k1);
+    ASSERT_FALSE(status.ok()) << bad;
+    EXPECT_NE(status.error().message().find("outside the pages file"), std::string::npos) << status.error().message();
+  }
+}
+
 }  // namespace
 }  // namespace plugin::image

@@ -153,6 +153,8 @@ inline constexpr std::uint64_t kExceptionQueueNew = 1ULL << 30;
 // KFD_IOC_ALLOC_MEM_FLAGS_*
 inline constexpr std::uint32_t kAllocExtCoherent = 1U << 24;
 inline constexpr std::uint32_t kAllocContiguous = 1U << 23;
+// Where the memory of an allocation is. BOs of these kinds have contents of their own, which others can share.
+inline constexpr std::uint32_t kMemoryKinds = KFD_IOC_ALLOC_MEM_FLAGS_VRAM | KFD_IOC_ALLOC_MEM_FLAGS_GTT;
 // The flags of an allocation that are of the memory: not of where it is, and not of how one BO uses it.
 inline constexpr std::uint32_t kMemoryAttributes =
     static_cast<std::uint32_t>(KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC | KFD_IOC_ALLOC_MEM_FLAGS_NO_SUBSTITUTE |

@@ -11,6 +11,7 @@
 #include <cerrno>
 
 #include "base/os.h"
+#include "kfd/abi.h"
 #include "kfd/errors.h"
 
 namespace kfd {
@@ -64,9 +65,7 @@ Result<std::uint64_t> inode_of(const UniqueFd& dmabuf) {
 
 }  // namespace
 
-bool has_contents(const Bo& bo) {
-  return (bo.alloc_flags & (KFD_IOC_ALLOC_MEM_FLAGS_VRAM | KFD_IOC_ALLOC_MEM_FLAGS_GTT)) != 0;
-}
+bool has_contents(const Bo& bo) { return (bo.alloc_flags & abi::kMemoryKinds) != 0; }
 
 Result<Version> RealKfd::version(int fd) {
   kfd_ioctl_get_version_args args{};

@@ -18,7 +18,6 @@ using base::Result;
 using base::Status;
 
 constexpr auto kWritable = static_cast<std::uint32_t>(KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE);
-constexpr std::uint32_t kKinds = KFD_IOC_ALLOC_MEM_FLAGS_VRAM | KFD_IOC_ALLOC_MEM_FLAGS_GTT;
 
 // The id of the GPU of a BO on the machine of the dump.
 std::uint32_t gpu_id_of(const image::Loaded& file, const image::BoRecord& record) {
@@ -119,7 +118,7 @@ std::uint32_t SessionSharing::alloc_flags_of(const sharing::Memory& memory) cons
   const image::Loaded& file = *files[memory.origin.process];
   std::uint32_t flags =
       file.dmabuf() != nullptr ? file.dmabuf()->alloc_flags : file.kfd()->bos[memory.origin.bo].bo.alloc_flags;
-  const std::uint32_t kind = flags & kKinds;
+  const std::uint32_t kind = flags & kfd::abi::kMemoryKinds;
   if (const auto foreign = foreign_flags.find(memory.inode); foreign != foreign_flags.end()) flags = foreign->second;
   // A BO of an AQL queue is one by its own flag, and not by its memory. The CPU can write through the DMA-buf of a
   // writable one.

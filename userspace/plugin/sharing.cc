@@ -11,6 +11,8 @@
 #include <map>
 #include <set>
 
+#include "kfd/abi.h"
+
 namespace plugin::sharing {
 namespace {
 
@@ -19,7 +21,6 @@ using base::Result;
 using base::Status;
 
 constexpr std::uint32_t kVram = KFD_IOC_ALLOC_MEM_FLAGS_VRAM;
-constexpr std::uint32_t kKinds = kVram | KFD_IOC_ALLOC_MEM_FLAGS_GTT;
 
 class Builder {
  public:
@@ -68,7 +69,8 @@ class Builder {
       const Bo& bo = at(place);
       if (bo.size != memory.size)
         return impossible(place, name_of(bos.front()) + " has " + std::to_string(memory.size) + " bytes of it");
-      if ((bo.alloc_flags & kKinds) == 0) return impossible(place, "is of a kind that cannot be shared");
+      if ((bo.alloc_flags & kfd::abi::kMemoryKinds) == 0)
+        return impossible(place, "is of a kind that cannot be shared");
       if (!bo.imported && native)
         return impossible(place, "it was allocated for this BO and for one of " + name_of(*native));
       const bool is_vram = (bo.alloc_flags & kVram) != 0;

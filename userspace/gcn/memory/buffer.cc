@@ -13,8 +13,8 @@
 #include <optional>
 
 #include "gcn/memory/buffer_resource.h"
+#include "gcn/memory/handler_groups.h"
 #include "gcn/memory/lds.h"
-#include "gcn/memory/memory_parts.h"
 
 namespace gcn {
 namespace {

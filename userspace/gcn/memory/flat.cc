@@ -5,8 +5,8 @@
 //
 // Scratch is private memory of each lane. The wave's part begins at FLAT_SCRATCH, and dwords n of all 64 lanes are
 // contiguous, so byte b of lane l is at FLAT_SCRATCH + b / 4 * 256 + l * 4 + b % 4.
+#include "gcn/memory/handler_groups.h"
 #include "gcn/memory/lane_operations.h"
-#include "gcn/memory/memory_parts.h"
 #include "gcn/memory/scratch.h"
 #include "gcn/scalar/scalar_operand.h"
 

@@ -2,9 +2,9 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // Collects the handlers of scalar and vector memory instructions.
+#include "gcn/memory/handler_groups.h"
 #include "gcn/memory/lane_operations.h"
 #include "gcn/memory/memory_handlers.h"
-#include "gcn/memory/memory_parts.h"
 
 namespace gcn {
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "gcn/memory/buffer_resource.h"
+#include "gcn/memory/handler_groups.h"
 #include "gcn/memory/lane_operations.h"
-#include "gcn/memory/memory_parts.h"
 #include "gcn/scalar/scalar_operand.h"
 
 namespace gcn {

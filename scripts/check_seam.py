@@ -22,7 +22,7 @@ from pathlib import Path
 
 FOLDERS = ("userspace/kfd", "userspace/plugin")
 # What runs in tests only.
-TEST_FILES = re.compile(r"(_test|_fuzz)\.cc$|^(test_support\.h|test_program\.h|restore_test_world\.h|load_host\.cc|fake_kfd\.(cc|h)|fake_render_driver\.h|fake_sdma_engine\.h)$")
+TEST_FILES = re.compile(r"(_test|_fuzz)\.cc$|^(test_support\.h|test_program\.h|fake_criu_restore\.h|load_host\.cc|fake_kfd\.(cc|h)|fake_render_driver\.h|fake_sdma_engine\.h)$")
 # Functions of the C library that make no system call, or do not return.
 PURE = {"_exit", "dladdr1", "dlerror", "dlopen", "dlsym", "getenv", "strerrorname_np"}
 DECLARATION = re.compile(r"^[A-Za-z_][\w:<>* ]*?[ *](\w+)\(", re.M)

@@ -49,9 +49,9 @@ std::vector<std::byte> contents() {
 
 bool same_file(int a, int b) { return ::syscall(SYS_kcmp, ::getpid(), ::getpid(), KCMP_FILE, a, b) == 0; }
 
-// A machine, a CRIU and a KFD; dump and restore may use different ones.
-struct World {
-  explicit World(const std::string& images) : criu(images) {}
+// The fakes of one machine: its files, CRIU and KFD. Dump and restore may use different ones.
+struct Fakes {
+  explicit Fakes(const std::string& images) : criu(images) {}
 
   FakeMachine machine;
   FakeCriu criu;
@@ -94,8 +94,8 @@ class DumpRestoreTest : public ::testing::Test {
   }
 
   TempDir images_;
-  World source_{images_.path()};
-  World target_{images_.path()};
+  Fakes source_{images_.path()};
+  Fakes target_{images_.path()};
   std::string maps_;
   UniqueFd kfd_file_{::open("/dev/null", O_RDWR | O_CLOEXEC)};
   UniqueFd render_file_{::open("/dev/zero", O_RDWR | O_CLOEXEC)};

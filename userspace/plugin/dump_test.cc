@@ -21,9 +21,9 @@
 #include <set>
 
 #include "kfd/fake_kfd.h"
+#include "plugin/fake_criu_restore.h"
 #include "plugin/image/catalogue.h"
 #include "plugin/queued_file.h"
-#include "plugin/restore_test_world.h"
 #include "plugin/session.h"
 #include "plugin/test_program.h"
 #include "plugin/test_support.h"

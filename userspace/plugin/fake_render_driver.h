@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
+#include "plugin/fake_criu_restore.h"
 #include "plugin/image/format.h"
 #include "plugin/render_driver.h"
-#include "plugin/restore_test_world.h"
 
 namespace plugin::testing {
 

@@ -19,9 +19,9 @@
 #include "base/os_failing.h"
 #include "kfd/fake_kfd.h"
 #include "plugin/dump.h"
+#include "plugin/fake_criu_restore.h"
 #include "plugin/image/catalogue.h"
 #include "plugin/restore.h"
-#include "plugin/restore_test_world.h"
 #include "plugin/test_program.h"
 #include "plugin/test_support.h"
 
@@ -72,9 +72,9 @@ base::Result<std::uint64_t> count_references_of_one(int fd) {
   return testing::kReferencesOfOne;
 }
 
-// A machine, a CRIU and a KFD.
-struct World {
-  explicit World(const std::string& images) : criu(images) {}
+// The fakes of one machine: its files, CRIU and KFD.
+struct Fakes {
+  explicit Fakes(const std::string& images) : criu(images) {}
 
   FakeMachine machine;
   FakeCriu criu;
@@ -105,43 +105,43 @@ std::set<int> descriptors() {
 }
 
 // The machine and the program.
-std::unique_ptr<World> source(const std::string& images, const Case& with) {
-  auto world = std::make_unique<World>(images);
-  world->kfd.abi = with.abi;
-  world->machine.add_gpu(1, kGpu, 128);
-  const std::string shm = world->machine.root() + "/dev/shm/";
+std::unique_ptr<Fakes> source(const std::string& images, const Case& with) {
+  auto fakes = std::make_unique<Fakes>(images);
+  fakes->kfd.abi = with.abi;
+  fakes->machine.add_gpu(1, kGpu, 128);
+  const std::string shm = fakes->machine.root() + "/dev/shm/";
   write_file(shm + kSemaphore, "semaphore");
   const std::string maps = "7f00-7f01 rw-s 0 00:01 1 " + shm + kSemaphore + "\n";
-  write_file(world->machine.root() + "/proc/sys/kernel/osrelease", "6.12.0\n");
-  const std::vector<int> files = {world->kfd_file.get(), world->render_file.get()};
-  world->program = std::make_unique<TestProgram>(world->machine, kPid, files, maps);
+  write_file(fakes->machine.root() + "/proc/sys/kernel/osrelease", "6.12.0\n");
+  const std::vector<int> files = {fakes->kfd_file.get(), fakes->render_file.get()};
+  fakes->program = std::make_unique<TestProgram>(fakes->machine, kPid, files, maps);
   if (with.own_mount_namespace) {
-    const std::string link = world->machine.root() + "/proc/" + std::to_string(world->program->pid()) + "/ns/mnt";
+    const std::string link = fakes->machine.root() + "/proc/" + std::to_string(fakes->program->pid()) + "/ns/mnt";
     std::filesystem::remove(link);
     std::filesystem::create_symlink("mnt:[1]", link);
   }
-  world->kfd.devices = {{kGpu, kGpu}};
-  world->kfd.bos = {{{kBoAddr, kBoSize, kBoOffset, kGpu, KFD_IOC_ALLOC_MEM_FLAGS_VRAM}, contents(1), 1, 101, false},
+  fakes->kfd.devices = {{kGpu, kGpu}};
+  fakes->kfd.bos = {{{kBoAddr, kBoSize, kBoOffset, kGpu, KFD_IOC_ALLOC_MEM_FLAGS_VRAM}, contents(1), 1, 101, false},
                     {{kBoAddr + kBoStep, kBoSize, kBoOffset + kBoStep, kGpu, KFD_IOC_ALLOC_MEM_FLAGS_GTT},
                      contents(2),
                      2,
                      102,
                      false},
                     {{0x5000, 4096, 0, kGpu, KFD_IOC_ALLOC_MEM_FLAGS_USERPTR}, {}, 3, 0, false}};
-  world->kfd.priv_data.assign(64, std::byte{0x5a});
-  world->kfd.num_objects = 2;
-  world->kfd.pid = kPid;
-  return world;
+  fakes->kfd.priv_data.assign(64, std::byte{0x5a});
+  fakes->kfd.num_objects = 2;
+  fakes->kfd.pid = kPid;
+  return fakes;
 }
 
 // As if KFD had not been called yet.
-void forget(World& world) {
-  world.kfd.paused = false;
-  world.kfd.processes.front().evicted = 0;
-  world.kfd.processes.front().pause_ends.clear();
-  world.kfd.calls.clear();
-  world.kfd.restored.reset();
-  world.kfd.resumed.clear();
+void forget(Fakes& fakes) {
+  fakes.kfd.paused = false;
+  fakes.kfd.processes.front().evicted = 0;
+  fakes.kfd.processes.front().pause_ends.clear();
+  fakes.kfd.calls.clear();
+  fakes.kfd.restored.reset();
+  fakes.kfd.resumed.clear();
 }
 
 void empty(const std::string& directory) {
@@ -149,13 +149,13 @@ void empty(const std::string& directory) {
 }
 
 // The machine in which it is restored.
-std::unique_ptr<World> target(const std::string& images, const Case& with) {
-  auto world = std::make_unique<World>(images);
-  world->machine.add_gpu(1, kOtherGpu, 130);
-  world->machine.add_tracee(kRestoredPid, kPid, "");
-  world->criu.task = static_cast<pid_t>(kPid);
-  world->criu.new_rule = with.takes_vma_fd;
-  return world;
+std::unique_ptr<Fakes> target(const std::string& images, const Case& with) {
+  auto fakes = std::make_unique<Fakes>(images);
+  fakes->machine.add_gpu(1, kOtherGpu, 130);
+  fakes->machine.add_tracee(kRestoredPid, kPid, "");
+  fakes->criu.task = static_cast<pid_t>(kPid);
+  fakes->criu.new_rule = with.takes_vma_fd;
+  return fakes;
 }
 
 std::uint64_t bo_address(std::uint64_t index) { return kBoAddr + index * kBoStep; }
@@ -180,11 +180,11 @@ void write_criu_images(const std::string& directory) {
 // ---- the two stories --------------------------------------------------------
 
 // As CRIU does it: each file, then the end. Empty, or what went wrong.
-std::string dump(World& world) {
-  Dump session(world.services, kSession);
+std::string dump(Fakes& fakes) {
+  Dump session(fakes.services, kSession);
   std::string errors;
   for (const auto& [fd, id] :
-       {std::pair{world.kfd_file.get(), kKfdId}, std::pair{world.render_file.get(), kRenderId}}) {
+       {std::pair{fakes.kfd_file.get(), kKfdId}, std::pair{fakes.render_file.get(), kRenderId}}) {
     const auto claim = session.dump_file(fd, id);
     if (!claim.ok()) errors += claim.error().message() + "\n";
     if (claim.ok() && *claim != Claim::kMine) errors += "not ours\n";  // CRIU refuses such a file
@@ -204,7 +204,7 @@ struct Restored {
 // As CRIU does it, but in one process. Stops at the first failure, where CRIU or the plugin ends the process.
 class Story {
  public:
-  explicit Story(World& world) : world_(world), session_(world.services) {}
+  explicit Story(Fakes& fakes) : fakes_(fakes), session_(fakes.services) {}
   Story(const Story&) = delete;
   Story& operator=(const Story&) = delete;
   ~Story() {
@@ -259,29 +259,29 @@ class Story {
       report_ << "mapping at " << answer.offset
               << (testing::same_open_file(answer.fd, kFirstNumber + 1) ? " through the program's file\n"
                                                                        : " through another file\n");
-      if (world_.criu.takes_vma_fd()) ::close(answer.fd);
+      if (fakes_.criu.takes_vma_fd()) ::close(answer.fd);
     }
     return true;
   }
 
   void tell_kfd() {
-    const kfd::RestoreRequest& request = *world_.kfd.restored;
+    const kfd::RestoreRequest& request = *fakes_.kfd.restored;
     for (const auto& device : request.devices) report_ << device.user_id << " is " << device.actual_id << "\n";
     report_ << request.num_objects << " objects, " << request.priv_data.size() << " bytes, " << request.bos.size()
             << " BOs\n";
     for (std::size_t i = 0; i < 2; ++i)
-      report_ << (world_.kfd.restored_contents(i) == contents(i + 1) ? "right" : "wrong") << " contents\n";
-    for (const auto& entry : std::filesystem::directory_iterator(world_.machine.root() + "/dev/shm"))
+      report_ << (fakes_.kfd.restored_contents(i) == contents(i + 1) ? "right" : "wrong") << " contents\n";
+    for (const auto& entry : std::filesystem::directory_iterator(fakes_.machine.root() + "/dev/shm"))
       report_ << entry.path().filename() << ": " << read_file(entry.path()) << "\n";
   }
 
-  World& world_;
+  Fakes& fakes_;
   Restore session_;
   std::string errors_;
   std::ostringstream report_;
 };
 
-Restored restore(World& world) { return Story(world).run(); }
+Restored restore(Fakes& fakes) { return Story(fakes).run(); }
 
 // ---- what must hold ---------------------------------------------------------
 
@@ -292,8 +292,8 @@ std::map<std::string, std::string> files_of(const TempDir& dir) {
   return files;
 }
 
-std::size_t loadable(const World& world) {
-  const auto images = image::Catalogue::read(world.criu.image_dir());
+std::size_t loadable(const Fakes& fakes) {
+  const auto images = image::Catalogue::read(fakes.criu.image_dir());
   return images.ok() ? images->intact().size() : 0;
 }
 
@@ -340,10 +340,10 @@ class FaultTest : public ::testing::TestWithParam<Case> {
 
 // When CRIU ends, the kernel closes the descriptors that CRIU still has, which ends a pause of the extensible ABI.
 // Returns how many there were.
-std::size_t end_criu(World& world, const std::set<int>& before) {
+std::size_t end_criu(Fakes& fakes, const std::set<int>& before) {
   std::set<int> ours = before;
-  (void)world.kfd.all_run();  // lets the fake forget the pauses that have ended
-  for (const UniqueFd& end : world.kfd.processes.front().pause_ends) ours.insert(end.get());
+  (void)fakes.kfd.all_run();  // lets the fake forget the pauses that have ended
+  for (const UniqueFd& end : fakes.kfd.processes.front().pause_ends) ours.insert(end.get());
   std::size_t count = 0;
   for (const int number : descriptors()) {
     if (ours.contains(number)) continue;
@@ -355,30 +355,30 @@ std::size_t end_criu(World& world, const std::set<int>& before) {
 
 TEST_P(FaultTest, a_dump_in_which_any_call_fails_leaves_the_program_as_it_was) {
   TempDir images;
-  const auto world = source(images.path(), GetParam());
+  const auto fakes = source(images.path(), GetParam());
   const std::set<int> before = descriptors();
-  ASSERT_EQ(dump(*world), "");
-  const std::size_t pauses = end_criu(*world, before);
+  ASSERT_EQ(dump(*fakes), "");
+  const std::size_t pauses = end_criu(*fakes, before);
   const auto expected = files_of(images);
-  ASSERT_EQ(loadable(*world), 2U);
+  ASSERT_EQ(loadable(*fakes), 2U);
   for (const int code : kErrnos) {
     failures_ += for_each_call(code, [&](const auto& with_fault) {
       empty(images.path());
-      forget(*world);
+      forget(*fakes);
       const std::set<int> old = descriptors();
       std::string errors;
-      const Fault fault = with_fault([&] { errors = dump(*world); });
+      const Fault fault = with_fault([&] { errors = dump(*fakes); });
       // A pause that UNPAUSE could not end is ended by the kernel when CRIU exits.
       const bool is_unpause = fault.call.find("UNPAUSE") != std::string::npos;
       if (errors.empty()) {
         ++survived_;
         EXPECT_TRUE(files_of(images) == expected) << fault.text() << ": dumped something else, without an error";
-        EXPECT_EQ(end_criu(*world, old), pauses) << fault.text();
+        EXPECT_EQ(end_criu(*fakes, old), pauses) << fault.text();
       } else {
-        EXPECT_EQ(loadable(*world), 0U) << fault.text() << ": " << errors;
-        EXPECT_EQ(end_criu(*world, old), 0U) << fault.text() << ": " << errors;
+        EXPECT_EQ(loadable(*fakes), 0U) << fault.text() << ": " << errors;
+        EXPECT_EQ(end_criu(*fakes, old), 0U) << fault.text() << ": " << errors;
       }
-      EXPECT_TRUE(world->kfd.all_run() || is_unpause) << fault.text() << ": " << errors;
+      EXPECT_TRUE(fakes->kfd.all_run() || is_unpause) << fault.text() << ": " << errors;
     });
   }
   print();
@@ -393,8 +393,8 @@ TEST_P(FaultTest, a_restore_in_which_any_call_fails_says_so_or_is_complete) {
     end_criu(*program, before);
   }
   write_criu_images(images.path());
-  const auto world = target(images.path(), GetParam());
-  const Restored expected = restore(*world);
+  const auto fakes = target(images.path(), GetParam());
+  const Restored expected = restore(*fakes);
   ASSERT_EQ(expected.errors, "");
   EXPECT_EQ(expected.report.find("wrong"), std::string::npos) << expected.report;
   EXPECT_EQ(expected.report.find("not"), std::string::npos) << expected.report;
@@ -402,12 +402,12 @@ TEST_P(FaultTest, a_restore_in_which_any_call_fails_says_so_or_is_complete) {
   const std::set<int> old = descriptors();  // the fake keeps the memory of the last restore
   for (const int code : kErrnos) {
     failures_ += for_each_call(code, [&](const auto& with_fault) {
-      empty(world->machine.root() + "/dev/shm");
-      forget(*world);
+      empty(fakes->machine.root() + "/dev/shm");
+      forget(*fakes);
       Restored result;
-      const Fault fault = with_fault([&] { result = restore(*world); });
+      const Fault fault = with_fault([&] { result = restore(*fakes); });
       if (!result.errors.empty()) {
-        EXPECT_TRUE(world->kfd.resumed.empty()) << fault.text() << ": " << result.errors << "and its queues run";
+        EXPECT_TRUE(fakes->kfd.resumed.empty()) << fault.text() << ": " << result.errors << "and its queues run";
         return;
       }
       ++survived_;

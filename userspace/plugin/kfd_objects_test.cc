@@ -64,8 +64,9 @@ std::uint64_t inode_of(int fd) {
   return status.st_ino;
 }
 
-struct World {
-  explicit World(const std::string& images) : criu(images) {
+// The fakes of one machine; dump and restore use different ones.
+struct Fakes {
+  explicit Fakes(const std::string& images) : criu(images) {
     kfd.abi = kfd::Abi::kExtensible;
     kfd.keeps_memory = true;
     services.render.driver = driver;
@@ -200,8 +201,8 @@ class KfdObjectsTest : public ::testing::Test {
   }
 
   TempDir images_;
-  World source_{images_.path()};
-  World target_{images_.path()};
+  Fakes source_{images_.path()};
+  Fakes target_{images_.path()};
   std::optional<Restore> restore_;
   std::uint64_t references_ = testing::kReferencesOfOne + 1;
   UniqueFd kfd_{::open("/dev/null", O_RDWR | O_CLOEXEC)};

@@ -73,9 +73,9 @@ void show_outside(const std::string& proc, pid_t pid, const std::string& link, c
   std::filesystem::create_symlink(link, process + "/fd/5");
 }
 
-// A machine with a fake driver.
-struct World {
-  explicit World(const std::string& images) : criu(images) {
+// The fakes of one machine; dump and restore use different ones.
+struct Fakes {
+  explicit Fakes(const std::string& images) : criu(images) {
     services.render.driver = driver;
     services.options.fence_timeout = std::chrono::seconds(0);
     services.find_render_client = [](int) -> base::Result<std::optional<render_holders::Client>> {
@@ -166,8 +166,8 @@ class RenderObjectsTest : public ::testing::Test {
   }
 
   TempDir images_;
-  World source_{images_.path()};
-  World target_{images_.path()};
+  Fakes source_{images_.path()};
+  Fakes target_{images_.path()};
   std::optional<Restore> restore_;
   // The user memory of kSmallHandle is that of the dumped program.
   bool has_user_memory_ = false;

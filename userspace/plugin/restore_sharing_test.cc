@@ -19,10 +19,10 @@
 
 #include "base/os_failing.h"
 #include "kfd/fake_kfd.h"
+#include "plugin/fake_criu_restore.h"
 #include "plugin/fake_render_driver.h"
 #include "plugin/image/writer.h"
 #include "plugin/restore.h"
-#include "plugin/restore_test_world.h"
 
 namespace plugin {
 namespace {

@@ -21,9 +21,9 @@
 #include <sstream>
 
 #include "kfd/fake_kfd.h"
+#include "plugin/fake_criu_restore.h"
 #include "plugin/image/writer.h"
 #include "plugin/inert_file.h"
-#include "plugin/restore_test_world.h"
 
 namespace plugin {
 namespace {
@@ -48,9 +48,10 @@ constexpr std::uint64_t kDoorbellAddr = 0x7e0000000000;
 constexpr std::uint64_t kDoorbellOffset = 3ULL << 62;
 constexpr int kTestNumbers = 2000;  // this test's own descriptors are at and above
 
-class World {
+// The fakes of the machine of the restore, and the images that it reads.
+class Fakes {
  public:
-  World() {
+  Fakes() {
     rlimit limit{};
     ::getrlimit(RLIMIT_NOFILE, &limit);
     limit.rlim_cur = limit.rlim_max;
@@ -197,13 +198,13 @@ TEST_P(Mappings, of_any_order_leave_the_programs_descriptors_and_no_other) {
   for (unsigned seed = 0; seed < 25; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
-    World world;
-    world.machine.add_gpu(2, kOtherGpu, 129);
-    world.criu.new_rule = takes_fd;
-    world.save_process(4, 77, {kGpu, kOtherGpu});
-    world.save_render(9, kGpu);
-    world.save_render(10, kOtherGpu);
-    auto& task = world.images.tasks[77];
+    Fakes fakes;
+    fakes.machine.add_gpu(2, kOtherGpu, 129);
+    fakes.criu.new_rule = takes_fd;
+    fakes.save_process(4, 77, {kGpu, kOtherGpu});
+    fakes.save_render(9, kGpu);
+    fakes.save_render(10, kOtherGpu);
+    auto& task = fakes.images.tasks[77];
     task.files = {{200, 4}};
     if (has_render_fd) task.files.insert(task.files.end(), {{201, 9}, {202, 10}, {203, 9}});
     // The doorbell lies below all BOs.
@@ -224,9 +225,9 @@ TEST_P(Mappings, of_any_order_leave_the_programs_descriptors_and_no_other) {
         count += is_device ? 1 : 0;
       }
     }
-    world.write_criu_images();
-    ASSERT_EQ(device_descriptors(world.system), std::set<int>{});
-    Restore restore(world.services);
+    fakes.write_criu_images();
+    ASSERT_EQ(device_descriptors(fakes.system), std::set<int>{});
+    Restore restore(fakes.services);
     restore.prepare();
     plant(restore.restore_file(4), {200});
     if (has_render_fd) {
@@ -239,20 +240,20 @@ TEST_P(Mappings, of_any_order_leave_the_programs_descriptors_and_no_other) {
     std::size_t seen = 0;
     for (const auto& mapped : model.mapped()) {
       if (mapped.start == kDoorbellAddr) {
-        EXPECT_TRUE(same_open_file(mapped.file.get(), world.kfd.restored_files[0].get()));
+        EXPECT_TRUE(same_open_file(mapped.file.get(), fakes.kfd.restored_files[0].get()));
         ++seen;
       }
       for (const auto& vma : task.vmas) {
         if (vma.start != mapped.start || (vma.status & FakeCriuImages::kPlugin) == 0 || vma.file_id == 80) continue;
         const std::size_t gpu = vma.file_id - 70;
-        EXPECT_TRUE(same_open_file(mapped.file.get(), world.kfd.restored_files[1 + gpu].get()));
+        EXPECT_TRUE(same_open_file(mapped.file.get(), fakes.kfd.restored_files[1 + gpu].get()));
         EXPECT_EQ(mapped.offset, kfd::fake_restored_offset(gpu) + (vma.start - kBoAddr - gpu * kBoSize));
         ++seen;
       }
     }
     EXPECT_EQ(seen, count);
     const std::set<int> expected = has_render_fd ? std::set{200, 201, 202, 203} : std::set{200};
-    EXPECT_EQ(device_descriptors(world.system), expected);
+    EXPECT_EQ(device_descriptors(fakes.system), expected);
     for (const int fd : expected) ::close(fd);
     if (HasFailure()) return;
   }
@@ -263,23 +264,23 @@ INSTANTIATE_TEST_SUITE_P(Rules, Mappings,
                                            MappingCase{true, false}));
 
 TEST(Restore, mappings_are_found_without_the_recorded_path) {
-  World world;
-  world.save_process(4, 77);
-  world.images.tasks[77].files = {{200, 4}};
-  world.images.tasks[77].vmas = {device_vma(0, 3), device_vma(0, 9)};
-  world.write_criu_images();
-  Restore restore(world.services);
+  Fakes fakes;
+  fakes.save_process(4, 77);
+  fakes.images.tasks[77].files = {{200, 4}};
+  fakes.images.tasks[77].vmas = {device_vma(0, 3), device_vma(0, 9)};
+  fakes.write_criu_images();
+  Restore restore(fakes.services);
   plant(restore.restore_file(4), {200});
   for (const char* path : {"/dev/dri/renderD155", "/dev/.amdgpu_plugin.5.128 (deleted)"}) {
     const auto answer = restore.update_vma(path, kBoAddr + 0x3000, kBoOffset + 0x3000);
     ASSERT_TRUE(answer.ok() && answer->has_value()) << path;
     EXPECT_EQ((*answer)->offset, kfd::fake_restored_offset(0) + 0x3000);
-    EXPECT_TRUE(same_open_file((*answer)->fd, world.kfd.restored_files[1].get()));
+    EXPECT_TRUE(same_open_file((*answer)->fd, fakes.kfd.restored_files[1].get()));
   }
   const auto doorbell = restore.update_vma("/dev/.amdgpu_plugin.5.0 (deleted)", kDoorbellAddr,
                                            kDoorbellOffset | (std::uint64_t{kGpu} << 46));
   ASSERT_TRUE(doorbell.ok() && doorbell->has_value());
-  EXPECT_TRUE(same_open_file((*doorbell)->fd, world.kfd.restored_files[0].get()));
+  EXPECT_TRUE(same_open_file((*doorbell)->fd, fakes.kfd.restored_files[0].get()));
   const auto foreign = restore.update_vma("/dev/nvidia0", kBoAddr + 0x3000, 0x77000);
   ASSERT_TRUE(foreign.ok());
   EXPECT_FALSE(foreign->has_value());
@@ -287,10 +288,10 @@ TEST(Restore, mappings_are_found_without_the_recorded_path) {
 }
 
 TEST(Restore, twenty_gpus_leave_no_descriptor_below_the_programs_highest) {
-  World world;
+  Fakes fakes;
   std::vector<std::uint32_t> gpus = {kGpu};
   for (std::uint32_t i = 0; i < 19; ++i) {
-    world.machine.add_gpu(2 + i, 0x3000 + i, 129 + i);
+    fakes.machine.add_gpu(2 + i, 0x3000 + i, 129 + i);
     gpus.push_back(0x3000 + i);
   }
   image::KfdFile kfd;
@@ -299,42 +300,42 @@ TEST(Restore, twenty_gpus_leave_no_descriptor_below_the_programs_highest) {
   std::vector<topology::Node> nodes;
   for (std::uint32_t i = 0; i < gpus.size(); ++i) {
     kfd.devices.push_back({gpus[i], gpus[i]});
-    nodes.push_back(world.node(gpus[i], 1 + i));
+    nodes.push_back(fakes.node(gpus[i], 1 + i));
   }
-  world.nodes = nodes;
-  world.save(4, kfd);
-  world.images.tasks[77].files = {{200, 4}};
-  world.write_criu_images();
-  Restore restore(world.services);
+  fakes.nodes = nodes;
+  fakes.save(4, kfd);
+  fakes.images.tasks[77].files = {{200, 4}};
+  fakes.write_criu_images();
+  Restore restore(fakes.services);
   plant(restore.restore_file(4), {200});
-  ASSERT_EQ(world.kfd.restored->devices.size(), 20U);
-  for (const auto& device : world.kfd.restored->devices) EXPECT_GE(device.drm_fd, world.criu.unused_fd());
+  ASSERT_EQ(fakes.kfd.restored->devices.size(), 20U);
+  for (const auto& device : fakes.kfd.restored->devices) EXPECT_GE(device.drm_fd, fakes.criu.unused_fd());
   ::close(200);
 }
 
 TEST(Restore, many_bos_need_no_descriptor_each_with_the_extensible_abi) {
-  World world;
-  world.abi = image::Abi::kExtensible;
+  Fakes fakes;
+  fakes.abi = image::Abi::kExtensible;
   image::KfdFile file;
   file.pid = 77;
   file.devices = {{kGpu, kGpu}};
   file.priv_data.assign(16, std::byte{1});
   for (std::uint64_t i = 0; i < 2000; ++i)
     file.bos.push_back({{kBoAddr + i * 4096, 4096, kBoOffset + i * 4096, kGpu, KFD_IOC_ALLOC_MEM_FLAGS_VRAM}, {}});
-  world.save(4, file);
+  fakes.save(4, file);
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   rlimit low = before;
   low.rlim_cur = 1024;  // the default, which also leaves room for what is held above the program's numbers
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
   {
-    Restore restore(world.services);
+    Restore restore(fakes.services);
     const auto fd = restore.restore_file(4);
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
     ASSERT_TRUE(fd.ok()) << fd.error().message();
     const UniqueFd owned(**fd);
   }
-  EXPECT_EQ(world.kfd.restored_contents(1999), std::vector<std::byte>(4096, std::byte{0x17}));
+  EXPECT_EQ(fakes.kfd.restored_contents(1999), std::vector<std::byte>(4096, std::byte{0x17}));
 }
 
 // ---- Processes ----
@@ -352,7 +353,7 @@ struct Tree {
   std::vector<File> files;
 };
 
-Tree random_tree(std::mt19937& random, World& world) {
+Tree random_tree(std::mt19937& random, Fakes& fakes) {
   Tree tree;
   std::set<std::uint32_t> pids;
   while (pids.size() < 2 + random() % 4) pids.insert(static_cast<std::uint32_t>(100 + random() % 900));
@@ -377,14 +378,14 @@ Tree random_tree(std::mt19937& random, World& world) {
         if (pid != owner && (is_kfd || !other_owner) && random() % 2 == 0) give(file, pid);
       }
       if (is_kfd)
-        world.save_process(file.id, owner);
+        fakes.save_process(file.id, owner);
       else
-        world.save_render(file.id);
+        fakes.save_render(file.id);
       tree.files.push_back(file);
     }
   }
   for (const std::uint32_t pid : tree.pids) {
-    auto& task = world.images.tasks[pid];
+    auto& task = fakes.images.tasks[pid];
     for (const Tree::File& file : tree.files) {
       const auto found = file.numbers.find(pid);
       if (found == file.numbers.end()) continue;
@@ -427,9 +428,9 @@ std::pair<UniqueFd, std::uint32_t> receive_file(int socket) {
 }
 
 // What CRIU does in the task `pid`; the exit status of the task.
-int run_task(World& world, Restore& restore, const Tree& tree, std::uint32_t pid,
+int run_task(Fakes& fakes, Restore& restore, const Tree& tree, std::uint32_t pid,
              const std::map<std::uint32_t, std::array<int, 2>>& sockets) {
-  world.criu.task = static_cast<pid_t>(pid);
+  fakes.criu.task = static_cast<pid_t>(pid);
   std::size_t to_receive = 0;
   for (const Tree::File& file : tree.files) {
     if (file.numbers.contains(pid) && file.master() != pid) ++to_receive;
@@ -457,23 +458,23 @@ int run_task(World& world, Restore& restore, const Tree& tree, std::uint32_t pid
   if (is_owner) {
     const auto answer = restore.update_vma("/dev/dri/renderD128", kBoAddr, kBoOffset);
     if (!answer.ok() || !answer->has_value()) return 15;
-    if (!same_open_file((*answer)->fd, world.kfd.restored_files[1].get())) return 16;
-    if (world.criu.new_rule) ::close((*answer)->fd);
+    if (!same_open_file((*answer)->fd, fakes.kfd.restored_files[1].get())) return 16;
+    if (fakes.criu.new_rule) ::close((*answer)->fd);
   }
-  if (is_owner != !world.kfd.calls.empty()) return 17;
+  if (is_owner != !fakes.kfd.calls.empty()) return 17;
   std::set<int> expected;
   for (const Tree::File& file : tree.files) {
     if (!file.numbers.contains(pid)) continue;
     for (const int number : file.numbers.at(pid)) {
       expected.insert(number);
       if (::fcntl(number, F_GETFD) != number % 2) return 18;
-      if (file.owner == pid && !same_open_file(number, world.kfd.restored_files[file.is_kfd ? 0 : 1].get())) return 19;
+      if (file.owner == pid && !same_open_file(number, fakes.kfd.restored_files[file.is_kfd ? 0 : 1].get())) return 19;
     }
   }
-  const std::set<int> found = device_descriptors(world.system);
+  const std::set<int> found = device_descriptors(fakes.system);
   for (const int fd : found)
     if (!expected.contains(fd))
-      std::printf("process %u: descriptor %d %s\n", pid, fd, world.system.descriptor_path(fd)->c_str());
+      std::printf("process %u: descriptor %d %s\n", pid, fd, fakes.system.descriptor_path(fd)->c_str());
   std::fflush(stdout);
   return found == expected ? 0 : 20;
 }
@@ -483,22 +484,22 @@ class Processes : public ::testing::TestWithParam<bool> {};
 TEST_P(Processes, of_any_pids_get_their_own_state_and_exactly_their_descriptors) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     std::mt19937 random(seed);
-    World world;
-    (void)device_descriptors(world.system);
-    world.criu.new_rule = GetParam();
-    const Tree tree = random_tree(random, world);
-    for (auto& [pid, task] : world.images.tasks) task.vmas.push_back(device_vma(0, 0));
-    world.write_criu_images();
-    Restore restore(world.services);
+    Fakes fakes;
+    (void)device_descriptors(fakes.system);
+    fakes.criu.new_rule = GetParam();
+    const Tree tree = random_tree(random, fakes);
+    for (auto& [pid, task] : fakes.images.tasks) task.vmas.push_back(device_vma(0, 0));
+    fakes.write_criu_images();
+    Restore restore(fakes.services);
     restore.prepare();
-    EXPECT_TRUE(world.criu.warnings.empty());
+    EXPECT_TRUE(fakes.criu.warnings.empty());
     std::map<std::uint32_t, std::array<int, 2>> sockets;
     for (const std::uint32_t pid : tree.pids)
       ASSERT_EQ(::socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, sockets[pid].data()), 0);
     std::map<pid_t, std::uint32_t> children;
     for (const std::uint32_t pid : tree.pids) {
       const pid_t child = ::fork();
-      if (child == 0) ::_exit(run_task(world, restore, tree, pid, sockets));
+      if (child == 0) ::_exit(run_task(fakes, restore, tree, pid, sockets));
       children[child] = pid;
     }
     for (const auto& [child, pid] : children) {
@@ -516,40 +517,40 @@ TEST_P(Processes, of_any_pids_get_their_own_state_and_exactly_their_descriptors)
 INSTANTIATE_TEST_SUITE_P(Rules, Processes, ::testing::Bool());
 
 TEST(Restore, a_process_that_inherited_a_mapping_gets_it_through_the_owners_file) {
-  World world;
-  world.save_process(4, static_cast<std::uint32_t>(::getpid()));
-  world.images.tasks[static_cast<std::uint32_t>(::getpid())].files = {{200, 4}};
-  world.images.tasks[static_cast<std::uint32_t>(::getpid())].vmas = {device_vma(0, 0), device_vma(0, 1)};
-  world.images.tasks[5].vmas = {device_vma(0, 2)};
-  world.write_criu_images();
-  Restore restore(world.services);
-  world.criu.task = ::getpid();
+  Fakes fakes;
+  fakes.save_process(4, static_cast<std::uint32_t>(::getpid()));
+  fakes.images.tasks[static_cast<std::uint32_t>(::getpid())].files = {{200, 4}};
+  fakes.images.tasks[static_cast<std::uint32_t>(::getpid())].vmas = {device_vma(0, 0), device_vma(0, 1)};
+  fakes.images.tasks[5].vmas = {device_vma(0, 2)};
+  fakes.write_criu_images();
+  Restore restore(fakes.services);
+  fakes.criu.task = ::getpid();
   restore.prepare();
   plant(restore.restore_file(4), {200});
   ASSERT_TRUE(restore.update_vma("/dev/dri/renderD128", kBoAddr, kBoOffset).ok());
-  world.criu.task = 5;
-  world.criu.new_rule = true;
+  fakes.criu.task = 5;
+  fakes.criu.new_rule = true;
   const auto answer = restore.update_vma("/dev/dri/renderD128", kBoAddr + 0x2000, kBoOffset + 0x2000);
   ASSERT_TRUE(answer.ok()) << answer.error().message();
   ASSERT_TRUE(answer->has_value());
   const UniqueFd file((*answer)->fd);
-  EXPECT_TRUE(same_open_file(file.get(), world.kfd.restored_files[1].get()));
+  EXPECT_TRUE(same_open_file(file.get(), fakes.kfd.restored_files[1].get()));
   EXPECT_EQ((*answer)->offset, kfd::fake_restored_offset(0) + 0x2000);
   ::close(200);
 }
 
 TEST(Restore, a_process_that_inherited_a_mapping_waits_as_long_as_the_owner_lives) {
-  World world;
+  Fakes fakes;
   const pid_t owner = ::fork();
   if (owner == 0) ::_exit(0);
   ASSERT_EQ(::waitpid(owner, nullptr, 0), owner);
-  world.save_process(4, static_cast<std::uint32_t>(owner));
-  world.images.tasks[static_cast<std::uint32_t>(owner)].files = {{200, 4}};
-  world.images.tasks[5].vmas = {device_vma(0, 2)};
-  world.write_criu_images();
-  Restore restore(world.services);
+  fakes.save_process(4, static_cast<std::uint32_t>(owner));
+  fakes.images.tasks[static_cast<std::uint32_t>(owner)].files = {{200, 4}};
+  fakes.images.tasks[5].vmas = {device_vma(0, 2)};
+  fakes.write_criu_images();
+  Restore restore(fakes.services);
   restore.prepare();
-  world.criu.task = 5;
+  fakes.criu.task = 5;
   const auto begin = std::chrono::steady_clock::now();
   const auto answer = restore.update_vma("/dev/dri/renderD128", kBoAddr + 0x2000, kBoOffset + 0x2000);
   ASSERT_FALSE(answer.ok());
@@ -558,19 +559,19 @@ TEST(Restore, a_process_that_inherited_a_mapping_waits_as_long_as_the_owner_live
 }
 
 TEST(Restore, a_process_that_inherited_a_mapping_sees_that_the_owner_ended_before_its_parent_does) {
-  World world;
+  Fakes fakes;
   const pid_t owner = ::fork();
   if (owner == 0) ::_exit(0);
   siginfo_t info{};
   ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(owner), &info, WEXITED | WNOWAIT), 0);  // it stays a zombie
-  world.save_process(4, static_cast<std::uint32_t>(owner));
-  world.images.tasks[static_cast<std::uint32_t>(owner)].files = {{200, 4}};
-  world.images.tasks[5].vmas = {device_vma(0, 2)};
-  world.write_criu_images();
-  Restore restore(world.services);
+  fakes.save_process(4, static_cast<std::uint32_t>(owner));
+  fakes.images.tasks[static_cast<std::uint32_t>(owner)].files = {{200, 4}};
+  fakes.images.tasks[5].vmas = {device_vma(0, 2)};
+  fakes.write_criu_images();
+  Restore restore(fakes.services);
   restore.prepare();
-  world.criu.task = 5;
-  world.services.longest_wait = std::chrono::minutes(1);
+  fakes.criu.task = 5;
+  fakes.services.longest_wait = std::chrono::minutes(1);
   const auto answer = restore.update_vma("/dev/dri/renderD128", kBoAddr + 0x2000, kBoOffset + 0x2000);
   ::waitpid(owner, nullptr, 0);
   ASSERT_FALSE(answer.ok());
@@ -582,16 +583,16 @@ TEST(Restore, a_process_that_inherited_a_mapping_sees_that_the_owner_ended_befor
 }
 
 TEST(Restore, a_process_that_inherited_a_mapping_does_not_wait_for_ever_for_an_owner_that_is_not_restored) {
-  World world;
+  Fakes fakes;
   const auto owner = static_cast<std::uint32_t>(::getpid());
-  world.save_process(4, owner);
-  world.images.tasks[owner].files = {{200, 4}};
-  world.images.tasks[5].vmas = {device_vma(0, 2)};
-  world.write_criu_images();
-  Restore restore(world.services);
+  fakes.save_process(4, owner);
+  fakes.images.tasks[owner].files = {{200, 4}};
+  fakes.images.tasks[5].vmas = {device_vma(0, 2)};
+  fakes.write_criu_images();
+  Restore restore(fakes.services);
   restore.prepare();
-  world.criu.task = 5;
-  world.services.longest_wait = std::chrono::milliseconds(20);
+  fakes.criu.task = 5;
+  fakes.services.longest_wait = std::chrono::milliseconds(20);
   const auto answer = restore.update_vma("/dev/dri/renderD128", kBoAddr + 0x2000, kBoOffset + 0x2000);
   ASSERT_FALSE(answer.ok());
   EXPECT_EQ(answer.error().code(), ETIMEDOUT);
@@ -605,30 +606,30 @@ TEST(Restore, a_process_that_inherited_a_mapping_does_not_wait_for_ever_for_an_o
 class Descriptors : public ::testing::Test {
  protected:
   Descriptors() {
-    (void)device_descriptors(world_.system);
-    world_.save_process(4, 77);
-    world_.machine.add_tracee(5000, 77, "");
+    (void)device_descriptors(fakes_.system);
+    fakes_.save_process(4, 77);
+    fakes_.machine.add_tracee(5000, 77, "");
   }
   ~Descriptors() override {
     for (const int number : {200, 201}) ::close(number);
   }
-  FakeCriuImages::Task& task() { return world_.images.tasks[77]; }
+  FakeCriuImages::Task& task() { return fakes_.images.tasks[77]; }
   void expect_not_resumed(Restore& restore) {
     EXPECT_FALSE(restore.resume(5000).ok());
-    EXPECT_TRUE(world_.kfd.resumed.empty());
+    EXPECT_TRUE(fakes_.kfd.resumed.empty());
   }
   void expect_resumed(Restore& restore) {
     const auto claim = restore.resume(5000);
     ASSERT_TRUE(claim.ok()) << claim.error().message();
-    EXPECT_EQ(world_.kfd.resumed, std::vector<pid_t>{5000});
+    EXPECT_EQ(fakes_.kfd.resumed, std::vector<pid_t>{5000});
   }
-  World world_;
+  Fakes fakes_;
 };
 
 TEST_F(Descriptors, that_could_not_be_replaced_fail_every_later_mapping_and_the_resume) {
   task() = {0, {}, {{200, 4}}, {device_vma(0, 0), device_vma(0, 1)}};
-  world_.write_criu_images();
-  Restore restore(world_.services);
+  fakes_.write_criu_images();
+  Restore restore(fakes_.services);
   restore.prepare();
   const auto fd = restore.restore_file(4);
   ASSERT_TRUE(fd.ok() && fd->has_value());
@@ -645,8 +646,8 @@ TEST_F(Descriptors, that_could_not_be_replaced_fail_every_later_mapping_and_the_
 
 TEST_F(Descriptors, of_a_process_that_was_asked_for_no_mapping_are_not_settled) {
   task() = {0, {}, {{200, 4}}, {device_vma(0, 0)}};
-  world_.write_criu_images();
-  Restore restore(world_.services);
+  fakes_.write_criu_images();
+  Restore restore(fakes_.services);
   restore.prepare();
   plant(restore.restore_file(4), {200});
   expect_not_resumed(restore);
@@ -654,8 +655,8 @@ TEST_F(Descriptors, of_a_process_that_was_asked_for_no_mapping_are_not_settled) 
 
 TEST_F(Descriptors, after_a_mapping_that_failed_the_process_is_not_resumed) {
   task() = {0, {}, {{200, 4}}, {device_vma(0, 0), device_vma(0, 1)}};
-  world_.write_criu_images();
-  Restore restore(world_.services);
+  fakes_.write_criu_images();
+  Restore restore(fakes_.services);
   restore.prepare();
   plant(restore.restore_file(4), {200});
   ASSERT_TRUE(restore.update_vma("/dev/dri/renderD128", kBoAddr, kBoOffset).ok());
@@ -667,18 +668,18 @@ class NoMapping : public Descriptors, public ::testing::WithParamInterface<std::
 
 // CRIU asks such a process for nothing after its last file.
 TEST_P(NoMapping, leaves_the_programs_descriptors_and_no_other) {
-  world_.machine.add_gpu(2, kOtherGpu, 129);
-  world_.files.clear();
-  world_.save_process(4, 77, {kGpu, kOtherGpu});
-  world_.save_render(9);
-  world_.images.tasks[300].files = {{7, 4}, {8, 9}};
+  fakes_.machine.add_gpu(2, kOtherGpu, 129);
+  fakes_.files.clear();
+  fakes_.save_process(4, 77, {kGpu, kOtherGpu});
+  fakes_.save_render(9);
+  fakes_.images.tasks[300].files = {{7, 4}, {8, 9}};
   for (const std::uint32_t id : GetParam()) task().files.push_back({id == 4 ? 200 : 201, id});
   FakeCriuImages::Vma anonymous;
   anonymous.start = 0x10000;
   anonymous.status |= FakeCriuImages::kAnonymousPrivate;
   task().vmas = {anonymous};
-  world_.write_criu_images();
-  Restore restore(world_.services);
+  fakes_.write_criu_images();
+  Restore restore(fakes_.services);
   restore.prepare();
   std::set<int> expected;
   for (const FakeCriuImages::Fd& fd : task().files) {
@@ -686,8 +687,8 @@ TEST_P(NoMapping, leaves_the_programs_descriptors_and_no_other) {
     expected.insert(fd.number);
   }
   for (const FakeCriuImages::Fd& fd : task().files)
-    EXPECT_TRUE(same_open_file(fd.number, world_.kfd.restored_files[fd.file_id == 4 ? 0 : 1].get()));
-  EXPECT_EQ(device_descriptors(world_.system), expected);
+    EXPECT_TRUE(same_open_file(fd.number, fakes_.kfd.restored_files[fd.file_id == 4 ? 0 : 1].get()));
+  EXPECT_EQ(device_descriptors(fakes_.system), expected);
   expect_resumed(restore);
 }
 
@@ -696,11 +697,11 @@ INSTANTIATE_TEST_SUITE_P(Files, NoMapping,
                                            std::vector<std::uint32_t>{9, 4}));
 
 TEST_F(Descriptors, of_a_process_without_mappings_with_a_stand_in_are_not_settled) {
-  world_.save_render(9);
-  world_.images.tasks[20].files = {{8, 9}};  // CRIU asks it for the render node
+  fakes_.save_render(9);
+  fakes_.images.tasks[20].files = {{8, 9}};  // CRIU asks it for the render node
   task().files = {{200, 4}, {201, 9}};
-  world_.write_criu_images();
-  Restore restore(world_.services);
+  fakes_.write_criu_images();
+  Restore restore(fakes_.services);
   restore.prepare();
   plant(restore.restore_file(4), {200});
   expect_not_resumed(restore);
@@ -711,39 +712,39 @@ TEST_F(Descriptors, of_a_process_without_mappings_with_a_stand_in_are_not_settle
 class Resume : public ::testing::Test {
  protected:
   Resume() {
-    world_.save_process(4, 77);
-    world_.machine.add_tracee(5000, 77, "");
+    fakes_.save_process(4, 77);
+    fakes_.machine.add_tracee(5000, 77, "");
   }
   void restore_it(Restore& restore) {
     plant(restore.restore_file(4), {200});
     ::close(200);
-    world_.kfd.calls.clear();
+    fakes_.kfd.calls.clear();
   }
-  World world_;
+  Fakes fakes_;
 };
 
 TEST_F(Resume, leaves_a_process_alone_whose_pid_an_image_of_another_dump_has) {
-  world_.images.tasks[77];  // uses no file of ours
-  world_.write_criu_images();
-  Restore restore(world_.services);
+  fakes_.images.tasks[77];  // uses no file of ours
+  fakes_.write_criu_images();
+  Restore restore(fakes_.services);
   restore.prepare();
   EXPECT_EQ(*restore.resume(5000), Claim::kNotMine);
-  EXPECT_TRUE(world_.kfd.calls.empty());
+  EXPECT_TRUE(fakes_.kfd.calls.empty());
 }
 
 TEST_F(Resume, reads_no_image_again) {
-  world_.images.tasks[77].files = {{200, 4}};
-  world_.write_criu_images();
-  Restore restore(world_.services);
+  fakes_.images.tasks[77].files = {{200, 4}};
+  fakes_.write_criu_images();
+  Restore restore(fakes_.services);
   restore_it(restore);
-  std::filesystem::remove_all(world_.dir.path());
+  std::filesystem::remove_all(fakes_.dir.path());
   EXPECT_EQ(*restore.resume(5000), Claim::kMine);
 }
 
 TEST_F(Resume, learns_from_shared_memory_what_a_task_has_restored) {
-  world_.images.tasks[77].files = {{200, 4}};
-  world_.write_criu_images();
-  Restore restore(world_.services);
+  fakes_.images.tasks[77].files = {{200, 4}};
+  fakes_.write_criu_images();
+  Restore restore(fakes_.services);
   restore.prepare();
   const pid_t task = ::fork();
   if (task == 0) ::_exit(restore.restore_file(4).ok() ? 0 : 1);
@@ -751,31 +752,31 @@ TEST_F(Resume, learns_from_shared_memory_what_a_task_has_restored) {
   ASSERT_EQ(::waitpid(task, &status, 0), task);
   ASSERT_EQ(status, 0);
   EXPECT_EQ(*restore.resume(5000), Claim::kMine);
-  EXPECT_EQ(world_.kfd.resumed, std::vector<pid_t>{5000});
+  EXPECT_EQ(fakes_.kfd.resumed, std::vector<pid_t>{5000});
 }
 
 TEST_F(Resume, refuses_a_process_whose_state_was_not_restored) {
-  world_.images.tasks[77].files = {{200, 4}};
-  world_.write_criu_images();
-  Restore restore(world_.services);
+  fakes_.images.tasks[77].files = {{200, 4}};
+  fakes_.write_criu_images();
+  Restore restore(fakes_.services);
   restore.prepare();
   const auto claim = restore.resume(5000);
   ASSERT_FALSE(claim.ok());
   EXPECT_NE(claim.error().message().find("process 5000: its GPU state was not restored"), std::string::npos);
-  world_.kfd.fail_at = "restore";
+  fakes_.kfd.fail_at = "restore";
   EXPECT_FALSE(restore.restore_file(4).ok());
   EXPECT_FALSE(restore.resume(5000).ok());
 }
 
 TEST_F(Resume, that_takes_longer_than_the_kernel_waits_is_a_warning) {
-  Restore restore(world_.services);
+  Restore restore(fakes_.services);
   restore_it(restore);
-  world_.criu.warnings.clear();
-  world_.kfd.fail_at = "resume";
-  world_.kfd.fail_errno = ETIME;
+  fakes_.criu.warnings.clear();
+  fakes_.kfd.fail_at = "resume";
+  fakes_.kfd.fail_errno = ETIME;
   EXPECT_EQ(*restore.resume(5000), Claim::kMine);
-  ASSERT_EQ(world_.criu.warnings.size(), 1U);
-  EXPECT_NE(world_.criu.warnings[0].find("process 5000"), std::string::npos);
+  ASSERT_EQ(fakes_.criu.warnings.size(), 1U);
+  EXPECT_NE(fakes_.criu.warnings[0].find("process 5000"), std::string::npos);
 }
 
 // A process that can be read: this one. Its smaps say that memory of the test is to come later.
@@ -783,17 +784,17 @@ class LazyResume : public ::testing::Test {
  protected:
   static constexpr std::size_t kSize = 700 * 4096;  // more pages than one call loads
   LazyResume() {
-    world_.save_process(4, 77);
-    world_.machine.add_tracee(::getpid(), 77, "");
+    fakes_.save_process(4, 77);
+    fakes_.machine.add_tracee(::getpid(), 77, "");
     memory_ =
         static_cast<std::byte*>(::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   }
   ~LazyResume() override { ::munmap(memory_, kSize); }
   base::Result<Claim> resume() {
-    Restore restore(world_.services);
+    Restore restore(fakes_.services);
     plant(restore.restore_file(4), {200});
     ::close(200);
-    world_.criu.warnings.clear();
+    fakes_.criu.warnings.clear();
     return restore.resume(::getpid());
   }
   void write_smaps(const std::string& flags) {
@@ -803,11 +804,11 @@ class LazyResume : public ::testing::Test {
          << " rw-p 00000000 00:00 0 \nSize: 2800 kB\nVmFlags: " << flags
          << "\n1000-2000 rw-p 00000000 00:00 0 \nVmFlags: rd wr mr ac \n"
          << "2000-3000 ---p 00000000 00:00 0 \nVmFlags: mr um ac \n";
-    write_file(world_.machine.root() + "/proc/" + std::to_string(::getpid()) + "/smaps", text.str());
+    write_file(fakes_.machine.root() + "/proc/" + std::to_string(::getpid()) + "/smaps", text.str());
   }
   // What /proc/PID/pagemap says of a page of the memory; nothing of the others.
   void write_pagemap(std::size_t page, std::uint64_t entry) {
-    const std::string path = world_.machine.root() + "/proc/" + std::to_string(::getpid()) + "/pagemap";
+    const std::string path = fakes_.machine.root() + "/proc/" + std::to_string(::getpid()) + "/pagemap";
     const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     const auto at = static_cast<off_t>((reinterpret_cast<std::uintptr_t>(memory_) / 4096 + page) * sizeof(entry));
     ASSERT_EQ(::pwrite(file.get(), &entry, sizeof(entry), at), static_cast<ssize_t>(sizeof(entry)));
@@ -818,7 +819,7 @@ class LazyResume : public ::testing::Test {
     return static_cast<std::size_t>(
         std::count_if(pages.begin(), pages.end(), [](auto page) { return (page & 1) != 0; }));
   }
-  World world_;
+  Fakes fakes_;
   std::byte* memory_ = nullptr;
 };
 
@@ -828,16 +829,16 @@ TEST_F(LazyResume, loads_each_page_that_was_to_come_later) {
   ASSERT_TRUE(claim.ok()) << claim.error().message();
   EXPECT_EQ(*claim, Claim::kMine);
   EXPECT_EQ(resident_pages(), kSize / 4096);
-  ASSERT_EQ(world_.criu.warnings.size(), 1U);
-  EXPECT_NE(world_.criu.warnings[0].find("loaded 2 MiB"), std::string::npos) << world_.criu.warnings[0];
-  EXPECT_NE(world_.criu.warnings[0].find("--lazy-pages"), std::string::npos);
+  ASSERT_EQ(fakes_.criu.warnings.size(), 1U);
+  EXPECT_NE(fakes_.criu.warnings[0].find("loaded 2 MiB"), std::string::npos) << fakes_.criu.warnings[0];
+  EXPECT_NE(fakes_.criu.warnings[0].find("--lazy-pages"), std::string::npos);
 }
 
 TEST_F(LazyResume, loads_nothing_that_is_there) {
   write_smaps("rd wr mr mw me ac ");
   ASSERT_TRUE(resume().ok());
   EXPECT_EQ(resident_pages(), 0U);
-  EXPECT_TRUE(world_.criu.warnings.empty());
+  EXPECT_TRUE(fakes_.criu.warnings.empty());
 }
 
 // Nobody brings the last page: reading it fails, as it does when `criu lazy-pages` has ended in the middle.
@@ -849,7 +850,7 @@ TEST_F(LazyResume, without_a_page_that_was_to_come_later_fails) {
   std::ostringstream page;
   page << "page at 0x" << std::hex << reinterpret_cast<std::uintptr_t>(memory_) + kSize - 4096;
   EXPECT_NE(claim.error().message().find(page.str()), std::string::npos) << claim.error().message();
-  EXPECT_TRUE(world_.kfd.resumed.empty());
+  EXPECT_TRUE(fakes_.kfd.resumed.empty());
 }
 
 // Linux 6.13 and later: nobody can read a guard page (MADV_GUARD_INSTALL), and nobody brings it. Linux before 6.15
@@ -871,56 +872,56 @@ TEST_F(LazyResume, loads_nothing_of_guard_pages) {
 // ---- Choice of GPUs, errors ----
 
 TEST(Restore, a_gpu_with_sdma_queues_of_others_is_the_last_choice) {
-  World world;
-  world.machine.add_gpu(2, kOtherGpu, 129);
-  world.machine.add_queue(812, "tenant", kGpu);
-  world.save_process(4, 77);
-  Restore restore(world.services);
+  Fakes fakes;
+  fakes.machine.add_gpu(2, kOtherGpu, 129);
+  fakes.machine.add_queue(812, "tenant", kGpu);
+  fakes.save_process(4, 77);
+  Restore restore(fakes.services);
   plant(restore.restore_file(4), {200});
-  EXPECT_EQ(world.kfd.restored->devices[0].actual_id, kOtherGpu);
+  EXPECT_EQ(fakes.kfd.restored->devices[0].actual_id, kOtherGpu);
   ::close(200);
 }
 
 TEST(Restore, a_place_that_is_taken_names_who_has_it) {
-  World world;
-  world.machine.add_queue(812, "tenant", kGpu);
-  world.save_process(4, 77);
-  world.kfd.fail_at = "restore";
-  world.kfd.fail_errno = EBUSY;
-  Restore restore(world.services);
+  Fakes fakes;
+  fakes.machine.add_queue(812, "tenant", kGpu);
+  fakes.save_process(4, 77);
+  fakes.kfd.fail_at = "restore";
+  fakes.kfd.fail_errno = EBUSY;
+  Restore restore(fakes.services);
   const auto fd = restore.restore_file(4);
   ASSERT_FALSE(fd.ok());
   EXPECT_NE(fd.error().message().find("process 812 (tenant) on GPU 4369"), std::string::npos) << fd.error().message();
 }
 
 TEST(Restore, what_is_wrong_with_options_or_gpus_is_said_at_the_first_file_of_ours) {
-  World world;
-  world.save_process(4, 77);
-  world.services.options_status = base::Error(EINVAL, "AMDGPU_PLUGIN_COPY=magic");
+  Fakes fakes;
+  fakes.save_process(4, 77);
+  fakes.services.options_status = base::Error(EINVAL, "AMDGPU_PLUGIN_COPY=magic");
   {
-    Restore restore(world.services);
+    Restore restore(fakes.services);
     restore.prepare();
     EXPECT_FALSE(restore.restore_file(1234)->has_value());
     const auto fd = restore.restore_file(4);
     ASSERT_FALSE(fd.ok());
     EXPECT_EQ(fd.error().message(), "AMDGPU_PLUGIN_COPY=magic");
   }
-  world.services.options_status = {};
-  std::filesystem::remove_all(world.machine.root() + "/sys");
-  Restore restore(world.services);
+  fakes.services.options_status = {};
+  std::filesystem::remove_all(fakes.machine.root() + "/sys");
+  Restore restore(fakes.services);
   restore.prepare();
   EXPECT_FALSE(restore.restore_file(1234)->has_value());
   EXPECT_FALSE(restore.restore_file(4).ok());
 }
 
 TEST(Restore, tasks_need_no_sysfs) {
-  World world;
-  world.save_process(4, 77);
-  world.images.tasks[77].files = {{200, 4}};
-  world.write_criu_images();
-  Restore restore(world.services);
+  Fakes fakes;
+  fakes.save_process(4, 77);
+  fakes.images.tasks[77].files = {{200, 4}};
+  fakes.write_criu_images();
+  Restore restore(fakes.services);
   restore.prepare();
-  std::filesystem::remove_all(world.machine.root() + "/sys");
+  std::filesystem::remove_all(fakes.machine.root() + "/sys");
   plant(restore.restore_file(4), {200});
   ::close(200);
 }
@@ -928,11 +929,11 @@ TEST(Restore, tasks_need_no_sysfs) {
 // ---- CRIU's images ----
 
 TEST(CriuImages, say_descriptors_mappings_and_free_pids) {
-  World world;
-  world.images.tasks[300] = {1, {300, 301}, {{7, 4, true, FD_CLOEXEC}, {8, 5, false, 0}}, {device_vma(1, 3)}};
-  world.images.tasks[340] = {300, {340}, {}, {}};
-  world.write_criu_images();
-  const auto images = CriuImages::read(world.criu.image_dir());
+  Fakes fakes;
+  fakes.images.tasks[300] = {1, {300, 301}, {{7, 4, true, FD_CLOEXEC}, {8, 5, false, 0}}, {device_vma(1, 3)}};
+  fakes.images.tasks[340] = {300, {340}, {}, {}};
+  fakes.write_criu_images();
+  const auto images = CriuImages::read(fakes.criu.image_dir());
   ASSERT_TRUE(images.ok()) << images.error().message();
   const CriuTask* task = images->find(300);
   ASSERT_NE(task, nullptr);
@@ -954,35 +955,35 @@ TEST(CriuImages, say_descriptors_mappings_and_free_pids) {
 }
 
 TEST(CriuImages, cut_at_any_byte_are_refused_or_read_and_never_more) {
-  World world;
-  world.images.tasks[300] = {1, {300, 301}, {{7, 4}}, {device_vma(0, 1), device_vma(0, 2)}};
-  world.write_criu_images();
+  Fakes fakes;
+  fakes.images.tasks[300] = {1, {300, 301}, {{7, 4}}, {device_vma(0, 1), device_vma(0, 2)}};
+  fakes.write_criu_images();
   for (const char* name : {"pstree.img", "ids-300.img", "fdinfo-1300.img", "mm-300.img"}) {
-    const std::string path = world.dir.path() + "/" + name;
+    const std::string path = fakes.dir.path() + "/" + name;
     const std::string whole = testing::read_file(path);
     for (std::size_t length = 0; length < whole.size(); ++length) {
       write_file(path, whole.substr(0, length));
-      (void)CriuImages::read(world.criu.image_dir());
+      (void)CriuImages::read(fakes.criu.image_dir());
       std::string changed = whole;
       changed[length] = static_cast<char>(changed[length] ^ 0xff);
       write_file(path, changed);
-      (void)CriuImages::read(world.criu.image_dir());
+      (void)CriuImages::read(fakes.criu.image_dir());
       // Eight bytes are an image without messages.
       if (length >= 8) continue;
       write_file(path, whole.substr(0, length));
-      EXPECT_FALSE(CriuImages::read(world.criu.image_dir()).ok()) << name << " " << length;
+      EXPECT_FALSE(CriuImages::read(fakes.criu.image_dir()).ok()) << name << " " << length;
     }
     write_file(path, whole);
   }
-  EXPECT_TRUE(CriuImages::read(world.criu.image_dir()).ok());
+  EXPECT_TRUE(CriuImages::read(fakes.criu.image_dir()).ok());
 }
 
 TEST(CriuImages, that_are_missing_are_a_warning_and_no_failure) {
-  World world;
-  world.save_process(4, 77);
-  Restore restore(world.services);
+  Fakes fakes;
+  fakes.save_process(4, 77);
+  Restore restore(fakes.services);
   restore.prepare();
-  EXPECT_EQ(world.criu.warnings.size(), 1U);
+  EXPECT_EQ(fakes.criu.warnings.size(), 1U);
   plant(restore.restore_file(4), {200});
   ::close(200);
 }
@@ -990,18 +991,18 @@ TEST(CriuImages, that_are_missing_are_a_warning_and_no_failure) {
 // ---- Names in /dev/shm, devices ----
 
 TEST(StaleLinks, to_libhsakmts_files_are_removed_unless_a_dump_or_restore_needs_them) {
-  World world;
-  const std::string shm = world.machine.root() + "/dev/shm/";
+  Fakes fakes;
+  const std::string shm = fakes.machine.root() + "/dev/shm/";
   write_file(shm + "sem.hsakmt_semaphore", "semaphore");
   write_file(shm + "link_remap.7", "another file");
   std::filesystem::create_hard_link(shm + "sem.hsakmt_semaphore", shm + "link_remap.24");
   std::filesystem::create_hard_link(shm + "sem.hsakmt_semaphore", shm + "not_crius");
   {
-    const auto locks = world.system.lock_links();
+    const auto locks = fakes.system.lock_links();
     EXPECT_EQ(locks.files.size(), 1U);
-    EXPECT_TRUE(world.system.remove_stale_links(std::nullopt).empty());
+    EXPECT_TRUE(fakes.system.remove_stale_links(std::nullopt).empty());
   }
-  EXPECT_EQ(world.system.remove_stale_links(std::nullopt), std::vector<std::string>{"link_remap.24"});
+  EXPECT_EQ(fakes.system.remove_stale_links(std::nullopt), std::vector<std::string>{"link_remap.24"});
   EXPECT_FALSE(std::filesystem::exists(shm + "link_remap.24"));
   EXPECT_TRUE(std::filesystem::exists(shm + "link_remap.7"));
   EXPECT_TRUE(std::filesystem::exists(shm + "not_crius"));
@@ -1009,13 +1010,13 @@ TEST(StaleLinks, to_libhsakmts_files_are_removed_unless_a_dump_or_restore_needs_
 }
 
 TEST(StaleLinks, that_cannot_be_locked_are_reported_and_the_others_are_locked) {
-  World world;
-  const std::string shm = world.machine.root() + "/dev/shm/";
+  Fakes fakes;
+  const std::string shm = fakes.machine.root() + "/dev/shm/";
   const std::string first = shm + std::string(image::kSharedFileNames[0]);
-  EXPECT_TRUE(world.system.lock_links().files.empty());
+  EXPECT_TRUE(fakes.system.lock_links().files.empty());
   for (const std::string_view name : image::kSharedFileNames) write_file(shm + std::string(name), "shared");
   const auto expect_only_the_first_fails = [&](int code) {
-    const auto locks = world.system.lock_links();
+    const auto locks = fakes.system.lock_links();
     EXPECT_EQ(locks.files.size(), image::kSharedFileNames.size() - 1);
     ASSERT_EQ(locks.failures.size(), 1U);
     EXPECT_EQ(locks.failures[0].code(), code);
@@ -1026,7 +1027,7 @@ TEST(StaleLinks, that_cannot_be_locked_are_reported_and_the_others_are_locked) {
     ASSERT_EQ(::flock(file.get(), LOCK_EX), 0);
     expect_only_the_first_fails(EWOULDBLOCK);
   }
-  EXPECT_EQ(world.system.lock_links().files.size(), image::kSharedFileNames.size());
+  EXPECT_EQ(fakes.system.lock_links().files.size(), image::kSharedFileNames.size());
   std::filesystem::remove(first);
   std::filesystem::create_symlink("elsewhere", first);
   expect_only_the_first_fails(ELOOP);
@@ -1034,26 +1035,26 @@ TEST(StaleLinks, that_cannot_be_locked_are_reported_and_the_others_are_locked) {
 
 // Without --restore-detached CRIU lives as long as the program does.
 TEST(StaleLinks, are_kept_for_a_restore_until_its_first_process_is_resumed) {
-  World world;
-  const std::string shm = world.machine.root() + "/dev/shm/";
+  Fakes fakes;
+  const std::string shm = fakes.machine.root() + "/dev/shm/";
   write_file(shm + "sem.hsakmt_semaphore", "semaphore");
   std::filesystem::create_hard_link(shm + "sem.hsakmt_semaphore", shm + "link_remap.24");
-  world.save_process(4, 77);
-  world.machine.add_tracee(5000, 77, "");
-  world.machine.add_tracee(5001, 78, "");
-  Restore restore(world.services);
+  fakes.save_process(4, 77);
+  fakes.machine.add_tracee(5000, 77, "");
+  fakes.machine.add_tracee(5001, 78, "");
+  Restore restore(fakes.services);
   restore.prepare();
-  EXPECT_TRUE(world.system.remove_stale_links(std::nullopt).empty());
+  EXPECT_TRUE(fakes.system.remove_stale_links(std::nullopt).empty());
   (void)restore.resume(5001);  // it has no GPU
-  EXPECT_EQ(world.system.remove_stale_links(std::nullopt), std::vector<std::string>{"link_remap.24"});
+  EXPECT_EQ(fakes.system.remove_stale_links(std::nullopt), std::vector<std::string>{"link_remap.24"});
 }
 
 TEST(Devices, a_path_that_is_another_device_is_not_opened) {
-  World world;
-  const std::string path = world.machine.root() + "/dev/dri/renderD128";
+  Fakes fakes;
+  const std::string path = fakes.machine.root() + "/dev/dri/renderD128";
   std::filesystem::remove(path);
   std::filesystem::create_symlink("/dev/full", path);
-  const auto fd = world.system.open_render(128);
+  const auto fd = fakes.system.open_render(128);
   struct stat status {};
   if (fd.ok()) {  // permitted to make a node
     ASSERT_EQ(::fstat(fd->get(), &status), 0);
@@ -1063,7 +1064,7 @@ TEST(Devices, a_path_that_is_another_device_is_not_opened) {
     EXPECT_NE(fd.error().message().find("renderD128 is another device"), std::string::npos) << fd.error().message();
     EXPECT_NE(fd.error().message().find("mknod"), std::string::npos) << fd.error().message();
   }
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(world.machine.root() + "/dev/dri"), {}), 1);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(fakes.machine.root() + "/dev/dri"), {}), 1);
 }
 
 TEST(Devices, a_node_that_somebody_has_replaced_is_not_opened) {
@@ -1080,30 +1081,30 @@ TEST(Devices, a_node_that_somebody_has_replaced_is_not_opened) {
 }
 
 TEST(InertFile, is_opened_by_another_process_and_leaves_nothing_but_itself) {
-  World world;
+  Fakes fakes;
   const auto before = testing::open_descriptors();
   {
-    const auto node = world.system.kfd_node();
-    const auto fd = open_inert(world.system, *node, 0, [] { return 0U; });
+    const auto node = fakes.system.kfd_node();
+    const auto fd = open_inert(fakes.system, *node, 0, [] { return 0U; });
     ASSERT_TRUE(fd.ok()) << fd.error().message();
     EXPECT_EQ(::fcntl(fd->get(), F_GETFD), FD_CLOEXEC);
     struct stat status {};
     ASSERT_EQ(::fstat(fd->get(), &status), 0);
     EXPECT_EQ(status.st_rdev, node->number);
     EXPECT_EQ(testing::open_descriptors(), before + 1);
-    EXPECT_FALSE(open_inert(world.system, DeviceNode{"missing", makedev(250, 250)}, 0, [] { return 0U; }).ok());
+    EXPECT_FALSE(open_inert(fakes.system, DeviceNode{"missing", makedev(250, 250)}, 0, [] { return 0U; }).ok());
   }
   EXPECT_EQ(testing::open_descriptors(), before);
 }
 
 // The kernel cannot have two entries of one pid in sysfs.
 TEST(InertFile, is_opened_by_a_process_whose_pid_no_other_inert_file_has) {
-  World world;
+  Fakes fakes;
   // A large one, which nobody is likely to have now.
   const auto taken = static_cast<std::uint32_t>(std::stoul(testing::read_file("/proc/sys/kernel/pid_max"))) - 100;
-  std::filesystem::create_directories(world.machine.root() + "/sys/class/kfd/kfd/proc/" + std::to_string(taken));
+  std::filesystem::create_directories(fakes.machine.root() + "/sys/class/kfd/kfd/proc/" + std::to_string(taken));
   std::vector<std::uint32_t> asked;
-  const auto fd = open_inert(world.system, *world.system.kfd_node(), 0, [&] {
+  const auto fd = open_inert(fakes.system, *fakes.system.kfd_node(), 0, [&] {
     asked.push_back(taken + static_cast<std::uint32_t>(asked.size()));
     return asked.back();
   });
@@ -1115,8 +1116,8 @@ TEST(InertFile, is_opened_by_a_process_whose_pid_no_other_inert_file_has) {
 // EINVAL is what the kernel says when a pid is larger than it allows. With a pid that the kernel chooses, the child
 // could be in CRIU's way.
 TEST(InertFile, is_not_opened_by_a_process_with_any_pid_when_the_pids_are_used_up) {
-  World world;
-  const auto fd = open_inert(world.system, *world.system.kfd_node(), 0, [] { return 1U << 30; });
+  Fakes fakes;
+  const auto fd = open_inert(fakes.system, *fakes.system.kfd_node(), 0, [] { return 1U << 30; });
   ASSERT_FALSE(fd.ok());
   EXPECT_EQ(fd.error().code(), EINVAL);
 }

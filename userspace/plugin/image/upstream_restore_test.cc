@@ -7,9 +7,9 @@
 #include <sys/syscall.h>
 
 #include "kfd/fake_kfd.h"
+#include "plugin/fake_criu_restore.h"
 #include "plugin/image/upstream_made.h"
 #include "plugin/restore.h"
-#include "plugin/restore_test_world.h"
 #include "plugin/saved_files.h"
 #include "plugin/test_support.h"
 

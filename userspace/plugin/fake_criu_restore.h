@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// For the unit tests of restore: images of CRIU, and CRIU's rules about descriptors and mappings, written anew from its
-// sources: who opens a shared file (files.c), and what happens to the answer of UPDATE_VMA_MAP (files-reg.c).
+// For tests: what CRIU does at restore, written anew from its sources. It has images that say who opens a shared file
+// (files.c), and rules for what happens to the answer of UPDATE_VMA_MAP (files-reg.c).
 #pragma once
 
 #include <fcntl.h>

@@ -49,7 +49,7 @@ RACES = ("h8_",)
 SCENARIOS = Path(__file__).resolve().parents[1] / "userspace/kfdtest-criu/tests/defect_scenarios.cc"
 SCENARIO = re.compile(r'\{"(h\d_\w+)"')
 CASE_ID = re.compile(r"^tests/plan\.toml::report-(?P<kernel>\w+)-(?P<chip>gfx\w+)::kfdtest::(?P<test>.+)$")
-# The messages of harness/places.py for a machine that ended during a case, and for one that could not continue.
+# The messages of harness/machines.py for a machine that ended during a case, and for one that could not continue.
 ENDED, NEVER_RAN = re.compile(r"^the machine \S+ ended: ", re.M), re.compile(r"^the machine .*(has ended before|does not boot)", re.M)
 TELLING = re.compile(r"BUG: |WARNING: |Oops|RIP: 0010:|Kernel panic|list_(add|del) corruption|refcount_t: ")
 NOTES, TELLING_LINES = 6, 3

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The amdkfd-criu authors
-"""Runs the selected cases of one program in one place and answers for each of them.
+"""Runs the selected cases of one program on one machine and answers for each of them.
 
 The program runs once for all of its cases. When it ends early (a crash, a time limit),
 it is started again with the cases that have no result yet, so that a crash hides nothing.
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Iterator, Protocol
 
 from . import streams
-from .places import TIMED_OUT, Output, PlaceLost
+from .machines import TIMED_OUT, MachineLost, Output
 from .plan import EXIT_SKIP, Program
 from .streams import ABSENT, FAILED, PASSED, SKIPPED, Result
 
@@ -24,7 +24,7 @@ TAIL_LINES = 40
 LINE_CHARS = 4096
 
 
-class Place(Protocol):
+class RunningMachine(Protocol):
     """What batch.py needs of a Host or a Guest."""
 
     def start(self, argv: tuple[str, ...], env: dict[str, str], limit_s: int,
@@ -36,8 +36,8 @@ class Place(Protocol):
 class Batch:
     """Some cases of a program. result() starts the program when it is first called."""
 
-    def __init__(self, program: Program, cases: list[str], place: Place) -> None:
-        self.program, self.place = program, place
+    def __init__(self, program: Program, cases: list[str], machine: RunningMachine) -> None:
+        self.program, self.machine = program, machine
         self.waiting = list(cases)
         self.results: dict[str, Result] = {}
         self._stream: Iterator[Result] | None = None
@@ -75,12 +75,12 @@ class Batch:
                 return
 
     def _there(self, cases: list[str]) -> set[str]:
-        """The cases that the program has in this place. Nothing if it has none of them or
+        """The cases that the program has on this machine. Nothing if it has none of them or
         cannot say: then the run itself shows why."""
         try:
-            output = self.place.start((*self._argv(cases), "--gtest_list_tests"), self._env(), LIST_LIMIT_S)
+            output = self.machine.start((*self._argv(cases), "--gtest_list_tests"), self._env(), LIST_LIMIT_S)
             listed = set(streams.list_gtest("\n".join(output)))
-        except PlaceLost:
+        except MachineLost:
             return set()
         # A list that ends early must not make the cases behind its end absent.
         return listed & set(cases) if output.status == 0 else set()
@@ -93,8 +93,8 @@ class Batch:
         held: Result | None = None
         failed, all_skipped = False, True
         try:
-            output = self.place.start(self._argv(cases), self._env(), self.program.limit_s, self._cwd())
-        except PlaceLost as error:
+            output = self.machine.start(self._argv(cases), self._env(), self.program.limit_s, self._cwd())
+        except MachineLost as error:
             self._blame = str(error)
             return
         for result in self._read(output, cases):
@@ -152,7 +152,7 @@ class Batch:
                 line = line[-LINE_CHARS:]
                 self._tail = [*self._tail[1 - TAIL_LINES:], line]
                 yield line
-        except PlaceLost as error:
+        except MachineLost as error:
             self._lost = str(error)
             yield self._lost
 
@@ -170,7 +170,7 @@ class Batch:
     def _argv(self, cases: list[str]) -> tuple[str, ...]:
         argv = self.program.argv
         if self.program.kind == "gtest":
-            flags = self.place.path_of(f"{self.program.name}.flags")
+            flags = self.machine.path_of(f"{self.program.name}.flags")
             flags.write_text(f"--gtest_filter={':'.join(cases)}\n")
             return (*argv, f"--gtest_flagfile={flags}")
         if self.program.kind == "kselftest" and len(cases) < len(self.program.cases):

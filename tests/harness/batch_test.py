@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from harness.batch import Batch
-from harness.places import Host, Output, PlaceLost
+from harness.machines import Host, MachineLost, Output
 from harness.plan import Program
 from harness.streams import ABSENT, FAILED, PASSED, SKIPPED
 
@@ -79,7 +79,7 @@ def test_a_full_disk_for_the_log_is_a_failure_and_no_hang(tmp_path: Path) -> Non
 
 
 def test_a_program_ends_with_the_worker_that_runs_it(tmp_path: Path) -> None:
-    script = ("import sys, time; from pathlib import Path; from harness.places import Host\n"
+    script = ("import sys, time; from pathlib import Path; from harness.machines import Host\n"
               f"host = Host('host', Path({str(tmp_path)!r}) / 'log')\n"
               "host.start(('sleep', '600'), {}, 60)\nchild = host.process.pid\n"
               # Until setpriv has become the program, it may not have asked for its end yet.
@@ -176,7 +176,7 @@ def test_a_machine_that_ends_as_its_last_program_does_fails_the_last_case(tmp_pa
 def test_a_machine_that_ends_fails_what_has_no_result(tmp_path: Path) -> None:
     class Lost:
         def start(self, argv, env, limit_s, cwd=None) -> Output:
-            raise PlaceLost("the machine m ended: a triple fault")
+            raise MachineLost("the machine m ended: a triple fault")
 
         def path_of(self, name: str) -> Path:
             return tmp_path / name

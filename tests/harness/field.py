@@ -20,7 +20,7 @@ from typing import Mapping, Sequence
 import pytest
 
 from . import chip, paths, plan
-from .places import TIMED_OUT
+from .machines import TIMED_OUT
 from .steps import EXIT_INFRA, StepMachine, fail, need_built, need_criu, once
 
 DEMO = ("demo_program",)

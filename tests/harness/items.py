@@ -17,7 +17,7 @@ import pytest
 
 from . import paths, streams, times
 from .batch import Batch
-from .places import Guest, Host, PlaceLost
+from .machines import Guest, Host, MachineLost
 from .plan import Machine, Plan, Program, Run
 
 
@@ -135,12 +135,12 @@ class CaseItem(pytest.Item):
 
 
 class Worker:
-    """What runs in this worker: one place at a time, and its batches."""
+    """What runs in this worker: one machine at a time, and its batches."""
 
     def __init__(self) -> None:
         self.groups: dict[str, list[CaseItem]] = {}
         self.group = ""
-        self.place: Host | Guest | None = None
+        self.machine: Host | Guest | None = None
         self.collects = ""
         self.batches: dict[str, Batch] = {}
         self.begin = self.booted = 0.0
@@ -159,46 +159,45 @@ class Worker:
             self._begin_group(item)
         if item.program.name not in self.batches:
             cases = [other.name for other in self.groups[item.group] if other.program.name == item.program.name]
-            self.batches[item.program.name] = Batch(item.program, cases, self.place)
+            self.batches[item.program.name] = Batch(item.program, cases, self.machine)
         return self.batches[item.program.name]
 
     def _begin_group(self, item: CaseItem) -> None:
-        machine = item.machine
-        self.group, self.batches, self.collects = item.group, {}, machine.collects
+        row = item.machine
+        self.group, self.batches, self.collects = item.group, {}, row.collects
         self.begin = self.booted = time.monotonic()
         log = paths.TEST / "logs" / f"{item.group.replace('/', '-')}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text("")
-        if machine.options is None:
-            self.place = Host(machine.name, log)
+        if row.options is None:
+            self.machine = Host(row.name, log)
         else:
-            self.place = Guest(f"test-{machine.name}", machine.options, machine.env,
-                               machine.limit_s, log, machine.reboots)
+            self.machine = Guest(f"test-{row.name}", row.options, row.env, row.limit_s, log, row.reboots)
 
     def end_group(self) -> str:
-        """Ends the place. What it complained of; empty if of nothing."""
-        if self.place is None:
+        """Ends the machine. What it complained of; empty if of nothing."""
+        if self.machine is None:
             return ""
-        place, group = self.place, self.group
-        self.place, self.group = None, ""
-        complaint = self._collect_gcov(place, group) if self.collects == "gcov" else ""
-        complaint += place.close()
+        machine, group = self.machine, self.group
+        self.machine, self.group = None, ""
+        complaint = self._collect_gcov(machine, group) if self.collects == "gcov" else ""
+        complaint += machine.close()
         times.record("run", group, time.monotonic() - self.begin)
         return complaint
 
     @staticmethod
-    def _collect_gcov(place: Guest, group: str) -> str:
+    def _collect_gcov(machine: Guest, group: str) -> str:
         """Keeps what the machine's kernel counted, for scripts/coverage.py. Why it could not; empty if it could."""
         kept = paths.OUT / "coverage" / group
         shutil.rmtree(kept, ignore_errors=True)
         try:
-            counted = place.path_of("gcov")
-            output = place.start((str(paths.SCRIPTS / "guest/collect_gcov.sh"), str(counted)), {}, GCOV_LIMIT_S)
+            counted = machine.path_of("gcov")
+            output = machine.start((str(paths.SCRIPTS / "guest/collect_gcov.sh"), str(counted)), {}, GCOV_LIMIT_S)
             lines = list(output)
             if output.status != 0:
                 return "\n".join([f"collect_gcov.sh: status {output.status}", *lines[-SHOWN_LINES:], ""])
             shutil.copytree(counted, kept)
-        except (PlaceLost, OSError) as error:
+        except (MachineLost, OSError) as error:
             return f"what the kernel counted is lost: {error}\n"
         return ""
 

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The amdkfd-criu authors
-"""A group's place is ended whatever happens, and what goes wrong with it is said."""
+"""A group's machine is ended whatever happens, and what goes wrong with it is said."""
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
 from harness import items, paths, streams
-from harness.places import Output, PlaceLost
+from harness.machines import MachineLost, Output
 
 
-class FakePlace:
+class FakeMachine:
     """A machine whose programs print nothing and end with `status`; none starts without one."""
 
     status: int | None = 0
@@ -24,7 +24,7 @@ class FakePlace:
 
     def start(self, *_words) -> Output:
         if self.status is None:
-            raise PlaceLost("the machine m ended")
+            raise MachineLost("the machine m ended")
         output = Output()
         output.status = self.status
         output.lines.put(None)
@@ -41,13 +41,13 @@ def test_a_machine_that_counted_nothing_is_closed_and_complains(monkeypatch, tmp
     monkeypatch.setattr(paths, "OUT", tmp_path)
     monkeypatch.setattr(items.times, "record", lambda *_: None)
     (tmp_path / "gcov").mkdir()
-    worker, place = items.Worker(), FakePlace(tmp_path)
-    place.status, worker.place, worker.collects, worker.group = status, place, "gcov", "m"
+    worker, machine = items.Worker(), FakeMachine(tmp_path)
+    machine.status, worker.machine, worker.collects, worker.group = status, machine, "gcov", "m"
     assert worker.end_group() == said
-    assert place.closed
+    assert machine.closed
 
 
-def test_a_place_that_cannot_begin_fails_its_case(monkeypatch) -> None:
+def test_a_machine_that_cannot_begin_fails_its_case(monkeypatch) -> None:
     def refuse(_item):
         raise OSError("No space left on device")
 

@@ -58,7 +58,7 @@ class Run:
 
 @dataclass
 class Machine:
-    """A place where programs run. `options` are those of scripts/vm.sh; None: this host."""
+    """What programs run on. `options` are those of scripts/vm.sh; None: this host."""
 
     name: str
     tier: str

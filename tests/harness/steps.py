@@ -2,7 +2,7 @@
 # Copyright (c) 2026 The amdkfd-criu authors
 """Virtual machines in which tests run one command after the other.
 
-A StepMachine boots at its first step and runs each step in a Guest of places.py.
+A StepMachine boots at its first step and runs each step in a Guest of machines.py.
 What a test makes and others need is a method with @once: whichever test asks first makes
 it, so every test works alone; after a failure the others say what they lack.
 """
@@ -18,7 +18,7 @@ from typing import Callable, NoReturn, Sequence, TypeVar
 import pytest
 
 from . import paths, times
-from .places import TIMED_OUT, Guest, PlaceLost
+from .machines import TIMED_OUT, Guest, MachineLost
 
 STEP_LIMIT_S, SHOWN_LINES = 300, 60
 # The status of a step that did not come to what it is about: scripts/lib.sh.
@@ -101,7 +101,7 @@ class StepMachine:
             self._begin = time.monotonic()
             try:
                 self._guest.boot()
-            except PlaceLost as error:
+            except MachineLost as error:
                 self._ended = "did not boot"
                 fail(str(error))
 
@@ -113,7 +113,7 @@ class StepMachine:
         try:
             output = self._guest.start((*self._command, *words), {}, limit_s)
             tail = deque(output, maxlen=lines)
-        except PlaceLost as error:
+        except MachineLost as error:
             self._ended = "ended before its time"
             fail(str(error))
         return output.status, "\n".join(tail)

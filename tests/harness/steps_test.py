@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from harness import paths, places, steps, times
+from harness import machines, paths, steps, times
 from harness.steps import StepMachine, once
 
 Failed = pytest.fail.Exception
@@ -40,11 +40,11 @@ class FakeMachine:
 
     def start(self) -> None:
         if not self.boots:
-            raise places.MachineDied("no kernel", "vm.sh: error: no kernel\n")
+            raise machines.MachineDied("no kernel", "vm.sh: error: no kernel\n")
 
     def run(self, argv: list[str], _limit_s: int, on_line=None, **_more) -> int:
         if argv[-1] == "panic":
-            raise places.MachineDied("a triple fault", "")
+            raise machines.MachineDied("a triple fault", "")
         on_line(" ".join(argv[:-1]))
         return int(argv[-1])
 
@@ -64,7 +64,7 @@ def make_fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> type[FakeMachi
     class Fake(FakeMachine):
         pass
 
-    monkeypatch.setattr(places, "JobMachine", Fake)
+    monkeypatch.setattr(machines, "JobMachine", Fake)
     monkeypatch.setattr(paths, "TEST", tmp_path)
     monkeypatch.setattr(times, "STEPS", tmp_path / "times.jsonl")
     return Fake

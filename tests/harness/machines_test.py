@@ -6,8 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from harness import places
-from harness.places import MAX_BOOTS, Guest, MachineDied, PlaceLost
+from harness import machines
+from harness.machines import MAX_BOOTS, Guest, MachineDied, MachineLost
 from vm.errors import infra_error
 
 
@@ -61,8 +61,8 @@ class DyingMachine(FakeMachine):
 
 @pytest.fixture(name="guest")
 def make_guest(monkeypatch, tmp_path: Path) -> Guest:
-    monkeypatch.setattr(places, "JobMachine", FakeMachine)
-    monkeypatch.setattr(places.times, "record", lambda *_: None)
+    monkeypatch.setattr(machines, "JobMachine", FakeMachine)
+    monkeypatch.setattr(machines.times, "record", lambda *_: None)
     return Guest("m", [], {}, 10, tmp_path / "log")
 
 
@@ -73,23 +73,23 @@ def test_a_complaint_of_the_kernel_names_the_program_that_ran(guest: Guest) -> N
 
 
 def test_a_machine_that_cannot_be_started_is_lost_and_not_finished(guest: Guest, monkeypatch) -> None:
-    monkeypatch.setattr(places, "JobMachine", TakenMachine)
+    monkeypatch.setattr(machines, "JobMachine", TakenMachine)
     for words in ("does not boot: another virtual machine is named 'm'", "has ended before"):
-        with pytest.raises(PlaceLost, match=words):
+        with pytest.raises(MachineLost, match=words):
             guest.start(("/a/first",), {}, 10)
     assert guest.close() == ""
 
 
 def run_until_lost(guest: Guest) -> str:
     """Starts a program in a machine that ends meanwhile, or does not start it; why."""
-    with pytest.raises(PlaceLost) as lost:
+    with pytest.raises(MachineLost) as lost:
         list(guest.start(("/a/first",), {}, 10))
     return str(lost.value)
 
 
 @pytest.mark.parametrize("reboots,boots", [(False, 1), (True, MAX_BOOTS)])
 def test_a_new_machine_takes_the_place_of_one_that_has_ended(guest: Guest, monkeypatch, reboots: bool, boots: int) -> None:
-    monkeypatch.setattr(places, "JobMachine", DyingMachine)
+    monkeypatch.setattr(machines, "JobMachine", DyingMachine)
     monkeypatch.setattr(DyingMachine, "made", 0)
     guest = Guest("m", [], {}, 10, guest.log, reboots)
     for number in range(boots):

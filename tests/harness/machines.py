@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The amdkfd-criu authors
-"""Where a program of the tests can run: on this host, or in a booted virtual machine.
+"""The machines that programs of the tests run on: this host, or a booted virtual machine.
 
-A Place starts a program and gives its output line by line as it comes. It does not read
-the lines: batch.py does. Both kinds share one folder of files with the program.
+A machine starts a program and gives its output line by line as it comes. It does not read
+the lines: batch.py does. Which machines there are, plan.py says. Both kinds share one folder of files with the program.
 """
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SHOWN_COMPLAINTS = 8
 GRACE_S = 5
 
 
-class PlaceLost(Exception):
+class MachineLost(Exception):
     """The machine is gone; nothing can run there any more. The text says why."""
 
 
@@ -49,7 +49,7 @@ class Output:
         while (line := self.lines.get()) is not None:
             yield line
         if self.lost:
-            raise PlaceLost(self.lost)
+            raise MachineLost(self.lost)
 
     def close_after(self, produce: Callable[[], None]) -> None:
         """Calls what produces the lines, in a thread of its own. Whatever it raises, such as that
@@ -117,7 +117,7 @@ class Host:
         return self.files / name
 
     def close(self) -> str:
-        """Ends what still runs. What went wrong with the place itself; empty if nothing."""
+        """Ends what still runs. What went wrong with the machine itself; empty if nothing."""
         if self.process is not None and self.process.poll() is None:
             self._end(self.process, Output())
         shutil.rmtree(self.files, ignore_errors=True)
@@ -140,12 +140,12 @@ class Guest:
         self.splats: list[str] = []
 
     def boot(self) -> JobMachine:
-        """The machine, which is booted if it does not run. Raises PlaceLost if it cannot be."""
+        """The machine, which is booted if it does not run. Raises MachineLost if it cannot be."""
         if self.said and self.boots_left:
             self.machine.kill()
             self.machine, self.said = None, ""
         if self.said:
-            raise PlaceLost("the machine has ended before (see its first failed case)")
+            raise MachineLost("the machine has ended before (see its first failed case)")
         if self.machine is None:
             self.boots_left -= 1
             self.machine = JobMachine(self.name, self.options, limit_s=self.limit_s)
@@ -153,7 +153,7 @@ class Guest:
                 with times.step("boot", self.name):
                     self.machine.start()
             except (MachineDied, VmError, OSError) as error:
-                raise PlaceLost(f"the machine {self.name} does not boot: {self._lose(error)}") from error
+                raise MachineLost(f"the machine {self.name} does not boot: {self._lose(error)}") from error
             self._note_splats(self.machine, "it booted")
         return self.machine
 

@@ -242,7 +242,7 @@ class Field(StepMachine):
 
     def halted(self, name: str) -> str:
         """What keeps a program from going on; empty if nothing: its processes exist, none is stopped, and its GPU
-        works. Of programs that have no beat (kfdtest-criu/demo/outside.h) the last is not known."""
+        works. Of programs that have no beat (kfdtest-criu/demo/message_files.h) the last is not known."""
         status, text = self.attempt("is-running", name)
         if status == EXIT_INFRA:
             fail(text)

@@ -9,7 +9,7 @@
 // the writer's CPU stores then. With --counting the reader's SDMA also counts in the buffer all the time. --processes:
 // N children have memory and a queue each. --outside: the reader is no child of the writer, so it is not checkpointed.
 // --shape: see field_sharing.h; --times N has each memory of the shape N times.
-// The files in FOLDER are those of kfdtest-criu/demo/outside.h.
+// The files in FOLDER are those of kfdtest-criu/demo/message_files.h.
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -35,7 +35,7 @@ using base::UniqueFd;
 using kfdtest::Gpu;
 using kfdtest::GpuMemory;
 using kfdtest::MemoryKind;
-using kfdtest::Outside;
+using kfdtest::MessageFiles;
 using kfdtest::QueueKind;
 using kfdtest::RingQueue;
 using kfdtest::Session;
@@ -67,8 +67,8 @@ std::string wait_for_file(const Options& options, const std::string& name) {
   return line;
 }
 
-void wait_for_go(const Options& options, const Outside& outside) {
-  while (!options.line.undisturbed() && !outside.told_to_go()) kfdtest::poll_pause();
+void wait_for_go(const Options& options, const MessageFiles& messages) {
+  while (!options.line.undisturbed() && !messages.told_to_go()) kfdtest::poll_pause();
 }
 
 std::string checksum_of(std::span<const std::byte> bytes) {
@@ -126,13 +126,13 @@ class Reader {
   std::uint64_t counted_ = 0;
 };
 
-base::Status be_reader(const Options& options, const Outside& outside, UniqueFd socket) {
+base::Status be_reader(const Options& options, const MessageFiles& messages, UniqueFd socket) {
   ASSIGN_OR_RETURN(const Session session, Session::open());
   ASSIGN_OR_RETURN(Reader reader, Reader::start(session.gpus().front(), socket.get()));
   socket.reset();
   ASSIGN_OR_RETURN(const std::uint32_t before, reader.read());
   if (before != kBefore) return base::Error(EIO, "the reader does not see the shared buffer");
-  TRY(outside.publish("reader", "ready"));
+  TRY(messages.publish("reader", "ready"));
   while (first_line(options.line, "written").empty()) {
     if (options.counting) {
       TRY(reader.count());
@@ -141,12 +141,12 @@ base::Status be_reader(const Options& options, const Outside& outside, UniqueFd 
     }
   }
   ASSIGN_OR_RETURN(const std::uint32_t after, reader.read());
-  outside.say("the reader sees " + std::to_string(after));
+  messages.say("the reader sees " + std::to_string(after));
   if (after != kAfter) return base::Error(EIO, "the reader sees another value than the writer has stored");
-  return outside.publish("counted", "at " + std::to_string(reader.counted()));
+  return messages.publish("counted", "at " + std::to_string(reader.counted()));
 }
 
-base::Status be_writer(const Options& options, const Outside& outside, UniqueFd socket) {
+base::Status be_writer(const Options& options, const MessageFiles& messages, UniqueFd socket) {
   ASSIGN_OR_RETURN(const Session session, Session::open());
   const Gpu& gpu = session.gpus().front();
   ASSIGN_OR_RETURN(const GpuMemory shared, GpuMemory::allocate(gpu, MemoryKind::kGtt, kSharedSize));
@@ -158,18 +158,18 @@ base::Status be_writer(const Options& options, const Outside& outside, UniqueFd 
   }
   (void)wait_for_file(options, "reader");
   socket.reset();
-  TRY(outside.publish("state", "pending " + std::to_string(::getpid())));
-  wait_for_go(options, outside);
+  TRY(messages.publish("state", "pending " + std::to_string(::getpid())));
+  wait_for_go(options, messages);
   shared.store32(kValue, kAfter);
-  TRY(outside.publish("written", "yes"));
+  TRY(messages.publish("written", "yes"));
   const std::string counted = wait_for_file(options, "counted");
-  outside.say("the writer sees " + std::to_string(shared.load64(kCounter)) + " counted, the reader " + counted);
+  messages.say("the writer sees " + std::to_string(shared.load64(kCounter)) + " counted, the reader " + counted);
   if (counted != "at " + std::to_string(shared.load64(kCounter)))
     return base::Error(EIO, "the counter of the writer is not that of the reader");
-  return outside.publish("result", "RESULT " + checksum_of(shared.bytes().first(sizeof(std::uint32_t))));
+  return messages.publish("result", "RESULT " + checksum_of(shared.bytes().first(sizeof(std::uint32_t))));
 }
 
-base::Status share(const Options& options, const Outside& outside) {
+base::Status share(const Options& options, const MessageFiles& messages) {
   int pair[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
     return base::Error::from_errno(errno, "socketpair");
@@ -181,21 +181,21 @@ base::Status share(const Options& options, const Outside& outside) {
     parents.reset();
     // The kernel gives a process whose parent has ended to init.
     const pid_t orphan = options.outside ? ::fork() : 0;
-    if (orphan < 0) ::_exit(outside.fail("fork"));
+    if (orphan < 0) ::_exit(messages.fail("fork"));
     if (orphan > 0) ::_exit(EXIT_SUCCESS);
-    const base::Status status = be_reader(options, outside, std::move(childs));
-    ::_exit(status.ok() ? EXIT_SUCCESS : outside.fail(status.error().message()));
+    const base::Status status = be_reader(options, messages, std::move(childs));
+    ::_exit(status.ok() ? EXIT_SUCCESS : messages.fail(status.error().message()));
   }
   childs.reset();
   if (options.outside) ::waitpid(child, nullptr, 0);
-  TRY(be_writer(options, outside, std::move(parents)));
+  TRY(be_writer(options, messages, std::move(parents)));
   if (!options.outside) ::waitpid(child, nullptr, 0);
   return {};
 }
 
 // ---- many processes ---------------------------------------------------------------------
 
-base::Status be_one_of_many(const Options& options, const Outside& outside, std::uint64_t number) {
+base::Status be_one_of_many(const Options& options, const MessageFiles& messages, std::uint64_t number) {
   ASSIGN_OR_RETURN(const Session session, Session::open());
   const Gpu& gpu = session.gpus().front();
   ASSIGN_OR_RETURN(const GpuMemory vram, GpuMemory::allocate(gpu, MemoryKind::kVram, kProcessBytes));
@@ -211,41 +211,41 @@ base::Status be_one_of_many(const Options& options, const Outside& outside, std:
     return kfdtest::wait_for_word(page, kFence, fence);
   };
   TRY(copy(0, 1));
-  TRY(outside.publish("ready." + std::to_string(number), "yes"));
-  wait_for_go(options, outside);
+  TRY(messages.publish("ready." + std::to_string(number), "yes"));
+  wait_for_go(options, messages);
   TRY(copy(8, 2));
   kfdtest::Checksum checksum;
   checksum.add(vram.bytes());
   checksum.add(page.bytes());
-  return outside.publish("sum." + std::to_string(number), checksum.hex());
+  return messages.publish("sum." + std::to_string(number), checksum.hex());
 }
 
-base::Status lead_crowd(const Options& options, const Outside& outside) {
+base::Status lead_crowd(const Options& options, const MessageFiles& messages) {
   for (std::uint64_t number = 0; number < options.processes; ++number) {
     const pid_t child = ::fork();
     if (child < 0) return base::Error::from_errno(errno, "fork");
     if (child == 0) {
-      const base::Status status = be_one_of_many(options, outside, number);
-      ::_exit(status.ok() ? EXIT_SUCCESS : outside.fail(status.error().message()));
+      const base::Status status = be_one_of_many(options, messages, number);
+      ::_exit(status.ok() ? EXIT_SUCCESS : messages.fail(status.error().message()));
     }
     (void)wait_for_file(options, "ready." + std::to_string(number));
   }
-  TRY(outside.publish("state", "pending " + std::to_string(::getpid())));
-  wait_for_go(options, outside);
+  TRY(messages.publish("state", "pending " + std::to_string(::getpid())));
+  wait_for_go(options, messages);
   std::string sums;
   for (std::uint64_t number = 0; number < options.processes; ++number)
     sums += wait_for_file(options, "sum." + std::to_string(number));
-  TRY(outside.publish("result", "RESULT " + checksum_of(std::as_bytes(std::span(sums)))));
+  TRY(messages.publish("result", "RESULT " + checksum_of(std::as_bytes(std::span(sums)))));
   while (::wait(nullptr) > 0) {
   }
   return {};
 }
 
-base::Status run(const Options& options, const Outside& outside) {
-  if (options.shape != nullptr) return be_shape({options.line, *options.shape, options.times}, outside);
+base::Status run(const Options& options, const MessageFiles& messages) {
+  if (options.shape != nullptr) return be_shape({options.line, *options.shape, options.times}, messages);
   if (options.shared == (options.processes != 0))
     return base::Error(EINVAL, "one of --shared, --processes and --shape");
-  return options.shared ? share(options, outside) : lead_crowd(options, outside);
+  return options.shared ? share(options, messages) : lead_crowd(options, messages);
 }
 
 }  // namespace
@@ -260,5 +260,5 @@ int main(int argc, char** argv) {
       .number("--times", options.times, 1, fieldtest::kMaxTimes)
       .words("--shape", fieldtest::shape_words(options.shape));
   return run_program(argc, argv, options.line,
-                     [&](const kfdtest::Outside& outside) { return fieldtest::run(options, outside); });
+                     [&](const kfdtest::MessageFiles& messages) { return fieldtest::run(options, messages); });
 }

@@ -4,7 +4,7 @@
 // A HIP program with one addition that makes its checkpoint difficult: the user space that most programs have.
 //   field_hip --dir FOLDER [--gem mapped|handle|address] [--children high|low] [--also kfd|pidfd] [--undisturbed]
 // It adds vectors before and after the checkpoint, and allocates memory after it. The files in FOLDER are those of
-// kfdtest-criu/demo/outside.h.
+// kfdtest-criu/demo/message_files.h.
 #include <hip/hip_runtime_api.h>
 #include <unistd.h>
 
@@ -34,24 +34,24 @@ base::Status add(const FloatMemory& a, const FloatMemory& b, const FloatMemory& 
   return hiptest::finished();
 }
 
-base::Status run(const kfdtest::CommandLine& line, const Additions& additions, const kfdtest::Outside& outside) {
+base::Status run(const kfdtest::CommandLine& line, const Additions& additions, const kfdtest::MessageFiles& messages) {
   ASSIGN_OR_RETURN(const FloatMemory first, FloatMemory::copy_of(numbers()));
   ASSIGN_OR_RETURN(const FloatMemory twice, FloatMemory::allocate(kElements));
   TRY(add(first, first, twice));
   ASSIGN_OR_RETURN(Added added, Added::make(additions));
-  outside.say("pending");
+  messages.say("pending");
   const kfdtest::Beat beat = [&, beats = std::uint64_t{0}]() mutable -> base::Result<std::uint64_t> {
     TRY(add(first, first, twice));
     return ++beats;
   };
-  TRY(wait_pending(line, outside, beat));
+  TRY(wait_pending(line, messages, beat));
   ASSIGN_OR_RETURN(const FloatMemory late, FloatMemory::allocate(kElements));
   TRY(add(first, twice, late));
   ASSIGN_OR_RETURN(const std::vector<float> sums, late.load());
   TRY(added.check());
   kfdtest::Checksum checksum;
   checksum.add(std::as_bytes(std::span(sums)));
-  return outside.publish_result(checksum.hex());
+  return messages.publish_result(checksum.hex());
 }
 
 }  // namespace
@@ -62,6 +62,7 @@ int main(int argc, char** argv) {
   kfdtest::CommandLine line;
   additions.declare(line);
   // Not by exit(): after a fork, libraries of HIP wait in their destructors for threads.
-  ::_exit(run_program(argc, argv, line,
-                      [&](const kfdtest::Outside& outside) { return fieldtest::run(line, additions, outside); }));
+  ::_exit(run_program(argc, argv, line, [&](const kfdtest::MessageFiles& messages) {
+    return fieldtest::run(line, additions, messages);
+  }));
 }

@@ -6,8 +6,8 @@
 //                 [--late] [--buffers N] [--no-gpu] [--undisturbed]
 // --late: allocates memory and creates a queue after the pending work has ended. --buffers: has N further buffers, each
 // of which is mapped. --no-gpu: without KFD, so that only a GEM object uses the GPU. The files in FOLDER are those of
-// kfdtest-criu/demo/outside.h. The result is that of demo_program --gpus 1 whatever the additions are: they only have
-// to be what they were.
+// kfdtest-criu/demo/message_files.h. The result is that of demo_program --gpus 1 whatever the additions are: they only
+// have to be what they were.
 #include <cerrno>
 #include <cstdint>
 #include <vector>
@@ -66,7 +66,7 @@ base::Status check_pages(const std::vector<GpuMemory>& pages) {
   return {};
 }
 
-base::Status run(const kfdtest::CommandLine& line, const Options& options, const kfdtest::Outside& outside) {
+base::Status run(const kfdtest::CommandLine& line, const Options& options, const kfdtest::MessageFiles& messages) {
   std::optional<kfdtest::Session> session;
   std::unique_ptr<kfdtest::PendingWork> work;
   std::vector<GpuMemory> pages;
@@ -77,10 +77,10 @@ base::Status run(const kfdtest::CommandLine& line, const Options& options, const
     ASSIGN_OR_RETURN(pages, allocate_pages(session->gpus().front(), options.buffers));
   }
   ASSIGN_OR_RETURN(Added added, Added::make(options.additions));
-  outside.say("pending");
+  messages.say("pending");
   kfdtest::Beat beat;
   if (work) beat = [&work] { return work->beat(); };
-  TRY(wait_pending(line, outside, beat));
+  TRY(wait_pending(line, messages, beat));
   kfdtest::Checksum checksum;
   if (work) {
     TRY(work->expect_pending());
@@ -90,7 +90,7 @@ base::Status run(const kfdtest::CommandLine& line, const Options& options, const
   TRY(added.check());
   TRY(check_pages(pages));
   if (options.late) TRY(allocate_late(session->gpus().front()));
-  return outside.publish_result(checksum.hex());
+  return messages.publish_result(checksum.hex());
 }
 
 }  // namespace
@@ -103,9 +103,9 @@ int main(int argc, char** argv) {
   line.flag("--late", options.late)
       .flag("--no-gpu", options.no_gpu)
       .number("--buffers", options.buffers, 1, fieldtest::kMaxBuffers);
-  return run_program(argc, argv, line, [&](const kfdtest::Outside& outside) -> base::Status {
+  return run_program(argc, argv, line, [&](const kfdtest::MessageFiles& messages) -> base::Status {
     if (options.no_gpu && (options.late || options.buffers != 0))
       return base::Error(EINVAL, "--late and --buffers need a GPU");
-    return run(line, options, outside);
+    return run(line, options, messages);
   });
 }

@@ -389,7 +389,7 @@ Status finish_child(pid_t pid) {
   return {};
 }
 
-Status run(const kfdtest::CommandLine& line, const Options& options, const kfdtest::Outside& outside) {
+Status run(const kfdtest::CommandLine& line, const Options& options, const kfdtest::MessageFiles& messages) {
   std::unique_ptr<SharedObjects> shared;
   if (options.share) {
     ASSIGN_OR_RETURN(shared, SharedObjects::fork());
@@ -408,8 +408,8 @@ Status run(const kfdtest::CommandLine& line, const Options& options, const kfdte
     ASSIGN_OR_RETURN(child, start_child(*objects));
   }
   if (options.child_alone) TRY(objects->close_file());
-  outside.say("pending");
-  TRY(wait_pending(line, outside));
+  messages.say("pending");
+  TRY(wait_pending(line, messages));
   kfdtest::Checksum checksum;
   if (work) {
     TRY(work->expect_pending());
@@ -425,7 +425,7 @@ Status run(const kfdtest::CommandLine& line, const Options& options, const kfdte
     TRY(objects->check(checksum));
   }
   if (shared) TRY(shared->check());
-  return outside.publish_result(checksum.hex());
+  return messages.publish_result(checksum.hex());
 }
 
 }  // namespace
@@ -436,7 +436,7 @@ int main(int argc, char** argv) {
   kfdtest::CommandLine line;
   line.flag("--kfd", options.kfd).flag("--children", options.children).flag("--child-alone", options.child_alone);
   line.flag("--share", options.share);
-  return run_program(argc, argv, line, [&](const kfdtest::Outside& outside) -> base::Status {
-    return fieldtest::run(line, options, outside);
+  return run_program(argc, argv, line, [&](const kfdtest::MessageFiles& messages) -> base::Status {
+    return fieldtest::run(line, options, messages);
   });
 }

@@ -31,7 +31,7 @@ using base::UniqueFd;
 using kfdtest::Gpu;
 using kfdtest::GpuMemory;
 using kfdtest::MemoryKind;
-using kfdtest::Outside;
+using kfdtest::MessageFiles;
 using kfdtest::QueueKind;
 using kfdtest::RingQueue;
 using kfdtest::Session;
@@ -103,8 +103,8 @@ std::string numbered(const std::string& what, std::size_t first, std::size_t sec
 
 class Member {
  public:
-  Member(const ShapeOptions& options, const Outside& outside, std::size_t number)
-      : options_(options), outside_(outside), number_(number) {}
+  Member(const ShapeOptions& options, const MessageFiles& messages, std::size_t number)
+      : options_(options), messages_(messages), number_(number) {}
 
   // Opens the GPU, and gives and takes memory. The pipes are those of the gifts.
   base::Status join(std::vector<Pipe> pipes) {
@@ -147,11 +147,11 @@ class Member {
         const Key key{memory, options_.times - 1};
         if (writer == number_) {
           TRY(write(key, value));
-          TRY(outside_.publish(step, "yes"));
+          TRY(messages_.publish(step, "yes"));
           // The next one to write must not be earlier than the last one to read.
           for (const std::size_t reader : holders)
             if (reader != writer) TRY(wait_for(options_, step + "." + std::to_string(reader)));
-          TRY(outside_.publish(step + ".all", "yes"));
+          TRY(messages_.publish(step + ".all", "yes"));
           continue;
         }
         TRY(wait_for(options_, step));
@@ -160,7 +160,7 @@ class Member {
           return base::Error(EIO, "member " + std::to_string(number_) + " does not see what member " +
                                       std::to_string(writer) + " wrote into memory " + std::to_string(memory));
         ++seen;
-        TRY(outside_.publish(step + "." + std::to_string(number_), "yes"));
+        TRY(messages_.publish(step + "." + std::to_string(number_), "yes"));
         TRY(wait_for(options_, step + ".all"));
       }
     }
@@ -282,7 +282,7 @@ class Member {
   }
 
   const ShapeOptions& options_;
-  const Outside& outside_;
+  const MessageFiles& messages_;
   std::size_t number_;
   std::optional<Session> session_;
   const Gpu* gpu_ = nullptr;
@@ -295,27 +295,27 @@ class Member {
   std::uint32_t round_ = 0;
 };
 
-base::Status be_member(const ShapeOptions& options, const Outside& outside, std::size_t number,
+base::Status be_member(const ShapeOptions& options, const MessageFiles& messages, std::size_t number,
                        std::vector<Pipe> pipes) {
   const bool is_first = number == 0;
-  Member member(options, outside, number);
+  Member member(options, messages, number);
   TRY(member.join(std::move(pipes)));
-  TRY(outside.publish("ready." + std::to_string(number), "yes"));
+  TRY(messages.publish("ready." + std::to_string(number), "yes"));
   // All have memory until all have taken what they are given.
   for (std::size_t i = 0; i < options.shape.members; ++i) TRY(wait_for(options, "ready." + std::to_string(i)));
   if (number == options.shape.ends && !is_first) return {};
   if (is_first) {
     if (options.shape.ends != 0) ::wait(nullptr);
-    TRY(outside.publish("state", "pending " + std::to_string(::getpid())));
+    TRY(messages.publish("state", "pending " + std::to_string(::getpid())));
   }
-  while (!options.line.undisturbed() && !outside.told_to_go()) kfdtest::poll_pause();
+  while (!options.line.undisturbed() && !messages.told_to_go()) kfdtest::poll_pause();
   TRY(member.check());
   std::size_t seen = 0;
-  TRY(outside.publish("checked." + std::to_string(number), "yes"));
+  TRY(messages.publish("checked." + std::to_string(number), "yes"));
   for (std::size_t i = 0; i < options.shape.members; ++i)
     if (i != options.shape.ends || i == 0) TRY(wait_for(options, "checked." + std::to_string(i)));
   TRY(member.write_in_turn(seen));
-  return outside.publish("seen." + std::to_string(number), "at " + std::to_string(seen));
+  return messages.publish("seen." + std::to_string(number), "at " + std::to_string(seen));
 }
 
 }  // namespace
@@ -326,7 +326,7 @@ kfdtest::CommandLine::Words shape_words(const Shape*& chosen) {
   return words;
 }
 
-base::Status be_shape(const ShapeOptions& options, const Outside& outside) {
+base::Status be_shape(const ShapeOptions& options, const MessageFiles& messages) {
   std::vector<Pipe> pipes;
   for (std::size_t i = 0; i < options.shape.gifts.size(); ++i) {
     int pair[2];
@@ -338,13 +338,13 @@ base::Status be_shape(const ShapeOptions& options, const Outside& outside) {
     const pid_t child = ::fork();
     if (child < 0) return base::Error::from_errno(errno, "fork");
     if (child > 0) continue;
-    const base::Status status = be_member(options, outside, number, std::move(pipes));
-    ::_exit(status.ok() ? EXIT_SUCCESS : outside.fail(status.error().message()));
+    const base::Status status = be_member(options, messages, number, std::move(pipes));
+    ::_exit(status.ok() ? EXIT_SUCCESS : messages.fail(status.error().message()));
   }
-  TRY(be_member(options, outside, 0, std::move(pipes)));
+  TRY(be_member(options, messages, 0, std::move(pipes)));
   for (std::size_t number = 1; number < options.shape.members; ++number)
     if (number != options.shape.ends) TRY(wait_for(options, "seen." + std::to_string(number)));
-  TRY(outside.publish("result", "RESULT 5ea5000000000001"));
+  TRY(messages.publish("result", "RESULT 5ea5000000000001"));
   while (::wait(nullptr) > 0) {
   }
   return {};

@@ -48,6 +48,6 @@ struct ShapeOptions {
 };
 
 // The whole program, with all of its processes.
-[[nodiscard]] base::Status be_shape(const ShapeOptions& options, const kfdtest::Outside& outside);
+[[nodiscard]] base::Status be_shape(const ShapeOptions& options, const kfdtest::MessageFiles& messages);
 
 }  // namespace fieldtest

@@ -246,18 +246,18 @@ class Program {
   base::Mapping cpu_gem_;
 };
 
-Status run(const kfdtest::CommandLine& line, const kfdtest::Outside& outside) {
+Status run(const kfdtest::CommandLine& line, const kfdtest::MessageFiles& messages) {
   ASSIGN_OR_RETURN(const kfdtest::Session session, kfdtest::Session::open(kfdtest::DriverKind::kIoctls));
   ASSIGN_OR_RETURN(const auto work, kfdtest::PendingWork::start(session.gpus().front(), kSeed));
   ASSIGN_OR_RETURN(const auto program, Program::create(session.gpus().front()));
-  outside.say("pending");
-  TRY(wait_pending(line, outside));
+  messages.say("pending");
+  TRY(wait_pending(line, messages));
   kfdtest::Checksum checksum;
   TRY(work->expect_pending());
   TRY(work->finish());
   work->add_to(checksum);
   TRY(program->check(checksum));
-  return outside.publish_result(checksum.hex());
+  return messages.publish_result(checksum.hex());
 }
 
 }  // namespace
@@ -265,5 +265,6 @@ Status run(const kfdtest::CommandLine& line, const kfdtest::Outside& outside) {
 
 int main(int argc, char** argv) {
   kfdtest::CommandLine line;
-  return run_program(argc, argv, line, [&](const kfdtest::Outside& outside) { return fieldtest::run(line, outside); });
+  return run_program(argc, argv, line,
+                     [&](const kfdtest::MessageFiles& messages) { return fieldtest::run(line, messages); });
 }

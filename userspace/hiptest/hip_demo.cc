@@ -5,8 +5,8 @@
 // transformer whose softmax stays in flight, its waves waiting in the middle of their rows, until the caller lets it
 // continue.
 //   hip_demo --dir FOLDER [--undisturbed]
-// The caller and the program communicate by files, as with the demo program (kfdtest-criu/demo/outside.h). The result
-// is a checksum of the layer's bits.
+// The caller and the program communicate by files, as with the demo program (kfdtest-criu/demo/message_files.h). The
+// result is a checksum of the layer's bits.
 #include <hip/hip_runtime_api.h>
 #include <unistd.h>
 
@@ -16,7 +16,7 @@
 
 #include "hiptest/device_memory.h"
 #include "hiptest/transformer.h"
-#include "kfdtest-criu/demo/outside.h"
+#include "kfdtest-criu/demo/message_files.h"
 #include "kfdtest-criu/env/deadline.h"
 #include "kfdtest-criu/harness/pattern.h"
 
@@ -30,24 +30,24 @@ struct Options {
   bool undisturbed = false;
 };
 
-base::Status run_demo(const Options& options, const kfdtest::Outside& outside) {
+base::Status run_demo(const Options& options, const kfdtest::MessageFiles& messages) {
   std::uint32_t* gate = nullptr;
   TRY(checked(hipHostMalloc(reinterpret_cast<void**>(&gate), sizeof(*gate), hipHostMallocCoherent), "hipHostMalloc"));
   __atomic_store_n(gate, options.undisturbed ? 1 : 0, __ATOMIC_RELEASE);
   const auto layer = make_transformer();
   TRY(layer->prepare());
   TRY(layer->begin(gate));
-  outside.say("pending: waves wait in the middle of a softmax");
+  messages.say("pending: waves wait in the middle of a softmax");
   if (!options.undisturbed) {
-    TRY(outside.publish("state", "pending " + std::to_string(::getpid())));
-    while (!outside.told_to_go()) kfdtest::poll_pause();
-    outside.say("go: the program continues");
+    TRY(messages.publish("state", "pending " + std::to_string(::getpid())));
+    while (!messages.told_to_go()) kfdtest::poll_pause();
+    messages.say("go: the program continues");
     __atomic_store_n(gate, 1, __ATOMIC_RELEASE);
   }
   ASSIGN_OR_RETURN(const std::vector<double> result, layer->end());
   kfdtest::Checksum checksum;
   checksum.add(std::as_bytes(std::span(result)));
-  return outside.publish_result(checksum.hex());
+  return messages.publish_result(checksum.hex());
 }
 
 base::Result<Options> parse(int argc, char** argv) {
@@ -74,7 +74,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "hip_demo: %s\n", options.error().message().c_str());
     return hiptest::kUsage;
   }
-  const kfdtest::Outside outside(options->folder);
-  const base::Status status = hiptest::run_demo(*options, outside);
-  return status.ok() ? EXIT_SUCCESS : outside.fail(status.error().message());
+  const kfdtest::MessageFiles messages(options->folder);
+  const base::Status status = hiptest::run_demo(*options, messages);
+  return status.ok() ? EXIT_SUCCESS : messages.fail(status.error().message());
 }

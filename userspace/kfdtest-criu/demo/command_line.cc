@@ -95,28 +95,28 @@ Status CommandLine::read(const std::vector<std::string>& arguments) {
 }
 
 int run_program(int argc, const char* const* argv, CommandLine& line,
-                const std::function<Status(const Outside&)>& run) {
+                const std::function<Status(const MessageFiles&)>& run) {
   if (const Status status = line.read(argc, argv); !status.ok()) {
     std::fprintf(stderr, "%s: %s\n", argv[0], status.error().message().c_str());
     return kUsage;
   }
-  const Outside outside(line.folder());
-  const Status status = run(outside);
-  return status.ok() ? EXIT_SUCCESS : outside.fail(status.error().message());
+  const MessageFiles messages(line.folder());
+  const Status status = run(messages);
+  return status.ok() ? EXIT_SUCCESS : messages.fail(status.error().message());
 }
 
-Status wait_pending(const CommandLine& line, const Outside& outside, const Beat& beat) {
+Status wait_pending(const CommandLine& line, const MessageFiles& messages, const Beat& beat) {
   if (line.undisturbed()) return {};
-  if (beat) TRY(outside.publish("beats", "0"));
-  TRY(outside.publish("state", "pending " + std::to_string(::getpid())));
-  while (!outside.told_to_go()) {
-    if (beat && outside.take_beat()) {
+  if (beat) TRY(messages.publish("beats", "0"));
+  TRY(messages.publish("state", "pending " + std::to_string(::getpid())));
+  while (!messages.told_to_go()) {
+    if (beat && messages.take_beat()) {
       ASSIGN_OR_RETURN(const std::uint64_t beats, beat());
-      TRY(outside.publish("beats", std::to_string(beats)));
+      TRY(messages.publish("beats", std::to_string(beats)));
     }
     std::this_thread::sleep_for(kLookInterval);
   }
-  outside.say("go: the program continues");
+  messages.say("go: the program continues");
   return {};
 }
 

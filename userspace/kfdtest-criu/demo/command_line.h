@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// The command lines of programs that are checkpointed: each has --dir and --undisturbed (outside.h), and options of its
-// own. Not of the tools, which use CLI11: these programs report errors without exceptions, and print no help.
+// The command lines of programs that are checkpointed: each has --dir and --undisturbed (message_files.h), and options
+// of its own. Not of the tools, which use CLI11: these programs report errors without exceptions, and print no help.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "kfdtest-criu/demo/outside.h"
+#include "kfdtest-criu/demo/message_files.h"
 
 namespace kfdtest {
 
@@ -54,15 +54,16 @@ class CommandLine {
 
 // The body of main(): reads the command line and runs the program, which waits at `pending`. Returns the status.
 [[nodiscard]] int run_program(int argc, const char* const* argv, CommandLine& line,
-                              const std::function<base::Status(const Outside&)>& run);
+                              const std::function<base::Status(const MessageFiles&)>& run);
 
 // Lets the GPU do something that changes nothing that is in the result; how often it did, as the GPU or the completion
 // of its work counts.
 using Beat = std::function<base::Result<std::uint64_t>()>;
 
 // Says that the program can be checkpointed, and waits without a limit until it may continue. Undisturbed, it does not.
-// Meanwhile it beats when the outside asks for that, which tells whether its GPU works; a program without a GPU has no
+// Meanwhile it beats when the script asks for that, which tells whether its GPU works; a program without a GPU has no
 // beat.
-[[nodiscard]] base::Status wait_pending(const CommandLine& line, const Outside& outside, const Beat& beat = nullptr);
+[[nodiscard]] base::Status wait_pending(const CommandLine& line, const MessageFiles& messages,
+                                        const Beat& beat = nullptr);
 
 }  // namespace kfdtest

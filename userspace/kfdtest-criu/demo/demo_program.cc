@@ -4,7 +4,7 @@
 // The program the demo checkpoints: an ordinary user of libhsakmt that knows nothing of checkpoints.
 //   demo_program --dir FOLDER [--gpus 1|2] [--seed N] [--svm] [--undisturbed]
 // Puts its GPU work in place, says "pending", waits for the file "go", lets the work finish, and prints a checksum of
-// everything. With --undisturbed it waits for nothing. See outside.h for the files.
+// everything. With --undisturbed it waits for nothing. See message_files.h for the files.
 #include <hsakmt.h>
 
 #include <cstdint>
@@ -23,12 +23,12 @@ struct Options {
   bool svm = false;  // one more queue, with its save area in SVM
 };
 
-base::Status run_demo(const CommandLine& line, const Options& options, const Outside& outside) {
+base::Status run_demo(const CommandLine& line, const Options& options, const MessageFiles& messages) {
   ASSIGN_OR_RETURN(const Session session, Session::open(DriverKind::kThunk));
   if (session.gpus().size() < options.gpus) return base::Error(ENODEV, "not enough GPUs");
   const Gpu& gpu = session.gpus().front();
-  outside.say("setup: GPU of node " + std::to_string(gpu.node) + ", " + std::to_string(gpu.vram_size / kMiB) +
-              " MiB VRAM");
+  messages.say("setup: GPU of node " + std::to_string(gpu.node) + ", " + std::to_string(gpu.vram_size / kMiB) +
+               " MiB VRAM");
   ASSIGN_OR_RETURN(const auto work, PendingWork::start(gpu, options.seed));
   std::unique_ptr<SecondGpuWork> second;
   if (options.gpus == 2) {
@@ -38,20 +38,20 @@ base::Status run_demo(const CommandLine& line, const Options& options, const Out
   if (options.svm) {
     ASSIGN_OR_RETURN(svm, SvmQueueWork::start(gpu));
   }
-  outside.say("pending: packets wait in PM4, SDMA and AQL queues, a thread waits for an event");
-  TRY(wait_pending(line, outside, [&work] { return work->beat(); }));
+  messages.say("pending: packets wait in PM4, SDMA and AQL queues, a thread waits for an event");
+  TRY(wait_pending(line, messages, [&work] { return work->beat(); }));
   TRY(work->expect_pending());
   if (second) TRY(second->expect_pending());
   if (svm) TRY(svm->expect_pending());
   TRY(work->finish());
   if (second) TRY(second->finish());
   if (svm) TRY(svm->finish());
-  outside.say("finished: the event arrived, all queues are idle");
+  messages.say("finished: the event arrived, all queues are idle");
   Checksum checksum;
   work->add_to(checksum);
   if (second) second->add_to(checksum);
   if (svm) svm->add_to(checksum);
-  return outside.publish_result(checksum.hex());
+  return messages.publish_result(checksum.hex());
 }
 
 }  // namespace
@@ -62,5 +62,5 @@ int main(int argc, char** argv) {
   kfdtest::CommandLine line;
   line.number("--gpus", options.gpus, 1, 2).number("--seed", options.seed, 0, UINT64_MAX).flag("--svm", options.svm);
   return run_program(argc, argv, line,
-                     [&](const kfdtest::Outside& outside) { return run_demo(line, options, outside); });
+                     [&](const kfdtest::MessageFiles& messages) { return run_demo(line, options, messages); });
 }

@@ -5,9 +5,9 @@
 // closed at once, so that a checkpoint finds none open.
 //   log      one line a phase, with the monotonic time
 //   state    "pending PID" when everything is in place and may be checkpointed, or "failed MESSAGE"
-//   beat     made by the outside while the program waits: its GPU has to do something; the program removes it
+//   beat     made by the script while the program waits: its GPU has to do something; the program removes it
 //   beats    how often the GPU did; there from the beginning if the program can do this
-//   go       made by the outside: the program may continue
+//   go       made by the script: the program may continue
 //   result   "RESULT <16 hexadecimal digits>", or "FAILED MESSAGE"
 #pragma once
 
@@ -18,9 +18,9 @@
 
 namespace kfdtest {
 
-class Outside {
+class MessageFiles {
  public:
-  explicit Outside(std::string folder) : folder_(std::move(folder)) {}
+  explicit MessageFiles(std::string folder) : folder_(std::move(folder)) {}
 
   // Writes a line to standard output and to the log.
   void say(std::string_view phase) const;
@@ -29,7 +29,7 @@ class Outside {
   // Writes and publishes the result, a checksum in hexadecimal digits.
   base::Status publish_result(std::string_view checksum) const;
   [[nodiscard]] bool told_to_go() const;
-  // Whether the outside has asked for a beat, which it has to do again for the next one.
+  // Whether the script has asked for a beat, which it has to do again for the next one.
   [[nodiscard]] bool take_beat() const;
   // Tells of an error in `log`, in `result`, and in `state` unless it has the process id. Returns EXIT_FAILURE.
   [[nodiscard]] int fail(std::string_view message) const;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// The files of outside.h.
-#include "kfdtest-criu/demo/outside.h"
+// See the header.
+#include "kfdtest-criu/demo/message_files.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -30,7 +30,7 @@ base::Status write_all(int fd, std::string_view text) {
 
 }  // namespace
 
-void Outside::say(std::string_view phase) const {
+void MessageFiles::say(std::string_view phase) const {
   std::array<char, 32> time{};
   const std::uint64_t now = monotonic_ns();
   std::snprintf(time.data(), time.size(), "[%6llu.%03llu] ", static_cast<unsigned long long>(now / 1'000'000'000),
@@ -41,7 +41,7 @@ void Outside::say(std::string_view phase) const {
   if (log.valid()) (void)write_all(log.get(), line);
 }
 
-base::Status Outside::publish(std::string_view file, std::string_view text) const {
+base::Status MessageFiles::publish(std::string_view file, std::string_view text) const {
   const std::string temporary = path(file) + ".new";
   base::UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (!fd.valid()) return base::Error::from_errno(errno, temporary);
@@ -51,17 +51,17 @@ base::Status Outside::publish(std::string_view file, std::string_view text) cons
   return {};
 }
 
-base::Status Outside::publish_result(std::string_view checksum) const {
+base::Status MessageFiles::publish_result(std::string_view checksum) const {
   const std::string text = "RESULT " + std::string(checksum);
   say(text);
   return publish("result", text);
 }
 
-bool Outside::told_to_go() const { return ::access(path("go").c_str(), F_OK) == 0; }
+bool MessageFiles::told_to_go() const { return ::access(path("go").c_str(), F_OK) == 0; }
 
-bool Outside::take_beat() const { return ::unlink(path("beat").c_str()) == 0; }
+bool MessageFiles::take_beat() const { return ::unlink(path("beat").c_str()) == 0; }
 
-int Outside::fail(std::string_view message) const {
+int MessageFiles::fail(std::string_view message) const {
   say("failed: " + std::string(message));
   if (::access(path("state").c_str(), F_OK) != 0) (void)publish("state", "failed " + std::string(message));
   (void)publish("result", "FAILED " + std::string(message));

@@ -41,30 +41,30 @@ def model_text(kind: str) -> str:
             f"and {len(tiny_model.WORDS)} words. The prompt is: {llm.PROMPT}")
 
 
-def write_page(journey: llm.Journey, wrong: list[str]) -> None:
+def write_page(run: llm.MovedRun, wrong: list[str]) -> None:
     now = datetime.now(timezone.utc).strftime("Written %Y-%m-%d %H:%M UTC")
-    llm_page.write(PAGE, llm_page.Results(now, model_text(journey.kind), journey.phases, list(journey.legs), journey.words,
-                                        journey.cpu(), journey.gpu(), journey.moved(), wrong))
+    llm_page.write(PAGE, llm_page.Results(now, model_text(run.kind), run.phases, list(run.parts), run.words, run.cpu(),
+                                        run.gpu(), run.moved(), wrong))
 
 
-def show(journey: llm.Journey) -> None:
+def show(run: llm.MovedRun) -> None:
     """Prints the answer by machines."""
-    words = journey.moved().split()
-    for leg in journey.legs:
-        print(f"  machine {leg.machine}: {' '.join(words[leg.before:leg.after])}")
+    words = run.moved().split()
+    for part in run.parts:
+        print(f"  machine {part.machine}: {' '.join(words[part.before:part.after])}")
 
 
 def move(moves: int, kind: str) -> None:
     """The whole path."""
-    with llm.Journey(moves, kind, say) as journey:
-        journey.moved()
-        wrong = journey.differences()
-        show(journey)
-        write_page(journey, wrong)
+    with llm.MovedRun(moves, kind, say) as run:
+        run.moved()
+        wrong = run.differences()
+        show(run)
+        write_page(run, wrong)
         say(f"page: {PAGE}")
     if wrong:
         raise command.failure("; ".join(wrong))
-    print(f"demo-llm: OK moves={moves} words={journey.words} (equal to the undisturbed run and the processor)")
+    print(f"demo-llm: OK moves={moves} words={run.words} (equal to the undisturbed run and the processor)")
 
 
 def main(argv: list[str]) -> int:

@@ -30,12 +30,12 @@ svg text { fill: currentColor; font: 12px system-ui, sans-serif; } svg line { st
 
 
 class Results(NamedTuple):
-    """All that the page shows. The phases and legs are those of tests/harness/llm.py."""
+    """All that the page shows. The phases and parts are those of tests/harness/llm.py."""
 
     now: str
     model: str
     phases: Sequence
-    legs: Sequence
+    parts: Sequence
     words: int
     cpu: str
     gpu: str
@@ -71,25 +71,25 @@ def timeline(phases: Sequence) -> list[str]:
     return [*lines, f'<p class="legend">{legend}</p>']
 
 
-def leg_row(number: int, leg) -> list[str]:
+def part_row(number: int, part) -> list[str]:
     how = "start" if number == 0 else "restore"
-    saved = [f"{leg.dump_s:.1f} s", f"{leg.image_mib:.0f} MiB"] if leg.image_mib else ["-", "-"]
-    return [f"machine {leg.machine}", ", ".join(leg.gpus), " ".join(leg.gpu_ids), leg.node.removeprefix("/dev/dri/"),
-            f"{how} {leg.start_s:.1f} s", f"{leg.before + 1} to {leg.after}", f"{leg.words_per_s:.2f}", *saved]
+    saved = [f"{part.dump_s:.1f} s", f"{part.image_mib:.0f} MiB"] if part.image_mib else ["-", "-"]
+    return [f"machine {part.machine}", ", ".join(part.gpus), " ".join(part.gpu_ids), part.node.removeprefix("/dev/dri/"),
+            f"{how} {part.start_s:.1f} s", f"{part.before + 1} to {part.after}", f"{part.words_per_s:.2f}", *saved]
 
 
-def moved_answer(words: list[str], legs: Sequence) -> str:
+def moved_answer(words: list[str], parts: Sequence) -> str:
     """The words, underlined in the colour of the machine that computed them, with its name as a text too."""
-    parts = []
-    for number, leg in enumerate(legs):
-        text = html.escape(" ".join(words[leg.before:leg.after]))
-        parts.append(f'<small>machine {html.escape(leg.machine)}</small><span style="border-color: {COLOURS[number % len(COLOURS)]}">{text}</span>')
-    return " ".join(parts)
+    texts = []
+    for number, part in enumerate(parts):
+        text = html.escape(" ".join(words[part.before:part.after]))
+        texts.append(f'<small>machine {html.escape(part.machine)}</small><span style="border-color: {COLOURS[number % len(COLOURS)]}">{text}</span>')
+    return " ".join(texts)
 
 
 def body(results: Results) -> list[str]:
     """The page without its frame."""
-    moves = len(results.legs) - 1
+    moves = len(results.parts) - 1
     verdict = (f"After {moves} move{'s' if moves != 1 else ''} the answer equals that of an undisturbed run on the GPU and that of the processor."
                if not results.wrong else "; ".join(results.wrong))
     lines = [f'<p class="verdict {"bad" if results.wrong else "pass"}">{html.escape(verdict)}</p>',
@@ -97,9 +97,9 @@ def body(results: Results) -> list[str]:
              "<h2>Where the time went</h2>", *timeline(results.phases)]
     lines += page.table("What each machine did (seconds of the guest)",
                         ("machine", "GPUs", "gpu_id", "llama.cpp is on", "begin", "words", "words/s", "criu dump", "images"),
-                        [leg_row(number, leg) for number, leg in enumerate(results.legs)])
+                        [part_row(number, part) for number, part in enumerate(results.parts)])
     lines += [f"<h2>The answer that was moved, {results.words} words</h2>",
-              f'<p class="answer">{moved_answer(results.moved.split(), results.legs)}</p>',
+              f'<p class="answer">{moved_answer(results.moved.split(), results.parts)}</p>',
               "<h2>The undisturbed answer of the GPU</h2>", f'<p class="answer">{html.escape(results.gpu)}</p>',
               "<h2>The undisturbed answer of the processor</h2>", f'<p class="answer">{html.escape(results.cpu)}</p>']
     return lines

@@ -13,11 +13,11 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 import llm_page  # noqa: E402  # pylint: disable=wrong-import-position
-from harness.llm import Leg, Phase  # noqa: E402  # pylint: disable=wrong-import-position
+from harness.llm import AnswerPart, Phase  # noqa: E402  # pylint: disable=wrong-import-position
 
 WORDS = "one two three four five six".split()
-LEGS = (Leg("1 (A)", ("gfx906,slot=16",), ("11",), "/dev/dri/renderD128", 30.0, 0, 2, 2, 0.5, 47.0, 194.4),
-        Leg("2 (B)", ("gfx803,slot=17", "gfx906,slot=20"), ("12", "13"), "/dev/dri/renderD129", 13.0, 2, 6, 4, 1.0))
+PARTS = (AnswerPart("1 (A)", ("gfx906,slot=16",), ("11",), "/dev/dri/renderD128", 30.0, 0, 2, 2, 0.5, 47.0, 194.4),
+         AnswerPart("2 (B)", ("gfx803,slot=17", "gfx906,slot=20"), ("12", "13"), "/dev/dri/renderD129", 13.0, 2, 6, 4, 1.0))
 PHASES = (Phase("1 (A)", "boot", 0.0, 10.0), Phase("1 (A)", "undisturbed, GPU", 10.0, 40.0), Phase("1 (A)", "start", 50.0, 30.0),
           Phase("1 (A)", "words", 80.0, 1.0), Phase("1 (A)", "dump", 81.0, 50.0), Phase("2 (B)", "boot", 131.0, 10.0),
           Phase("2 (B)", "restore", 141.0, 14.0), Phase("2 (B)", "words", 155.0, 1.0))
@@ -61,7 +61,7 @@ class Parsed(HTMLParser):
 def parsed(tmp_path: Path, moved: str = " ".join(WORDS), wrong: tuple[str, ...] = ()) -> Parsed:
     text = " ".join(WORDS)
     path = tmp_path / "index.html"
-    llm_page.write(path, llm_page.Results("Now", "A <small> model.", PHASES, LEGS, len(WORDS), text, text, moved, wrong))
+    llm_page.write(path, llm_page.Results("Now", "A <small> model.", PHASES, PARTS, len(WORDS), text, text, moved, wrong))
     result = Parsed()
     result.feed(path.read_text())
     return result

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Iterator
 
 import pytest
-from harness.llm import PLACES, Journey
+from harness.llm import MACHINE_KINDS, MovedRun
 
 MOVES = 2
 pytestmark = [pytest.mark.tier("distro"), pytest.mark.group("distro-llm", seconds=900)]
@@ -18,47 +18,47 @@ each_machine = pytest.mark.parametrize("number", range(MOVES + 1))
 each_dump = pytest.mark.parametrize("number", range(MOVES))
 
 
-@pytest.fixture(name="journey", scope="module")
-def fixture_journey() -> Iterator[Journey]:
-    with Journey(MOVES) as journey:
-        yield journey
+@pytest.fixture(name="run", scope="module")
+def fixture_run() -> Iterator[MovedRun]:
+    with MovedRun(MOVES) as run:
+        yield run
 
 
-def test_the_processor_gives_a_whole_answer(journey: Journey) -> None:
-    assert len(journey.cpu().split()) == journey.words
+def test_the_processor_gives_a_whole_answer(run: MovedRun) -> None:
+    assert len(run.cpu().split()) == run.words
 
 
-def test_the_virtual_gpu_gives_the_answer_of_the_processor(journey: Journey) -> None:
-    assert journey.gpu() == journey.cpu()
+def test_the_virtual_gpu_gives_the_answer_of_the_processor(run: MovedRun) -> None:
+    assert run.gpu() == run.cpu()
 
 
 @each_machine
-def test_each_machine_computes_words_and_its_kernel_does_not_complain(journey: Journey, number: int) -> None:
-    leg = journey.leg(number)
-    assert leg.after > leg.before
+def test_each_machine_computes_words_and_its_kernel_does_not_complain(run: MovedRun, number: int) -> None:
+    part = run.part(number)
+    assert part.after > part.before
 
 
 @each_dump
-def test_the_dump_is_in_the_middle_of_the_answer(journey: Journey, number: int) -> None:
-    assert 0 < journey.leg(number).after < journey.words
+def test_the_dump_is_in_the_middle_of_the_answer(run: MovedRun, number: int) -> None:
+    assert 0 < run.part(number).after < run.words
 
 
 @each_dump
-def test_no_word_is_lost_or_computed_by_two_machines(journey: Journey, number: int) -> None:
-    assert journey.leg(number).after == journey.leg(number + 1).before
+def test_no_word_is_lost_or_computed_by_two_machines(run: MovedRun, number: int) -> None:
+    assert run.part(number).after == run.part(number + 1).before
 
 
 @each_dump
-def test_the_next_machine_has_other_gpus(journey: Journey, number: int) -> None:
-    here, there = journey.leg(number), journey.leg(number + 1)
-    assert len(there.gpu_ids) == len(PLACES[(number + 1) % len(PLACES)].gpus)
+def test_the_next_machine_has_other_gpus(run: MovedRun, number: int) -> None:
+    here, there = run.part(number), run.part(number + 1)
+    assert len(there.gpu_ids) == len(MACHINE_KINDS[(number + 1) % len(MACHINE_KINDS)].gpus)
     assert not set(here.gpu_ids) & set(there.gpu_ids)
 
 
-def test_the_program_is_on_another_render_node_in_the_second_machine(journey: Journey) -> None:
-    assert (journey.leg(0).node, journey.leg(1).node) == ("/dev/dri/renderD128", "/dev/dri/renderD129")
+def test_the_program_is_on_another_render_node_in_the_second_machine(run: MovedRun) -> None:
+    assert (run.part(0).node, run.part(1).node) == ("/dev/dri/renderD128", "/dev/dri/renderD129")
 
 
-def test_the_answer_equals_the_undisturbed_one_and_that_of_the_processor(journey: Journey) -> None:
-    assert journey.moved()
-    assert journey.differences() == []
+def test_the_answer_equals_the_undisturbed_one_and_that_of_the_processor(run: MovedRun) -> None:
+    assert run.moved()
+    assert run.differences() == []

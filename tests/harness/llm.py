@@ -52,18 +52,18 @@ ON_CPU = ("env", "HIP_VISIBLE_DEVICES=-1", *LLAMA, "--device", "none")
 
 
 @dataclass(frozen=True)
-class Place:
-    """What one kind of machine has."""
+class MachineKind:
+    """What the machines of one kind have."""
 
     letter: str
-    # Its GPUs, as options of scripts/vm.sh.
+    # Their GPUs, as options of scripts/vm.sh.
     gpus: tuple[str, ...]
 
 
-PLACES = (
-    Place("A", ("gfx906,vram=1G,slot=16",)),
-    Place("B", ("gfx803,vram=256M,slot=17", "gfx906,vram=1G,slot=20")),
-    Place("C", ("gfx906,vram=1G,slot=18", "gfx1030,vram=256M,slot=24")),
+MACHINE_KINDS = (
+    MachineKind("A", ("gfx906,vram=1G,slot=16",)),
+    MachineKind("B", ("gfx803,vram=256M,slot=17", "gfx906,vram=1G,slot=20")),
+    MachineKind("C", ("gfx906,vram=1G,slot=18", "gfx1030,vram=256M,slot=24")),
 )
 
 
@@ -78,7 +78,7 @@ class Phase:
 
 
 @dataclass
-class Leg:
+class AnswerPart:
     """The part of the answer that one machine has computed, and what it took. Times are seconds of the guest."""
 
     machine: str
@@ -107,10 +107,10 @@ class LlmMachine(StepMachine):
     """A machine with the root llm."""
 
     def __init__(self, number: int) -> None:
-        self.place = PLACES[number % len(PLACES)]
-        self.label = f"{number + 1} ({self.place.letter})"
+        self.kind = MACHINE_KINDS[number % len(MACHINE_KINDS)]
+        self.label = f"{number + 1} ({self.kind.letter})"
         options = ["--root", ROOT_NAME, "--kernel", "criu", "--mem", MEM, "--share", str(RUN)]
-        options += [word for gpu in self.place.gpus for word in ("--gpu", gpu)]
+        options += [word for gpu in self.kind.gpus for word in ("--gpu", gpu)]
         super().__init__(f"llm-{number + 1}", options, (), VM_LIMIT_S)
 
     def llm(self, *words: str) -> list[str]:
@@ -134,7 +134,7 @@ def image_mib(name: str) -> float:
 
 
 @dataclass
-class Journey:
+class MovedRun:
     """The undisturbed runs, and the run that is moved `moves` times. As a context manager it shuts down the machine that
     runs when something fails."""
 
@@ -146,7 +146,7 @@ class Journey:
     _begin: float = field(default_factory=time.monotonic)
     _machine: LlmMachine | None = None
 
-    def __enter__(self) -> Journey:
+    def __enter__(self) -> MovedRun:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -185,7 +185,7 @@ class Journey:
         """Boots the machine with this number; the one before it must be off."""
         self.prepare()
         self._machine = LlmMachine(number)
-        self.say(f"machine {self._machine.label} boots: {' and '.join(self._machine.place.gpus)}")
+        self.say(f"machine {self._machine.label} boots: {' and '.join(self._machine.kind.gpus)}")
         self._timed(self._machine, "boot", self._machine.boot)
         return self._machine
 
@@ -216,13 +216,13 @@ class Journey:
     # ---- the run that is moved ----
 
     @once("the answer up to the end of machine {0}")
-    def leg(self, number: int) -> Leg:
+    def part(self, number: int) -> AnswerPart:
         """What machine NUMBER did: it begins the answer or continues it, and saves it or ends it."""
         if number == 0:
             self.cpu()
             self.gpu()
         else:
-            self.leg(number - 1)
+            self.part(number - 1)
         machine = self.machine(number)
         begun = self._begun(machine) if number == 0 else self._restored(machine, number)
         if number == self.moves:
@@ -232,51 +232,51 @@ class Journey:
         self._end(machine)
         return begun
 
-    def _begun(self, machine: LlmMachine) -> Leg:
+    def _begun(self, machine: LlmMachine) -> AnswerPart:
         gpu_ids = machine.gpu_ids()
         pid, seconds, *nodes = self._timed(machine, "start", lambda: machine.llm("start", "moved", *self.command(ON_GPU)))
         self.say(f"llama.cpp is process {pid} on {' '.join(nodes)}: the first word after {seconds} s")
-        return Leg(machine.label, machine.place.gpus, gpu_ids, " ".join(nodes), float(seconds))
+        return AnswerPart(machine.label, machine.kind.gpus, gpu_ids, " ".join(nodes), float(seconds))
 
-    def _restored(self, machine: LlmMachine, number: int) -> Leg:
+    def _restored(self, machine: LlmMachine, number: int) -> AnswerPart:
         gpu_ids, before = machine.gpu_ids(), len(answer_of("moved").split())
         words = ("restore", "moved", f"images-{number}", f"restore-{number}.log")
         seconds, *nodes = self._timed(machine, "restore", lambda: machine.llm(*words))
         self.say(f"criu restore: {seconds} s; llama.cpp is on {' '.join(nodes)}")
-        return Leg(machine.label, machine.place.gpus, gpu_ids, " ".join(nodes), float(seconds), before)
+        return AnswerPart(machine.label, machine.kind.gpus, gpu_ids, " ".join(nodes), float(seconds), before)
 
-    def _dumped(self, machine: LlmMachine, number: int, leg: Leg) -> None:
+    def _dumped(self, machine: LlmMachine, number: int, part: AnswerPart) -> None:
         images = f"images-{number + 1}"
         *counted, seconds, words = self._timed(machine, "dump", lambda: machine.llm("dump", "moved", images, str(WORDS_BEFORE_DUMP)))
-        self._count(leg, counted)
-        leg.dump_s, leg.after, leg.image_mib = float(seconds), int(words), image_mib(images)
-        if leg.after >= self.words:
+        self._count(part, counted)
+        part.dump_s, part.after, part.image_mib = float(seconds), int(words), image_mib(images)
+        if part.after >= self.words:
             fail(f"the answer was complete before dump {number + 1}")
         # Each has the whole program; those of this dump are enough for whoever looks for a fault of the next machine.
         shutil.rmtree(RUN / f"images-{number}", ignore_errors=True)
-        self.say(f"criu dump in the middle of the answer, word {leg.after} of {self.words}: {leg.dump_s:.1f} s, "
-                 f"{leg.image_mib:.0f} MiB")
+        self.say(f"criu dump in the middle of the answer, word {part.after} of {self.words}: {part.dump_s:.1f} s, "
+                 f"{part.image_mib:.0f} MiB")
 
-    def _finished(self, machine: LlmMachine, leg: Leg) -> None:
+    def _finished(self, machine: LlmMachine, part: AnswerPart) -> None:
         counted = self._timed(machine, "words", lambda: machine.llm("finish", "moved"))
-        self._count(leg, counted)
+        self._count(part, counted)
         if "total time" not in (RUN / "moved/log").read_text(errors="replace"):
             fail(f"llama.cpp did not come to its end: see {RUN}/moved/log")
-        self.say(f"the answer is complete: {leg.after} words")
+        self.say(f"the answer is complete: {part.after} words")
 
     @staticmethod
-    def _count(leg: Leg, numbers: list[str]) -> None:
+    def _count(part: AnswerPart, numbers: list[str]) -> None:
         before, after, seconds = numbers
-        leg.after, leg.counted, leg.counted_s = int(after), int(after) - int(before), float(seconds)
+        part.after, part.counted, part.counted_s = int(after), int(after) - int(before), float(seconds)
 
     @property
-    def legs(self) -> Iterator[Leg]:
+    def parts(self) -> Iterator[AnswerPart]:
         """All of them, when the run has ended."""
-        return map(self.leg, range(self.moves + 1))
+        return map(self.part, range(self.moves + 1))
 
     @once("the answer that was moved")
     def moved(self) -> str:
-        self.leg(self.moves)
+        self.part(self.moves)
         return answer_of("moved")
 
     def differences(self) -> list[str]:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The amdkfd-criu authors
-"""A journey of the language model has one machine at a time and calls no answer equal that is not, with fake machines."""
+"""A moved run of the language model has one machine at a time and calls no answer equal that is not, with fake machines."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -21,8 +21,8 @@ class FakeMachine:
     lie, late, complaint = "", 2, ""
 
     def __init__(self, number: int) -> None:
-        self.place = llm.PLACES[number % len(llm.PLACES)]
-        self.label = f"{number + 1} ({self.place.letter})"
+        self.kind = llm.MACHINE_KINDS[number % len(llm.MACHINE_KINDS)]
+        self.label = f"{number + 1} ({self.kind.letter})"
         self._number = number
 
     def boot(self) -> None:
@@ -39,7 +39,7 @@ class FakeMachine:
             llm.fail(said)
 
     def gpu_ids(self) -> tuple[str, ...]:
-        return tuple(f"{self._number}{index}" for index in range(len(self.place.gpus)))
+        return tuple(f"{self._number}{index}" for index in range(len(self.kind.gpus)))
 
     def llm(self, step: str, name: str, *words: str) -> list[str]:
         assert self.running == [self]
@@ -85,60 +85,60 @@ class FakeMachine:
 def fixture_fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> type[FakeMachine]:
     monkeypatch.setattr(llm, "LlmMachine", FakeMachine)
     monkeypatch.setattr(llm, "RUN", tmp_path)
-    monkeypatch.setattr(llm.Journey, "prepare", lambda self: None)
+    monkeypatch.setattr(llm.MovedRun, "prepare", lambda self: None)
     for name in ("running", "begun", "steps"):
         monkeypatch.setattr(FakeMachine, name, [])
     return FakeMachine
 
 
-def test_a_journey_of_three_moves_has_four_machines_one_after_the_other(fake: type[FakeMachine]) -> None:
-    with llm.Journey(3) as journey:
-        assert journey.moved() and journey.differences() == []
+def test_a_run_that_is_moved_three_times_has_four_machines_one_after_the_other(fake: type[FakeMachine]) -> None:
+    with llm.MovedRun(3) as run:
+        assert run.moved() and run.differences() == []
     assert [machine.label for machine in fake.begun] == ["1 (A)", "2 (B)", "3 (C)", "4 (A)"]
     assert fake.steps == ["whole", "whole", "start", "dump", "restore", "dump", "restore", "dump", "restore", "finish"]
     assert not fake.running
     assert [path.name for path in llm.RUN.glob("images-*")] == ["images-3"]
 
 
-def test_each_leg_says_what_its_machine_did() -> None:
-    with llm.Journey(1) as journey:
-        first, last = journey.legs
+def test_each_part_says_what_its_machine_did() -> None:
+    with llm.MovedRun(1) as run:
+        first, last = run.parts
     waited = 1 + llm.WORDS_BEFORE_DUMP
     assert (first.before, first.after, first.dump_s, first.image_mib) == (0, waited + 2, 47.0, 3.0)
     assert first.words_per_s == pytest.approx(llm.WORDS_BEFORE_DUMP / 3)
-    assert (last.before, last.after, last.start_s, last.node) == (waited + 2, journey.words, 13.0, "/dev/dri/renderD129")
+    assert (last.before, last.after, last.start_s, last.node) == (waited + 2, run.words, 13.0, "/dev/dri/renderD129")
     assert not set(first.gpu_ids) & set(last.gpu_ids)
 
 
 def test_phases_follow_each_other() -> None:
-    with llm.Journey(1) as journey:
-        journey.moved()
-    assert [phase.what for phase in journey.phases] == \
+    with llm.MovedRun(1) as run:
+        run.moved()
+    assert [phase.what for phase in run.phases] == \
         ["boot", "undisturbed, processor", "undisturbed, GPU", "start", "dump", "boot", "restore", "words"]
-    assert all(after.begin >= before.begin + before.seconds for before, after in zip(journey.phases, journey.phases[1:]))
+    assert all(after.begin >= before.begin + before.seconds for before, after in zip(run.phases, run.phases[1:]))
 
 
 def test_a_wrong_word_after_a_restore_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FakeMachine, "lie", "other")
-    with llm.Journey(1) as journey:
-        at = journey.leg(0).after + 1
-        assert journey.differences() == [f"the answer that was moved differs from that of the {name} at word {at}"
-                                         for name in ("undisturbed GPU", "processor")]
+    with llm.MovedRun(1) as run:
+        at = run.part(0).after + 1
+        assert run.differences() == [f"the answer that was moved differs from that of the {name} at word {at}"
+                                     for name in ("undisturbed GPU", "processor")]
 
 
 def test_a_dump_after_the_last_word_is_no_move(monkeypatch: pytest.MonkeyPatch, fake: type[FakeMachine]) -> None:
     monkeypatch.setattr(FakeMachine, "late", 1000)
     with pytest.raises(llm.Failed, match="the answer was complete before dump 1"):
-        with llm.Journey(1) as journey:
-            journey.moved()
+        with llm.MovedRun(1) as run:
+            run.moved()
     assert not fake.running
 
 
-def test_a_complaint_of_a_kernel_fails_the_journey(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_complaint_of_a_kernel_fails_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FakeMachine, "complaint", "WARNING: at kfd_svm.c")
     with pytest.raises(llm.Failed, match="WARNING"):
-        with llm.Journey(1) as journey:
-            journey.moved()
+        with llm.MovedRun(1) as run:
+            run.moved()
 
 
 @pytest.mark.parametrize("one, other, number", [("a b c", "a x c", 2), ("a b", "a b c", 3), ("", "a", 1)])
@@ -147,6 +147,6 @@ def test_the_first_difference_is_named(one: str, other: str, number: int) -> Non
 
 
 def test_the_machines_differ_in_gpus_and_slots() -> None:
-    for here, there in zip(llm.PLACES, (*llm.PLACES[1:], llm.PLACES[0])):
+    for here, there in zip(llm.MACHINE_KINDS, (*llm.MACHINE_KINDS[1:], llm.MACHINE_KINDS[0])):
         assert not set(here.gpus) & set(there.gpus)
         assert sum("gfx906" in gpu for gpu in here.gpus) == 1

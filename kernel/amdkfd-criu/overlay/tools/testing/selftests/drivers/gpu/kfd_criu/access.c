@@ -294,6 +294,7 @@ static int enter_namespace_of(pid_t pid)
 enum namespace {
 	INITIAL,
 	OWN,		/* a new one */
+	OWN_LATER,	/* a new one, which a tracer enters when it traces */
 	TARGETS,	/* that of the target */
 };
 
@@ -317,6 +318,8 @@ static int become(const struct who *who, pid_t target, int extra_cap)
 		r = enter_namespace_of(target);
 	if (!r && who->is_tracer)
 		r = errno_of(ptrace(PTRACE_SEIZE, target, 0, 0));
+	if (!r && who->namespace == OWN_LATER)
+		r = errno_of(unshare(CLONE_NEWUSER));
 	if (!r)
 		r = keep_capabilities(who->cap, extra_cap);
 	/* The change of the user has cleared this. */
@@ -488,6 +491,8 @@ struct row {
 /* The process itself, or its tracer */
 #define INCAPABLE_V1	{ -EACCES, -EACCES, -EACCES, -EACCES, -EACCES }
 
+#define TRACER_BELOW	{ -EPERM, -EPERM, -EPERM, -EPERM, -EPERM }
+
 static const struct row rows_of_user[] = {
 	{ { "root", 0, .cap = CAP_SYS_PTRACE }, INCAPABLE, CAPABLE },
 	{ { "root, tracer", 0, .cap = CAP_SYS_PTRACE, .is_tracer = true },
@@ -496,6 +501,9 @@ static const struct row rows_of_user[] = {
 	{ { "user, tracer", USER, .is_tracer = true },
 	  INCAPABLE_V1, { 0, 0, 0, -EPERM, -EPERM } },
 	{ { "root of a namespace", USER, OWN, CAP_SYS_PTRACE }, NOBODY, NOBODY },
+	/* It has every capability, but in a namespace that the target is not in. */
+	{ { "root of one, tracer", USER, OWN_LATER, CAP_SYS_PTRACE, true },
+	  TRACER_BELOW, TRACER_BELOW },
 	{ { "stranger", STRANGER }, NOBODY, NOBODY },
 	{ { "itself", USER, .is_target = true },
 	  INCAPABLE_V1, { 0, 0, 0, 0, 0 } },

@@ -220,7 +220,7 @@ base::Status be_one_of_many(const Options& options, const MessageFiles& messages
   return messages.publish("sum." + std::to_string(number), checksum.hex());
 }
 
-base::Status lead_crowd(const Options& options, const MessageFiles& messages) {
+base::Status lead_processes(const Options& options, const MessageFiles& messages) {
   for (std::uint64_t number = 0; number < options.processes; ++number) {
     const pid_t child = ::fork();
     if (child < 0) return base::Error::from_errno(errno, "fork");
@@ -245,7 +245,7 @@ base::Status run(const Options& options, const MessageFiles& messages) {
   if (options.shape != nullptr) return be_shape({options.line, *options.shape, options.times}, messages);
   if (options.shared == (options.processes != 0))
     return base::Error(EINVAL, "one of --shared, --processes and --shape");
-  return options.shared ? share(options, messages) : lead_crowd(options, messages);
+  return options.shared ? share(options, messages) : lead_processes(options, messages);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <dirent.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/types.h>
 
@@ -78,6 +79,8 @@ pid_t fork();
 pid_t fork_sharing_files(pid_t pid);
 pid_t waitpid(pid_t pid, int* status, int options);
 int poll(struct ::pollfd* files, unsigned long count, int limit_ms);
+// Answers an error as its result and leaves errno alone, like the function of the C library.
+int pthread_create(pthread_t* thread, void* (*start)(void*), void* argument);
 int kill(pid_t pid, int signal);
 long kcmp(pid_t first, pid_t second, int type, unsigned long first_index, unsigned long second_index);
 ssize_t process_vm_readv(pid_t pid, const ::iovec* local, unsigned long local_count, const ::iovec* remote,
@@ -102,8 +105,13 @@ int close(int fd);
 int closedir(DIR* dir);
 int munmap(void* address, std::size_t size);
 int sigaction(int signal, const struct ::sigaction* action, struct ::sigaction* old);
+int pthread_join(pthread_t thread);
 int pthread_sigmask(int how, const ::sigset_t* set, ::sigset_t* old);
 int nanosleep(const struct ::timespec* time);
+// Advice, on which nothing depends but speed.
+int posix_fadvise(int fd, off_t offset, off_t length, int advice);
+int sync_file_range(int fd, off_t offset, off_t length, unsigned flags);
+int get_nprocs();
 pid_t getpid();
 pid_t gettid();
 

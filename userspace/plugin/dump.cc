@@ -161,7 +161,8 @@ Status Dump::choose_abi() {
 }
 
 Status Dump::pause_all() {
-  std::optional<std::chrono::steady_clock::time_point> first;
+  paused_since_ = Clock::now();
+  std::optional<Clock::time_point> first;
   for (std::size_t i = 0; i < tree_.files.size(); ++i) {
     const OpenFile& file = tree_.files[i];
     if (file.device.kind != DeviceKind::kKfd) continue;
@@ -172,9 +173,9 @@ Status Dump::pause_all() {
     // False: not of a process of the tree, but inherited from a program that must not be paused.
     if (!*is_traced) continue;
     if (auto status = pause(i); !status.ok()) return std::move(status).error().wrap(tree_.name_of(file));
-    if (!first) first = std::chrono::steady_clock::now();
+    if (!first) first = Clock::now();
   }
-  const auto now = std::chrono::steady_clock::now();
+  const auto now = Clock::now();
   const auto time = std::chrono::duration_cast<std::chrono::microseconds>(now - first.value_or(now));
   services_.criu.inform("paused " + std::to_string(processes_.size()) + " processes within " +
                         std::to_string(time.count()) + " us of each other");
@@ -216,15 +217,14 @@ Status Dump::check_processes() const {
 }
 
 Status Dump::check_memory() {
-  std::uint64_t bytes = object_bytes();
-  for (const Process& process : processes_) bytes += preflight::contents_of(process.state);
   const render_objects::KfdMemories of_kfd = preflight::memories_of_kfd(processes_);
   if (abi_ == kfd::Abi::kReleased) TRY(render_objects::refuse_shared_with_kfd(tree_, found_, of_kfd));
   TRY(render_objects::find_makers(tree_, found_, of_kfd));
   ASSIGN_OR_RETURN(sharing_, preflight::plan_sharing(tree_, processes_, abi_, sharers_with_objects()));
   TRY(read_foreign_memories());
   ASSIGN_OR_RETURN(lost_, preflight::lost_dmabufs(services_, tree_, processes_, nodes_, found_, abi_));
-  for (const auto& [file, memory] : lost_) bytes += memory.record.bo.size;
+  const std::uint64_t bytes = bytes_to_save();
+  meter_.emplace(services_.criu, "GPU memory", bytes);
   TRY(preflight::refuse_unpassable_memory(services_, tree_, processes_, sharing_, [this](std::size_t index) {
     return index < processes_.size() ? name_of(processes_[index])
                                      : tree_.name_of(tree_.files[files_with_objects()[index - processes_.size()]]);
@@ -431,6 +431,7 @@ Status Dump::save_bos(Process& process, image::FileWriter& writer, image::KfdFil
     std::chrono::steady_clock::duration time{};
   };
   std::map<const topology::Node*, Done> done;
+  const Copying copying(*this);
   copy::OrderedReads reads;
   const topology::Node* last = nullptr;
   for (std::size_t i = 0; i < process.state.bos.size(); ++i) {
@@ -452,8 +453,6 @@ Status Dump::save_bos(Process& process, image::FileWriter& writer, image::KfdFil
   const auto begin = std::chrono::steady_clock::now();
   TRY(reads.finish());
   if (last != nullptr) done[last].time += std::chrono::steady_clock::now() - begin;
-  // The staging buffers are pinned memory; the next process may need it on another GPU.
-  copiers_.clear();
   for (const auto& [gpu, sum] : done)
     services_.criu.inform(name_of(process) + ": " + gpu_name(*gpu) + ": " + std::to_string(sum.bos) + " BOs, " +
                           std::to_string(sum.bytes >> 10) + " KiB in " +
@@ -482,8 +481,7 @@ Status Dump::save_contents(Process& process, std::size_t index, const topology::
   if (!dmabuf.ok()) return std::move(dmabuf).error().wrap(name);
   auto copier = copier_of(gpu);
   if (!copier.ok()) return std::move(copier).error().wrap(name);
-  return reads.start(**copier, {dmabuf->get(), bo.bo.size, name},
-                     [&writer](std::span<const std::byte> slice) { return writer.append(slice); });
+  return reads.start(**copier, {dmabuf->get(), bo.bo.size, name}, sink_into(writer));
 }
 
 Result<copy::Copier*> Dump::copier_of(const topology::Node& gpu) {
@@ -511,6 +509,7 @@ Status Dump::finish_image() {
       gpus.insert(topology::find_render_minor(nodes_, file.device.minor)->gpu_id);
   for (const auto& [file, memory] : lost_) gpus.insert(memory.gpu->gpu_id);
   session.nodes = topology::select(nodes_, {gpus.begin(), gpus.end()});
+  session.timing = timing();
   return writer_->prepare(std::move(session));
 }
 
@@ -520,6 +519,7 @@ Dump::End Dump::finish(int result) {
   if (result == 0) {
     auto status = commit();
     if (status.ok()) {
+      tell_timing();
       release_pauses();
       end.committed = true;
     } else {
@@ -533,7 +533,6 @@ Dump::End Dump::finish(int result) {
     unpause_all(end.errors);
   }
   writer_.reset();
-  copiers_.clear();
   processes_.clear();
   tree_ = Tree();
   found_.clear();

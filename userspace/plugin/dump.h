@@ -8,12 +8,15 @@
 
 #include <sys/stat.h>
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "plugin/copy_meter.h"
 #include "plugin/image/writer.h"
 #include "plugin/kfd_objects.h"
 #include "plugin/preflight.h"
@@ -43,6 +46,7 @@ class Dump {
   End finish(int result);
 
  private:
+  using Clock = std::chrono::steady_clock;
   enum class State { kIdle, kSaving, kFailed, kOver };
   using Process = preflight::Process;
 
@@ -55,6 +59,21 @@ class Dump {
     bool saved = false;
   };
 
+  // Contents are copied as long as this object lives: within one hook of CRIU. Workers end first, which may still use
+  // the staging buffers of the copiers. Those are pinned memory; the next process may need it on another GPU.
+  class Copying {
+   public:
+    explicit Copying(Dump& dump) : dump_(dump), working_(std::in_place, *dump.writer_) {}
+    Copying(const Copying&) = delete;
+    Copying& operator=(const Copying&) = delete;
+    ~Copying();
+
+   private:
+    Dump& dump_;
+    std::optional<image::Working> working_;
+    Clock::time_point begin_ = Clock::now();
+  };
+
   base::Status begin();
   base::Status prepare();
   base::Status choose_abi();
@@ -65,6 +84,7 @@ class Dump {
   base::Status read_states();
   [[nodiscard]] base::Status check_processes() const;
   base::Status check_memory();
+  [[nodiscard]] std::uint64_t bytes_to_save() const;
   base::Status bind_render_files();
   // Finds out whether KFD uses the file; else the processes that it may use the file for.
   base::Result<std::vector<const Process*>> look_at_binding(const OpenFile& file, Role& role);
@@ -78,7 +98,6 @@ class Dump {
   base::Status take_kfd_objects();
   base::Status take_objects_of(std::size_t file, const Process& process);
   [[nodiscard]] base::Status refuse_hidden_objects() const;
-  [[nodiscard]] std::uint64_t object_bytes() const;
   // Indices in Tree::files. In the plan they follow the processes.
   [[nodiscard]] std::vector<std::size_t> files_with_objects() const;
   [[nodiscard]] std::vector<sharing::Process> sharers_with_objects() const;
@@ -91,6 +110,8 @@ class Dump {
                          image::DmabufFile& out);
 
   base::Status save(int fd, std::uint32_t id);
+  // Where the contents of the next BO go.
+  copy::Sink sink_into(image::FileWriter& writer);
   base::Result<image::KfdFile> save_process(Process& process, std::uint32_t id);
   base::Status save_bos(Process& process, image::FileWriter& writer, image::KfdFile& out);
   base::Status save_contents(Process& process, std::size_t index, const topology::Node& gpu, copy::OrderedReads& reads,
@@ -102,6 +123,9 @@ class Dump {
   [[nodiscard]] base::Status refuse_metadata_of(const sharing::Memory& memory) const;
   base::Result<copy::Copier*> copier_of(const topology::Node& gpu);
   base::Status finish_image();
+  // When all contents are copied: once.
+  const image::Timing& timing();
+  void tell_timing() const;
 
   base::Result<bool> programs_use_gpus();
   base::Status commit();
@@ -128,6 +152,9 @@ class Dump {
   std::map<std::uint64_t, std::uint32_t> foreign_;           // by inode; after read_foreign_memories()
   std::unique_ptr<image::SessionWriter> writer_;
   std::map<std::uint32_t, std::unique_ptr<copy::Copier>> copiers_;  // by actual gpu_id
+  Clock::time_point paused_since_;  // or, without a process that uses KFD, since the dump began
+  std::optional<CopyMeter> meter_;
+  image::Timing timing_;
 };
 
 }  // namespace plugin

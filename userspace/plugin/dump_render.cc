@@ -64,14 +64,6 @@ Status Dump::refuse_hidden_objects() const {
   return {};
 }
 
-std::uint64_t Dump::object_bytes() const {
-  std::uint64_t bytes = 0;
-  for (const auto& found : found_)
-    if (found)
-      for (const image::BoRecord& record : found->bos) bytes += kfd::has_contents(record.bo) ? record.bo.size : 0;
-  return bytes;
-}
-
 std::vector<std::size_t> Dump::files_with_objects() const {
   std::vector<std::size_t> files;
   for (std::size_t i = 0; i < found_.size(); ++i)
@@ -102,6 +94,7 @@ Result<image::RenderFile> Dump::save_render(std::size_t file, std::uint32_t id, 
       processes_.size() + static_cast<std::size_t>(std::find(files.begin(), files.end(), file) - files.begin());
   const auto begin = std::chrono::steady_clock::now();
   std::uint64_t bytes = 0;
+  const Copying copying(*this);
   copy::OrderedReads reads;
   for (std::size_t i = 0; i < out.bos.size(); ++i) {
     out.bos[i].bo.user_gpu_id = gpu->gpu_id;
@@ -112,7 +105,6 @@ Result<image::RenderFile> Dump::save_render(std::size_t file, std::uint32_t id, 
     bytes += out.bos[i].bo.size;
   }
   TRY(reads.finish());
-  copiers_.clear();
   const auto time = std::chrono::steady_clock::now() - begin;
   services_.criu.inform(tree_.name_of(open) + ": " + std::to_string(out.bos.size()) + " GEM objects, " +
                         std::to_string(bytes >> 10) + " KiB in " +
@@ -123,7 +115,7 @@ Result<image::RenderFile> Dump::save_render(std::size_t file, std::uint32_t id, 
 Status Dump::save_object(const OpenFile& file, const image::GemObject& object, const image::BoRecord& record,
                          copy::OrderedReads& reads, image::FileWriter& writer) {
   const std::string name = "contents of GEM object " + std::to_string(record.handle);
-  const copy::Sink sink = [&writer](std::span<const std::byte> slice) { return writer.append(slice); };
+  const copy::Sink sink = sink_into(writer);
   const auto dmabuf = services_.render.driver->export_gem(file.fd.get(), object.handle);
   if (!dmabuf.ok()) return base::Error(dmabuf.error()).wrap(name);
   if (!dmabuf->has_value()) {
@@ -143,10 +135,9 @@ Status Dump::save_lost(const dmabuf_memory::Found& memory, const OpenFile& file,
   out.object = memory.object;
   out.alloc_flags = memory.alloc_flags;
   out.bos = {memory.record};
+  const Copying copying(*this);
   ASSIGN_OR_RETURN(copy::Copier * copier, copier_of(*memory.gpu));
-  auto outcome = copier->read(file.fd.get(), memory.record.bo.size,
-                              [&](std::span<const std::byte> slice) { return writer.append(slice); });
-  copiers_.clear();
+  auto outcome = copier->read(file.fd.get(), memory.record.bo.size, sink_into(writer));
   if (!outcome.ok()) return std::move(outcome).error().error;
   return {};
 }

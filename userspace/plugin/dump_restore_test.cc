@@ -9,6 +9,9 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <utility>
 
 #include "kfd/fake_kfd.h"
 #include "plugin/copy/fake_sdma_engine.h"
@@ -117,6 +120,48 @@ TEST_F(DumpRestoreTest, contents_and_state_arrive_on_another_gpu_under_the_old_n
   EXPECT_EQ(request.priv_data, source_.kfd.priv_data);
   ASSERT_EQ(request.bos.size(), 2U);
   EXPECT_EQ(target_.kfd.restored_contents(0), contents());
+}
+
+TEST_F(DumpRestoreTest, how_long_they_took_is_in_the_log_and_in_the_image) {
+  dump_all();
+  EXPECT_TRUE(source_.criu.has_informed("GPU queues were paused for "));
+  const auto images = image::Catalogue::read(source_.criu.image_dir());
+  ASSERT_TRUE(images.ok());
+  const auto& timing = images->sessions().front()->timing;
+  ASSERT_TRUE(timing.has_value());
+  EXPECT_EQ(timing->copied_bytes, kBoSize);
+  EXPECT_GT(timing->stored_bytes, 0U);
+  EXPECT_GE(timing->paused_us, timing->copying_us);
+  EXPECT_GT(timing->copying_us, 0U);
+  EXPECT_EQ(timing->gpu_us, 0U);  // the CPU has copied
+  target_.machine.add_gpu(1, kGpu, 128);
+  Restore restore(target_.services);
+  const auto fd = restore.restore_file(kKfdId);
+  ASSERT_TRUE(fd.ok()) << fd.error().message();
+  const UniqueFd owned(**fd);
+  EXPECT_TRUE(target_.criu.has_informed("GPU memory of process 77: 3 MiB in "));
+}
+
+std::ptrdiff_t threads() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
+}
+
+// CRIU enters namespaces of the programs between two hooks, which Linux refuses to a process of several threads.
+TEST_F(DumpRestoreTest, no_thread_is_left_when_a_hook_returns) {
+  const TestProgram program(source_.machine, 77, {kfd_file_.get(), render_file_.get()}, maps_);
+  const auto before = threads();
+  std::ptrdiff_t most = 0;
+  source_.services.make_copier = [&most](int, const Options&) -> base::Result<std::unique_ptr<copy::Copier>> {
+    most = std::max(most, threads());
+    return copy::make_cpu_copier();
+  };
+  Dump dump(source_.services, 5);
+  for (const auto& [fd, id] : {std::pair{render_file_.get(), kRenderId}, std::pair{kfd_file_.get(), kKfdId}}) {
+    ASSERT_TRUE(dump.dump_file(fd, id).ok());
+    EXPECT_EQ(threads(), before);
+  }
+  EXPECT_GT(most, before);
+  EXPECT_TRUE(dump.finish(0).errors.empty());
 }
 
 // Dump and restore by a copier that has many BOs under way. Contents are stored in the order of the BOs, though two

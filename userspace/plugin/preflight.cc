@@ -399,11 +399,4 @@ const topology::Node* gpu_of(const std::vector<topology::Node>& nodes, const kfd
   return nullptr;
 }
 
-std::uint64_t contents_of(const kfd::Checkpoint& state) {
-  std::uint64_t bytes = 0;
-  for (const kfd::CheckpointedBo& each : state.bos)
-    if (kfd::has_contents(each.bo)) bytes += each.bo.size;
-  return bytes;
-}
-
 }  // namespace plugin::preflight

@@ -125,7 +125,5 @@ const topology::Node* gpu_of(const std::vector<topology::Node>& nodes, const kfd
                              std::uint32_t user_id);
 // Descriptors of DMA-bufs that programs and this process have, by inode.
 base::Result<std::map<std::uint64_t, std::uint64_t>> count_dmabufs(const Services& services, const Tree& tree);
-// Bytes of contents that an image of the process can have.
-std::uint64_t contents_of(const kfd::Checkpoint& state);
 
 }  // namespace plugin::preflight

@@ -315,6 +315,7 @@ Status Restore::restore_process(Task& current) {
   TRY(load_memories(loader, process, kfd_fd, *restored, memories.made));
   memories.made.clear();
   TRY(fill_bos(loader, kfd_fd, process, *restored));
+  loader.end();
   TRY(restore_kfd_objects(current, *plan, kfd_fd, *restored));
   current.restored = std::move(restored).value();
   board_.set_progress(slot, Progress::kRestored);

@@ -16,13 +16,17 @@
 #include "plugin/restore_plan.h"
 #include "plugin/saved_files.h"
 #include "plugin/services.h"
+#include "plugin/stored_contents.h"
 
 namespace plugin {
 
 class Loader {
  public:
   Loader(const Services& services, const RestorePlan& plan, const SavedFile& process)
-      : services_(services), plan_(plan), process_(process) {}
+      : services_(services),
+        plan_(plan),
+        process_(process),
+        meter_(services.criu, "GPU memory of " + owner_of(process), bytes_of(process)) {}
 
   [[nodiscard]] const SavedFile& process() const { return process_; }
   [[nodiscard]] const RestorePlan& plan() const { return plan_; }
@@ -49,7 +53,7 @@ class Loader {
       ASSIGN_OR_RETURN(const base::UniqueFd render, services_.system.open_node(plan_.render(gpu_id)));
       ASSIGN_OR_RETURN(copier, services_.make_copier(render.get(), services_.options));
     }
-    StoredContents source(contents_.at(file.id()), bo);
+    StoredContents source(contents_.at(file.id()), bo, meter_);
     auto outcome = copier->start_write({dmabuf, image::bos_of(file.file())[bo].bo.size, name}, source);
     if (outcome.ok()) return {};
     copy::Failure failure = std::move(outcome).error();
@@ -72,34 +76,37 @@ class Loader {
       if (copier != nullptr) TRY(copier->finish());
     return {};
   }
+  // When nothing more will be loaded.
+  void end() const { meter_.end(); }
 
   // As start(), but at once, through the mappings of a render node, which has the BO at `offset`.
   base::Status load_by_mapping(const image::Loaded& file, std::size_t bo, int render, std::uint64_t offset,
                                const std::string& name) {
     TRY(open_contents(file));
-    StoredContents source(contents_.at(file.id()), bo);
+    StoredContents source(contents_.at(file.id()), bo, meter_);
     auto outcome = copy::make_mapping_copier(offset)->write(render, image::bos_of(file.file())[bo].bo.size, source);
     if (outcome.ok()) return {};
     return std::move(outcome).error().error.wrap(name);
   }
 
  private:
+  static std::string owner_of(const SavedFile& process) {
+    return process.owner != 0 ? "process " + std::to_string(process.owner) : "file " + std::to_string(process.id);
+  }
+  // Memory that it shares may come from another file, or be loaded by another process.
+  static std::uint64_t bytes_of(const SavedFile& process) {
+    std::uint64_t bytes = 0;
+    for (const image::BoRecord& record : image::bos_of(process.loaded->file()))
+      if (image::stores_contents(record)) bytes += record.bo.size;
+    return bytes;
+  }
+
   static constexpr std::uint32_t kHandle = 1;  // in a file that has no object
-
-  // A BO's contents in the image.
-  class StoredContents final : public copy::Source {
-   public:
-    StoredContents(const image::Contents& contents, std::size_t bo) : reader_(contents, bo) {}
-    std::uint64_t skip_zeros(std::uint64_t limit) override { return reader_.skip_zeros(limit); }
-    base::Status read(std::span<std::byte> out) override { return reader_.read(out); }
-
-   private:
-    image::BoReader reader_;
-  };
 
   const Services& services_;
   const RestorePlan& plan_;
   const SavedFile& process_;
+  CopyMeter meter_;
   std::map<std::uint32_t, image::Contents> contents_;               // by file id
   std::map<std::uint32_t, std::unique_ptr<copy::Copier>> copiers_;  // by destination gpu_id
 };

@@ -242,6 +242,7 @@ Result<UniqueFd> Restore::take_dmabuf(const RestorePlan& plan, const SavedFile& 
   Loader loader(services_, plan, file);
   TRY(start_loading(loader, shared, *memory, made.front().dmabuf.get()));
   TRY(finish_loading(loader, shared, {&*memory, 1}));
+  loader.end();
   return std::move(made.front().dmabuf);
 }
 

@@ -69,7 +69,9 @@ Status Restore::restore_objects(const RestorePlan& plan, const SavedFile& file, 
     if (given.contains(i) || !image::stores_contents(render.bos[i])) continue;
     TRY(start_object(driver, loader, *file.loaded, i, fd));
   }
-  return finish_loading(loader, shared, loaded);
+  TRY(finish_loading(loader, shared, loaded));
+  loader.end();
+  return {};
 }
 
 // Objects of the files whose VMs KFD uses: they are made when all BOs exist, and before the queues run.

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <filesystem>
@@ -46,6 +47,11 @@ class FakeCriu final : public Criu {
 
   [[nodiscard]] pid_t pid() const override { return task == 0 ? ::getpid() : task; }
   void warn(std::string_view message) const override { warnings.emplace_back(message); }
+  void inform(std::string_view message) const override { informed.emplace_back(message); }
+  [[nodiscard]] bool has_informed(const std::string& part) const {
+    return std::any_of(informed.begin(), informed.end(),
+                       [&part](const std::string& line) { return line.find(part) != std::string::npos; });
+  }
 
   [[nodiscard]] bool passes_files() const override { return has_fdstore; }
   [[nodiscard]] base::Result<int> keep_file(int fd) const override {
@@ -63,6 +69,7 @@ class FakeCriu final : public Criu {
   bool has_fdstore = true;
   mutable std::vector<base::UniqueFd> kept;
   mutable std::vector<std::string> warnings;
+  mutable std::vector<std::string> informed;
 
  private:
   base::UniqueFd dir_;

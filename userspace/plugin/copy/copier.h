@@ -11,14 +11,45 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "base/result.h"
 
 namespace plugin::copy {
 
-// Called with the BO's contents in order, slice by slice; all but the last have kSliceSize bytes.
-using Sink = std::function<base::Status(std::span<const std::byte>)>;
+// Gets a BO's contents in order, slice by slice; all but the last have kSliceSize bytes.
+class Sink {
+ public:
+  // Answers a number for Settle: until that has returned, the bytes stay as they are.
+  using Take = std::function<base::Result<std::uint64_t>(std::span<const std::byte>)>;
+  // Returns when the bytes of all calls of Take up to the one that answered `number` are needed no more.
+  using Settle = std::function<base::Status(std::uint64_t number)>;
+
+  Sink() = default;
+  Sink(Take take, Settle settle) : take_(std::move(take)), settle_(std::move(settle)) {}
+  // Takes a function that needs the bytes no more when it returns.
+  template <typename Function>
+  requires std::is_invocable_r_v<base::Status, Function&, std::span<const std::byte>> Sink(Function function)
+      : take_([function = std::move(function)](std::span<const std::byte> slice) -> base::Result<std::uint64_t> {
+          TRY(function(slice));
+          return std::uint64_t{0};
+        }) {}
+
+  [[nodiscard]] base::Result<std::uint64_t> take(std::span<const std::byte> slice) const { return take_(slice); }
+  [[nodiscard]] base::Status settle(std::uint64_t number) const {
+    return settle_ == nullptr ? base::Status() : settle_(number);
+  }
+  // Both.
+  base::Status operator()(std::span<const std::byte> slice) const {
+    ASSIGN_OR_RETURN(const std::uint64_t number, take(slice));
+    return settle(number);
+  }
+
+ private:
+  Take take_;
+  Settle settle_;
+};
 
 // The BO's contents in order.
 class Source {
@@ -34,7 +65,7 @@ class Source {
 };
 
 // A multiple of the image's chunk size, so that a slice ends where a chunk ends.
-inline constexpr std::size_t kSliceSize = 16U << 20;
+inline constexpr std::size_t kSliceSize = 8U << 20;
 // The most that a source is asked for at once. Between two steps it is asked for zeros.
 inline constexpr std::size_t kStepSize = 1U << 20;
 
@@ -73,7 +104,8 @@ class Copier {
 
   // Many BOs, of which several may be under way at once. All is copied when finish() has succeeded. Sinks are called in
   // the order of the BOs, until then; sources before start_write() returns. A failure that is kBroken, and that of
-  // finish(), may be that of an earlier BO and begins with its name; no sink is called after it.
+  // finish(), may be that of an earlier BO and begins with its name; after it no sink is given anything. Whether
+  // finish() was called or not, each sink is asked to settle what it was given before the copier ends.
   virtual Outcome start_read(const Bo& bo, const Sink& sink) {
     return named(this->read(bo.dmabuf, bo.size, sink), bo.name);
   }
@@ -81,6 +113,8 @@ class Copier {
     return named(this->write(bo.dmabuf, bo.size, source), bo.name);
   }
   virtual base::Status finish() { return {}; }
+  // How long all calls together have waited for the GPU.
+  [[nodiscard]] virtual std::chrono::nanoseconds waited() const { return {}; }
 };
 
 // Reads of many BOs by several copiers: sinks are called in the order of the BOs, whichever copier reads them.

@@ -94,9 +94,10 @@ TEST(CpuCopier, writes_and_reads_back_in_slices) {
                          })
                   .ok());
   ASSERT_EQ(all.size(), size);
-  EXPECT_EQ(all[kSliceSize - 1], std::byte{16});
-  EXPECT_EQ(all[kSliceSize], std::byte{17});
-  EXPECT_EQ(next, 18);
+  constexpr std::uint8_t kSteps = kSliceSize / kStepSize;
+  EXPECT_EQ(all[kSliceSize - 1], std::byte{kSteps});
+  EXPECT_EQ(all[kSliceSize], std::byte{kSteps + 1});
+  EXPECT_EQ(next, kSteps + 2);
 }
 
 TEST(CpuCopier, a_bo_of_a_render_node_is_where_its_offset_says) {

@@ -208,6 +208,9 @@ class AutoCopier final : public Copier {
     return first_that_works([&](Copier& copier) { return copier.start_write(bo, source); });
   }
   Status finish() override { return sdma_ ? sdma_->finish() : Status(); }
+  [[nodiscard]] std::chrono::nanoseconds waited() const override {
+    return sdma_ ? sdma_->waited() : std::chrono::nanoseconds();
+  }
 
  private:
   template <typename Copy>

@@ -39,15 +39,22 @@ struct Part {
   std::shared_ptr<const Job> job;
   std::size_t at = 0;
   std::size_t length = 0;
+  std::uint64_t number = 0;  // for the sink's settle()
 };
 
-// A submission that is gathered, or that is under way.
+// A submission.
 struct Slot {
+  enum class State {
+    kGathered,   // or empty
+    kUnderWay,   // the GPU has it
+    kDelivered,  // sinks have its bytes and may still need them
+  };
   packets::Words words;
   std::vector<Part> parts;
   std::size_t used = 0;      // bytes of the staging buffer
   std::uint64_t filled = 0;  // bytes that the GPU sets to zero
-  bool under_way = false;
+  std::size_t taken = 0;     // parts whose sinks were given their bytes
+  State state = State::kGathered;
 };
 
 // Which BOs a failure may be of.
@@ -89,6 +96,7 @@ class SdmaCopier final : public Copier {
     if (!status.ok()) abandon();
     return status;
   }
+  [[nodiscard]] std::chrono::nanoseconds waited() const override { return waited_; }
 
  private:
   template <typename Gather>
@@ -156,49 +164,78 @@ class SdmaCopier final : public Copier {
     return slot;
   }
 
-  // The current slot is not under way, and has room for so many packets, staged bytes and zeros.
+  // The current slot is gathered, and has room for so many packets, staged bytes and zeros.
   Status make_room(std::size_t packets, std::uint64_t staged, std::uint64_t filled) {
     const Slot& slot = slots_[current_];
-    if (!slot.under_way &&
+    if (slot.state == Slot::State::kGathered &&
         (slot.words.size() + packets * kMaxPacketDwords + kIbAlignDwords > kIbDwords || slot.parts.size() >= kMaxBos ||
          slot.used + staged > kSliceSize || slot.filled + filled > kMaxFill))
       TRY(flush());
-    return complete(current_);
+    return settle(current_);
   }
 
-  // Submits what was gathered.
+  // Submits what was gathered. The next slot is the oldest one.
   Status flush() {
     Slot& slot = slots_[current_];
-    if (slot.under_way || slot.words.empty()) return {};
+    if (slot.state != Slot::State::kGathered || slot.words.empty()) return {};
     pad(slot.words);
     std::vector<const GpuMemory*> bos;
     bos.reserve(slot.parts.size());
     for (const Part& part : slot.parts) bos.push_back(part.job->memory.get());
     if (Status status = engine_->submit(current_, slot.words, bos); !status.ok())
       return named(std::move(status).error(), names_in(slot));
-    slot.under_way = true;
+    slot.state = Slot::State::kUnderWay;
     current_ = (current_ + 1) % kSlots;
+    // The sinks get their next bytes before they are asked to settle those of the slot that is needed next.
+    std::size_t under_way = 0;
+    for (const Slot& each : slots_) under_way += each.state == Slot::State::kUnderWay ? 1 : 0;
+    for (std::size_t i = 0; i < kSlots && under_way > kSlots / 2; ++i) {
+      const std::size_t oldest = (current_ + i) % kSlots;
+      if (slots_[oldest].state != Slot::State::kUnderWay) continue;
+      TRY(deliver(oldest));
+      --under_way;
+    }
     return {};
   }
 
-  // Waits for a slot that is under way, and delivers what it has read.
-  Status complete(std::size_t index) {
+  // Waits for a slot that is under way, and gives the sinks what it has read.
+  Status deliver(std::size_t index) {
     Slot& slot = slots_[index];
-    if (!slot.under_way) return {};
-    if (Status status = engine_->wait(index); !status.ok()) return named(std::move(status).error(), names_in(slot));
-    for (const Part& part : slot.parts) {
-      if (part.length == 0) continue;
-      if (Status status = part.job->sink(engine_->staging(index).subspan(part.at, part.length)); !status.ok())
-        return named(std::move(status).error(), part.job->name);
+    if (slot.state != Slot::State::kUnderWay) return {};
+    const auto begin = std::chrono::steady_clock::now();
+    Status done = engine_->wait(index);
+    waited_ += std::chrono::steady_clock::now() - begin;
+    if (!done.ok()) return named(std::move(done).error(), names_in(slot));
+    slot.state = Slot::State::kDelivered;
+    for (Part& part : slot.parts) {
+      if (part.length != 0) {
+        auto number = part.job->sink.take(engine_->staging(index).subspan(part.at, part.length));
+        if (!number.ok()) return named(std::move(number).error(), part.job->name);
+        part.number = *number;
+      }
+      ++slot.taken;
     }
+    return {};
+  }
+
+  // The slot is empty, or is still gathered.
+  Status settle(std::size_t index) {
+    TRY(deliver(index));
+    Slot& slot = slots_[index];
+    if (slot.state != Slot::State::kDelivered) return {};
+    for (std::size_t i = 0; i < slot.taken; ++i)
+      if (slot.parts[i].length != 0)
+        if (Status status = slot.parts[i].job->sink.settle(slot.parts[i].number); !status.ok())
+          return named(std::move(status).error(), names_in(slot));
     slot = {};
     return {};
   }
 
-  // The current slot is the oldest one, if it is under way.
+  // The current slot is the oldest one, if it is not gathered.
   Status complete_all() {
     TRY(flush());
-    for (std::size_t i = 0; i < kSlots; ++i) TRY(complete((current_ + i) % kSlots));
+    for (std::size_t i = 0; i < kSlots; ++i) TRY(deliver((current_ + i) % kSlots));
+    for (std::size_t i = 0; i < kSlots; ++i) TRY(settle((current_ + i) % kSlots));
     return {};
   }
 
@@ -208,10 +245,14 @@ class SdmaCopier final : public Copier {
     return {};
   }
 
-  // Nothing may be in flight when the BOs go. No sink is called.
+  // Nothing may be in flight when the BOs go, and no sink may use a staging buffer. None is given anything.
   void abandon() {
     for (std::size_t i = 0; i < kSlots; ++i) (void)engine_->wait(i);
-    for (Slot& slot : slots_) slot = {};
+    for (Slot& slot : slots_) {
+      for (std::size_t i = 0; i < slot.taken; ++i)
+        if (slot.parts[i].length != 0) (void)slot.parts[i].job->sink.settle(slot.parts[i].number);
+      slot = {};
+    }
     current_ = 0;
   }
 
@@ -219,6 +260,7 @@ class SdmaCopier final : public Copier {
   const packets::sdma::Format& format_;
   std::array<Slot, kSlots> slots_;
   std::size_t current_ = 0;
+  std::chrono::nanoseconds waited_{};
 };
 
 }  // namespace

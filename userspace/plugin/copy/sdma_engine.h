@@ -16,8 +16,9 @@
 
 namespace plugin::copy {
 
-// Submissions that can be under way at once; each has a staging buffer of kSliceSize and an indirect buffer.
-inline constexpr std::size_t kSlots = 2;
+// Submissions that there can be at once; each has a staging buffer of kSliceSize and an indirect buffer.
+// Half of them are with the GPU while the contents of the others are saved.
+inline constexpr std::size_t kSlots = 4;
 // The size of an indirect buffer, with the padding of pad().
 inline constexpr std::size_t kIbDwords = 4096;
 

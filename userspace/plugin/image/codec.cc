@@ -135,12 +135,15 @@ constexpr std::array kSessionFileRules = {kScalar, kScalar, kScalar, kFixed, kSc
 constexpr WireShape kSessionFileShape{kSessionFileRules};
 constexpr std::array kProcessRules = {kScalar, bytes_field(kMaxProcesses, kMaxText)};
 constexpr WireShape kProcessShape{kProcessRules};
+constexpr std::array kTimingRules = {kScalar, kScalar, kScalar, kScalar, kScalar, kScalar, kScalar};
+constexpr WireShape kTimingShape{kTimingRules};
 constexpr std::array kSessionRules = {kFixed,
                                       kScalar,
                                       bytes_field(1, kMaxText),
                                       message_field(kNodeShape, kMaxNodes),
                                       message_field(kSessionFileShape, kMaxFiles),
-                                      message_field(kProcessShape, kMaxProcesses)};
+                                      message_field(kProcessShape, kMaxProcesses),
+                                      message_field(kTimingShape, 1)};
 constexpr WireShape kSessionShape{kSessionRules};
 
 template <typename Message>
@@ -441,6 +444,21 @@ Status read_bo_1(const amdkfd_criu::Bo& in, Index& index) {
   return {};
 }
 
+void to_message(const Timing& timing, amdkfd_criu::Timing& out) {
+  out.set_paused_us(timing.paused_us);
+  out.set_copying_us(timing.copying_us);
+  out.set_gpu_us(timing.gpu_us);
+  out.set_hashing_us(timing.hashing_us);
+  out.set_writing_us(timing.writing_us);
+  out.set_copied_bytes(timing.copied_bytes);
+  out.set_stored_bytes(timing.stored_bytes);
+}
+
+Timing from_message(const amdkfd_criu::Timing& message) {
+  return {message.paused_us(),  message.copying_us(),   message.gpu_us(),      message.hashing_us(),
+          message.writing_us(), message.copied_bytes(), message.stored_bytes()};
+}
+
 // BOs go to `index` one by one.
 Result<KfdFile> decode_kfd_1(std::span<const std::byte> bytes, Index& index) {
   TRY(reserve_index_1(bytes, index));
@@ -492,6 +510,7 @@ std::string encode(const Manifest& manifest) {
     out->set_pid(process.pid);
     out->set_comm(process.comm);
   }
+  if (manifest.session.timing) to_message(*manifest.session.timing, *message.mutable_timing());
   return message.SerializeAsString();
 }
 
@@ -520,6 +539,7 @@ Result<Manifest> decode_manifest(std::span<const std::byte> bytes) {
     manifest.files.push_back({file.id(), static_cast<Kind>(file.kind()), file.metadata_length(), file.metadata_hash(),
                               file.index_length(), file.index_hash(), file.pages_length()});
   for (const auto& process : message.processes()) manifest.session.processes.push_back({process.pid(), process.comm()});
+  if (message.has_timing()) manifest.session.timing = from_message(message.timing());
   return manifest;
 }
 

@@ -5,6 +5,7 @@
 // whether this plugin or CRIU's own wrote it, makes no difference here.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <span>
 #include <string>
@@ -74,12 +75,15 @@ class Contents {
 
  private:
   [[nodiscard]] const Pages& pages_at(std::uint64_t offset) const;
+  void read_ahead(const Pages& pages, std::uint64_t offset) const;
   base::Status read_pieces(const Chunk& chunk, std::span<std::byte> out) const;
   base::Status check_padding(const Chunk& chunk, std::uint64_t length) const;
 
   const Loaded* loaded_;
   std::vector<std::uint64_t> first_;  // for each BO its first chunk, and the number of all chunks
   std::vector<Pages> pages_;
+  // Up to where the kernel was asked to read ahead. A pointer, because objects of this class are moved.
+  std::unique_ptr<std::atomic<std::uint64_t>> ahead_ = std::make_unique<std::atomic<std::uint64_t>>(0);
 };
 
 // The contents of one BO from its beginning to its end, in slices of any length.

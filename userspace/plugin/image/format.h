@@ -177,6 +177,22 @@ struct Process {
 };
 
 // What is known of a whole dump; nodes are those of the GPUs that its files need, and all CPUs.
+// How long the GPU part of a dump took, until its files were synced; CRIU saves host memory later. Times are in
+// microseconds. Nothing depends on them.
+struct Timing {
+  std::uint64_t paused_us = 0;   // since the first process was paused
+  std::uint64_t copying_us = 0;  // while contents were copied
+  std::uint64_t gpu_us = 0;      // of these: waiting for GPUs
+  std::uint64_t hashing_us = 0;  // searching for zeros and hashing, all threads together
+  std::uint64_t writing_us = 0;  // all threads together
+  std::uint64_t copied_bytes = 0;
+  std::uint64_t stored_bytes = 0;
+  bool operator==(const Timing&) const = default;
+};
+// What a copy waited for most of its time.
+enum class Limit { kNothing, kGpu, kFiles, kProcessor };
+[[nodiscard]] Limit limit_of(const Timing& timing);
+
 struct Session {
   std::uint64_t id = 0;  // random
   Version version = Version::k2;
@@ -184,6 +200,7 @@ struct Session {
   std::string kernel_release;  // empty unless version 2
   std::vector<topology::Node> nodes;
   std::vector<Process> processes;  // those that use KFD; without names unless version 2
+  std::optional<Timing> timing;    // not of older dumps
 };
 
 // What the manifest says of one file.

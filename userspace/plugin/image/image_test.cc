@@ -243,6 +243,118 @@ TEST_F(ImageTest, chunks_begin_at_page_boundaries_one_behind_the_other) {
   EXPECT_EQ(index.chunks[2].offset, 4 * kPageSize);
 }
 
+// ---- workers ----
+
+// Chunks with contents, with zeros, and with both; the last one of each BO is shorter.
+std::vector<std::vector<std::byte>> mixed_contents() {
+  std::vector<std::vector<std::byte>> bos;
+  for (std::size_t i = 0; i < 5; ++i) {
+    auto& bytes = bos.emplace_back(pattern(3 * kChunkSize + (i + 1) * kPageSize));
+    std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(i % 3 * kChunkSize), kChunkSize, std::byte{0});
+    for (std::size_t piece = i; piece < chunk_count(bytes.size(), kPieceSize); piece += 7)
+      std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(piece * kPieceSize),
+                  std::min<std::size_t>(kPieceSize, bytes.size() - piece * kPieceSize), std::byte{0});
+  }
+  return bos;
+}
+
+TEST_F(ImageTest, workers_write_the_same_files) {
+  const auto bos = mixed_contents();
+  const auto write = [&](bool works) {
+    auto writer = SessionWriter::create(dir(), kSession);
+    ASSERT_TRUE(writer.ok());
+    KfdFile kfd = test_kfd();
+    kfd.bos.clear();
+    {
+      std::optional<Working> working;
+      if (works) working.emplace(**writer);
+      FileWriter& file = (*writer)->file(kKfdId);
+      for (const auto& bytes : bos) {
+        kfd.bos.push_back(test_bo(bytes.size()));
+        const auto number = file.append(bytes);
+        ASSERT_TRUE(number.ok());
+        if (bytes.size() % (2 * kPageSize) == 0) expect_ok(file.settle(*number));
+      }
+      expect_ok(file.settle_all());
+    }
+    expect_ok((*writer)->add({kKfdId, kfd}));
+    expect_ok((*writer)->prepare(test_session()));
+    expect_ok((*writer)->commit());
+  };
+  write(false);
+  const auto alone = files();
+  ASSERT_TRUE(alone.contains(pages_name(kKfdId)));
+  write(true);
+  EXPECT_TRUE(files() == alone);
+}
+
+TEST_F(ImageTest, a_settled_part_is_not_read_again) {
+  auto writer = SessionWriter::create(dir(), kSession);
+  KfdFile kfd = test_kfd();
+  kfd.bos = {test_bo(8 * kChunkSize)};
+  const auto contents = pattern(8 * kChunkSize);
+  {
+    const Working working(**writer);
+    FileWriter& file = (*writer)->file(kKfdId);
+    std::vector<std::byte> buffer(kChunkSize);
+    for (std::size_t at = 0; at < contents.size(); at += kChunkSize) {
+      std::copy_n(contents.begin() + static_cast<std::ptrdiff_t>(at), kChunkSize, buffer.begin());
+      const auto number = file.append(buffer);
+      ASSERT_TRUE(number.ok());
+      expect_ok(file.settle(*number));
+    }
+  }
+  expect_ok((*writer)->add({kKfdId, kfd}));
+  expect_ok((*writer)->prepare(test_session()));
+  expect_ok((*writer)->commit());
+  EXPECT_TRUE(*load_contents() == contents);
+}
+
+TEST_F(ImageTest, a_failing_call_of_a_worker_fails_the_dump) {
+  const auto contents = pattern(8 * kChunkSize);
+  for (const bool settles : {true, false}) {
+    // The first calls make threads, which a dump can do without.
+    for (std::uint64_t call = 1;; ++call) {
+      auto writer = SessionWriter::create(dir(), kSession);
+      ASSERT_TRUE(writer.ok());
+      KfdFile kfd = test_kfd();
+      kfd.bos = {test_bo(contents.size())};
+      os::fail_call(call, ENOSPC);
+      base::Status status;
+      {
+        const Working working(**writer);
+        FileWriter& file = (*writer)->file(kKfdId);
+        const auto number = file.append(contents);
+        status = number.ok() ? base::Status() : base::Status(number.error());
+        if (number.ok() && settles) status = file.settle(*number);
+      }
+      const std::string failed = os::failed_call();
+      os::fail_call(0, 0);
+      if (failed.empty()) break;
+      if (settles) {
+        EXPECT_EQ(status.ok(), failed == "pthread_create") << call << failed;
+      }
+      expect_ok((*writer)->add({kKfdId, kfd}));
+      const auto prepared = (*writer)->prepare(test_session());
+      EXPECT_EQ(prepared.ok(), failed == "pthread_create") << call << failed;
+      if (!prepared.ok()) {
+        EXPECT_EQ(prepared.error().code(), ENOSPC);
+      }
+      writer->reset();
+      EXPECT_TRUE(files().empty());
+    }
+  }
+}
+
+TEST_F(ImageTest, a_dump_that_is_given_up_while_workers_write_leaves_no_file) {
+  const auto contents = pattern(16 * kChunkSize);
+  auto writer = SessionWriter::create(dir(), kSession);
+  (*writer)->start_workers();
+  expect_ok((*writer)->file(kKfdId).append(contents));
+  writer->reset();
+  EXPECT_TRUE(files().empty());
+}
+
 TEST_F(ImageTest, an_id_without_files_is_no_image_and_no_error) { EXPECT_EQ(load_error(), "no image"); }
 
 // ---- the commit mark ----

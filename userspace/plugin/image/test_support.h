@@ -107,8 +107,9 @@ class SessionTest : public ::testing::Test {
     return writer->commit();
   }
 
-  static void expect_ok(const base::Status& status) {
-    EXPECT_TRUE(status.ok()) << (status.ok() ? "" : status.error().message());
+  template <typename T>
+  static void expect_ok(const base::Result<T>& result) {
+    EXPECT_TRUE(result.ok()) << (result.ok() ? "" : result.error().message());
   }
 
   [[nodiscard]] Catalogue catalogue() const {

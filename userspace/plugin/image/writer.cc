@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <limits>
@@ -27,6 +28,8 @@ using base::Status;
 using base::UniqueFd;
 
 constexpr mode_t kImageMode = 0600;  // the memory of a program, which only its owner may read
+// One writes what others hash. More than this many do not make one file system faster, and take processors from others.
+constexpr int kMostWorkers = 4;
 // Files that prepare() keeps open before it syncs them: many small ones share the cost of a journal's commit.
 constexpr std::size_t kMaxUnsynced = 32;
 
@@ -77,38 +80,109 @@ std::uint64_t pieces_to_store(std::span<const std::byte> chunk) {
   return stored;
 }
 
+// Bytes of the pieces of a chunk that are stored; the last one may be shorter than the others.
+std::uint64_t stored_bytes(std::uint64_t stored, std::size_t size) {
+  const std::uint64_t pieces = chunk_count(size, kPieceSize);
+  const bool has_last = ((stored >> (pieces - 1)) & 1U) != 0;
+  const std::uint64_t bytes = static_cast<std::uint64_t>(std::popcount(stored)) * kPieceSize;
+  return has_last ? bytes - (pieces * kPieceSize - size) : bytes;
+}
+
 Error named(Error error, const std::string& name) { return std::move(error).wrap(name); }
 
 }  // namespace
 
 // ---- contents ----
 
-Status FileWriter::append(std::span<const std::byte> contents) {
+Result<std::uint64_t> FileWriter::append(std::span<const std::byte> contents) {
+  {
+    const std::lock_guard lock(mutex_);
+    TRY(status_);
+  }
+  appended_ += contents.size();
   while (!contents.empty()) {
     const auto chunk = contents.first(std::min<std::size_t>(kChunkSize, contents.size()));
-    TRY(append_chunk(chunk));
+    const std::uint64_t number = begun_++;
+    if (session_->workers_ == nullptr)
+      write_chunk(number, chunk);
+    else
+      session_->workers_->add([this, number, chunk] { write_chunk(number, chunk); });
     contents = contents.subspan(chunk.size());
   }
-  return {};
+  // With workers it is settle() that answers a failure: some of the bytes may still be in use.
+  if (session_->workers_ == nullptr) TRY(status_);
+  return std::uint64_t{begun_};
 }
 
-Status FileWriter::append_chunk(std::span<const std::byte> bytes) {
-  appended_ += bytes.size();
+Status FileWriter::settle(std::uint64_t number) {
+  const auto is_written = [this, number] { return written_up_to_ >= number; };
+  for (;;) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (is_written()) return status_;
+    }
+    if (session_->workers_ == nullptr || !session_->workers_->run_one()) break;
+  }
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, is_written);
+  return status_;
+}
+
+// By any thread. Chunks begin in their order, so that of those which wait for their place the first never waits.
+void FileWriter::write_chunk(std::uint64_t number, std::span<const std::byte> bytes) {
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
   Chunk chunk;
   chunk.stored = pieces_to_store(bytes);
-  if (chunk.stored == 0) {
-    chunks_.push_back(chunk);
-    return {};
+  if (chunk.stored != 0) chunk.hash = hash_bytes(bytes);
+  const auto hashed = Clock::now();
+  auto offset = place(number, chunk, bytes.size());
+  const auto placed = Clock::now();
+  Status status;
+  if (!offset.ok())
+    status = std::move(offset).error();
+  else if (chunk.stored != 0)
+    status = write_pieces(chunk, *offset, bytes);
+  {
+    const std::lock_guard lock(mutex_);
+    if (!status.ok() && status_.ok()) status_ = std::move(status);
+    hashing_ += hashed - begin;
+    writing_ += Clock::now() - placed;
+    written_.insert(number);
+    for (; written_.erase(written_up_to_) != 0; ++written_up_to_) {
+    }
   }
-  const std::string name = pages_name(id_);
-  if (!pages_.valid()) {
-    ASSIGN_OR_RETURN(pages_, session_->create_file(name));
-    pages_length_ = kPageSize;  // the header's page
+  changed_.notify_all();
+}
+
+// The offset of the chunk in the pages file, which is behind the chunks before it, whichever of them is written first.
+Result<std::uint64_t> FileWriter::place(std::uint64_t number, Chunk chunk, std::size_t size) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this, number] { return chunks_.size() == number; });
+  Status status = status_;
+  if (chunk.stored != 0 && status.ok() && !pages_.valid()) {
+    auto created = session_->create_file(pages_name(id_));
+    if (created.ok()) {
+      pages_ = std::move(created).value();
+      pages_length_ = kPageSize;  // the header's page
+    } else {
+      status = std::move(created).error();
+    }
   }
-  chunk.offset = pages_length_;
-  chunk.hash = hash_bytes(bytes);
+  if (chunk.stored != 0 && status.ok()) {
+    chunk.offset = pages_length_;
+    pages_length_ += (stored_bytes(chunk.stored, size) + kPageSize - 1) / kPageSize * kPageSize;
+  }
+  chunks_.push_back(chunk);
+  lock.unlock();
+  changed_.notify_all();
+  TRY(std::move(status));
+  return std::uint64_t{chunk.offset};
+}
+
+Status FileWriter::write_pieces(const Chunk& chunk, std::uint64_t offset, std::span<const std::byte> bytes) {
   const std::uint64_t pieces = chunk_count(bytes.size(), kPieceSize);
-  std::uint64_t at = chunk.offset;
+  const std::uint64_t begin = offset;
   for (std::uint64_t i = 0; i < pieces;) {
     std::uint64_t end = i;
     while (end < pieces && ((chunk.stored >> end) & 1U) != 0) ++end;
@@ -118,12 +192,13 @@ Status FileWriter::append_chunk(std::span<const std::byte> bytes) {
     }
     const auto from = static_cast<std::size_t>(i * kPieceSize);
     const auto run = bytes.subspan(from, std::min<std::size_t>((end - i) * kPieceSize, bytes.size() - from));
-    TRY(write_all(pages_.get(), run, at, name));
-    at += run.size();
+    TRY(write_all(pages_.get(), run, offset, pages_name(id_)));
+    offset += run.size();
     i = end;
   }
-  pages_length_ = (at + kPageSize - 1) / kPageSize * kPageSize;
-  chunks_.push_back(chunk);
+  // The disk begins now, while other chunks are copied: else prepare() would wait for all of them.
+  (void)os::sync_file_range(pages_.get(), static_cast<off_t>(begin), static_cast<off_t>(offset - begin),
+                            SYNC_FILE_RANGE_WRITE);
   return {};
 }
 
@@ -147,8 +222,26 @@ Result<std::uint64_t> SessionWriter::free_space(int dir_fd) {
   return static_cast<std::uint64_t>(status.f_bavail) * status.f_frsize;
 }
 
+void SessionWriter::start_workers() {
+  workers_ = std::make_unique<base::Workers>(std::clamp(os::get_nprocs(), 1, kMostWorkers));
+}
+
 FileWriter& SessionWriter::file(std::uint32_t id) {
-  return writers_.try_emplace(id, FileWriter(*this, id)).first->second;
+  auto& writer = writers_[id];
+  if (writer == nullptr) writer.reset(new FileWriter(*this, id));
+  return *writer;
+}
+
+void SessionWriter::add_to(Timing& timing) const {
+  const auto us = [](std::chrono::nanoseconds time) {
+    return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(time).count());
+  };
+  for (const auto& [id, writer] : writers_) {
+    timing.copied_bytes += writer->appended();
+    timing.stored_bytes += writer->stored();
+    timing.hashing_us += us(writer->hashing());
+    timing.writing_us += us(writer->writing());
+  }
 }
 
 Status SessionWriter::add(File file) {
@@ -162,6 +255,7 @@ Result<UniqueFd> SessionWriter::create_file(const std::string& name) {
   // O_EXCL: a file that somebody else prepared under this name would keep its owner and its mode.
   UniqueFd fd(os::openat(dir_fd_, name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, kImageMode));
   if (!fd.valid()) return Error::from_errno(errno, "creating " + name + " in the image directory");
+  const std::lock_guard lock(created_mutex_);
   created_.insert(name);
   return fd;
 }
@@ -198,6 +292,7 @@ Status SessionWriter::write_index(std::span<const BoRecord> bos, FileWriter* con
   Index index;
   index.bos.assign(bos.begin(), bos.end());
   if (contents != nullptr) {
+    TRY(contents->settle_all());
     index.chunks = std::move(contents->chunks_);
     entry.pages_length = contents->pages_length_;
     if (contents->pages_.valid()) TRY(finish_pages(*contents));
@@ -217,7 +312,7 @@ Result<FileEntry> SessionWriter::write_file(const File& file) {
   entry.id = file.id;
   entry.kind = kind_of(file);
   const auto writer = writers_.find(file.id);
-  FileWriter* contents = writer == writers_.end() ? nullptr : &writer->second;
+  FileWriter* contents = writer == writers_.end() ? nullptr : writer->second.get();
   if (has_index(file))
     TRY(write_index(bos_of(file), contents, entry));
   else if (contents != nullptr && contents->appended() != 0)
@@ -272,6 +367,7 @@ Status SessionWriter::commit() {
 }
 
 Status SessionWriter::discard() {
+  stop_workers();
   const bool visible = created_.contains(std::string(kManifestName));
   state_ = State::kDiscarded;
   Status first;

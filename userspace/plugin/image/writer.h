@@ -6,20 +6,24 @@
 // before commit() removes them.
 //
 //   create(dir)   removes what older dumps left in the directory
-//   file(id)      for each file with contents: append() them
+//   file(id)      for each file with contents: append() them, and settle()
 //   add(file)     for each file
 //   prepare(...)  writes and syncs everything, the manifest under another name
 //   commit()      renames the manifest and syncs the directory; or discard()
 #pragma once
 
+#include <chrono>
+#include <condition_variable>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "base/workers.h"
 #include "plugin/image/format.h"
 #include "plugin/image/index.h"
 
@@ -27,27 +31,52 @@ namespace plugin::image {
 
 class SessionWriter;
 
-// The contents of the BOs of one file, in the order in which bos_of() the file will have them.
+// The contents of the BOs of one file, in the order in which bos_of() the file will have them. Used by one thread; the
+// chunks are searched for zeros, hashed and written by the workers of the session, if it has any.
 class FileWriter {
  public:
-  // The next part of a BO that stores contents. Every part but a BO's last is a multiple of kChunkSize.
-  base::Status append(std::span<const std::byte> contents);
-  // Bytes that append() was given, and those of them that are in the pages file.
+  FileWriter(const FileWriter&) = delete;
+  FileWriter& operator=(const FileWriter&) = delete;
+
+  // The next part of a BO that stores contents. Every part but a BO's last is a multiple of kChunkSize. Answers a
+  // number for settle(): until that has returned, the bytes must stay as they are. After a failure, which may be that
+  // of an earlier part, nobody uses the bytes.
+  base::Result<std::uint64_t> append(std::span<const std::byte> contents);
+  // Returns when all parts up to the one for which append() answered `number` are written, with the first failure there
+  // was in any part.
+  base::Status settle(std::uint64_t number);
+  base::Status settle_all() { return settle(begun_); }
+
+  // Bytes that append() was given, and those of them that are in the pages file. Exact after settle_all().
   [[nodiscard]] std::uint64_t appended() const { return appended_; }
   [[nodiscard]] std::uint64_t stored() const { return pages_length_ == 0 ? 0 : pages_length_ - kPageSize; }
+  // What all threads together spent on it.
+  [[nodiscard]] std::chrono::nanoseconds hashing() const { return hashing_; }
+  [[nodiscard]] std::chrono::nanoseconds writing() const { return writing_; }
 
  private:
   friend class SessionWriter;
   FileWriter(SessionWriter& session, std::uint32_t id) : session_(&session), id_(id) {}
 
-  base::Status append_chunk(std::span<const std::byte> bytes);
+  void write_chunk(std::uint64_t number, std::span<const std::byte> bytes);
+  base::Result<std::uint64_t> place(std::uint64_t number, Chunk chunk, std::size_t size);
+  base::Status write_pieces(const Chunk& chunk, std::uint64_t offset, std::span<const std::byte> bytes);
 
   SessionWriter* session_;
   std::uint32_t id_;
-  base::UniqueFd pages_;            // opened by the first append()
-  std::uint64_t pages_length_ = 0;  // 0: no pages file
   std::uint64_t appended_ = 0;
-  std::vector<Chunk> chunks_;
+  std::uint64_t begun_ = 0;  // chunks that were appended
+
+  std::mutex mutex_;  // guards the members below, while the session has workers
+  std::condition_variable changed_;
+  base::UniqueFd pages_;             // opened by the first chunk that is not zero
+  std::uint64_t pages_length_ = 0;   // 0: no pages file
+  std::vector<Chunk> chunks_;        // those that have their place, in order
+  std::set<std::uint64_t> written_;  // chunks from written_up_to_ on that are written
+  std::uint64_t written_up_to_ = 0;  // all before this one are
+  base::Status status_;
+  std::chrono::nanoseconds hashing_{};
+  std::chrono::nanoseconds writing_{};
 };
 
 class SessionWriter {
@@ -61,8 +90,15 @@ class SessionWriter {
   // Bytes that the file system of the directory can still take; the largest number when it does not say.
   static base::Result<std::uint64_t> free_space(int dir_fd);
 
+  // Threads that do a part of the work of append(), until stop_workers(). CRIU enters namespaces, which Linux refuses
+  // to a process of several threads, so they must be gone when a hook returns; see Working.
+  void start_workers();
+  void stop_workers() { workers_.reset(); }
+
   // For the contents of file `id`; lives as long as this object. The same one when asked again.
   FileWriter& file(std::uint32_t id);
+  // Adds what all files have in their pages files, and what that took.
+  void add_to(Timing& timing) const;
   // Once for each file. Nothing is written yet.
   base::Status add(File file);
   // Writes and syncs all files, and the manifest under its temporary name. `session` has everything but id and version,
@@ -90,10 +126,24 @@ class SessionWriter {
   int dir_fd_;
   std::uint64_t session_id_;
   State state_ = State::kOpen;
-  std::map<std::uint32_t, FileWriter> writers_;
+  std::map<std::uint32_t, std::unique_ptr<FileWriter>> writers_;
   std::vector<File> files_;
+  std::mutex created_mutex_;                                      // held for an insertion, which workers make too
   std::set<std::string> created_;                                 // names that discard() removes
   std::vector<std::pair<std::string, base::UniqueFd>> unsynced_;  // open until prepare() has synced them
+  std::unique_ptr<base::Workers> workers_;                        // last: they use the members above until they end
+};
+
+// The session has workers as long as this object lives.
+class Working {
+ public:
+  explicit Working(SessionWriter& session) : session_(session) { session_.start_workers(); }
+  Working(const Working&) = delete;
+  Working& operator=(const Working&) = delete;
+  ~Working() { session_.stop_workers(); }
+
+ private:
+  SessionWriter& session_;
 };
 
 }  // namespace plugin::image

@@ -97,6 +97,42 @@ TEST_F(Commands, show_lists_each_bo_if_asked) {
   EXPECT_TRUE(has(shown.out, "      0x200000 userptr of GPU 100, 4.0 KiB\n")) << shown.out;
 }
 
+TEST_F(Commands, show_says_how_long_the_dump_took_if_asked) {
+  write_dump(dir_.path(), [](Dump& dump) {
+    dump.session.timing = image::Timing{2'500'000, 2'000'000, 1'500'000, 300'000, 400'000, 4U << 20, 2U << 20};
+  });
+  EXPECT_FALSE(has(tool("show").out, "timing"));
+  const Outcome shown = tool("show", {"--timing"});
+  EXPECT_EQ(shown.status, Exit::kGood) << shown.error;
+  EXPECT_TRUE(has(shown.out,
+                  "  timing: GPU queues paused for 2500 ms until GPU memory and state were saved\n"
+                  "    copying: 2000 ms for 4.0 MiB, 2 MiB/s; 2.0 MiB stored\n"
+                  "    waiting for GPUs: 1500 ms; in all threads, checksums: 300 ms, writing: 400 ms\n"
+                  "    limited by: gpus\n"))
+      << shown.out;
+  const Outcome json = tool("show", {"--json"});
+  EXPECT_TRUE(is_json(json.out)) << json.out;
+  EXPECT_TRUE(has(json.out, "\"timing\": {\"paused_us\": 2500000, \"copying_us\": 2000000, \"gpu_us\": 1500000, "
+                            "\"hashing_us\": 300000, \"writing_us\": 400000, \"copied_bytes\": 4194304, "
+                            "\"stored_bytes\": 2097152, \"limit\": \"gpus\"}"))
+      << json.out;
+}
+
+TEST_F(Commands, show_says_that_an_older_image_has_no_timing) {
+  write_version_1(dir_.path());
+  const Outcome shown = tool("show", {"--timing"});
+  EXPECT_EQ(shown.status, Exit::kGood) << shown.error;
+  EXPECT_TRUE(has(shown.out, "  timing: not in this image\n")) << shown.out;
+  EXPECT_FALSE(has(tool("show", {"--json"}).out, "timing"));
+}
+
+TEST(LimitTest, is_what_was_waited_for_most) {
+  EXPECT_EQ(image::limit_of({}), image::Limit::kNothing);
+  EXPECT_EQ(image::limit_of({9, 10, 6, 9, 9, 1, 1}), image::Limit::kGpu);
+  EXPECT_EQ(image::limit_of({9, 10, 5, 2, 3, 1, 1}), image::Limit::kFiles);
+  EXPECT_EQ(image::limit_of({9, 10, 0, 4, 3, 1, 1}), image::Limit::kProcessor);
+}
+
 TEST_F(Commands, show_reads_version_1) {
   write_version_1(dir_.path());
   const Outcome shown = tool("show");

@@ -37,6 +37,7 @@ ParsedOptions parse_options(const std::vector<std::string>& arguments) {
   app.require_subcommand(1);
   CLI::App* show = add_command(app, "show", "what is in the images", Command::kShow, options);
   show->add_flag("--bos", options.every_bo, "list each BO (JSON always has them)");
+  show->add_flag("--timing", options.timing, "how long the dump took, and what it waited for (JSON always has it)");
   CLI::App* verify = add_command(app, "verify", "check every byte of the images", Command::kVerify, options);
   CLI::App* diff = add_command(app, "diff", "compare the programs in two directories", Command::kDiff, options);
   CLI::App* topology =

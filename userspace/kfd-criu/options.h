@@ -22,6 +22,7 @@ struct Options {
   std::string root = "/";  // folder with the sys and dev of the machine that `topology` is about
   bool json = false;
   bool every_bo = false;  // `show` lists each BO
+  bool timing = false;    // `show` says how long the dump took
 };
 
 // Either options, or what to print (out for stdout, error for stderr; each ends with a newline) and the exit status.

@@ -135,6 +135,29 @@ void print_other(const image::Loaded& loaded, std::ostream& out) {
   out << '\n';
 }
 
+std::string_view limit_text(image::Limit limit) {
+  constexpr std::array<std::string_view, 4> kTexts = {"nothing", "gpus", "files", "checksums"};
+  return kTexts.at(static_cast<std::size_t>(limit));
+}
+
+std::string ms_text(std::uint64_t us) { return std::to_string(us / 1000) + " ms"; }
+
+void print_timing(const image::Session& session, std::ostream& out) {
+  if (!session.timing) {
+    out << "  timing: not in this image\n";
+    return;
+  }
+  const image::Timing& timing = *session.timing;
+  out << "  timing: GPU queues paused for " << ms_text(timing.paused_us) << " until GPU memory and state were saved\n"
+      << "    copying: " << ms_text(timing.copying_us) << " for " << size_text(timing.copied_bytes);
+  if (timing.copying_us != 0) out << ", " << (timing.copied_bytes >> 20) * 1'000'000 / timing.copying_us << " MiB/s";
+  out << "; " << size_text(timing.stored_bytes) << " stored\n"
+      << "    waiting for GPUs: " << ms_text(timing.gpu_us)
+      << "; in all threads, checksums: " << ms_text(timing.hashing_us) << ", writing: " << ms_text(timing.writing_us)
+      << '\n'
+      << "    limited by: " << limit_text(image::limit_of(timing)) << '\n';
+}
+
 Totals print_session(const Images& images, const image::Session& session, const Options& options, std::ostream& out,
                      Exit& status) {
   out << session_text(session) << ": " << format_text(session) << ", " << abi_text(session.abi) << " ABI";
@@ -145,6 +168,7 @@ Totals print_session(const Images& images, const image::Session& session, const 
     if (!process.comm.empty()) out << " (" << printable(process.comm) << ")";
     out << '\n';
   }
+  if (options.timing) print_timing(session, out);
   Totals total;
   for (const image::Loaded* loaded : images.catalogue.files_of(session)) {
     if (loaded->kfd() == nullptr) {
@@ -183,6 +207,13 @@ void write_nodes(const std::vector<topology::Node>& nodes, Json& json) {
     json.end_array().end_object();
   }
   json.end_array();
+}
+
+void write_timing(const image::Timing& timing, Json& json) {
+  json.key("timing").begin_object().field("paused_us", timing.paused_us).field("copying_us", timing.copying_us);
+  json.field("gpu_us", timing.gpu_us).field("hashing_us", timing.hashing_us).field("writing_us", timing.writing_us);
+  json.field("copied_bytes", timing.copied_bytes).field("stored_bytes", timing.stored_bytes);
+  json.field("limit", limit_text(image::limit_of(timing))).end_object();
 }
 
 void write_totals(const Totals& totals, Json& json) {
@@ -275,6 +306,7 @@ void write(const Images& images, Json& json, Exit& status) {
       json.begin_object().field("pid", std::uint64_t{process.pid}).field("comm", process.comm).end_object();
     json.end_array();
     write_nodes(session->nodes, json);
+    if (session->timing) write_timing(*session->timing, json);
     json.key("files").begin_array();
     for (const image::Loaded* loaded : images.catalogue.files_of(*session)) write_file(images, loaded, json, status);
     json.end_array().end_object();

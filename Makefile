@@ -6,7 +6,7 @@
 # which explains itself with -h; everything generated is under out/.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup kernel build install deb-plugin demo demo-llm demo-podman test test-all check test-debug test-distro report coverage soak bench fuzz lint clean
+.PHONY: help setup kernel build install deb-plugin demo demo-llm demo-podman test test-all check test-debug test-distro report coverage soak bench bench-plugin fuzz lint clean
 # Targets are steps, not files; each script uses all processors by itself.
 .NOTPARALLEL:
 # Options for make itself are not for the builds that the scripts start.
@@ -27,7 +27,8 @@ help:
 	  'make fuzz     search with each fuzzer for SECONDS=600, keeping what it learns in out/fuzz' \
 	  'make soak     hours of reloads and resets, also on a kernel that checks itself' \
 	  'make bench    measure, judge by the limits, write out/bench.json' \
-	  'make kernel   build the kernels of the virtual machines (out/kernel)' \
+	  'make bench-plugin  how much of link and disk the plugin uses; a table and a picture in out/bench-plugin' \
+  'make kernel   build the kernels of the virtual machines (out/kernel)' \
 	  'make build    build the programs (out/cmake/release)' \
 	  'make install  install plugin, manual and configuration; PREFIX=/usr/local, DESTDIR=' \
 	  'make deb-plugin  a Debian package of the same files' \
@@ -97,6 +98,10 @@ soak: setup
 
 bench: build kernel
 	@scripts/bench.py
+
+# bench_plugin.py builds what it runs.
+bench-plugin: setup
+	@scripts/bench_plugin.py
 
 fuzz: setup
 	@scripts/fuzz.py --seconds $(or $(SECONDS),600)

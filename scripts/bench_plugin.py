@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 The amdkfd-criu authors
+"""Measures how fast the plugin moves contents of GPU memory to an image and back.
+
+usage: bench_plugin.py [--repeat N]     3 without it
+
+Runs plugin_bench natively: the plugin's copier, writer and reader, with a simulated link to
+a GPU and a disk that is slowed down, each at 250 to 2,000 MB/s. Beside each figure is that
+of a copy in turns, which is how CRIU's own plugin copies: the GPU fills a buffer, then the
+buffer is written. Each figure is the median of N runs, in turns with its counterpart.
+
+Prints two tables, each for dump and restore, of the parts that were used of the slower one
+of link and disk; then the cost of small BOs. Writes out/bench-plugin/ with the
+results as JSON (plugin.json) and the tables as a picture (plugin.svg). Fails when a figure
+is beyond its limit; the limits hold where the processor is not what limits.
+Environment: OUT_DIR. KFD_CRIU_BENCH_DIR, where the images are written (/dev/shm): its file
+system should be faster than 2,000 MB/s, and needs 1 GiB.
+"""
+from __future__ import annotations
+
+import json
+import os
+import re
+import statistics
+import xml.sax.saxutils as xml
+from collections import defaultdict
+from pathlib import Path
+
+import command
+from vm.places import out_dir, repo_root
+
+FOLDER = out_dir() / "bench-plugin"
+LARGE_KIB = 128 << 10
+# The least part of the slower one of link and disk that is used where both are equally fast and no faster than this;
+# how much faster than in turns that is at least; how much longer the same bytes take in small BOs.
+JUDGED_MB_S = 1000
+LIMITS = {"dump": (0.90, 1.8), "restore": (0.92, 1.8)}
+MOST_FOR_SMALL = {"dump": 1.25, "restore": 1.25}
+
+# (direction, who, MB/s of the link, of the disk, KiB of a BO) -> part of the slower one that was used
+Key = tuple[str, str, int, int, int]
+Figures = dict[Key, float]
+
+
+def read(results: dict) -> dict[Key, list[float]]:
+    """The figures of one output of plugin_bench. A benchmark that has failed is an error."""
+    found: dict[Key, list[float]] = defaultdict(list)
+    for each in results["benchmarks"]:
+        if each.get("error_occurred"):
+            raise command.failure(f"{each['name']}: {each['error_message']}")
+        match = re.match(r"(dump|restore)_(plugin|serial)/link:(\d+)/disk:(\d+)/mib:\d+/bo_kib:(\d+)", each["name"])
+        if match and each.get("run_type") != "aggregate":
+            direction, who, *numbers = match.groups()
+            found[(direction, who, *map(int, numbers))].append(each["of_slower"])
+    return found
+
+
+def medians(found: dict[Key, list[float]]) -> Figures:
+    return {key: statistics.median(values) for key, values in found.items()}
+
+
+def rates(figures: Figures) -> list[int]:
+    return sorted({key[2] for key in figures if key[4] == LARGE_KIB})
+
+
+def table(figures: Figures, direction: str) -> str:
+    """Rows are links, columns are disks; in each place the plugin's part and that of a copy in turns."""
+    columns = rates(figures)
+    lines = [f"{direction}: part of the slower one that is used (in turns), large BOs",
+             "link MB/s |" + "".join(f"  disk {disk:5}  |" for disk in columns)]
+    for link in columns:
+        places = (f"{figures[direction, 'plugin', link, disk, LARGE_KIB]:.2f} "
+                  f"({figures[direction, 'serial', link, disk, LARGE_KIB]:.2f})" for disk in columns)
+        lines.append(f"{link:9} |" + "".join(f"  {place:10}  |" for place in places))
+    return "\n".join(lines)
+
+
+def small_costs(figures: Figures, direction: str) -> dict[str, float]:
+    """How much longer the same bytes take in small BOs than in large ones: the plugin, and in turns."""
+    sizes = sorted({key[4] for key in figures if key[4] != LARGE_KIB})
+    (link, disk), = {key[2:4] for key in figures if key[4] == sizes[0]}
+    return {who: figures[direction, who, link, disk, sizes[-1]] / figures[direction, who, link, disk, sizes[0]]
+            for who in ("plugin", "serial")}
+
+
+def judge(figures: Figures) -> list[str]:
+    """What is beyond its limit."""
+    found = []
+    for direction, (least, least_gain) in LIMITS.items():
+        for rate in (rate for rate in rates(figures) if rate <= JUDGED_MB_S):
+            own = figures[direction, "plugin", rate, rate, LARGE_KIB]
+            gain = own / figures[direction, "serial", rate, rate, LARGE_KIB]
+            if own < least:
+                found.append(f"{direction} at {rate} MB/s uses {own:.2f}, less than {least}")
+            if gain < least_gain:
+                found.append(f"{direction} at {rate} MB/s is {gain:.2f} times as fast as in turns, less than {least_gain}")
+        cost = small_costs(figures, direction)["plugin"]
+        if cost > MOST_FOR_SMALL[direction]:
+            found.append(f"{direction} of small BOs takes {cost:.2f} times as long, more than {MOST_FOR_SMALL[direction]}")
+    return found
+
+
+# ---- the picture ----
+
+CELL, LEFT, TOP, GAP = 92, 84, 76, 70
+
+
+def shade(part: float) -> str:
+    """White for none of the slower one, dark green for all of it."""
+    light = round(235 - 150 * max(0.0, min(1.0, part)))
+    return f"rgb({light - 40},{light},{light - 30})"
+
+
+def heat_map(figures: Figures, direction: str, who: str, left: int) -> list[str]:
+    columns = rates(figures)
+    title = f"{direction}, {'the plugin' if who == 'plugin' else 'in turns'}"
+    lines = [f'<text x="{left + LEFT}" y="24" font-weight="bold">{xml.escape(title)}</text>',
+             f'<text x="{left + LEFT}" y="46">disk, MB/s</text>',
+             f'<text x="{left}" y="{TOP - 6}">link</text>']
+    for row, link in enumerate(columns):
+        y = TOP + row * CELL // 2
+        lines.append(f'<text x="{left}" y="{y + 28}">{link}</text>')
+        for column, disk in enumerate(columns):
+            x = left + LEFT + column * CELL
+            part = figures[direction, who, link, disk, LARGE_KIB]
+            if row == 0:
+                lines.append(f'<text x="{x + 28}" y="{TOP - 6}">{disk}</text>')
+            color = "white" if part > 0.6 else "black"
+            lines.append(f'<rect x="{x}" y="{y}" width="{CELL - 2}" height="{CELL // 2 - 2}" fill="{shade(part)}"/>')
+            lines.append(f'<text x="{x + 28}" y="{y + 28}" fill="{color}">{part:.2f}</text>')
+    return lines
+
+
+def picture(figures: Figures) -> str:
+    """The four tables as heat maps: two rows, the plugin on the left."""
+    width = LEFT + CELL * len(rates(figures)) + GAP
+    height = TOP + CELL // 2 * len(rates(figures)) + GAP // 2
+    lines = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{2 * width}" height="{2 * height}" '
+             'font-family="sans-serif" font-size="14">',
+             "<!-- SPDX-License-Identifier: MIT -->",
+             "<title>Part of the slower one of link and disk that is used</title>"]
+    for row, direction in enumerate(LIMITS):
+        lines.append(f'<g transform="translate(10,{row * height})">')
+        for column, who in enumerate(("plugin", "serial")):
+            lines += heat_map(figures, direction, who, column * width)
+        lines.append("</g>")
+    return "\n".join([*lines, "</svg>", ""])
+
+
+# ---- the run ----
+
+def measure(program: Path, repeat: int) -> Figures:
+    found: dict[Key, list[float]] = defaultdict(list)
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    environment = {"KFD_CRIU_BENCH_DIR": "/dev/shm"} | dict(os.environ)
+    for run in range(repeat):
+        target = FOLDER / f"run-{run}.json"
+        command.log(f"run {run + 1} of {repeat}; each takes about three minutes")
+        argv = [program, "--benchmark_filter=^(dump|restore)_", "--benchmark_enable_random_interleaving=true",
+                f"--benchmark_out={target}", "--benchmark_out_format=json"]
+        with (FOLDER / "plugin_bench.log").open("w") as output:
+            command.require(argv, f"plugin_bench failed (its output: {output.name})", 1, stdout=output,
+                            stderr=output, env=environment)
+        for key, values in read(json.loads(target.read_text())).items():
+            found[key] += values
+    return medians(found)
+
+
+def main(argv: list[str]) -> int:
+    parser = command.Parser(__doc__)
+    parser.add_argument("--repeat", type=command.number_from(1), default=3)
+    repeat = parser.read(argv).repeat
+    command.require([repo_root() / "scripts/build.sh", "release", "plugin_bench"], "plugin_bench cannot be built", 1)
+    figures = measure(out_dir() / "cmake/release/userspace/plugin/plugin_bench", repeat)
+    for direction in LIMITS:
+        print(table(figures, direction))
+        costs = small_costs(figures, direction)
+        print(f"{direction}: the same bytes in BOs of 64 KiB take {costs['plugin']:.2f} times as long as in large ones "
+              f"(in turns {costs['serial']:.2f})\n")
+    (FOLDER / "plugin.json").write_text(json.dumps(
+        [{"direction": key[0], "who": key[1], "link_mb_s": key[2], "disk_mb_s": key[3], "bo_kib": key[4],
+          "of_slower": round(value, 3)} for key, value in sorted(figures.items())], indent=2) + "\n")
+    (FOLDER / "plugin.svg").write_text(picture(figures))
+    command.log(f"written: {FOLDER}/plugin.json, plugin.svg")
+    beyond = judge(figures)
+    for each in beyond:
+        print(f"BEYOND its limit: {each}")
+    return 1 if beyond else 0
+
+
+if __name__ == "__main__":
+    command.run(main)

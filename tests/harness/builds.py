@@ -49,7 +49,7 @@ def kernel_builds(variant: str, flavour: str = "") -> list[Build]:
 RELEASE = Build("release", "programs", ("scripts/build.sh", "release"))
 RELEASE_UNITS = Build("release unit tests", "programs", ("scripts/build.sh", "release", "unit_tests"))
 ASAN = Build("asan", "programs", ("scripts/build.sh", "asan", "unit_tests", "fuzzers"))
-TSAN = Build("tsan", "programs", ("scripts/build.sh", "tsan", "vasicd_test", "vasicd_process_test"))
+TSAN = Build("tsan", "programs", ("scripts/build.sh", "tsan", "vasicd_test", "vasicd_process_test", "base_test", "plugin_test"))
 TREE = Build("kernel trees", "kernel", ("scripts/kernel.sh", "tree"))
 
 

@@ -69,6 +69,8 @@ def make_deb(build: Path) -> int:
     version = package_version()
     command.need("dpkg-shlibdeps", "dpkg-dev")
     package, log = build / "package", build / "package.log"
+    # cpack always works in the same folder. The lock ends with this process.
+    command.take_lock(build / "package.lock")
     if package.exists():
         shutil.rmtree(package)
     with log.open("w") as output:

@@ -3,6 +3,7 @@
 """What `make install` and `make deb-plugin` leave: files, modes, configuration, and a plugin that loads from there."""
 from __future__ import annotations
 
+import fcntl
 import gzip
 import os
 import re
@@ -69,11 +70,14 @@ def loads(plugin: Path, tmp_path: Path) -> None:
 
 @pytest.fixture(name="deb", scope="module")
 def fixture_deb(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    done = run(PACKAGE, "deb", "--no-build")
-    assert done.returncode == 0, done.stderr
-    files = done.stdout.split()
-    assert len(files) == 1 and Path(files[0]).name.startswith(f"{NAME}_"), files
-    return Path(shutil.copy(files[0], tmp_path_factory.mktemp("package")))
+    # Tests of this file may run in several processes, and each makes the package in the same place.
+    with (paths.OUT / "package-test.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = run(PACKAGE, "deb", "--no-build")
+        assert done.returncode == 0, done.stderr
+        files = done.stdout.split()
+        assert len(files) == 1 and Path(files[0]).name.startswith(f"{NAME}_"), files
+        return Path(shutil.copy(files[0], tmp_path_factory.mktemp("package")))
 
 
 @pytest.fixture(name="unpacked", scope="module")

@@ -30,6 +30,8 @@ FILES = {
     "{prefix}/share/doc/" + NAME + "/copyright": 0o644,
     "{prefix}/share/doc/" + NAME + "/image-format.md": 0o644,
     "{prefix}/share/doc/" + NAME + "/what-comes-back.md": 0o644,
+    "{prefix}/share/doc/" + NAME + "/performance.md": 0o644,
+    "{prefix}/share/doc/" + NAME + "/plugin-speed.svg": 0o644,
     "{prefix}/share/doc/" + NAME + "/amdgpu.proto": 0o644,
     "{prefix}/share/doc/" + NAME + "/examples/runc.conf": 0o644,
     "{prefix}/share/doc/" + NAME + "/examples/crun.conf": 0o644,

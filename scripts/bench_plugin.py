@@ -22,6 +22,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import statistics
 import xml.sax.saxutils as xml
 from collections import defaultdict
@@ -159,9 +160,13 @@ def measure(program: Path, repeat: int) -> Figures:
         command.log(f"run {run + 1} of {repeat}; each takes about three minutes")
         argv = [program, "--benchmark_filter=^(dump|restore)_", "--benchmark_enable_random_interleaving=true",
                 f"--benchmark_out={target}", "--benchmark_out_format=json"]
-        with (FOLDER / "plugin_bench.log").open("w") as output:
-            command.require(argv, f"plugin_bench failed (its output: {output.name})", 1, stdout=output,
-                            stderr=output, env=environment)
+        try:
+            with (FOLDER / "plugin_bench.log").open("w") as output:
+                command.require(argv, f"plugin_bench failed (its output: {output.name})", 1, stdout=output,
+                                stderr=output, env=environment)
+        finally:
+            # An interrupted run leaves its images, which may be in memory.
+            shutil.rmtree(Path(environment["KFD_CRIU_BENCH_DIR"]) / "plugin_bench.images", ignore_errors=True)
         for key, values in read(json.loads(target.read_text())).items():
             found[key] += values
     return medians(found)

@@ -17,6 +17,7 @@
 #include <filesystem>
 #include <random>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -49,8 +50,9 @@ struct Setup {
         staging(copy::kSlots * copy::kSliceSize) {
     const char* place = std::getenv("KFD_CRIU_BENCH_DIR");
     path = std::filesystem::path(place == nullptr ? "." : place) / "plugin_bench.images";
-    std::filesystem::remove_all(path);
-    std::filesystem::create_directories(path);
+    // Without the directory, everything that follows says so.
+    std::filesystem::remove_all(path, unused);
+    std::filesystem::create_directories(path, unused);
     dir = base::UniqueFd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     std::mt19937_64 random;
     for (std::size_t at = 0; at < bo_size; at += sizeof(std::uint64_t)) {
@@ -58,7 +60,7 @@ struct Setup {
       std::memcpy(&bo[at], &word, sizeof(word));
     }
   }
-  ~Setup() { std::filesystem::remove_all(path); }
+  ~Setup() { std::filesystem::remove_all(path, unused); }
   Setup(const Setup&) = delete;
   Setup& operator=(const Setup&) = delete;
 
@@ -74,6 +76,7 @@ struct Setup {
   std::vector<std::byte> bo;
   std::vector<std::byte> staging;
   std::filesystem::path path;
+  std::error_code unused;
   base::UniqueFd dir;
 };
 

@@ -38,7 +38,7 @@ class CopyMeter {
   Clock::time_point next_;
 };
 
-// "1.5 GiB/s" for so many bytes in this time.
+// "1536 MiB/s" for so many bytes in this time.
 [[nodiscard]] std::string rate_text(std::uint64_t bytes, std::chrono::duration<double> time);
 
 }  // namespace plugin

@@ -176,9 +176,8 @@ struct Process {
   bool operator==(const Process&) const = default;
 };
 
-// What is known of a whole dump; nodes are those of the GPUs that its files need, and all CPUs.
-// How long the GPU part of a dump took, until its files were synced; CRIU saves host memory later. Times are in
-// microseconds. Nothing depends on them.
+// How long the GPU part of a dump took, until all contents were written. The plugin syncs its files, and CRIU saves
+// host memory, after that. Times are in microseconds. Nothing depends on them.
 struct Timing {
   std::uint64_t paused_us = 0;   // since the first process was paused
   std::uint64_t copying_us = 0;  // while contents were copied
@@ -193,6 +192,7 @@ struct Timing {
 enum class Limit { kNothing, kGpu, kFiles, kProcessor };
 [[nodiscard]] Limit limit_of(const Timing& timing);
 
+// What is known of a whole dump; nodes are those of the GPUs that its files need, and all CPUs.
 struct Session {
   std::uint64_t id = 0;  // random
   Version version = Version::k2;

@@ -45,6 +45,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--full", default="", help="chips on which all cases run, or 'all'")
     group.addoption("--everything", action="store_true", help="with what is marked heavy: make test-all")
     group.addoption("--tiers", default="", help="only these tiers, separated by commas")
+    group.addoption("--selected", action="store_true", help="a tier, a test or a change selects the tests: with what is costly")
 
 
 def is_worker(config: pytest.Config) -> bool:
@@ -100,10 +101,10 @@ def group_of(item: pytest.Item) -> tuple[str, int]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     tiers = set(filter(None, config.getoption("tiers").split(",")))
-    heavy = config.getoption("everything")
+    unwanted = [] if config.getoption("everything") else ["heavy"] if config.getoption("selected") else ["heavy", "costly"]
     kept, left_out = [], []
     for item in items:
-        wanted = (not tiers or tier_of(item) in tiers) and (heavy or item.get_closest_marker("heavy") is None)
+        wanted = (not tiers or tier_of(item) in tiers) and not any(item.get_closest_marker(mark) for mark in unwanted)
         (kept if wanted else left_out).append(item)
     if left_out:
         config.hook.pytest_deselected(items=left_out)

@@ -7,11 +7,13 @@ hunk that moved, a checkpatch warning. Changes nothing.
 """
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 import tempfile
 from collections import Counter
+from contextlib import ExitStack
 from itertools import zip_longest
 from pathlib import Path
 
@@ -132,21 +134,38 @@ def check_applies(root: Path, base: Path, found: Findings) -> None:
             found.error(f"{variant} kernel: {problem}")
 
 
-def checkpatch(base: Path, mail: Path, label: str, found: Findings) -> None:
-    # checkpatch writes a cache into its current folder, and the base must not change.
-    done = subprocess.run(
-        ["perl", str(base / "scripts" / "checkpatch.pl"), "--strict", "--terse", "--show-types",
-         "--no-summary", "--no-signoff", f"--root={base}", f"--ignore={CHECKPATCH_IGNORE}",
-         mail.name],
-        cwd=mail.parent, capture_output=True, text=True, check=False)
+def checkpatch(base: Path, labels: dict[Path, str], folder: Path, found: Findings) -> None:
+    """Runs checkpatch.pl for the mails, whose patches have these labels, on all processors."""
+    names, count = sorted(labels), min(os.cpu_count() or 1, len(labels))
+    with ExitStack() as stack:
+        processes = []
+        for number in range(count):
+            # checkpatch.pl writes a cache into its current folder. The base must not change, and of two
+            # checkpatch.pl in one folder one could read the half of what the other writes.
+            own = folder / f"checkpatch-{number}"
+            own.mkdir()
+            processes.append(stack.enter_context(subprocess.Popen(
+                ["perl", str(base / "scripts" / "checkpatch.pl"), "--strict", "--terse", "--show-types", "--no-summary",
+                 "--no-signoff", f"--root={base}", f"--ignore={CHECKPATCH_IGNORE}", *names[number::count]],
+                cwd=own, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)))
+            # If this program is interrupted, no checkpatch.pl goes on without it.
+            stack.callback(processes[-1].kill)
+        for process in processes:
+            read_checkpatch(*process.communicate(), process.returncode, labels, found)
+
+
+def read_checkpatch(output: str, error: str, status: int, labels: dict[Path, str], found: Findings) -> None:
+    """Adds what one checkpatch.pl has printed, a line a complaint: MAIL:LINE: LEVEL:TYPE: TEXT."""
     seen = False
-    for match in filter(None, map(CHECKPATCH_LINE.fullmatch, done.stdout.splitlines())):
+    for match in filter(None, map(CHECKPATCH_LINE.fullmatch, output.splitlines())):
         seen = True
-        where = match["where"].replace(mail.name, "").strip(": ")
-        text = f"{label}: checkpatch {match['level']}:{match['what']} ({mail.name}:{where})"
+        mail = next((mail for mail in labels if match["where"].startswith(str(mail))), Path("checkpatch.pl"))
+        where = match["where"].removeprefix(str(mail)).strip(": ")
+        text = f"{labels.get(mail, mail)}: checkpatch {match['level']}:{match['what']} ({mail.name}:{where})"
         (found.error if match["level"] == "ERROR" else found.question)(text)
-    if done.returncode != 0 and not seen:
-        found.error(f"{label}: checkpatch failed: {(done.stderr or done.stdout).strip()[:300]}")
+    # checkpatch.pl ends with 1 after a complaint; perl with another status if the script dies.
+    if status not in (0, 1) or (status == 1 and not seen):
+        found.error(f"checkpatch failed: {(error or output).strip()[:300]}")
 
 
 def check_mails(root: Path, base: Path, name: str, style: bool, found: Findings) -> None:
@@ -162,8 +181,8 @@ def check_mails(root: Path, base: Path, name: str, style: bool, found: Findings)
         if not (base / "scripts" / "checkpatch.pl").is_file():
             found.question(f"{name}: {base} has no scripts/checkpatch.pl, style was not checked")
             return
-        for patch, mail in zip(series.patches, sorted(mails.glob("*.patch"))[1:]):
-            checkpatch(base, mail, patch.label, found)
+        names = sorted(mails.glob("*.patch"))[1:]
+        checkpatch(base, dict(zip(names, (patch.label for patch in series.patches))), mails, found)
 
 
 def build_prefixes(root: Path, found: Findings) -> None:

@@ -437,8 +437,16 @@ class Check(MiniatureProject):
         self.assert_fails(self.run_series("check"), "SPACING")
 
     def test_checkpatch_that_cannot_run_is_an_error(self):
-        self.write(self.base / "scripts/checkpatch.pl", "die 'broken';\n")
-        self.assert_fails(self.run_series("check"), "checkpatch failed")
+        for line in ("", 'print "m:3: WARNING:LONG: too long\\n"; '):
+            self.write(self.base / "scripts/checkpatch.pl", line + "die 'broken';\n")
+            self.assert_fails(self.run_series("check"), "checkpatch failed")
+
+    def test_each_mail_is_checked_once_and_its_patch_is_named(self):
+        self.write(self.base / "scripts/checkpatch.pl", 'print "$_:3: ERROR:SPACING: no space\n" for grep { /patch$/ } @ARGV; exit 1;\n')
+        status, _, errors = self.run_series("check")
+        self.assertEqual(status, 1)
+        for patch in series_store.read_series(self.root, "demo").patches:
+            self.assertEqual(errors.count(f"error: {patch.label}: checkpatch ERROR:SPACING: no space ("), 1, errors)
 
     def test_unedited_template_of_new_does_not_pass(self):
         self.assertEqual(self.run_series("new", "demo", "more-words")[0], 0)

@@ -308,13 +308,15 @@ def groups_of(ours: argparse.Namespace) -> set[str]:
     return set((ours.groups or ("test,all" if ours.all else "test")).split(","))
 
 
-def pytest_arguments(ours: argparse.Namespace, tiers: list[str]) -> list[str]:
-    """Returns the options of test.py in the form of conftest.py."""
+def pytest_arguments(ours: argparse.Namespace, tiers: list[str], selected: bool) -> list[str]:
+    """Returns the options of test.py in the form of conftest.py. `selected`: the run is not all of `make test`."""
     arguments = [f"--groups={','.join(sorted(groups_of(ours)))}", f"--full={ours.full}"]
     if ours.all:
         arguments.append("--everything")
     if tiers:
         arguments.append(f"--tiers={','.join(tiers)}")
+    if selected:
+        arguments.append("--selected")
     return arguments
 
 
@@ -341,9 +343,10 @@ def run(ours: argparse.Namespace, tiers: list[str], ids: list[str], options: lis
     if unbuilt:
         # What was built before is tested, so what was not has to be among the failures.
         tiers, ids = [*tiers, "builds"] if tiers else [], [*ids, "tests/test_builds.py"] if ids else []
+    for_conftest = pytest_arguments(ours, tiers, bool(tiers or ids or any(each.startswith(("-k", "-m")) for each in options)))
     if (ids or options) and not unbuilt:
-        selection.check(ids, options, pytest_arguments(ours, tiers))
-    arguments = [*options, *pytest_arguments(ours, tiers), *ids]
+        selection.check(ids, options, for_conftest)
+    arguments = [*options, *for_conftest, *ids]
     if ours.list:
         return run_pytest(["--collect-only", "-q", *arguments])
     arguments.append(f"--junitxml={paths.TEST / 'junit.xml'}")

@@ -23,6 +23,11 @@ def run(*argv: str) -> None:
 
 
 def test_the_series_follow_their_rules() -> None:
+    run("scripts/series.py", "check", "--no-checkpatch")
+
+
+@pytest.mark.costly
+def test_checkpatch_finds_no_error_in_the_series() -> None:
     run("scripts/series.py", "check")
 
 
@@ -30,6 +35,7 @@ def test_the_configuration_of_the_distribution_takes_our_options() -> None:
     run("scripts/kernel.sh", "deb", "--config-only")
 
 
+@pytest.mark.costly
 def test_the_series_compile_as_the_distribution_does_and_warn_of_nothing() -> None:
     run("scripts/kernel.sh", "check")
 

@@ -270,3 +270,13 @@ def test_a_chip_that_nobody_has_is_refused_with_those_there_are(tmp_path) -> Non
     done = test_py(tmp_path, "--no-build", "--full", "gfx3", "lint")
     assert done.returncode == 64
     assert "--full: no chip 'gfx3'; there are gfx1 gfx2" in done.stderr
+
+
+def test_costly_tests_run_only_if_they_are_selected(tmp_path) -> None:
+    listed = test_py(tmp_path, "--list", "tests/test_series.py").stdout
+    # Without a selection test.py names no file; here the file only keeps the list short.
+    left_out = subprocess.run([paths.PYTHON, "-B", "-m", "pytest", "--collect-only", "-q", "tests/test_series.py"], cwd=paths.ROOT,
+                              check=True, capture_output=True, text=True).stdout
+    cheap, costly = "test_the_series_follow_their_rules", "test_checkpatch_finds_no_error_in_the_series"
+    assert (cheap in listed, costly in listed) == (True, True)
+    assert (cheap in left_out, costly in left_out) == (True, False)

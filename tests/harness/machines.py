@@ -7,6 +7,7 @@ the lines: batch.py does. Which machines there are, plan.py says. Both kinds sha
 """
 from __future__ import annotations
 
+import hashlib
 import os
 import queue
 import shutil
@@ -29,6 +30,8 @@ TIMED_OUT = 124
 MAX_BOOTS = 12
 # Lines of a dead machine's kernel that are shown.
 SHOWN_COMPLAINTS = 8
+# A file system in memory, and the bytes that it must have left for temporary files of programs.
+MEMORY, MEMORY_BYTES = Path("/dev/shm"), 1 << 30
 # Seconds between the polite signal and the final one.
 GRACE_S = 5
 
@@ -61,11 +64,26 @@ class Output:
         self.lines.put(None)
 
 
+def folder_in_memory(memory: Path = MEMORY, needed: int = MEMORY_BYTES) -> Path | None:
+    """An empty folder for temporary files of programs, which sync them: on a disk, unit tests wait for it half of their
+    time. None: there is not enough memory for it, or TMPDIR says where such files go. It has the same name in each run, so
+    that a run finds what a killed one has left."""
+    if "TMPDIR" in os.environ or not os.access(memory, os.W_OK) or shutil.disk_usage(memory).free < needed:
+        return None
+    owner = hashlib.sha256(f"{paths.TEST} {os.environ.get('PYTEST_XDIST_WORKER', '')}".encode()).hexdigest()[:8]
+    # Short, because programs make sockets in it, whose paths have at most 107 characters.
+    folder = memory / f"kfd-criu-{os.getuid()}-{owner}"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700)
+    return folder
+
+
 class Host:
     """This machine."""
 
     def __init__(self, name: str, log: Path) -> None:
         self.name = name
+        self.temporary = folder_in_memory()
         self.files = log.parent / f"files-{os.getpid()}"
         self.files.mkdir(parents=True, exist_ok=True)
         self.log = log
@@ -75,10 +93,11 @@ class Host:
         """Starts the program in a process group of its own, in the folder cwd or the project's."""
         output = Output()
         log = self.log.open("a", errors="replace")
+        variables = {**os.environ, **({"TMPDIR": str(self.temporary)} if self.temporary else {}), **env}
         # The program must not outlive the worker, which a signal may end.
         self.process = process = subprocess.Popen(  # pylint: disable=consider-using-with
             ("setpriv", "--pdeathsig", "KILL", *argv), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, cwd=cwd or paths.ROOT, env={**os.environ, **env}, errors="replace",
+            stderr=subprocess.STDOUT, cwd=cwd or paths.ROOT, env=variables, errors="replace",
             bufsize=1, text=True, start_new_session=True)
         timer = threading.Timer(limit_s, self._end, (process, output))
         timer.daemon = True
@@ -121,6 +140,8 @@ class Host:
         if self.process is not None and self.process.poll() is None:
             self._end(self.process, Output())
         shutil.rmtree(self.files, ignore_errors=True)
+        if self.temporary:
+            shutil.rmtree(self.temporary, ignore_errors=True)
         return ""
 
 

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The amdkfd-criu authors
-"""A guest says what went wrong with it, and what ran then."""
+"""A guest says what went wrong with it, and what ran then; a host keeps temporary files in memory."""
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
 from harness import machines
-from harness.machines import MAX_BOOTS, Guest, MachineDied, MachineLost
+from harness.machines import MAX_BOOTS, Guest, Host, MachineDied, MachineLost
 from vm.errors import infra_error
+
+FOLDER_IN_MEMORY = machines.folder_in_memory
 
 
 class FakeMachine:
@@ -64,6 +66,27 @@ def make_guest(monkeypatch, tmp_path: Path) -> Guest:
     monkeypatch.setattr(machines, "JobMachine", FakeMachine)
     monkeypatch.setattr(machines.times, "record", lambda *_: None)
     return Guest("m", [], {}, 10, tmp_path / "log")
+
+
+def test_temporary_files_of_a_program_are_in_memory_until_the_machine_is_closed(monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("TMPDIR", raising=False)
+    monkeypatch.setattr(machines, "folder_in_memory", lambda: FOLDER_IN_MEMORY(tmp_path, 1))
+    host = Host("host", tmp_path / "log")
+    output = host.start(("sh", "-c", 'echo "$TMPDIR"; : >"$TMPDIR/file"'), {}, 20)
+    folder = Path(list(output)[0])
+    assert folder.parent == tmp_path and (folder / "file").exists() and folder.stat().st_mode & 0o777 == 0o700
+    # A run that is killed closes nothing; the next one finds it.
+    assert not list(Host("again", tmp_path / "log").temporary.iterdir())
+    host.close()
+    assert not folder.exists()
+
+
+def test_temporary_files_are_where_tmpdir_says_or_there_is_room(monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("TMPDIR", raising=False)
+    assert machines.folder_in_memory(tmp_path, 1 << 60) is None
+    assert machines.folder_in_memory(tmp_path / "nowhere", 1) is None
+    monkeypatch.setenv("TMPDIR", "/tmp")
+    assert machines.folder_in_memory(tmp_path, 1) is None
 
 
 def test_a_complaint_of_the_kernel_names_the_program_that_ran(guest: Guest) -> None:

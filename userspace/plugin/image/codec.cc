@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "amdgpu.pb.h"
+#include "plugin/image/message_shapes.h"
 #include "plugin/image/wire.h"
 
 namespace plugin::image {
@@ -21,130 +22,6 @@ namespace {
 using base::Error;
 using base::Result;
 using base::Status;
-
-// ---- what the messages of amdgpu.proto may cost ----
-
-constexpr std::uint32_t kMaxProperties = 1U << 15;
-constexpr std::uint32_t kMaxTopologyLinks = 1U << 16;
-constexpr std::uint32_t kMaxFiles = 1U << 16;
-constexpr std::uint32_t kMaxProcesses = 1U << 14;
-constexpr std::uint32_t kMaxSharedFiles = 8;
-
-constexpr WireRule kScalar{kWireVarint};
-constexpr WireRule kFixed{kWireFixed64};
-constexpr WireRule bytes_field(std::uint32_t most, std::size_t longest) { return {kWireBytes, most, longest}; }
-constexpr WireRule message_field(const WireShape& shape, std::uint32_t most) {
-  return {kWireBytes, most, kMaxMetadata, &shape};
-}
-
-constexpr std::array kPropertyRules = {bytes_field(kMaxProperties, kMaxText), kScalar};
-constexpr WireShape kPropertyShape{kPropertyRules};
-constexpr std::array kLinkRules = {kScalar, kScalar};
-constexpr WireShape kLinkShape{kLinkRules};
-constexpr std::array kNodeRules = {kScalar, kScalar, message_field(kPropertyShape, kMaxProperties),
-                                   message_field(kLinkShape, kMaxTopologyLinks)};
-constexpr WireShape kNodeShape{kNodeRules};
-constexpr std::array kDeviceRules = {kScalar, kScalar};
-constexpr WireShape kDeviceShape{kDeviceRules};
-constexpr std::array kSharedFileRules = {bytes_field(kMaxSharedFiles, kMaxText),
-                                         bytes_field(kMaxSharedFiles, kMaxSharedFile),
-                                         kScalar,
-                                         kScalar,
-                                         kScalar,
-                                         bytes_field(kMaxSharedFiles* kMaxLinks, kMaxText)};
-constexpr WireShape kSharedFileShape{kSharedFileRules};
-constexpr std::array kForeignMemoryRules = {kFixed, kScalar};
-constexpr WireShape kForeignMemoryShape{kForeignMemoryRules};
-// In version 1 decode_kfd_1() takes BOs and priv_data before protobuf sees them.
-constexpr std::array kKfdRules = {kScalar,
-                                  kScalar,
-                                  kScalar,
-                                  message_field(kDeviceShape, kMaxDevices),
-                                  bytes_field(0, 0),
-                                  bytes_field(1, kMaxMetadata),
-                                  message_field(kSharedFileShape, kMaxSharedFiles),
-                                  kScalar,
-                                  kScalar,
-                                  message_field(kForeignMemoryShape, kMaxForeignMemories)};
-constexpr WireShape kKfdShape{kKfdRules};
-constexpr std::array kOtherKfdRules = {kScalar, kScalar};
-constexpr WireShape kOtherKfdShape{kOtherKfdRules};
-constexpr std::array kGemMappingRules = {kScalar, kScalar, kScalar, kScalar};
-constexpr WireShape kGemMappingShape{kGemMappingRules};
-constexpr std::array kGemObjectRules = {kScalar,
-                                        kScalar,
-                                        kScalar,
-                                        kScalar,
-                                        message_field(kGemMappingShape, kMaxGemMappings),
-                                        kScalar,
-                                        kScalar,
-                                        bytes_field(kMaxGemObjects, kMaxGemMetadata),
-                                        kScalar,
-                                        kScalar};
-constexpr WireShape kGemObjectShape{kGemObjectRules};
-constexpr std::array kKfdGemRules = {kScalar,
-                                     kFixed,
-                                     kScalar,
-                                     message_field(kGemMappingShape, kMaxGemMappings),
-                                     kScalar,
-                                     kScalar,
-                                     bytes_field(kMaxGemObjects, kMaxGemMetadata)};
-constexpr WireShape kKfdGemShape{kKfdGemRules};
-constexpr std::array kGpuContextRules = {kScalar, kScalar, kScalar};
-constexpr WireShape kGpuContextShape{kGpuContextRules};
-constexpr std::array kBoListEntryRules = {kScalar, kScalar};
-constexpr WireShape kBoListEntryShape{kBoListEntryRules};
-constexpr std::array kBoListRules = {kScalar, message_field(kBoListEntryShape, kMaxBoListEntries)};
-constexpr WireShape kBoListShape{kBoListRules};
-constexpr std::array kSyncobjRules = {kScalar, kScalar, kScalar};
-constexpr WireShape kSyncobjShape{kSyncobjRules};
-constexpr std::array kRenderNodeRules = {kScalar,
-                                         kScalar,
-                                         kScalar,
-                                         kScalar,
-                                         message_field(kGemObjectShape, kMaxGemObjects),
-                                         message_field(kGpuContextShape, kMaxContext),
-                                         message_field(kBoListShape, kMaxBoLists),
-                                         message_field(kSyncobjShape, kMaxSyncobjs),
-                                         message_field(kGemMappingShape, kMaxGemMappings),
-                                         message_field(kKfdGemShape, kMaxGemObjects)};
-constexpr WireShape kRenderNodeShape{kRenderNodeRules};
-constexpr std::array kDmabufRules = {
-    kFixed,  kScalar, bytes_field(1, kMaxDmabufName), kScalar, kScalar, kScalar, kScalar, kScalar, kScalar, kScalar,
-    kScalar, kScalar, bytes_field(1, kMaxGemMetadata)};
-constexpr WireShape kDmabufShape{kDmabufRules};
-constexpr std::array kFirstFileRules = {kFixed,
-                                        message_field(kNodeShape, kMaxNodes),
-                                        message_field(kKfdShape, 1),
-                                        message_field(kRenderNodeShape, 1),
-                                        message_field(kOtherKfdShape, 1),
-                                        message_field(kOtherKfdShape, 1),
-                                        kScalar};
-constexpr std::size_t kDmabufNumber = amdkfd_criu::File::kDmabufFieldNumber;
-// The numbers between them are of no field.
-constexpr auto kFileRules = [] {
-  std::array<WireRule, kDmabufNumber> rules{};
-  std::copy(kFirstFileRules.begin(), kFirstFileRules.end(), rules.begin());
-  rules[kDmabufNumber - 1] = message_field(kDmabufShape, 1);
-  return rules;
-}();
-constexpr WireShape kFileShape{kFileRules};
-constexpr std::array kManifest1Rules = {kFixed, kScalar, kScalar, kFixed, kScalar};
-constexpr WireShape kManifest1Shape{kManifest1Rules};
-constexpr std::array kSessionFileRules = {kScalar, kScalar, kScalar, kFixed, kScalar, kFixed, kScalar};
-constexpr WireShape kSessionFileShape{kSessionFileRules};
-constexpr std::array kProcessRules = {kScalar, bytes_field(kMaxProcesses, kMaxText)};
-constexpr WireShape kProcessShape{kProcessRules};
-constexpr std::array kTimingRules = {kScalar, kScalar, kScalar, kScalar, kScalar, kScalar, kScalar};
-constexpr WireShape kTimingShape{kTimingRules};
-constexpr std::array kSessionRules = {kFixed,
-                                      kScalar,
-                                      bytes_field(1, kMaxText),
-                                      message_field(kNodeShape, kMaxNodes),
-                                      message_field(kSessionFileShape, kMaxFiles),
-                                      message_field(kProcessShape, kMaxProcesses),
-                                      message_field(kTimingShape, 1)};
-constexpr WireShape kSessionShape{kSessionRules};
 
 template <typename Message>
 Status parse(std::span<const std::byte> bytes, const WireShape& shape, Message& message) {

@@ -72,7 +72,10 @@ def manifest_seeds() -> list[bytes]:
     head = fixed(1, 7) + number(2, 2) + message(3, b"6.12.0") + message(4, *NODE)
     files = [message(5, number(1, kind), number(2, kind), number(3, 10), fixed(4, 1), number(5, 24 if kind == 1 else 0),
                      fixed(6, 1), number(7, 8192 if kind == 1 else 0)) for kind in range(1, 5)]
-    return [head + files[0], head + b"".join(files) + message(6, number(1, 42), message(2, b"fuzz"))]
+    source = message(8, number(1, 1), number(2, 4), fixed(3, 6), number(4, 8192))
+    referring = message(5, number(1, 1), number(2, 1), number(3, 10), fixed(4, 1), number(5, 24), fixed(6, 1), source)
+    return [head + files[0], head + referring + message(6, number(1, 42)),
+            head + b"".join(files) + message(6, number(1, 42), message(2, b"fuzz"))]
 
 
 def metadata_seeds() -> list[bytes]:
@@ -88,15 +91,18 @@ def metadata_seeds() -> list[bytes]:
 
 
 def index_seeds() -> list[bytes]:
-    """The length of the pages file in pages, then an index as in docs/image-format.md."""
-    def index(pages: int, bos: list[tuple[int, ...]], chunks: list[tuple[int, int, int]]) -> bytes:
-        return (struct.pack("<HIIQQ", pages, 1 << 20, 1 << 16, len(bos), len(chunks))
+    """The length of the pages file in pages, the number of earlier dumps and the lengths of their pages files less 2 pages,
+    then an index as in docs/image-format.md."""
+    def index(pages: int, bos: list[tuple[int, ...]], chunks: list[tuple[int, int, int]], earlier: tuple[int, ...] = ()) -> bytes:
+        return (struct.pack(f"<HB{len(earlier)}H", pages, len(earlier), *earlier)
+                + struct.pack("<IIQQ", 1 << 20, 1 << 16, len(bos), len(chunks))
                 + b"".join(struct.pack("<QQQQIIII", *bo) for bo in bos)
                 + b"".join(struct.pack("<QQQ", *chunk) for chunk in chunks))
     vram, userptr = (4096, 4096, 0, 9, 100, 1, 1, 0), (4096, 4096, 0, 0, 100, 4, 2, 0)
     large = (4096, 3 << 20, 0, 9, 100, 1, 1, 0)
     return [index(0, [], []), index(0, [vram, userptr], [(0, 0, 0)]), index(2, [vram, userptr], [(4096, 1, 1)]),
-            index(2, [vram, vram[:7] + (1,)], [(4096, 1, 1)]),
+            index(2, [vram, vram[:7] + (1,)], [(4096, 1, 1)]), index(0, [vram, userptr], [(4096, 1, 1)], (0,)),
+            index(2, [vram, vram[:3] + (0,) + vram[4:]], [(4096, 1, 1), (8192 + 4 * 4096, 1, 1)], (1, 9)),
             index(49, [large], [(4096, 1, 5), (0, 0, 0), (4096 + (2 << 16), 2, 1 << 15)])]
 
 

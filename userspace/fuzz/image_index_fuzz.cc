@@ -2,9 +2,10 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // The index of a file behind its checksum: it has one spelling, and what the plugin takes of it covers every byte of
-// the pages file exactly once.
+// the pages file exactly once; other chunks lie in pages files of earlier dumps, behind their headers.
 #include <algorithm>
 #include <span>
+#include <vector>
 
 #include "fuzz/input.h"
 #include "plugin/image/index.h"
@@ -12,14 +13,17 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using plugin::image::Version;
   fuzz::Input in(data, size);
-  // The choice: the length of the pages file.
+  // The choice: the length of the pages file, and of those of up to two earlier dumps.
   const std::uint64_t pages_length = std::uint64_t{in.u16()} * plugin::image::kPageSize;
+  std::vector<plugin::image::Source> sources(in.below(3));
+  for (auto& source : sources) source.pages_length = (std::uint64_t{in.u16()} + 2) * plugin::image::kPageSize;
   const auto bytes = std::as_bytes(in.bytes(size));
   const auto index = plugin::image::decode_index(bytes);
   if (!index.ok()) return 0;
   const auto written = plugin::image::encode_index(*index);
   fuzz::check(std::equal(written.begin(), written.end(), bytes.begin(), bytes.end()), "an index has one spelling");
-  if (!plugin::image::validate(*index, pages_length, Version::k2).ok()) return 0;
+  if (!plugin::image::validate(*index, pages_length, Version::k2, sources).ok()) return 0;
+  const auto begins = plugin::image::begins_of(pages_length, sources);
   std::uint64_t stored = 0;
   std::size_t next = 0;
   for (const auto& record : index->bos) {
@@ -30,6 +34,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       const auto length = plugin::image::chunk_length(record.bo.size, index->chunk_size, i);
       const auto part = plugin::image::stored_length(chunk, length, index->piece_size);
       fuzz::check(part <= length, "no chunk stores more than it has");
+      if (part != 0 && chunk.offset >= pages_length) {
+        const auto end = std::upper_bound(begins.begin(), begins.end(), chunk.offset);
+        fuzz::check(end != begins.begin() && end != begins.end(), "a chunk lies in a pages file");
+        fuzz::check(chunk.offset >= *(end - 1) + plugin::image::kPageSize && part <= *end - chunk.offset,
+                    "a chunk lies behind the header of the pages file of an earlier dump");
+        continue;
+      }
       fuzz::check(part == 0 || chunk.offset + part <= pages_length, "a chunk lies in the pages file");
       stored += (part + plugin::image::kPageSize - 1) / plugin::image::kPageSize * plugin::image::kPageSize;
     }

@@ -16,8 +16,11 @@ using plugin::image::Kind;
 using plugin::image::Manifest;
 
 void check_entry(const FileEntry& entry) {
-  fuzz::check((entry.index_length != 0) == (entry.kind == Kind::kKfd), "a file with a state has an index");
-  fuzz::check(entry.pages_length == 0 || entry.kind == Kind::kKfd, "only a file with a state has contents");
+  fuzz::check(entry.index_length != 0 || entry.kind != Kind::kKfd, "a file with a state has an index");
+  fuzz::check(entry.index_length != 0 || (entry.pages_length == 0 && entry.sources.empty()),
+              "only a file with an index has contents");
+  for (const auto& source : entry.sources)
+    fuzz::check(source.depth != 0 && source.depth <= plugin::image::kMaxDepth, "an earlier dump is not too far away");
   fuzz::check(entry.metadata_length <= plugin::image::kMaxMetadata && entry.index_length <= plugin::image::kMaxIndex,
               "no file is larger than a reader accepts");
 }

@@ -329,11 +329,26 @@ void to_message(const Timing& timing, amdkfd_criu::Timing& out) {
   out.set_writing_us(timing.writing_us);
   out.set_copied_bytes(timing.copied_bytes);
   out.set_stored_bytes(timing.stored_bytes);
+  out.set_referred_bytes(timing.referred_bytes);
+}
+
+FileEntry from_message(const amdkfd_criu::SessionFile& in) {
+  FileEntry entry{in.id(),
+                  static_cast<Kind>(in.kind()),
+                  in.metadata_length(),
+                  in.metadata_hash(),
+                  in.index_length(),
+                  in.index_hash(),
+                  in.pages_length(),
+                  {}};
+  for (const auto& source : in.sources())
+    entry.sources.push_back({source.depth(), source.id(), source.session_id(), source.pages_length()});
+  return entry;
 }
 
 Timing from_message(const amdkfd_criu::Timing& message) {
-  return {message.paused_us(),  message.copying_us(),   message.gpu_us(),      message.hashing_us(),
-          message.writing_us(), message.copied_bytes(), message.stored_bytes()};
+  return {message.paused_us(),  message.copying_us(),   message.gpu_us(),       message.hashing_us(),
+          message.writing_us(), message.copied_bytes(), message.stored_bytes(), message.referred_bytes()};
 }
 
 // BOs go to `index` one by one.
@@ -381,6 +396,13 @@ std::string encode(const Manifest& manifest) {
     out->set_index_length(file.index_length);
     out->set_index_hash(file.index_hash);
     out->set_pages_length(file.pages_length);
+    for (const Source& source : file.sources) {
+      auto* referred = out->add_sources();
+      referred->set_depth(source.depth);
+      referred->set_id(source.id);
+      referred->set_session_id(source.session_id);
+      referred->set_pages_length(source.pages_length);
+    }
   }
   for (const Process& process : manifest.session.processes) {
     auto* out = message.add_processes();
@@ -412,9 +434,8 @@ Result<Manifest> decode_manifest(std::span<const std::byte> bytes) {
   manifest.session.abi = static_cast<Abi>(message.abi());
   manifest.session.kernel_release = message.kernel_release();
   for (const auto& node : message.nodes()) manifest.session.nodes.push_back(from_message(node));
-  for (const auto& file : message.files())
-    manifest.files.push_back({file.id(), static_cast<Kind>(file.kind()), file.metadata_length(), file.metadata_hash(),
-                              file.index_length(), file.index_hash(), file.pages_length()});
+  manifest.files.reserve(static_cast<std::size_t>(message.files_size()));
+  for (const auto& file : message.files()) manifest.files.push_back(from_message(file));
   for (const auto& process : message.processes()) manifest.session.processes.push_back({process.pid(), process.comm()});
   if (message.has_timing()) manifest.session.timing = from_message(message.timing());
   return manifest;

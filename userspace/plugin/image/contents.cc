@@ -26,14 +26,17 @@ constexpr std::uint64_t kAhead = 16U << 20;
 }  // namespace
 
 Loaded::Loaded(std::shared_ptr<const Session> session, FileEntry entry, File file, Index index)
-    : session_(std::move(session)), entry_(entry), file_(std::move(file)), index_(std::move(index)) {
+    : session_(std::move(session)), entry_(std::move(entry)), file_(std::move(file)), index_(std::move(index)) {
   if (auto* kfd = std::get_if<KfdFile>(&file_.contents)) kfd->bos = std::move(index_.bos);
   if (auto* render = std::get_if<RenderFile>(&file_.contents)) render->bos = std::move(index_.bos);
   if (auto* dmabuf = std::get_if<DmabufFile>(&file_.contents)) dmabuf->bos = std::move(index_.bos);
   index_.bos.clear();
 }
 
-Contents::Contents(const Loaded& loaded, std::vector<Pages> pages) : loaded_(&loaded), pages_(std::move(pages)) {
+Contents::Contents(const Loaded& loaded, std::vector<Pages> pages)
+    : loaded_(&loaded),
+      pages_(std::move(pages)),
+      ahead_(std::make_unique<std::atomic<std::uint64_t>[]>(pages_.size())) {
   first_.reserve(bos().size() + 1);
   std::uint64_t next = 0;
   for (const BoRecord& record : bos()) {
@@ -48,18 +51,19 @@ std::span<const Chunk> Contents::chunks(std::size_t bo) const {
 }
 
 const Contents::Pages& Contents::pages_at(std::uint64_t offset) const {
-  auto found = pages_.begin();
-  while (found + 1 != pages_.end() && (found + 1)->begin <= offset) ++found;
-  return *found;
+  const auto next = std::upper_bound(pages_.begin(), pages_.end(), offset,
+                                     [](std::uint64_t value, const Pages& pages) { return value < pages.begin; });
+  return *(next - 1);
 }
 
 // Contents are read in the order of the file, or nearly so.
 void Contents::read_ahead(const Pages& pages, std::uint64_t offset) const {
-  std::uint64_t ahead = ahead_->load(std::memory_order_relaxed);
+  auto& known = ahead_[static_cast<std::size_t>(&pages - pages_.data())];
+  std::uint64_t ahead = known.load(std::memory_order_relaxed);
   if (offset + kAhead / 2 <= ahead) return;
   const std::uint64_t begin = std::max(ahead, offset);
   // Another thread may have asked meanwhile.
-  if (!ahead_->compare_exchange_strong(ahead, offset + kAhead, std::memory_order_relaxed)) return;
+  if (!known.compare_exchange_strong(ahead, offset + kAhead, std::memory_order_relaxed)) return;
   (void)os::posix_fadvise(pages.fd.get(), static_cast<off_t>(begin - pages.begin),
                           static_cast<off_t>(offset + kAhead - begin), POSIX_FADV_WILLNEED);
 }
@@ -91,7 +95,8 @@ Status Contents::read_pieces(const Chunk& chunk, std::span<std::byte> out) const
 Status Contents::check_padding(const Chunk& chunk, std::uint64_t length) const {
   const std::uint64_t end = chunk.offset + stored_length(chunk, length, loaded_->index().piece_size);
   const std::uint64_t used = end % kPageSize;
-  return used == 0 ? Status() : check_zeros(pages_.front().fd.get(), end, kPageSize - used);
+  const Pages& pages = pages_at(chunk.offset);
+  return used == 0 ? Status() : check_zeros(pages.fd.get(), end - pages.begin, kPageSize - used);
 }
 
 Status Contents::read_chunk(const Chunk& chunk, std::span<std::byte> out) const {

@@ -60,8 +60,8 @@ class Contents {
     base::UniqueFd fd;
     std::uint64_t begin = 0;
   };
-  // `loaded` is borrowed. Ours have one pages file or none; those of CRIU's own plugin may have several,
-  // by ascending `begin`.
+  // `loaded` is borrowed. `pages` by ascending `begin`: ours, and those of earlier dumps; of CRIU's own plugin there
+  // may be several.
   Contents(const Loaded& loaded, std::vector<Pages> pages);
 
   [[nodiscard]] std::uint32_t chunk_size() const { return loaded_->index().chunk_size; }
@@ -82,8 +82,9 @@ class Contents {
   const Loaded* loaded_;
   std::vector<std::uint64_t> first_;  // for each BO its first chunk, and the number of all chunks
   std::vector<Pages> pages_;
-  // Up to where the kernel was asked to read ahead. A pointer, because objects of this class are moved.
-  std::unique_ptr<std::atomic<std::uint64_t>> ahead_ = std::make_unique<std::atomic<std::uint64_t>>(0);
+  // Up to where the kernel was asked to read ahead in each of them. Objects of this class are moved, and atomics are
+  // not.
+  std::unique_ptr<std::atomic<std::uint64_t>[]> ahead_;
 };
 
 // The contents of one BO from its beginning to its end, in slices of any length.

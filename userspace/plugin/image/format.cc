@@ -136,6 +136,12 @@ bool has_index(const File& file) {
 std::string metadata_name(std::uint32_t id) { return name_of(kMetadataPrefix, id); }
 std::string index_name(std::uint32_t id) { return name_of(kIndexPrefix, id); }
 std::string pages_name(std::uint32_t id) { return name_of(kPagesPrefix, id); }
+std::string source_name(const Source& source) {
+  std::string name;
+  for (std::uint32_t i = 0; i < source.depth; ++i) name.append(kParentName).append("/");
+  return name + pages_name(source.id);
+}
+
 std::string manifest_name_1(std::uint32_t id) { return name_of(kManifestPrefix, id); }
 
 std::optional<Name> parse_name(std::string_view name) {

@@ -37,7 +37,9 @@ inline constexpr std::size_t kMaxNodes = 4096;
 inline constexpr std::size_t kMaxSharedFile = 1U << 16;
 inline constexpr std::size_t kMaxForeignMemories = 1U << 16;  // of one process
 inline constexpr std::size_t kMaxDmabufName = 31;             // DMA_BUF_NAME_LEN of the kernel, less its NUL
-inline constexpr std::size_t kMaxText = 64;                   // the kernel's release, the name of a process
+inline constexpr std::size_t kMaxSources = 1U << 14;          // of all files of a dump
+inline constexpr std::uint32_t kMaxDepth = 32;  // earlier dumps that one dump refers to, one behind the other
+inline constexpr std::size_t kMaxText = 64;     // the kernel's release, the name of a process
 
 // The files of libhsakmt in /dev/shm that a restored program must find.
 inline constexpr std::array<std::string_view, 2> kSharedFileNames = {"hsakmt_shared_mem", "sem.hsakmt_semaphore"};
@@ -51,10 +53,23 @@ inline bool is_link_remap(std::string_view name) {
   return !name.empty() && name.size() <= 10 && name.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
+// The pages file of an earlier dump, to which chunks of this dump refer in place of being stored again.
+struct Source {
+  std::uint32_t depth = 0;  // the dump's directory is `parent` in this one's (1), `parent` in that (2), and so on
+  std::uint32_t id = 0;     // the file there
+  std::uint64_t session_id = 0;
+  std::uint64_t pages_length = 0;
+  bool operator==(const Source&) const = default;
+};
+// CRIU's link to the directory of the dump before (--prev-images-dir).
+inline constexpr std::string_view kParentName = "parent";
+
 // The part of a BO's contents that has one checksum. Of its pieces only those that are not all zero are stored, one
 // behind the other.
 struct Chunk {
-  std::uint64_t offset = 0;  // of the first stored piece in the pages file; 0: nothing is stored
+  // The place of the first stored piece; 0: nothing is stored. It counts through the pages file and then through those
+  // of FileEntry::sources, as if they were one.
+  std::uint64_t offset = 0;
   std::uint64_t hash = 0;    // XXH3 of all its bytes, zeros included; 0: nothing is stored
   std::uint64_t stored = 0;  // bit i: piece i is stored
   bool operator==(const Chunk&) const = default;
@@ -186,6 +201,7 @@ struct Timing {
   std::uint64_t writing_us = 0;  // all threads together
   std::uint64_t copied_bytes = 0;
   std::uint64_t stored_bytes = 0;
+  std::uint64_t referred_bytes = 0;  // of chunks that earlier dumps have
   bool operator==(const Timing&) const = default;
 };
 // What a copy waited for most of its time.
@@ -212,8 +228,14 @@ struct FileEntry {
   std::uint64_t index_length = 0;  // 0: no index file
   std::uint64_t index_hash = 0;
   std::uint64_t pages_length = 0;  // 0: no pages file
+  std::vector<Source> sources;     // of its chunks
   bool operator==(const FileEntry&) const = default;
 };
+
+// Whether an earlier dump has the chunk.
+[[nodiscard]] inline bool refers(const FileEntry& entry, const Chunk& chunk) {
+  return chunk.stored != 0 && !entry.sources.empty() && chunk.offset >= entry.pages_length;
+}
 
 struct Manifest {
   Session session;
@@ -241,9 +263,13 @@ base::Result<Header> decode_header(std::span<const std::byte> bytes, FileKind ex
 
 inline constexpr std::string_view kManifestName = "amdgpu-manifest.img";
 inline constexpr std::string_view kUnfinishedManifestName = "amdgpu-manifest.img.tmp";
+// The folder of an image directory in which `kfd-criu flatten` writes a dump anew.
+inline constexpr std::string_view kFlattenFolder = "amdgpu-flatten";
 [[nodiscard]] std::string metadata_name(std::uint32_t id);
 [[nodiscard]] std::string index_name(std::uint32_t id);
 [[nodiscard]] std::string pages_name(std::uint32_t id);
+// The path of its pages file, seen from the directory of the dump that refers to it: "parent/amdgpu-pages-4.img".
+[[nodiscard]] std::string source_name(const Source& source);
 [[nodiscard]] std::string manifest_name_1(std::uint32_t id);  // version 1
 
 // What a name in the image directory stands for; nothing when it is none of ours.

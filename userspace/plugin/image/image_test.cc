@@ -833,7 +833,7 @@ struct BadManifest {
 class ValidateManifest : public ::testing::TestWithParam<BadManifest> {};
 
 TEST_P(ValidateManifest, refuses_a_wrong_value) {
-  Manifest manifest{test_session(), {{kKfdId, Kind::kKfd, 10, 1, 24, 1, 2 * kPageSize}}};
+  Manifest manifest{test_session(), {{kKfdId, Kind::kKfd, 10, 1, 24, 1, 2 * kPageSize, {}}}};
   ASSERT_TRUE(validate(manifest).ok());
   GetParam().change(manifest);
   const auto status = validate(manifest);

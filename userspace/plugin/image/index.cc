@@ -105,6 +105,13 @@ Result<Index> decode_index(std::span<const std::byte> bytes) {
   return index;
 }
 
+std::vector<std::uint64_t> begins_of(std::uint64_t pages_length, std::span<const Source> sources) {
+  std::vector<std::uint64_t> begins = {pages_length};
+  begins.reserve(sources.size() + 1);
+  for (const Source& source : sources) begins.push_back(begins.back() + source.pages_length);
+  return begins;
+}
+
 std::uint64_t stored_length(const Chunk& chunk, std::uint64_t length, std::uint32_t piece_size) {
   if (chunk.stored == 0) return 0;
   const auto pieces = static_cast<std::uint64_t>(std::popcount(chunk.stored));

@@ -26,7 +26,12 @@ base::Result<Index> decode_index(std::span<const std::byte> bytes);
 // How many bytes of the pages file a chunk of `length` bytes takes.
 [[nodiscard]] std::uint64_t stored_length(const Chunk& chunk, std::uint64_t length, std::uint32_t piece_size);
 
-// Sizes and addresses are possible; the chunks are those that the BOs need, and fill a pages file of this length.
-base::Status validate(const Index& index, std::uint64_t pages_length, Version version);
+// Where the pages files of the sources begin in the counting of Chunk::offset, and where the last one ends.
+[[nodiscard]] std::vector<std::uint64_t> begins_of(std::uint64_t pages_length, std::span<const Source> sources);
+
+// Sizes and addresses are possible; the chunks are those that the BOs need, and fill a pages file of this length, but
+// for those that lie in the pages files of the sources, which validate() of the manifest has seen.
+base::Status validate(const Index& index, std::uint64_t pages_length, Version version,
+                      std::span<const Source> sources = {});
 
 }  // namespace plugin::image

@@ -123,15 +123,17 @@ TEST_F(Memory, of_crafted_metadata_is_bounded) {
 TEST_F(Memory, of_a_crafted_manifest_is_bounded) {
   expect_cheap("empty files", filled(field(5, "")), decode_manifest);
   expect_cheap("empty processes", filled(field(6, "")), decode_manifest);
+  expect_cheap("empty sources", field(5, filled(field(8, ""))), decode_manifest);
   expect_cheap("empty nodes", filled(field(4, "")), decode_manifest);
   expect_cheap("empty properties", field(4, filled(field(3, ""))), decode_manifest);
   expect_cheap("empty topology links", field(4, filled(field(4, ""))), decode_manifest);
   const std::string name(20, 'n');
   std::string properties;
   for (int i = 0; i < 1 << 15; ++i) properties += field(3, field(1, name + std::to_string(i)));
-  const std::string most = repeat(field(5, std::string(8, '\x18')), 1U << 16) +
+  const std::string most = repeat(field(5, std::string(8, '\x18')), (1U << 16) - 1) +
+                           field(5, repeat(field(8, std::string("\x10\x01")), kMaxSources)) +
                            repeat(field(6, field(2, name + name + name)), 1U << 14) + repeat(field(4, ""), 4000) +
-                           field(4, properties + repeat(field(4, std::string("\x18\x01\x18\x01")), 1U << 16));
+                           field(4, properties + repeat(field(4, std::string("\x18\x01\x18\x01")), 1U << 15));
   expect_cheap("long text", field(3, std::string(kLength, 'x')), decode_manifest);
   const std::size_t peak = cost(most, [](auto span) { EXPECT_TRUE(decode_manifest(span).ok()); });
   EXPECT_LT(peak, kSmallChange) << "as much as is permitted in " << most.size();

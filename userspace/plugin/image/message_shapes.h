@@ -16,7 +16,7 @@
 namespace plugin::image {
 
 inline constexpr std::uint32_t kMaxProperties = 1U << 15;
-inline constexpr std::uint32_t kMaxTopologyLinks = 1U << 16;
+inline constexpr std::uint32_t kMaxTopologyLinks = 1U << 15;
 inline constexpr std::uint32_t kMaxFiles = 1U << 16;
 inline constexpr std::uint32_t kMaxProcesses = 1U << 14;
 inline constexpr std::uint32_t kMaxSharedFiles = 8;
@@ -122,11 +122,14 @@ inline constexpr auto kFileRules = [] {
 inline constexpr WireShape kFileShape{kFileRules};
 inline constexpr std::array kManifest1Rules = {kFixed, kScalar, kScalar, kFixed, kScalar};
 inline constexpr WireShape kManifest1Shape{kManifest1Rules};
-inline constexpr std::array kSessionFileRules = {kScalar, kScalar, kScalar, kFixed, kScalar, kFixed, kScalar};
+inline constexpr std::array kSourceRules = {kScalar, kScalar, kFixed, kScalar};
+inline constexpr WireShape kSourceShape{kSourceRules};
+inline constexpr std::array kSessionFileRules = {kScalar, kScalar, kScalar, kFixed,
+                                                 kScalar, kFixed,  kScalar, message_field(kSourceShape, kMaxSources)};
 inline constexpr WireShape kSessionFileShape{kSessionFileRules};
 inline constexpr std::array kProcessRules = {kScalar, bytes_field(kMaxProcesses, kMaxText)};
 inline constexpr WireShape kProcessShape{kProcessRules};
-inline constexpr std::array kTimingRules = {kScalar, kScalar, kScalar, kScalar, kScalar, kScalar, kScalar};
+inline constexpr std::array kTimingRules = {kScalar, kScalar, kScalar, kScalar, kScalar, kScalar, kScalar, kScalar};
 inline constexpr WireShape kTimingShape{kTimingRules};
 inline constexpr std::array kSessionRules = {kFixed,
                                              kScalar,

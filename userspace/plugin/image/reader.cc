@@ -110,7 +110,7 @@ Result<Index> read_index(int dir_fd, const FileEntry& entry) {
   ASSIGN_OR_RETURN(const auto bytes, read_committed(dir_fd, index_name(entry.id), FileKind::kIndex, Version::k2,
                                                     entry.index_length, entry.index_hash));
   ASSIGN_OR_RETURN(Index index, decode_index(bytes));
-  TRY(validate(index, entry.pages_length, Version::k2));
+  TRY(validate(index, entry.pages_length, Version::k2, entry.sources));
   return index;
 }
 
@@ -139,21 +139,57 @@ Result<Manifest1> read_manifest_1(int dir_fd, std::uint32_t id) {
 
 // ---- pages ----
 
-Result<UniqueFd> open_pages(int dir_fd, const Session& session, const FileEntry& entry) {
-  ASSIGN_OR_RETURN(UniqueFd fd, open_existing(dir_fd, pages_name(entry.id)));
+// `length` bytes of the file `id` of a session.
+struct PagesFile {
+  Version version = Version::k2;
+  std::uint64_t session_id = 0;
+  std::uint32_t id = 0;
+  std::uint64_t length = 0;
+};
+
+Result<UniqueFd> open_pages(int dir_fd, const PagesFile& expected) {
+  ASSIGN_OR_RETURN(UniqueFd fd, open_existing(dir_fd, pages_name(expected.id)));
   ASSIGN_OR_RETURN(const std::uint64_t length, regular_file_length(fd.get()));
-  if (length != entry.pages_length)
+  if (length != expected.length)
     return Error(EINVAL, "truncated or extended: has " + std::to_string(length) + " bytes, committed were " +
-                             std::to_string(entry.pages_length));
+                             std::to_string(expected.length));
   std::array<std::byte, kHeaderSize> head{};
   TRY(read_all(fd.get(), head, 0));
-  ASSIGN_OR_RETURN(const Header header, decode_header(head, FileKind::kPages, session.version));
+  ASSIGN_OR_RETURN(const Header header, decode_header(head, FileKind::kPages, expected.version));
   if (header.payload != length - kPageSize) return Error(EINVAL, "its length is not what it says");
-  if (session.version == Version::k1) return fd;
-  if (header.hash != pages_tag(session.id, entry.id))
+  if (expected.version == Version::k1) return fd;
+  if (header.hash != pages_tag(expected.session_id, expected.id))
     return Error(EINVAL, "is of another dump or another file than its manifest");
   TRY(check_zeros(fd.get(), kHeaderSize, kPageSize - kHeaderSize));
   return fd;
+}
+
+// Step by step: Linux follows at most 40 links in one path.
+Result<UniqueFd> open_earlier(int dir_fd, std::uint32_t depth) {
+  UniqueFd dir;
+  for (std::uint32_t i = 0; i < depth; ++i) {
+    UniqueFd next(os::openat(dir.valid() ? dir.get() : dir_fd, std::string(kParentName).c_str(),
+                             O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!next.valid())
+      return Error::from_errno(errno, "the directory of the earlier dump that has a part of the contents");
+    dir = std::move(next);
+  }
+  return dir;
+}
+
+// Appends the pages files of earlier dumps.
+Status open_sources(int dir_fd, const FileEntry& entry, std::vector<Contents::Pages>& pages) {
+  const auto begins = begins_of(entry.pages_length, entry.sources);
+  for (std::size_t i = 0; i < entry.sources.size(); ++i) {
+    const Source& source = entry.sources[i];
+    const std::string name = source_name(source);
+    ASSIGN_OR_RETURN(const UniqueFd dir, in_file(name, open_earlier(dir_fd, source.depth)));
+    ASSIGN_OR_RETURN(
+        UniqueFd fd,
+        in_file(name, open_pages(dir.get(), {Version::k2, source.session_id, source.id, source.pages_length})));
+    pages.push_back({name, std::move(fd), begins[i]});
+  }
+  return {};
 }
 
 }  // namespace
@@ -164,9 +200,13 @@ Result<Contents> open_contents(int dir_fd, const Loaded& loaded) {
   if (loaded.session().version == Version::kUpstream) return upstream::open_contents(dir_fd, loaded);
   std::vector<Contents::Pages> pages;
   if (entry.pages_length != 0) {
-    ASSIGN_OR_RETURN(UniqueFd fd, in_file(pages_name(entry.id), open_pages(dir_fd, loaded.session(), entry)));
+    const Session& session = loaded.session();
+    ASSIGN_OR_RETURN(
+        UniqueFd fd,
+        in_file(pages_name(entry.id), open_pages(dir_fd, {session.version, session.id, entry.id, entry.pages_length})));
     pages.push_back({pages_name(entry.id), std::move(fd), 0});
   }
+  TRY(open_sources(dir_fd, entry, pages));
   return Contents(loaded, std::move(pages));
 }
 
@@ -189,6 +229,9 @@ Result<Loaded> load_file(int dir_fd, const std::shared_ptr<const Session>& sessi
   if (has_index(file)) {
     ASSIGN_OR_RETURN(index, in_file(index_name(entry.id), read_index(dir_fd, entry)));
   }
+  // Before anything is restored: a dump without the ones that it refers to is no dump.
+  std::vector<Contents::Pages> sources;
+  if (auto status = open_sources(dir_fd, entry, sources); !status.ok()) return std::move(status).error().wrap(name);
   Loaded loaded(session, entry, std::move(file), std::move(index));
   if (auto status = validate(loaded.file(), *session); !status.ok()) return std::move(status).error().wrap(name);
   return loaded;

@@ -56,6 +56,25 @@ Status validate_processes(const std::vector<Process>& processes) {
   return {};
 }
 
+bool is_length_of_pages(std::uint64_t length) {
+  return length > kPageSize && length <= kMaxPages && length % kPageSize == 0;
+}
+
+Status validate_sources(const FileEntry& entry) {
+  if (!entry.sources.empty() && entry.index_length == 0) return invalid("contents of earlier dumps, and no index");
+  std::set<std::pair<std::uint32_t, std::uint32_t>> seen;
+  std::uint64_t rest = kMaxPages - entry.pages_length;
+  for (const Source& source : entry.sources) {
+    if (source.depth == 0 || source.depth > kMaxDepth)
+      return invalid("contents of a dump that is " + std::to_string(source.depth) + " before this one");
+    if (!seen.emplace(source.depth, source.id).second) return invalid("a file of an earlier dump twice");
+    if (!is_length_of_pages(source.pages_length) || source.pages_length > rest)
+      return invalid("impossible length of the pages file of an earlier dump");
+    rest -= source.pages_length;
+  }
+  return {};
+}
+
 Status validate_entry(const FileEntry& entry) {
   const std::string where = "file " + std::to_string(entry.id);
   if (entry.kind != Kind::kKfd && entry.kind != Kind::kSecond && entry.kind != Kind::kInert &&
@@ -68,9 +87,9 @@ Status validate_entry(const FileEntry& entry) {
       (has_index && entry.kind != Kind::kKfd && entry.kind != Kind::kRender && entry.kind != Kind::kDmabuf))
     return invalid(where + ": impossible length of the index");
   const bool has_pages = entry.pages_length != 0;
-  if (has_pages && (!has_index || entry.pages_length <= kPageSize || entry.pages_length > kMaxPages ||
-                    entry.pages_length % kPageSize != 0))
+  if (has_pages && (!has_index || !is_length_of_pages(entry.pages_length)))
     return invalid(where + ": impossible length of the pages file");
+  if (auto status = validate_sources(entry); !status.ok()) return std::move(status).error().wrap(where);
   return {};
 }
 
@@ -208,16 +227,30 @@ Status validate_bos(const Index& index) {
   return {};
 }
 
-// Chunks lie one behind the other in the pages file, so each byte of it is part of exactly one.
-Status validate_chunk(const Chunk& chunk, std::uint64_t length, std::uint32_t piece_size, std::uint64_t& end) {
+// `begins`: of the pages files of earlier dumps.
+Status validate_reference(const Chunk& chunk, std::uint64_t stored, std::span<const std::uint64_t> begins) {
+  const auto next = std::upper_bound(begins.begin(), begins.end(), chunk.offset);
+  if (next == begins.end()) return invalid("lies outside the pages files");
+  const std::uint64_t offset = chunk.offset - *(next - 1);
+  if (offset < kPageSize || offset % kPageSize != 0 || stored > *next - chunk.offset)
+    return invalid("lies outside the pages file of an earlier dump");
+  return {};
+}
+
+// Chunks lie one behind the other in the pages file, so each byte of it is part of exactly one. Those that earlier
+// dumps have may lie anywhere in theirs.
+Status validate_chunk(const Chunk& chunk, std::uint64_t length, std::uint32_t piece_size,
+                      std::span<const std::uint64_t> begins, std::uint64_t& end) {
   const std::uint64_t pieces = chunk_count(length, piece_size);
   if (pieces < kMaxPieces && (chunk.stored >> pieces) != 0) return invalid("stores pieces behind its end");
   if (chunk.stored == 0) {
     if (chunk.offset != 0 || chunk.hash != 0) return invalid("stores nothing, but has a place or a checksum");
     return {};
   }
+  const std::uint64_t stored = stored_length(chunk, length, piece_size);
+  if (begins.size() > 1 && chunk.offset >= begins.front()) return validate_reference(chunk, stored, begins);
   if (chunk.offset != end) return invalid("lies outside the pages file, or not behind the chunk before it");
-  end += whole_pages(stored_length(chunk, length, piece_size));
+  end += whole_pages(stored);
   return {};
 }
 
@@ -228,7 +261,9 @@ Status validate_chunk_1(const Chunk& chunk, std::uint64_t length, std::uint64_t 
   return {};
 }
 
-Status validate_chunks(const Index& index, std::uint64_t pages_length, Version version) {
+Status validate_chunks(const Index& index, std::uint64_t pages_length, Version version,
+                       std::span<const Source> sources) {
+  const auto begins = begins_of(pages_length, sources);
   std::uint64_t next = 0;
   std::uint64_t end = kPageSize;
   for (std::size_t i = 0; i < index.bos.size(); ++i) {
@@ -241,7 +276,7 @@ Status validate_chunks(const Index& index, std::uint64_t pages_length, Version v
       const Chunk& chunk = index.chunks[next++];
       const std::uint64_t length = chunk_length(record.bo.size, index.chunk_size, k);
       auto status = version == Version::k1 ? validate_chunk_1(chunk, length, pages_length)
-                                           : validate_chunk(chunk, length, index.piece_size, end);
+                                           : validate_chunk(chunk, length, index.piece_size, begins, end);
       if (!status.ok())
         return std::move(status).error().wrap("BO " + std::to_string(i) + ", chunk " + std::to_string(k));
     }
@@ -288,10 +323,10 @@ Status validate(const File& file, const Session& session) {
   return {};
 }
 
-Status validate(const Index& index, std::uint64_t pages_length, Version version) {
+Status validate(const Index& index, std::uint64_t pages_length, Version version, std::span<const Source> sources) {
   TRY(validate_sizes(index, version));
   TRY(validate_bos(index));
-  return validate_chunks(index, pages_length, version);
+  return validate_chunks(index, pages_length, version, sources);
 }
 
 }  // namespace plugin::image

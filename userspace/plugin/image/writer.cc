@@ -64,6 +64,19 @@ Status remove_if_there(int dir_fd, const std::string& name) {
   return {};
 }
 
+// What `kfd-criu flatten` leaves when it is killed must not take the place of a newer dump.
+Status remove_flattened(int dir_fd) {
+  const std::string folder(kFlattenFolder);
+  const UniqueFd dir(os::openat(dir_fd, folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  if (!dir.valid() && errno == ENOENT) return {};
+  if (!dir.valid()) return Error::from_errno(errno, "opening " + folder + " of the image directory");
+  ASSIGN_OR_RETURN(const auto names, list_names(dir.get()));
+  for (const auto& [name, spelled] : names) TRY(remove_if_there(dir.get(), spelled));
+  if (os::unlinkat(dir_fd, folder.c_str(), AT_REMOVEDIR) != 0)
+    return Error::from_errno(errno, "removing " + folder + " from the image directory");
+  return {};
+}
+
 std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
 bool all_zero(std::span<const std::byte> bytes) {
@@ -93,6 +106,15 @@ Error named(Error error, const std::string& name) { return std::move(error).wrap
 }  // namespace
 
 // ---- contents ----
+
+void FileWriter::begin_bo(const MemoryName& name) {
+  if (session_->earlier_ == nullptr) return;
+  const auto known = session_->earlier_->find(name);
+  const std::lock_guard lock(mutex_);
+  for (std::size_t i = 0; i < known.size(); ++i)
+    if (known[i].chunk.stored != 0) known_.emplace(expected_ + i, known[i]);
+  expected_ += chunk_count(name.size, kChunkSize);
+}
 
 Result<std::uint64_t> FileWriter::append(std::span<const std::byte> contents) {
   {
@@ -136,12 +158,13 @@ void FileWriter::write_chunk(std::uint64_t number, std::span<const std::byte> by
   chunk.stored = pieces_to_store(bytes);
   if (chunk.stored != 0) chunk.hash = hash_bytes(bytes);
   const auto hashed = Clock::now();
-  auto offset = place(number, chunk, bytes.size());
+  const Placed where = look_up(number, chunk);
+  auto offset = place(number, where, bytes.size());
   const auto placed = Clock::now();
   Status status;
   if (!offset.ok())
     status = std::move(offset).error();
-  else if (chunk.stored != 0)
+  else if (chunk.stored != 0 && where.source == kOwn)
     status = write_pieces(chunk, *offset, bytes);
   {
     const std::lock_guard lock(mutex_);
@@ -155,12 +178,30 @@ void FileWriter::write_chunk(std::uint64_t number, std::span<const std::byte> by
   changed_.notify_all();
 }
 
+FileWriter::Placed FileWriter::look_up(std::uint64_t number, const Chunk& chunk) {
+  if (chunk.stored == 0) return {chunk};
+  const std::lock_guard lock(mutex_);
+  const auto found = known_.find(number);
+  if (found == known_.end()) return {chunk};
+  const KnownChunk known = found->second;
+  known_.erase(found);
+  // It is the same memory of the same program, so contents that are others are taken for equal once in 2^64 times.
+  if (known.chunk.hash != chunk.hash || known.chunk.stored != chunk.stored) return {chunk};
+  if (!sources_.contains(known.source)) {
+    if (session_->num_sources_.fetch_add(1) >= kMaxSources) return {chunk};
+    sources_.insert(known.source);
+  }
+  return {known.chunk, known.source};
+}
+
 // The offset of the chunk in the pages file, which is behind the chunks before it, whichever of them is written first.
-Result<std::uint64_t> FileWriter::place(std::uint64_t number, Chunk chunk, std::size_t size) {
+Result<std::uint64_t> FileWriter::place(std::uint64_t number, Placed placed, std::size_t size) {
+  Chunk& chunk = placed.chunk;
+  const bool is_stored = chunk.stored != 0 && placed.source == kOwn;
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this, number] { return chunks_.size() == number; });
   Status status = status_;
-  if (chunk.stored != 0 && status.ok() && !pages_.valid()) {
+  if (is_stored && status.ok() && !pages_.valid()) {
     auto created = session_->create_file(pages_name(id_));
     if (created.ok()) {
       pages_ = std::move(created).value();
@@ -169,11 +210,12 @@ Result<std::uint64_t> FileWriter::place(std::uint64_t number, Chunk chunk, std::
       status = std::move(created).error();
     }
   }
-  if (chunk.stored != 0 && status.ok()) {
+  if (is_stored && status.ok()) {
     chunk.offset = pages_length_;
     pages_length_ += (stored_bytes(chunk.stored, size) + kPageSize - 1) / kPageSize * kPageSize;
   }
-  chunks_.push_back(chunk);
+  if (placed.source != kOwn) referred_ += size;
+  chunks_.push_back(placed);
   lock.unlock();
   changed_.notify_all();
   TRY(std::move(status));
@@ -202,12 +244,29 @@ Status FileWriter::write_pieces(const Chunk& chunk, std::uint64_t offset, std::s
   return {};
 }
 
+std::vector<Chunk> FileWriter::take_chunks(std::vector<Source>& sources) {
+  std::map<std::uint32_t, std::size_t> order;  // of the sources that are needed, by index in Earlier::sources()
+  for (const Placed& placed : chunks_)
+    if (placed.source != kOwn && order.try_emplace(placed.source, sources.size()).second)
+      sources.push_back(session_->earlier_->sources()[placed.source]);
+  const auto begins = begins_of(pages_length_, sources);
+  std::vector<Chunk> chunks;
+  chunks.reserve(chunks_.size());
+  for (const Placed& placed : chunks_) {
+    chunks.push_back(placed.chunk);
+    if (placed.source != kOwn) chunks.back().offset += begins[order.at(placed.source)];
+  }
+  chunks_ = {};
+  return chunks;
+}
+
 // ---- the dump ----
 
 Result<std::unique_ptr<SessionWriter>> SessionWriter::create(int dir_fd, std::uint64_t session_id) {
   // The commit marks of earlier dumps go first, or a crash now would leave one together with half of a new image.
   ASSIGN_OR_RETURN(const auto names, list_names(dir_fd));
   for (const auto& [name, spelled] : names) TRY(remove_if_there(dir_fd, spelled));
+  TRY(remove_flattened(dir_fd));
   return std::unique_ptr<SessionWriter>(new SessionWriter(dir_fd, session_id));
 }
 
@@ -239,6 +298,7 @@ void SessionWriter::add_to(Timing& timing) const {
   for (const auto& [id, writer] : writers_) {
     timing.copied_bytes += writer->appended();
     timing.stored_bytes += writer->stored();
+    timing.referred_bytes += writer->referred();
     timing.hashing_us += us(writer->hashing());
     timing.writing_us += us(writer->writing());
   }
@@ -293,12 +353,12 @@ Status SessionWriter::write_index(std::span<const BoRecord> bos, FileWriter* con
   index.bos.assign(bos.begin(), bos.end());
   if (contents != nullptr) {
     TRY(contents->settle_all());
-    index.chunks = std::move(contents->chunks_);
+    index.chunks = contents->take_chunks(entry.sources);
     entry.pages_length = contents->pages_length_;
     if (contents->pages_.valid()) TRY(finish_pages(*contents));
   }
   const std::string name = index_name(entry.id);
-  if (auto status = validate(index, entry.pages_length, Version::k2); !status.ok())
+  if (auto status = validate(index, entry.pages_length, Version::k2, entry.sources); !status.ok())
     return named(std::move(status).error(), name);
   const auto payload = encode_index(index);
   if (payload.size() > kMaxIndex) return Error(EFBIG, name + " would be larger than a reader accepts");

@@ -12,6 +12,7 @@
 //   commit()      renames the manifest and syncs the directory; or discard()
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <map>
@@ -24,6 +25,7 @@
 
 #include "base/unique_fd.h"
 #include "base/workers.h"
+#include "plugin/image/earlier.h"
 #include "plugin/image/format.h"
 #include "plugin/image/index.h"
 
@@ -38,6 +40,8 @@ class FileWriter {
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;
 
+  // Before the parts of a BO: which memory it is, in what the session may refer to.
+  void begin_bo(const MemoryName& name);
   // The next part of a BO that stores contents. Every part but a BO's last is a multiple of kChunkSize. Answers a
   // number for settle(): until that has returned, the bytes must stay as they are. After a failure, which may be that
   // of an earlier part, nobody uses the bytes.
@@ -50,6 +54,8 @@ class FileWriter {
   // Bytes that append() was given, and those of them that are in the pages file. Exact after settle_all().
   [[nodiscard]] std::uint64_t appended() const { return appended_; }
   [[nodiscard]] std::uint64_t stored() const { return pages_length_ == 0 ? 0 : pages_length_ - kPageSize; }
+  // Bytes of chunks that earlier dumps have.
+  [[nodiscard]] std::uint64_t referred() const { return referred_; }
   // What all threads together spent on it.
   [[nodiscard]] std::chrono::nanoseconds hashing() const { return hashing_; }
   [[nodiscard]] std::chrono::nanoseconds writing() const { return writing_; }
@@ -58,22 +64,37 @@ class FileWriter {
   friend class SessionWriter;
   FileWriter(SessionWriter& session, std::uint32_t id) : session_(&session), id_(id) {}
 
+  // A chunk that has its place, and whose.
+  struct Placed {
+    Chunk chunk;
+    std::uint32_t source = kOwn;  // index in Earlier::sources()
+  };
+  static constexpr std::uint32_t kOwn = UINT32_MAX;
+
   void write_chunk(std::uint64_t number, std::span<const std::byte> bytes);
-  base::Result<std::uint64_t> place(std::uint64_t number, Chunk chunk, std::size_t size);
+  // Looks for the chunk in the earlier dump.
+  Placed look_up(std::uint64_t number, const Chunk& chunk);
+  base::Result<std::uint64_t> place(std::uint64_t number, Placed placed, std::size_t size);
+  // All chunks, as the index has them, and the sources that they need.
+  std::vector<Chunk> take_chunks(std::vector<Source>& sources);
   base::Status write_pieces(const Chunk& chunk, std::uint64_t offset, std::span<const std::byte> bytes);
 
   SessionWriter* session_;
   std::uint32_t id_;
   std::uint64_t appended_ = 0;
-  std::uint64_t begun_ = 0;  // chunks that were appended
+  std::uint64_t begun_ = 0;     // chunks that were appended
+  std::uint64_t expected_ = 0;  // chunks of the BOs that were begun
 
   std::mutex mutex_;  // guards the members below, while the session has workers
   std::condition_variable changed_;
-  base::UniqueFd pages_;             // opened by the first chunk that is not zero
-  std::uint64_t pages_length_ = 0;   // 0: no pages file
-  std::vector<Chunk> chunks_;        // those that have their place, in order
-  std::set<std::uint64_t> written_;  // chunks from written_up_to_ on that are written
-  std::uint64_t written_up_to_ = 0;  // all before this one are
+  base::UniqueFd pages_;            // opened by the first chunk that is not zero
+  std::uint64_t pages_length_ = 0;  // 0: no pages file
+  std::uint64_t referred_ = 0;
+  std::set<std::uint32_t> sources_;            // indices in Earlier::sources() that are referred to
+  std::map<std::uint64_t, KnownChunk> known_;  // by the number of the chunk, until it has its place
+  std::vector<Placed> chunks_;                 // those that have their place, in order
+  std::set<std::uint64_t> written_;            // chunks from written_up_to_ on that are written
+  std::uint64_t written_up_to_ = 0;            // all before this one are
   base::Status status_;
   std::chrono::nanoseconds hashing_{};
   std::chrono::nanoseconds writing_{};
@@ -81,7 +102,8 @@ class FileWriter {
 
 class SessionWriter {
  public:
-  // Removes the files of older dumps, of either version, from the directory. dir_fd is borrowed for the writer's life.
+  // Removes the files of older dumps, of either version, from the directory, flattened ones too. dir_fd is borrowed for
+  // the writer's life.
   static base::Result<std::unique_ptr<SessionWriter>> create(int dir_fd, std::uint64_t session_id);
   SessionWriter(const SessionWriter&) = delete;
   SessionWriter& operator=(const SessionWriter&) = delete;
@@ -95,6 +117,10 @@ class SessionWriter {
   void start_workers();
   void stop_workers() { workers_.reset(); }
 
+  // Contents that this dump, read from the same directory, has already are referred to. Before contents are appended.
+  void refer_to(std::unique_ptr<const Earlier> earlier) { earlier_ = std::move(earlier); }
+  // Null: to none.
+  [[nodiscard]] const Earlier* earlier() const { return earlier_.get(); }
   // For the contents of file `id`; lives as long as this object. The same one when asked again.
   FileWriter& file(std::uint32_t id);
   // Adds what all files have in their pages files, and what that took.
@@ -126,6 +152,8 @@ class SessionWriter {
   int dir_fd_;
   std::uint64_t session_id_;
   State state_ = State::kOpen;
+  std::unique_ptr<const Earlier> earlier_;
+  std::atomic<std::size_t> num_sources_ = 0;  // of all files, and those that there was no place for
   std::map<std::uint32_t, std::unique_ptr<FileWriter>> writers_;
   std::vector<File> files_;
   std::mutex created_mutex_;                                      // held for an insertion, which workers make too

@@ -151,7 +151,8 @@ ROWS = (
     Row("16 GPUs", "criu#2248", "as_many_gpus_as_a_machine_has_cost_no_descriptor", EQUAL),
 )
 # Tests that say nothing of one program.
-NO_CASE = ("no_images_are_left_that_nothing_needs", "the_machines_kernel_does_not_complain")
+NO_CASE = ("no_images_are_left_that_nothing_needs", "the_machines_kernel_does_not_complain",
+           "a_dump_stores_what_has_changed_since_the_one_before")
 
 
 class Cell(NamedTuple):

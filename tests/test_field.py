@@ -283,6 +283,38 @@ def test_generations_on_one_machine(field: Machine, generations: int) -> None:
     must_be(generations_of(field, (*PROGRAM, "--children", "low"), field.expected(), generations), EQUAL)
 
 
+def test_a_dump_stores_what_has_changed_since_the_one_before(field: Machine) -> None:
+    """Three dumps, each with the one before as --prev-images-dir; the last one needs both others, or none after `flatten`."""
+    field.become(ONE)
+    expected = field.expected()
+    name = field.start("since", *DEMO)
+    images = [f"images.{name}", f"images.{name}.second", f"images.{name}.third"]
+    try:
+        looks, stored = field.look(name), []
+        for number, folder in enumerate(images):
+            options = ["--track-mem"]
+            options += ["--prev-images-dir", f"../{images[number - 1]}"] if number else []
+            options += ["--leave-running"] if number < 2 else []
+            if field.dump(name, folder, *options)[0] != 0:
+                fail(f"dump {number + 1} failed\n{field.shown_errors(f'{folder}.dump.log')}")
+            stored.append(sum(size for file, size in field.files(folder).items() if file.startswith("amdgpu-pages-")))
+        assert max(stored[1:]) * 4 < stored[0], stored
+        # CRIU would miss its own files of the first dump before it calls the plugin.
+        pages = next(file for file in field.our_files(images[0]) if file.startswith("amdgpu-pages-"))
+        moved = [f"/run/field/{images[0]}/{pages}", f"/run/field/{images[0]}/away"]
+        field.step("run", "mv", *moved)
+        assert field.restore(images[2], log=f"{images[2]}.missing.log") != 0
+        errors = "\n".join(field.plugin_errors(f"{images[2]}.missing.log"))
+        assert f"parent/parent/{pages}: is missing" in errors, errors
+        field.step("run", "mv", *reversed(moved))
+        field.step("run", str(paths.built("release") / "kfd-criu/kfd-criu"), "verify", f"/run/field/{images[2]}")
+        if field.restore(images[2]) != 0:
+            fail(f"it was not restored\n{field.shown_errors(f'{images[2]}.restore.log')}")
+        must_be(field.after_restore(name, looks, expected), EQUAL)
+    finally:
+        field.end(name)
+
+
 # ---- programs without a GPU --------------------------------------------------------
 
 

@@ -58,8 +58,15 @@ std::vector<std::string> all(std::vector<std::string> arguments, const Environme
 
 bool contains(const std::vector<std::string>& arguments, std::string_view name, std::string_view shortest) {
   return std::any_of(arguments.begin(), arguments.end(), [&](const std::string& argument) {
-    return argument.size() >= shortest.size() && name.starts_with(argument);
+    const auto word = std::string_view(argument).substr(0, argument.find('='));
+    return word.size() >= shortest.size() && name.starts_with(word);
   });
+}
+
+bool may_have_parent(const std::vector<std::string>& arguments) {
+  const auto is_service = [](const std::string& argument) { return argument == "swrk" || argument == "service"; };
+  return contains(arguments, "--prev-images-dir", "--prev") ||
+         std::any_of(arguments.begin(), arguments.end(), is_service);
 }
 
 }  // namespace plugin::criu_options

@@ -28,8 +28,13 @@ using ReadFile = std::function<base::Result<std::string>(const std::string& path
                                            const ReadFile& text_of);
 
 // Whether one of the arguments is the option `name`, or an abbreviation of it, as getopt_long() accepts them, of at
-// least `shortest` characters. Both with "--".
+// least `shortest` characters, with or without "=VALUE". Both with "--".
 [[nodiscard]] bool contains(const std::vector<std::string>& arguments, std::string_view name,
                             std::string_view shortest);
+
+// Whether CRIU may have been given the directory of an earlier dump: by --prev-images-dir, or by a caller of its
+// service, whose options leave no trace. If it was not, the link `parent` in the image directory is of another dump,
+// which CRIU leaves there.
+[[nodiscard]] bool may_have_parent(const std::vector<std::string>& arguments);
 
 }  // namespace plugin::criu_options

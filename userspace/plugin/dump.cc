@@ -16,6 +16,7 @@
 
 #include "base/os.h"
 #include "base/text_file.h"
+#include "plugin/criu_options.h"
 #include "plugin/topology/snapshot.h"
 
 namespace plugin {
@@ -342,9 +343,23 @@ Result<std::optional<bool>> Dump::is_bound_to(const OpenFile& file, const Proces
   return std::optional<bool>();
 }
 
+Result<std::unique_ptr<image::Earlier>> Dump::earlier_dump() const {
+  ASSIGN_OR_RETURN(const auto arguments, services_.criu.arguments());
+  // A link that another dump has left must not make this one depend on a directory that nobody has named.
+  if (!criu_options::may_have_parent(arguments)) return std::unique_ptr<image::Earlier>();
+  return image::Earlier::read(services_.criu.image_dir());
+}
+
 // Not before everything that can be refused was: it removes older images from the directory.
 Status Dump::start_image() {
+  auto earlier = earlier_dump();
+  if (!earlier.ok())
+    services_.criu.warn("all contents are stored in this dump, as if there were no dump before it: " +
+                        earlier.error().message());
   ASSIGN_OR_RETURN(writer_, image::SessionWriter::create(services_.criu.image_dir(), session_id_));
+  if (!earlier.ok() || *earlier == nullptr) return {};
+  services_.criu.inform("contents that are those of the dump before this one are not stored again");
+  writer_->refer_to(std::move(*earlier));
   return {};
 }
 
@@ -441,7 +456,7 @@ Status Dump::save_bos(Process& process, image::FileWriter& writer, image::KfdFil
     place_contents(process, i, out, record);
     if (image::stores_contents(record)) {
       const auto begin = std::chrono::steady_clock::now();
-      TRY(save_contents(process, i, *gpu, reads, writer));
+      TRY(save_contents(process, i, record, *gpu, reads, writer));
       last = gpu;
       Done& sum = done[gpu];
       ++sum.bos;
@@ -473,15 +488,16 @@ void Dump::place_contents(const Process& process, std::size_t bo, image::KfdFile
   record.stored_elsewhere = origin.process != self.process;
 }
 
-Status Dump::save_contents(Process& process, std::size_t index, const topology::Node& gpu, copy::OrderedReads& reads,
-                           image::FileWriter& writer) {
+Status Dump::save_contents(Process& process, std::size_t index, const image::BoRecord& record,
+                           const topology::Node& gpu, copy::OrderedReads& reads, image::FileWriter& writer) {
   kfd::CheckpointedBo& bo = process.state.bos[index];
   const std::string name = bo_name(index, bo.bo);
   auto dmabuf = services_.kfd.export_bo(fd_of(process), process.pause, bo);
   if (!dmabuf.ok()) return std::move(dmabuf).error().wrap(name);
   auto copier = copier_of(gpu);
   if (!copier.ok()) return std::move(copier).error().wrap(name);
-  return reads.start(**copier, {dmabuf->get(), bo.bo.size, name}, sink_into(writer));
+  return reads.start(**copier, {dmabuf->get(), bo.bo.size, name},
+                     sink_into(writer, image::name_of(image::Kind::kKfd, process.pid, record)));
 }
 
 Result<copy::Copier*> Dump::copier_of(const topology::Node& gpu) {

@@ -94,6 +94,8 @@ class Dump {
   // Whether the process has the file of this render node that KFD uses. After bind_render_files().
   [[nodiscard]] bool keeps_render_file(const Process& process, std::uint32_t minor) const;
   base::Status start_image();
+  // The dump to which this one refers; null: none.
+  [[nodiscard]] base::Result<std::unique_ptr<image::Earlier>> earlier_dump() const;
 
   base::Status take_kfd_objects();
   base::Status take_objects_of(std::size_t file, const Process& process);
@@ -102,20 +104,20 @@ class Dump {
   [[nodiscard]] std::vector<std::size_t> files_with_objects() const;
   [[nodiscard]] std::vector<sharing::Process> sharers_with_objects() const;
   base::Result<image::RenderFile> save_render(std::size_t file, std::uint32_t id, std::uint32_t open_flags);
-  base::Status save_object(const OpenFile& file, const image::GemObject& object, const image::BoRecord& record,
-                           copy::OrderedReads& reads, image::FileWriter& writer);
+  base::Status save_object(const OpenFile& file, std::uint32_t handle, const image::BoRecord& record,
+                           copy::OrderedReads& reads, const copy::Sink& sink);
 
   // Memory that only this DMA-buf has.
   base::Status save_lost(const dmabuf_memory::Found& memory, const OpenFile& file, image::FileWriter& writer,
                          image::DmabufFile& out);
 
   base::Status save(int fd, std::uint32_t id);
-  // Where the contents of the next BO go.
-  copy::Sink sink_into(image::FileWriter& writer);
+  // Where the contents of the next BO go, which is this memory.
+  copy::Sink sink_into(image::FileWriter& writer, const image::MemoryName& name);
   base::Result<image::KfdFile> save_process(Process& process, std::uint32_t id);
   base::Status save_bos(Process& process, image::FileWriter& writer, image::KfdFile& out);
-  base::Status save_contents(Process& process, std::size_t index, const topology::Node& gpu, copy::OrderedReads& reads,
-                             image::FileWriter& writer);
+  base::Status save_contents(Process& process, std::size_t index, const image::BoRecord& record,
+                             const topology::Node& gpu, copy::OrderedReads& reads, image::FileWriter& writer);
   // Marks where the contents of a BO are stored.
   void place_contents(const Process& process, std::size_t bo, image::KfdFile& out, image::BoRecord& record) const;
   // How memory was allocated that no BO of the processes was allocated for.

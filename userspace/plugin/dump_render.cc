@@ -101,7 +101,8 @@ Result<image::RenderFile> Dump::save_render(std::size_t file, std::uint32_t id, 
     const auto shared = out.bos[i].inode == 0 ? std::nullopt : sharing_.find(out.bos[i].inode);
     out.bos[i].stored_elsewhere = shared && sharing_.memories()[*shared].origin.process != self;
     if (!image::stores_contents(out.bos[i])) continue;
-    TRY(save_object(open, out.objects.gem[i], out.bos[i], reads, writer_->file(id)));
+    const auto name = image::name_of(image::Kind::kRender, out.owner, out.bos[i]);
+    TRY(save_object(open, out.objects.gem[i].handle, out.bos[i], reads, sink_into(writer_->file(id), name)));
     bytes += out.bos[i].bo.size;
   }
   TRY(reads.finish());
@@ -112,11 +113,10 @@ Result<image::RenderFile> Dump::save_render(std::size_t file, std::uint32_t id, 
   return out;
 }
 
-Status Dump::save_object(const OpenFile& file, const image::GemObject& object, const image::BoRecord& record,
-                         copy::OrderedReads& reads, image::FileWriter& writer) {
+Status Dump::save_object(const OpenFile& file, std::uint32_t handle, const image::BoRecord& record,
+                         copy::OrderedReads& reads, const copy::Sink& sink) {
   const std::string name = "contents of GEM object " + std::to_string(record.handle);
-  const copy::Sink sink = sink_into(writer);
-  const auto dmabuf = services_.render.driver->export_gem(file.fd.get(), object.handle);
+  const auto dmabuf = services_.render.driver->export_gem(file.fd.get(), handle);
   if (!dmabuf.ok()) return base::Error(dmabuf.error()).wrap(name);
   if (!dmabuf->has_value()) {
     TRY(reads.finish());  // this one is read at once
@@ -137,7 +137,8 @@ Status Dump::save_lost(const dmabuf_memory::Found& memory, const OpenFile& file,
   out.bos = {memory.record};
   const Copying copying(*this);
   ASSIGN_OR_RETURN(copy::Copier * copier, copier_of(*memory.gpu));
-  auto outcome = copier->read(file.fd.get(), memory.record.bo.size, sink_into(writer));
+  const auto name = image::name_of(image::Kind::kDmabuf, 0, memory.record);
+  auto outcome = copier->read(file.fd.get(), memory.record.bo.size, sink_into(writer, name));
   if (!outcome.ok()) return std::move(outcome).error().error;
   return {};
 }

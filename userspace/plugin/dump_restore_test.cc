@@ -142,6 +142,30 @@ TEST_F(DumpRestoreTest, how_long_they_took_is_in_the_log_and_in_the_image) {
   EXPECT_TRUE(target_.criu.has_informed("GPU memory of process 77: 3 MiB in "));
 }
 
+// CRIU makes the link `parent` for --prev-images-dir.
+TEST_F(DumpRestoreTest, a_dump_refers_to_the_contents_of_the_one_before) {
+  dump_all();
+  EXPECT_FALSE(source_.criu.has_informed("contents that are those of the dump before"));
+  const TempDir second;
+  std::filesystem::create_directory_symlink(images_.path(), second.path() + "/parent");
+  source_.criu.use_dir(second.path());
+  // CRIU was not told of it: the link is that of another dump.
+  dump_all();
+  EXPECT_TRUE(std::filesystem::exists(second.path() + "/" + image::pages_name(kKfdId)));
+  source_.criu.command_line = {"dump", "--prev-images-dir", "../1"};
+  dump_all();
+  EXPECT_TRUE(source_.criu.has_informed("contents that are those of the dump before"));
+  EXPECT_FALSE(std::filesystem::exists(second.path() + "/" + image::pages_name(kKfdId)));
+  Fakes target{second.path()};
+  target.criu.task = 77;
+  target.machine.add_gpu(1, kOtherGpu, 130);
+  Restore restore(target.services);
+  const auto fd = restore.restore_file(kKfdId);
+  ASSERT_TRUE(fd.ok()) << fd.error().message();
+  const UniqueFd owned(**fd);
+  EXPECT_EQ(target.kfd.restored_contents(0), contents());
+}
+
 std::ptrdiff_t threads() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
 }

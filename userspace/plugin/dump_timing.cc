@@ -44,7 +44,8 @@ Dump::Copying::~Copying() {
   dump_.timing_.copying_us += microseconds(Clock::now() - begin_);
 }
 
-copy::Sink Dump::sink_into(image::FileWriter& writer) {
+copy::Sink Dump::sink_into(image::FileWriter& writer, const image::MemoryName& name) {
+  writer.begin_bo(name);
   const copy::Sink sink = sink_of(writer);
   return {[this, sink](std::span<const std::byte> slice) {
             meter_->add(slice.size());
@@ -68,6 +69,8 @@ void Dump::tell_timing() const {
       ms(timing_.paused_us) + " of these for GPU memory and state: " + std::to_string(timing_.copied_bytes >> 20) +
       " MiB copied at " + rate_text(timing_.copied_bytes, Seconds(std::chrono::microseconds(timing_.copying_us))) +
       ", " + std::to_string(timing_.stored_bytes >> 20) + " MiB stored";
+  if (writer_->earlier() != nullptr)
+    line += ", " + std::to_string(timing_.referred_bytes >> 20) + " MiB as in the dump before";
   switch (image::limit_of(timing_)) {
     case image::Limit::kNothing:
       break;

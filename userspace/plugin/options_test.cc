@@ -122,6 +122,18 @@ TEST(CriuOptions, are_recognised_when_abbreviated) {
     EXPECT_FALSE(is_lazy(criu_arguments({"dump", argument}, {}))) << argument;
 }
 
+TEST(CriuOptions, tell_whether_there_may_be_an_earlier_dump) {
+  const std::vector<std::vector<std::string>> may = {{"dump", "--prev-images-dir", "../1"},
+                                                     {"dump", "--prev-images-dir=../1"},
+                                                     {"--prev=../1", "dump"},
+                                                     {"swrk", "3"},
+                                                     {"service", "--address", "criu.sock"}};
+  for (const auto& arguments : may) EXPECT_TRUE(criu_options::may_have_parent(arguments)) << arguments[1];
+  const std::vector<std::vector<std::string>> may_not = {
+      {"dump", "-D", "1"}, {"dump", "--pre-dump-mode=read"}, {"dump", "--prev-images-dirs"}, {}};
+  for (const auto& arguments : may_not) EXPECT_FALSE(criu_options::may_have_parent(arguments));
+}
+
 TEST(CriuOptions, of_a_file_that_cannot_be_read_are_none) {
   const auto arguments = criu_arguments({"dump"}, {}, {{"HOME", "/unreadable"}});
   ASSERT_TRUE(arguments.ok()) << arguments.error().message();

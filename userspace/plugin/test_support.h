@@ -42,6 +42,7 @@ class FakeCriu final : public Criu {
  public:
   explicit FakeCriu(const std::string& dir) : dir_(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {}
   [[nodiscard]] int image_dir() const override { return dir_.get(); }
+  void use_dir(const std::string& dir) { dir_.reset(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)); }
   [[nodiscard]] int unused_fd() const override { return 900; }
   [[nodiscard]] bool takes_vma_fd() const override { return new_rule; }
 
@@ -64,7 +65,10 @@ class FakeCriu final : public Criu {
     return base::UniqueFd(::fcntl(kept[static_cast<std::size_t>(number)].get(), F_DUPFD_CLOEXEC, 0));
   }
 
+  [[nodiscard]] base::Result<std::vector<std::string>> arguments() const override { return command_line; }
+
   bool new_rule = false;
+  std::vector<std::string> command_line = {"dump", "-t", "7"};
   pid_t task = 0;  // 0: this process
   bool has_fdstore = true;
   mutable std::vector<base::UniqueFd> kept;

@@ -234,6 +234,30 @@ TEST_F(EarlierTest, a_damaged_dump_is_not_referred_to) {
   expect_contents(2, contents());
 }
 
+TEST_F(EarlierTest, a_dump_whose_earlier_one_goes_away_is_not_committed) {
+  write(1, 0, contents());
+  make(2, 1);
+  const base::UniqueFd dir = open(2);
+  auto earlier = Earlier::read(dir.get());
+  auto writer = SessionWriter::create(dir.get(), session_of(2));
+  ASSERT_TRUE(earlier.ok() && writer.ok());
+  (*writer)->refer_to(std::move(*earlier));
+  KfdFile kfd = test_kfd();
+  kfd.bos.push_back(test_bo(contents().size()));
+  (*writer)->file(kKfdId).begin_bo(name_of(Kind::kKfd, kfd.pid, kfd.bos[0]));
+  const Bytes bytes = contents();
+  ASSERT_TRUE((*writer)->file(kKfdId).append(bytes).ok());
+  ASSERT_TRUE((*writer)->add({kKfdId, kfd}).ok());
+  ASSERT_TRUE((*writer)->prepare(test_session()).ok());
+  fs::rename(pages(1), path(1) + "/away");
+  const auto refused = (*writer)->commit();
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message().find("an earlier dump has changed since"), std::string::npos);
+  fs::rename(path(1) + "/away", pages(1));
+  EXPECT_TRUE((*writer)->commit().ok());
+  expect_contents(2, contents());
+}
+
 TEST_F(EarlierTest, two_directories_that_are_taken_in_turns_do_not_lose_contents) {
   write(1, 0, contents());
   write(2, 1, contents(1));

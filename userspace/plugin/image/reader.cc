@@ -194,6 +194,11 @@ Status open_sources(int dir_fd, const FileEntry& entry, std::vector<Contents::Pa
 
 }  // namespace
 
+Status check_sources(int dir_fd, const FileEntry& entry) {
+  std::vector<Contents::Pages> sources;
+  return open_sources(dir_fd, entry, sources);
+}
+
 Result<Contents> open_contents(int dir_fd, const Loaded& loaded) {
   const FileEntry& entry = loaded.entry();
   if (!has_index(loaded.file())) return Error(EINVAL, metadata_name(entry.id) + ": has no contents");
@@ -230,8 +235,7 @@ Result<Loaded> load_file(int dir_fd, const std::shared_ptr<const Session>& sessi
     ASSIGN_OR_RETURN(index, in_file(index_name(entry.id), read_index(dir_fd, entry)));
   }
   // Before anything is restored: a dump without the ones that it refers to is no dump.
-  std::vector<Contents::Pages> sources;
-  if (auto status = open_sources(dir_fd, entry, sources); !status.ok()) return std::move(status).error().wrap(name);
+  if (auto status = check_sources(dir_fd, entry); !status.ok()) return std::move(status).error().wrap(name);
   Loaded loaded(session, entry, std::move(file), std::move(index));
   if (auto status = validate(loaded.file(), *session); !status.ok()) return std::move(status).error().wrap(name);
   return loaded;

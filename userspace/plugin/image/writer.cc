@@ -18,6 +18,7 @@
 #include "base/os.h"
 #include "plugin/image/codec.h"
 #include "plugin/image/directory.h"
+#include "plugin/image/reader.h"
 
 namespace plugin::image {
 namespace {
@@ -409,12 +410,16 @@ Status SessionWriter::prepare(Session session) {
   TRY(write_payload(std::string(kUnfinishedManifestName), FileKind::kManifest, bytes_of(payload)));
   TRY(sync_all());
   TRY(sync_directory(dir_fd_));
+  entries_ = std::move(manifest.files);
   state_ = State::kPrepared;
   return {};
 }
 
 Status SessionWriter::commit() {
   if (state_ != State::kPrepared) return Error(EINVAL, "the dump is not complete");
+  for (const FileEntry& entry : entries_)
+    if (auto status = check_sources(dir_fd_, entry); !status.ok())
+      return std::move(status).error().wrap("an earlier dump has changed since this one refers to it");
   const std::string unfinished(kUnfinishedManifestName);
   const std::string name(kManifestName);
   if (os::renameat(dir_fd_, unfinished.c_str(), dir_fd_, name.c_str()) != 0)

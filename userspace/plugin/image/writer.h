@@ -131,7 +131,7 @@ class SessionWriter {
   // which this writer knows. Fails, and names the value, when a reader would refuse what is to be written.
   base::Status prepare(Session session);
   [[nodiscard]] bool prepared() const { return state_ != State::kOpen; }
-  // Makes the manifest visible. A failure leaves the dump to discard().
+  // Makes the manifest visible, if what the dump refers to is still there. A failure leaves the dump to discard().
   base::Status commit();
   // Removes all files of this dump, the manifest first, also after commit(). Answers the first failure, but tries all.
   base::Status discard();
@@ -156,6 +156,7 @@ class SessionWriter {
   std::atomic<std::size_t> num_sources_ = 0;  // of all files, and those that there was no place for
   std::map<std::uint32_t, std::unique_ptr<FileWriter>> writers_;
   std::vector<File> files_;
+  std::vector<FileEntry> entries_;                                // after prepare()
   std::mutex created_mutex_;                                      // held for an insertion, which workers make too
   std::set<std::string> created_;                                 // names that discard() removes
   std::vector<std::pair<std::string, base::UniqueFd>> unsynced_;  // open until prepare() has synced them

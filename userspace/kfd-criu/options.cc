@@ -22,7 +22,8 @@ CLI::App* add_command(CLI::App& app, const std::string& name, const std::string&
                       Options& options) {
   CLI::App* sub = app.add_subcommand(name, text);
   sub->callback([command, &options] { options.command = command; });
-  sub->add_flag("--json", options.json, "print JSON in the shape of crit: {\"magic\", \"entries\"}");
+  if (command != Command::kFlatten)
+    sub->add_flag("--json", options.json, "print JSON in the shape of crit: {\"magic\", \"entries\"}");
   return sub;
 }
 
@@ -43,7 +44,11 @@ ParsedOptions parse_options(const std::vector<std::string>& arguments) {
   CLI::App* topology =
       add_command(app, "topology", "the GPUs of this machine, and which of them replace those of an image",
                   Command::kTopology, options);
-  for (CLI::App* sub : {show, verify, diff}) sub->add_option("DIR", options.directory, "image directory")->required();
+  CLI::App* flatten =
+      add_command(app, "flatten", "store what the dump has in earlier dumps, so that it needs none of them",
+                  Command::kFlatten, options);
+  for (CLI::App* sub : {show, verify, diff, flatten})
+    sub->add_option("DIR", options.directory, "image directory")->required();
   diff->add_option("OTHER", options.other, "image directory that is compared with DIR")->required();
   topology->add_option("DIR", options.directory, "image directory");
   topology->add_option("--root", options.root, "folder with the sys and dev of the machine; / unless said")

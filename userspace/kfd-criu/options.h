@@ -13,7 +13,7 @@ namespace kfd_criu {
 // Exit statuses, which are part of the interface: kfd-criu(1).
 enum class Exit { kGood = 0, kDiffers = 1, kUnreadable = 2, kUsage = 64 };
 
-enum class Command { kShow, kVerify, kDiff, kTopology };
+enum class Command { kShow, kVerify, kDiff, kTopology, kFlatten };
 
 struct Options {
   Command command = Command::kShow;

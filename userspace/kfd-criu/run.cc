@@ -19,6 +19,8 @@ base::Result<Exit> run_command(const Options& options, const Output& output) {
       return run_verify(options, output);
     case Command::kDiff:
       return run_diff(options, output);
+    case Command::kFlatten:
+      return run_flatten(options, output);
     case Command::kTopology:
       break;
   }

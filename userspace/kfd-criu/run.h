@@ -23,6 +23,7 @@ struct Output {
 base::Result<Exit> run_show(const Options& options, const Output& output);
 base::Result<Exit> run_verify(const Options& options, const Output& output);
 base::Result<Exit> run_diff(const Options& options, const Output& output);
+base::Result<Exit> run_flatten(const Options& options, const Output& output);
 base::Result<Exit> run_topology(const Options& options, const Output& output);
 
 // kDiffers when the image itself is wrong, kUnreadable when the file could not be read.

@@ -33,17 +33,20 @@ Totals& Totals::operator+=(const Totals& other) {
   bos += other.bos;
   size += other.size;
   stored += other.stored;
+  referred += other.referred;
   return *this;
 }
 
 Totals totals_of(const image::Loaded& loaded, const image::Contents& contents, std::size_t bo) {
-  const image::BoRecord& record = loaded.kfd()->bos[bo];
+  const image::BoRecord& record = contents.bos()[bo];
   if (!image::stores_contents(record)) return {.bos = 1};
   Totals totals{.bos = 1, .size = record.bo.size};
   std::uint64_t index = 0;
-  for (const image::Chunk& chunk : contents.chunks(bo))
-    totals.stored += image::stored_length(chunk, image::chunk_length(record.bo.size, contents.chunk_size(), index++),
-                                          loaded.index().piece_size);
+  for (const image::Chunk& chunk : contents.chunks(bo)) {
+    const std::uint64_t length = image::stored_length(
+        chunk, image::chunk_length(record.bo.size, contents.chunk_size(), index++), loaded.index().piece_size);
+    (image::refers(loaded.entry(), chunk) ? totals.referred : totals.stored) += length;
+  }
   return totals;
 }
 

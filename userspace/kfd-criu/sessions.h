@@ -23,18 +23,20 @@ struct Images {
 // Fails if the directory cannot be read or has no file of the plugin.
 base::Result<Images> open_images(const std::string& path);
 
-// A number of BOs and their bytes. `size` is what the BOs hold, `stored` what of it is in the pages file; the rest was
-// zero. Bytes of BOs without contents of their own are in neither.
+// A number of BOs and their bytes. `size` is what the BOs hold, `stored` what of it is in the pages file, `referred`
+// what is in those of earlier dumps; the rest was zero. Bytes of BOs without contents of their own are in neither.
 struct Totals {
   std::uint64_t bos = 0;
   std::uint64_t size = 0;
   std::uint64_t stored = 0;
+  std::uint64_t referred = 0;
 
-  [[nodiscard]] std::uint64_t zero() const { return size - stored; }
+  [[nodiscard]] std::uint64_t zero() const { return size - stored - referred; }
   Totals& operator+=(const Totals& other);
 };
 
-// The bytes of the BO with this index in KfdFile::bos. A BO whose contents are stored with another one has a size of 0.
+// The bytes of the BO with this index in bos_of() the file. A BO whose contents are stored with another one has a size
+// of 0.
 [[nodiscard]] Totals totals_of(const plugin::image::Loaded& loaded, const plugin::image::Contents& contents,
                                std::size_t bo);
 

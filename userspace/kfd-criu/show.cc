@@ -44,7 +44,9 @@ Totals totals_of_bo(const Opened& opened, std::size_t bo) {
 }
 
 std::string contents_text(const Totals& totals) {
-  return size_text(totals.size) + ": " + size_text(totals.stored) + " stored, " + size_text(totals.zero()) + " zero";
+  return size_text(totals.size) + ": " + size_text(totals.stored) + " stored, " +
+         (totals.referred == 0 ? "" : size_text(totals.referred) + " in earlier dumps, ") + size_text(totals.zero()) +
+         " zero";
 }
 
 // ---- for people ---------------------------------------------------------------------------------------------------
@@ -73,6 +75,7 @@ void print_bos(const Opened& opened, bool each, std::ostream& out) {
     if (bos[i].shares_contents) out << ", memory of another BO";
     if (bos[i].stored_elsewhere) out << ", memory of another process or of a render node";
     if (image::stores_contents(bos[i])) out << ": " << size_text(totals.stored) << " stored";
+    if (totals.referred != 0) out << ", " << size_text(totals.referred) << " in earlier dumps";
     out << '\n';
   }
   for (const auto& [kind, totals] : kinds) {
@@ -151,11 +154,18 @@ void print_timing(const image::Session& session, std::ostream& out) {
   out << "  timing: GPU queues paused for " << ms_text(timing.paused_us) << " until GPU memory and state were saved\n"
       << "    copying: " << ms_text(timing.copying_us) << " for " << size_text(timing.copied_bytes);
   if (timing.copying_us != 0) out << ", " << (timing.copied_bytes >> 20) * 1'000'000 / timing.copying_us << " MiB/s";
-  out << "; " << size_text(timing.stored_bytes) << " stored\n"
+  out << "; " << size_text(timing.stored_bytes) << " stored";
+  if (timing.referred_bytes != 0) out << ", " << size_text(timing.referred_bytes) << " as in earlier dumps";
+  out << '\n'
       << "    waiting for GPUs: " << ms_text(timing.gpu_us)
       << "; in all threads, checksums: " << ms_text(timing.hashing_us) << ", writing: " << ms_text(timing.writing_us)
       << '\n'
       << "    limited by: " << limit_text(image::limit_of(timing)) << '\n';
+}
+
+void print_sources(const image::Loaded& loaded, std::ostream& out) {
+  for (const image::Source& source : loaded.entry().sources)
+    out << "    needs " << image::source_name(source) << " of session " << hex16(source.session_id) << '\n';
 }
 
 Totals print_session(const Images& images, const image::Session& session, const Options& options, std::ostream& out,
@@ -173,10 +183,12 @@ Totals print_session(const Images& images, const image::Session& session, const 
   for (const image::Loaded* loaded : images.catalogue.files_of(session)) {
     if (loaded->kfd() == nullptr) {
       print_other(*loaded, out);
+      print_sources(*loaded, out);
       continue;
     }
     const Opened opened = open_file(images, loaded);
     print_kfd(opened, options, out);
+    print_sources(*loaded, out);
     if (opened.error) status = worse(status, status_of(*opened.error));
     for (std::size_t i = 0; i < loaded->kfd()->bos.size(); ++i) total += totals_of_bo(opened, i);
   }
@@ -213,11 +225,13 @@ void write_timing(const image::Timing& timing, Json& json) {
   json.key("timing").begin_object().field("paused_us", timing.paused_us).field("copying_us", timing.copying_us);
   json.field("gpu_us", timing.gpu_us).field("hashing_us", timing.hashing_us).field("writing_us", timing.writing_us);
   json.field("copied_bytes", timing.copied_bytes).field("stored_bytes", timing.stored_bytes);
+  json.field("referred_bytes", timing.referred_bytes);
   json.field("limit", limit_text(image::limit_of(timing))).end_object();
 }
 
 void write_totals(const Totals& totals, Json& json) {
   json.field("size", totals.size).field("stored", totals.stored).field("zero", totals.zero());
+  json.field("referred", totals.referred);
 }
 
 void write_bos(const Opened& opened, Json& json) {
@@ -272,6 +286,13 @@ void write_kfd(const Opened& opened, Json& json) {
 void write_file(const Images& images, const image::Loaded* loaded, Json& json, Exit& status) {
   json.begin_object().field("id", std::uint64_t{loaded->id()}).field("kind", kind_text(loaded->kind()));
   json.hex_field("open_flags", image::open_flags_of(loaded->file()));
+  json.key("sources").begin_array();
+  for (const image::Source& source : loaded->entry().sources)
+    json.begin_object()
+        .field("path", image::source_name(source))
+        .hex_field("session_id", source.session_id)
+        .end_object();
+  json.end_array();
   if (loaded->kfd() != nullptr) {
     const Opened opened = open_file(images, loaded);
     write_kfd(opened, json);

@@ -63,8 +63,15 @@ struct Dump {
   [[nodiscard]] base::Status write(const std::string& path) const {
     namespace image = plugin::image;
     const base::UniqueFd dir(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    ASSIGN_OR_RETURN(auto earlier, image::Earlier::read(dir.get()));
     ASSIGN_OR_RETURN(auto writer, image::SessionWriter::create(dir.get(), session_id));
-    for (const auto& bytes : contents) TRY(writer->file(first_id).append(bytes));
+    writer->refer_to(std::move(earlier));
+    auto bytes = contents.begin();
+    for (const image::BoRecord& bo : kfd.bos) {
+      if (!image::stores_contents(bo) || bytes == contents.end()) continue;
+      writer->file(first_id).begin_bo(image::name_of(image::Kind::kKfd, kfd.pid, bo));
+      TRY(writer->file(first_id).append(*bytes++));
+    }
     TRY(writer->add({first_id, kfd}));
     TRY(writer->add(
         {first_id + 1, image::RenderFile{kfd.devices.at(0).actual_id, O_NONBLOCK, image::Binding::kKfd, kfd.pid}}));

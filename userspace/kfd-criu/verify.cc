@@ -60,7 +60,7 @@ std::vector<Extent> covered_extents(const image::Loaded& loaded, const image::Co
     std::uint64_t index = 0;
     for (const image::Chunk& chunk : contents.chunks(bo)) {
       const std::uint64_t length = image::chunk_length(size, contents.chunk_size(), index++);
-      if (chunk.offset == 0) continue;
+      if (chunk.offset == 0 || image::refers(loaded.entry(), chunk)) continue;
       extents.push_back({chunk.offset, chunk.offset + image::stored_length(chunk, length, loaded.index().piece_size)});
     }
   }
@@ -82,11 +82,14 @@ Status verify_padding(int dir_fd, const image::Loaded& loaded, const image::Cont
 
 // Bytes of contents that were read.
 Result<std::uint64_t> verify_file(int dir_fd, const image::Loaded& loaded) {
-  if (!image::has_index(loaded.file()) || loaded.entry().pages_length == 0) return std::uint64_t{0};
+  if (!image::has_index(loaded.file())) return std::uint64_t{0};
   ASSIGN_OR_RETURN(const image::Contents contents, image::open_contents(dir_fd, loaded));
   TRY(contents.verify());
-  if (!is_upstream(loaded.session())) TRY(verify_padding(dir_fd, loaded, contents));
-  return loaded.entry().pages_length;
+  const std::uint64_t length = loaded.entry().pages_length;
+  if (length != 0 && !is_upstream(loaded.session())) TRY(verify_padding(dir_fd, loaded, contents));
+  std::uint64_t referred = 0;
+  for (std::size_t bo = 0; bo < contents.bos().size(); ++bo) referred += totals_of(loaded, contents, bo).referred;
+  return length + referred;
 }
 
 // What files of a dump say about each other: memory that several processes share. A damaged file may be the one that

@@ -7,6 +7,7 @@ import subprocess
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Iterator
 
 import pytest
 from harness.batch import Batch
@@ -30,8 +31,10 @@ sys.exit(STATUS)
 
 
 @pytest.fixture(name="host")
-def make_host(tmp_path: Path) -> Host:
-    return Host("host", tmp_path / "log")
+def make_host(tmp_path: Path) -> Iterator[Host]:
+    host = Host("host", tmp_path / "log")
+    yield host
+    host.close()
 
 
 def program(tmp_path: Path, cases: list[str], text: str, kind: str = "gtest", limit_s: int = 20) -> Program:

@@ -17,6 +17,8 @@ namespace plugin::image {
 
 using base::Error;
 using base::Result;
+using base::Status;
+using base::UniqueFd;
 
 Result<std::vector<std::pair<Name, std::string>>> list_names(int dir_fd) {
   // A file of its own: listing moves the position, which the caller's descriptor shares with CRIU's.
@@ -36,6 +38,28 @@ Result<std::vector<std::pair<Name, std::string>>> list_names(int dir_fd) {
     return std::pair(a.first.kind, a.first.id) < std::pair(b.first.kind, b.first.id);
   });
   return names;
+}
+
+Result<UniqueFd> open_parent(int dir_fd) {
+  UniqueFd parent(os::openat(dir_fd, std::string(kParentName).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!parent.valid()) return Error::from_errno(errno, "opening the directory of the dump before");
+  return parent;
+}
+
+Status remove_if_there(int dir_fd, const std::string& name) {
+  if (os::unlinkat(dir_fd, name.c_str(), 0) != 0 && errno != ENOENT)
+    return Error::from_errno(errno, "removing " + name + " from the image directory");
+  return {};
+}
+
+Status sync_directory(int dir_fd) {
+  // CRIU's descriptor may be one that only names the directory.
+  const UniqueFd dir(os::openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!dir.valid()) return Error::from_errno(errno, "opening the image directory");
+  // A directory or pipe-like file system may not know fsync; that is no loss of data.
+  if (os::fsync(dir.get()) != 0 && errno != EINVAL && errno != EROFS)
+    return Error::from_errno(errno, "fsync of the image directory");
+  return {};
 }
 
 }  // namespace plugin::image

@@ -52,19 +52,6 @@ Status sync_file(int fd, const std::string& name) {
   return {};
 }
 
-Status sync_directory(int dir_fd) {
-  // CRIU's descriptor may be one that only names the directory.
-  const UniqueFd dir(os::openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!dir.valid()) return Error::from_errno(errno, "opening the image directory");
-  return sync_file(dir.get(), "the image directory");
-}
-
-Status remove_if_there(int dir_fd, const std::string& name) {
-  if (os::unlinkat(dir_fd, name.c_str(), 0) != 0 && errno != ENOENT)
-    return Error::from_errno(errno, "removing " + name + " from the image directory");
-  return {};
-}
-
 // What `kfd-criu flatten` leaves when it is killed must not take the place of a newer dump.
 Status remove_flattened(int dir_fd) {
   const std::string folder(kFlattenFolder);

@@ -127,6 +127,8 @@ Status Dump::prepare() {
                                        [this](std::size_t file) { return found_[file].has_value(); }));
   roles_.resize(tree_.files.size());
   TRY(choose_abi());
+  // It may take long, so it comes before the pause.
+  TRY(read_earlier());
   TRY(pause_all());
   TRY(choose_files());
   TRY(preflight::refuse_unreachable(services_.system, tree_, processes_));
@@ -343,23 +345,26 @@ Result<std::optional<bool>> Dump::is_bound_to(const OpenFile& file, const Proces
   return std::optional<bool>();
 }
 
-Result<std::unique_ptr<image::Earlier>> Dump::earlier_dump() const {
+Status Dump::read_earlier() {
   ASSIGN_OR_RETURN(const auto arguments, services_.criu.arguments());
   // A link that another dump has left must not make this one depend on a directory that nobody has named.
-  if (!criu_options::may_have_parent(arguments)) return std::unique_ptr<image::Earlier>();
-  return image::Earlier::read(services_.criu.image_dir());
+  if (!criu_options::may_have_parent(arguments)) return {};
+  auto earlier = image::Earlier::read(services_.criu.image_dir());
+  if (!earlier.ok() && earlier.error().code() == ELOOP) return std::move(earlier).error();
+  if (earlier.ok())
+    earlier_ = std::move(*earlier);
+  else
+    services_.criu.warn("all contents are stored in this dump, as if there were no dump before it: " +
+                        earlier.error().message());
+  return {};
 }
 
 // Not before everything that can be refused was: it removes older images from the directory.
 Status Dump::start_image() {
-  auto earlier = earlier_dump();
-  if (!earlier.ok())
-    services_.criu.warn("all contents are stored in this dump, as if there were no dump before it: " +
-                        earlier.error().message());
   ASSIGN_OR_RETURN(writer_, image::SessionWriter::create(services_.criu.image_dir(), session_id_));
-  if (!earlier.ok() || *earlier == nullptr) return {};
+  if (earlier_ == nullptr) return {};
   services_.criu.inform("contents that are those of the dump before this one are not stored again");
-  writer_->refer_to(std::move(*earlier));
+  writer_->refer_to(std::move(earlier_));
   return {};
 }
 

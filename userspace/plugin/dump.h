@@ -94,8 +94,7 @@ class Dump {
   // Whether the process has the file of this render node that KFD uses. After bind_render_files().
   [[nodiscard]] bool keeps_render_file(const Process& process, std::uint32_t minor) const;
   base::Status start_image();
-  // The dump to which this one refers; null: none.
-  [[nodiscard]] base::Result<std::unique_ptr<image::Earlier>> earlier_dump() const;
+  base::Status read_earlier();
 
   base::Status take_kfd_objects();
   base::Status take_objects_of(std::size_t file, const Process& process);
@@ -152,6 +151,7 @@ class Dump {
   std::vector<Process> processes_;                           // paused, or about to be
   sharing::Plan sharing_;                                    // of processes_, and of files with objects
   std::map<std::uint64_t, std::uint32_t> foreign_;           // by inode; after read_foreign_memories()
+  std::unique_ptr<const image::Earlier> earlier_;            // from read_earlier() until start_image()
   std::unique_ptr<image::SessionWriter> writer_;
   std::map<std::uint32_t, std::unique_ptr<copy::Copier>> copiers_;  // by actual gpu_id
   Clock::time_point paused_since_;  // or, without a process that uses KFD, since the dump began

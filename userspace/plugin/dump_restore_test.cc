@@ -142,12 +142,34 @@ TEST_F(DumpRestoreTest, how_long_they_took_is_in_the_log_and_in_the_image) {
   EXPECT_TRUE(target_.criu.has_informed("GPU memory of process 77: 3 MiB in "));
 }
 
+TEST_F(DumpRestoreTest, a_dump_that_would_replace_what_the_one_before_needs_is_refused) {
+  dump_all();
+  const TempDir second;
+  const auto link = [](const std::string& from, const std::string& to) {
+    std::filesystem::create_directory_symlink(std::filesystem::relative(to, from), from + "/parent");
+  };
+  link(second.path(), images_.path());
+  source_.criu.command_line = {"dump", "--prev-images-dir", "../x"};
+  source_.criu.use_dir(second.path());
+  dump_all();
+  link(images_.path(), second.path());
+  source_.criu.use_dir(images_.path());
+  const TestProgram program(source_.machine, 77, {kfd_file_.get(), render_file_.get()}, maps_);
+  Dump dump(source_.services, 6);
+  const auto refused = dump.dump_file(render_file_.get(), kRenderId);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message().find("dump into another directory"), std::string::npos);
+  (void)dump.finish(-1);
+  EXPECT_TRUE(std::filesystem::exists(images_.path() + "/" + image::pages_name(kKfdId)));
+}
+
 // CRIU makes the link `parent` for --prev-images-dir.
 TEST_F(DumpRestoreTest, a_dump_refers_to_the_contents_of_the_one_before) {
   dump_all();
   EXPECT_FALSE(source_.criu.has_informed("contents that are those of the dump before"));
   const TempDir second;
-  std::filesystem::create_directory_symlink(images_.path(), second.path() + "/parent");
+  const auto parent = std::filesystem::relative(images_.path(), second.path());
+  std::filesystem::create_directory_symlink(parent, second.path() + "/parent");
   source_.criu.use_dir(second.path());
   // CRIU was not told of it: the link is that of another dump.
   dump_all();

@@ -14,6 +14,7 @@
 
 #include "base/os.h"
 #include "base/unique_fd.h"
+#include "plugin/image/directory.h"
 
 namespace plugin::image {
 namespace {
@@ -22,7 +23,6 @@ using base::Error;
 using base::Result;
 using base::UniqueFd;
 
-// The new dump removes what is in its directory.
 Result<bool> is_same(int a, int b) {
   struct stat first {};
   struct stat second {};
@@ -30,18 +30,31 @@ Result<bool> is_same(int a, int b) {
   return first.st_dev == second.st_dev && first.st_ino == second.st_ino;
 }
 
-// The directories behind `parent`, the nearest one first, up to the new dump's own: somebody who takes two directories
-// in turns has the older one as the parent of the newer one.
+// Whether the link names its directory from the root. A task that is restored in a mount namespace has another root.
+bool is_absolute(int dir_fd) {
+  const std::string link = "/proc/self/fd/" + std::to_string(dir_fd) + "/" + std::string(kParentName);
+  char first = 0;
+  return os::readlink(link.c_str(), &first, 1) == 1 && first == '/';
+}
+
+// The directories behind `parent`, the nearest one first.
 Result<std::vector<UniqueFd>> open_parents(int dir_fd) {
   std::vector<UniqueFd> parents;
   while (parents.size() < kMaxDepth) {
     const int last = parents.empty() ? dir_fd : parents.back().get();
-    UniqueFd next(os::openat(last, std::string(kParentName).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!next.valid() && (errno == ENOENT || !parents.empty())) break;
-    if (!next.valid()) return Error::from_errno(errno, "opening the directory of the dump before");
-    ASSIGN_OR_RETURN(const bool own, is_same(next.get(), dir_fd));
-    if (own) break;
-    parents.push_back(std::move(next));
+    auto next = open_parent(last);
+    if (!next.ok() && (next.error().code() == ENOENT || !parents.empty())) break;
+    if (!next.ok()) return std::move(next).error();
+    ASSIGN_OR_RETURN(const bool own, is_same(next->get(), dir_fd));
+    if (own)
+      return Error(ELOOP,
+                   "the dump before this one needs files of the image directory, which this dump replaces; dump into "
+                   "another directory");
+    if (is_absolute(last)) {
+      if (!parents.empty()) break;
+      return Error(EINVAL, "the path of the dump before is absolute; --prev-images-dir takes one from the images");
+    }
+    parents.push_back(std::move(*next));
   }
   return parents;
 }

@@ -39,7 +39,8 @@ struct KnownChunk {
 class Earlier {
  public:
   // Reads the nearest earlier dump of ours (version 2) behind `parent` in the directory. Null: there is no `parent`, or
-  // no dump behind it. Fails if there is one that cannot be read completely.
+  // no dump behind it. Fails if there is one that cannot be read completely; with ELOOP if the new dump would replace
+  // files that an earlier one needs.
   static base::Result<std::unique_ptr<Earlier>> read(int dir_fd);
 
   [[nodiscard]] std::uint64_t session_id() const { return session_id_; }

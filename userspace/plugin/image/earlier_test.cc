@@ -194,7 +194,7 @@ TEST_F(EarlierTest, a_dump_whose_earlier_one_is_missing_is_refused) {
   write(1, 0, contents());
   write(2, 1, contents(1));
   fs::rename(path(1), path(9));
-  expect_refused(2, "parent/amdgpu-pages-7.img: the directory of the earlier dump");
+  expect_refused(2, "parent/amdgpu-pages-7.img: opening the directory of the dump before");
   fs::create_directories(path(1));
   expect_refused(2, "parent/amdgpu-pages-7.img: is missing");
 }
@@ -258,20 +258,39 @@ TEST_F(EarlierTest, a_dump_whose_earlier_one_goes_away_is_not_committed) {
   expect_contents(2, contents());
 }
 
-TEST_F(EarlierTest, two_directories_that_are_taken_in_turns_do_not_lose_contents) {
+// The new dump would remove what the dump before it, or itself, refers to.
+TEST_F(EarlierTest, a_dump_into_the_directory_of_an_earlier_one_that_is_needed_is_refused) {
   write(1, 0, contents());
   write(2, 1, contents(1));
-  // The new dump replaces the first one, which has most of what the second one refers to.
-  write(1, 2, contents(1));
-  EXPECT_EQ(entry(1).sources, (std::vector<Source>{{1, kKfdId, session_of(2), fs::file_size(pages(2))}}));
-  expect_contents(1, contents(1));
+  for (const int parent : {2, 1}) {
+    make(1, parent);
+    const base::UniqueFd dir = open(1);
+    const auto earlier = Earlier::read(dir.get());
+    ASSERT_FALSE(earlier.ok());
+    EXPECT_EQ(earlier.error().code(), ELOOP);
+    EXPECT_NE(earlier.error().message().find("dump into another directory"), std::string::npos);
+  }
+  expect_contents(2, contents(1));
 }
 
-TEST_F(EarlierTest, its_own_directory_is_no_earlier_dump) {
+// A restored task in a mount namespace would look for it elsewhere.
+TEST_F(EarlierTest, an_absolute_path_is_not_referred_to) {
   write(1, 0, contents());
-  write(1, 1, contents());
-  EXPECT_TRUE(entry(1).sources.empty());
-  expect_contents(1, contents());
+  make(2, 0);
+  fs::create_symlink(path(1), path(2) + "/parent");
+  const base::UniqueFd dir = open(2);
+  const auto earlier = Earlier::read(dir.get());
+  ASSERT_FALSE(earlier.ok());
+  EXPECT_NE(earlier.error().message().find("absolute"), std::string::npos);
+  fs::remove(path(2) + "/parent");
+  fs::create_symlink("../1", path(2) + "/parent");
+  write(2, 1, contents());
+  make(3, 0);
+  fs::remove(path(2) + "/parent");
+  fs::create_symlink(path(1), path(2) + "/parent");
+  // The files of dump 1 are behind the absolute link of dump 2.
+  write(3, 2, contents());
+  EXPECT_TRUE(entry(3).sources.empty());
 }
 
 TEST_F(EarlierTest, contents_that_are_too_many_dumps_away_are_stored_again) {

@@ -15,6 +15,7 @@
 
 #include "base/os.h"
 #include "plugin/image/codec.h"
+#include "plugin/image/directory.h"
 #include "plugin/image/file_bytes.h"
 #include "plugin/image/upstream.h"
 
@@ -168,11 +169,7 @@ Result<UniqueFd> open_pages(int dir_fd, const PagesFile& expected) {
 Result<UniqueFd> open_earlier(int dir_fd, std::uint32_t depth) {
   UniqueFd dir;
   for (std::uint32_t i = 0; i < depth; ++i) {
-    UniqueFd next(os::openat(dir.valid() ? dir.get() : dir_fd, std::string(kParentName).c_str(),
-                             O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!next.valid())
-      return Error::from_errno(errno, "the directory of the earlier dump that has a part of the contents");
-    dir = std::move(next);
+    ASSIGN_OR_RETURN(dir, open_parent(dir.valid() ? dir.get() : dir_fd));
   }
   return dir;
 }

@@ -13,7 +13,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <filesystem>
 #include <set>
+#include <system_error>
 
 #include "kfd-criu/names.h"
 #include "kfd-criu/run.h"
@@ -37,17 +39,6 @@ Result<UniqueFd> open_directory(int at, const std::string& name) {
   UniqueFd dir(::openat(at, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   if (!dir.valid()) return Error::from_errno(errno, name);
   return dir;
-}
-
-Status sync_directory(int dir_fd) {
-  if (::fsync(dir_fd) != 0 && errno != EINVAL && errno != EROFS)
-    return Error::from_errno(errno, "fsync of the image directory");
-  return {};
-}
-
-Status remove_file(int dir_fd, const std::string& name) {
-  if (::unlinkat(dir_fd, name.c_str(), 0) != 0 && errno != ENOENT) return Error::from_errno(errno, "removing " + name);
-  return {};
 }
 
 Status move_file(int from, int to, const std::string& name) {
@@ -121,18 +112,18 @@ std::set<std::string> names_of(const image::Manifest& manifest) {
 // Puts the committed dump of the folder in the place of the one in the directory; goes on where another one was killed.
 Status take_over(int dir_fd, int folder, const image::Manifest& manifest) {
   const std::string last(image::kManifestName);
-  TRY(remove_file(dir_fd, last));
-  TRY(sync_directory(dir_fd));
+  TRY(image::remove_if_there(dir_fd, last));
+  TRY(image::sync_directory(dir_fd));
   ASSIGN_OR_RETURN(const auto fresh, image::list_names(folder));
   for (const auto& [name, spelled] : fresh)
     if (spelled != last) TRY(move_file(folder, dir_fd, spelled));
   const auto wanted = names_of(manifest);
   ASSIGN_OR_RETURN(const auto all, image::list_names(dir_fd));
   for (const auto& [name, spelled] : all)
-    if (!wanted.contains(spelled)) TRY(remove_file(dir_fd, spelled));
-  TRY(sync_directory(dir_fd));
+    if (!wanted.contains(spelled)) TRY(image::remove_if_there(dir_fd, spelled));
+  TRY(image::sync_directory(dir_fd));
   TRY(move_file(folder, dir_fd, last));
-  TRY(sync_directory(dir_fd));
+  TRY(image::sync_directory(dir_fd));
   if (::unlinkat(dir_fd, kFolder, AT_REMOVEDIR) != 0) return Error::from_errno(errno, kFolder);
   return {};
 }
@@ -148,6 +139,35 @@ Result<std::optional<image::Manifest>> interrupted(int dir_fd) {
   ASSIGN_OR_RETURN(const auto present, image::load_manifest(dir_fd));
   if (fresh && present && present->session.id != fresh->session.id) fresh.reset();
   return fresh;
+}
+
+// Whether a dump refers to files of an earlier one. False: or it cannot be read.
+bool refers(int dir_fd) {
+  const auto manifest = image::load_manifest(dir_fd);
+  if (!manifest.ok() || !*manifest) return false;
+  const auto& files = (*manifest)->files;
+  return std::any_of(files.begin(), files.end(), [](const image::FileEntry& entry) { return !entry.sources.empty(); });
+}
+
+// A dump that refers to this one needs its files as they are. Those beside it are found, as `../NAME` is the usual
+// path.
+Status refuse_if_needed(int dir_fd, const std::string& path) {
+  struct stat own {};
+  if (::fstat(dir_fd, &own) != 0) return Error::from_errno(errno, path);
+  std::error_code failed;
+  std::filesystem::directory_iterator beside(std::filesystem::path(path) / "..", failed);
+  for (; !failed && beside != std::filesystem::directory_iterator(); beside.increment(failed)) {
+    const std::string other = beside->path().string();
+    const UniqueFd dir(::open(other.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!dir.valid()) continue;
+    const auto parent = image::open_parent(dir.get());
+    struct stat status {};
+    if (!parent.ok() || ::fstat(parent->get(), &status) != 0) continue;
+    if (status.st_dev == own.st_dev && status.st_ino == own.st_ino && refers(dir.get()))
+      return Error(EBUSY, path + ": the dump in " + std::filesystem::path(other).lexically_normal().string() +
+                              " needs its files as they are: flatten that one first");
+  }
+  return {};
 }
 
 Status write_and_take_over(const Images& images, const image::Session& session) {
@@ -192,6 +212,7 @@ Result<Exit> run_flatten(const Options& options, const Output& output) {
     output.out << options.directory << ": needs no earlier dump\n";
     return Exit::kGood;
   }
+  TRY(refuse_if_needed(images.dir.get(), options.directory));
   TRY(write_and_take_over(images, *session));
   output.out << options.directory << ": stored " << size_text(totals.referred)
              << " of earlier dumps; it needs none of them\n";

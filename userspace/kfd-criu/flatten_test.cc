@@ -179,6 +179,21 @@ TEST_F(FlattenTest, one_that_was_killed_before_its_commit_begins_anew) {
   expect_independent(2);
 }
 
+TEST_F(FlattenTest, a_dump_that_another_one_needs_is_left_as_it_is) {
+  fs::create_symlink("../2", path(3) + "/parent");
+  write(3);
+  const auto before = files(2);
+  const Outcome refused = run_tool({"flatten", path(2)});
+  EXPECT_EQ(refused.status, Exit::kUnreadable);
+  EXPECT_NE(refused.error.find("the dump in " + path(3) + " needs its files as they are"), std::string::npos)
+      << refused.error;
+  EXPECT_EQ(files(2), before);
+  // From the last one to the first one.
+  EXPECT_EQ(run_tool({"flatten", path(3)}).status, Exit::kGood);
+  EXPECT_EQ(run_tool({"flatten", path(2)}).status, Exit::kGood);
+  EXPECT_EQ(run_tool({"verify", path(3)}).status, Exit::kGood);
+}
+
 TEST_F(FlattenTest, a_directory_without_images_is_refused) {
   const Outcome outcome = run_tool({"flatten", path(5)});
   EXPECT_EQ(outcome.status, Exit::kUnreadable);

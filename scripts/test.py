@@ -162,9 +162,11 @@ TIER_IDS = {
 
 
 def ids_of(test: str) -> list[str]:
-    """Returns the IDs for a word of [[affects]] in plan.toml: a tier, a unit test program, or a machine."""
+    """Returns the IDs for a word of [[affects]] in plan.toml: a tier, a file of tests, a unit test program, or a machine."""
     if test in TIER_IDS:
         return TIER_IDS[test]
+    if test.endswith(".py"):
+        return [test]
     return [f"tests/plan.toml::host-asan::{test}" if test.startswith("unit_") else f"tests/plan.toml::{test}"]
 
 

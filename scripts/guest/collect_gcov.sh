@@ -8,8 +8,8 @@
 # host: one file for each measured file of the driver. The kernel keeps the counts when the
 # driver is unloaded.
 set -euo pipefail
-# shellcheck source=scripts/lib.sh
-source "${BASH_SOURCE[0]%/*}/../lib.sh"
+# shellcheck source=scripts/guest/lib.sh
+source "${BASH_SOURCE[0]%/*}/lib.sh"
 
 readonly COUNTED=/sys/kernel/debug/gcov
 

@@ -63,3 +63,17 @@ def test_too_little_coverage_is_an_error_that_names_the_machines(coverage, monke
     monkeypatch.setattr(coverage, "gcovr", lambda *_: "")
     assert coverage.main(["--write"]) == status
     assert ("the branches ran in coverage-gfx906" in capsys.readouterr().err) == bool(status)
+
+
+def test_a_guest_without_counts_is_told_how_to_get_them(tmp_path: Path) -> None:
+    """The guest's agent has read the guest's lib.sh before it reads a script of that folder."""
+    guest = paths.SCRIPTS / "guest"
+    done = subprocess.run(["bash", "-c", 'source "$1/lib.sh"; source "$1/collect_gcov.sh" "$2"', "agent", guest, tmp_path],
+                          check=False, capture_output=True, text=True)
+    assert (done.returncode, "build it with kernel.sh build criu --coverage" in done.stderr) == (125, True), done.stderr
+
+
+def test_scripts_of_the_guest_read_only_its_own_library() -> None:
+    """The library that all scripts share has constants, so that no shell can read it twice."""
+    scripts = {file.name: file.read_text() for file in (paths.SCRIPTS / "guest").glob("*.sh")}
+    assert [name for name, text in scripts.items() if '/../lib.sh"' in text] == ["lib.sh"]

@@ -20,7 +20,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "tests"))
 from harness import items as plan_items  # noqa: E402
-from harness import chip, paths, times  # noqa: E402
+from harness import chip, paths, scheduling, times  # noqa: E402
 from harness.plan import Plan  # noqa: E402
 
 PR_SET_PDEATHSIG = 1
@@ -32,6 +32,8 @@ MACHINE_FILES = ("tests/plan.toml", "tests/test_distro.py", "tests/test_e2e.py",
                  "tests/test_field.py", "tests/test_llm.py", "tests/test_loops.py", "tests/test_podman.py", "tests/test_stock.py")
 # Groups of plan.toml whose tests have files of their own, tests/test_NAME.py.
 GROUP_OF_FILE = {"distro": "distro", "llm": "distro", "podman": "distro"}
+# Tiers whose tests start no virtual machine.
+HOST_TIERS = ("builds", "lint", "python", "unit", "series")
 EXIT_INFRA = 125
 # Variables of the environment that decide what tests do, or where what they run is built.
 VARIABLES = ("OUT_DIR", "CHIP", "FIELD_CRIU", "VM_TEST_OPTIONS", "KFD_CRIU_MUTATIONS", "KFD_CRIU_FAIL_STEP")
@@ -45,6 +47,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--full", default="", help="chips on which all cases run, or 'all'")
     group.addoption("--everything", action="store_true", help="with what is marked heavy: make test-all")
     group.addoption("--tiers", default="", help="only these tiers, separated by commas")
+    group.addoption("--machines", type=int, default=0, help="workers for virtual machines; one more takes tests of the host only")
     group.addoption("--selected", action="store_true", help="a tier, a test or a change selects the tests: with what is costly")
 
 
@@ -57,6 +60,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if is_worker(config):
         # A worker must not outlive the run that it is of; its machines end with it.
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if scheduling.is_host_worker(config):
+            os.nice(scheduling.NICE)
     full = set(filter(None, config.getoption("full").split(",")))
     config.stash[plan_items.PLAN] = Plan(paths.PLAN, set(config.getoption("groups").split(",")), full,
                                          config.getoption("everything"))
@@ -90,6 +95,13 @@ def tier_of(item: pytest.Item) -> str:
     return item.path.stem.removeprefix("test_")
 
 
+def needs_machine(item: pytest.Item) -> bool:
+    """Whether a test may start a virtual machine."""
+    if isinstance(item, plan_items.CaseItem):
+        return item.machine.options is not None
+    return tier_of(item) not in HOST_TIERS
+
+
 def group_of(item: pytest.Item) -> tuple[str, int]:
     """The group of an item, whose tests one worker runs, and about how many seconds it takes."""
     if isinstance(item, plan_items.CaseItem):
@@ -111,7 +123,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     # Workers take groups in the order of their first items: what takes longest must not begin last.
     items[:] = sorted(kept, key=lambda item: -group_of(item)[1])
     for item in items:
-        item.add_marker(pytest.mark.xdist_group(group_of(item)[0]))
+        name = group_of(item)[0]
+        item.add_marker(pytest.mark.xdist_group(scheduling.MACHINE + name if needs_machine(item) else name))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log):
+    return scheduling.Scheduling(config, log)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -17,8 +17,8 @@ usage: test.py [OPTION]... [TIER | ID]... [-k EXPRESSION] [-x] [any option of py
   --lf          only tests that failed in the last run; status 64 if none did
   --list        print the IDs and run no test
   --no-build    use what is already built
-  -n N          N tests or virtual machines at the same time; default: as many as this
-                machine has processors and memory for
+  -n N          N tests or virtual machines at the same time; default: as many machines as
+                this one has processors and memory for, and beside them a test of this host
   An option of pytest takes its value as --option=value, or as a word of its own
   if it is one of -c -k -m -o -p -r -W --deselect --durations --ignore --maxfail --timeout.
 
@@ -59,7 +59,7 @@ EXIT_USAGE, EXIT_INFRA = 64, 125
 WITH_VALUE = ("-c", "-k", "-m", "-o", "-p", "-r", "-W", "--deselect", "--durations", "--ignore", "--maxfail", "--timeout")
 # Memory of a virtual machine of the tests, and memory that the host keeps for itself, in MiB.
 VM_MIB, HOST_MIB = 3072, 2048
-MAX_WORKERS = 3
+MAX_MACHINES = 3
 # Free space that out/ must have for a first build of all programs and kernels, and for the logs of a run, in MiB.
 BUILD_MIB, LOGS_MIB = 12288, 256
 
@@ -193,13 +193,13 @@ def kinds_of(ids: list[str]) -> set[str]:
     return kinds
 
 
-def worker_count() -> int:
-    """Returns how many tests run at the same time: one for each processor, and no more than fit into memory.
+def machine_count() -> int:
+    """Returns how many virtual machines run at the same time: one for each processor, and no more than fit into memory.
     A virtual machine has two processors. Without KVM, QEMU on an overcommitted host now and then delivers no timer
     interrupts to one of them, and the guest hangs; with one test more than processors this was seen once in 150 boots."""
     memory_mib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
     by_memory = (memory_mib - HOST_MIB) // VM_MIB
-    return max(1, min(by_memory, os.cpu_count() or 1, MAX_WORKERS))
+    return max(1, min(by_memory, os.cpu_count() or 1, MAX_MACHINES))
 
 
 def take_lock():
@@ -353,7 +353,10 @@ def run(ours: argparse.Namespace, tiers: list[str], ids: list[str], options: lis
         return run_pytest(["--collect-only", "-q", *arguments])
     arguments.append(f"--junitxml={paths.TEST / 'junit.xml'}")
     (paths.TEST / "summary.json").unlink(missing_ok=True)
-    status = run_pytest(["-n", str(ours.n or worker_count()), "--dist", "loadgroup", *arguments])
+    # One worker more takes tests of the host, in time and memory that the machines leave (HOST_MIB).
+    machines = ours.n or machine_count()
+    workers = ours.n or machines + 1
+    status = run_pytest(["-n", str(workers), f"--machines={machines}", "--dist", "loadgroup", *arguments])
     if status == selection.NOTHING_SELECTED:
         raise ValueError("no test is selected: scripts/test.py --list prints all")
     table = times.write_table(time.monotonic() - begin)

@@ -139,6 +139,7 @@ def test_a_field_of_the_image_that_follows_the_recipe_passes_its_tests(followed:
 
 
 @pytest.mark.heavy
+@pytest.mark.tier("guest")
 @pytest.mark.timeout(5400)
 @pytest.mark.parametrize("followed", ["record-member"], indirect=True)
 def test_a_member_of_a_record_that_follows_the_recipe_passes_its_tests(followed: Followed) -> None:

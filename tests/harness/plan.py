@@ -309,7 +309,8 @@ class Plan:
             machine.facts = {**self._facts(properties, row), "machine": name,
                              "chips": " ".join(gpu.replace("{chip}", chip).split(",")[0] for gpu in self._gpus(row))}
             if not row.get("host"):
-                machine.options, machine.env = self._options(row, chip, name, variant)
+                machine.options = self._options(row, chip, name, variant)
+                machine.env = self._environment(row, chip)
             for entry in row["run"]:
                 if entry.get("heavy") and not self.everything:
                     continue
@@ -326,7 +327,13 @@ class Plan:
         gpus = row.get("gpus", [])
         return [f"{each},vram=64M" for each in chips()] if gpus == "all" else gpus
 
-    def _options(self, row: dict, chip: str, name: str, variant: str) -> tuple[list[str], dict[str, str]]:
+    def _environment(self, row: dict, chip: str) -> dict[str, str]:
+        """Variables of a machine: the row's, fewer inputs where not everything is wanted, and those of the caller."""
+        values = row.get("env", {}) | ({} if self.everything else row.get("sample_env", {}))
+        env = {key: str(value).replace("{chip}", chip) for key, value in values.items()}
+        return env | {key: os.environ[key] for key in row.get("env_from", []) if key in os.environ}
+
+    def _options(self, row: dict, chip: str, name: str, variant: str) -> list[str]:
         if not (paths.kernel(variant) / "bzImage").exists():
             raise PlanError(f"the kernel {variant} is not built: scripts/kernel.sh build {variant}")
         options = ["--kernel", variant]
@@ -338,9 +345,7 @@ class Plan:
         for parameter in row.get("params", []):
             options += ["--param", parameter]
         options += [str(option) for option in row.get("options", [])]
-        env = {key: str(value).replace("{chip}", chip) for key, value in row.get("env", {}).items()}
-        env.update({key: os.environ[key] for key in row.get("env_from", []) if key in os.environ})
-        return options, env
+        return options
 
     def _add_runs(self, machine: Machine, entry: dict, variant: str) -> None:
         for program in self._expand(entry, machine, variant):

@@ -100,6 +100,16 @@ def test_options_of_the_machine_are_those_of_vm_sh(make) -> None:
     assert machine.limit_s == 100
 
 
+def test_only_everything_has_all_inputs(make, monkeypatch: pytest.MonkeyPatch) -> None:
+    row = {"old": 'name = "m-{chip}"',
+           "new": 'name = "m-{chip}"\nenv = { CHIP = "{chip}", N = 1 }\nsample_env = { N = 4 }\nenv_from = ["N"]'}
+    monkeypatch.delenv("N", raising=False)
+    assert make(**row).machines()[0].env == {"CHIP": "gfxA", "N": "4"}
+    assert make(everything=True, **row).machines()[0].env == {"CHIP": "gfxA", "N": "1"}
+    monkeypatch.setenv("N", "2")
+    assert make(**row).machines()[0].env == {"CHIP": "gfxA", "N": "2"}
+
+
 def test_arguments_are_filled_from_the_facts(make) -> None:
     machine = make(everything=True).machines()[0]
     assert machine.runs[1].program.argv == ("check", "gfxA", "2")

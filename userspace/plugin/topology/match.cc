@@ -177,6 +177,13 @@ std::vector<Search::Item> items_for(const std::vector<Node>& source, const std::
   return items;
 }
 
+// Leaves out candidates that are not allowed.
+std::vector<Search::Item> only(std::vector<Search::Item> items, const std::set<std::uint32_t>& allowed) {
+  for (Search::Item& item : items)
+    std::erase_if(item.candidates, [&](const Node* candidate) { return !allowed.contains(candidate->gpu_id); });
+  return items;
+}
+
 }  // namespace
 
 std::string mismatch(const Node& source, const Node& destination, const MatchPolicy& policy) {
@@ -207,10 +214,11 @@ Result<GpuMap> match(const std::vector<Node>& source, const std::vector<Node>& d
     else
       allowed.insert(gpu_id);
   }
+  const auto items = items_for(source, destination, usable, policy);
   Search::Outcome outcome = Search::Outcome::kNone;
   for (std::size_t i = 0; i <= others.size(); ++i) {
     const std::uint64_t max_steps = i == others.size() ? policy.max_steps : policy.max_steps / others.size();
-    Search search(items_for(source, destination, allowed, policy), max_steps);
+    Search search(only(items, allowed), max_steps);
     outcome = search.run();
     if (outcome == Search::Outcome::kFound) return search.result();
     if (i < others.size()) allowed.insert(others[i]);

@@ -788,6 +788,8 @@ class LazyResume : public ::testing::Test {
     fakes_.machine.add_tracee(::getpid(), 77, "");
     memory_ =
         static_cast<std::byte*>(::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    // A huge page of the memory beside it would reach into this one.
+    (void)::madvise(memory_, kSize, MADV_NOHUGEPAGE);
   }
   ~LazyResume() override { ::munmap(memory_, kSize); }
   base::Result<Claim> resume() {

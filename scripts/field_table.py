@@ -98,6 +98,7 @@ ROWS = (
     Row("open DMA-bufs of a program without a GPU", "criu#2613", "case[open_dmabufs_of_a_program_without_a_gpu]", EQUAL),
     Row("an open DMA-buf of memory that all have freed", "", "case[an_open_dmabuf_of_memory_that_all_have_freed]", EQUAL),
     Row("a DMA-buf on its way through a socket", "", "case[a_dmabuf_on_its_way_through_a_socket]", REFUSED),
+    Row("memory of KFD that has metadata", "", "case[memory_of_kfd_with_metadata]", REFUSED),
     Row("a DMA-buf of another driver", "", "a_dmabuf_of_another_driver_is_refused_with_its_exporter", REFUSED),
     Row("a killed restore of shared memory", "",
         "a_restore_of_shared_memory_that_is_killed_leaves_no_process_and_no_dmabuf", REFUSED),

@@ -91,6 +91,7 @@ CASES = (
     Case("an_open_dmabuf_of_memory_that_all_have_freed", (*SHAPE, "kept-nobody"), EQUAL, reference=THREE),
     Case("a_dmabuf_on_its_way_through_a_socket", (*SHAPE, "kept-queued"), REFUSED,
          ("field_group", "somebody outside"), THREE),
+    Case("memory_of_kfd_with_metadata", (*SHAPE, "described"), REFUSED, ("field_group", "has metadata"), THREE),
     Case("a_thousand_shared_memories", (*SHAPE, "cycle", "--times", "200"), EQUAL, reference=THREE, heavy=True),
     Case("a_buffer_given_to_a_program_outside", (*PAIR, "--outside"), REFUSED, ("field_group", "somebody outside"), PAIR),
     # CRIU itself refuses this file, when the plugin has saved the GPU.

@@ -4,7 +4,9 @@
 // See the header. Processes wait for each other by files in the folder of the program.
 #include "fieldtest/field_sharing.h"
 
+#include <amdgpu_drm.h>
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,7 +67,26 @@ const std::array kShapes = {
     Shape{"kept-freed", 3, {{0, 0, 1}, {1, 0, 2}, {2, 1, 0}, {2, 1, 2}}, true, 0, false, false, true},
     Shape{"kept-plain", 3, {{0, 1, 0}, {1, 2, 0}, {1, 2, 1}}, false, 0, false, false, true, false, true},
     Shape{"kept-nobody", 1, {{0, 0, 0}}, true, 0, false, false, true},
-    Shape{"kept-queued", 1, {{0, 0, 0}}, false, 0, false, false, true, true}};
+    Shape{"kept-queued", 1, {{0, 0, 0}}, false, 0, false, false, true, true},
+    Shape{"described", 1, {{0, 0, 0}}, false, 0, false, false, false, false, false, true}};
+
+// Sets metadata as a graphics driver does for a tiled image.
+base::Status describe(const Gpu& gpu, int dmabuf) {
+  const std::string path = "/dev/dri/renderD" + std::to_string(gpu.render_minor);
+  const UniqueFd render(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!render.valid()) return base::Error::from_errno(errno, path);
+  drm_prime_handle imported{};
+  imported.fd = dmabuf;
+  if (::ioctl(render.get(), DRM_IOCTL_PRIME_FD_TO_HANDLE, &imported) != 0)
+    return base::Error::from_errno(errno, "DRM_IOCTL_PRIME_FD_TO_HANDLE");
+  drm_amdgpu_gem_metadata metadata{};
+  metadata.handle = imported.handle;
+  metadata.op = AMDGPU_GEM_METADATA_OP_SET_METADATA;
+  metadata.data.data_size_bytes = sizeof(std::uint32_t);
+  if (::ioctl(render.get(), DRM_IOCTL_AMDGPU_GEM_METADATA, &metadata) != 0)
+    return base::Error::from_errno(errno, "DRM_IOCTL_AMDGPU_GEM_METADATA");
+  return {};
+}
 
 // Waits without a limit, because the process may be checkpointed while it waits, unless another process has failed.
 base::Status wait_for(const ShapeOptions& options, const std::string& name) {
@@ -239,6 +260,7 @@ class Member {
     if (gift.from == number_) {
       if (!memories_.contains(key)) TRY(allocate(key));
       ASSIGN_OR_RETURN(UniqueFd dmabuf, ioctls_of(*gpu_).client().export_dmabuf(memories_.at(key).block().handle));
+      if (options_.shape.is_described) TRY(describe(*gpu_, dmabuf.get()));
       TRY(send_file(pipe.from.get(), dmabuf.get()));
       if (options_.shape.keeps_dmabufs) kept_.emplace_back(key, std::move(dmabuf));
     }

@@ -36,6 +36,7 @@ struct Shape {
   bool keeps_dmabufs = false;     // givers and takers keep the descriptors, and look at the memory through them
   bool leaves_in_queue = false;   // takers receive the descriptors after the checkpoint
   bool has_plain_parent = false;  // process 0 has no GPU: it has descriptors of memory, and nothing else
+  bool is_described = false;      // givers give the memory metadata, through a GEM handle that they close
 };
 
 // Words of the command line; each sets `chosen`.

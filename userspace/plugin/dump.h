@@ -121,7 +121,6 @@ class Dump {
   void place_contents(const Process& process, std::size_t bo, image::KfdFile& out, image::BoRecord& record) const;
   // How memory was allocated that no BO of the processes was allocated for.
   base::Status read_foreign_memories();
-  [[nodiscard]] base::Status refuse_metadata_of(const sharing::Memory& memory) const;
   base::Result<copy::Copier*> copier_of(const topology::Node& gpu);
   base::Status finish_image();
   // When all contents are copied: once.

@@ -77,20 +77,9 @@ Status Dump::read_foreign_memories() {
     const topology::Node* gpu = preflight::gpu_of(nodes_, process.state, bo.bo.user_gpu_id);
     ASSIGN_OR_RETURN(const UniqueFd dmabuf, services_.kfd.export_bo(fd_of(process), process.pause, bo));
     ASSIGN_OR_RETURN(const UniqueFd render, services_.system.open_render(gpu->render_minor()));
-    ASSIGN_OR_RETURN(const render_file::Allocation found, services_.render.allocation(render.get(), dmabuf.get()));
-    if (found.has_metadata) TRY(refuse_metadata_of(memory));
-    foreign_[memory.inode] = found.alloc_flags;
+    ASSIGN_OR_RETURN(foreign_[memory.inode], services_.render.alloc_flags(render.get(), dmabuf.get()));
   }
   return {};
-}
-
-// An object of a render node of the programs brings the metadata back.
-Status Dump::refuse_metadata_of(const sharing::Memory& memory) const {
-  if (handles_of_kfd_.contains(memory.inode) || render_objects::gem_memories(found_).contains(memory.inode)) return {};
-  return Error(EOPNOTSUPP, name_of(processes_[memory.origin.process]) + ": it was given memory of " +
-                               std::to_string(memory.size) +
-                               " bytes that has metadata (tiling), and no open render node of these programs has the "
-                               "memory, by which a restore could give it back");
 }
 
 }  // namespace plugin

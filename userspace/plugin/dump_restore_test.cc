@@ -80,6 +80,7 @@ class DumpRestoreTest : public ::testing::Test {
     write_file(source_.machine.root() + "/proc/sys/kernel/osrelease", "6.12.0\n");
     source_.services.render.objects = [](int, std::uint32_t) -> base::Result<std::string> { return std::string(); };
     source_.services.count_references = [](int) -> base::Result<std::uint64_t> { return testing::kReferencesOfOne; };
+    source_.services.render.has_metadata = [](int, int) -> base::Result<bool> { return false; };
     source_.services.render.may_map = [](int, std::uint64_t) -> base::Result<std::optional<bool>> {
       return std::optional<bool>(true);
     };

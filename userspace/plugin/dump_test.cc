@@ -111,9 +111,8 @@ class DumpTest : public ::testing::TestWithParam<Abi> {
     };
     services_.count_references = [](int) -> base::Result<std::uint64_t> { return testing::kReferencesOfOne; };
     services_.render.is_home = [](int, int, std::uint64_t) -> base::Result<bool> { return true; };
-    services_.render.allocation = [](int, int) -> base::Result<render_file::Allocation> {
-      return render_file::Allocation{kCoherent, false};
-    };
+    services_.render.alloc_flags = [](int, int) -> base::Result<std::uint32_t> { return kCoherent; };
+    services_.render.has_metadata = [](int, int) -> base::Result<bool> { return false; };
   }
 
   static void give_state(kfd::FakeProcess& process, std::uint32_t pid) {
@@ -1184,11 +1183,16 @@ TEST_P(DumpTest, memory_whose_giver_is_gone_and_that_has_metadata_is_refused) {
   kfd_.bos[0].inode = 4711;
   kfd_.bos[0].imported = true;
   kfd_.bos.push_back(vram_bo(3));
-  services_.render.allocation = [](int, int) -> base::Result<render_file::Allocation> {
-    return render_file::Allocation{0, true};
-  };
+  services_.render.has_metadata = [](int, int) -> base::Result<bool> { return true; };
   count_descriptors();
-  expect_refused({"program77", "memory of " + std::to_string(kBoSize) + " bytes", "has metadata"});
+  expect_refused({"program77", "a BO of " + std::to_string(kBoSize) + " bytes has metadata"});
+}
+
+TEST_P(DumpTest, memory_of_its_own_that_has_metadata_is_refused) {
+  start();
+  count_descriptors();
+  services_.render.has_metadata = [](int, int) -> base::Result<bool> { return true; };
+  expect_refused({"program77", "a BO of " + std::to_string(kBoSize) + " bytes has metadata"});
 }
 
 // The giver has a BO, and its handle a reference.

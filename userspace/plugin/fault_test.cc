@@ -76,7 +76,9 @@ base::Result<std::uint64_t> count_references_of_one(int fd) {
 
 // The fakes of one machine: its files, CRIU and KFD.
 struct Fakes {
-  explicit Fakes(const std::string& images) : criu(images) {}
+  explicit Fakes(const std::string& images) : criu(images) {
+    services.render.has_metadata = [](int, int) -> base::Result<bool> { return false; };
+  }
 
   FakeMachine machine;
   FakeCriu criu;

@@ -72,6 +72,7 @@ struct Fakes {
     services.render.driver = driver;
     services.options.fence_timeout = std::chrono::seconds(0);
     services.render.objects = [](int, std::uint32_t) -> base::Result<std::string> { return std::string(); };
+    services.render.has_metadata = [](int, int) -> base::Result<bool> { return false; };
     services.render.may_map = [](int, std::uint64_t) -> base::Result<std::optional<bool>> {
       return std::optional<bool>(true);
     };

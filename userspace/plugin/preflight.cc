@@ -153,6 +153,17 @@ Status explain_imports(const Services& services, const Tree& tree, const std::ve
   return {};
 }
 
+// Render nodes that were opened for questions about memory.
+using RenderNodes = std::map<const topology::Node*, base::UniqueFd>;
+
+Result<int> open_once(const Services& services, const topology::Node& gpu, RenderNodes& open) {
+  base::UniqueFd& render = open[&gpu];
+  if (!render.valid()) {
+    ASSIGN_OR_RETURN(render, services.system.open_render(gpu.render_minor()));
+  }
+  return render.get();
+}
+
 Result<std::uint64_t> count_references(const Services& services, const Tree& tree, const Held& held) {
   ASSIGN_OR_RETURN(const base::UniqueFd exported, export_held(services, tree, held));
   return services.count_references(exported.valid() ? exported.get() : held.bo->dmabuf.get());
@@ -363,10 +374,23 @@ Status refuse_outside_holders(const Services& services, const Tree& tree, std::v
     if (found->second.has_maker) held.memory.is_orphan = false;
   }
   std::vector<memory_holders::Memory> counted;
+  RenderNodes render_nodes;
   for (Held& held : memories) {
     TRY(explain_imports(services, tree, nodes, held));
-    ASSIGN_OR_RETURN(held.memory.references, count_references(services, tree, held));
+    ASSIGN_OR_RETURN(const base::UniqueFd exported, export_held(services, tree, held));
+    const int dmabuf = exported.valid() ? exported.get() : held.bo->dmabuf.get();
+    ASSIGN_OR_RETURN(held.memory.references, services.count_references(dmabuf));
     counted.push_back(held.memory);
+    // An object of a render node of the programs brings metadata back.
+    if (handles.contains(held.bo->inode) || of_objects.contains(held.bo->inode)) continue;
+    const topology::Node* gpu = held.home != nullptr ? held.home : held.gpus.begin()->first;
+    ASSIGN_OR_RETURN(const int render, open_once(services, *gpu, render_nodes));
+    ASSIGN_OR_RETURN(const bool has_metadata, services.render.has_metadata(render, dmabuf));
+    if (has_metadata)
+      return refusal(task_of(tree, *held.process).name(),
+                     bo_name(held.bo->bo) +
+                         " has metadata (tiling), and no open render node of these programs has "
+                         "its memory, by which a restore could give it back");
   }
   const std::uint64_t by_kernel = memory_holders::kernel_references(counted);
   for (Held& held : memories) {

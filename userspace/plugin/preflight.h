@@ -88,8 +88,8 @@ base::Result<std::map<std::size_t, dmabuf_memory::Found>> lost_dmabufs(const Ser
                                                                        const std::vector<Process>& processes,
                                                                        const std::vector<topology::Node>& nodes,
                                                                        const Objects& found, kfd::Abi abi);
-// Memory of KFD that somebody outside the tree gave or was given. `handles`: the references of GEM handles that `found`
-// does not have, by inode.
+// Memory of KFD that somebody outside the tree gave or was given, and such whose metadata nothing brings back.
+// `handles`: the references of GEM handles that `found` does not have, by inode.
 base::Status refuse_outside_holders(const Services& services, const Tree& tree, std::vector<Process>& processes,
                                     const std::vector<topology::Node>& nodes, const Objects& found,
                                     const std::map<std::uint64_t, std::uint64_t>& handles);

@@ -113,12 +113,8 @@ Result<bool> is_home(int fd, int dmabuf, std::uint64_t mmap_offset) {
   return args.out.addr_ptr == mmap_offset;
 }
 
-Result<Allocation> allocation_of(int fd, int dmabuf) {
+Result<std::uint32_t> alloc_flags_of(int fd, int dmabuf) {
   ASSIGN_OR_RETURN(const std::uint32_t handle, import(fd, dmabuf));
-  drm_amdgpu_gem_metadata metadata{};
-  metadata.handle = handle;
-  metadata.op = AMDGPU_GEM_METADATA_OP_GET_METADATA;
-  const int read = call(fd, DRM_IOCTL_AMDGPU_GEM_METADATA, &metadata);
   drm_amdgpu_gem_create_in created{};
   drm_amdgpu_gem_op question{};
   question.handle = handle;
@@ -126,13 +122,20 @@ Result<Allocation> allocation_of(int fd, int dmabuf) {
   question.value = reinterpret_cast<std::uintptr_t>(&created);
   const int code = call(fd, DRM_IOCTL_AMDGPU_GEM_OP, &question);
   close_handle(fd, handle);
-  if (read != 0) return Error::from_errno(read, "DRM_IOCTL_AMDGPU_GEM_METADATA");
-  Allocation found;
-  found.has_metadata = metadata.data.flags != 0 || metadata.data.tiling_info != 0 || metadata.data.data_size_bytes != 0;
-  if (code == EPERM) return found;  // memory of another GPU
+  if (code == EPERM) return std::uint32_t{0};  // memory of another GPU
   if (code != 0) return Error::from_errno(code, "DRM_IOCTL_AMDGPU_GEM_OP");
-  found.alloc_flags = attributes_of(created.domain_flags);
-  return found;
+  return attributes_of(created.domain_flags);
+}
+
+Result<bool> has_metadata(int fd, int dmabuf) {
+  ASSIGN_OR_RETURN(const std::uint32_t handle, import(fd, dmabuf));
+  drm_amdgpu_gem_metadata metadata{};
+  metadata.handle = handle;
+  metadata.op = AMDGPU_GEM_METADATA_OP_GET_METADATA;
+  const int code = call(fd, DRM_IOCTL_AMDGPU_GEM_METADATA, &metadata);
+  close_handle(fd, handle);
+  if (code != 0) return Error::from_errno(code, "DRM_IOCTL_AMDGPU_GEM_METADATA");
+  return metadata.data.flags != 0 || metadata.data.tiling_info != 0 || metadata.data.data_size_bytes != 0;
 }
 
 Result<std::string> objects_of(int fd, std::uint32_t last_handle) {

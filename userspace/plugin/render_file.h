@@ -31,14 +31,12 @@ inline constexpr std::uint64_t kOnlyByKfd = 1ULL << 5 | 1ULL << 13 | 1ULL << 14 
 // The attributes of memory with these AMDGPU_GEM_CREATE_*, as flags of AMDKFD_IOC_ALLOC_MEMORY_OF_GPU.
 std::uint32_t attributes_of(std::uint64_t gem_flags);
 
-// How the memory behind a DMA-buf was allocated.
-struct Allocation {
-  // As those of AMDKFD_IOC_ALLOC_MEMORY_OF_GPU without those that only a BO has; 0 if the memory is another GPU's.
-  std::uint32_t alloc_flags = 0;
-  bool has_metadata = false;  // a program has described it with DRM_AMDGPU_GEM_METADATA
-};
-// `fd` is a file of the caller's, where the memory gets a handle for a moment.
-base::Result<Allocation> allocation_of(int fd, int dmabuf);
+// How the memory behind a DMA-buf was allocated: as flags of AMDKFD_IOC_ALLOC_MEMORY_OF_GPU without those that only a
+// BO has; 0 if the memory is another GPU's. `fd` is a file of the caller's, where the memory gets a handle for a
+// moment.
+base::Result<std::uint32_t> alloc_flags_of(int fd, int dmabuf);
+// Whether a program has described the memory behind a DMA-buf with DRM_AMDGPU_GEM_METADATA. `fd` as above.
+base::Result<bool> has_metadata(int fd, int dmabuf);
 
 // Whether the memory behind a DMA-buf is that of the GPU of `fd`, a file of the caller's. `mmap_offset` is that of a BO
 // of KFD which has the memory on this GPU: only there the BO has the GEM object that the DMA-buf was exported from.

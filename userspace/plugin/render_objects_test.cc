@@ -832,6 +832,7 @@ class SharedWithKfdTest : public SharedObjectTest {
                            1,
                            inode_of(objects().gem.at(kHandle).memory.get()),
                            true});
+    source_.services.render.has_metadata = [](int, int) -> base::Result<bool> { return false; };
     source_.services.render.may_map = [](int, std::uint64_t) -> base::Result<std::optional<bool>> {
       return std::optional<bool>(false);
     };
@@ -882,8 +883,10 @@ TEST_F(SharedWithKfdTest, memory_is_stored_with_the_object_or_bo_that_it_was_all
   // What KFD has allocated has flags that no program may ask for, and its BO may be gone.
   objects().gem.at(kHandle).listed.flags = imported().listed.flags = 1U << 13;
   bo_->imported = true;
-  source_.services.render.allocation = [](int, int) -> base::Result<render_file::Allocation> {
-    return render_file::Allocation{0, true};  // the objects bring the metadata back
+  source_.services.render.alloc_flags = [](int, int) -> base::Result<std::uint32_t> { return 0U; };
+  // The objects bring it back.
+  source_.services.render.has_metadata = [this](int, int dmabuf) -> base::Result<bool> {
+    return inode_of(dmabuf) == bo_->inode;
   };
   more_ = 2;
   expect_ok(dump_all());

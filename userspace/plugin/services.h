@@ -34,8 +34,9 @@ struct RenderChecks {
   std::function<base::Result<std::string>(int fd, std::uint32_t last_handle)> objects = render_file::objects_of;
   std::function<base::Result<std::optional<bool>>(int fd, std::uint64_t offset)> may_map = render_file::may_map;
   std::function<base::Result<std::string>(int fd)> video_engine = render_file::video_engine_of;
-  // The file is one of this process, unlike those of the questions above.
-  std::function<base::Result<render_file::Allocation>(int fd, int dmabuf)> allocation = render_file::allocation_of;
+  // The file that the next three get is one of this process, unlike those of the questions above.
+  std::function<base::Result<std::uint32_t>(int fd, int dmabuf)> alloc_flags = render_file::alloc_flags_of;
+  std::function<base::Result<bool>(int fd, int dmabuf)> has_metadata = render_file::has_metadata;
   std::function<base::Result<bool>(int fd, int dmabuf, std::uint64_t mmap_offset)> is_home = render_file::is_home;
   std::shared_ptr<RenderDriver> driver = std::make_shared<RealRenderDriver>();
 };

@@ -38,10 +38,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const auto end = std::upper_bound(begins.begin(), begins.end(), chunk.offset);
         fuzz::check(end != begins.begin() && end != begins.end(), "a chunk lies in a pages file");
         fuzz::check(chunk.offset >= *(end - 1) + plugin::image::kPageSize && part <= *end - chunk.offset,
-                    "a chunk lies behind the header of the pages file of an earlier dump");
+                    "a chunk lies behind the header of the pages file of another file");
         continue;
       }
       fuzz::check(part == 0 || chunk.offset + part <= pages_length, "a chunk lies in the pages file");
+      if (part != 0 && chunk.offset < stored + plugin::image::kPageSize) {
+        fuzz::check(
+            chunk.offset >= plugin::image::kPageSize && chunk.offset + part <= stored + plugin::image::kPageSize,
+            "a chunk that is equal to another one lies where chunks before it do");
+        continue;
+      }
       stored += (part + plugin::image::kPageSize - 1) / plugin::image::kPageSize * plugin::image::kPageSize;
     }
   }

@@ -20,7 +20,8 @@ void check_entry(const FileEntry& entry) {
   fuzz::check(entry.index_length != 0 || (entry.pages_length == 0 && entry.sources.empty()),
               "only a file with an index has contents");
   for (const auto& source : entry.sources)
-    fuzz::check(source.depth != 0 && source.depth <= plugin::image::kMaxDepth, "an earlier dump is not too far away");
+    fuzz::check(source.depth <= plugin::image::kMaxDepth && (source.depth != 0 || source.id != entry.id),
+                "an earlier dump is not too far away");
   fuzz::check(entry.metadata_length <= plugin::image::kMaxMetadata && entry.index_length <= plugin::image::kMaxIndex,
               "no file is larger than a reader accepts");
 }

@@ -146,7 +146,7 @@ bool refers(int dir_fd) {
   const auto manifest = image::load_manifest(dir_fd);
   if (!manifest.ok() || !*manifest) return false;
   const auto& files = (*manifest)->files;
-  return std::any_of(files.begin(), files.end(), [](const image::FileEntry& entry) { return !entry.sources.empty(); });
+  return std::any_of(files.begin(), files.end(), image::needs_earlier);
 }
 
 // A dump that refers to this one needs its files as they are. Those beside it are found, as `../NAME` is the usual
@@ -203,7 +203,7 @@ Result<Exit> run_flatten(const Options& options, const Output& output) {
   Totals totals;
   const image::Session* session = nullptr;
   for (const image::Loaded* loaded : images.catalogue.intact()) {
-    if (loaded->entry().sources.empty()) continue;
+    if (!image::needs_earlier(loaded->entry())) continue;
     session = &loaded->session();
     ASSIGN_OR_RETURN(const image::Contents contents, image::open_contents(images.dir.get(), *loaded));
     for (std::size_t bo = 0; bo < contents.bos().size(); ++bo) totals += totals_of(*loaded, contents, bo);

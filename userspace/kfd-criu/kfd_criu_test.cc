@@ -115,7 +115,7 @@ TEST_F(Commands, show_says_how_long_the_dump_took_if_asked) {
   EXPECT_TRUE(has(json.out,
                   "\"timing\": {\"paused_us\": 2500000, \"copying_us\": 2000000, \"gpu_us\": 1500000, "
                   "\"hashing_us\": 300000, \"writing_us\": 400000, \"copied_bytes\": 4194304, "
-                  "\"stored_bytes\": 2097152, \"referred_bytes\": 0, \"limit\": \"gpus\"}"))
+                  "\"stored_bytes\": 2097152, \"referred_bytes\": 0, \"equal_bytes\": 0, \"limit\": \"gpus\"}"))
       << json.out;
 }
 

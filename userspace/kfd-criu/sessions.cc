@@ -45,7 +45,7 @@ Totals totals_of(const image::Loaded& loaded, const image::Contents& contents, s
   for (const image::Chunk& chunk : contents.chunks(bo)) {
     const std::uint64_t length = image::stored_length(
         chunk, image::chunk_length(record.bo.size, contents.chunk_size(), index++), loaded.index().piece_size);
-    (image::refers(loaded.entry(), chunk) ? totals.referred : totals.stored) += length;
+    (image::refers_to_earlier(loaded.entry(), chunk) ? totals.referred : totals.stored) += length;
   }
   return totals;
 }

@@ -155,6 +155,7 @@ void print_timing(const image::Session& session, std::ostream& out) {
       << "    copying: " << ms_text(timing.copying_us) << " for " << size_text(timing.copied_bytes);
   if (timing.copying_us != 0) out << ", " << (timing.copied_bytes >> 20) * 1'000'000 / timing.copying_us << " MiB/s";
   out << "; " << size_text(timing.stored_bytes) << " stored";
+  if (timing.equal_bytes != 0) out << ", " << size_text(timing.equal_bytes) << " equal to what is stored";
   if (timing.referred_bytes != 0) out << ", " << size_text(timing.referred_bytes) << " as in earlier dumps";
   out << '\n'
       << "    waiting for GPUs: " << ms_text(timing.gpu_us)
@@ -165,7 +166,10 @@ void print_timing(const image::Session& session, std::ostream& out) {
 
 void print_sources(const image::Loaded& loaded, std::ostream& out) {
   for (const image::Source& source : loaded.entry().sources)
-    out << "    needs " << image::source_name(source) << " of session " << hex16(source.session_id) << '\n';
+    if (source.depth == 0)
+      out << "    has equal contents in " << image::source_name(source) << '\n';
+    else
+      out << "    needs " << image::source_name(source) << " of session " << hex16(source.session_id) << '\n';
 }
 
 Totals print_session(const Images& images, const image::Session& session, const Options& options, std::ostream& out,
@@ -225,7 +229,7 @@ void write_timing(const image::Timing& timing, Json& json) {
   json.key("timing").begin_object().field("paused_us", timing.paused_us).field("copying_us", timing.copying_us);
   json.field("gpu_us", timing.gpu_us).field("hashing_us", timing.hashing_us).field("writing_us", timing.writing_us);
   json.field("copied_bytes", timing.copied_bytes).field("stored_bytes", timing.stored_bytes);
-  json.field("referred_bytes", timing.referred_bytes);
+  json.field("referred_bytes", timing.referred_bytes).field("equal_bytes", timing.equal_bytes);
   json.field("limit", limit_text(image::limit_of(timing))).end_object();
 }
 

@@ -69,6 +69,8 @@ void Dump::tell_timing() const {
       ms(timing_.paused_us) + " of these for GPU memory and state: " + std::to_string(timing_.copied_bytes >> 20) +
       " MiB copied at " + rate_text(timing_.copied_bytes, Seconds(std::chrono::microseconds(timing_.copying_us))) +
       ", " + std::to_string(timing_.stored_bytes >> 20) + " MiB stored";
+  if (timing_.equal_bytes >> 20 != 0)
+    line += ", " + std::to_string(timing_.equal_bytes >> 20) + " MiB equal to what is stored";
   if (writer_->earlier() != nullptr)
     line += ", " + std::to_string(timing_.referred_bytes >> 20) + " MiB as in the dump before";
   switch (image::limit_of(timing_)) {

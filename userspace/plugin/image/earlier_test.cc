@@ -328,10 +328,11 @@ TEST_P(BadReferences, are_refused) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Offsets, BadReferences,
-                         ::testing::Values(BadReference{kPageSize, "not behind the chunk before it"},
-                                           BadReference{2 * kPageSize, "outside the pages file of an earlier dump"},
-                                           BadReference{3 * kPageSize + 8, "outside the pages file of an earlier dump"},
-                                           BadReference{7 * kPageSize, "outside the pages file of an earlier dump"},
+                         ::testing::Values(BadReference{0, "outside the chunks before it"},
+                                           BadReference{kPageSize + 8, "outside the chunks before it"},
+                                           BadReference{2 * kPageSize, "outside the pages file of the other file"},
+                                           BadReference{3 * kPageSize + 8, "outside the pages file of the other file"},
+                                           BadReference{7 * kPageSize, "outside the pages file of the other file"},
                                            BadReference{8 * kPageSize, "outside the pages files"},
                                            BadReference{UINT64_MAX - kPageSize + 1, "outside the pages files"}));
 
@@ -354,7 +355,7 @@ TEST_P(BadSources, are_refused) {
 
 INSTANTIATE_TEST_SUITE_P(
     Values, BadSources,
-    ::testing::Values(BadSource{"0 before", [](FileEntry& e) { e.sources[0].depth = 0; }},
+    ::testing::Values(BadSource{"file 7, which this dump", [](FileEntry& e) { e.sources[0].depth = 0; }},
                       BadSource{"33 before", [](FileEntry& e) { e.sources[0].depth = kMaxDepth + 1; }},
                       BadSource{"twice", [](FileEntry& e) { e.sources.push_back(e.sources[0]); }},
                       BadSource{"length", [](FileEntry& e) { e.sources[0].pages_length = kPageSize; }},

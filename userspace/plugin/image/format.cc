@@ -136,6 +136,20 @@ bool has_index(const File& file) {
 std::string metadata_name(std::uint32_t id) { return name_of(kMetadataPrefix, id); }
 std::string index_name(std::uint32_t id) { return name_of(kIndexPrefix, id); }
 std::string pages_name(std::uint32_t id) { return name_of(kPagesPrefix, id); }
+bool needs_earlier(const FileEntry& entry) {
+  return std::any_of(entry.sources.begin(), entry.sources.end(), [](const Source& each) { return each.depth != 0; });
+}
+
+bool refers_to_earlier(const FileEntry& entry, const Chunk& chunk) {
+  if (!refers(entry, chunk)) return false;
+  std::uint64_t end = entry.pages_length;
+  for (const Source& source : entry.sources) {
+    end += source.pages_length;
+    if (chunk.offset < end) return source.depth != 0;
+  }
+  return false;
+}
+
 std::string source_name(const Source& source) {
   std::string name;
   for (std::uint32_t i = 0; i < source.depth; ++i) name.append(kParentName).append("/");

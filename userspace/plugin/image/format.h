@@ -53,10 +53,12 @@ inline bool is_link_remap(std::string_view name) {
   return !name.empty() && name.size() <= 10 && name.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// The pages file of an earlier dump, to which chunks of this dump refer in place of being stored again.
+// The pages file of another file, to which chunks refer in place of being stored again.
 struct Source {
-  std::uint32_t depth = 0;  // the dump's directory is `parent` in this one's (1), `parent` in that (2), and so on
-  std::uint32_t id = 0;     // the file there
+  // Which dump it is of: this one (0), that whose directory is `parent` in this one (1), `parent` in that (2), and so
+  // on.
+  std::uint32_t depth = 0;
+  std::uint32_t id = 0;  // the file there
   std::uint64_t session_id = 0;
   std::uint64_t pages_length = 0;
   bool operator==(const Source&) const = default;
@@ -202,6 +204,7 @@ struct Timing {
   std::uint64_t copied_bytes = 0;
   std::uint64_t stored_bytes = 0;
   std::uint64_t referred_bytes = 0;  // of chunks that earlier dumps have
+  std::uint64_t equal_bytes = 0;     // of chunks that this dump has stored for other memory
   bool operator==(const Timing&) const = default;
 };
 // What a copy waited for most of its time.
@@ -232,10 +235,14 @@ struct FileEntry {
   bool operator==(const FileEntry&) const = default;
 };
 
-// Whether an earlier dump has the chunk.
+// Whether another file has the chunk.
 [[nodiscard]] inline bool refers(const FileEntry& entry, const Chunk& chunk) {
   return chunk.stored != 0 && !entry.sources.empty() && chunk.offset >= entry.pages_length;
 }
+// Whether an earlier dump has it. The entry and the chunk are valid.
+[[nodiscard]] bool refers_to_earlier(const FileEntry& entry, const Chunk& chunk);
+// Whether contents are in earlier dumps.
+[[nodiscard]] bool needs_earlier(const FileEntry& entry);
 
 struct Manifest {
   Session session;

@@ -823,7 +823,7 @@ INSTANTIATE_TEST_SUITE_P(
                       BadIndex{"stores nothing", [](Index& i) { i.chunks[0].stored = 0; }},
                       BadIndex{"outside the pages file", [](Index& i) { i.chunks[0].offset += kPageSize; }},
                       BadIndex{"outside the pages file", [](Index& i) { i.chunks[0].offset = ~0ULL - kPageSize + 1; }},
-                      BadIndex{"outside the pages file", [](Index& i) { i.chunks[0].offset = 0; }}));
+                      BadIndex{"outside the chunks before it", [](Index& i) { i.chunks[0].offset = 0; }}));
 
 struct BadManifest {
   const char* expected;

@@ -129,7 +129,8 @@ inline constexpr std::array kSessionFileRules = {kScalar, kScalar, kScalar, kFix
 inline constexpr WireShape kSessionFileShape{kSessionFileRules};
 inline constexpr std::array kProcessRules = {kScalar, bytes_field(kMaxProcesses, kMaxText)};
 inline constexpr WireShape kProcessShape{kProcessRules};
-inline constexpr std::array kTimingRules = {kScalar, kScalar, kScalar, kScalar, kScalar, kScalar, kScalar, kScalar};
+inline constexpr std::array kTimingRules = {kScalar, kScalar, kScalar, kScalar, kScalar,
+                                            kScalar, kScalar, kScalar, kScalar};
 inline constexpr WireShape kTimingShape{kTimingRules};
 inline constexpr std::array kSessionRules = {kFixed,
                                              kScalar,

@@ -165,7 +165,7 @@ Result<UniqueFd> open_pages(int dir_fd, const PagesFile& expected) {
   return fd;
 }
 
-// Step by step: Linux follows at most 40 links in one path.
+// Step by step: Linux follows at most 40 links in one path. Not valid: the directory itself.
 Result<UniqueFd> open_earlier(int dir_fd, std::uint32_t depth) {
   UniqueFd dir;
   for (std::uint32_t i = 0; i < depth; ++i) {
@@ -174,16 +174,16 @@ Result<UniqueFd> open_earlier(int dir_fd, std::uint32_t depth) {
   return dir;
 }
 
-// Appends the pages files of earlier dumps.
+// Appends the pages files of other files.
 Status open_sources(int dir_fd, const FileEntry& entry, std::vector<Contents::Pages>& pages) {
   const auto begins = begins_of(entry.pages_length, entry.sources);
   for (std::size_t i = 0; i < entry.sources.size(); ++i) {
     const Source& source = entry.sources[i];
     const std::string name = source_name(source);
     ASSIGN_OR_RETURN(const UniqueFd dir, in_file(name, open_earlier(dir_fd, source.depth)));
-    ASSIGN_OR_RETURN(
-        UniqueFd fd,
-        in_file(name, open_pages(dir.get(), {Version::k2, source.session_id, source.id, source.pages_length})));
+    ASSIGN_OR_RETURN(UniqueFd fd,
+                     in_file(name, open_pages(dir.valid() ? dir.get() : dir_fd,
+                                              {Version::k2, source.session_id, source.id, source.pages_length})));
     pages.push_back({name, std::move(fd), begins[i]});
   }
   return {};

@@ -65,10 +65,11 @@ inline BoRecord test_bo(std::uint64_t size, std::uint32_t flags = kVram) {
   return record;
 }
 
-// Without a zero byte.
+// Without a zero byte, and with other bytes in each chunk.
 inline std::vector<std::byte> pattern(std::size_t size) {
   std::vector<std::byte> bytes(size);
-  for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>((i * 7 + i / 256) | 1);
+  for (std::size_t i = 0; i < size; ++i)
+    bytes[i] = static_cast<std::byte>((i * 7 + i / 256 + 2 * (i / kChunkSize)) | 1);
   return bytes;
 }
 

@@ -61,16 +61,30 @@ bool is_length_of_pages(std::uint64_t length) {
 }
 
 Status validate_sources(const FileEntry& entry) {
-  if (!entry.sources.empty() && entry.index_length == 0) return invalid("contents of earlier dumps, and no index");
+  if (!entry.sources.empty() && entry.index_length == 0) return invalid("contents of other files, and no index");
   std::set<std::pair<std::uint32_t, std::uint32_t>> seen;
   std::uint64_t rest = kMaxPages - entry.pages_length;
   for (const Source& source : entry.sources) {
-    if (source.depth == 0 || source.depth > kMaxDepth)
+    if (source.depth > kMaxDepth)
       return invalid("contents of a dump that is " + std::to_string(source.depth) + " before this one");
-    if (!seen.emplace(source.depth, source.id).second) return invalid("a file of an earlier dump twice");
+    if (!seen.emplace(source.depth, source.id).second) return invalid("contents of another file twice");
     if (!is_length_of_pages(source.pages_length) || source.pages_length > rest)
-      return invalid("impossible length of the pages file of an earlier dump");
+      return invalid("impossible length of the pages file of another file");
     rest -= source.pages_length;
+  }
+  return {};
+}
+
+// `pages`: lengths of the pages files of the dump, by id.
+Status validate_own_sources(const FileEntry& entry, const Session& session,
+                            const std::map<std::uint32_t, std::uint64_t>& pages) {
+  for (const Source& source : entry.sources) {
+    if (source.depth != 0) continue;
+    const auto found = pages.find(source.id);
+    if (source.id == entry.id || found == pages.end() || found->second != source.pages_length ||
+        source.session_id != session.id)
+      return invalid("file " + std::to_string(entry.id) + ": contents of file " + std::to_string(source.id) +
+                     ", which this dump does not have so");
   }
   return {};
 }
@@ -227,18 +241,18 @@ Status validate_bos(const Index& index) {
   return {};
 }
 
-// `begins`: of the pages files of earlier dumps.
+// `begins`: of the pages files of other files.
 Status validate_reference(const Chunk& chunk, std::uint64_t stored, std::span<const std::uint64_t> begins) {
   const auto next = std::upper_bound(begins.begin(), begins.end(), chunk.offset);
   if (next == begins.end()) return invalid("lies outside the pages files");
   const std::uint64_t offset = chunk.offset - *(next - 1);
   if (offset < kPageSize || offset % kPageSize != 0 || stored > *next - chunk.offset)
-    return invalid("lies outside the pages file of an earlier dump");
+    return invalid("lies outside the pages file of the other file");
   return {};
 }
 
-// Chunks lie one behind the other in the pages file, so each byte of it is part of exactly one. Those that earlier
-// dumps have may lie anywhere in theirs.
+// Chunks lie one behind the other in the pages file, so each byte of it is part of one. A chunk may also lie where the
+// chunks before it do, and those that other files have may lie anywhere in theirs.
 Status validate_chunk(const Chunk& chunk, std::uint64_t length, std::uint32_t piece_size,
                       std::span<const std::uint64_t> begins, std::uint64_t& end) {
   const std::uint64_t pieces = chunk_count(length, piece_size);
@@ -249,8 +263,12 @@ Status validate_chunk(const Chunk& chunk, std::uint64_t length, std::uint32_t pi
   }
   const std::uint64_t stored = stored_length(chunk, length, piece_size);
   if (begins.size() > 1 && chunk.offset >= begins.front()) return validate_reference(chunk, stored, begins);
-  if (chunk.offset != end) return invalid("lies outside the pages file, or not behind the chunk before it");
-  end += whole_pages(stored);
+  const bool is_equal = chunk.offset < end;  // to a chunk before
+  if (is_equal && (chunk.offset < kPageSize || chunk.offset % kPageSize != 0 || stored > end - chunk.offset))
+    return invalid("lies outside the chunks before it");
+  if (!is_equal && chunk.offset != end)
+    return invalid("lies outside the pages file, or not behind the chunk before it");
+  if (!is_equal) end += whole_pages(stored);
   return {};
 }
 
@@ -297,11 +315,13 @@ Status validate(const Manifest& manifest) {
   TRY(validate_nodes(session.nodes));
   TRY(validate_processes(session.processes));
   if (manifest.files.empty()) return invalid("a dump without files");
-  std::set<std::uint32_t> ids;
+  std::map<std::uint32_t, std::uint64_t> pages;
   for (const FileEntry& entry : manifest.files) {
-    if (!ids.insert(entry.id).second) return invalid("file " + std::to_string(entry.id) + " twice");
+    if (!pages.emplace(entry.id, entry.pages_length).second)
+      return invalid("file " + std::to_string(entry.id) + " twice");
     TRY(validate_entry(entry));
   }
+  for (const FileEntry& entry : manifest.files) TRY(validate_own_sources(entry, session, pages));
   return {};
 }
 

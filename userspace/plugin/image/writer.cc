@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cerrno>
 #include <cstring>
@@ -18,6 +19,7 @@
 #include "base/os.h"
 #include "plugin/image/codec.h"
 #include "plugin/image/directory.h"
+#include "plugin/image/file_bytes.h"
 #include "plugin/image/reader.h"
 
 namespace plugin::image {
@@ -89,6 +91,37 @@ std::uint64_t stored_bytes(std::uint64_t stored, std::size_t size) {
   return has_last ? bytes - (pieces * kPieceSize - size) : bytes;
 }
 
+// Calls `visit` with the bytes of neighbouring pieces that are stored. Ends with the first answer that is an error.
+template <typename Visit>
+Status for_stored_runs(std::uint64_t stored, std::span<const std::byte> bytes, Visit visit) {
+  const std::uint64_t pieces = chunk_count(bytes.size(), kPieceSize);
+  for (std::uint64_t i = 0; i < pieces;) {
+    std::uint64_t end = i;
+    while (end < pieces && ((stored >> end) & 1U) != 0) ++end;
+    if (end == i) {
+      ++i;
+      continue;
+    }
+    const auto from = static_cast<std::size_t>(i * kPieceSize);
+    TRY(visit(bytes.subspan(from, std::min<std::size_t>((end - i) * kPieceSize, bytes.size() - from))));
+    i = end;
+  }
+  return {};
+}
+
+// Whether the file has the same bytes at this offset.
+Result<bool> is_equal(int fd, std::uint64_t offset, std::span<const std::byte> bytes) {
+  std::array<std::byte, kPieceSize> buffer;
+  while (!bytes.empty()) {
+    const auto part = std::span(buffer).first(std::min(bytes.size(), buffer.size()));
+    TRY(read_all(fd, part, offset));
+    if (std::memcmp(part.data(), bytes.data(), part.size()) != 0) return false;
+    bytes = bytes.subspan(part.size());
+    offset += part.size();
+  }
+  return true;
+}
+
 Error named(Error error, const std::string& name) { return std::move(error).wrap(name); }
 
 }  // namespace
@@ -144,16 +177,15 @@ void FileWriter::write_chunk(std::uint64_t number, std::span<const std::byte> by
   const auto begin = Clock::now();
   Chunk chunk;
   chunk.stored = pieces_to_store(bytes);
-  if (chunk.stored != 0) chunk.hash = hash_bytes(bytes);
+  if (chunk.stored != 0) chunk.hash = session_->hash_(bytes);
   const auto hashed = Clock::now();
-  const Placed where = look_up(number, chunk);
-  auto offset = place(number, where, bytes.size());
+  const auto has_place = place(number, look_up(number, chunk), bytes);
   const auto placed = Clock::now();
   Status status;
-  if (!offset.ok())
-    status = std::move(offset).error();
-  else if (chunk.stored != 0 && where.source == kOwn)
-    status = write_pieces(chunk, *offset, bytes);
+  if (!has_place.ok())
+    status = has_place.error();
+  else if (has_place->is_new)
+    status = write_pieces(chunk, has_place->chunk.offset, bytes);
   {
     const std::lock_guard lock(mutex_);
     if (!status.ok() && status_.ok()) status_ = std::move(status);
@@ -167,29 +199,79 @@ void FileWriter::write_chunk(std::uint64_t number, std::span<const std::byte> by
 }
 
 FileWriter::Placed FileWriter::look_up(std::uint64_t number, const Chunk& chunk) {
-  if (chunk.stored == 0) return {chunk};
+  Placed placed{chunk};
+  if (chunk.stored == 0) {
+    placed.is_new = false;
+    return placed;
+  }
   const std::lock_guard lock(mutex_);
   const auto found = known_.find(number);
-  if (found == known_.end()) return {chunk};
+  if (found == known_.end()) return placed;
   const KnownChunk known = found->second;
   known_.erase(found);
   // It is the same memory of the same program, so contents that are others are taken for equal once in 2^64 times.
-  if (known.chunk.hash != chunk.hash || known.chunk.stored != chunk.stored) return {chunk};
-  if (!sources_.contains(known.source)) {
-    if (session_->num_sources_.fetch_add(1) >= kMaxSources) return {chunk};
-    sources_.insert(known.source);
-  }
-  return {known.chunk, known.source};
+  if (known.chunk.hash != chunk.hash || known.chunk.stored != chunk.stored) return placed;
+  const Target target{Where::kEarlier, known.source};
+  if (!add_target(target)) return placed;
+  return {known.chunk, target, false};
 }
 
-// The offset of the chunk in the pages file, which is behind the chunks before it, whichever of them is written first.
-Result<std::uint64_t> FileWriter::place(std::uint64_t number, Placed placed, std::size_t size) {
-  Chunk& chunk = placed.chunk;
-  const bool is_stored = chunk.stored != 0 && placed.source == kOwn;
+bool FileWriter::add_target(Target target) {
+  if (targets_.contains(target)) return true;
+  if (session_->num_sources_.fetch_add(1) >= kMaxSources) return false;
+  targets_.insert(target);
+  return true;
+}
+
+// Bytes are compared, and not only checksums: what is equal may be memory of another program.
+Result<FileWriter::Placed> FileWriter::find_equal(const Chunk& chunk, std::span<const std::byte> bytes) {
+  const auto found = session_->equal_chunks_.find(chunk, bytes.size());
+  if (!found) return Placed{chunk};
+  ASSIGN_OR_RETURN(const bool is_equal, found->file->has_bytes(*found, chunk.stored, bytes));
+  if (!is_equal) return Placed{chunk};
+  Placed placed{chunk, {Where::kOwn, 0}, false};
+  placed.chunk.offset = found->offset;
+  if (found->file == this) return placed;
+  placed.target = {Where::kOther, found->file->id_};
+  const std::lock_guard lock(mutex_);
+  return add_target(placed.target) ? placed : Placed{chunk};
+}
+
+Result<bool> FileWriter::has_bytes(const EqualChunks::Place& place, std::uint64_t stored,
+                                   std::span<const std::byte> bytes) {
+  {
+    std::unique_lock lock(mutex_);
+    const auto is_written = [this, &place] { return place.number < written_up_to_ || written_.contains(place.number); };
+    changed_.wait(lock, is_written);
+    TRY(status_);
+  }
+  std::uint64_t offset = place.offset;
+  bool same = true;
+  Status status = for_stored_runs(stored, bytes, [&](std::span<const std::byte> run) -> Status {
+    if (!same) return {};
+    ASSIGN_OR_RETURN(same, is_equal(pages_.get(), offset, run));
+    offset += run.size();
+    return {};
+  });
+  TRY(std::move(status));
+  return same;
+}
+
+// A chunk that is new lies in the pages file behind the chunks before it, whichever of them is written first.
+Result<FileWriter::Placed> FileWriter::place(std::uint64_t number, Placed placed, std::span<const std::byte> bytes) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this, number] { return chunks_.size() == number; });
   Status status = status_;
-  if (is_stored && status.ok() && !pages_.valid()) {
+  if (placed.is_new && status.ok()) {
+    lock.unlock();
+    auto found = find_equal(placed.chunk, bytes);
+    lock.lock();
+    if (found.ok())
+      placed = *found;
+    else
+      status = std::move(found).error();
+  }
+  if (placed.is_new && status.ok() && !pages_.valid()) {
     auto created = session_->create_file(pages_name(id_));
     if (created.ok()) {
       pages_ = std::move(created).value();
@@ -198,51 +280,52 @@ Result<std::uint64_t> FileWriter::place(std::uint64_t number, Placed placed, std
       status = std::move(created).error();
     }
   }
-  if (is_stored && status.ok()) {
-    chunk.offset = pages_length_;
-    pages_length_ += (stored_bytes(chunk.stored, size) + kPageSize - 1) / kPageSize * kPageSize;
+  if (placed.is_new && status.ok()) {
+    placed.chunk.offset = pages_length_;
+    pages_length_ += (stored_bytes(placed.chunk.stored, bytes.size()) + kPageSize - 1) / kPageSize * kPageSize;
+    session_->equal_chunks_.add(placed.chunk, bytes.size(), {this, number, placed.chunk.offset});
   }
-  if (placed.source != kOwn) referred_ += size;
+  if (placed.target.first == Where::kEarlier)
+    referred_ += bytes.size();
+  else if (placed.chunk.stored != 0 && !placed.is_new)
+    equal_ += bytes.size();
   chunks_.push_back(placed);
   lock.unlock();
   changed_.notify_all();
   TRY(std::move(status));
-  return std::uint64_t{chunk.offset};
+  return placed;
 }
 
 Status FileWriter::write_pieces(const Chunk& chunk, std::uint64_t offset, std::span<const std::byte> bytes) {
-  const std::uint64_t pieces = chunk_count(bytes.size(), kPieceSize);
   const std::uint64_t begin = offset;
-  for (std::uint64_t i = 0; i < pieces;) {
-    std::uint64_t end = i;
-    while (end < pieces && ((chunk.stored >> end) & 1U) != 0) ++end;
-    if (end == i) {
-      ++i;
-      continue;
-    }
-    const auto from = static_cast<std::size_t>(i * kPieceSize);
-    const auto run = bytes.subspan(from, std::min<std::size_t>((end - i) * kPieceSize, bytes.size() - from));
-    TRY(write_all(pages_.get(), run, offset, pages_name(id_)));
+  Status status = for_stored_runs(chunk.stored, bytes, [&](std::span<const std::byte> run) -> Status {
+    auto written = write_all(pages_.get(), run, offset, pages_name(id_));
     offset += run.size();
-    i = end;
-  }
+    return written;
+  });
+  TRY(std::move(status));
   // The disk begins now, while other chunks are copied: else prepare() would wait for all of them.
   (void)os::sync_file_range(pages_.get(), static_cast<off_t>(begin), static_cast<off_t>(offset - begin),
                             SYNC_FILE_RANGE_WRITE);
   return {};
 }
 
+Source FileWriter::source_of(Target target) const {
+  if (target.first == Where::kEarlier) return session_->earlier_->sources()[target.second];
+  return {0, target.second, session_->session_id_, session_->writers_.at(target.second)->pages_length_};
+}
+
 std::vector<Chunk> FileWriter::take_chunks(std::vector<Source>& sources) {
-  std::map<std::uint32_t, std::size_t> order;  // of the sources that are needed, by index in Earlier::sources()
+  std::map<Target, std::size_t> order;  // of the sources that are needed
   for (const Placed& placed : chunks_)
-    if (placed.source != kOwn && order.try_emplace(placed.source, sources.size()).second)
-      sources.push_back(session_->earlier_->sources()[placed.source]);
+    if (placed.target.first != Where::kOwn && order.try_emplace(placed.target, sources.size()).second)
+      sources.push_back(source_of(placed.target));
   const auto begins = begins_of(pages_length_, sources);
   std::vector<Chunk> chunks;
   chunks.reserve(chunks_.size());
   for (const Placed& placed : chunks_) {
     chunks.push_back(placed.chunk);
-    if (placed.source != kOwn) chunks.back().offset += begins[order.at(placed.source)];
+    if (placed.target.first != Where::kOwn) chunks.back().offset += begins[order.at(placed.target)];
   }
   chunks_ = {};
   return chunks;
@@ -287,6 +370,7 @@ void SessionWriter::add_to(Timing& timing) const {
     timing.copied_bytes += writer->appended();
     timing.stored_bytes += writer->stored();
     timing.referred_bytes += writer->referred();
+    timing.equal_bytes += writer->equal();
     timing.hashing_us += us(writer->hashing());
     timing.writing_us += us(writer->writing());
   }
@@ -381,6 +465,8 @@ Status SessionWriter::prepare(Session session) {
   manifest.session = std::move(session);
   manifest.session.id = session_id_;
   manifest.session.version = Version::k2;
+  // A file reads chunks of others before these are closed.
+  for (const auto& [id, writer] : writers_) TRY(writer->settle_all());
   for (const File& file : files_)
     if (auto status = validate(file, manifest.session); !status.ok())
       return named(std::move(status).error(), metadata_name(file.id));

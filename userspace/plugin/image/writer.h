@@ -26,6 +26,7 @@
 #include "base/unique_fd.h"
 #include "base/workers.h"
 #include "plugin/image/earlier.h"
+#include "plugin/image/equal_chunks.h"
 #include "plugin/image/format.h"
 #include "plugin/image/index.h"
 
@@ -54,8 +55,9 @@ class FileWriter {
   // Bytes that append() was given, and those of them that are in the pages file. Exact after settle_all().
   [[nodiscard]] std::uint64_t appended() const { return appended_; }
   [[nodiscard]] std::uint64_t stored() const { return pages_length_ == 0 ? 0 : pages_length_ - kPageSize; }
-  // Bytes of chunks that earlier dumps have.
+  // Bytes of chunks that earlier dumps have, and of those that this dump has stored for other memory.
   [[nodiscard]] std::uint64_t referred() const { return referred_; }
+  [[nodiscard]] std::uint64_t equal() const { return equal_; }
   // What all threads together spent on it.
   [[nodiscard]] std::chrono::nanoseconds hashing() const { return hashing_; }
   [[nodiscard]] std::chrono::nanoseconds writing() const { return writing_; }
@@ -64,19 +66,31 @@ class FileWriter {
   friend class SessionWriter;
   FileWriter(SessionWriter& session, std::uint32_t id) : session_(&session), id_(id) {}
 
-  // A chunk that has its place, and whose.
+  // In which pages file a chunk is: this one's; that of another file of the dump; one of an earlier dump.
+  enum class Where : std::uint8_t { kOwn, kOther, kEarlier };
+  // A pages file that is not this one's, by its file's id, or its index in Earlier::sources().
+  using Target = std::pair<Where, std::uint32_t>;
+
+  // A chunk that has its place.
   struct Placed {
     Chunk chunk;
-    std::uint32_t source = kOwn;  // index in Earlier::sources()
+    Target target = {Where::kOwn, 0};
+    bool is_new = true;  // its bytes are to be written
   };
-  static constexpr std::uint32_t kOwn = UINT32_MAX;
 
   void write_chunk(std::uint64_t number, std::span<const std::byte> bytes);
   // Looks for the chunk in the earlier dump.
   Placed look_up(std::uint64_t number, const Chunk& chunk);
-  base::Result<std::uint64_t> place(std::uint64_t number, Placed placed, std::size_t size);
+  // Looks for it in this dump. Called when all chunks before it have their places.
+  base::Result<Placed> find_equal(const Chunk& chunk, std::span<const std::byte> bytes);
+  // Whether the pages file has a chunk of these bytes at `place`. Returns when a chunk before is written.
+  base::Result<bool> has_bytes(const EqualChunks::Place& place, std::uint64_t stored, std::span<const std::byte> bytes);
+  base::Result<Placed> place(std::uint64_t number, Placed placed, std::span<const std::byte> bytes);
+  // Whether the file may have this target. With mutex_ locked.
+  bool add_target(Target target);
   // All chunks, as the index has them, and the sources that they need.
   std::vector<Chunk> take_chunks(std::vector<Source>& sources);
+  [[nodiscard]] Source source_of(Target target) const;
   base::Status write_pieces(const Chunk& chunk, std::uint64_t offset, std::span<const std::byte> bytes);
 
   SessionWriter* session_;
@@ -90,7 +104,8 @@ class FileWriter {
   base::UniqueFd pages_;            // opened by the first chunk that is not zero
   std::uint64_t pages_length_ = 0;  // 0: no pages file
   std::uint64_t referred_ = 0;
-  std::set<std::uint32_t> sources_;            // indices in Earlier::sources() that are referred to
+  std::uint64_t equal_ = 0;
+  std::set<Target> targets_;                   // those that chunks are in
   std::map<std::uint64_t, KnownChunk> known_;  // by the number of the chunk, until it has its place
   std::vector<Placed> chunks_;                 // those that have their place, in order
   std::set<std::uint64_t> written_;            // chunks from written_up_to_ on that are written
@@ -119,6 +134,8 @@ class SessionWriter {
 
   // Contents that this dump, read from the same directory, has already are referred to. Before contents are appended.
   void refer_to(std::unique_ptr<const Earlier> earlier) { earlier_ = std::move(earlier); }
+  // For tests: another checksum than hash_bytes(), before contents are appended.
+  void hash_by(std::uint64_t (*hash)(std::span<const std::byte>)) { hash_ = hash; }
   // Null: to none.
   [[nodiscard]] const Earlier* earlier() const { return earlier_.get(); }
   // For the contents of file `id`; lives as long as this object. The same one when asked again.
@@ -153,6 +170,8 @@ class SessionWriter {
   std::uint64_t session_id_;
   State state_ = State::kOpen;
   std::unique_ptr<const Earlier> earlier_;
+  EqualChunks equal_chunks_;
+  std::uint64_t (*hash_)(std::span<const std::byte>) = hash_bytes;
   std::atomic<std::size_t> num_sources_ = 0;  // of all files, and those that there was no place for
   std::map<std::uint32_t, std::unique_ptr<FileWriter>> writers_;
   std::vector<File> files_;

@@ -319,7 +319,7 @@ def test_a_dump_stores_what_has_changed_since_the_one_before(field: Machine) -> 
 # ---- programs without a GPU --------------------------------------------------------
 
 
-@pytest.mark.parametrize("host", ["with_kfd", "without_kfd"])
+@pytest.mark.parametrize("host", ["with_kfd", pytest.param("without_kfd", marks=pytest.mark.heavy)])
 def test_an_image_left_in_the_folder_harms_no_other_program_with_its_pid(field: Machine, host: str) -> None:
     field.become(ONE)
     left = field.start("left", *DEMO)
@@ -683,7 +683,7 @@ def generations_of(field: Machine, words: tuple[str, ...], expected: str, number
         field.end(name)
 
 
-@pytest.mark.parametrize("shape", ["three", "cycle"])
+@pytest.mark.parametrize("shape", [pytest.param("three", marks=pytest.mark.heavy), "cycle"])
 def test_shared_memory_comes_back_after_two_generations(field: Machine, shape: str) -> None:
     """In the second one nobody has allocated the memory that the first restore made."""
     field.become(ONE)
@@ -814,7 +814,8 @@ def test_one_image_is_restored_twice(field: Machine) -> None:
 HOW_DEV = {"node_in_dev": ("plain", "renderD129"), "no_node_in_dev": ("plain", ""), "dev_of_the_image": ("mounted", "")}
 
 
-@pytest.mark.parametrize("how", HOW_DEV)
+@pytest.mark.parametrize("how", ["node_in_dev", "no_node_in_dev",
+                                 pytest.param("dev_of_the_image", marks=pytest.mark.heavy)])
 def test_a_container_is_restored_where_its_gpu_has_another_node(field: Machine, how: str) -> None:
     dev, node = HOW_DEV[how]
     expected, images = field.expected(), field.container_image(dev)

@@ -90,20 +90,22 @@ needs_licence() {
 }
 
 check_licences() {
-	local file
+	local file lacking
 	local -a wanted=()
 	for file in "${files[@]}"; do
 		if needs_licence "$file" && [[ -s $file ]]; then
 			wanted+=("$file")
 		fi
 	done
-	if printf '%s\0' "${wanted[@]}" | LC_ALL=C xargs -0r awk '
-		FNR == 1 && name != "" { print name }
+	lacking=$(printf '%s\0' "${wanted[@]}" | LC_ALL=C xargs -0r awk '
+		function lacks(file) { print file ": no SPDX-License-Identifier in its first lines" }
+		FNR == 1 && name != "" { lacks(name) }
 		FNR == 1 { name = FILENAME }
 		/SPDX-License-Identifier: / { name = "" }
 		FNR == 5 || name == "" { nextfile }
-		END { if (name != "") print name }' |
-		sed 's/$/: no SPDX-License-Identifier in its first lines/' | grep .; then
+		END { if (name != "") lacks(name) }') || return 1
+	if [[ -n $lacking ]]; then
+		printf '%s\n' "$lacking"
 		return 1
 	fi
 }

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
 from harness import paths
@@ -25,6 +26,16 @@ def test_the_sources_pass(check: str) -> None:
     done = subprocess.run([LINT, check], check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if done.returncode != 0:
         pytest.fail(done.stdout + done.stderr, pytrace=False)
+
+
+@pytest.mark.parametrize("check, program", [("licences", "awk"), ("format", "clang-format"), ("shell", "shellcheck")])
+def test_a_program_of_a_check_that_cannot_run_fails_the_check(tmp_path: Path, check: str, program: str) -> None:
+    broken = tmp_path / program
+    broken.write_text("#!/bin/sh\necho it cannot run >&2\nexit 2\n")
+    broken.chmod(0o755)
+    done = subprocess.run([LINT, check], check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                          env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    assert done.returncode == 1 and "# it cannot run" in done.stdout, done.stdout
 
 
 def shell_scripts() -> dict[str, int]:

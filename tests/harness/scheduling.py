@@ -44,6 +44,7 @@ class Scheduling(LoadGroupScheduling):
         """The next group for a worker; None if nothing is left that it may take."""
         machines = (scope for scope in self.workqueue if scope.startswith(MACHINE))
         others = (scope for scope in self.workqueue if not scope.startswith(MACHINE))
+        # Where there are fewer groups than workers, xdist may have ended the others.
         if node.gateway.id == host_worker(self.config) and len(self.nodes) > 1:
             return next(others, None)
         return next(machines, None) or next(others, None)

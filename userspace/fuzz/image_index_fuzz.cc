@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // The index of a file behind its checksum: it has one spelling, and what the plugin takes of it covers every byte of
-// the pages file exactly once; other chunks lie in pages files of earlier dumps, behind their headers.
+// the pages file; other chunks lie where chunks before them do, or in pages files of other files, behind their headers.
 #include <algorithm>
 #include <span>
 #include <vector>
@@ -13,7 +13,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using plugin::image::Version;
   fuzz::Input in(data, size);
-  // The choice: the length of the pages file, and of those of up to two earlier dumps.
+  // The choice: the length of the pages file, and of those of up to two other files.
   const std::uint64_t pages_length = std::uint64_t{in.u16()} * plugin::image::kPageSize;
   std::vector<plugin::image::Source> sources(in.below(3));
   for (auto& source : sources) source.pages_length = (std::uint64_t{in.u16()} + 2) * plugin::image::kPageSize;

@@ -23,8 +23,9 @@ struct Images {
 // Fails if the directory cannot be read or has no file of the plugin.
 base::Result<Images> open_images(const std::string& path);
 
-// A number of BOs and their bytes. `size` is what the BOs hold, `stored` what of it is in the pages file, `referred`
-// what is in those of earlier dumps; the rest was zero. Bytes of BOs without contents of their own are in neither.
+// A number of BOs and their bytes. `size` is what the BOs hold, `stored` what of it is in pages files of the dump,
+// `referred` what is in those of earlier dumps; the rest was zero. Bytes of BOs without contents of their own are in
+// neither.
 struct Totals {
   std::uint64_t bos = 0;
   std::uint64_t size = 0;

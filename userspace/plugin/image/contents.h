@@ -60,7 +60,7 @@ class Contents {
     base::UniqueFd fd;
     std::uint64_t begin = 0;
   };
-  // `loaded` is borrowed. `pages` by ascending `begin`: ours, and those of earlier dumps; of CRIU's own plugin there
+  // `loaded` is borrowed. `pages` by ascending `begin`: ours, and those of other files; of CRIU's own plugin there
   // may be several.
   Contents(const Loaded& loaded, std::vector<Pages> pages);
 

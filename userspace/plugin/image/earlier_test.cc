@@ -252,7 +252,7 @@ TEST_F(EarlierTest, a_dump_whose_earlier_one_goes_away_is_not_committed) {
   fs::rename(pages(1), path(1) + "/away");
   const auto refused = (*writer)->commit();
   ASSERT_FALSE(refused.ok());
-  EXPECT_NE(refused.error().message().find("an earlier dump has changed since"), std::string::npos);
+  EXPECT_NE(refused.error().message().find("a file that this dump refers to has changed since"), std::string::npos);
   fs::rename(path(1) + "/away", pages(1));
   EXPECT_TRUE((*writer)->commit().ok());
   expect_contents(2, contents());

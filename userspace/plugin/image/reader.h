@@ -20,7 +20,7 @@ base::Result<Contents> open_contents(int dir_fd, const Loaded& loaded);
 base::Result<std::optional<Manifest>> load_manifest(int dir_fd);
 base::Result<Loaded> load_file(int dir_fd, const std::shared_ptr<const Session>& session, const FileEntry& entry);
 
-// Whether the pages files of earlier dumps that a file needs are there, and those that were referred to.
+// Whether the pages files of other files that a file needs are there, and those that were referred to.
 base::Status check_sources(int dir_fd, const FileEntry& entry);
 
 // Version 1: a file whose manifest exists. Its session knows only what this file says.

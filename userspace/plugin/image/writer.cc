@@ -492,7 +492,7 @@ Status SessionWriter::commit() {
   if (state_ != State::kPrepared) return Error(EINVAL, "the dump is not complete");
   for (const FileEntry& entry : entries_)
     if (auto status = check_sources(dir_fd_, entry); !status.ok())
-      return std::move(status).error().wrap("an earlier dump has changed since this one refers to it");
+      return std::move(status).error().wrap("a file that this dump refers to has changed since");
   const std::string unfinished(kUnfinishedManifestName);
   const std::string name(kManifestName);
   if (os::renameat(dir_fd_, unfinished.c_str(), dir_fd_, name.c_str()) != 0)

@@ -6,9 +6,9 @@
 // CRIU writes its log (it has no -o) into a pipe that holds one line, and LOG receives what comes. WHERE is a number of
 // lines, or a text that a line contains. When that line has come, CRIU stops at its next line, and `sh -c COMMAND`
 // runs, with CRIU's process id in $CRIU_PID; then CRIU continues. The status is CRIU's, 128 + N after signal N, and 125
-// if the line never came. The log ends when CRIU has ended and nothing more has come for a while: CRIU's code inside a
-// program writes its last lines after CRIU was killed, and the program would get SIGPIPE from a pipe that nobody reads.
-// Tasks of a killed restore keep the pipe open for ever.
+// if the line never came. The log ends when CRIU has ended, its code inside the programs has written its last line, and
+// nothing more has come for a while: after a kill of CRIU that code still writes, and a program gets SIGPIPE from a
+// pipe that nobody reads. Tasks of a killed restore keep the pipe open for ever.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -16,10 +16,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -33,7 +38,9 @@ constexpr int kInfrastructure = 125;
 constexpr int kBySignal = 128;
 // A pipe of one page has room for one packet; with O_DIRECT each write is a packet.
 constexpr int kPipeSize = 4096;
-constexpr int kQuietMs = 1000;
+constexpr int kQuietMs = 100;
+// How long CRIU's code inside a program may need to return to the program after CRIU's end.
+constexpr std::chrono::seconds kReturnLimit{60};
 
 int die(const char* what) {
   std::perror(what);
@@ -69,6 +76,33 @@ class Watch {
   bool done_ = false;
 };
 
+// Knows in which tasks CRIU's code waits for commands, by the lines "pie: PID: TEXT" that it writes there.
+class Parasites {
+ public:
+  void read(std::string_view line) {
+    if (!line.starts_with(kPrefix)) return;
+    line.remove_prefix(kPrefix.size());
+    const auto task = base::parse_u64(line.substr(0, line.find(':')));
+    if (!task) return;
+    if (line.find(kFirst) != std::string_view::npos) tasks_.insert(*task);
+    if (line.find(kLast) != std::string_view::npos) tasks_.erase(*task);
+  }
+
+  // Whether one of them has yet to return to its program.
+  [[nodiscard]] bool any() const {
+    return std::any_of(tasks_.begin(), tasks_.end(),
+                       [](std::uint64_t task) { return std::filesystem::exists("/proc/" + std::to_string(task)); });
+  }
+
+ private:
+  static constexpr std::string_view kPrefix = "pie: ";
+  static constexpr std::string_view kFirst = "Running daemon thread leader";
+  // Tells where the program continues.
+  static constexpr std::string_view kLast = "new_sp=";
+
+  std::set<std::uint64_t> tasks_;
+};
+
 pid_t start(char** argv, int log) {
   const pid_t pid = ::fork();
   if (pid != 0) return pid;
@@ -80,14 +114,19 @@ pid_t start(char** argv, int log) {
   ::_exit(kInfrastructure);
 }
 
-// Waits until there is something to read, or CRIU has ended and there is nothing for a while. False: nothing will come.
-bool wait_for_packet(int log, int criu) {
+// Waits until there is something to read. False: CRIU has ended, and nothing will come.
+bool wait_for_packet(int log, int criu, const Parasites& parasites) {
   for (;;) {
     pollfd files[] = {{log, POLLIN, 0}, {criu, POLLIN, 0}};
     if (::poll(files, 2, -1) < 0 && errno != EINTR) return false;
     if (files[0].revents != 0) return true;
-    if (files[1].revents != 0) return ::poll(files, 1, kQuietMs) > 0;
+    if (files[1].revents != 0) break;
   }
+  pollfd file = {log, POLLIN, 0};
+  const auto end = std::chrono::steady_clock::now() + kReturnLimit;
+  while (::poll(&file, 1, kQuietMs) <= 0)
+    if (!parasites.any() || std::chrono::steady_clock::now() > end) return false;
+  return true;
 }
 
 void run_command(const char* command, pid_t criu) {
@@ -116,12 +155,14 @@ int main(int argc, char** argv) {
   if (!criu_file.valid()) return die("pidfd_open");
   Watch watch(argv[2]);
   std::array<char, kPipeSize> packet{};
-  while (wait_for_packet(out.get(), criu_file.get())) {
+  Parasites parasites;
+  while (wait_for_packet(out.get(), criu_file.get(), parasites)) {
     const ssize_t size = ::read(out.get(), packet.data(), packet.size());
     if (size < 0 && errno == EINTR) continue;
     if (size <= 0) break;
     const std::string_view text(packet.data(), static_cast<std::size_t>(size));
     if (::write(log.get(), text.data(), text.size()) < 0) return die(argv[1]);
+    parasites.read(text);
     if (watch.reached(text)) run_command(argv[3], criu);
   }
   const int status = status_of(criu);

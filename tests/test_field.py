@@ -62,11 +62,12 @@ CASES = (
     Case("children_with_lower_pids", (*PROGRAM, "--children", "low"), EQUAL),
     Case("children_of_a_hip_program", (*HIP, "--children", "low"), EQUAL, reference=HIP, heavy=True),
     Case("a_mapped_gem_object", (*PROGRAM, "--no-gpu", "--gem", "mapped"), EQUAL, reference=(*PROGRAM, "--no-gpu")),
-    Case("a_gem_handle", (*PROGRAM, "--no-gpu", "--gem", "handle"), EQUAL, reference=(*PROGRAM, "--no-gpu")),
+    Case("a_gem_handle", (*PROGRAM, "--no-gpu", "--gem", "handle"), EQUAL, reference=(*PROGRAM, "--no-gpu"),
+         heavy=True),
     Case("a_high_gem_handle", (*PROGRAM, "--no-gpu", "--gem", "high"), EQUAL, reference=(*PROGRAM, "--no-gpu")),
     Case("a_gem_object_at_an_address", (*PROGRAM, "--no-gpu", "--gem", "address"), EQUAL,
          reference=(*PROGRAM, "--no-gpu"), heavy=True),
-    Case("objects_of_a_render_node", RENDER, EQUAL, reference=RENDER),
+    Case("objects_of_a_render_node", RENDER, EQUAL, reference=RENDER, heavy=True),
     Case("objects_of_an_inherited_render_node", (*RENDER, "--children"), EQUAL, reference=RENDER),
     Case("user_memory_of_a_parent_that_has_closed_the_file", (*RENDER, "--child-alone"), REFUSED,
          ("field_render", "GEM object", "userptr", "restores the file"), (*RENDER, "--child-alone")),
@@ -77,15 +78,15 @@ CASES = (
     Case("memory_mapped_as_hip_does_it", VMM, EQUAL, reference=VMM),
     Case("a_gem_object_of_a_hip_program", (*HIP, "--gem", "mapped"), EQUAL, reference=HIP, heavy=True),
     Case("a_thousand_mappings", (*PROGRAM, "--buffers", "1000"), EQUAL, heavy=True),
-    Case("a_shared_buffer", PAIR, EQUAL, reference=PAIR),
+    Case("a_shared_buffer", PAIR, EQUAL, reference=PAIR, heavy=True),
     Case("a_shared_buffer_that_changes", (*PAIR, "--counting"), EQUAL, reference=PAIR),
-    Case("memory_shared_three", (*SHAPE, "three"), EQUAL, reference=THREE),
-    Case("memory_shared_chain", (*SHAPE, "chain"), EQUAL, reference=THREE),
+    Case("memory_shared_three", (*SHAPE, "three"), EQUAL, reference=THREE, heavy=True),
+    Case("memory_shared_chain", (*SHAPE, "chain"), EQUAL, reference=THREE, heavy=True),
     Case("memory_shared_cycle", (*SHAPE, "cycle"), EQUAL, reference=THREE),
     Case("memory_shared_freed", (*SHAPE, "freed"), EQUAL, reference=THREE),
     Case("memory_shared_ended", (*SHAPE, "ended"), EQUAL, reference=THREE),
     Case("memory_shared_alone", (*SHAPE, "alone"), EQUAL, reference=THREE),
-    Case("open_dmabufs", (*SHAPE, "kept"), EQUAL, reference=THREE),
+    Case("open_dmabufs", (*SHAPE, "kept"), EQUAL, reference=THREE, heavy=True),
     Case("open_dmabufs_of_memory_that_its_process_has_freed", (*SHAPE, "kept-freed"), EQUAL, reference=THREE),
     Case("open_dmabufs_of_a_program_without_a_gpu", (*SHAPE, "kept-plain"), EQUAL, reference=THREE),
     Case("an_open_dmabuf_of_memory_that_all_have_freed", (*SHAPE, "kept-nobody"), EQUAL, reference=THREE),
@@ -255,6 +256,7 @@ def test_a_lazy_dump_is_refused(field: Machine) -> None:
         field.end(name)
 
 
+@pytest.mark.heavy
 def test_two_programs_are_dumped_one_after_the_other_and_restored(field: Machine) -> None:
     """The first program of a machine makes the semaphore of libhsakmt, whose first name is gone, so --link-remap gives
     it one. If the semaphores are removed between the programs, both are the first, and both names are equal."""
@@ -409,7 +411,8 @@ def comes_back(field: Machine, name: str, to_dump: tuple[str, ...] = (), to_rest
     return field.after_restore(name, before, field.expected())
 
 
-@pytest.mark.parametrize("kind", ["uts", "ipc", "cgroup"])
+@pytest.mark.parametrize("kind", [
+    pytest.param("uts", marks=pytest.mark.heavy), pytest.param("ipc", marks=pytest.mark.heavy), "cgroup"])
 def test_a_program_with_a_namespace_of_its_own_comes_back(field: Machine, kind: str) -> None:
     """Containers have pid and mount namespaces; one of podman has a network namespace, which CRIU 3.17 cannot dump on
     this kernel, with or without a plugin."""
@@ -683,7 +686,8 @@ def generations_of(field: Machine, words: tuple[str, ...], expected: str, number
         field.end(name)
 
 
-@pytest.mark.parametrize("shape", [pytest.param("three", marks=pytest.mark.heavy), "cycle"])
+@pytest.mark.heavy
+@pytest.mark.parametrize("shape", ["three", "cycle"])
 def test_shared_memory_comes_back_after_two_generations(field: Machine, shape: str) -> None:
     """In the second one nobody has allocated the memory that the first restore made."""
     field.become(ONE)

@@ -170,7 +170,7 @@ class Worker:
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text("")
         if row.options is None:
-            self.machine = Host(row.name, log)
+            self.machine = Host(row.name, log, row.env)
         else:
             self.machine = Guest(f"test-{row.name}", row.options, row.env, row.limit_s, log, row.reboots)
 

@@ -81,8 +81,9 @@ def folder_in_memory(memory: Path = MEMORY, needed: int = MEMORY_BYTES) -> Path 
 class Host:
     """This machine."""
 
-    def __init__(self, name: str, log: Path) -> None:
+    def __init__(self, name: str, log: Path, env: dict[str, str] | None = None) -> None:
         self.name = name
+        self.env = env or {}
         self.temporary = folder_in_memory()
         self.files = log.parent / f"files-{os.getpid()}"
         self.files.mkdir(parents=True, exist_ok=True)
@@ -93,7 +94,8 @@ class Host:
         """Starts the program in a process group of its own, in the folder cwd or the project's."""
         output = Output()
         log = self.log.open("a", errors="replace")
-        variables = {**os.environ, **({"TMPDIR": str(self.temporary)} if self.temporary else {}), **env}
+        variables = {**os.environ, **({"TMPDIR": str(self.temporary)} if self.temporary else {}),
+                     **self.env, **env}
         # The program must not outlive the worker, which a signal may end.
         self.process = process = subprocess.Popen(  # pylint: disable=consider-using-with
             ("setpriv", "--pdeathsig", "KILL", *argv), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

@@ -68,6 +68,12 @@ def make_guest(monkeypatch, tmp_path: Path) -> Guest:
     return Guest("m", [], {}, 10, tmp_path / "log")
 
 
+def test_programs_of_this_host_get_the_variables_of_its_row(tmp_path: Path) -> None:
+    host = Host("host", tmp_path / "log", {"ROW": "1", "BOTH": "1"})
+    assert list(host.start(("sh", "-c", 'echo "$ROW $BOTH $PROGRAM"'), {"BOTH": "2", "PROGRAM": "2"}, 20)) == ["1 2 2"]
+    host.close()
+
+
 def test_temporary_files_of_a_program_are_in_memory_until_the_machine_is_closed(monkeypatch, tmp_path: Path) -> None:
     monkeypatch.delenv("TMPDIR", raising=False)
     monkeypatch.setattr(machines, "folder_in_memory", lambda: FOLDER_IN_MEMORY(tmp_path, 1))

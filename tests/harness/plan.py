@@ -308,9 +308,9 @@ class Plan:
             properties = chips().get(first, {}) if first else {}
             machine.facts = {**self._facts(properties, row), "machine": name,
                              "chips": " ".join(gpu.replace("{chip}", chip).split(",")[0] for gpu in self._gpus(row))}
+            machine.env = self._environment(row, chip)
             if not row.get("host"):
                 machine.options = self._options(row, chip, name, variant)
-                machine.env = self._environment(row, chip)
             for entry in row["run"]:
                 if entry.get("heavy") and not self.everything:
                     continue

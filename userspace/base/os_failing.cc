@@ -6,6 +6,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -17,6 +18,7 @@
 
 #include "base/os.h"
 #include "base/os_calls.inc"
+#include "base/parse.h"
 
 namespace os {
 namespace {
@@ -86,6 +88,11 @@ void fail_call(std::uint64_t number, int code) {
 void fail_call_of_environment() {
   fail_call(0, 0);
   arm_from_environment(counter());
+}
+
+std::uint64_t fail_step() {
+  const char* text = std::getenv("KFD_CRIU_FAIL_STEP");
+  return text == nullptr ? 1 : std::max<std::uint64_t>(base::parse_u64(text).value_or(1), 1);
 }
 
 std::uint64_t calls() { return counter().calls; }

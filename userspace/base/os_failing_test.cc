@@ -44,6 +44,15 @@ TEST_F(Failing, only_the_chosen_call_fails_and_with_the_chosen_errno) {
   EXPECT_EQ(os::calls(), 3U);
 }
 
+TEST(FailStep, is_one_or_what_the_environment_says) {
+  for (const auto& [text, step] : {std::pair("3", 3U), std::pair("1", 1U), std::pair("0", 1U), std::pair("no", 1U)}) {
+    ::setenv("KFD_CRIU_FAIL_STEP", text, 1);
+    EXPECT_EQ(os::fail_step(), step) << text;
+  }
+  ::unsetenv("KFD_CRIU_FAIL_STEP");
+  EXPECT_EQ(os::fail_step(), 1U);
+}
+
 TEST_F(Failing, a_call_that_fails_is_not_made) {
   os::fail_call(1, EIO);
   const base::UniqueFd file(os::open("/dev/null", O_RDONLY | O_CLOEXEC));

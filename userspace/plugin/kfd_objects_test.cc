@@ -527,7 +527,7 @@ TEST_F(KfdObjectsImage, each_impossible_object_is_refused_before_anything_is_mad
 
 TEST_F(KfdObjectsTest, a_dump_that_fails_at_any_call_lets_the_program_run) {
   bool succeeded = false;
-  for (std::uint64_t call = 1; !succeeded; ++call) {
+  for (std::uint64_t call = 1; !succeeded; call += os::fail_step()) {
     const auto descriptors = open_descriptors();
     os::fail_call(call, EIO);
     const auto status = dump();
@@ -550,7 +550,7 @@ TEST_F(KfdObjectsTest, a_restore_that_fails_at_any_call_says_so_or_has_all) {
   ASSERT_TRUE(status.ok()) << status.error().message();
   write_criu_images();
   bool succeeded = false;
-  for (std::uint64_t call = 1; !succeeded; ++call) {
+  for (std::uint64_t call = 1; !succeeded; call += os::fail_step()) {
     target_.driver->files.clear();
     target_.kfd.restored_files.clear();
     os::fail_call(call, EIO);

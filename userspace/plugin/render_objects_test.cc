@@ -1007,7 +1007,7 @@ TEST(RenderHolders, that_end_or_are_hidden_are_no_error) {
   const std::uint64_t first = os::calls() + 1;  // after those that list the processes
   for (const int code : {ESRCH, ENOENT, EACCES, EPERM, EIO}) {
     std::string failed;
-    for (std::uint64_t call = first;; ++call) {
+    for (std::uint64_t call = first;; call += os::fail_step()) {
       const auto descriptors = open_descriptors();
       os::fail_call(call, code);
       const auto found = render_holders::find(proc.path(), clients, [](pid_t) { return false; });
@@ -1053,7 +1053,7 @@ TEST_F(RenderObjectsTest, without_criu_images_nothing_is_restored) {
 
 TEST_F(RenderObjectsTest, a_dump_that_fails_at_any_call_leaves_no_file) {
   bool succeeded = false;
-  for (std::uint64_t call = 1; !succeeded; ++call) {
+  for (std::uint64_t call = 1; !succeeded; call += os::fail_step()) {
     const auto descriptors = open_descriptors();
     os::fail_call(call, EIO);
     const auto status = dump();
@@ -1072,7 +1072,7 @@ TEST_F(RenderObjectsTest, a_restore_that_fails_at_any_call_says_so_or_has_all) {
   expect_ok(dump());
   write_criu_images(200);
   bool succeeded = false;
-  for (std::uint64_t call = 1; !succeeded; ++call) {
+  for (std::uint64_t call = 1; !succeeded; call += os::fail_step()) {
     target_.driver->files.clear();
     os::fail_call(call, EIO);
     const auto fd = restore_file();

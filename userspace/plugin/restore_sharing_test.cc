@@ -587,7 +587,7 @@ TEST_F(RestoreSharing, a_failure_of_any_call_is_an_error_or_changes_nothing) {
   add(78, {{7, true, false}, {8}});
   start();
   unsigned survived = 0;
-  for (std::uint64_t call = 1;; ++call) {
+  for (std::uint64_t call = 1;; call += os::fail_step()) {
     SCOPED_TRACE(call);
     kfd_.restored_memories.clear();
     criu_.kept.clear();
@@ -811,7 +811,7 @@ TEST_F(RestoreSharing, a_failure_of_any_call_gives_no_object_of_other_memory) {
   add_render(2, 77, {{8, true, false}});
   start();
   unsigned survived = 0;
-  for (std::uint64_t call = 1;; ++call) {
+  for (std::uint64_t call = 1;; call += os::fail_step()) {
     SCOPED_TRACE(call);
     driver_->files.clear();
     kfd_.restored_memories.clear();
@@ -961,7 +961,7 @@ TEST_F(RestoreSharing, a_failure_of_any_call_gives_no_dmabuf_of_other_memory) {
   add_dmabuf(6, 7, {77});
   start();
   unsigned survived = 0;
-  for (std::uint64_t call = 1;; ++call) {
+  for (std::uint64_t call = 1;; call += os::fail_step()) {
     SCOPED_TRACE(call);
     kfd_.restored_memories.clear();
     criu_.kept.clear();

@@ -154,6 +154,15 @@ def test_a_root_that_is_not_complete_is_refused(tmp_path, monkeypatch):
 
 # ---- QEMU ----
 
+@pytest.mark.parametrize("accel, words, fixed", [
+    ("tcg", [], True), ("tcg", ["--aslr"], False), ("kvm", [], False), ("kvm", ["--aslr"], False)])
+def test_addresses_are_fixed_where_the_guest_starts_programs_faster_with_that(tmp_path, accel, words, fixed):
+    given = options.parse([*words, "--", "true"])
+    setup = qemu.Setup(given, accel, Path("bz"), "/m", None, tmp_path, tmp_path)
+    line = qemu.command(setup, qemu.Ports(7, 8, 9), "")
+    assert ("norandmaps" in line[line.index("-append") + 1].split()) == fixed
+
+
 def test_commas_in_paths_are_doubled_for_qemu(tmp_path):
     given = options.Options(argv=["true"], shares=["/a,b"])
     setup = qemu.Setup(given, "tcg", Path("bz"), "/m", None, tmp_path, Path("/log,dir"))

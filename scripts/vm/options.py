@@ -27,6 +27,8 @@ Run one command in a virtual machine whose root is this machine's root.
   --smp N            guest CPUs, default 2
   --icount           one guest CPU without KVM, whose clock counts instructions, 4 ns each:
                      what else this machine does hardly changes the guest's times
+  --aslr             programs get random addresses also without KVM, where the guest then
+                     takes two to three times as long to start one
   --timeout SECONDS  for all of it, default 120
   --share DIR        writable in the guest, at the same path; repeat for more.
                      Everything else a guest writes is gone with it
@@ -90,6 +92,7 @@ class Options:
     driver: bool = True
     lossy: bool = False
     icount: bool = False
+    aslr: bool = False
     until_eof: bool = False
     bzimage: str = ""
     modules: str = ""
@@ -167,7 +170,7 @@ def parse(args: Sequence[str]) -> Options:
     options = Options()
     switches: dict[str, tuple[str, bool]] = {
         "--trace": ("trace", True), "--no-driver": ("driver", False), "--lossy": ("lossy", True),
-        "--icount": ("icount", True), "--until-eof": ("until_eof", True)}
+        "--icount": ("icount", True), "--aslr": ("aslr", True), "--until-eof": ("until_eof", True)}
     values: dict[str, Callable[[str], None]] = {
         "--kernel": lambda v: setattr(options, "kernel", v),
         "--root": lambda v: setattr(options, "root", parse_root(v)),

@@ -172,9 +172,10 @@ def test_a_summary_that_was_cut_off_is_a_failure(command, capsys) -> None:
     assert capsys.readouterr().out == "0 passed, 1 failed\n"
 
 
-@pytest.mark.parametrize("tiers, ids, expected", [
-    (["unit"], [], "--tiers=unit,builds"), ([], ["tests/test_fuzz.py"], "tests/test_builds.py"), ([], [], "-n")])
-def test_what_is_not_built_fails_a_run_of_what_was_built_before(command, monkeypatch, tiers, ids, expected) -> None:
+@pytest.mark.parametrize("tiers, ids, options", [
+    (["unit"], [], []), ([], ["tests/test_fuzz.py"], []), ([], [], ["-k", "fuzz"]), ([], [], [])])
+def test_a_run_whose_build_fails_does_not_test_what_was_built_before(  # pylint: disable=too-many-arguments
+        command, monkeypatch, capsys, tiers, ids, options) -> None:
     argv: list[str] = []
 
     def run_pytest(words: list[str]) -> int:
@@ -189,8 +190,10 @@ def test_what_is_not_built_fails_a_run_of_what_was_built_before(command, monkeyp
     monkeypatch.setattr(builds, "run_all", lambda _: ["asan"])
     monkeypatch.setattr(times, "forget", lambda: None)
     monkeypatch.setattr(times, "write_table", lambda _: "")
-    assert command.run(command.parse([])[0], tiers, ids, []) == 1
-    assert expected in argv
+    assert command.run(command.parse([])[0], tiers, ids, options) == 1
+    assert [word for word in argv if word.startswith("tests/")] == ["tests/test_builds.py"]
+    assert not [word for word in argv if word.startswith(("-k", "--tiers"))]
+    assert "not built: asan" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("each", ["tests", "tests/plan.toml"])

@@ -38,7 +38,7 @@ constexpr int kInfrastructure = 125;
 constexpr int kBySignal = 128;
 // A pipe of one page has room for one packet; with O_DIRECT each write is a packet.
 constexpr int kPipeSize = 4096;
-constexpr int kQuietMs = 100;
+constexpr int kQuietMs = 1000;
 // How long CRIU's code inside a program may need to return to the program after CRIU's end.
 constexpr std::chrono::seconds kReturnLimit{60};
 

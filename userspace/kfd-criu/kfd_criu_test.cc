@@ -99,22 +99,24 @@ TEST_F(Commands, show_lists_each_bo_if_asked) {
 
 TEST_F(Commands, show_says_how_long_the_dump_took_if_asked) {
   write_dump(dir_.path(), [](Dump& dump) {
-    dump.session.timing = image::Timing{2'500'000, 2'000'000, 1'500'000, 300'000, 400'000, 4U << 20, 2U << 20};
+    dump.session.timing =
+        image::Timing{2'500'000, 2'000'000, 1'500'000, 300'000, 400'000, 4U << 20, 2U << 20, 0, 0, 50'000};
   });
   EXPECT_FALSE(has(tool("show").out, "timing"));
   const Outcome shown = tool("show", {"--timing"});
   EXPECT_EQ(shown.status, Exit::kGood) << shown.error;
-  EXPECT_TRUE(has(shown.out,
-                  "  timing: GPU queues paused for 2500 ms until GPU memory and state were saved\n"
-                  "    copying: 2000 ms for 4.0 MiB, 2 MiB/s; 2.0 MiB stored\n"
-                  "    waiting for GPUs: 1500 ms; in all threads, checksums: 300 ms, writing: 400 ms\n"
-                  "    limited by: gpus\n"))
+  EXPECT_TRUE(
+      has(shown.out,
+          "  timing: GPU queues paused for 2500 ms until GPU memory and state were on the disk\n"
+          "    copying: 2000 ms for 4.0 MiB, 2 MiB/s; 2.0 MiB stored\n"
+          "    waiting for GPUs: 1500 ms; in all threads, checksums: 300 ms, writing: 400 ms; files synced in 50 ms\n"
+          "    limited by: gpus\n"))
       << shown.out;
   const Outcome json = tool("show", {"--json"});
   EXPECT_TRUE(is_json(json.out)) << json.out;
   EXPECT_TRUE(has(json.out,
                   "\"timing\": {\"paused_us\": 2500000, \"copying_us\": 2000000, \"gpu_us\": 1500000, "
-                  "\"hashing_us\": 300000, \"writing_us\": 400000, \"copied_bytes\": 4194304, "
+                  "\"hashing_us\": 300000, \"writing_us\": 400000, \"syncing_us\": 50000, \"copied_bytes\": 4194304, "
                   "\"stored_bytes\": 2097152, \"referred_bytes\": 0, \"equal_bytes\": 0, \"limit\": \"gpus\"}"))
       << json.out;
 }
@@ -132,6 +134,8 @@ TEST(LimitTest, is_what_was_waited_for_most) {
   EXPECT_EQ(image::limit_of({9, 10, 6, 9, 9, 1, 1}), image::Limit::kGpu);
   EXPECT_EQ(image::limit_of({9, 10, 5, 2, 3, 1, 1}), image::Limit::kFiles);
   EXPECT_EQ(image::limit_of({9, 10, 0, 4, 3, 1, 1}), image::Limit::kProcessor);
+  EXPECT_EQ(image::limit_of({9, 10, 6, 4, 3, 1, 1, 0, 0, 3}), image::Limit::kFiles);
+  EXPECT_EQ(image::limit_of({9, 10, 0, 4, 3, 1, 1, 0, 0, 1}), image::Limit::kFiles);
 }
 
 TEST_F(Commands, show_reads_version_1) {

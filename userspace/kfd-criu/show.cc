@@ -151,7 +151,8 @@ void print_timing(const image::Session& session, std::ostream& out) {
     return;
   }
   const image::Timing& timing = *session.timing;
-  out << "  timing: GPU queues paused for " << ms_text(timing.paused_us) << " until GPU memory and state were saved\n"
+  out << "  timing: GPU queues paused for " << ms_text(timing.paused_us)
+      << " until GPU memory and state were on the disk\n"
       << "    copying: " << ms_text(timing.copying_us) << " for " << size_text(timing.copied_bytes);
   if (timing.copying_us != 0) out << ", " << (timing.copied_bytes >> 20) * 1'000'000 / timing.copying_us << " MiB/s";
   out << "; " << size_text(timing.stored_bytes) << " stored";
@@ -160,7 +161,7 @@ void print_timing(const image::Session& session, std::ostream& out) {
   out << '\n'
       << "    waiting for GPUs: " << ms_text(timing.gpu_us)
       << "; in all threads, checksums: " << ms_text(timing.hashing_us) << ", writing: " << ms_text(timing.writing_us)
-      << '\n'
+      << "; files synced in " << ms_text(timing.syncing_us) << '\n'
       << "    limited by: " << limit_text(image::limit_of(timing)) << '\n';
 }
 
@@ -228,6 +229,7 @@ void write_nodes(const std::vector<topology::Node>& nodes, Json& json) {
 void write_timing(const image::Timing& timing, Json& json) {
   json.key("timing").begin_object().field("paused_us", timing.paused_us).field("copying_us", timing.copying_us);
   json.field("gpu_us", timing.gpu_us).field("hashing_us", timing.hashing_us).field("writing_us", timing.writing_us);
+  json.field("syncing_us", timing.syncing_us);
   json.field("copied_bytes", timing.copied_bytes).field("stored_bytes", timing.stored_bytes);
   json.field("referred_bytes", timing.referred_bytes).field("equal_bytes", timing.equal_bytes);
   json.field("limit", limit_text(image::limit_of(timing))).end_object();

@@ -506,8 +506,7 @@ Status Dump::finish_image() {
       gpus.insert(topology::find_render_minor(nodes_, file.device.minor)->gpu_id);
   for (const auto& [file, memory] : lost_) gpus.insert(memory.gpu->gpu_id);
   session.nodes = topology::select(nodes_, {gpus.begin(), gpus.end()});
-  session.timing = timing();
-  return writer_->prepare(std::move(session));
+  return writer_->prepare(std::move(session), [this] { return timing(); });
 }
 
 Dump::End Dump::finish(int result) {

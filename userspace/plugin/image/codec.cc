@@ -331,6 +331,7 @@ void to_message(const Timing& timing, amdkfd_criu::Timing& out) {
   out.set_stored_bytes(timing.stored_bytes);
   out.set_referred_bytes(timing.referred_bytes);
   out.set_equal_bytes(timing.equal_bytes);
+  out.set_syncing_us(timing.syncing_us);
 }
 
 FileEntry from_message(const amdkfd_criu::SessionFile& in) {
@@ -348,9 +349,9 @@ FileEntry from_message(const amdkfd_criu::SessionFile& in) {
 }
 
 Timing from_message(const amdkfd_criu::Timing& message) {
-  return {message.paused_us(),    message.copying_us(),     message.gpu_us(),
-          message.hashing_us(),   message.writing_us(),     message.copied_bytes(),
-          message.stored_bytes(), message.referred_bytes(), message.equal_bytes()};
+  return {message.paused_us(),   message.copying_us(),   message.gpu_us(),       message.hashing_us(),
+          message.writing_us(),  message.copied_bytes(), message.stored_bytes(), message.referred_bytes(),
+          message.equal_bytes(), message.syncing_us()};
 }
 
 // BOs go to `index` one by one.

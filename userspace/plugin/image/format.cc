@@ -186,8 +186,8 @@ std::uint64_t chunk_length(std::uint64_t size, std::uint32_t chunk_size, std::ui
 
 Limit limit_of(const Timing& timing) {
   if (timing.copied_bytes == 0) return Limit::kNothing;
-  if (timing.gpu_us > timing.copying_us / 2) return Limit::kGpu;
-  return timing.writing_us >= timing.hashing_us ? Limit::kFiles : Limit::kProcessor;
+  if (timing.gpu_us > (timing.copying_us + timing.syncing_us) / 2) return Limit::kGpu;
+  return timing.writing_us + timing.syncing_us >= timing.hashing_us ? Limit::kFiles : Limit::kProcessor;
 }
 
 }  // namespace plugin::image

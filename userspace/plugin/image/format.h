@@ -193,8 +193,8 @@ struct Process {
   bool operator==(const Process&) const = default;
 };
 
-// How long the GPU part of a dump took, until all contents were written. The plugin syncs its files, and CRIU saves
-// host memory, after that. Times are in microseconds. Nothing depends on them.
+// How long the GPU part of a dump took, until all files but the manifest were on the disk. CRIU saves host memory after
+// that. Times are in microseconds. Nothing depends on them.
 struct Timing {
   std::uint64_t paused_us = 0;   // since the first process was paused
   std::uint64_t copying_us = 0;  // while contents were copied
@@ -205,6 +205,7 @@ struct Timing {
   std::uint64_t stored_bytes = 0;
   std::uint64_t referred_bytes = 0;  // of chunks that earlier dumps have
   std::uint64_t equal_bytes = 0;     // of chunks that this dump has stored for other memory
+  std::uint64_t syncing_us = 0;      // after contents were copied: until files were on the disk
   bool operator==(const Timing&) const = default;
 };
 // What a copy waited for most of its time.

@@ -243,6 +243,27 @@ TEST_F(ImageTest, chunks_begin_at_page_boundaries_one_behind_the_other) {
   EXPECT_EQ(index.chunks[2].offset, 4 * kPageSize);
 }
 
+TEST_F(ImageTest, times_end_when_all_files_but_the_manifest_are_on_the_disk) {
+  auto writer = SessionWriter::create(dir(), kSession);
+  KfdFile kfd = test_kfd();
+  kfd.bos = {test_bo(kPageSize)};
+  expect_ok((*writer)->file(kKfdId).append(pattern(kPageSize)));
+  expect_ok((*writer)->add({kKfdId, kfd}));
+  std::vector<std::string> there;
+  expect_ok((*writer)->prepare(test_session(), [&] {
+    for (const auto& [name, bytes] : files()) there.push_back(name);
+    Timing timing;
+    (*writer)->add_to(timing);
+    EXPECT_GT(timing.syncing_us, 0U);
+    timing.paused_us = 4711;
+    return timing;
+  }));
+  EXPECT_EQ(there, (std::vector{metadata_name(kKfdId), index_name(kKfdId), pages_name(kKfdId)}));
+  expect_ok((*writer)->commit());
+  ASSERT_TRUE(catalogue().sessions().front()->timing.has_value());
+  EXPECT_EQ(catalogue().sessions().front()->timing->paused_us, 4711U);
+}
+
 // ---- workers ----
 
 // Chunks with contents, with zeros, and with both; the last one of each BO is shorter.

@@ -374,6 +374,7 @@ void SessionWriter::add_to(Timing& timing) const {
     timing.hashing_us += us(writer->hashing());
     timing.writing_us += us(writer->writing());
   }
+  timing.syncing_us += us(syncing_);
 }
 
 Status SessionWriter::add(File file) {
@@ -404,8 +405,10 @@ Result<std::uint64_t> SessionWriter::write_payload(const std::string& name, File
 }
 
 Status SessionWriter::sync_all() {
+  const auto begin = std::chrono::steady_clock::now();
   for (const auto& [name, fd] : unsynced_) TRY(sync_file(fd.get(), name));
   unsynced_.clear();
+  syncing_ += std::chrono::steady_clock::now() - begin;
   return {};
 }
 
@@ -459,7 +462,7 @@ Result<FileEntry> SessionWriter::write_file(const File& file) {
   return entry;
 }
 
-Status SessionWriter::prepare(Session session) {
+Status SessionWriter::prepare(Session session, const std::function<Timing()>& timing) {
   if (state_ != State::kOpen) return Error(EINVAL, "the dump is complete already");
   Manifest manifest;
   manifest.session = std::move(session);
@@ -474,6 +477,8 @@ Status SessionWriter::prepare(Session session) {
     ASSIGN_OR_RETURN(const FileEntry entry, write_file(file));
     manifest.files.push_back(entry);
   }
+  TRY(sync_all());
+  if (timing) manifest.session.timing = timing();
   const std::string name(kManifestName);
   if (auto status = validate(manifest); !status.ok()) return named(std::move(status).error(), name);
   const std::string payload = encode(manifest);

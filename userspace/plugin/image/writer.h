@@ -144,9 +144,10 @@ class SessionWriter {
   void add_to(Timing& timing) const;
   // Once for each file. Nothing is written yet.
   base::Status add(File file);
-  // Writes and syncs all files, and the manifest under its temporary name. `session` has everything but id and version,
-  // which this writer knows. Fails, and names the value, when a reader would refuse what is to be written.
-  base::Status prepare(Session session);
+  // Writes and syncs all files, and then the manifest under its temporary name. `session` has everything but id and
+  // version, which this writer knows; `timing` is called between the two. Fails, and names the value, when a reader
+  // would refuse what is to be written.
+  base::Status prepare(Session session, const std::function<Timing()>& timing = {});
   [[nodiscard]] bool prepared() const { return state_ != State::kOpen; }
   // Makes the manifest visible, if what the dump refers to is still there. A failure leaves the dump to discard().
   base::Status commit();
@@ -175,7 +176,8 @@ class SessionWriter {
   std::atomic<std::size_t> num_sources_ = 0;  // of all files, and those that there was no place for
   std::map<std::uint32_t, std::unique_ptr<FileWriter>> writers_;
   std::vector<File> files_;
-  std::vector<FileEntry> entries_;                                // after prepare()
+  std::vector<FileEntry> entries_;  // after prepare()
+  std::chrono::nanoseconds syncing_{};
   std::mutex created_mutex_;                                      // held for an insertion, which workers make too
   std::set<std::string> created_;                                 // names that discard() removes
   std::vector<std::pair<std::string, base::UniqueFd>> unsynced_;  // open until prepare() has synced them

@@ -25,9 +25,6 @@ void fail_call_of_environment();
 // By how much a test that lets each call fail in turn increases the number: 1, or what KFD_CRIU_FAIL_STEP says.
 [[nodiscard]] std::uint64_t fail_step();
 
-// By how much a test that lets one call after the other fail increases the number: 1, or what KFD_CRIU_FAIL_STEP says.
-[[nodiscard]] std::uint64_t fail_step();
-
 // Calls since fail_call(), and the name of the one that failed; empty if none did.
 [[nodiscard]] std::uint64_t calls();
 [[nodiscard]] std::string failed_call();

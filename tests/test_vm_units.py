@@ -154,13 +154,22 @@ def test_a_root_that_is_not_complete_is_refused(tmp_path, monkeypatch):
 
 # ---- QEMU ----
 
+def kernel_line(tmp_path: Path, accel: str, *words: str) -> list[str]:
+    """Words of the line that QEMU gives the guest's kernel."""
+    setup = qemu.Setup(options.parse([*words, "--", "true"]), accel, Path("bz"), "/m", None, tmp_path, tmp_path)
+    line = qemu.command(setup, qemu.Ports(7, 8, 9), "")
+    return line[line.index("-append") + 1].split()
+
+
 @pytest.mark.parametrize("accel, words, fixed", [
     ("tcg", [], True), ("tcg", ["--aslr"], False), ("kvm", [], False), ("kvm", ["--aslr"], False)])
 def test_addresses_are_fixed_where_the_guest_starts_programs_faster_with_that(tmp_path, accel, words, fixed):
-    given = options.parse([*words, "--", "true"])
-    setup = qemu.Setup(given, accel, Path("bz"), "/m", None, tmp_path, tmp_path)
-    line = qemu.command(setup, qemu.Ports(7, 8, 9), "")
-    assert ("norandmaps" in line[line.index("-append") + 1].split()) == fixed
+    assert ("norandmaps" in kernel_line(tmp_path, accel, *words)) == fixed
+
+
+def test_drivers_run_their_kunit_tests_only_if_asked(tmp_path):
+    assert "kunit.enable=0" in kernel_line(tmp_path, "tcg")
+    assert "kunit.enable=0" not in kernel_line(tmp_path, "tcg", "--kunit")
 
 
 def test_commas_in_paths_are_doubled_for_qemu(tmp_path):

@@ -37,6 +37,8 @@ Run one command in a virtual machine whose root is this machine's root.
   --trace            vasicd writes out/vm/NAME/trace.txt
   --param K=V        of the module amdgpu; repeat for more
   --no-driver        do not load amdgpu
+  --kunit            drivers run their KUnit tests when they are loaded, which takes
+                     seconds; results are in the guest's /sys/kernel/debug/kunit
   --lossy            vasicd may die: the machine runs on, its GPUs are lost
   --bzimage FILE     this kernel instead of --kernel's, with --modules DIR
   --modules DIR      the folder that has lib/modules
@@ -93,6 +95,7 @@ class Options:
     lossy: bool = False
     icount: bool = False
     aslr: bool = False
+    kunit: bool = False
     until_eof: bool = False
     bzimage: str = ""
     modules: str = ""
@@ -170,7 +173,8 @@ def parse(args: Sequence[str]) -> Options:
     options = Options()
     switches: dict[str, tuple[str, bool]] = {
         "--trace": ("trace", True), "--no-driver": ("driver", False), "--lossy": ("lossy", True),
-        "--icount": ("icount", True), "--aslr": ("aslr", True), "--until-eof": ("until_eof", True)}
+        "--icount": ("icount", True), "--aslr": ("aslr", True), "--kunit": ("kunit", True),
+        "--until-eof": ("until_eof", True)}
     values: dict[str, Callable[[str], None]] = {
         "--kernel": lambda v: setattr(options, "kernel", v),
         "--root": lambda v: setattr(options, "root", parse_root(v)),

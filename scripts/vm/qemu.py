@@ -45,12 +45,17 @@ def command(setup: Setup, ports: Ports, ram: str) -> list[str]:
     """`ram` is the file that vasicd shares as the guest's memory; empty without a GPU."""
     return [*_machine(setup, ram), *_gpus(setup), *_filesystems(setup), *_ports(setup, ports),
             # no_timer_check: on a busy host the emulated timer is late, which is no reason to panic.
-            "-append", f"{_fixed_addresses(setup)}{KERNEL_LINE}{setup.run}/init"]
+            "-append", f"{_fixed_addresses(setup)}{_unit_tests(setup)}{KERNEL_LINE}{setup.run}/init"]
 
 
 def _fixed_addresses(setup: Setup) -> str:
     # Under TCG a guest was seen to start dynamically linked programs two to three times as fast with it.
     return "" if setup.accel == KVM or setup.options.aslr else "norandmaps "
+
+
+def _unit_tests(setup: Setup) -> str:
+    # A kernel with KUnit runs the tests of a driver whenever it is loaded: half of the time of a boot with a GPU.
+    return "" if setup.options.kunit else "kunit.enable=0 "
 
 
 def _machine(setup: Setup, ram: str) -> list[str]:

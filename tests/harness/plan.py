@@ -317,6 +317,8 @@ class Plan:
                 if not holds(entry.get("when", "True"), machine.facts):
                     continue
                 self._add_runs(machine, entry, variant)
+            if machine.options and any(run.program.kind == "kunit" for run in machine.runs):
+                machine.options.append("--kunit")
         except PlanError as error:
             machine.missing = str(error)
         return machine

@@ -25,6 +25,8 @@ argv = ["{built}/suite"]
 kind = "command"
 case = "works"
 argv = ["check", "{name}", "{gpu_count}"]
+[program.kunit]
+kind = "kunit"
 [set.suite]
 once = ["A.once*"]
 [[machine]]
@@ -98,6 +100,12 @@ def test_options_of_the_machine_are_those_of_vm_sh(make) -> None:
     machine = make().machines()[0]
     assert machine.options == ["--kernel", "criu", "--gpu", "gfxA,vram=256M", "--gpu", "gfxA,hive=1,vram=256M"]
     assert machine.limit_s == 100
+
+
+def test_only_a_machine_with_kunit_runs_its_tests_at_a_driver_s_load(make) -> None:
+    row = {"old": '    { program = "sysfs", heavy = true },', "new": '    { program = "kunit", heavy = true },'}
+    assert "--kunit" not in make(**row).machines()[0].options
+    assert make(everything=True, **row).machines()[0].options[-1] == "--kunit"
 
 
 def test_only_everything_has_all_inputs(make, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,12 +5,14 @@
 #include "plugin/image/codec.h"
 
 #include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/repeated_field.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
 #include <cstring>
+#include <utility>
 
 #include "amdgpu.pb.h"
 #include "plugin/image/message_shapes.h"
@@ -428,6 +430,12 @@ std::string encode(const File& file, std::uint64_t session_id) {
   return message.SerializeAsString();
 }
 
+// Takes the messages out of a field, so that their memory is free again when the caller has read them.
+template <typename Message>
+google::protobuf::RepeatedPtrField<Message> taken(google::protobuf::RepeatedPtrField<Message>* field) {
+  return std::move(*field);
+}
+
 Result<Manifest> decode_manifest(std::span<const std::byte> bytes) {
   amdkfd_criu::Session message;
   TRY(parse(bytes, kSessionShape, message));
@@ -436,10 +444,11 @@ Result<Manifest> decode_manifest(std::span<const std::byte> bytes) {
   manifest.session.version = Version::k2;
   manifest.session.abi = static_cast<Abi>(message.abi());
   manifest.session.kernel_release = message.kernel_release();
-  for (const auto& node : message.nodes()) manifest.session.nodes.push_back(from_message(node));
+  for (const auto& node : taken(message.mutable_nodes())) manifest.session.nodes.push_back(from_message(node));
   manifest.files.reserve(static_cast<std::size_t>(message.files_size()));
-  for (const auto& file : message.files()) manifest.files.push_back(from_message(file));
-  for (const auto& process : message.processes()) manifest.session.processes.push_back({process.pid(), process.comm()});
+  for (const auto& file : taken(message.mutable_files())) manifest.files.push_back(from_message(file));
+  for (const auto& process : taken(message.mutable_processes()))
+    manifest.session.processes.push_back({process.pid(), process.comm()});
   if (message.has_timing()) manifest.session.timing = from_message(message.timing());
   return manifest;
 }

@@ -29,7 +29,8 @@ SHOWN_FAILURES, SHOWN_LINES = 24, 12
 # Tests that take less are no line of their own in times.txt.
 RECORDED_S = 1.0
 MACHINE_FILES = ("tests/plan.toml", "tests/test_distro.py", "tests/test_e2e.py", "tests/test_faults.py",
-                 "tests/test_field.py", "tests/test_llm.py", "tests/test_loops.py", "tests/test_podman.py", "tests/test_stock.py")
+                 "tests/test_field.py", "tests/test_llm.py", "tests/test_loops.py", "tests/test_podman.py",
+                 "tests/test_sharing_chips.py", "tests/test_stock.py")
 # Groups of plan.toml whose tests have files of their own, tests/test_NAME.py.
 GROUP_OF_FILE = {"distro": "distro", "llm": "distro", "podman": "distro"}
 # Tiers whose tests start no virtual machine.

@@ -15,13 +15,15 @@ from typing import Iterator
 
 import pytest
 from harness import paths
-from harness.steps import EXIT_INFRA, TIMED_OUT, StepMachine, fail, need_built, once
+from harness.field import SHARING, Case, Field, must_be, table
+from harness.steps import EXIT_INFRA, TIMED_OUT, StepMachine, fail, fresh, need_built, once
 
 RUN = paths.OUT / "distro"
 PLUGINS = paths.built("release") / "plugin"
 PROGRAM = paths.built("release") / "kfdtest-criu" / "demo_program"
 ARGUMENTS = ("--gpus", "2", "--svm")
 MEM, VM_LIMIT_S = "1G", 1800
+SHARING_SLOT = 17
 CHECKPOINT, DISTRO = (str(paths.SCRIPTS / "guest" / name) for name in ("checkpoint.sh", "distro.sh"))
 PLUGIN_NAME = "amdgpu_plugin"
 # Sizes of parts of CRIU's symbol cr_plugin_ctl: a list head, then one for each hook.
@@ -51,6 +53,11 @@ class Root:
         """What its machines share with this host."""
         return RUN / self.name
 
+    @property
+    def env(self) -> tuple[str, ...]:
+        """Variables that the test programs need."""
+        return (f"LD_LIBRARY_PATH={RUN / 'thunk'}",) if self.lacks_thunk else ()
+
 
 ROOTS = (Root("trixie", "4.1", 12), Root("sid", "4.2", 13, lacks_thunk=True))
 
@@ -64,8 +71,7 @@ class Machine(StepMachine):
             fail(f"the root {root.name} is not there: scripts/root.py {root.name}")
         options = ["--root", root.name, "--kernel", "criu", "--mem", MEM, "--share", str(root.run)]
         options += [word for gpu in gpus for word in ("--gpu", f"gfx906,{gpu}")]
-        if root.lacks_thunk:
-            options += ["--env", f"LD_LIBRARY_PATH={RUN / 'thunk'}"]
+        options += [word for item in root.env for word in ("--env", item)]
         super().__init__(f"distro-{root.name}-{kind}", options, (), VM_LIMIT_S)
         self.root = root
 
@@ -182,6 +188,14 @@ def fixture_restoring(root: Root, dumping: Dumping) -> Iterator[Restoring]:
 @pytest.fixture(name="plain", scope="module")
 def fixture_plain(root: Root) -> Iterator[Machine]:
     with Machine(root, "plain") as machine:
+        yield machine
+
+
+@pytest.fixture(name="sharing", scope="module")
+def fixture_sharing(root: Root) -> Iterator[Field]:
+    name = f"distro-{root.name}-sharing"
+    with Field(name, fresh(root.run / "sharing"), {SHARING_SLOT: "gfx906"}, "criu", PLUGINS, root=root.name,
+               env=root.env) as machine:
         yield machine
 
 
@@ -311,3 +325,17 @@ def test_a_program_survives_dump_and_restore_on_a_machine_without_gpus(plain: Ma
 def test_the_plain_machines_kernel_does_not_complain(plain: Machine) -> None:
     plain.counted()
     plain.must_be_content()
+
+
+# ---- memory that processes and drivers share ----------------------------------
+
+
+@pytest.mark.parametrize("case", table(SHARING))
+def test_shared_memory_comes_back(sharing: Field, case: Case) -> None:
+    sharing.become(f"{SHARING_SLOT}")
+    must_be(sharing.checkpoint(case.name, sharing.undisturbed(*case.reference), *case.words), case.wanted, *case.says)
+
+
+def test_the_kernel_does_not_complain_of_shared_memory(sharing: Field) -> None:
+    sharing.become(f"{SHARING_SLOT}")
+    sharing.must_be_content()

@@ -134,6 +134,30 @@ class Case:
     heavy: bool = False
 
 
+PAIR, RENDER, SHAPE, VMM = ("field_group", "--shared"), ("field_render",), ("field_group", "--shape"), ("field_vmm",)
+THREE = (*SHAPE, "three")
+
+# Memory that processes and drivers share. The programs use queues, copies by SDMA and mappings, but no waves, so chips that
+# execute none can run them.
+SHARING = (
+    Case("two_processes", PAIR, EQUAL, reference=PAIR),
+    Case("two_processes_that_count", (*PAIR, "--counting"), EQUAL, reference=PAIR),
+    Case("three_processes", THREE, EQUAL, reference=THREE),
+    Case("a_chain", (*SHAPE, "chain"), EQUAL, reference=THREE),
+    Case("a_cycle", (*SHAPE, "cycle"), EQUAL, reference=THREE),
+    Case("freed_by_the_process_that_allocated_it", (*SHAPE, "freed"), EQUAL, reference=THREE),
+    Case("allocated_by_a_process_that_has_ended", (*SHAPE, "ended"), EQUAL, reference=THREE),
+    Case("open_dmabufs", (*SHAPE, "kept"), EQUAL, reference=THREE),
+    Case("open_dmabufs_of_a_program_without_a_gpu", (*SHAPE, "kept-plain"), EQUAL, reference=THREE),
+    Case("a_dmabuf_on_its_way_through_a_socket", (*SHAPE, "kept-queued"), REFUSED,
+         ("field_group", "somebody outside"), THREE),
+    Case("objects_of_a_render_node", RENDER, EQUAL, reference=RENDER),
+    Case("gem_objects_in_two_files", (*RENDER, "--share"), EQUAL, reference=RENDER),
+    Case("gem_objects_shared_with_kfd", (*RENDER, "--share", "--kfd"), EQUAL, reference=(*RENDER, "--kfd")),
+    Case("memory_mapped_as_hip_does_it", VMM, EQUAL, reference=VMM),
+)
+
+
 def table(cases: Sequence[Case]) -> list:
     """The cases as parameters of a test."""
     return [pytest.param(case, id=case.name, marks=[pytest.mark.heavy] if case.heavy else []) for case in cases]
@@ -158,18 +182,19 @@ def chosen_chip() -> str:
 class Field(StepMachine):
     """One virtual machine with several GPUs; reloading the driver makes several machines of it, each with
     some of the GPUs. `gpus` are chips and PCI slots; `plugin` is the folder of the plugin, `criu` that of another criu
-    than the guest's."""
+    than the guest's. With `root`, of scripts/root.py, the guest has that root and its CRIU. `env` is for all steps."""
 
     def __init__(self, name: str, run: Path, gpus: Mapping[int, str], kernel: str, plugin: Path,  # pylint: disable=too-many-arguments
-                 criu: Path | None = None, vram: str = "256M") -> None:
+                 criu: Path | None = None, vram: str = "256M", root: str = "", env: Sequence[str] = ()) -> None:
         need_criu()
         need_built(kernel, "fieldtest/criu_watch", "fieldtest/field_look", *PROGRAMS.values())
         options = ["--kernel", kernel, "--mem", "3G", "--share", str(run), "--no-driver"]
         options += [word for slot, gpu in gpus.items() for word in ("--gpu", f"{gpu},vram={vram},slot={slot}")]
+        options += [*(["--root", root] if root else []), *(word for item in env for word in ("--env", item))]
         command = [str(paths.SCRIPTS / "guest/field.sh"), str(run), str(paths.built("release")), str(plugin)]
         command += [f"PATH={criu}:{GUEST_PATH}"] if criu else []
         super().__init__(name, options, command, VM_LIMIT_S)
-        self.run, self._plugin, self._criu = run, plugin, criu
+        self.run, self._plugin, self._criu, self._root = run, plugin, criu, root
         # Slots that the driver has now; empty: it is not loaded, or the next test wants it loaded anew.
         self.slots = ""
         self._all_slots = tuple(gpus)
@@ -198,6 +223,8 @@ class Field(StepMachine):
     @once("CRIU in the guest's memory")
     def copy_criu(self) -> None:
         """Copies CRIU, and the libraries of it and of the plugin, to where field.sh looks first."""
+        if self._root:
+            return
         criu = str(self._criu / "criu" if self._criu else shutil.which("criu"))
         files = [criu, *libraries(criu, str(self._plugin / "amdgpu_plugin.so"))]
         self.step("run", "bash", "-c", 'mkdir "$0" && cp -- "$@" "$0"', CRIU_COPY, *files)

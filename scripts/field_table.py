@@ -14,7 +14,8 @@ usage: field_table.py [RELEASE]            build CRIU and its plugin as in this 
 Cells:
   equal    the program came back, and its result is that of an undisturbed run
   refused  the dump failed, and the program runs on
-  lost     anything else: the program is gone, or it is there and wrong; the line below says why
+  wrong    it came back, but not as it was, or the failed dump left files; the line below says what
+  lost     the program is gone; the line below says why
   not run  there is no result
 The status is 1 if a cell of ours is not what the case wants, or a test has no row here.
 """
@@ -30,7 +31,7 @@ from typing import NamedTuple, Sequence
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from harness import paths  # noqa: E402  # pylint: disable=wrong-import-position
-from harness.field import EQUAL, LIED, LOST, REFUSED  # noqa: E402  # pylint: disable=wrong-import-position
+from harness.field import EQUAL, LOST, REFUSED, WRONG  # noqa: E402  # pylint: disable=wrong-import-position
 
 # Builds CRIU and its own plugin for a release of Debian, in out/upstream/RELEASE.
 UPSTREAM_BUILD = "upstream_plugin.py"
@@ -41,7 +42,7 @@ NOT_RUN, RESULTS, TEXT = "not run", "field-{}.jsonl", "field.txt"
 DOCUMENT, BEGIN, END = "docs/what-comes-back.md", "<!-- measured -->\n", "<!-- /measured -->\n"
 WIDTH = 110
 # Words by which a failed test says what became of the program: harness/field.py, must_be().
-BECAME = re.compile(rf"^wanted: \w+; ({EQUAL}|{REFUSED}|{LOST}|{LIED}): ?(.*)", re.M | re.S)
+BECAME = re.compile(rf"^wanted: \w+; ({EQUAL}|{REFUSED}|{LOST}|{WRONG}): ?(.*)", re.M | re.S)
 
 
 class Row(NamedTuple):
@@ -178,7 +179,7 @@ def failed(text: str) -> Cell:
     match = BECAME.search(text)
     kind, why = (match[1], match[2]) if match else (LOST, text)
     line = next((line.strip() for line in why.splitlines() if line.strip()), "the test failed")
-    return Cell(kind if kind in (EQUAL, REFUSED) else LOST, line)
+    return Cell(kind, line)
 
 
 def read(file: Path) -> dict[str, Cell]:
@@ -188,7 +189,7 @@ def read(file: Path) -> dict[str, Cell]:
 # ---- the table ------------------------------------------------------------------
 
 def table(ours: dict[str, Cell], theirs: dict[str, Cell]) -> list[str]:
-    """The lines of the table, with those that say why a program was lost below their row."""
+    """The lines of the table, with those that say why an outcome is bad below their row."""
     title = max(len(f"{row.title} ({row.reports})") for row in ROWS)
     lines = [f"{'case (public reports)':{title}}  {'wanted':8}{OURS:9}{THEIRS}", "-" * (title + 26)]
     for row in ROWS:
@@ -203,7 +204,7 @@ def table(ours: dict[str, Cell], theirs: dict[str, Cell]) -> list[str]:
 def summary(found: dict[str, Cell]) -> dict[str, int]:
     """How many of the cases had which outcome."""
     outcomes = [found.get(row.test, Cell(NOT_RUN)).outcome for row in ROWS]
-    return {outcome: outcomes.count(outcome) for outcome in (EQUAL, REFUSED, LOST, NOT_RUN)}
+    return {outcome: outcomes.count(outcome) for outcome in (EQUAL, REFUSED, WRONG, LOST, NOT_RUN)}
 
 
 def complaints(ours: dict[str, Cell]) -> list[str]:
@@ -230,7 +231,8 @@ def lines_of(folder: Path) -> list[str]:
               for who, found in ((OURS, ours), (THEIRS, theirs))]
     head = ["Programs that users reported trouble with", "=" * 41, "",
             "ours: this project's plugin on its kernel; theirs: CRIU's own plugin on the stock kernel. equal: came back",
-            "with the right result; refused: the dump failed and the program runs on; lost: anything else.", ""]
+            "with the right result; refused: the dump failed and the program runs on; wrong: it came back, but not as it",
+            "was, or the failed dump left files; lost: it is gone.", ""]
     return [*head, *table(ours, theirs), "", *counts, *complaints(ours)]
 
 

@@ -12,7 +12,7 @@ import field_table
 from field_table import (BEGIN, DOCUMENT, END, NO_CASE, NOT_RUN, ROWS, Cell, cells, complaints, document, lines_of,
                          run_both, summary, table, wrong)
 from harness import paths
-from harness.field import EQUAL, LOST, REFUSED
+from harness.field import EQUAL, LOST, REFUSED, WRONG
 
 CASE, REFUSAL = "case[children]", "case[a_buffer_given_to_a_program_outside]"
 
@@ -24,7 +24,7 @@ def line(name: str, outcome: str, text: str = "") -> str:
 @pytest.mark.parametrize("name,outcome,text,cell", [
     (CASE, "passed", "", Cell(EQUAL)),
     (REFUSAL, "passed", "", Cell(REFUSED)),
-    (CASE, "failed", "\nwanted: equal; lied: descriptors\n  | more", Cell(LOST, "descriptors")),
+    (CASE, "failed", "\nwanted: equal; wrong: descriptors\n  | more", Cell(WRONG, "descriptors")),
     (CASE, "failed", "wanted: equal; refused: no BO", Cell(REFUSED, "no BO")),
     (REFUSAL, "failed", "wanted: refused; equal: ", Cell(EQUAL, "the test failed")),
     (CASE, "failed", "\nthe restore failed\n  | why", Cell(LOST, "the restore failed"))])
@@ -37,7 +37,7 @@ def test_a_row_has_both_outcomes_and_says_why_one_is_bad() -> None:
     at = next(number for number, text in enumerate(lines) if text.startswith("children with inherited files"))
     assert lines[at].split()[-3:] == [EQUAL, EQUAL, LOST]
     assert lines[at + 1] == "    theirs: gone"
-    assert summary({CASE: Cell(EQUAL)}) == {EQUAL: 1, REFUSED: 0, LOST: 0, NOT_RUN: len(ROWS) - 1}
+    assert summary({CASE: Cell(EQUAL)}) == {EQUAL: 1, REFUSED: 0, WRONG: 0, LOST: 0, NOT_RUN: len(ROWS) - 1}
 
 
 def test_only_a_wrong_outcome_of_ours_and_a_test_without_a_row_are_wrong() -> None:

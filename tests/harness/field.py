@@ -26,7 +26,7 @@ from .steps import EXIT_INFRA, StepMachine, fail, need_built, need_criu, once
 DEMO = ("demo_program",)
 EQUAL, REFUSED = "equal", "refused"
 # Outcomes that are none of the good ones.
-LOST, LIED = "lost", "lied"
+LOST, WRONG = "lost", "wrong"
 PROGRAMS = {"demo_program": "kfdtest-criu/demo_program", "hip_demo": "hiptest/hip_demo",
             **{name: f"fieldtest/{name}" for name in ("field_program", "field_group", "field_hip", "field_render",
                                                             "field_vmm")}}
@@ -373,7 +373,7 @@ class Field(StepMachine):
         if why := self.halted(name):
             return Outcome(LOST, f"the dump failed, and {why}\n{self.shown_errors(log)}")
         if left := self.our_files(images):
-            return Outcome(LIED, f"the dump failed and left {sorted(left)}\n{self.shown_errors(log)}")
+            return Outcome(WRONG, f"the dump failed and left {sorted(left)}\n{self.shown_errors(log)}")
         result = self.result(name)
         if result != expected:
             return Outcome(LOST, f"the dump failed, and the program has no right result: {result}")
@@ -382,10 +382,10 @@ class Field(StepMachine):
     def after_restore(self, name: str, before: list[Process], expected: str) -> Outcome:
         """What became of a program that was restored."""
         if changed := difference(before, self.look(name)):
-            return Outcome(LIED, changed)
+            return Outcome(WRONG, changed)
         result = self.result(name)
         if result != expected:
-            return Outcome(LIED, f"dump and restore succeeded, and the program has no right result: {result}")
+            return Outcome(WRONG, f"dump and restore succeeded, and the program has no right result: {result}")
         return Outcome(EQUAL)
 
     def checkpoint(self, what: str, expected: str, *words: str, dump_env: Sequence[str] = ()) -> Outcome:
@@ -398,7 +398,7 @@ class Field(StepMachine):
             if status != 0:
                 return self.after_refusal(name, images, expected)
             if runs or self.plugin_errors(f"{images}.dump.log"):
-                return Outcome(LIED, f"the dump said 0; the program {'runs' if runs else 'ended'}; "
+                return Outcome(WRONG, f"the dump said 0; the program {'runs' if runs else 'ended'}; "
                                      f"errors:\n{self.shown_errors(f'{images}.dump.log')}")
             if self.restore(images) != 0:
                 return Outcome(LOST, f"the dump said 0 and ended the program; the restore failed\n"

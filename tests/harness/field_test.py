@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from harness.field import EQUAL, LIED, LOST, REFUSED, Field, difference, parse_look
+from harness.field import EQUAL, LOST, REFUSED, WRONG, Field, difference, parse_look
 
 LOOK = """\
 process 20001
@@ -81,14 +81,14 @@ class Fake(Field):
 @pytest.mark.parametrize("steps,log,wanted", [
     ({}, "", EQUAL),
     ({"dump": "status 1"}, ERROR, REFUSED),
-    ({}, ERROR, LIED),
-    ({"gone": LOOK}, "", LIED),
+    ({}, ERROR, WRONG),
+    ({"gone": LOOK}, "", WRONG),
     ({"restore": "status 1"}, "", LOST),
-    ({"continue": "other"}, "", LIED),
-    ({"continue": "FAILED"}, "", LIED),
+    ({"continue": "other"}, "", WRONG),
+    ({"continue": "FAILED"}, "", WRONG),
     ({"dump": "status 1", "is-running": "FAILED the program has ended"}, ERROR, LOST),
     ({"dump": "status 1", "continue": "other"}, ERROR, LOST),
-    ({"dump": "status 1", "files": "7 amdgpu-manifest.img"}, ERROR, LIED),
+    ({"dump": "status 1", "files": "7 amdgpu-manifest.img"}, ERROR, WRONG),
     ({"dump": "status 1", "is-running": "FAILED"}, ERROR, LOST)])
 def test_what_became_of_a_program(tmp_path: Path, steps: dict[str, str], log: str, wanted: str) -> None:
     machine = Fake(tmp_path, **steps)

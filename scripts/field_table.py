@@ -14,7 +14,7 @@ usage: field_table.py [RELEASE]            build CRIU and its plugin as in this 
 Cells:
   equal    the program came back, and its result is that of an undisturbed run
   refused  the dump failed, and the program runs on
-  wrong    it came back, but not as it was, or the failed dump left files; the line below says what
+  wrong    anything else, such as one open file too many, or files that a failed dump left; the line below says what
   lost     the program is gone; the line below says why
   not run  there is no result
 The status is 1 if a cell of ours is not what the case wants, or a test has no row here.
@@ -231,8 +231,8 @@ def lines_of(folder: Path) -> list[str]:
               for who, found in ((OURS, ours), (THEIRS, theirs))]
     head = ["Programs that users reported trouble with", "=" * 41, "",
             "ours: this project's plugin on its kernel; theirs: CRIU's own plugin on the stock kernel. equal: came back",
-            "with the right result; refused: the dump failed and the program runs on; wrong: it came back, but not as it",
-            "was, or the failed dump left files; lost: it is gone.", ""]
+            "with the right result; refused: the dump failed and the program runs on; lost: it is gone; wrong: anything",
+            "else, such as one open file too many, or files that a failed dump left.", ""]
     return [*head, *table(ours, theirs), "", *counts, *complaints(ours)]
 
 

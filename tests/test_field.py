@@ -18,7 +18,8 @@ from typing import Iterator
 
 import pytest
 from harness import paths
-from harness.field import DEMO, EQUAL, REFUSED, WRONG, Case, Field, Outcome, chosen_chip, difference, must_be, path_of, table
+from harness.field import (DEMO, EQUAL, LOST, PAIR, REFUSED, RENDER, SHAPE, THREE, VMM, WRONG, Case, Field, Outcome, chosen_chip,
+                           difference, must_be, path_of, table)
 from harness.steps import fail, fresh, once
 
 pytestmark = [pytest.mark.group("field", seconds=360), pytest.mark.tier("e2e")]
@@ -32,10 +33,7 @@ OTHER_CRIU = os.environ.get("FIELD_CRIU")
 KERNEL = "stock" if OTHER_CRIU else "criu"
 PLUGIN = Path(OTHER_CRIU) / "plugin" if OTHER_CRIU else paths.built("release") / "plugin"
 HIP = ("field_hip",)
-PROGRAM, PAIR, SHAPE = ("field_program",), ("field_group", "--shared"), ("field_group", "--shape")
-RENDER = ("field_render",)
-VMM = ("field_vmm",)
-THREE = (*SHAPE, "three")
+PROGRAM = ("field_program",)
 PROCESSES = 16
 # The longest time in which a dump pauses them. A virtual GPU needs 3 to 12 ms for it on idle hosts with software emulation,
 # and has to wait for a processor of a busy one.
@@ -134,7 +132,7 @@ class Machine(Field):
         log = f"{log}.restore.log"
         try:
             if self.restore(images, *options, env=env, log=log) != 0:
-                return Outcome(WRONG, f"the restore failed\n{self.shown_errors(log)}")
+                return Outcome(LOST, f"the restore failed\n{self.shown_errors(log)}")
             return self.after_restore(name, before, expected)
         finally:
             self.end(name)
@@ -407,7 +405,7 @@ def comes_back(field: Machine, name: str, to_dump: tuple[str, ...] = (), to_rest
     if between:
         field.step("run", "bash", "-c", between)
     if field.restore(images, *to_restore) != 0:
-        return Outcome(WRONG, f"the restore failed\n{field.shown_errors(f'{images}.restore.log')}")
+        return Outcome(LOST, f"the restore failed\n{field.shown_errors(f'{images}.restore.log')}")
     return field.after_restore(name, before, field.expected())
 
 

@@ -11,7 +11,7 @@ from typing import Iterator
 
 import pytest
 from harness import paths
-from harness.field import DEMO, EQUAL, REFUSED, Case, Field, chosen_chip, must_be, table
+from harness.field import DEMO, EQUAL, PAIR, REFUSED, Case, Field, chosen_chip, must_be, table
 from harness.steps import fail, fresh
 
 pytestmark = [pytest.mark.group("field-stock", seconds=200), pytest.mark.tier("e2e"), pytest.mark.heavy]
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.group("field-stock", seconds=200), pytest.mark.tier("e
 KNOWN = "ttm_bo_release"
 FIRST, SECOND = 17, 18
 ONE, OTHER = f"{FIRST}", f"{SECOND}"
-PROGRAM, TWO_PROCESSES, PAIR = ("field_program",), ("field_group", "--processes", "2"), ("field_group", "--shared")
+PROGRAM, TWO_PROCESSES = ("field_program",), ("field_group", "--processes", "2")
 
 CASES = (
     Case("a_program", DEMO, EQUAL),

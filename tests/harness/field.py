@@ -399,7 +399,7 @@ class Field(StepMachine):
                 return self.after_refusal(name, images, expected)
             if runs or self.plugin_errors(f"{images}.dump.log"):
                 return Outcome(WRONG, f"the dump said 0; the program {'runs' if runs else 'ended'}; "
-                                     f"errors:\n{self.shown_errors(f'{images}.dump.log')}")
+                                      f"errors:\n{self.shown_errors(f'{images}.dump.log')}")
             if self.restore(images) != 0:
                 return Outcome(LOST, f"the dump said 0 and ended the program; the restore failed\n"
                                      f"{self.shown_errors(f'{images}.restore.log')}")

@@ -22,6 +22,7 @@
 #include <string_view>
 
 #include "base/mapping.h"
+#include "kfdtest-criu/env/vgem.h"
 
 namespace fieldtest {
 namespace {
@@ -160,34 +161,22 @@ base::Result<base::UniqueFd> hold_pidfd() {
 }
 
 base::Result<VgemDmabuf> VgemDmabuf::create() {
-  std::error_code code;
-  for (const auto& entry : std::filesystem::directory_iterator("/dev/dri", code)) {
-    if (!entry.path().filename().string().starts_with("card")) continue;
-    const base::UniqueFd card(::open(entry.path().c_str(), O_RDWR | O_CLOEXEC));
-    std::array<char, 8> name{};
-    drm_version version{};
-    version.name = name.data();
-    version.name_len = name.size() - 1;
-    if (!card.valid() || ::ioctl(card.get(), DRM_IOCTL_VERSION, &version) != 0 ||
-        std::string_view(name.data()) != "vgem")
-      continue;
-    drm_mode_create_dumb created{};
-    created.width = created.height = 64;
-    created.bpp = 32;
-    if (::ioctl(card.get(), DRM_IOCTL_MODE_CREATE_DUMB, &created) != 0)
-      return base::Error::from_errno(errno, "DRM_IOCTL_MODE_CREATE_DUMB");
-    drm_prime_handle exported{};
-    exported.handle = created.handle;
-    exported.flags = DRM_CLOEXEC | DRM_RDWR;
-    if (::ioctl(card.get(), DRM_IOCTL_PRIME_HANDLE_TO_FD, &exported) != 0)
-      return base::Error::from_errno(errno, "DRM_IOCTL_PRIME_HANDLE_TO_FD");
-    VgemDmabuf dmabuf{base::UniqueFd(exported.fd)};
-    ASSIGN_OR_RETURN(const base::Mapping mapping,
-                     base::Mapping::shared(dmabuf.fd_.get(), kVgemSize, 0, "memory of vgem"));
-    std::fill(mapping.bytes().begin(), mapping.bytes().end(), kVgemByte);
-    return dmabuf;
-  }
-  return base::Error(ENODEV, "no device of vgem");
+  ASSIGN_OR_RETURN(const base::UniqueFd card, kfdtest::open_vgem());
+  drm_mode_create_dumb created{};
+  created.width = created.height = 64;
+  created.bpp = 32;
+  if (::ioctl(card.get(), DRM_IOCTL_MODE_CREATE_DUMB, &created) != 0)
+    return base::Error::from_errno(errno, "DRM_IOCTL_MODE_CREATE_DUMB");
+  drm_prime_handle exported{};
+  exported.handle = created.handle;
+  exported.flags = DRM_CLOEXEC | DRM_RDWR;
+  if (::ioctl(card.get(), DRM_IOCTL_PRIME_HANDLE_TO_FD, &exported) != 0)
+    return base::Error::from_errno(errno, "DRM_IOCTL_PRIME_HANDLE_TO_FD");
+  VgemDmabuf dmabuf{base::UniqueFd(exported.fd)};
+  ASSIGN_OR_RETURN(const base::Mapping mapping,
+                   base::Mapping::shared(dmabuf.fd_.get(), kVgemSize, 0, "memory of vgem"));
+  std::fill(mapping.bytes().begin(), mapping.bytes().end(), kVgemByte);
+  return dmabuf;
 }
 
 base::Status VgemDmabuf::check() const {

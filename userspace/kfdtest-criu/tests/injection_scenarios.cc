@@ -4,10 +4,15 @@
 // Each scenario asks for one fault and checks what the program sees of it.
 #include "kfdtest-criu/tests/injection_scenarios.h"
 
+#include <libdrm/drm.h>
+#include <sys/ioctl.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <future>
 #include <map>
 #include <optional>
 #include <string>
@@ -15,6 +20,7 @@
 
 #include "kfd/kfd.h"
 #include "kfdtest-criu/env/control_port.h"
+#include "kfdtest-criu/env/vgem.h"
 #include "kfdtest-criu/harness/commands.h"
 #include "kfdtest-criu/harness/kfd_driver.h"
 #include "kfdtest-criu/harness/pattern.h"
@@ -239,6 +245,46 @@ base::Status lose_gpu(const char* command) {
 
 base::Status unanswered_unmap() { return lose_gpu("fail-unmap 1"); }
 base::Status hung_gpu() { return lose_gpu("reset"); }
+
+// Another driver imports the memory, so amdgpu evicts the process and moves the memory into GTT. Before the copy is
+// done, the GPU ceases to answer, so the driver cannot put back the queues. They stay evicted: after the reset, their
+// memory is lost.
+base::Status evicted_by_import() {
+  ASSIGN_OR_RETURN(const Stage stage, Stage::open());
+  ASSIGN_OR_RETURN(ControlPort port, ControlPort::open());
+  ASSIGN_OR_RETURN(Reports reports, Reports::open(stage.gpu()));
+  ASSIGN_OR_RETURN(SmiEvents queues, SmiEvents::open(stage.gpu(), {SmiKind::kQueueEviction, SmiKind::kQueueRestore}));
+  ASSIGN_OR_RETURN(const base::UniqueFd importer, open_vgem());
+  ASSIGN_OR_RETURN(const GpuMemory vram, GpuMemory::allocate(stage.gpu(), MemoryKind::kVram, 16 * kMiB));
+  ASSIGN_OR_RETURN(const base::UniqueFd dmabuf, ioctls_of(stage.gpu()).client().export_dmabuf(vram.block().handle));
+  TRY(port.tell("link 10"));  // the copy takes 1.7 seconds
+  drm_prime_handle import{};
+  import.fd = dmabuf.get();
+  auto imported = std::async(std::launch::async, [&importer, &import] {
+    return ::ioctl(importer.get(), DRM_IOCTL_PRIME_FD_TO_HANDLE, &import) == 0
+               ? base::Status()
+               : base::Error::from_errno(errno, "DRM_IOCTL_PRIME_FD_TO_HANDLE of vgem");
+  });
+  TRY(queues.wait_for_eviction(EvictionTrigger::kTtm));
+  TRY(port.tell("fail-unmap 1"));
+  TRY(imported.get());
+  ASSIGN_OR_RETURN(const std::string first, queues.wait_for(SmiKind::kQueueRestore));
+  TRY(reports.expect_reset(stage.gpu()));
+  const auto second = queues.wait_for(SmiKind::kQueueRestore, "", kShort);
+  return second.ok() ? base::Error(EIO, "queues were put back after the reset: [" + *second + "]") : base::Status();
+}
+
+base::Status restore_meets_silent_gpu() {
+  ASSIGN_OR_RETURN(Stage stage, Stage::open());
+  ASSIGN_OR_RETURN(Reports reports, Reports::open(stage.gpu()));
+  // The driver takes this queue off the hardware to put back those of the other process.
+  ASSIGN_OR_RETURN(RingQueue queue, RingQueue::create(stage.gpu(), QueueKind::kPm4));
+  if (std::system("modprobe vgem") != 0) return base::Error(ENODEV, "modprobe vgem failed");
+  const base::Status evicted = spawn_scenario("evicted_by_import");
+  if (std::system("modprobe -r vgem") != 0) return base::Error(EBUSY, "modprobe -r vgem failed");
+  TRY(evicted);
+  return reports.expect_reset(stage.gpu());
+}
 
 // Signals the event, then stores `value` at `done`.
 using Signal = base::Status (*)(RingQueue& queue, const Gpu& gpu, const KfdEvent& event, std::uint64_t done,
@@ -497,6 +543,8 @@ base::Status run_injection(std::string_view name) {
       {"pause_meets_hung_queue", pause_meets_hung_queue},
       {"unanswered_unmap", unanswered_unmap},
       {"hung_gpu", hung_gpu},
+      {"evicted_by_import", evicted_by_import},
+      {"restore_meets_silent_gpu", restore_meets_silent_gpu},
       {"lost_interrupt_pm4", lost_interrupt_pm4},
       {"lost_interrupt_sdma", lost_interrupt_sdma},
       {"lost_interrupt_wave", lost_interrupt_wave},

@@ -4,8 +4,8 @@
 // See the header.
 #include "kfdtest-criu/env/vgem.h"
 
-#include <libdrm/drm.h>
 #include <fcntl.h>
+#include <libdrm/drm.h>
 #include <sys/ioctl.h>
 
 #include <array>

@@ -67,6 +67,7 @@ ROWS = (
     Row("a GEM object that the GPU maps", "criu#2581", "case[a_gem_object_at_an_address]", EQUAL),
     Row("a GEM handle beside KFD", "criu#2664", "case[a_gem_object_beside_kfd]", EQUAL),
     Row("a GEM object of a HIP program", "vllm#12695", "case[a_gem_object_of_a_hip_program]", EQUAL),
+    Row("an event of HIP that two processes share", "criu#2722", "case[an_event_that_hip_shares]", EQUAL),
     Row("memory mapped as by hipMemMap()", "vllm#12695", "case[memory_mapped_as_hip_does_it]", EQUAL),
     Row("objects of a render node without KFD", "criu#2581", "case[objects_of_a_render_node]", EQUAL),
     Row("objects of an inherited render node", "", "case[objects_of_an_inherited_render_node]", EQUAL),

@@ -7,8 +7,8 @@ usage: root.py [--packages] [-h] ROOT...
 
 Prints first how much it downloads and how long that takes; if the root is there already,
 it ends at once. ROOT is
-  trixie   Debian 13: CRIU 4.1, podman and crun, the thunk 6.2
-  sid      Debian's unstable release: CRIU 4.2
+  trixie   Debian 13: CRIU 4.1, podman and crun, the thunk 6.2, HIP 5.7 on ROCr 6.1
+  sid      Debian's unstable release: CRIU 4.2, HIP 6.4 on ROCr 6.4
   llm      sid with llama.cpp, its HIP backend and ROCm 6.4: what `make demo-llm` needs
 --packages prints the packages of the roots besides the base system, and does nothing.
 
@@ -36,7 +36,8 @@ from vm.places import out_dir, read_text
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 # Programs that scripts/guest-init.sh and scripts/guest/ run, CRIU, and libraries of the plugin and of the test programs.
 COMMON = ("criu", "iproute2", "iptables", "kmod", "libdrm-amdgpu1", "libnuma1", "libprotobuf-lite32t64", "nftables", "procps")
-TRIXIE = ("crun", "libcriu2", "libhsakmt1", "podman")
+TRIXIE = ("crun", "libamdhip64-5", "libcriu2", "libhsakmt1", "podman")
+SID = ("libamdhip64-6",)
 # A root of its own, because with these libraries a root is twenty times as large, and only one test needs them.
 LLM = ("libggml0-backend-hip", "llama.cpp-tools")
 
@@ -51,7 +52,7 @@ class Root(NamedTuple):
     minutes: int
 
 
-ROOTS = {"trixie": Root("trixie", COMMON + TRIXIE, 90, 550, 3), "sid": Root("sid", COMMON, 60, 350, 2),
+ROOTS = {"trixie": Root("trixie", COMMON + TRIXIE, 150, 860, 4), "sid": Root("sid", COMMON + SID, 130, 700, 3),
          "llm": Root("sid", COMMON + LLM, 490, 6300, 8)}
 # Settings of this machine's apt by which it reaches the archive.
 REACH = re.compile(r'^Acquire::(http|https|Retries|Check-Valid-Until|Check-Date)\b.* "[^"]')

@@ -15,7 +15,7 @@ from typing import Iterator
 
 import pytest
 from harness import paths
-from harness.field import SHARING, Case, Field, must_be, table
+from harness.field import EQUAL, SHARING, Case, Field, must_be, table
 from harness.steps import EXIT_INFRA, TIMED_OUT, StepMachine, fail, fresh, need_built, once
 
 RUN = paths.OUT / "distro"
@@ -40,6 +40,8 @@ class Root:
     # The beginning of its version.
     criu: str
     hooks: int
+    # Programs for its HIP.
+    hip: tuple[Case, ...]
     # Whether demo_program needs Debian 12's thunk, because the release has none with this interface.
     lacks_thunk: bool = False
 
@@ -59,7 +61,11 @@ class Root:
         return (f"LD_LIBRARY_PATH={RUN / 'thunk'}",) if self.lacks_thunk else ()
 
 
-ROOTS = (Root("trixie", "4.1", 12), Root("sid", "4.2", 13, lacks_thunk=True))
+# Compiled with HIP 5.2, which has the library's name of 5.7 too; and one that loads the library, whatever its name is.
+HIP = Case("a_hip_program", ("field_hip",), EQUAL, reference=("field_hip",))
+HIP_VMM = Case("memory_mapped_by_hip", ("field_hip_vmm",), EQUAL, reference=("field_hip_vmm",))
+HIP_IPC = Case("an_event_that_hip_shares", ("field_hip_ipc",), EQUAL, reference=("field_hip_ipc",))
+ROOTS = (Root("trixie", "4.1", 12, (HIP, HIP_IPC)), Root("sid", "4.2", 13, (HIP_VMM, HIP_IPC), lacks_thunk=True))
 
 
 class Machine(StepMachine):
@@ -332,6 +338,13 @@ def test_the_plain_machines_kernel_does_not_complain(plain: Machine) -> None:
 
 @pytest.mark.parametrize("case", table(SHARING))
 def test_shared_memory_comes_back(sharing: Field, case: Case) -> None:
+    sharing.become(f"{SHARING_SLOT}")
+    must_be(sharing.checkpoint(case.name, sharing.undisturbed(*case.reference), *case.words), case.wanted, *case.says)
+
+
+@pytest.mark.parametrize("number", (0, 1))
+def test_a_program_of_the_releases_hip_comes_back(sharing: Field, root: Root, number: int) -> None:
+    case = root.hip[number]
     sharing.become(f"{SHARING_SLOT}")
     must_be(sharing.checkpoint(case.name, sharing.undisturbed(*case.reference), *case.words), case.wanted, *case.says)
 

@@ -75,6 +75,7 @@ CASES = (
     Case("a_gem_object_beside_kfd", (*PROGRAM, "--gem", "handle"), EQUAL),
     Case("memory_mapped_as_hip_does_it", VMM, EQUAL, reference=VMM),
     Case("a_gem_object_of_a_hip_program", (*HIP, "--gem", "mapped"), EQUAL, reference=HIP, heavy=True),
+    Case("an_event_that_hip_shares", ("field_hip_ipc",), EQUAL, reference=("field_hip_ipc",), heavy=True),
     Case("a_thousand_mappings", (*PROGRAM, "--buffers", "1000"), EQUAL, heavy=True),
     Case("a_shared_buffer", PAIR, EQUAL, reference=PAIR, heavy=True),
     Case("a_shared_buffer_that_changes", (*PAIR, "--counting"), EQUAL, reference=PAIR),

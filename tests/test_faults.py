@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: MIT
 # Copyright (c) 2026 The amdkfd-criu authors
-"""Single system calls of the plugin fail while CRIU dumps and restores a GPU program.
+"""Single system calls of the plugin fail while CRIU dumps and restores GPU programs.
 
 After each failed dump the program must go on and its GPU must work; after each failed restore no
 process may be left. The plugin is a test's, in which the N-th call fails
-(userspace/base/os_failing.h). Two machines, one for dumps and one for restores, have one program
-each: a failed dump leaves it running and a failed restore leaves its image, so hundreds of failures
-need neither another machine nor another program. FAULT_SECONDS says for how long calls fail in each
-machine. With --all each has LEAST_OF_ALL failures, or as many as FAULTS says. plugin_test lets every
-call fail, over fakes.
+(userspace/base/os_failing.h). For each program there are two machines, one for dumps and one for
+restores: a failed dump leaves the program running and a failed restore leaves its image, so hundreds
+of failures need neither another machine nor another start. FAULT_SECONDS says for how long calls fail
+in each machine of the demo's program. With --all this one has LEAST_OF_ALL failures, or as many as
+FAULTS says, and the other programs have their share of them. plugin_test lets every call fail, over
+fakes.
 """
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from typing import Iterator, Sequence
 
 import pytest
 from harness import paths
-from harness.field import DEMO, Field, chosen_chip
+from harness.field import DEMO, RENDER, SHAPE, THREE, VMM, Field, chosen_chip
 from harness.steps import fail, fresh, need_built, once
 
 SECONDS = int(os.environ.get("FAULT_SECONDS", "60"))
@@ -32,8 +33,6 @@ LEAST, LEAST_OF_ALL = 10, int(os.environ.get("FAULTS", "1000"))
 # Seconds that all failures of a machine may take.
 LIMIT_S = 3600
 pytestmark = [pytest.mark.tier("e2e")]
-OF_DUMPS = pytest.mark.group("faults-dump", seconds=SECONDS + 60)
-OF_RESTORES = pytest.mark.group("faults-restore", seconds=SECONDS + 60)
 
 SLOT = 17
 PLUGINS = paths.built("release") / "plugin"
@@ -42,6 +41,8 @@ FAILING = "amdgpu_plugin_failing.so"
 PLUGIN_DIR, IMAGES, LIST = "/run/plugins-failing", "images", "/run/fault.list"
 # A folder in the guest's memory with a copy of the program's folder. In folders of the host each open takes long.
 PROGRAM_DIR = "/run/program-copy"
+# What that folder has while the program waits to be dumped; scripts/guest/faults.sh.
+HELD_DIR = "/run/program-held"
 ERRNOS = (errno.EIO, errno.ENOSPC, errno.ENOMEM, errno.EINTR, errno.EMFILE)
 # How many calls of one name fail with one errno before they fail with the next one, and before further calls of that name
 # take part: a dump makes thousands of one name.
@@ -74,6 +75,30 @@ def chosen(calls: Sequence[str]) -> Iterator[tuple[int, int]]:
                         yield mine[rank], ERRNOS[(index + rank + turn) % len(ERRNOS)]
 
 
+@dataclass(frozen=True)
+class Program:
+    """A program whose calls fail; `reference`: the undisturbed one with the same result."""
+
+    name: str
+    words: tuple[str, ...]
+    reference: tuple[str, ...]
+    # Its part of the failures with --all; the demo's program alone has failures without that.
+    share: int = 4
+
+
+PROGRAMS = (Program("demo", DEMO, DEMO, share=1),
+            Program("cycle", (*SHAPE, "cycle"), THREE),
+            Program("render", (*RENDER, "--share", "--kfd", "--sync-files"), (*RENDER, "--kfd")),
+            Program("vmm", VMM, VMM))
+
+
+def programs_of(kind: str) -> list:
+    """The programs as parameters of a machine."""
+    return [pytest.param(each, id=each.name, marks=[
+        pytest.mark.group(f"faults-{kind}-{each.name}", seconds=SECONDS + 60), *([pytest.mark.heavy] if each.share > 1 else [])])
+        for each in PROGRAMS]
+
+
 @dataclass
 class Tally:
     """The outcomes of faults. A fault whose call CRIU did not come to is none: it injects no failure."""
@@ -100,13 +125,14 @@ class Tally:
 
 
 class Faults(Field):
-    """A machine with the program. `kind` is what fails in it: "dump" or "restore"."""
+    """A machine with a program. `kind` is what fails in it: "dump" or "restore"."""
 
-    def __init__(self, kind: str, everything: bool) -> None:
+    def __init__(self, kind: str, tested: Program, everything: bool) -> None:
         need_built("criu", f"plugin/{FAILING}")
-        super().__init__(f"faults-{kind}", fresh(paths.OUT / f"faults-{kind}"), {SLOT: chosen_chip()}, "criu", PLUGINS)
-        self.kind = kind
-        self.goal, self.seconds = (LEAST_OF_ALL, LIMIT_S) if everything else (LEAST, SECONDS)
+        name = f"faults-{kind}-{tested.name}"
+        super().__init__(name, fresh(paths.OUT / name), {SLOT: chosen_chip()}, "criu", PLUGINS)
+        self.kind, self.tested = kind, tested
+        self.goal, self.seconds = (LEAST_OF_ALL // tested.share, LIMIT_S) if everything else (LEAST, SECONDS)
         self.ends_at_goal = everything
 
     def must(self, is_right: bool, what: str) -> None:
@@ -114,20 +140,26 @@ class Faults(Field):
         if not is_right:
             fail(f"{what}\n{self.shown_errors(f'{IMAGES}.dump.log')}\n{self.shown_errors(f'{IMAGES}.restore.log')}")
 
-    @once("the program with pending packets")
+    @property
+    def expected(self) -> str:
+        """The result of an undisturbed run."""
+        return self.undisturbed(*self.tested.reference)
+
+    @once("the program that waits")
     def program(self) -> str:
         self.become(str(SLOT))
         self.step("run", "mkdir", PLUGIN_DIR)
         self.step("run", "cp", str(PLUGINS / FAILING), PLUGIN_DIR)
-        self.undisturbed(*DEMO)
-        name = self.start("program", *DEMO)
+        _ = self.expected
+        name = self.start("program", *self.tested.words)
         # The program opens its files by their paths, so it finds those of the new mount.
         self.step("run", "cp", "-r", str(self.run / name), PROGRAM_DIR)
+        self.step("run", "cp", "-r", str(self.run / name), HELD_DIR)
         self.step("run", "mount", "--bind", PROGRAM_DIR, str(self.run / name))
         return name
 
     def hold_again(self, name: str) -> None:
-        self.step("run", "rm", "-f", *(str(self.run / name / file) for file in ("go", "result")))
+        self.step("hold_again", name)
 
     @once("the list of calls")
     def calls(self) -> list[str]:
@@ -140,7 +172,7 @@ class Faults(Field):
         if self.kind == "dump":
             self.step("run", "rm", "-rf", f"/run/field/{IMAGES}")
         else:
-            self.must(self.result(name) == self.undisturbed(*DEMO), "the restored program has another result")
+            self.must(self.result(name) == self.expected, "the restored program has another result")
         self.step("run", "cp", LIST, str(self.run / "list"))
         # Two processes may count at the same time.
         numbered = dict(line.split(" ", 1) for line in (self.run / "list").read_text().splitlines())
@@ -151,8 +183,8 @@ class Faults(Field):
     def inject(self, faults: Sequence[tuple[int, int]], tally: Tally) -> None:
         """Lets each of these calls fail, in a dump or a restore of its own."""
         words = [f"{number}:{code}" for number, code in faults]
-        tally.add(self.step(f"PLUGIN_DIR={PLUGIN_DIR}", "faults", self.kind, self.program(), IMAGES, self.undisturbed(*DEMO),
-                            *words, limit_s=BATCH_LIMIT_S))
+        tally.add(self.step(f"PLUGIN_DIR={PLUGIN_DIR}", "faults", self.kind, self.program(), IMAGES, self.expected, *words,
+                            limit_s=BATCH_LIMIT_S))
 
     @once("the failures of calls")
     def swept(self) -> Tally:
@@ -178,24 +210,24 @@ class Faults(Field):
 
 
 def machine(request: pytest.FixtureRequest, kind: str) -> Iterator[Faults]:
-    """The machine for dumps or for restores."""
+    """The machine for dumps or for restores of a program."""
     capture = request.config.pluginmanager.getplugin("capturemanager")
 
     def tell(text: str) -> None:
         with capture.global_and_fixture_disabled():
-            print(f"faults-{kind}: {text}", file=sys.stderr, flush=True)
+            print(f"faults-{kind}-{request.param.name}: {text}", file=sys.stderr, flush=True)
 
-    with Faults(kind, request.config.getoption("--everything")) as faults:
+    with Faults(kind, request.param, request.config.getoption("--everything")) as faults:
         faults.tell = tell
         yield faults
 
 
-@pytest.fixture(name="dumps", scope="module")
+@pytest.fixture(name="dumps", scope="module", params=programs_of("dump"))
 def fixture_dumps(request: pytest.FixtureRequest) -> Iterator[Faults]:
     yield from machine(request, "dump")
 
 
-@pytest.fixture(name="restores", scope="module")
+@pytest.fixture(name="restores", scope="module", params=programs_of("restore"))
 def fixture_restores(request: pytest.FixtureRequest) -> Iterator[Faults]:
     yield from machine(request, "restore")
 
@@ -207,51 +239,43 @@ def no_failure_of_a_call_that_is_not_made(faults: Faults) -> None:
     assert (tally.injected, tally.unreached, tally.wrong) == (0, 1, [])
 
 
-@OF_DUMPS
 def test_a_dump_succeeds_when_no_call_fails(dumps: Faults) -> None:
     no_failure_of_a_call_that_is_not_made(dumps)
 
 
-@OF_DUMPS
 def test_after_each_failed_dump_the_program_goes_on_and_there_is_no_manifest(dumps: Faults) -> None:
     dumps.swept()
 
 
-@OF_DUMPS
 def test_the_program_has_its_result_after_all_that(dumps: Faults) -> None:
     dumps.swept()
     name = dumps.program()
     dumps.must(dumps.dump(name, IMAGES)[0] == 0, "the program cannot be dumped any more")
     dumps.must(dumps.restore(IMAGES) == 0, "the image does not restore")
-    assert dumps.result(name) == dumps.undisturbed(*DEMO)
+    assert dumps.result(name) == dumps.expected
 
 
-@OF_DUMPS
 def test_the_kernel_does_not_complain_of_dumps(dumps: Faults) -> None:
     dumps.calls()
     dumps.must_be_content()
 
 
-@OF_RESTORES
 def test_a_restore_succeeds_when_no_call_fails(restores: Faults) -> None:
     no_failure_of_a_call_that_is_not_made(restores)
 
 
-@OF_RESTORES
 def test_each_failed_restore_leaves_no_process(restores: Faults) -> None:
     restores.swept()
 
 
-@OF_RESTORES
 def test_the_image_has_the_result_after_all_that(restores: Faults) -> None:
     restores.swept()
     name = restores.program()
     restores.hold_again(name)
     restores.must(restores.restore(IMAGES) == 0, "the image does not restore")
-    assert restores.result(name) == restores.undisturbed(*DEMO)
+    assert restores.result(name) == restores.expected
 
 
-@OF_RESTORES
 def test_the_kernel_does_not_complain_of_restores(restores: Faults) -> None:
     restores.calls()
     restores.must_be_content()

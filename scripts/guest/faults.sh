@@ -13,6 +13,9 @@ readonly FAULT_RECORD=/run/fault.record FAULT_LOG=/run/fault.log FAULT_WHY=/run/
 # Bit of the flags in /proc/PID/stat by which the kernel marks its own threads: PF_KTHREAD.
 readonly KERNEL_THREAD=0x200000
 
+# The files that the program's folder had when the program was dumped, by tests/test_faults.py.
+readonly HELD=/run/program-held
+
 # Processes that may exist: those that existed before CRIU ran, and threads of the kernel.
 declare -A known_processes
 
@@ -103,10 +106,21 @@ fault_in_dump() {
 	ends_as_expected "$status"
 }
 
+# hold_again NAME: an image of the program can be restored once more, and waits again: what the restored processes told each
+# other by files is gone.
+hold_again() {
+	local file
+	local -a later=()
+	for file in "$run/$1"/*; do
+		[[ -e $HELD/${file##*/} ]] || later+=("$file")
+	done
+	((${#later[@]} == 0)) || rm -f -- "${later[@]}"
+}
+
 # A failed restore leaves no process; one that succeeds in spite of the fault brings back the whole program. Sets `what`.
 fault_in_restore() {
 	local status=0 result
-	[[ ! -e $run/$name/go ]] || rm -f -- "$run/$name/go" "$run/$name/result"
+	hold_again "$name"
 	run_faulty "$fault" restore -d -D "$images" || status=$?
 	if ((status == 0)); then
 		result=$(program_continues "$run/$name" 2>&1 && continue_program "$run/$name" 2>&1)

@@ -27,6 +27,7 @@
 #   is-running NAME                  fails, and says why, unless the program continues, with its GPU
 #   faults dump|restore NAME IMAGES RESULT NUMBER:ERRNO...
 #                                    faults.sh
+#   hold_again NAME                  faults.sh
 #   continue FOLDER                  lets the program of this folder continue; prints its result
 #   end PID [IMAGES]                 ends the processes of this session; removes IMAGES and IMAGES.*
 #   small IMAGES KIB                 makes IMAGES a file system of this size
@@ -147,7 +148,7 @@ main() {
 	cd /
 	case $1 in
 	undisturbed) run_undisturbed "$run/$2" "${@:3}" ;;
-	machine | counter | dump | restore | look | container | faults) "$@" ;;
+	machine | counter | dump | restore | look | container | faults | hold_again) "$@" ;;
 	start) start_demo "$3" "$run/$2" "${@:4}" ;;
 	count) count_now "$2" ;;
 	restore-apart) restore_apart "${@:2}" ;;

@@ -85,11 +85,31 @@ def test_only_tests_without_a_result_are_run_again(tmp_path: Path, monkeypatch: 
     assert ran == {"ours": ["tests/test_field.py"], "theirs": ["tests/test_field.py"]}
 
 
+def id_of(value: ast.expr) -> str:
+    """The id of one parameter: a constant, or pytest.param() with one or with an id."""
+    if isinstance(value, ast.Call):
+        named = [keyword.value for keyword in value.keywords if keyword.arg == "id"]
+        return id_of((named or value.args)[0])
+    assert isinstance(value, ast.Constant), f"a parameter without an id: {ast.unparse(value)}"
+    return str(value.value)
+
+
+def parameters_of(function: ast.FunctionDef) -> list[str]:
+    """What stands behind the name of the function in those of its tests: an id in brackets, or nothing."""
+    for decorator in function.decorator_list:
+        if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "pytest.mark.parametrize":
+            values = decorator.args[1]
+            assert isinstance(values, ast.List), f"parameters of {function.name}: {ast.unparse(values)}"
+            return [f"[{id_of(each)}]" for each in values.elts]
+    return [""]
+
+
 def test_each_test_of_the_field_has_a_row_and_each_row_a_test() -> None:
     tree = ast.parse((paths.ROOT / "tests/test_field.py").read_text())
-    tests = {node.name.removeprefix("test_") for node in tree.body
-             if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")}
-    assert tests == {row.test.partition("[")[0] for row in ROWS} | set(NO_CASE)
     cases = {node.args[0].value for node in ast.walk(tree) if isinstance(node, ast.Call)
              and isinstance(node.func, ast.Name) and node.func.id == "Case"}
-    assert cases == {row.test[len("case["):-1] for row in ROWS if row.test.startswith("case[")}
+    tests = {f"case[{case}]" for case in cases}
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_") and node.name != "test_case":
+            tests |= {node.name.removeprefix("test_") + words for words in parameters_of(node)}
+    assert tests == {row.test for row in ROWS} | set(NO_CASE)

@@ -67,6 +67,7 @@ CASES = (
          reference=(*PROGRAM, "--no-gpu"), heavy=True),
     Case("objects_of_a_render_node", RENDER, EQUAL, reference=RENDER, heavy=True),
     Case("objects_of_an_inherited_render_node", (*RENDER, "--children"), EQUAL, reference=RENDER),
+    Case("sync_files_of_finished_work", (*RENDER, "--sync-files", "--children"), EQUAL, reference=RENDER),
     Case("user_memory_of_a_parent_that_has_closed_the_file", (*RENDER, "--child-alone"), REFUSED,
          ("field_render", "GEM object", "userptr", "restores the file"), (*RENDER, "--child-alone")),
     Case("objects_in_another_file_than_that_of_kfd", (*RENDER, "--kfd"), EQUAL, reference=(*RENDER, "--kfd")),

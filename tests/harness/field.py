@@ -152,6 +152,7 @@ SHARING = (
     Case("a_dmabuf_on_its_way_through_a_socket", (*SHAPE, "kept-queued"), REFUSED,
          ("field_group", "somebody outside"), THREE),
     Case("objects_of_a_render_node", RENDER, EQUAL, reference=RENDER),
+    Case("sync_files_of_finished_work", (*RENDER, "--sync-files", "--children"), EQUAL, reference=RENDER),
     Case("gem_objects_in_two_files", (*RENDER, "--share"), EQUAL, reference=RENDER),
     Case("gem_objects_shared_with_kfd", (*RENDER, "--share", "--kfd"), EQUAL, reference=(*RENDER, "--kfd")),
     Case("memory_mapped_as_hip_does_it", VMM, EQUAL, reference=VMM),

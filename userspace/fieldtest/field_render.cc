@@ -4,13 +4,16 @@
 // A user of libdrm with objects of all kinds in a render node: GEM objects in VRAM, GTT, of its VM alone and of memory
 // of the program, mapped once, twice, in part and not at all; contexts, a BO list, synchronization objects; work that
 // was just submitted.
-//   field_render --dir FOLDER [--kfd] [--children] [--child-alone] [--share] [--undisturbed]
+//   field_render --dir FOLDER [--kfd] [--children] [--child-alone] [--share] [--sync-files] [--undisturbed]
 // --kfd: the pending work of demo_program in the same process, which uses another file of the render node. --children:
 // a child has inherited the file and a mapping. --child-alone: a child has, and its parent has closed the file.
 // --share: with two children of files of their own, which share objects with it (shared_objects.h), and with --kfd KFD
-// does, too. The result is a checksum of what the objects have in the end; numbers and addresses are those that libdrm
-// remembers.
+// does, too. --sync-files: it keeps sync files of the work, which the child inherits. The result is a checksum of what
+// the objects have in the end; numbers and addresses are those that libdrm remembers.
+#include <linux/sync_file.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -64,6 +67,7 @@ struct Options {
   bool children = false;
   bool child_alone = false;
   bool share = false;
+  bool sync_files = false;
 };
 
 Status check_words(std::span<const std::uint32_t> words, std::uint32_t seed, const char* what) {
@@ -136,6 +140,57 @@ class BoList {
   amdgpu_bo_list_handle handle_ = nullptr;
 };
 
+// Descriptors that tell when a job has finished: as the driver names it, and with a name of the program.
+class SyncFiles {
+ public:
+  static Result<SyncFiles> of(const Device& device, amdgpu_cs_fence job) {
+    std::uint32_t descriptor = 0;
+    TRY(drmtest::check(
+        amdgpu_cs_fence_to_handle(device.handle(), &job, AMDGPU_FENCE_TO_HANDLE_GET_SYNC_FILE_FD, &descriptor),
+        "amdgpu_cs_fence_to_handle"));
+    SyncFiles files;
+    files.drivers_.reset(static_cast<int>(descriptor));
+    sync_merge_data merge{};
+    kName.copy(merge.name, sizeof(merge.name) - 1);
+    merge.fd2 = files.drivers_.get();
+    if (::ioctl(files.drivers_.get(), SYNC_IOC_MERGE, &merge) != 0) return Error::from_errno(errno, "SYNC_IOC_MERGE");
+    files.own_.reset(merge.fence);
+    ASSIGN_OR_RETURN(const sync_file_info info, info_of(files.drivers_));
+    files.drivers_name_ = info.name;
+    return files;
+  }
+
+  // After the checkpoint: both can be polled, have their names, and a job can wait for them.
+  Status check(const Device& device, std::uint32_t sync_object) const {
+    TRY(expect_finished(drivers_, drivers_name_));
+    TRY(expect_finished(own_, std::string(kName)));
+    return drmtest::check(amdgpu_cs_syncobj_import_sync_file(device.handle(), sync_object, own_.get()),
+                          "amdgpu_cs_syncobj_import_sync_file");
+  }
+
+ private:
+  static constexpr std::string_view kName = "a name of the program";
+
+  static Result<sync_file_info> info_of(const base::UniqueFd& file) {
+    sync_file_info info{};
+    if (::ioctl(file.get(), SYNC_IOC_FILE_INFO, &info) != 0) return Error::from_errno(errno, "SYNC_IOC_FILE_INFO");
+    return info;
+  }
+
+  static Status expect_finished(const base::UniqueFd& file, const std::string& name) {
+    pollfd ready{.fd = file.get(), .events = POLLIN, .revents = 0};
+    if (::poll(&ready, 1, 0) != 1) return Error(EIO, "a sync file of finished work cannot be read");
+    ASSIGN_OR_RETURN(const sync_file_info info, info_of(file));
+    if (info.status == 1 && info.name == name) return {};
+    return Error(EIO,
+                 "the sync file '" + name + "' is now '" + info.name + "' with status " + std::to_string(info.status));
+  }
+
+  base::UniqueFd drivers_;
+  std::string drivers_name_;
+  base::UniqueFd own_;
+};
+
 // Everything in one file.
 class Objects {
  public:
@@ -151,6 +206,9 @@ class Objects {
   }
 
   [[nodiscard]] std::span<const std::uint32_t> mapped() const { return vram_->words(); }
+
+  // Keeps sync files of the job that was just submitted.
+  Status keep_sync_files() { return place(sync_files_, SyncFiles::of(device_, sent_)); }
 
   // Nothing else can be done with the objects afterwards.
   Status close_file() {
@@ -343,7 +401,11 @@ class Objects {
     TRY(run(job, Commands(device_, job.ip).nop()));
     TRY(drmtest::check(amdgpu_cs_syncobj_query(device_.handle(), &handle, &point, 1), "amdgpu_cs_syncobj_query"));
     if (point != kPoint + 1) return Error(EIO, "the timeline did not go on from point " + std::to_string(point));
-    return {};
+    if (!sync_files_) return {};
+    TRY(sync_files_->check(device_, empty_->handle()));
+    job.wait_for = {{empty_->handle(), 0}};
+    job.signal.clear();
+    return run(job, Commands(device_, job.ip).nop());
   }
 
   Device device_;
@@ -365,6 +427,7 @@ class Objects {
   std::optional<SyncObject> signaled_;
   std::optional<SyncObject> timeline_;
   amdgpu_cs_fence sent_{};  // of a job from before the checkpoint
+  std::optional<SyncFiles> sync_files_;
 };
 
 // The child waits for SIGUSR1, and its exit status tells whether the inherited mapping shows what it did.
@@ -402,6 +465,7 @@ Status run(const kfdtest::CommandLine& line, const Options& options, const kfdte
     ASSIGN_OR_RETURN(work, kfdtest::PendingWork::start(session->gpus().front(), kSeed));
   }
   ASSIGN_OR_RETURN(auto objects, Objects::create());
+  if (options.sync_files) TRY(objects->keep_sync_files());
   if (shared) TRY(shared->share(session ? &session->gpus().front() : nullptr));
   std::optional<pid_t> child;
   if (options.children || options.child_alone) {
@@ -435,7 +499,7 @@ int main(int argc, char** argv) {
   fieldtest::Options options;
   kfdtest::CommandLine line;
   line.flag("--kfd", options.kfd).flag("--children", options.children).flag("--child-alone", options.child_alone);
-  line.flag("--share", options.share);
+  line.flag("--share", options.share).flag("--sync-files", options.sync_files);
   return run_program(argc, argv, line, [&](const kfdtest::MessageFiles& messages) -> base::Status {
     return fieldtest::run(line, options, messages);
   });

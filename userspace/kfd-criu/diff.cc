@@ -348,6 +348,10 @@ void compare_other(const std::string& where, const image::Loaded& left, const im
     if (left_dmabuf->name != right_dmabuf->name)
       report.add(where, "name", printable(left_dmabuf->name), printable(right_dmabuf->name));
   }
+  const auto* left_sync_file = left.sync_file();
+  const auto* right_sync_file = right.sync_file();
+  if (left_sync_file != nullptr && right_sync_file != nullptr && left_sync_file->name != right_sync_file->name)
+    report.add(where, "name", printable(left_sync_file->name), printable(right_sync_file->name));
 }
 
 base::Status compare(const Side& left, const Side& right, Report& report) {

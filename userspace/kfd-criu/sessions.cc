@@ -60,6 +60,8 @@ std::string_view kind_text(image::Kind kind) {
       return "inert";
     case image::Kind::kDmabuf:
       return "dmabuf";
+    case image::Kind::kSyncFile:
+      return "sync_file";
     case image::Kind::kRender:
       break;
   }

@@ -135,6 +135,8 @@ void print_other(const image::Loaded& loaded, std::ostream& out) {
     out << "DMA-buf of " << dmabuf->size << " bytes, memory " << dmabuf->inode;
     if (!dmabuf->name.empty()) out << ", called '" << printable(dmabuf->name) << "'";
   }
+  if (const auto* sync_file = loaded.sync_file())
+    out << "sync file of finished work, called '" << printable(sync_file->name) << "'";
   out << '\n';
 }
 
@@ -309,6 +311,8 @@ void write_file(const Images& images, const image::Loaded* loaded, Json& json, E
   if (const auto* dmabuf = loaded->dmabuf()) {
     json.field("inode", dmabuf->inode).field("size", dmabuf->size).field("name", dmabuf->name);
   }
+  if (const auto* sync_file = loaded->sync_file())
+    json.field("gpu_id", std::uint64_t{sync_file->gpu_id}).field("name", sync_file->name);
   if (const auto* render = loaded->render()) {
     constexpr std::array<std::string_view, 3> kBindings = {"unknown", "kfd", "other"};
     json.field("gpu_id", std::uint64_t{render->gpu_id});

@@ -21,8 +21,8 @@
 
 namespace plugin {
 
-enum class DeviceKind { kNotOurs, kKfd, kRender, kDmabuf };
-// A DMA-buf is no device; it is one in a Tree only.
+enum class DeviceKind { kNotOurs, kKfd, kRender, kDmabuf, kSyncFile };
+// A DMA-buf and a sync file are no devices; they are in a Tree only.
 struct DeviceFile {
   DeviceKind kind = DeviceKind::kNotOurs;
   std::uint32_t minor = 0;  // a render node's minor number

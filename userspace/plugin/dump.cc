@@ -77,8 +77,8 @@ Result<Claim> Dump::dump_file(int fd, std::uint32_t id) {
   if (os::fstat(fd, &status) != 0) return Error::from_errno(errno, "fstat of the program's file");
   ASSIGN_OR_RETURN(const DeviceFile device, services_.system.identify(status));
   if (device.kind == DeviceKind::kNotOurs) {
-    ASSIGN_OR_RETURN(const auto dmabuf, services_.find_dmabuf(fd));
-    if (!dmabuf) return Claim::kNotMine;
+    ASSIGN_OR_RETURN(const bool may_be_ours, is_dmabuf_or_sync_file(fd));
+    if (!may_be_ours) return Claim::kNotMine;
     ASSIGN_OR_RETURN(const bool uses_gpus, programs_use_gpus());
     if (!uses_gpus) return Claim::kNotMine;
   }
@@ -89,8 +89,15 @@ Result<Claim> Dump::dump_file(int fd, std::uint32_t id) {
   return std::move(saved).error();
 }
 
-// DMA-bufs are also of other drivers. Without a GPU of ours, CRIU and its other plugins decide about them as without
-// this plugin. The programs stand, so the answer stays what it is.
+Result<bool> Dump::is_dmabuf_or_sync_file(int fd) const {
+  ASSIGN_OR_RETURN(const auto dmabuf, services_.find_dmabuf(fd));
+  if (dmabuf) return true;
+  ASSIGN_OR_RETURN(const auto file, services_.find_sync_file(fd));
+  return file.has_value();
+}
+
+// DMA-bufs and sync files are also of other drivers. Without a GPU of ours, CRIU and its other plugins decide about
+// them as without this plugin. The programs stand, so the answer stays what it is.
 Result<bool> Dump::programs_use_gpus() {
   if (state_ != State::kIdle) return true;
   if (!uses_gpus_) {
@@ -124,6 +131,7 @@ Status Dump::prepare() {
   ASSIGN_OR_RETURN(lists_objects_, render_objects::are_listed(services_, tree_));
   TRY(preflight::refuse_render_holders(services_, tree_,
                                        [this](std::size_t file) { return found_[file].has_value(); }));
+  TRY(preflight::refuse_sync_files(services_, tree_));
   roles_.resize(tree_.files.size());
   TRY(choose_abi());
   // It may take long, so it comes before the pause.
@@ -245,6 +253,7 @@ Status Dump::bind_render_files() {
   for (std::size_t i = 0; i < tree_.files.size(); ++i) {
     const OpenFile& file = tree_.files[i];
     if (file.device.kind == DeviceKind::kDmabuf) roles_[i].kind = image::Kind::kDmabuf;
+    if (file.device.kind == DeviceKind::kSyncFile) roles_[i].kind = image::Kind::kSyncFile;
     if (file.device.kind != DeviceKind::kRender) continue;
     roles_[i].kind = image::Kind::kRender;
     auto found = look_at_binding(file, roles_[i]);
@@ -347,11 +356,11 @@ Result<std::optional<bool>> Dump::is_bound_to(const OpenFile& file, const Proces
 Status Dump::save(int fd, std::uint32_t id) {
   ASSIGN_OR_RETURN(const OpenFile* found, tree_.find(fd));
   if (found == nullptr)
-    return Error(
-        ESRCH,
-        "CRIU saves a device file or DMA-buf that no program has open which this thread traces: either it is on its "
-        "way through a socket (SCM_RIGHTS), and a program must receive it before the dump, or /proc is that "
-        "of another pid namespace");
+    return Error(ESRCH,
+                 "CRIU saves a device file, DMA-buf or sync file that no program has open which this thread traces: "
+                 "either it is on its "
+                 "way through a socket (SCM_RIGHTS), and a program must receive it before the dump, or /proc is that "
+                 "of another pid namespace");
   const OpenFile& file = *found;
   const auto index = static_cast<std::size_t>(found - tree_.files.data());
   Role& role = roles_[index];
@@ -390,6 +399,12 @@ Status Dump::save(int fd, std::uint32_t id) {
         if (auto status = save_lost(lost->second, file, writer_->file(id), saved); !status.ok())
           return std::move(status).error().wrap(name);
       out.contents = std::move(saved);
+      break;
+    }
+    case image::Kind::kSyncFile: {
+      ASSIGN_OR_RETURN(const auto info, services_.find_sync_file(file.fd.get()));
+      if (!info) return Error(EPROTO, name + ": procfs does not say that it is a sync file");
+      out.contents = image::SyncFile{first_gpu(), info->name, *flags};
       break;
     }
   }

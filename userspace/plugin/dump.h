@@ -111,6 +111,8 @@ class Dump {
                          image::DmabufFile& out);
 
   base::Status save(int fd, std::uint32_t id);
+  // The GPU through whose render node sync files are made at restore.
+  [[nodiscard]] std::uint32_t first_gpu() const;
   // Where the contents of the next BO go, which is this memory.
   copy::Sink sink_into(image::FileWriter& writer, const image::MemoryName& name);
   base::Result<image::KfdFile> save_process(Process& process, std::uint32_t id);
@@ -127,6 +129,7 @@ class Dump {
   const image::Timing& timing();
   void tell_timing() const;
 
+  [[nodiscard]] base::Result<bool> is_dmabuf_or_sync_file(int fd) const;
   base::Result<bool> programs_use_gpus();
   base::Status commit();
   void release_pauses();
@@ -138,7 +141,7 @@ class Dump {
   Services& services_;
   std::uint64_t session_id_;
   State state_ = State::kIdle;
-  std::optional<bool> uses_gpus_;  // whether a program has a file of a GPU; asked for DMA-bufs only
+  std::optional<bool> uses_gpus_;  // whether a program has a file of a GPU; asked for DMA-bufs and sync files only
   kfd::Abi abi_ = kfd::Abi::kReleased;
   Tree tree_;
   std::vector<topology::Node> nodes_;

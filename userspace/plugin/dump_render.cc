@@ -129,6 +129,13 @@ Status Dump::save_object(const OpenFile& file, std::uint32_t handle, const image
   return reads.start(**copier, {(*dmabuf)->get(), record.bo.size, name}, sink);
 }
 
+// That of the first render node; preflight has refused a sync file without any.
+std::uint32_t Dump::first_gpu() const {
+  const auto render = std::find_if(tree_.files.begin(), tree_.files.end(),
+                                   [](const OpenFile& file) { return file.device.kind == DeviceKind::kRender; });
+  return render == tree_.files.end() ? 0 : topology::find_render_minor(nodes_, render->device.minor)->gpu_id;
+}
+
 Status Dump::save_lost(const dmabuf_memory::Found& memory, const OpenFile& file, image::FileWriter& writer,
                        image::DmabufFile& out) {
   out.gpu_id = memory.gpu->gpu_id;

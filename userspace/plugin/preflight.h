@@ -49,6 +49,9 @@ base::Status refuse_lazy_pages(const Criu& criu);
 base::Status refuse_old_kfd(kfd::Version version);
 // DMA-bufs that a task has mapped, and open ones that no DRM driver has exported.
 base::Status refuse_dmabufs(const Services& services, const Tree& tree);
+// Sync files of work that does not finish, or has failed; and all, if no program has a GPU's render node open, through
+// which a restore would make them.
+base::Status refuse_sync_files(const Services& services, const Tree& tree);
 // GEM objects, contexts and synchronization objects of render nodes, on a kernel that does not list them.
 base::Status refuse_render_objects(const Services& services, const Tree& tree);
 // Open files of render nodes with objects that a program outside of the dump has as well.

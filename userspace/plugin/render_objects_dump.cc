@@ -6,13 +6,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <ctime>
 #include <map>
 
 #include "base/os.h"
 #include "plugin/preflight.h"
 #include "plugin/proc_text.h"
 #include "plugin/render_objects.h"
+#include "plugin/wait_for_gpu.h"
 
 namespace plugin::render_objects {
 namespace {
@@ -21,23 +21,7 @@ using base::Error;
 using base::Result;
 using base::Status;
 using base::UniqueFd;
-using Deadline = std::chrono::steady_clock::time_point;
-
-constexpr timespec kPause{0, 1'000'000};
-
 Error refusal(const std::string& why) { return Error(EOPNOTSUPP, why); }
-
-// Asks until the answer is true.
-template <typename Ask>
-Status wait_until(Deadline deadline, const std::string& what, const Ask& ask) {
-  for (;;) {
-    ASSIGN_OR_RETURN(const bool done, ask());
-    if (done) return {};
-    if (std::chrono::steady_clock::now() >= deadline)
-      return refusal(what + " has work that the GPU does not finish; let the program wait for it before the dump");
-    (void)os::nanosleep(&kPause);
-  }
-}
 
 class Reader {
  public:
@@ -81,7 +65,7 @@ class Reader {
 
   Status read_contexts() {
     std::vector<ListedContext> contexts;
-    TRY(wait_until(deadline_, "a context", [&]() -> Result<bool> {
+    TRY(wait_for_gpu(deadline_, "a context", [&]() -> Result<bool> {
       ASSIGN_OR_RETURN(contexts, driver_.contexts(fd_));
       return std::none_of(contexts.begin(), contexts.end(), [](const ListedContext& each) { return each.is_busy; });
     }));
@@ -105,7 +89,7 @@ class Reader {
     if (origin.is_import)
       origin.why_not =
           "its memory was imported from " + exporter_of(dmabuf->get()) + ", which would have to give it again";
-    TRY(wait_until(deadline_, "it", [&] { return driver_.is_idle(fd_, listed.handle); }));
+    TRY(wait_for_gpu(deadline_, "it", [&] { return driver_.is_idle(fd_, listed.handle); }));
     // Memory of another GPU may have a domain and flags that an image has not; such an object is imported at restore.
     auto domains = static_cast<std::uint32_t>(listed.domains) & image::kGemDomains;
     if (domains == 0) domains = image::kGemGtt;
@@ -165,7 +149,7 @@ class Reader {
   Status read_syncobj(const ListedSyncobj& listed) {
     if (const std::string reason = why_not(listed); !reason.empty()) return refusal(reason);
     SyncobjNow now;
-    TRY(wait_until(deadline_, "it waits for something: a queue or another program", [&]() -> Result<bool> {
+    TRY(wait_for_gpu(deadline_, "it waits for something: a queue or another program", [&]() -> Result<bool> {
       ASSIGN_OR_RETURN(now, driver_.syncobj(fd_, listed.handle));
       return now.has_value();
     }));

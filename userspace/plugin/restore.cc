@@ -245,6 +245,8 @@ Result<UniqueFd> Restore::restore_saved(Task& current, const SavedFile& file) {
       return open_inert(services_.system, plan->kfd(), file.open_flags, next_pid);
     case image::Kind::kDmabuf:
       return restore_dmabuf(current, *plan, file);
+    case image::Kind::kSyncFile:
+      return restore_sync_file(*plan, *file.loaded->sync_file());
     case image::Kind::kRender:
       break;
   }
@@ -279,6 +281,15 @@ Result<UniqueFd> Restore::restore_dmabuf(Task& current, const RestorePlan& plan,
   if (!restored.ok()) return std::move(restored).error().wrap("DMA-buf of " + std::to_string(dmabuf.size) + " bytes");
   if (!dmabuf.name.empty()) TRY(services_.name_dmabuf(restored->get(), dmabuf.name));
   return restored;
+}
+
+// Through a file of its own of the render node, which is closed again.
+Result<UniqueFd> Restore::restore_sync_file(const RestorePlan& plan, const image::SyncFile& file) const {
+  ASSIGN_OR_RETURN(const std::uint32_t gpu_id, plan.destination_of(file.gpu_id));
+  ASSIGN_OR_RETURN(const UniqueFd render, services_.system.open_node(plan.render(gpu_id)));
+  auto made = services_.create_sync_file(render.get(), file.name);
+  if (!made.ok()) return std::move(made).error().wrap("making a sync file");
+  return made;
 }
 
 Status Restore::restore_process(Task& current) {

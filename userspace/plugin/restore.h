@@ -133,6 +133,7 @@ class Restore {
   base::Status load_memories(Loader& loader, const SavedFile& process, int kfd_fd,
                              std::vector<kfd::RestoredBo>& restored, const std::vector<MadeMemory>& made);
   base::Result<base::UniqueFd> restore_dmabuf(Task& current, const RestorePlan& plan, const SavedFile& file);
+  base::Result<base::UniqueFd> restore_sync_file(const RestorePlan& plan, const image::SyncFile& file) const;
   base::Result<base::UniqueFd> take_dmabuf(const RestorePlan& plan, const SavedFile& file);
   [[nodiscard]] base::Status require_loaded(const SavedFile& process) const;
   base::Result<HeldFiles::Key> render_key(Task& current, const RestorePlan& plan, std::uint32_t gpu_id);

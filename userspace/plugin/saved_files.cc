@@ -43,6 +43,8 @@ std::vector<std::uint32_t> gpus_of(const image::Loaded& loaded) {
     ids.push_back(render->gpu_id);
   } else if (const auto* dmabuf = loaded.dmabuf(); dmabuf != nullptr && dmabuf->gpu_id != 0) {
     ids.push_back(dmabuf->gpu_id);
+  } else if (const auto* sync_file = loaded.sync_file()) {
+    ids.push_back(sync_file->gpu_id);
   }
   return ids;
 }

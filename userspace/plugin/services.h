@@ -19,6 +19,7 @@
 #include "plugin/render_driver.h"
 #include "plugin/render_file.h"
 #include "plugin/render_holders.h"
+#include "plugin/sync_file.h"
 #include "plugin/system.h"
 
 namespace plugin {
@@ -47,6 +48,9 @@ using CountReferences = std::function<base::Result<std::uint64_t>(int fd)>;
 // Whether a descriptor of this process is of a DMA-buf, and of which; see dmabuf_file.h.
 using FindDmabuf = std::function<base::Result<std::optional<dmabuf_file::Info>>(int fd)>;
 
+// Whether a descriptor of this process is a sync file, and what it says; see sync_file.h.
+using FindSyncFile = std::function<base::Result<std::optional<sync_file::Info>>(int fd)>;
+
 // How DRM numbers the open render node behind a descriptor of this process; see render_holders.h.
 using FindRenderClient = std::function<base::Result<std::optional<render_holders::Client>>(int fd)>;
 
@@ -60,6 +64,9 @@ struct Services {
   CountReferences count_references = [](int fd) { return memory_holders::references_of(Roots{}.proc, fd); };
   FindDmabuf find_dmabuf = [](int fd) { return dmabuf_file::info_of(Roots{}.proc, fd); };
   std::function<base::Status(int fd, const std::string& name)> name_dmabuf = dmabuf_file::set_name;
+  FindSyncFile find_sync_file = [](int fd) { return sync_file::info_of(Roots{}.proc, fd); };
+  std::function<base::Result<base::UniqueFd>(int render, const std::string& name)> create_sync_file =
+      sync_file::create_finished;
   FindRenderClient find_render_client = [](int fd) { return render_holders::client_of(Roots{}.proc, fd); };
   // How long a task of a restore waits for another one that does not get on: longer than any memory takes to load.
   std::chrono::milliseconds longest_wait = std::chrono::minutes(30);

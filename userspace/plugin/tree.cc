@@ -19,6 +19,7 @@
 #include "base/os.h"
 #include "base/text_file.h"
 #include "plugin/dmabuf_file.h"
+#include "plugin/sync_file.h"
 
 namespace plugin {
 namespace {
@@ -30,6 +31,7 @@ using base::UniqueFd;
 
 std::string device_path(const DeviceFile& device) {
   if (device.kind == DeviceKind::kDmabuf) return "a DMA-buf";
+  if (device.kind == DeviceKind::kSyncFile) return "a sync file";
   return device.kind == DeviceKind::kKfd ? "/dev/kfd" : "/dev/dri/renderD" + std::to_string(device.minor);
 }
 
@@ -71,11 +73,14 @@ std::string field_of(const std::string& text, std::string_view key) {
   return {};
 }
 
-Result<bool> link_begins_with(const std::string& path, std::string_view prefix) {
-  std::array<char, 16> target{};
+// What a link of /proc/PID/fd says of a file that is no device.
+Result<DeviceKind> kind_of_link(const std::string& path) {
+  std::array<char, 32> target{};
   const ssize_t length = os::readlink(path.c_str(), target.data(), target.size());
   if (length < 0) return Error::from_errno(errno, path);
-  return std::string_view(target.data(), static_cast<std::size_t>(length)).starts_with(prefix);
+  const std::string_view link(target.data(), static_cast<std::size_t>(length));
+  if (link.starts_with(dmabuf_file::kPath)) return DeviceKind::kDmabuf;
+  return link == sync_file::kPath ? DeviceKind::kSyncFile : DeviceKind::kNotOurs;
 }
 
 // A line of /proc/PID/maps.
@@ -202,9 +207,9 @@ class Scan {
     UniqueFd pidfd;
     for (const int number : numbers) {
       const std::string path = path_of(pid, "fd/" + std::to_string(number));
-      ASSIGN_OR_RETURN(const bool is_dmabuf, link_begins_with(path, dmabuf_file::kPath));
-      if (is_dmabuf) {
-        TRY(add_file(pidfd, {DeviceKind::kDmabuf, 0}, pid, number));
+      ASSIGN_OR_RETURN(const DeviceKind kind, kind_of_link(path));
+      if (kind != DeviceKind::kNotOurs) {
+        TRY(add_file(pidfd, {kind, 0}, pid, number));
         continue;
       }
       struct stat status {};

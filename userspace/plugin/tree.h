@@ -42,7 +42,7 @@ struct Holder {
 // One open file, however many descriptors it has.
 struct OpenFile {
   base::UniqueFd fd;            // our own descriptor of it
-  DeviceFile device;            // kDmabuf: a DMA-buf, whoever has exported it
+  DeviceFile device;            // kDmabuf, kSyncFile: whichever driver it is of
   std::vector<Holder> holders;  // never empty; by task, then number
 };
 

@@ -266,6 +266,8 @@ Result<DecodedFile> from_message(const amdkfd_criu::File& in) {
     decoded.file.contents = InertFile{in.inert().owner_pid(), in.inert().open_flags()};
   else if (in.has_dmabuf())
     decoded.file.contents = from_message(in.dmabuf());
+  else if (in.has_sync_file())
+    decoded.file.contents = SyncFile{in.sync_file().gpu_id(), in.sync_file().name(), in.sync_file().open_flags()};
   else
     return unknown_kind();
   return decoded;
@@ -427,6 +429,11 @@ std::string encode(const File& file, std::uint64_t session_id) {
   if (const auto* inert = std::get_if<InertFile>(&file.contents)) to_message(*inert, *message.mutable_inert());
   if (const auto* render = std::get_if<RenderFile>(&file.contents)) to_message(*render, *message.mutable_render_node());
   if (const auto* dmabuf = std::get_if<DmabufFile>(&file.contents)) to_message(*dmabuf, *message.mutable_dmabuf());
+  if (const auto* sync_file = std::get_if<SyncFile>(&file.contents)) {
+    message.mutable_sync_file()->set_gpu_id(sync_file->gpu_id);
+    message.mutable_sync_file()->set_name(sync_file->name);
+    message.mutable_sync_file()->set_open_flags(sync_file->open_flags);
+  }
   return message.SerializeAsString();
 }
 

@@ -35,6 +35,7 @@ class Loaded {
   [[nodiscard]] const InertFile* inert() const { return std::get_if<InertFile>(&file_.contents); }
   [[nodiscard]] const RenderFile* render() const { return std::get_if<RenderFile>(&file_.contents); }
   [[nodiscard]] const DmabufFile* dmabuf() const { return std::get_if<DmabufFile>(&file_.contents); }
+  [[nodiscard]] const SyncFile* sync_file() const { return std::get_if<SyncFile>(&file_.contents); }
 
   // This file as a part of `session`.
   [[nodiscard]] Loaded in_session(std::shared_ptr<const Session> session) && {

@@ -61,7 +61,7 @@ constexpr std::string_view kManifestPrefix = "amdgpu-manifest-";
 
 Kind kind_of(const File& file) {
   // The alternatives of File::contents in their order.
-  constexpr std::array kinds = {Kind::kKfd, Kind::kSecond, Kind::kInert, Kind::kRender, Kind::kDmabuf};
+  constexpr std::array kinds = {Kind::kKfd, Kind::kSecond, Kind::kInert, Kind::kRender, Kind::kDmabuf, Kind::kSyncFile};
   return kinds[file.contents.index()];
 }
 

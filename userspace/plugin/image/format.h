@@ -37,6 +37,7 @@ inline constexpr std::size_t kMaxNodes = 4096;
 inline constexpr std::size_t kMaxSharedFile = 1U << 16;
 inline constexpr std::size_t kMaxForeignMemories = 1U << 16;  // of one process
 inline constexpr std::size_t kMaxDmabufName = 31;             // DMA_BUF_NAME_LEN of the kernel, less its NUL
+inline constexpr std::size_t kMaxSyncFileName = 31;           // of struct sync_merge_data, less its NUL
 inline constexpr std::size_t kMaxSources = 1U << 14;          // of all files of a dump
 inline constexpr std::uint32_t kMaxDepth = 32;  // earlier dumps that one dump refers to, one behind the other
 inline constexpr std::size_t kMaxText = 64;     // the kernel's release, the name of a process
@@ -120,6 +121,7 @@ enum class Kind : std::uint32_t {
   kInert = 3,    // /dev/kfd, opened by another process than the one that uses it: all its ioctls fail
   kRender = 4,   // a render node
   kDmabuf = 40,  // a DMA-buf of memory that BOs of the session have, or nobody else
+  kSyncFile = 41,
 };
 
 // Pids are those of the innermost pid namespace, at dump and again at restore. open_flags has O_NONBLOCK or nothing.
@@ -171,10 +173,17 @@ struct DmabufFile {
   std::vector<BoRecord> bos = {};
 };
 
+// Its work had finished, on whatever device.
+struct SyncFile {
+  std::uint32_t gpu_id = 0;  // actual id at dump of a GPU through whose render node it can be made
+  std::string name;          // of its timeline, or what a program has called it: any bytes but NUL
+  std::uint32_t open_flags = 0;
+};
+
 // The open file with CRIU's number `id`.
 struct File {
   std::uint32_t id = 0;
-  std::variant<KfdFile, SecondFile, InertFile, RenderFile, DmabufFile> contents;
+  std::variant<KfdFile, SecondFile, InertFile, RenderFile, DmabufFile, SyncFile> contents;
 };
 [[nodiscard]] Kind kind_of(const File& file);
 // The pid of KfdFile, the owner of the others; 0: the file has none.

@@ -791,6 +791,32 @@ TEST(Codec, a_dmabuf_is_read_as_it_was_written) {
   EXPECT_FALSE(decode_file(std::as_bytes(std::span(longer))).ok());
 }
 
+TEST(Codec, a_sync_file_is_read_as_it_was_written) {
+  const std::string bytes = encode({7, SyncFile{201, "a name", O_NONBLOCK}}, 5);
+  const auto decoded = decode_file(std::as_bytes(std::span(bytes)));
+  ASSERT_TRUE(decoded.ok()) << decoded.error().message();
+  const auto* sync_file = std::get_if<SyncFile>(&decoded->file.contents);
+  ASSERT_NE(sync_file, nullptr);
+  EXPECT_EQ(sync_file->gpu_id, 201U);
+  EXPECT_EQ(sync_file->name, "a name");
+  EXPECT_EQ(open_flags_of(decoded->file), static_cast<std::uint32_t>(O_NONBLOCK));
+  EXPECT_EQ(kind_of(decoded->file), Kind::kSyncFile);
+  EXPECT_FALSE(has_index(decoded->file));
+  const std::string longer = encode({7, SyncFile{201, std::string(kMaxSyncFileName + 1, 'x')}}, 5);
+  EXPECT_FALSE(decode_file(std::as_bytes(std::span(longer))).ok());
+}
+
+TEST(Validate, refuses_sync_files_with_impossible_values) {
+  const Session session = test_session();
+  const std::uint32_t gpu = session.nodes.back().gpu_id;
+  EXPECT_TRUE(validate({1, SyncFile{gpu, std::string(kMaxSyncFileName, 'x'), O_NONBLOCK}}, session).ok());
+  EXPECT_FALSE(validate({1, SyncFile{0, ""}}, session).ok());
+  EXPECT_FALSE(validate({1, SyncFile{gpu + 1, ""}}, session).ok());
+  EXPECT_FALSE(validate({1, SyncFile{gpu, std::string(kMaxSyncFileName + 1, 'x')}}, session).ok());
+  EXPECT_FALSE(validate({1, SyncFile{gpu, std::string("a\0b", 3)}}, session).ok());
+  EXPECT_FALSE(validate({1, SyncFile{gpu, "", O_RDWR}}, session).ok());
+}
+
 struct BadIndex {
   const char* expected;
   void (*change)(Index&);

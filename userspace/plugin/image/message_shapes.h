@@ -111,12 +111,16 @@ inline constexpr std::array kFirstFileRules = {kFixed,
                                                message_field(kOtherKfdShape, 1),
                                                message_field(kOtherKfdShape, 1),
                                                kScalar};
+inline constexpr std::array kSyncFileRules = {kScalar, bytes_field(1, kMaxSyncFileName), kScalar};
+inline constexpr WireShape kSyncFileShape{kSyncFileRules};
 inline constexpr std::size_t kDmabufNumber = amdkfd_criu::File::kDmabufFieldNumber;
+inline constexpr std::size_t kSyncFileNumber = amdkfd_criu::File::kSyncFileFieldNumber;
 // The numbers between them are of no field.
 inline constexpr auto kFileRules = [] {
-  std::array<WireRule, kDmabufNumber> rules{};
+  std::array<WireRule, kSyncFileNumber> rules{};
   std::copy(kFirstFileRules.begin(), kFirstFileRules.end(), rules.begin());
   rules[kDmabufNumber - 1] = message_field(kDmabufShape, 1);
+  rules[kSyncFileNumber - 1] = message_field(kSyncFileShape, 1);
   return rules;
 }();
 inline constexpr WireShape kFileShape{kFileRules};

@@ -92,7 +92,7 @@ Status validate_own_sources(const FileEntry& entry, const Session& session,
 Status validate_entry(const FileEntry& entry) {
   const std::string where = "file " + std::to_string(entry.id);
   if (entry.kind != Kind::kKfd && entry.kind != Kind::kSecond && entry.kind != Kind::kInert &&
-      entry.kind != Kind::kRender && entry.kind != Kind::kDmabuf)
+      entry.kind != Kind::kRender && entry.kind != Kind::kDmabuf && entry.kind != Kind::kSyncFile)
     return invalid(where + " is of an unknown kind");
   if (entry.metadata_length == 0 || entry.metadata_length > kMaxMetadata)
     return invalid(where + ": impossible length of the metadata");
@@ -202,6 +202,13 @@ Status validate_dmabuf(const DmabufFile& dmabuf, const Session& session) {
   if (dmabuf.gpu_id != 0 && !has_gpu(session, dmabuf.gpu_id))
     return invalid("a DMA-buf of memory of a GPU that is missing in the topology");
   return validate_object(dmabuf);
+}
+
+Status validate_sync_file(const SyncFile& file, const Session& session) {
+  if (!has_gpu(session, file.gpu_id)) return invalid("a sync file of a GPU that is missing in the topology");
+  if (file.name.size() > kMaxSyncFileName || file.name.find('\0') != std::string::npos)
+    return invalid("impossible name of a sync file");
+  return {};
 }
 
 // ---- the index ----
@@ -339,6 +346,8 @@ Status validate(const File& file, const Session& session) {
       return validate_render(*std::get_if<RenderFile>(&file.contents), session);
     case Kind::kDmabuf:
       return validate_dmabuf(*std::get_if<DmabufFile>(&file.contents), session);
+    case Kind::kSyncFile:
+      return validate_sync_file(*std::get_if<SyncFile>(&file.contents), session);
   }
   return {};
 }

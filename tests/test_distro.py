@@ -15,7 +15,8 @@ from typing import Iterator
 
 import pytest
 from harness import paths
-from harness.field import EQUAL, SHARING, Case, Field, must_be, table
+from harness.field import PROGRAM as PROGRAM_OF_IOCTLS
+from harness.field import EQUAL, SHARING, Case, Field, checkpoint_on_all_gpus, must_be, table
 from harness.steps import EXIT_INFRA, TIMED_OUT, StepMachine, fail, fresh, need_built, once
 
 RUN = paths.OUT / "distro"
@@ -169,7 +170,7 @@ def copy_thunk() -> None:
 
 
 @pytest.fixture(name="root", scope="module", params=[
-    pytest.param(root, id=root.name, marks=pytest.mark.group(f"distro-{root.name}", seconds=170)) for root in ROOTS])
+    pytest.param(root, id=root.name, marks=pytest.mark.group(f"distro-{root.name}", seconds=300)) for root in ROOTS])
 def fixture_root(request: pytest.FixtureRequest) -> Root:
     root = request.param
     shutil.rmtree(root.run, ignore_errors=True)
@@ -347,6 +348,16 @@ def test_a_program_of_the_releases_hip_comes_back(sharing: Field, root: Root, nu
     case = root.hip[number]
     sharing.become(f"{SHARING_SLOT}")
     must_be(sharing.checkpoint(case.name, sharing.undisturbed(*case.reference), *case.words), case.wanted, *case.says)
+
+
+def test_a_thousand_mappings_cost_no_descriptor(sharing: Field) -> None:
+    sharing.become(f"{SHARING_SLOT}")
+    must_be(sharing.checkpoint("mappings", sharing.undisturbed(*PROGRAM_OF_IOCTLS), *PROGRAM_OF_IOCTLS, "--buffers", "1000"), EQUAL)
+
+
+def test_as_many_gpus_as_a_machine_has_cost_no_descriptor(root: Root) -> None:
+    must_be(checkpoint_on_all_gpus(f"distro-{root.name}-many", fresh(root.run / "many"), "criu", PLUGINS, root=root.name,
+                                   env=root.env), EQUAL)
 
 
 def test_the_kernel_does_not_complain_of_shared_memory(sharing: Field) -> None:

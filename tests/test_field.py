@@ -18,8 +18,8 @@ from typing import Iterator
 
 import pytest
 from harness import paths
-from harness.field import (DEMO, EQUAL, LOST, PAIR, REFUSED, RENDER, SHAPE, THREE, VMM, WRONG, Case, Field, Outcome, chosen_chip,
-                           difference, must_be, path_of, table)
+from harness.field import (DEMO, EQUAL, LOST, PAIR, PROGRAM, REFUSED, RENDER, SHAPE, THREE, VMM, WRONG, Case, Field, Outcome,
+                           checkpoint_on_all_gpus, chosen_chip, difference, must_be, path_of, table)
 from harness.steps import fail, fresh, once
 
 pytestmark = [pytest.mark.group("field", seconds=360), pytest.mark.tier("e2e")]
@@ -33,7 +33,6 @@ OTHER_CRIU = os.environ.get("FIELD_CRIU")
 KERNEL = "stock" if OTHER_CRIU else "criu"
 PLUGIN = Path(OTHER_CRIU) / "plugin" if OTHER_CRIU else paths.built("release") / "plugin"
 HIP = ("field_hip",)
-PROGRAM = ("field_program",)
 PROCESSES = 16
 # The longest time in which a dump pauses them. A virtual GPU needs 3 to 12 ms for it on idle hosts with software emulation,
 # and has to wait for a processor of a busy one.
@@ -884,19 +883,11 @@ def test_the_machines_kernel_does_not_complain(field: Machine) -> None:
 # ---- many GPUs ---------------------------------------------------------------------------
 
 
-# The PCI slots that scripts/vm.sh has for GPUs.
-ALL_SLOTS = range(16, 32)
-
-
 @pytest.mark.heavy
 @pytest.mark.group("field-many", seconds=300)
 def test_as_many_gpus_as_a_machine_has_cost_no_descriptor() -> None:
-    with Field("field-many", fresh(MANY_RUN), {slot: chosen_chip() for slot in ALL_SLOTS}, KERNEL, PLUGIN,
-               Path(OTHER_CRIU) if OTHER_CRIU else None, vram="64M") as machine:
-        machine.become(",".join(map(str, ALL_SLOTS)))
-        words = (*PROGRAM, "--late")
-        expected = machine.undisturbed(*words)
-        must_be(machine.checkpoint("many", expected, *words), EQUAL)
+    must_be(checkpoint_on_all_gpus("field-many", fresh(MANY_RUN), KERNEL, PLUGIN, Path(OTHER_CRIU) if OTHER_CRIU else None),
+            EQUAL)
 
 
 # ---- two machines ----------------------------------------------------------------------

@@ -22,7 +22,8 @@ Run one command in a virtual machine whose root is this machine's root.
                      scripts/root.py makes. The project, --modules, the current
                      folder and the command's own folder are there too, read-only
   --gpu SPEC         add a virtual GPU; repeat for more. SPEC is vasicd's, plus
-                     slot=N, the PCI slot (default 0x10 and up)
+                     slot=N[.F], the PCI slot (default 0x10 and up) and the function there,
+                     0 to 7 (default 0, then 1...): 128 places, of which vasicd takes 64
   --mem SIZE         guest memory, default 2G
   --smp N            guest CPUs, default 2
   --icount           one guest CPU without KVM, whose clock counts instructions, 4 ns each:
@@ -61,7 +62,7 @@ virtual machine runs; in the guest it is the port vasic.control (docs/testing.md
 Environment: VASICD (the binary), VM_ACCEL (kvm or tcg), OUT_DIR.
 """
 
-FIRST_SLOT, LAST_SLOT = 0x10, 0x1F
+FIRST_SLOT, LAST_SLOT, FUNCTIONS = 0x10, 0x1F, 8
 DEFAULT_VRAM_MIB = 1024
 LEAST_MEM_MIB = 256
 # Names in out/vm that this package uses for itself.
@@ -78,6 +79,12 @@ class Gpu:
     spec: str
     slot: int
     vram_mib: int
+    function: int = 0
+
+    @property
+    def place(self) -> str:
+        """Its PCI address on the bus, for people and for QEMU."""
+        return f"{self.slot:#x}.{self.function}"
 
 
 @dataclass
@@ -127,22 +134,26 @@ def parse_gpu(text: str, before: Sequence[Gpu]) -> Gpu:
     """The field slot=N is for this package, the others are for vasicd."""
     if "\n" in text:
         raise usage_error(f"--gpu: a line break in '{text}'")
-    slot, mib, rest = FIRST_SLOT + len(before), DEFAULT_VRAM_MIB, []
+    function, slot = divmod(len(before), LAST_SLOT + 1 - FIRST_SLOT)
+    slot, mib, rest = slot + FIRST_SLOT, DEFAULT_VRAM_MIB, []
     for item in text.split(","):
         key, _, value = item.partition("=")
         if item.startswith("slot="):
-            if not re.fullmatch(r"0x[0-9a-fA-F]{1,2}|[0-9]{1,2}", value):
+            match = re.fullmatch(rf"(0x[0-9a-fA-F]{{1,2}}|[0-9]{{1,2}})(?:\.([0-{FUNCTIONS - 1}]))?", value)
+            if not match:
                 raise usage_error(f"--gpu: '{item}' is not a PCI slot")
-            slot = int(value, 16) if value.startswith("0x") else int(value, 10)
+            slot = int(match[1], 16) if match[1].startswith("0x") else int(match[1], 10)
+            function = int(match[2] or 0)
             continue
         if key == "vram" and item != key:
             mib = size_mib(value, "--gpu")
         rest.append(item)
     if not FIRST_SLOT <= slot <= LAST_SLOT:
         raise usage_error(f"--gpu: slot {slot} is outside {FIRST_SLOT}..{LAST_SLOT}")
-    if any(gpu.slot == slot for gpu in before):
-        raise usage_error(f"--gpu: slot {slot} is used twice")
-    return Gpu(",".join(item for item in rest if item), slot, mib)
+    gpu = Gpu(",".join(item for item in rest if item), slot, mib, function)
+    if any(gpu.place == other.place for other in before):
+        raise usage_error(f"--gpu: slot {slot} is used twice" if function == 0 else f"--gpu: slot {slot}.{function} is used twice")
+    return gpu
 
 
 def parse_share(text: str) -> str:

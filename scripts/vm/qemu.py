@@ -80,11 +80,14 @@ def _machine(setup: Setup, ram: str) -> list[str]:
 
 
 def _gpus(setup: Setup) -> list[str]:
-    """They come before other devices: their slots are fixed, the others take what is free."""
+    """They come before other devices: their slots are fixed, the others take what is free. A slot has no function at all
+    without function 0."""
+    shared = {gpu.slot for gpu in setup.options.gpus if gpu.function}
     line = []
     for number, gpu in enumerate(setup.options.gpus):
         line += ["-chardev", f"socket,path={setup.run}/gpu{number}.sock,id=g{number}",
-                 "-device", f"ivshmem-doorbell,vectors=2,chardev=g{number},addr={gpu.slot:#x}"]
+                 "-device", f"ivshmem-doorbell,vectors=2,chardev=g{number},addr={gpu.place}"
+                 + (",multifunction=on" if gpu.slot in shared else "")]
     return line
 
 

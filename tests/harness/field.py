@@ -33,6 +33,8 @@ PROGRAMS = {"demo_program": "kfdtest-criu/demo_program", "hip_demo": "hiptest/hi
 SHOWN_ERRORS, VM_LIMIT_S, EXIT_LIMIT_S = 6, 3600, 30
 # Seconds for the driver to be loaded with many GPUs on a busy host.
 LOAD_LIMIT_S = 600
+# Slots of a PCI bus.
+SLOTS = 32
 GUEST_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # Where field.sh looks for CRIU before it takes the guest's.
 CRIU_COPY, IMAGES_DIR = "/run/criu-copy", "/run/field"
@@ -134,6 +136,7 @@ class Case:
     heavy: bool = False
 
 
+PROGRAM = ("field_program",)
 PAIR, RENDER, SHAPE, VMM = ("field_group", "--shared"), ("field_render",), ("field_group", "--shape"), ("field_vmm",)
 THREE = (*SHAPE, "three")
 
@@ -182,7 +185,7 @@ def chosen_chip() -> str:
 
 class Field(StepMachine):
     """One virtual machine with several GPUs; reloading the driver makes several machines of it, each with
-    some of the GPUs. `gpus` are chips and PCI slots; `plugin` is the folder of the plugin, `criu` that of another criu
+    some of the GPUs. `gpus` are chips and PCI slots, slot + SLOTS * F for function F; `plugin` is the folder of the plugin, `criu` that of another criu
     than the guest's. With `root`, of scripts/root.py, the guest has that root and its CRIU. `env` is for all steps."""
 
     def __init__(self, name: str, run: Path, gpus: Mapping[int, str], kernel: str, plugin: Path,  # pylint: disable=too-many-arguments
@@ -190,7 +193,8 @@ class Field(StepMachine):
         need_criu()
         need_built(kernel, "fieldtest/criu_watch", "fieldtest/field_look", *PROGRAMS.values())
         options = ["--kernel", kernel, "--mem", "3G", "--share", str(run), "--no-driver"]
-        options += [word for slot, gpu in gpus.items() for word in ("--gpu", f"{gpu},vram={vram},slot={slot}")]
+        options += [word for slot, gpu in gpus.items()
+                    for word in ("--gpu", f"{gpu},vram={vram},slot={slot % SLOTS}.{slot // SLOTS}")]
         options += [*(["--root", root] if root else []), *(word for item in env for word in ("--env", item))]
         command = [str(paths.SCRIPTS / "guest/field.sh"), str(run), str(paths.built("release")), str(plugin)]
         command += [f"PATH={criu}:{GUEST_PATH}"] if criu else []
@@ -216,7 +220,8 @@ class Field(StepMachine):
         self.slots = ""
         chosen = [int(slot) for slot in slots.split(",")]
         # An empty driver_override lets amdgpu have the GPU; with another one, no driver fits it.
-        devices = [f"0000:00:{slot:02x}.0={'' if slot in chosen else 'none'}" for slot in self._all_slots]
+        devices = [f"0000:00:{slot % SLOTS:02x}.{slot // SLOTS}={'' if slot in chosen else 'none'}"
+                   for slot in self._all_slots]
         self.gpu_ids[slots] = re.findall(r"^gpu_id (\d+)", self.step("machine", str(len(chosen)), *devices,
                                                                               limit_s=LOAD_LIMIT_S), re.M)
         self.slots = slots
@@ -407,6 +412,16 @@ class Field(StepMachine):
             return self.after_restore(name, before, expected)
         finally:
             self.end(name)
+
+
+def checkpoint_on_all_gpus(name: str, run: Path, kernel: str, plugin: Path, criu: Path | None = None,  # pylint: disable=too-many-arguments
+                           root: str = "", env: Sequence[str] = ()) -> Outcome:
+    """What becomes of a program on as many GPUs as KFD and the host process of virtual GPUs take."""
+    slots = [slot + SLOTS * function for function in range(4) for slot in range(16, 32)]
+    with Field(name, run, {slot: chosen_chip() for slot in slots}, kernel, plugin, criu, "64M", root, env) as machine:
+        machine.become(",".join(map(str, slots)))
+        words = (*PROGRAM, "--late")
+        return machine.checkpoint("many", machine.undisturbed(*words), *words)
 
 
 def libraries(*programs: str) -> set[str]:

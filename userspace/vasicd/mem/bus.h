@@ -19,7 +19,7 @@
 
 namespace vasicd {
 
-inline constexpr unsigned kMaxGpus = 16;
+inline constexpr unsigned kMaxGpus = 64;
 
 // A GPU's BAR2. Behind a small BAR only `reach` bytes of it are on the bus, whatever is mapped here.
 struct Bar {

@@ -16,6 +16,7 @@ Cells:
   refused  the dump failed, and the program runs on
   wrong    anything else, such as one open file too many, or files that a failed dump left; the line below says what
   lost     the program is gone; the line below says why
+  unclear  the test failed before it knew what becomes of the program
   not run  there is no result
 The status is 1 if a cell of ours is not what the case wants, or a test has no row here.
 """
@@ -37,12 +38,19 @@ from harness.field import EQUAL, LOST, REFUSED, WRONG  # noqa: E402  # pylint: d
 UPSTREAM_BUILD = "upstream_plugin.py"
 TESTS, DEFAULT_RELEASE = "tests/test_field.py", "trixie"
 OURS, THEIRS = "ours", "theirs"
-NOT_RUN, RESULTS, TEXT = "not run", "field-{}.jsonl", "field.txt"
+NOT_RUN, UNCLEAR, RESULTS, TEXT = "not run", "unclear", "field-{}.jsonl", "field.txt"
 # The document with the table, and what the table stands between there.
 DOCUMENT, BEGIN, END = "docs/what-comes-back.md", "<!-- measured -->\n", "<!-- /measured -->\n"
 WIDTH = 110
 # Words by which a failed test says what became of the program: harness/field.py, must_be().
 BECAME = re.compile(rf"^wanted: \w+; ({EQUAL}|{REFUSED}|{LOST}|{WRONG}): ?(.*)", re.M | re.S)
+# Words of other failures, and what they mean: a refusal in other words than ours, a program that a dump has ended and that
+# does not come back.
+MEANINGS = ((re.compile(r"^the refusal does not say ", re.M), REFUSED),
+            (re.compile(r"^(the restore failed|\S+ (\d+ )?was not restored)$", re.M), LOST),
+            (re.compile(r"\b(the program is gone|the program has ended|status \d+, gone)\b"), LOST))
+# A test that has not begun, because the machine had ended.
+NOT_BEGUN = "needs: the machine "
 
 
 class Row(NamedTuple):
@@ -179,14 +187,17 @@ def cells(lines: list[str]) -> dict[str, Cell]:
     found = {}
     for row in map(json.loads, lines):
         name = row["id"].partition("::")[2].partition("@")[0].removeprefix("test_")
+        if row["text"].lstrip().startswith(NOT_BEGUN):
+            continue
         found[name] = Cell(wanted.get(name, EQUAL)) if row["outcome"] == "passed" else failed(row["text"])
     return found
 
 
 def failed(text: str) -> Cell:
-    """What a failed test says of the program; if it does not say, the worst."""
+    """What a failed test says of the program."""
     match = BECAME.search(text)
-    kind, why = (match[1], match[2]) if match else (LOST, text)
+    meanings = [kind for pattern, kind in MEANINGS if pattern.search(text)]
+    kind, why = (match[1], match[2]) if match else ((meanings or [UNCLEAR])[0], text)
     line = next((line.strip() for line in why.splitlines() if line.strip()), "the test failed")
     return Cell(kind, line)
 
@@ -213,7 +224,7 @@ def table(ours: dict[str, Cell], theirs: dict[str, Cell]) -> list[str]:
 def summary(found: dict[str, Cell]) -> dict[str, int]:
     """How many of the cases had which outcome."""
     outcomes = [found.get(row.test, Cell(NOT_RUN)).outcome for row in ROWS]
-    return {outcome: outcomes.count(outcome) for outcome in (EQUAL, REFUSED, WRONG, LOST, NOT_RUN)}
+    return {outcome: outcomes.count(outcome) for outcome in (EQUAL, REFUSED, WRONG, LOST, UNCLEAR, NOT_RUN)}
 
 
 def complaints(ours: dict[str, Cell]) -> list[str]:
@@ -240,8 +251,9 @@ def lines_of(folder: Path) -> list[str]:
               for who, found in ((OURS, ours), (THEIRS, theirs))]
     head = ["Programs that users reported trouble with", "=" * 41, "",
             "ours: this project's plugin on its kernel; theirs: CRIU's own plugin on the stock kernel. equal: came back",
-            "with the right result; refused: the dump failed and the program runs on; lost: it is gone; wrong: anything",
-            "else, such as one open file too many, or files that a failed dump left.", ""]
+            "with the right result; refused: the dump failed and the program runs on; lost: it is gone; unclear: the test",
+            "failed before it knew that; wrong: anything else, such as one open file too many, or files that a failed dump",
+            "left.", ""]
     return [*head, *table(ours, theirs), "", *counts, *complaints(ours)]
 
 
@@ -274,7 +286,7 @@ def document(folder: Path, file: Path) -> str:
 
 def run(folder: Path, who: str, variables: dict[str, str], tests: Sequence[str]) -> int:
     """Runs the tests and adds their results to those that are there, also when somebody interrupts it; the status of tests
-    that could not be run, or 0."""
+    that could not be run, or 0. During a test that is run alone the machine has ended because of it."""
     results = paths.TEST / "results.jsonl"
     # Results of other tests must not be taken for these.
     results.unlink(missing_ok=True)
@@ -284,8 +296,9 @@ def run(folder: Path, who: str, variables: dict[str, str], tests: Sequence[str])
                                 check=False).returncode
     finally:
         if results.exists():
+            text = results.read_text()
             with (folder / RESULTS.format(who)).open("a") as file:
-                file.write(results.read_text())
+                file.write(text.replace(NOT_BEGUN, "ended: the machine ") if tests != [TESTS] else text)
     return 0 if status in (0, 1) else status
 
 
@@ -300,9 +313,11 @@ def run_both(folder: Path, release: str = DEFAULT_RELEASE, missing: bool = False
         if not missing:
             file.unlink(missing_ok=True)
         found = read(file)
-        tests = [f"{TESTS}::test_{row.test}" for row in ROWS if row.test not in found] if found else [TESTS]
-        if tests and (status := run(folder, who, variables, tests)):
-            return status
+        missing_tests = [f"{TESTS}::test_{row.test}" for row in ROWS if row.test not in found]
+        # Each alone, because a kernel that one of them crashes has no result of those after it.
+        for tests in [[test] for test in missing_tests] if found else [[TESTS]]:
+            if status := run(folder, who, variables, tests):
+                return status
     return 0
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import ast
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 import field_table
-from field_table import (BEGIN, DOCUMENT, END, NO_CASE, NOT_RUN, ROWS, Cell, cells, complaints, document, lines_of,
+from field_table import (BEGIN, DOCUMENT, END, NO_CASE, NOT_RUN, ROWS, UNCLEAR, Cell, cells, complaints, document, lines_of,
                          run_both, summary, table, wrong)
 from harness import paths
 from harness.field import EQUAL, LOST, REFUSED, WRONG
@@ -27,9 +28,17 @@ def line(name: str, outcome: str, text: str = "") -> str:
     (CASE, "failed", "\nwanted: equal; wrong: descriptors\n  | more", Cell(WRONG, "descriptors")),
     (CASE, "failed", "wanted: equal; refused: no BO", Cell(REFUSED, "no BO")),
     (REFUSAL, "failed", "wanted: refused; equal: ", Cell(EQUAL, "the test failed")),
-    (CASE, "failed", "\nthe restore failed\n  | why", Cell(LOST, "the restore failed"))])
+    (CASE, "failed", "\nthe restore failed\n  | why", Cell(LOST, "the restore failed")),
+    (CASE, "failed", "\ngeneration 0 was not restored\n", Cell(LOST, "generation 0 was not restored")),
+    (CASE, "failed", "killed at line 5: the program has ended", Cell(LOST, "killed at line 5: the program has ended")),
+    (REFUSAL, "failed", "\nthe refusal does not say ['x']: Error", Cell(REFUSED, "the refusal does not say ['x']: Error")),
+    (REFUSAL, "failed", "the step 'run modprobe vgem' failed", Cell(UNCLEAR, "the step 'run modprobe vgem' failed"))])
 def test_what_became_of_a_program_is_read(name: str, outcome: str, text: str, cell: Cell) -> None:
     assert cells([line(name, outcome, text)]) == {name: cell}
+
+
+def test_a_test_that_has_not_begun_has_no_result() -> None:
+    assert not cells([line(CASE, "failed", "\nneeds: the machine field, which ended before its time")])
 
 
 def test_a_row_has_both_outcomes_and_says_why_one_is_bad() -> None:
@@ -37,7 +46,7 @@ def test_a_row_has_both_outcomes_and_says_why_one_is_bad() -> None:
     at = next(number for number, text in enumerate(lines) if text.startswith("children with inherited files"))
     assert lines[at].split()[-3:] == [EQUAL, EQUAL, LOST]
     assert lines[at + 1] == "    theirs: gone"
-    assert summary({CASE: Cell(EQUAL)}) == {EQUAL: 1, REFUSED: 0, WRONG: 0, LOST: 0, NOT_RUN: len(ROWS) - 1}
+    assert summary({CASE: Cell(EQUAL)}) == {EQUAL: 1, REFUSED: 0, WRONG: 0, LOST: 0, UNCLEAR: 0, NOT_RUN: len(ROWS) - 1}
 
 
 def test_only_a_wrong_outcome_of_ours_and_a_test_without_a_row_are_wrong() -> None:
@@ -102,6 +111,22 @@ def parameters_of(function: ast.FunctionDef) -> list[str]:
             assert isinstance(values, ast.List), f"parameters of {function.name}: {ast.unparse(values)}"
             return [f"[{id_of(each)}]" for each in values.elts]
     return [""]
+
+
+def test_a_machine_that_ends_during_a_test_alone_is_a_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(field_table.paths, "TEST", tmp_path)
+
+    def fake(*_arguments: object, **_options: object) -> subprocess.CompletedProcess[str]:
+        (tmp_path / "results.jsonl").write_text(line(CASE, "failed", "needs: the machine field, which ended"))
+        return subprocess.CompletedProcess([], 1)
+
+    monkeypatch.setattr(subprocess, "run", fake)
+    field_table.run(tmp_path, "theirs", {}, [field_table.TESTS])
+    file = tmp_path / "field-theirs.jsonl"
+    assert not field_table.read(file)
+    file.unlink()
+    field_table.run(tmp_path, "theirs", {}, [f"{field_table.TESTS}::test_{CASE}"])
+    assert field_table.read(file)[CASE].outcome == UNCLEAR
 
 
 def test_each_test_of_the_field_has_a_row_and_each_row_a_test() -> None:

@@ -41,8 +41,8 @@ class Root:
     # The beginning of its version.
     criu: str
     hooks: int
-    # Programs for its HIP.
-    hip: tuple[Case, ...]
+    # Programs for its HIP and HSA runtime.
+    rocm: tuple[Case, ...]
     # Whether demo_program needs Debian 12's thunk, because the release has none with this interface.
     lacks_thunk: bool = False
 
@@ -65,8 +65,10 @@ class Root:
 # Compiled with HIP 5.2, which has the library's name of 5.7 too; and one that loads the library, whatever its name is.
 HIP = Case("a_hip_program", ("field_hip",), EQUAL, reference=("field_hip",))
 HIP_VMM = Case("memory_mapped_by_hip", ("field_hip_vmm",), EQUAL, reference=("field_hip_vmm",))
+HSA_VMM = Case("memory_mapped_by_the_hsa_runtime", ("field_hsa_vmm",), EQUAL, reference=("field_hsa_vmm",))
 HIP_IPC = Case("an_event_that_hip_shares", ("field_hip_ipc",), EQUAL, reference=("field_hip_ipc",))
-ROOTS = (Root("trixie", "4.1", 12, (HIP, HIP_IPC)), Root("sid", "4.2", 13, (HIP_VMM, HIP_IPC), lacks_thunk=True))
+ROOTS = (Root("trixie", "4.1", 12, (HIP, HIP_IPC, HSA_VMM)),
+         Root("sid", "4.2", 13, (HIP_VMM, HIP_IPC, HSA_VMM), lacks_thunk=True))
 
 
 class Machine(StepMachine):
@@ -343,16 +345,17 @@ def test_shared_memory_comes_back(sharing: Field, case: Case) -> None:
     must_be(sharing.checkpoint(case.name, sharing.undisturbed(*case.reference), *case.words), case.wanted, *case.says)
 
 
-@pytest.mark.parametrize("number", (0, 1))
-def test_a_program_of_the_releases_hip_comes_back(sharing: Field, root: Root, number: int) -> None:
-    case = root.hip[number]
+@pytest.mark.parametrize("number", range(3))
+def test_a_program_of_the_releases_rocm_comes_back(sharing: Field, root: Root, number: int) -> None:
+    case = root.rocm[number]
     sharing.become(f"{SHARING_SLOT}")
     must_be(sharing.checkpoint(case.name, sharing.undisturbed(*case.reference), *case.words), case.wanted, *case.says)
 
 
 def test_a_thousand_mappings_cost_no_descriptor(sharing: Field) -> None:
     sharing.become(f"{SHARING_SLOT}")
-    must_be(sharing.checkpoint("mappings", sharing.undisturbed(*PROGRAM_OF_IOCTLS), *PROGRAM_OF_IOCTLS, "--buffers", "1000"), EQUAL)
+    must_be(sharing.checkpoint("mappings", sharing.undisturbed(*PROGRAM_OF_IOCTLS), *PROGRAM_OF_IOCTLS, "--buffers", "1000"),
+            EQUAL)
 
 
 def test_as_many_gpus_as_a_machine_has_cost_no_descriptor(root: Root) -> None:

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// HIP as the machine has it: libamdhip64 of release 5 or 6, loaded at run time, so that one program runs with both.
-// Argument types of call() and state() must be exactly those of HIP's function; structures are those of
-// hip/hip_runtime_api.h of HIP 5.7 and later, whose layout differs from that of HIP 5.2.
+// HIP of release 5 or 6, as the machine has it. Structures are those of hip/hip_runtime_api.h of HIP 5.7 and later,
+// whose layout differs from that of HIP 5.2.
 #pragma once
-
-#include <dlfcn.h>
 
 #include <cerrno>
 #include <cstddef>
@@ -14,27 +11,21 @@
 #include <string>
 
 #include "base/result.h"
+#include "fieldtest/runtime_library.h"
 
 namespace fieldtest {
 
 class HipLibrary {
  public:
-  // ENOENT: the machine has none of them.
   static base::Result<HipLibrary> open() {
-    HipLibrary hip;
-    for (const char* const name : {"libamdhip64.so.6", "libamdhip64.so.5"}) {
-      hip.library_ = ::dlopen(name, RTLD_NOW | RTLD_GLOBAL);
-      if (hip.library_ != nullptr) return hip;
-    }
-    return base::Error(ENOENT, std::string("no library of HIP: ") + ::dlerror());
+    ASSIGN_OR_RETURN(const RuntimeLibrary library, RuntimeLibrary::open({"libamdhip64.so.6", "libamdhip64.so.5"}));
+    return HipLibrary(library);
   }
 
   // What HIP's function `name` returns.
   template <typename... Arguments>
   [[nodiscard]] base::Result<int> state(const char* name, Arguments... arguments) const {
-    void* const symbol = ::dlsym(library_, name);
-    if (symbol == nullptr) return base::Error(ENOSYS, std::string("HIP has no ") + name);
-    return reinterpret_cast<int (*)(Arguments...)>(symbol)(arguments...);
+    return library_.state(name, arguments...);
   }
 
   // Calls HIP's function `name`; the error has its name and HIP's text.
@@ -50,14 +41,13 @@ class HipLibrary {
   }
 
  private:
-  HipLibrary() = default;
+  explicit HipLibrary(const RuntimeLibrary& library) : library_(library) {}
   [[nodiscard]] std::string text_of(int error) const {
-    void* const symbol = ::dlsym(library_, "hipGetErrorString");
-    if (symbol == nullptr) return "error " + std::to_string(error);
-    return reinterpret_cast<const char* (*)(int)>(symbol)(error);
+    auto* const text = library_.function<const char*(int)>("hipGetErrorString");
+    return text == nullptr ? "error " + std::to_string(error) : text(error);
   }
 
-  void* library_ = nullptr;  // never unloaded: HIP has threads of its own
+  RuntimeLibrary library_;
 };
 
 // hipMemLocation

@@ -18,8 +18,8 @@
 #include <csignal>
 #include <cstdlib>
 
+#include "base/file_socket.h"
 #include "fieldtest/field_sharing.h"
-#include "fieldtest/file_socket.h"
 #include "fieldtest/program_file.h"
 #include "kfdtest-criu/demo/command_line.h"
 #include "kfdtest-criu/env/deadline.h"
@@ -83,7 +83,7 @@ std::string checksum_of(std::span<const std::byte> bytes) {
 class Reader {
  public:
   static base::Result<Reader> start(const Gpu& gpu, int socket) {
-    ASSIGN_OR_RETURN(const UniqueFd dmabuf, receive_file(socket));
+    ASSIGN_OR_RETURN(const UniqueFd dmabuf, base::receive_file(socket));
     ASSIGN_OR_RETURN(kfdtest::Block block, ioctls_of(gpu).import_dmabuf(gpu, dmabuf.get(), kSharedSize));
     ASSIGN_OR_RETURN(GpuMemory shared, GpuMemory::take(gpu, std::move(block)));
     ASSIGN_OR_RETURN(GpuMemory page, GpuMemory::allocate(gpu, MemoryKind::kGtt, kfdtest::kPageSize));
@@ -154,7 +154,7 @@ base::Status be_writer(const Options& options, const MessageFiles& messages, Uni
   shared.store32(kValue, kBefore);
   {
     ASSIGN_OR_RETURN(const UniqueFd dmabuf, ioctls_of(gpu).client().export_dmabuf(shared.block().handle));
-    TRY(send_file(socket.get(), dmabuf.get()));
+    TRY(base::send_file(socket.get(), dmabuf.get()));
   }
   (void)wait_for_file(options, "reader");
   socket.reset();

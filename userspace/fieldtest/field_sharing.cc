@@ -17,8 +17,8 @@
 #include <optional>
 #include <set>
 
+#include "base/file_socket.h"
 #include "base/mapping.h"
-#include "fieldtest/file_socket.h"
 #include "fieldtest/program_file.h"
 #include "kfdtest-criu/env/deadline.h"
 #include "kfdtest-criu/harness/commands.h"
@@ -204,7 +204,7 @@ class Member {
   // A new mapping of a descriptor, and a new BO that is imported from it, have the memory.
   base::Status check_kept() {
     for (const auto& [key, socket] : queued_) {
-      ASSIGN_OR_RETURN(UniqueFd dmabuf, receive_file(socket.get()));
+      ASSIGN_OR_RETURN(UniqueFd dmabuf, base::receive_file(socket.get()));
       kept_.emplace_back(key, std::move(dmabuf));
     }
     for (const auto& [key, dmabuf] : kept_) {
@@ -261,13 +261,13 @@ class Member {
       if (!memories_.contains(key)) TRY(allocate(key));
       ASSIGN_OR_RETURN(UniqueFd dmabuf, ioctls_of(*gpu_).client().export_dmabuf(memories_.at(key).block().handle));
       if (options_.shape.is_described) TRY(describe(*gpu_, dmabuf.get()));
-      TRY(send_file(pipe.from.get(), dmabuf.get()));
+      TRY(base::send_file(pipe.from.get(), dmabuf.get()));
       if (options_.shape.keeps_dmabufs) kept_.emplace_back(key, std::move(dmabuf));
     }
     if (gift.to == number_ && options_.shape.leaves_in_queue) {
       queued_.emplace_back(key, UniqueFd(::fcntl(pipe.to.get(), F_DUPFD_CLOEXEC, 0)));
     } else if (gift.to == number_) {
-      ASSIGN_OR_RETURN(UniqueFd dmabuf, receive_file(pipe.to.get()));
+      ASSIGN_OR_RETURN(UniqueFd dmabuf, base::receive_file(pipe.to.get()));
       if (!is_plain() && !memories_.contains(key)) {
         ASSIGN_OR_RETURN(kfdtest::Block block, ioctls_of(*gpu_).import_dmabuf(*gpu_, dmabuf.get(), kSize));
         ASSIGN_OR_RETURN(GpuMemory memory, GpuMemory::take(*gpu_, std::move(block)));

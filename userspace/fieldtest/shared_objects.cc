@@ -12,9 +12,9 @@
 #include <string>
 #include <utility>
 
+#include "base/file_socket.h"
 #include "drmtest/harness/commands.h"
 #include "drmtest/harness/submit.h"
-#include "fieldtest/file_socket.h"
 #include "kfdtest-criu/harness/commands.h"
 #include "kfdtest-criu/harness/kfd_driver.h"
 
@@ -103,7 +103,7 @@ Status wait_for(int socket) {
 }
 
 Status be_child(std::size_t number, int socket) {
-  ASSIGN_OR_RETURN(UniqueFd dmabuf, receive_file(socket));
+  ASSIGN_OR_RETURN(UniqueFd dmabuf, base::receive_file(socket));
   ASSIGN_OR_RETURN(const Device device, open_device());
   ASSIGN_OR_RETURN(const Buffer object, import(device, dmabuf.get()));
   std::optional<Buffer> made;
@@ -112,7 +112,7 @@ Status be_child(std::size_t number, int socket) {
     ASSIGN_OR_RETURN(Buffer own, create(device, drmtest::gtt(kSize), kGivenSeed));
     made.emplace(std::move(own));
     ASSIGN_OR_RETURN(const UniqueFd given, made->bo().dma_buf());
-    TRY(send_file(socket, given.get()));
+    TRY(base::send_file(socket, given.get()));
   }
   TRY(tell(socket));
   TRY(wait_for(socket));  // through the checkpoint
@@ -166,9 +166,9 @@ Status SharedObjects::share(const kfdtest::Gpu* gpu) {
   for (std::size_t i = 0; i < children_.size(); ++i) {
     const int socket = children_[i].socket.get();
     ASSIGN_OR_RETURN(const UniqueFd dmabuf, own_->bo().dma_buf());
-    TRY(send_file(socket, dmabuf.get()));
+    TRY(base::send_file(socket, dmabuf.get()));
     if (i == kMaker) {
-      ASSIGN_OR_RETURN(const UniqueFd received, receive_file(socket));
+      ASSIGN_OR_RETURN(const UniqueFd received, base::receive_file(socket));
       ASSIGN_OR_RETURN(Buffer given, import(*device_, received.get()));
       given_.emplace(std::move(given));
     }

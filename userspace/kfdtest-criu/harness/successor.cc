@@ -232,10 +232,15 @@ base::Status resume_beside_child(kfd::Kfd& kfd, int fd) {
 }
 
 base::Status take_over(pid_t predecessor, const Image& image, const Session& session, std::size_t turned, kfd::Kfd& kfd,
-                       PageSharing sharing) {
+                       PageSharing sharing, MemoryExchange* exchange) {
   TRY(part_from(predecessor, image, session, turned));
   const int fd = ioctls_of(session.gpus().front()).client().fd();
-  ASSIGN_OR_RETURN(std::vector<kfd::RestoredBo> restored, kfd.restore(fd, request_for(image, session, turned)));
+  kfd::RestoreRequest request = request_for(image, session, turned);
+  if (exchange != nullptr) {
+    ASSIGN_OR_RETURN(request.memories, exchange->memories(image.checkpoint));
+  }
+  ASSIGN_OR_RETURN(std::vector<kfd::RestoredBo> restored, kfd.restore(fd, std::move(request)));
+  if (exchange != nullptr) exchange->exchanged();
   TRY(write_contents(image, restored, kfd, fd));
   TRY(map_again(image, restored, session, turned));
   return sharing == PageSharing::kWithChild ? resume_beside_child(kfd, fd) : kfd.resume(fd, ::getpid());
@@ -273,7 +278,7 @@ base::Status SuccessorCheckpointer::hand_over() {
   if (successor < 0) return base::Error::from_errno(errno, "fork");
   if (successor > 0) ::_exit(EXIT_SUCCESS);
   if (order_ == GpuOrder::kRotated) ++turned_;
-  return take_over(self, image, *session_, turned_, kfd, sharing_);
+  return take_over(self, image, *session_, turned_, kfd, sharing_, exchange_);
 }
 
 base::Status run_with_successors(const std::function<base::Status()>& program) {

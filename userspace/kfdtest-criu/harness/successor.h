@@ -9,7 +9,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <vector>
 
+#include "kfd/kfd.h"
 #include "kfdtest-criu/harness/session.h"
 #include "kfdtest-criu/harness/workload.h"
 
@@ -25,11 +27,24 @@ enum class CriuAbi : std::uint8_t { kReleased, kExtensible };
 // is when CRIU restores a tree of processes.
 enum class PageSharing : std::uint8_t { kNone, kWithChild };
 
+// How a successor gets the memory that its process shares with others, which are restored at the same time.
+class MemoryExchange {
+ public:
+  MemoryExchange() = default;
+  MemoryExchange(const MemoryExchange&) = delete;
+  MemoryExchange& operator=(const MemoryExchange&) = delete;
+  virtual ~MemoryExchange() = default;
+  // In the successor, before its restore. The descriptors have to stay open until exchanged(), after it.
+  virtual base::Result<std::vector<kfd::SharedMemory>> memories(const kfd::Checkpoint& checkpoint) = 0;
+  virtual void exchanged() = 0;
+};
+
 class SuccessorCheckpointer : public Checkpointer {
  public:
-  // The session of DriverKind::kIoctls outlives this.
-  SuccessorCheckpointer(const Session& session, GpuOrder order, CriuAbi abi, PageSharing sharing = PageSharing::kNone)
-      : session_(&session), order_(order), abi_(abi), sharing_(sharing) {}
+  // The session of DriverKind::kIoctls outlives this, and so does the exchange.
+  SuccessorCheckpointer(const Session& session, GpuOrder order, CriuAbi abi, PageSharing sharing = PageSharing::kNone,
+                        MemoryExchange* exchange = nullptr)
+      : session_(&session), order_(order), abi_(abi), sharing_(sharing), exchange_(exchange) {}
   // Returns in the successor; returns an error in the process in which it happened.
   base::Status between_stages(const Workload& /*workload*/, unsigned /*next_stage*/) override { return hand_over(); }
   // Checkpoints and restores a program that is no workload.
@@ -40,6 +55,7 @@ class SuccessorCheckpointer : public Checkpointer {
   GpuOrder order_;
   CriuAbi abi_;
   PageSharing sharing_;
+  MemoryExchange* exchange_;
   std::size_t turned_ = 0;  // GPU i of the session is now GPU i + turned_ of the machine
 };
 

@@ -12,6 +12,7 @@
 #include "kfdtest-criu/tests/evictors.h"
 #include "kfdtest-criu/tests/restore_scenarios.h"
 #include "kfdtest-criu/tests/scenario_process.h"
+#include "kfdtest-criu/tests/shared_scenarios.h"
 #include "kfdtest-criu/tests/test_listener.h"
 
 namespace kfdtest {
@@ -52,6 +53,17 @@ const auto kCells =
     testing::Combine(testing::ValuesIn(without_threads()), testing::Values(CriuAbi::kReleased, CriuAbi::kExtensible));
 INSTANTIATE_TEST_SUITE_P(all, RestoreTest, kCells, cell_name);
 INSTANTIATE_TEST_SUITE_P(all, RestoreSlowTest, kCells, cell_name);
+
+// Processes that share memory, each restored beside the others: what one writes all see, after two generations.
+class SharedRestoreTest : public GpuTest, public testing::WithParamInterface<std::string> {};
+
+TEST_P(SharedRestoreTest, each_sees_what_the_others_write) {
+  if (!gpu().vram_cpu_visible) GTEST_SKIP() << kSmallBar;
+  EXPECT_OK(spawn_scenario(shared_scenario(GetParam())));
+}
+
+INSTANTIATE_TEST_SUITE_P(all, SharedRestoreTest, testing::ValuesIn(shared_shapes()),
+                         [](const auto& each) { return each.param; });
 
 class StrayRestoreTest : public GpuTest {};
 

@@ -31,6 +31,7 @@
 #include "kfdtest-criu/tests/injection_scenarios.h"
 #include "kfdtest-criu/tests/restore_scenarios.h"
 #include "kfdtest-criu/tests/scenario_process.h"
+#include "kfdtest-criu/tests/shared_scenarios.h"
 #include "kfdtest-criu/tests/stage.h"
 
 namespace kfdtest {
@@ -278,6 +279,7 @@ base::Status run_scenario(std::string_view name) {
   const auto found = std::ranges::find(kScenarios, name, &std::pair<std::string_view, Scenario>::first);
   if (found != std::end(kScenarios)) return found->second();
   if (auto restored = run_restore_scenario(name); restored.has_value()) return std::move(*restored);
+  if (auto shared = run_shared_scenario(name); shared.has_value()) return std::move(*shared);
   if (auto held = run_defect_scenario(name); held.has_value()) return std::move(*held);
   return run_injection(name);
 }

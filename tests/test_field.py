@@ -561,7 +561,9 @@ def test_a_killed_restore_leaves_nothing_that_is_in_the_way_of_the_next(field: M
             field.attempt("run", "pkill", "-KILL", "-x", "criu")
         left = field.step("run", "find", "/sys/class/kfd/kfd/proc/", "-mindepth", "1", "-maxdepth", "1")
         assert str(field.pid(name)) not in left
-        assert set(field.step("run", "ls", "/dev/shm").split()) <= NAMES_OF_LIBHSAKMT
+        # HIP 5.2 removes no file of a shared event, so other tests may have left some.
+        names = {each for each in field.step("run", "ls", "/dev/shm").split() if not each.startswith("hip_event")}
+        assert names <= NAMES_OF_LIBHSAKMT
     must_be(field.restored(image, expected, "after-kills"), EQUAL)
 
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "vasicd/chip_properties.h"
+#include "vasicd/mem/bus.h"
 
 namespace vasicd {
 namespace {
@@ -103,7 +104,9 @@ TEST(Options, a_bad_gpu_is_named_together_with_what_is_allowed) {
 
 TEST(Options, there_is_a_bound_on_gpus) {
   std::vector<std::string> arguments{"--dir", "d"};
-  for (int gpu = 0; gpu < 17; ++gpu) arguments.insert(arguments.end(), {"--gpu", "gfx906"});
+  for (unsigned gpu = 0; gpu < kMaxGpus; ++gpu) arguments.insert(arguments.end(), {"--gpu", "gfx906"});
+  EXPECT_TRUE(parse_options(arguments).options.has_value());
+  arguments.insert(arguments.end(), {"--gpu", "gfx906"});
   usage_error(arguments);
 }
 

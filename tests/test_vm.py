@@ -314,6 +314,9 @@ def test_a_name_belongs_to_one_machine_at_a_time():
     (64, "not K=V", ["run", "--env", "nonsense", "--", "true"]),
     (64, "outside", ["run", "--gpu", "gfx906,slot=3", "--", "true"]),
     (64, "used twice", ["run", "--gpu", "gfx906,slot=17", "--gpu", "gfx906,slot=0x11", "--", "true"]),
+    (64, "used twice", ["run", *["--gpu", "gfx906,slot=17.3"] * 2, "--", "true"]),
+    (64, "not a PCI slot", ["run", "--gpu", "gfx906,slot=17.8", "--", "true"]),
+    (64, "no function 0", ["run", "--gpu", "gfx906,slot=17.3", "--", "true"]),
     (125, "make kernel", ["run", "--kernel", "nonesuch", "--", "true"]),
 ])
 def test_mistakes_are_refused_with_one_line(status, text, args):

@@ -152,7 +152,7 @@ def parse_gpu(text: str, before: Sequence[Gpu]) -> Gpu:
         raise usage_error(f"--gpu: slot {slot} is outside {FIRST_SLOT}..{LAST_SLOT}")
     gpu = Gpu(",".join(item for item in rest if item), slot, mib, function)
     if any(gpu.place == other.place for other in before):
-        raise usage_error(f"--gpu: slot {slot} is used twice" if function == 0 else f"--gpu: slot {slot}.{function} is used twice")
+        raise usage_error(f"--gpu: slot {slot}{f'.{function}' if function else ''} is used twice")
     return gpu
 
 
@@ -239,6 +239,10 @@ def check(options: Options) -> None:
         _require(bool(re.match(r"[A-Za-z_][A-Za-z0-9_]*=", item)), f"--env: '{item}' is not K=V")
     for item in options.params:
         _require(bool(re.match(r"[a-z_][a-z0-9_]*=", item)), f"--param: '{item}' is not K=V")
+    for gpu in options.gpus:
+        # A guest looks for further functions only in a slot that has function 0.
+        _require(not gpu.function or any(other.slot == gpu.slot and not other.function for other in options.gpus),
+                 f"--gpu: slot {gpu.slot} has a function {gpu.function}, and no function 0, without which a guest sees none")
     if not options.gpus:
         options.driver = False
 

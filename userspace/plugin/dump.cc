@@ -358,9 +358,8 @@ Status Dump::save(int fd, std::uint32_t id) {
   if (found == nullptr)
     return Error(ESRCH,
                  "CRIU saves a device file, DMA-buf or sync file that no program has open which this thread traces: "
-                 "either it is on its "
-                 "way through a socket (SCM_RIGHTS), and a program must receive it before the dump, or /proc is that "
-                 "of another pid namespace");
+                 "either it is on its way through a socket (SCM_RIGHTS), and a program must receive it before the "
+                 "dump, or /proc is that of another pid namespace");
   const OpenFile& file = *found;
   const auto index = static_cast<std::size_t>(found - tree_.files.data());
   Role& role = roles_[index];

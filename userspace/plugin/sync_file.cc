@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <string_view>
+#include <utility>
 
 #include "base/os.h"
 
@@ -62,11 +63,12 @@ Result<UniqueFd> create_finished(int render, const std::string& name) {
   exported.handle = created.handle;
   exported.flags = DRM_SYNCOBJ_HANDLE_TO_FD_FLAGS_EXPORT_SYNC_FILE;
   auto status = call(render, DRM_IOCTL_SYNCOBJ_HANDLE_TO_FD, &exported, "DRM_IOCTL_SYNCOBJ_HANDLE_TO_FD");
+  UniqueFd file(status.ok() ? exported.fd : -1);
   drm_syncobj_destroy destroyed{};
   destroyed.handle = created.handle;
   TRY(call(render, DRM_IOCTL_SYNCOBJ_DESTROY, &destroyed, "DRM_IOCTL_SYNCOBJ_DESTROY"));
   TRY(std::move(status));
-  return named(UniqueFd(exported.fd), name);
+  return named(std::move(file), name);
 }
 
 }  // namespace plugin::sync_file

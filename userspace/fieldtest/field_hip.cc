@@ -40,11 +40,7 @@ base::Status run(const kfdtest::CommandLine& line, const Additions& additions, c
   TRY(add(first, first, twice));
   ASSIGN_OR_RETURN(Added added, Added::make(additions));
   messages.say("pending");
-  const kfdtest::Beat beat = [&, beats = std::uint64_t{0}]() mutable -> base::Result<std::uint64_t> {
-    TRY(add(first, first, twice));
-    return ++beats;
-  };
-  TRY(wait_pending(line, messages, beat));
+  TRY(wait_pending(line, messages, kfdtest::counted([&] { return add(first, first, twice); })));
   ASSIGN_OR_RETURN(const FloatMemory late, FloatMemory::allocate(kElements));
   TRY(add(first, twice, late));
   ASSIGN_OR_RETURN(const std::vector<float> sums, late.load());

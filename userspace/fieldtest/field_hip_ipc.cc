@@ -145,10 +145,10 @@ Status be_parent(const kfdtest::CommandLine& line, const kfdtest::MessageFiles& 
   ASSIGN_OR_RETURN(Parent parent, Parent::start(hip, std::move(socket)));
   TRY(parent.record(1));
   messages.say("pending");
-  const kfdtest::Beat beat = [&, beats = std::uint64_t{0}]() mutable -> Result<std::uint64_t> {
+  const kfdtest::Beat beat = kfdtest::counted([&]() -> Status {
     TRY(parent.memory());
-    return ++beats;
-  };
+    return {};
+  });
   TRY(wait_pending(line, messages, beat));
   kfdtest::Checksum checksum;
   for (const int byte : {2, 3}) {

@@ -127,11 +127,7 @@ Status run(const kfdtest::CommandLine& line, const kfdtest::MessageFiles& messag
   Program program(hip);
   TRY(program.make());
   messages.say("pending");
-  const kfdtest::Beat beat = [&, beats = std::uint64_t{0}]() mutable -> Result<std::uint64_t> {
-    TRY(program.beat());
-    return ++beats;
-  };
-  TRY(wait_pending(line, messages, beat));
+  TRY(wait_pending(line, messages, kfdtest::counted([&] { return program.beat(); })));
   kfdtest::Checksum checksum;
   TRY(program.check(checksum));
   return messages.publish_result(checksum.hex());

@@ -229,11 +229,7 @@ Status run(const kfdtest::CommandLine& line, const kfdtest::MessageFiles& messag
   ASSIGN_OR_RETURN(const RuntimeLibrary hsa, RuntimeLibrary::open({"libhsa-runtime64.so.1"}));
   ASSIGN_OR_RETURN(Program program, Program::make(hsa));
   messages.say("pending");
-  const kfdtest::Beat beat = [&, beats = std::uint64_t{0}]() mutable -> Result<std::uint64_t> {
-    TRY(program.beat());
-    return ++beats;
-  };
-  TRY(wait_pending(line, messages, beat));
+  TRY(wait_pending(line, messages, kfdtest::counted([&] { return program.beat(); })));
   kfdtest::Checksum checksum;
   TRY(program.check(checksum));
   return messages.publish_result(checksum.hex());

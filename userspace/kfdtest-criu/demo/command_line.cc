@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
+#include <utility>
 
 #include "base/parse.h"
 
@@ -103,6 +104,13 @@ int run_program(int argc, const char* const* argv, CommandLine& line,
   const MessageFiles messages(line.folder());
   const Status status = run(messages);
   return status.ok() ? EXIT_SUCCESS : messages.fail(status.error().message());
+}
+
+Beat counted(std::function<Status()> work) {
+  return [work = std::move(work), beats = std::uint64_t{0}]() mutable -> base::Result<std::uint64_t> {
+    TRY(work());
+    return ++beats;
+  };
 }
 
 Status wait_pending(const CommandLine& line, const MessageFiles& messages, const Beat& beat) {

@@ -60,6 +60,9 @@ class CommandLine {
 // of its work counts.
 using Beat = std::function<base::Result<std::uint64_t>()>;
 
+// Does `work`, and counts how often.
+[[nodiscard]] Beat counted(std::function<base::Status()> work);
+
 // Says that the program can be checkpointed, and waits without a limit until it may continue. Undisturbed, it does not.
 // Meanwhile it beats when the script asks for that, which tells whether its GPU works; a program without a GPU has no
 // beat.

@@ -14,7 +14,7 @@
 #include <span>
 
 #include "base/os.h"
-#include "plugin/render_uapi.h"
+#include "drm/handle_at.h"
 
 namespace plugin {
 namespace {
@@ -58,43 +58,43 @@ Result<std::vector<Entry>> read_list(const char* what, const Ask& ask) {
   return Error(EAGAIN, std::string(what) + ": the list does not stop growing");
 }
 
-int list_gem(int fd, render_uapi::GemListEntry* entries, std::uint32_t& count) {
-  render_uapi::GemList list{};
+int list_gem(int fd, drm_uapi::GemListEntry* entries, std::uint32_t& count) {
+  drm_uapi::GemList list{};
   list.entries = reinterpret_cast<std::uintptr_t>(entries);
   list.num_entries = count;
-  const int code = call(fd, render_uapi::kListGem, &list);
+  const int code = call(fd, drm_uapi::kListGem, &list);
   count = list.num_entries;
   return code;
 }
 
-int list_mappings(int fd, std::uint32_t handle, render_uapi::GemVmEntry* entries, std::uint32_t& count) {
-  render_uapi::GemOp op{};
+int list_mappings(int fd, std::uint32_t handle, drm_uapi::GemVmEntry* entries, std::uint32_t& count) {
+  drm_uapi::GemOp op{};
   op.handle = handle;
-  op.op = render_uapi::kGetMappingInfo;
+  op.op = drm_uapi::kGetMappingInfo;
   op.value = reinterpret_cast<std::uintptr_t>(entries);
   op.num_entries = count;
-  const int code = call(fd, render_uapi::kGemOp, &op);
+  const int code = call(fd, drm_uapi::kGemOp, &op);
   count = op.num_entries;
   return code;
 }
 
 template <typename Entry>
 int list_objects(int fd, std::uint32_t type, Entry* entries, std::uint32_t& count) {
-  render_uapi::ObjectList list{};
+  drm_uapi::ObjectList list{};
   list.type = type;
   list.entry_size = sizeof(Entry);
   list.entries = reinterpret_cast<std::uintptr_t>(entries);
   list.count = count;
-  const int code = call(fd, render_uapi::kListObjects, &list);
+  const int code = call(fd, drm_uapi::kListObjects, &list);
   count = list.count;
   return code;
 }
 
-int list_syncobjs(int fd, render_uapi::SyncobjEntry* entries, std::uint32_t& count) {
-  render_uapi::SyncobjList list{};
+int list_syncobjs(int fd, drm_uapi::SyncobjEntry* entries, std::uint32_t& count) {
+  drm_uapi::SyncobjList list{};
   list.entries = reinterpret_cast<std::uintptr_t>(entries);
   list.count = count;
-  const int code = call(fd, render_uapi::kListSyncobjs, &list);
+  const int code = call(fd, drm_uapi::kListSyncobjs, &list);
   count = list.count;
   return code;
 }
@@ -136,9 +136,9 @@ Result<bool> RealRenderDriver::has_lists(int fd) {
   const std::array<std::function<int()>, 6> questions = {
       [&] { return list_gem(fd, nullptr, gem); },
       [&] { return list_mappings(fd, 0, nullptr, sparse); },
-      [&] { return list_objects<render_uapi::ContextEntry>(fd, render_uapi::kContexts, nullptr, contexts); },
-      [&] { return list_objects<render_uapi::ListedBo>(fd, render_uapi::kBoListEntries, nullptr, entries); },
-      [&] { return list_objects<render_uapi::UserptrEntry>(fd, render_uapi::kUserptrs, nullptr, userptrs); },
+      [&] { return list_objects<drm_uapi::ContextEntry>(fd, drm_uapi::kContexts, nullptr, contexts); },
+      [&] { return list_objects<drm_uapi::ListedBo>(fd, drm_uapi::kBoListEntries, nullptr, entries); },
+      [&] { return list_objects<drm_uapi::UserptrEntry>(fd, drm_uapi::kUserptrs, nullptr, userptrs); },
       [&] { return list_syncobjs(fd, nullptr, syncobjs); }};
   for (const auto& ask : questions) {
     const int code = ask();
@@ -150,13 +150,13 @@ Result<bool> RealRenderDriver::has_lists(int fd) {
 }
 
 Result<std::vector<ListedGem>> RealRenderDriver::gem_objects(int fd) {
-  ASSIGN_OR_RETURN(const auto entries, read_list<render_uapi::GemListEntry>(
+  ASSIGN_OR_RETURN(const auto entries, read_list<drm_uapi::GemListEntry>(
                                            "DRM_IOCTL_AMDGPU_GEM_LIST_HANDLES",
                                            [fd](auto* out, std::uint32_t& count) { return list_gem(fd, out, count); }));
   std::vector<ListedGem> result;
   for (const auto& each : entries)
     result.push_back({each.handle, each.size, each.preferred_domains, each.alloc_flags, each.alignment,
-                      (each.flags & render_uapi::kGemIsImport) != 0});
+                      (each.flags & drm_uapi::kGemIsImport) != 0});
   return result;
 }
 
@@ -172,8 +172,8 @@ Result<std::uint64_t> RealRenderDriver::all_flags(int fd, std::uint32_t handle) 
 
 Result<std::vector<ListedUserptr>> RealRenderDriver::userptrs(int fd) {
   ASSIGN_OR_RETURN(const auto entries,
-                   read_list<render_uapi::UserptrEntry>("listing user memory", [fd](auto* out, std::uint32_t& count) {
-                     return list_objects(fd, render_uapi::kUserptrs, out, count);
+                   read_list<drm_uapi::UserptrEntry>("listing user memory", [fd](auto* out, std::uint32_t& count) {
+                     return list_objects(fd, drm_uapi::kUserptrs, out, count);
                    }));
   std::vector<ListedUserptr> result;
   for (const auto& each : entries) result.push_back({each.handle, each.flags, each.addr, each.pid});
@@ -182,7 +182,7 @@ Result<std::vector<ListedUserptr>> RealRenderDriver::userptrs(int fd) {
 
 Result<std::vector<image::GemMapping>> RealRenderDriver::mappings(int fd, std::uint32_t handle) {
   ASSIGN_OR_RETURN(const auto entries,
-                   read_list<render_uapi::GemVmEntry>("AMDGPU_GEM_OP_GET_MAPPING_INFO",
+                   read_list<drm_uapi::GemVmEntry>("AMDGPU_GEM_OP_GET_MAPPING_INFO",
                                                       [fd, handle](auto* out, std::uint32_t& count) {
                                                         return list_mappings(fd, handle, out, count);
                                                       }));
@@ -239,37 +239,37 @@ Result<std::uint32_t> RealRenderDriver::vram_losses(int fd) {
 
 Result<std::vector<ListedContext>> RealRenderDriver::contexts(int fd) {
   ASSIGN_OR_RETURN(const auto entries,
-                   read_list<render_uapi::ContextEntry>("listing contexts", [fd](auto* out, std::uint32_t& count) {
-                     return list_objects(fd, render_uapi::kContexts, out, count);
+                   read_list<drm_uapi::ContextEntry>("listing contexts", [fd](auto* out, std::uint32_t& count) {
+                     return list_objects(fd, drm_uapi::kContexts, out, count);
                    }));
   std::vector<ListedContext> result;
   for (const auto& each : entries)
-    result.push_back({each.id, each.priority, (each.flags & render_uapi::kContextGuilty) != 0,
-                      (each.flags & render_uapi::kContextReset) != 0, (each.flags & render_uapi::kContextBusy) != 0,
-                      (each.flags & render_uapi::kContextOverridden) != 0, each.stable_pstate, each.sequence});
+    result.push_back({each.id, each.priority, (each.flags & drm_uapi::kContextGuilty) != 0,
+                      (each.flags & drm_uapi::kContextReset) != 0, (each.flags & drm_uapi::kContextBusy) != 0,
+                      (each.flags & drm_uapi::kContextOverridden) != 0, each.stable_pstate, each.sequence});
   return result;
 }
 
 Result<std::vector<ListedBoListEntry>> RealRenderDriver::bo_lists(int fd) {
   ASSIGN_OR_RETURN(const auto entries,
-                   read_list<render_uapi::ListedBo>("listing BO lists", [fd](auto* out, std::uint32_t& count) {
-                     return list_objects(fd, render_uapi::kBoListEntries, out, count);
+                   read_list<drm_uapi::ListedBo>("listing BO lists", [fd](auto* out, std::uint32_t& count) {
+                     return list_objects(fd, drm_uapi::kBoListEntries, out, count);
                    }));
   std::vector<ListedBoListEntry> result;
   for (const auto& each : entries)
-    result.push_back({each.list, each.handle, each.priority, (each.flags & render_uapi::kListIsEmpty) != 0});
+    result.push_back({each.list, each.handle, each.priority, (each.flags & drm_uapi::kListIsEmpty) != 0});
   return result;
 }
 
 Result<std::vector<ListedSyncobj>> RealRenderDriver::syncobjs(int fd) {
-  ASSIGN_OR_RETURN(const auto entries, read_list<render_uapi::SyncobjEntry>("listing synchronization objects",
+  ASSIGN_OR_RETURN(const auto entries, read_list<drm_uapi::SyncobjEntry>("listing synchronization objects",
                                                                             [fd](auto* out, std::uint32_t& count) {
                                                                               return list_syncobjs(fd, out, count);
                                                                             }));
   std::vector<ListedSyncobj> result;
   for (const auto& each : entries)
-    result.push_back({each.handle, (each.flags & render_uapi::kSyncobjShared) != 0,
-                      (each.flags & render_uapi::kSyncobjEventfd) != 0});
+    result.push_back({each.handle, (each.flags & drm_uapi::kSyncobjShared) != 0,
+                      (each.flags & drm_uapi::kSyncobjEventfd) != 0});
   return result;
 }
 
@@ -289,13 +289,13 @@ Result<SyncobjNow> RealRenderDriver::syncobj(int fd, std::uint32_t handle) {
 }
 
 Status RealRenderDriver::create_gem(int fd, const image::GemObject& object, std::uint64_t size) {
-  render_uapi::GemCreate args{};
+  drm_uapi::GemCreate args{};
   args.size = size;
   args.alignment = object.alignment;
   args.domains = object.domains;
-  args.flags = object.flags | render_uapi::kCreateAtHandle;
+  args.flags = object.flags | drm_uapi::kCreateAtHandle;
   args.handle = object.handle;
-  return do_call(fd, render_uapi::kGemCreate, &args, "DRM_IOCTL_AMDGPU_GEM_CREATE at a handle");
+  return do_call(fd, drm_uapi::kGemCreate, &args, "DRM_IOCTL_AMDGPU_GEM_CREATE at a handle");
 }
 
 Status RealRenderDriver::create_userptr(int fd, const image::GemObject& object, std::uint64_t size) {
@@ -303,16 +303,16 @@ Status RealRenderDriver::create_userptr(int fd, const image::GemObject& object, 
   args.addr = object.user_addr;
   args.size = size;
   // The driver would look at the memory at once.
-  args.flags = (object.user_flags & ~std::uint32_t{AMDGPU_GEM_USERPTR_VALIDATE}) | render_uapi::kUserptrAtHandle;
+  args.flags = (object.user_flags & ~std::uint32_t{AMDGPU_GEM_USERPTR_VALIDATE}) | drm_uapi::kUserptrAtHandle;
   args.handle = object.handle;
   return do_call(fd, DRM_IOCTL_AMDGPU_GEM_USERPTR, &args, "DRM_IOCTL_AMDGPU_GEM_USERPTR at a handle");
 }
 
 Status RealRenderDriver::import_gem(int fd, std::uint32_t handle, int dmabuf) {
-  render_uapi::PrimeHandleAt args{};
+  drm_uapi::PrimeHandleAt args{};
   args.handle = handle;
   args.fd = dmabuf;
-  return do_call(fd, render_uapi::kPrimeFdToHandleAt, &args, "DRM_IOCTL_PRIME_FD_TO_HANDLE_AT");
+  return do_call(fd, drm_uapi::kPrimeFdToHandleAt, &args, "DRM_IOCTL_PRIME_FD_TO_HANDLE_AT");
 }
 
 Status RealRenderDriver::set_metadata(int fd, const image::GemObject& object) {
@@ -340,13 +340,13 @@ Status RealRenderDriver::map(int fd, std::uint32_t handle, const image::GemMappi
 
 Status RealRenderDriver::create_context(int fd, const image::GpuContext& context) {
   drm_amdgpu_ctx args{};
-  args.in.op = render_uapi::kContextAllocAt;
+  args.in.op = drm_uapi::kContextAllocAt;
   args.in.ctx_id = context.id;
   args.in.priority = context.priority;
   TRY(do_call(fd, DRM_IOCTL_AMDGPU_CTX, &args, "DRM_IOCTL_AMDGPU_CTX at an id"));
   // Fences from before the dump have to be older than any of the new context, and signaled.
   drm_amdgpu_ctx skip{};
-  skip.in.op = render_uapi::kContextSkipFences;
+  skip.in.op = drm_uapi::kContextSkipFences;
   skip.in.ctx_id = context.id;
   skip.in.flags = static_cast<std::uint32_t>(context.sequence);
   skip.in.priority = static_cast<std::int32_t>(context.sequence >> 32);
@@ -357,7 +357,7 @@ Status RealRenderDriver::create_bo_list(int fd, const image::BoList& list) {
   std::vector<drm_amdgpu_bo_list_entry> entries;
   for (const image::BoListEntry& each : list.entries) entries.push_back({each.handle, each.priority});
   drm_amdgpu_bo_list args{};
-  args.in.operation = render_uapi::kBoListCreateAt;
+  args.in.operation = drm_uapi::kBoListCreateAt;
   args.in.list_handle = list.handle;
   args.in.bo_number = static_cast<std::uint32_t>(entries.size());
   args.in.bo_info_size = sizeof(drm_amdgpu_bo_list_entry);
@@ -368,7 +368,7 @@ Status RealRenderDriver::create_bo_list(int fd, const image::BoList& list) {
 Status RealRenderDriver::create_syncobj(int fd, const image::Syncobj& syncobj) {
   drm_syncobj_create args{};
   args.handle = syncobj.handle;
-  args.flags = render_uapi::kSyncobjCreateAt;
+  args.flags = drm_uapi::kSyncobjCreateAt;
   if (syncobj.state == image::SyncobjState::kSignaled) args.flags |= DRM_SYNCOBJ_CREATE_SIGNALED;
   TRY(do_call(fd, DRM_IOCTL_SYNCOBJ_CREATE, &args, "DRM_IOCTL_SYNCOBJ_CREATE at a handle"));
   if (syncobj.state != image::SyncobjState::kTimeline) return {};

@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-namespace plugin::render_uapi {
+namespace drm_uapi {
 
 // ---- lists ------------------------------------------------------------------
 
@@ -127,4 +127,4 @@ inline constexpr std::uint32_t kContextSkipFences = 9;
 inline constexpr std::uint32_t kBoListCreateAt = 8;
 inline constexpr std::uint32_t kSyncobjCreateAt = 1U << 1;
 
-}  // namespace plugin::render_uapi
+}  // namespace drm_uapi

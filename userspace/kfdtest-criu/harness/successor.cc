@@ -17,11 +17,10 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,6 +29,8 @@
 #include "base/unique_fd.h"
 #include "kfd/extensible_kfd.h"
 #include "kfd/kfd.h"
+#include "kfdtest-criu/harness/contents.h"
+#include "kfdtest-criu/harness/gem_image.h"
 #include "kfdtest-criu/harness/kfd_driver.h"
 #include "kfdtest-criu/harness/memory.h"
 
@@ -51,20 +52,11 @@ struct GpuMapping {
   std::string path;
 };
 
-// Contents of a BO. Only pages that are not all zeros are kept: save areas are large and hardly used, new BOs are zero.
-struct Contents {
-  struct Page {
-    std::size_t at = 0;
-    std::array<std::byte, kPageSize> bytes{};
-  };
-  std::size_t size = 0;
-  std::vector<Page> pages;
-};
-
 struct Image {
   kfd::Pause pause;
   kfd::Checkpoint checkpoint;
-  std::vector<Contents> contents;  // one for each BO
+  std::vector<Contents> contents;           // one for each BO
+  std::vector<std::vector<SavedGem>> gems;  // of each GPU's render node
   std::vector<GpuMapping> mappings;
   std::size_t turned = 0;  // Successor::turned_ of the process that took it
 };
@@ -94,24 +86,10 @@ std::vector<GpuMapping> own_gpu_mappings() {
   return mappings;
 }
 
-bool is_zero(std::span<const std::byte> bytes) {
-  return bytes.front() == std::byte{0} && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0;
-}
-
-Contents contents_of(std::span<const std::byte> bytes) {
-  Contents contents{.size = bytes.size(), .pages = {}};
-  for (std::size_t at = 0; at < bytes.size(); at += kPageSize) {
-    const auto page = bytes.subspan(at, kPageSize);
-    if (is_zero(page)) continue;
-    contents.pages.push_back({.at = at, .bytes = {}});
-    std::ranges::copy(page, contents.pages.back().bytes.begin());
-  }
-  return contents;
-}
-
-base::Result<Image> take_image(kfd::Kfd& kfd, int fd) {
+base::Result<Image> take_image(kfd::Kfd& kfd, const Session& session) {
+  const int fd = ioctls_of(session.gpus().front()).client().fd();
   Image image;
-  ASSIGN_OR_RETURN(image.pause, kfd.pause(fd));
+  ASSIGN_OR_RETURN(image.pause, kfd.pause_with_objects(fd));
   ASSIGN_OR_RETURN(image.checkpoint, kfd.checkpoint(fd, image.pause));
   for (kfd::CheckpointedBo& each : image.checkpoint.bos) {
     image.contents.emplace_back();
@@ -119,7 +97,12 @@ base::Result<Image> take_image(kfd::Kfd& kfd, int fd) {
     ASSIGN_OR_RETURN(const base::UniqueFd dmabuf, kfd.export_bo(fd, image.pause, each));
     ASSIGN_OR_RETURN(const base::Mapping bytes,
                      base::Mapping::shared(dmabuf.get(), each.bo.size, 0, "reading a buffer"));
-    image.contents.back() = contents_of(bytes.bytes());
+    image.contents.back() = Contents::of(bytes.bytes());
+  }
+  for (const Gpu& gpu : session.gpus()) {
+    image.gems.emplace_back();
+    if (!image.pause.has_objects) continue;
+    ASSIGN_OR_RETURN(image.gems.back(), save_gems(ioctls_of(gpu).render_fd(gpu), image.checkpoint.bos));
   }
   image.mappings = own_gpu_mappings();
   return image;
@@ -170,23 +153,68 @@ kfd::RestoreRequest request_for(const Image& image, const Session& session, std:
   return request;
 }
 
+// What a restore has made.
+struct Restored {
+  std::vector<kfd::RestoredBo> bos;
+  std::vector<std::vector<std::uint64_t>> gem_offsets;  // in the render node of each GPU, as Image::gems
+};
+
+std::vector<HeldMemory> held_by(const Image& image) {
+  std::vector<HeldMemory> held;
+  for (const kfd::CheckpointedBo& each : image.checkpoint.bos)
+    held.push_back({.address = each.bo.addr, .inode = each.inode, .kfd_flags = each.bo.alloc_flags});
+  for (const auto& gems : image.gems)
+    for (const SavedGem& gem : gems)
+      for (const GemMapping& mapping : gem.mappings)
+        held.push_back({.address = mapping.address, .inode = gem.inode, .kfd_flags = 0});
+  return held;
+}
+
+// Restores BOs of KFD and objects of render nodes, without contents.
+base::Result<Restored> restore_memory(const Image& image, const Session& session, std::size_t turned, kfd::Kfd& kfd,
+                                      MemoryExchange* exchange) {
+  const int fd = ioctls_of(session.gpus().front()).client().fd();
+  std::vector<kfd::SharedMemory> given;
+  if (exchange != nullptr) {
+    ASSIGN_OR_RETURN(given, exchange->memories(held_by(image)));
+  }
+  const std::vector<kfd::CheckpointedBo>& bos = image.checkpoint.bos;
+  kfd::RestoreRequest request = request_for(image, session, turned);
+  std::ranges::copy_if(given, std::back_inserter(request.memories), [&](const kfd::SharedMemory& each) {
+    return std::ranges::find(bos, each.inode, &kfd::CheckpointedBo::inode) != bos.end();
+  });
+  Restored restored;
+  ASSIGN_OR_RETURN(restored.bos, kfd.restore(fd, std::move(request)));
+
+  const auto memory_of = [&](std::uint64_t inode) -> base::Result<base::UniqueFd> {
+    const auto shared = std::ranges::find(given, inode, &kfd::SharedMemory::inode);
+    if (shared != given.end()) return base::UniqueFd(::fcntl(shared->dmabuf, F_DUPFD_CLOEXEC, 0));
+    const auto bo = std::ranges::find(bos, inode, &kfd::CheckpointedBo::inode);
+    if (bo == bos.end()) return base::UniqueFd();
+    return kfd.export_restored(fd, bo->bo, restored.bos[static_cast<std::size_t>(bo - bos.begin())]);
+  };
+  for (std::size_t i = 0; i < image.gems.size(); ++i) {
+    const Gpu& gpu = session.gpus()[i];
+    restored.gem_offsets.emplace_back();
+    ASSIGN_OR_RETURN(restored.gem_offsets.back(),
+                     restore_gems(ioctls_of(gpu).render_fd(gpu), image.gems[i], memory_of));
+  }
+  if (exchange != nullptr) exchange->exchanged();
+  return restored;
+}
+
 base::Status write_contents(const Image& image, std::vector<kfd::RestoredBo>& restored, kfd::Kfd& kfd, int fd) {
   for (std::size_t i = 0; i < restored.size(); ++i) {
-    const Contents& contents = image.contents[i];
-    if (contents.pages.empty()) continue;
+    if (image.contents[i].empty()) continue;
     ASSIGN_OR_RETURN(const base::UniqueFd dmabuf, kfd.export_restored(fd, image.checkpoint.bos[i].bo, restored[i]));
-    ASSIGN_OR_RETURN(const base::Mapping bytes,
-                     base::Mapping::shared(dmabuf.get(), contents.size, 0, "writing a buffer"));
-    for (const Contents::Page& page : contents.pages)
-      std::ranges::copy(page.bytes, bytes.bytes().begin() + static_cast<std::ptrdiff_t>(page.at));
+    TRY(image.contents[i].write(dmabuf.get()));
   }
   return {};
 }
 
 // Where a mapping's memory is after the restore: file and offset; file -1 if it is unknown.
-std::pair<int, std::uint64_t> place_of(const GpuMapping& mapping, const Image& image,
-                                       const std::vector<kfd::RestoredBo>& restored, const Session& session,
-                                       std::size_t turned) {
+std::pair<int, std::uint64_t> place_of(const GpuMapping& mapping, const Image& image, const Restored& restored,
+                                       const Session& session, std::size_t turned) {
   const std::vector<Gpu>& gpus = session.gpus();
   for (std::size_t i = 0; i < gpus.size(); ++i) {
     KfdDriver& driver = ioctls_of(gpus[i]);
@@ -196,17 +224,19 @@ std::pair<int, std::uint64_t> place_of(const GpuMapping& mapping, const Image& i
     if (mapping.path == kKfdPath && (mapping.offset & kGpuIdMask) == std::uint64_t{was.gpu_id} << kGpuIdShift)
       return {driver.client().fd(), (mapping.offset & ~kGpuIdMask) | id << kGpuIdShift};
     if (mapping.path != std::string(kRenderPrefix) + std::to_string(was.render_minor)) continue;
-    for (std::size_t bo = 0; bo < restored.size(); ++bo) {
+    for (std::size_t bo = 0; bo < restored.bos.size(); ++bo) {
       const kfd::Bo& each = image.checkpoint.bos[bo].bo;
       if (each.user_gpu_id == gpus[i].gpu_id && each.mmap_offset == mapping.offset)
-        return {driver.render_fd(gpus[i]), restored[bo].mmap_offset};
+        return {driver.render_fd(gpus[i]), restored.bos[bo].mmap_offset};
     }
+    for (std::size_t gem = 0; gem < image.gems[i].size(); ++gem)
+      if (image.gems[i][gem].mmap_offset == mapping.offset)
+        return {driver.render_fd(gpus[i]), restored.gem_offsets[i][gem]};
   }
   return {-1, 0};
 }
 
-base::Status map_again(const Image& image, const std::vector<kfd::RestoredBo>& restored, const Session& session,
-                       std::size_t turned) {
+base::Status map_again(const Image& image, const Restored& restored, const Session& session, std::size_t turned) {
   for (const GpuMapping& each : image.mappings) {
     const auto [file, offset] = place_of(each, image, restored, session, turned);
     if (file < 0) return base::Error(ENOENT, "nobody knows the mapping of " + each.path);
@@ -235,13 +265,8 @@ base::Status take_over(pid_t predecessor, const Image& image, const Session& ses
                        PageSharing sharing, MemoryExchange* exchange) {
   TRY(part_from(predecessor, image, session, turned));
   const int fd = ioctls_of(session.gpus().front()).client().fd();
-  kfd::RestoreRequest request = request_for(image, session, turned);
-  if (exchange != nullptr) {
-    ASSIGN_OR_RETURN(request.memories, exchange->memories(image.checkpoint));
-  }
-  ASSIGN_OR_RETURN(std::vector<kfd::RestoredBo> restored, kfd.restore(fd, std::move(request)));
-  if (exchange != nullptr) exchange->exchanged();
-  TRY(write_contents(image, restored, kfd, fd));
+  ASSIGN_OR_RETURN(Restored restored, restore_memory(image, session, turned, kfd, exchange));
+  TRY(write_contents(image, restored.bos, kfd, fd));
   TRY(map_again(image, restored, session, turned));
   return sharing == PageSharing::kWithChild ? resume_beside_child(kfd, fd) : kfd.resume(fd, ::getpid());
 }
@@ -271,7 +296,7 @@ base::Status SuccessorCheckpointer::hand_over() {
   kfd::RealKfd released;
   kfd::ExtensibleKfd extensible;
   kfd::Kfd& kfd = abi_ == CriuAbi::kReleased ? static_cast<kfd::Kfd&>(released) : extensible;
-  ASSIGN_OR_RETURN(Image image, take_image(kfd, ioctls_of(session_->gpus().front()).client().fd()));
+  ASSIGN_OR_RETURN(Image image, take_image(kfd, *session_));
   image.turned = turned_;
   const pid_t self = ::getpid();
   const pid_t successor = ::fork();

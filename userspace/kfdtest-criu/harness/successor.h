@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "kfd/kfd.h"
@@ -27,6 +28,13 @@ enum class CriuAbi : std::uint8_t { kReleased, kExtensible };
 // is when CRIU restores a tree of processes.
 enum class PageSharing : std::uint8_t { kNone, kWithChild };
 
+// Memory that the process of an image has.
+struct HeldMemory {
+  std::uint64_t address = 0;    // the GPU's
+  std::uint64_t inode = 0;      // of its DMA-buf: equal for whatever has the same memory
+  std::uint32_t kfd_flags = 0;  // KFD_IOC_ALLOC_MEM_FLAGS_* of a BO of KFD; 0: it is a GEM object's
+};
+
 // How a successor gets the memory that its process shares with others, which are restored at the same time.
 class MemoryExchange {
  public:
@@ -35,7 +43,7 @@ class MemoryExchange {
   MemoryExchange& operator=(const MemoryExchange&) = delete;
   virtual ~MemoryExchange() = default;
   // In the successor, before its restore. The descriptors have to stay open until exchanged(), after it.
-  virtual base::Result<std::vector<kfd::SharedMemory>> memories(const kfd::Checkpoint& checkpoint) = 0;
+  virtual base::Result<std::vector<kfd::SharedMemory>> memories(std::span<const HeldMemory> held) = 0;
   virtual void exchanged() = 0;
 };
 

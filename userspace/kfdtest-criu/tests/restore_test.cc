@@ -58,6 +58,7 @@ INSTANTIATE_TEST_SUITE_P(all, RestoreSlowTest, kCells, cell_name);
 class SharedRestoreTest : public GpuTest, public testing::WithParamInterface<std::string> {};
 
 TEST_P(SharedRestoreTest, each_sees_what_the_others_write) {
+  if (test_gpus().size() < gpus_of_shape(GetParam())) GTEST_SKIP() << "needs two GPUs";
   if (!gpu().vram_cpu_visible) GTEST_SKIP() << kSmallBar;
   EXPECT_OK(spawn_scenario(shared_scenario(GetParam())));
 }

@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // Each member of a shape is a chain of processes (successor.h). What the members do does not depend on how they are
-// restored. The memory of a restore is new memory that the first giver has a child allocate, as a process that belongs
-// to nobody, and sends to the others.
+// restored. Memory that several members have is made anew for a restore: who had allocated it has a child make it,
+// which ends, and sends it to the others.
 #include "kfdtest-criu/tests/shared_scenarios.h"
 
 #include <fcntl.h>
@@ -20,6 +20,7 @@
 #include <new>
 #include <span>
 #include <utility>
+#include <variant>
 
 #include "base/file_socket.h"
 #include "base/mapping.h"
@@ -27,6 +28,7 @@
 #include "kfd/extensible_kfd.h"
 #include "kfdtest-criu/env/deadline.h"
 #include "kfdtest-criu/harness/commands.h"
+#include "kfdtest-criu/harness/gem.h"
 #include "kfdtest-criu/harness/kfd_driver.h"
 #include "kfdtest-criu/harness/memory.h"
 #include "kfdtest-criu/harness/pattern.h"
@@ -43,34 +45,77 @@ constexpr unsigned kGenerations = 2;
 // Where a member writes in each memory.
 constexpr std::size_t kWordStride = 256;
 
-// A process gives memory to another one. Whoever is the first giver of a memory allocates it.
-struct Gift {
-  std::size_t memory;
-  std::size_t from;
-  std::size_t to;
+enum class As : std::uint8_t { kKfd, kGem };  // a BO of KFD, or a GEM object of a render node
+
+constexpr std::size_t kNobody = SIZE_MAX;
+
+// What a member has of a memory, and by which GPU it uses that. The first holding of a memory allocates it; each other
+// one imports the DMA-buf of a holding before it.
+struct Holding {
+  std::size_t memory = 0;
+  std::size_t member = 0;
+  std::size_t from = kNobody;  // the holding that gives the memory
+  As as = As::kKfd;
+  std::size_t gpu = 0;      // whose BO or object it is
+  std::size_t used_by = 0;  // the GPU that reads and writes; with another one than `gpu`, both have it mapped
 };
 
 struct Shape {
   std::string_view name;
-  std::size_t members;
-  std::vector<Gift> gifts;
+  std::vector<Holding> holdings;
 
-  [[nodiscard]] std::size_t memories() const {
-    std::size_t count = 0;
-    for (const Gift& gift : gifts) count = std::max(count, gift.memory + 1);
-    return count;
+  [[nodiscard]] std::size_t members() const { return std::ranges::max(holdings, {}, &Holding::member).member + 1; }
+  [[nodiscard]] std::size_t memories() const { return std::ranges::max(holdings, {}, &Holding::memory).memory + 1; }
+  [[nodiscard]] std::size_t gpus() const { return std::ranges::max(holdings, {}, &Holding::used_by).used_by + 1; }
+  [[nodiscard]] const Holding& allocation(std::size_t memory) const {
+    return *std::ranges::find(holdings, memory, &Holding::memory);
   }
-  [[nodiscard]] std::size_t first_giver(std::size_t memory) const {
-    return std::ranges::find(gifts, memory, &Gift::memory)->from;
+  [[nodiscard]] bool has(std::size_t member, std::size_t memory) const {
+    return std::ranges::any_of(holdings,
+                               [&](const Holding& each) { return each.member == member && each.memory == memory; });
+  }
+  [[nodiscard]] bool is_shared(std::size_t memory) const {
+    return std::ranges::any_of(holdings, [&](const Holding& each) {
+      return each.memory == memory && each.member != allocation(memory).member;
+    });
   }
 };
 
 const std::vector<Shape>& shapes() {
   static const std::vector<Shape> all = {
-      {"pair", 2, {{0, 0, 1}}},
-      {"three", 3, {{0, 0, 1}, {0, 0, 2}}},
-      {"chain", 3, {{0, 0, 1}, {0, 1, 2}}},
-      {"cycle", 3, {{0, 0, 1}, {1, 1, 2}, {2, 2, 0}}},
+      {"pair", {{.memory = 0, .member = 0}, {.memory = 0, .member = 1, .from = 0}}},
+      {"three",
+       {{.memory = 0, .member = 0}, {.memory = 0, .member = 1, .from = 0}, {.memory = 0, .member = 2, .from = 0}}},
+      {"chain",
+       {{.memory = 0, .member = 0}, {.memory = 0, .member = 1, .from = 0}, {.memory = 0, .member = 2, .from = 1}}},
+      {"cycle",
+       {{.memory = 0, .member = 0},
+        {.memory = 1, .member = 1},
+        {.memory = 2, .member = 2},
+        {.memory = 0, .member = 1, .from = 0},
+        {.memory = 1, .member = 2, .from = 1},
+        {.memory = 2, .member = 0, .from = 2}}},
+      // Each of two processes has a GPU, and imports the memory of the other one's.
+      {"two_gpus",
+       {{.memory = 0, .member = 0},
+        {.memory = 1, .member = 1, .gpu = 1, .used_by = 1},
+        {.memory = 0, .member = 1, .from = 0, .gpu = 1, .used_by = 1},
+        {.memory = 1, .member = 0, .from = 1}}},
+      // The GPU of the second process reaches the memory of the other GPU through a mapping of that GPU's BO.
+      {"peers", {{.memory = 0, .member = 0}, {.memory = 0, .member = 1, .from = 0, .used_by = 1}}},
+      {"two_gpus_in_one_process",
+       {{.memory = 0, .member = 0}, {.memory = 0, .member = 0, .from = 0, .gpu = 1, .used_by = 1}}},
+      {"render_nodes",
+       {{.memory = 0, .member = 0, .as = As::kGem},
+        {.memory = 0, .member = 1, .from = 0, .as = As::kGem},
+        {.memory = 0, .member = 2, .from = 1, .as = As::kGem}}},
+      {"render_node_to_kfd", {{.memory = 0, .member = 0, .as = As::kGem}, {.memory = 0, .member = 1, .from = 0}}},
+      {"kfd_to_render_node",
+       {{.memory = 0, .member = 0},
+        {.memory = 0, .member = 0, .from = 0, .as = As::kGem},
+        {.memory = 0, .member = 1, .from = 1, .as = As::kGem}}},
+      {"kfd_and_render_node_in_one_process",
+       {{.memory = 0, .member = 0}, {.memory = 0, .member = 0, .from = 0, .as = As::kGem}}},
   };
   return all;
 }
@@ -125,17 +170,26 @@ class Post {
   std::map<std::pair<std::size_t, std::size_t>, std::pair<base::UniqueFd, base::UniqueFd>> ends_;
 };
 
-// New memory, which belongs to no process when this returns.
-base::Result<base::UniqueFd> make_memory(const Gpu& gpu, const kfd::Bo& like, const Post& post, std::size_t self) {
+// New memory like that of a GEM object, as a DMA-buf.
+base::Result<base::UniqueFd> make_gem(int render) {
+  ASSIGN_OR_RETURN(const std::uint32_t handle, gem::create(render, kSize));
+  return gem::export_dmabuf(render, handle);
+}
+
+base::Result<base::UniqueFd> make_bo(int render, const Gpu& gpu, std::uint32_t kfd_flags) {
+  const base::UniqueFd own(::open("/dev/kfd", O_RDWR | O_CLOEXEC));
+  kfd::ExtensibleKfd kfd;
+  return kfd.allocate(own.get(), {.size = kSize, .gpu_id = gpu.gpu_id, .alloc_flags = kfd_flags, .drm_fd = render});
+}
+
+// New memory, which belongs to no process when this returns. `kfd_flags` are those of HeldMemory.
+base::Result<base::UniqueFd> make_memory(const Gpu& gpu, std::uint32_t kfd_flags, const Post& post, std::size_t self) {
   const pid_t child = ::fork();
   if (child < 0) return base::Error::from_errno(errno, "fork");
   if (child == 0) {
-    const std::string render = "/dev/dri/renderD" + std::to_string(gpu.render_minor);
-    const base::UniqueFd own(::open("/dev/kfd", O_RDWR | O_CLOEXEC));
-    const base::UniqueFd drm(::open(render.c_str(), O_RDWR | O_CLOEXEC));
-    kfd::ExtensibleKfd kfd;
-    const auto made = kfd.allocate(
-        own.get(), {.size = like.size, .gpu_id = gpu.gpu_id, .alloc_flags = like.alloc_flags, .drm_fd = drm.get()});
+    const std::string path = "/dev/dri/renderD" + std::to_string(gpu.render_minor);
+    const base::UniqueFd render(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+    const auto made = kfd_flags == 0 ? make_gem(render.get()) : make_bo(render.get(), gpu, kfd_flags);
     if (!made.ok()) std::fprintf(stderr, "%s\n", made.error().message().c_str());
     ::_exit(made.ok() && post.send(self, self, made->get()).ok() ? EXIT_SUCCESS : EXIT_FAILURE);
   }
@@ -147,13 +201,64 @@ base::Result<base::UniqueFd> make_memory(const Gpu& gpu, const kfd::Bo& like, co
   return post.receive(self, self);
 }
 
+// A holding of this process.
+class Held {
+ public:
+  static base::Result<Held> allocate(const Gpu& gpu, As as) {
+    if (as == As::kGem) {
+      ASSIGN_OR_RETURN(GemMemory object, GemMemory::create(gpu, kSize));
+      return Held(gpu, std::move(object));
+    }
+    ASSIGN_OR_RETURN(GpuMemory bo, GpuMemory::allocate(gpu, MemoryKind::kVram, kSize));
+    return Held(gpu, std::move(bo));
+  }
+  static base::Result<Held> import(const Gpu& gpu, As as, int dmabuf) {
+    if (as == As::kGem) {
+      ASSIGN_OR_RETURN(GemMemory object, GemMemory::import(gpu, dmabuf, kSize));
+      return Held(gpu, std::move(object));
+    }
+    ASSIGN_OR_RETURN(Block block, ioctls_of(gpu).import_dmabuf(gpu, dmabuf, kSize));
+    ASSIGN_OR_RETURN(GpuMemory bo, GpuMemory::take(gpu, std::move(block)));
+    return Held(gpu, std::move(bo));
+  }
+
+  // Only for memory that this process has allocated.
+  [[nodiscard]] std::span<std::byte> bytes() const {
+    const auto* bo = std::get_if<GpuMemory>(&what_);
+    return bo != nullptr ? bo->bytes() : std::get<GemMemory>(what_).bytes();
+  }
+  [[nodiscard]] std::uint64_t address(std::size_t offset = 0) const {
+    const auto* bo = std::get_if<GpuMemory>(&what_);
+    return (bo != nullptr ? bo->gpu_address() : std::get<GemMemory>(what_).gpu_address()) + offset;
+  }
+  [[nodiscard]] base::Result<base::UniqueFd> export_dmabuf() const {
+    const auto* bo = std::get_if<GpuMemory>(&what_);
+    return bo != nullptr ? ioctls_of(*gpu_).client().export_dmabuf(bo->block().handle)
+                         : std::get<GemMemory>(what_).export_dmabuf();
+  }
+  // Lets another GPU reach the BO as well.
+  base::Status map_also(const Gpu& other) {
+    const Gpu* const both[] = {gpu_, &other};
+    return std::get<GpuMemory>(what_).map_to(both);
+  }
+
+ private:
+  template <typename What>
+  Held(const Gpu& gpu, What what) : gpu_(&gpu), what_(std::move(what)) {}
+  const Gpu* gpu_;
+  std::variant<GpuMemory, GemMemory> what_;
+};
+
 class Member final : public MemoryExchange {
  public:
   Member(const Shape& shape, std::size_t self, Meeting& meeting, const Post& post, const Session& session)
-      : shape_(&shape), self_(self), meeting_(&meeting), post_(&post), session_(&session), mine_(shape.memories()) {}
+      : shape_(&shape), self_(self), meeting_(&meeting), post_(&post), session_(&session) {}
 
   base::Status run() {
-    ASSIGN_OR_RETURN(page_, GpuMemory::allocate(gpu(), MemoryKind::kGtt, kSize));
+    for (std::size_t i = 0; i < shape_->gpus(); ++i) {
+      ASSIGN_OR_RETURN(GpuMemory pages, GpuMemory::allocate(gpu(i), MemoryKind::kGtt, kSize));
+      read_.push_back(std::move(pages));
+    }
     TRY(share());
     TRY(meeting_->meet());
     SuccessorCheckpointer checkpointer(*session_, GpuOrder::kSame, CriuAbi::kExtensible, PageSharing::kNone, this);
@@ -169,15 +274,18 @@ class Member final : public MemoryExchange {
     return {};
   }
 
-  base::Result<std::vector<kfd::SharedMemory>> memories(const kfd::Checkpoint& checkpoint) override {
+  base::Result<std::vector<kfd::SharedMemory>> memories(std::span<const HeldMemory> held) override {
     std::vector<kfd::SharedMemory> memories;
-    for (std::size_t memory = 0; memory < mine_.size(); ++memory) {
-      if (!mine_[memory]) continue;
-      const auto bo = std::ranges::find(checkpoint.bos, mine_[memory]->gpu_address(),
-                                        [](const kfd::CheckpointedBo& each) { return each.bo.addr; });
-      if (bo == checkpoint.bos.end()) return base::Error(ENOENT, "the image has no BO of a shared memory");
-      ASSIGN_OR_RETURN(base::UniqueFd dmabuf, take(memory, bo->bo));
-      memories.push_back({bo->inode, dmabuf.get()});
+    for (std::size_t memory = 0; memory < shape_->memories(); ++memory) {
+      if (!shape_->has(self_, memory) || !shape_->is_shared(memory)) continue;
+      const auto in_image = std::ranges::find_if(held, [&](const HeldMemory& each) {
+        return std::ranges::any_of(mine_, [&](const auto& mine) {
+          return shape_->holdings[mine.first].memory == memory && mine.second.address() == each.address;
+        });
+      });
+      if (in_image == held.end()) return base::Error(ENOENT, "the image does not have a shared memory");
+      ASSIGN_OR_RETURN(base::UniqueFd dmabuf, take(memory, in_image->kfd_flags));
+      memories.push_back({in_image->inode, dmabuf.get()});
       taken_.push_back(std::move(dmabuf));
     }
     return memories;
@@ -185,43 +293,52 @@ class Member final : public MemoryExchange {
   void exchanged() override { taken_.clear(); }
 
  private:
-  [[nodiscard]] const Gpu& gpu() const { return session_->gpus().front(); }
+  [[nodiscard]] const Gpu& gpu(std::size_t i) const { return session_->gpus()[i]; }
 
-  base::Result<base::UniqueFd> take(std::size_t memory, const kfd::Bo& like) {
-    const std::size_t giver = shape_->first_giver(memory);
-    if (giver != self_) return post_->receive(giver, self_);
-    ASSIGN_OR_RETURN(base::UniqueFd made, make_memory(gpu(), like, *post_, self_));
-    for (const Gift& gift : shape_->gifts)
-      if (gift.memory == memory) TRY(post_->send(self_, gift.to, made.get()));
+  // The process that has allocated a memory makes the new one and sends it to all others that have it.
+  base::Result<base::UniqueFd> take(std::size_t memory, std::uint32_t kfd_flags) {
+    const Holding& allocation = shape_->allocation(memory);
+    if (allocation.member != self_) return post_->receive(allocation.member, self_);
+    ASSIGN_OR_RETURN(base::UniqueFd made, make_memory(gpu(allocation.gpu), kfd_flags, *post_, self_));
+    for (std::size_t member = 0; member < shape_->members(); ++member)
+      if (member != self_ && shape_->has(member, memory)) TRY(post_->send(self_, member, made.get()));
     return made;
   }
 
   base::Status share() {
-    for (const Gift& gift : shape_->gifts) {
-      auto& memory = mine_[gift.memory];
-      if (gift.from == self_) {
-        if (!memory) {
-          ASSIGN_OR_RETURN(memory, GpuMemory::allocate(gpu(), MemoryKind::kVram, kSize));
-          fill_pattern(memory->bytes(), kSeed + gift.memory);
-        }
-        ASSIGN_OR_RETURN(const base::UniqueFd dmabuf, ioctls_of(gpu()).client().export_dmabuf(memory->block().handle));
-        TRY(post_->send(self_, gift.to, dmabuf.get()));
-      } else if (gift.to == self_) {
-        ASSIGN_OR_RETURN(const base::UniqueFd dmabuf, post_->receive(gift.from, self_));
-        ASSIGN_OR_RETURN(Block block, ioctls_of(gpu()).import_dmabuf(gpu(), dmabuf.get(), kSize));
-        ASSIGN_OR_RETURN(memory, GpuMemory::take(gpu(), std::move(block)));
+    for (std::size_t i = 0; i < shape_->holdings.size(); ++i) {
+      const Holding& each = shape_->holdings[i];
+      const std::size_t giver = each.from == kNobody ? kNobody : shape_->holdings[each.from].member;
+      if (giver == self_) {
+        ASSIGN_OR_RETURN(const base::UniqueFd dmabuf, mine_.at(each.from).export_dmabuf());
+        TRY(post_->send(self_, each.member, dmabuf.get()));
       }
+      if (each.member == self_) TRY(get(i, giver));
     }
     return {};
   }
 
-  // The GPU of one after the other writes, and the GPUs of all see it.
+  base::Status get(std::size_t holding, std::size_t giver) {
+    const Holding& each = shape_->holdings[holding];
+    if (giver == kNobody) {
+      ASSIGN_OR_RETURN(Held held, Held::allocate(gpu(each.gpu), each.as));
+      fill_pattern(held.bytes(), kSeed + each.memory);
+      mine_.emplace(holding, std::move(held));
+    } else {
+      ASSIGN_OR_RETURN(const base::UniqueFd dmabuf, post_->receive(giver, self_));
+      ASSIGN_OR_RETURN(Held held, Held::import(gpu(each.gpu), each.as, dmabuf.get()));
+      mine_.emplace(holding, std::move(held));
+    }
+    return each.used_by == each.gpu ? base::Status() : mine_.at(holding).map_also(gpu(each.used_by));
+  }
+
+  // The GPU of one holding after the other writes, and the GPUs of all see it.
   base::Status write_in_turns(std::uint32_t round) {
-    for (std::size_t writer = 0; writer < shape_->members; ++writer) {
-      if (writer == self_)
-        for (const auto& memory : mine_)
-          if (memory)
-            TRY(run_alone(gpu(), SdmaCommands(gpu()).fence(memory->gpu_address(place(writer)), word(writer, round))));
+    for (std::size_t writer = 0; writer < shape_->holdings.size(); ++writer) {
+      if (const auto held = mine_.find(writer); held != mine_.end()) {
+        const Gpu& by = gpu(shape_->holdings[writer].used_by);
+        TRY(run_alone(by, SdmaCommands(by).fence(held->second.address(place(writer)), word(writer, round))));
+      }
       TRY(meeting_->meet());
     }
     return check(round);
@@ -231,31 +348,26 @@ class Member final : public MemoryExchange {
   static std::uint32_t word(std::size_t writer, std::uint32_t round) {
     return static_cast<std::uint32_t>(round << 8 | (writer + 1));
   }
-  [[nodiscard]] bool has(std::size_t member, std::size_t memory) const {
-    return std::ranges::any_of(shape_->gifts, [&](const Gift& gift) {
-      return gift.memory == memory && (gift.from == member || gift.to == member);
-    });
-  }
 
-  // What the GPU reads is the pattern, and the words of all who have the memory.
+  // What the GPU of each holding reads is the pattern, and the words of all that are of the same memory.
   base::Status check(std::uint32_t round) {
-    for (std::size_t memory = 0; memory < mine_.size(); ++memory) {
-      if (!mine_[memory]) continue;
-      std::ranges::fill(page_->bytes(), std::byte{0});
-      TRY(run_alone(gpu(), SdmaCommands(gpu()).copy(page_->gpu_address(), mine_[memory]->gpu_address(), kSize)));
-      for (std::size_t writer = 0; writer < shape_->members; ++writer) {
-        if (!has(writer, memory)) continue;
-        if (page_->load32(place(writer)) != word(writer, round))
-          return base::Error(EIO, "member " + std::to_string(self_) + " does not see what member " +
-                                      std::to_string(writer) + " wrote into memory " + std::to_string(memory));
-        std::vector<std::byte> original(kSize);
-        fill_pattern(original, kSeed + memory);
-        std::copy_n(original.begin() + static_cast<std::ptrdiff_t>(place(writer)), sizeof(std::uint32_t),
-                    page_->bytes().begin() + static_cast<std::ptrdiff_t>(place(writer)));
+    for (const auto& [holding, held] : mine_) {
+      const std::size_t memory = shape_->holdings[holding].memory;
+      const Gpu& by = gpu(shape_->holdings[holding].used_by);
+      const GpuMemory& read = read_[shape_->holdings[holding].used_by];
+      const std::string who = "holding " + std::to_string(holding);
+      std::ranges::fill(read.bytes(), std::byte{0});
+      TRY(run_alone(by, SdmaCommands(by).copy(read.gpu_address(), held.address(), kSize)));
+      std::vector<std::byte> original(kSize);
+      fill_pattern(original, kSeed + memory);
+      for (std::size_t writer = 0; writer < shape_->holdings.size(); ++writer) {
+        if (shape_->holdings[writer].memory != memory) continue;
+        if (read.load32(place(writer)) != word(writer, round))
+          return base::Error(EIO, who + " does not have what holding " + std::to_string(writer) + " has written");
+        const auto at = static_cast<std::ptrdiff_t>(place(writer));
+        std::copy_n(original.begin() + at, sizeof(std::uint32_t), read.bytes().begin() + at);
       }
-      if (find_mismatch(page_->bytes(), kSeed + memory))
-        return base::Error(
-            EIO, "member " + std::to_string(self_) + ": memory " + std::to_string(memory) + " has lost its contents");
+      if (find_mismatch(read.bytes(), kSeed + memory)) return base::Error(EIO, who + " has lost its contents");
     }
     return {};
   }
@@ -265,9 +377,9 @@ class Member final : public MemoryExchange {
   Meeting* meeting_;
   const Post* post_;
   const Session* session_;
-  std::vector<std::optional<GpuMemory>> mine_;  // by memory
-  std::optional<GpuMemory> page_;               // what the GPU has read
-  std::vector<base::UniqueFd> taken_;           // during a restore
+  std::map<std::size_t, Held> mine_;   // by holding
+  std::vector<GpuMemory> read_;        // what each GPU has read
+  std::vector<base::UniqueFd> taken_;  // during a restore
 };
 
 base::Status be_member(const Shape& shape, std::size_t self, Meeting& meeting, const Post& post) {
@@ -278,10 +390,10 @@ base::Status be_member(const Shape& shape, std::size_t self, Meeting& meeting, c
 }
 
 base::Status run_shape(const Shape& shape) {
-  ASSIGN_OR_RETURN(Meeting meeting, Meeting::create(shape.members));
-  ASSIGN_OR_RETURN(const Post post, Post::create(shape.members));
+  ASSIGN_OR_RETURN(Meeting meeting, Meeting::create(shape.members()));
+  ASSIGN_OR_RETURN(const Post post, Post::create(shape.members()));
   std::vector<pid_t> members;
-  for (std::size_t i = 0; i < shape.members; ++i) {
+  for (std::size_t i = 0; i < shape.members(); ++i) {
     const pid_t member = ::fork();
     if (member < 0) return base::Error::from_errno(errno, "fork");
     if (member == 0) {
@@ -308,6 +420,8 @@ std::vector<std::string> shared_shapes() {
   for (const Shape& shape : shapes()) names.emplace_back(shape.name);
   return names;
 }
+
+std::size_t gpus_of_shape(std::string_view shape) { return std::ranges::find(shapes(), shape, &Shape::name)->gpus(); }
 
 std::string shared_scenario(std::string_view shape) { return std::string(kPrefix) + std::string(shape); }
 

@@ -181,11 +181,10 @@ Result<std::vector<ListedUserptr>> RealRenderDriver::userptrs(int fd) {
 }
 
 Result<std::vector<image::GemMapping>> RealRenderDriver::mappings(int fd, std::uint32_t handle) {
-  ASSIGN_OR_RETURN(const auto entries,
-                   read_list<drm_uapi::GemVmEntry>("AMDGPU_GEM_OP_GET_MAPPING_INFO",
-                                                      [fd, handle](auto* out, std::uint32_t& count) {
-                                                        return list_mappings(fd, handle, out, count);
-                                                      }));
+  ASSIGN_OR_RETURN(const auto entries, read_list<drm_uapi::GemVmEntry>("AMDGPU_GEM_OP_GET_MAPPING_INFO",
+                                                                       [fd, handle](auto* out, std::uint32_t& count) {
+                                                                         return list_mappings(fd, handle, out, count);
+                                                                       }));
   std::vector<image::GemMapping> result;
   for (const auto& each : entries) result.push_back({each.addr, each.size, each.offset, each.flags});
   return result;
@@ -263,13 +262,13 @@ Result<std::vector<ListedBoListEntry>> RealRenderDriver::bo_lists(int fd) {
 
 Result<std::vector<ListedSyncobj>> RealRenderDriver::syncobjs(int fd) {
   ASSIGN_OR_RETURN(const auto entries, read_list<drm_uapi::SyncobjEntry>("listing synchronization objects",
-                                                                            [fd](auto* out, std::uint32_t& count) {
-                                                                              return list_syncobjs(fd, out, count);
-                                                                            }));
+                                                                         [fd](auto* out, std::uint32_t& count) {
+                                                                           return list_syncobjs(fd, out, count);
+                                                                         }));
   std::vector<ListedSyncobj> result;
   for (const auto& each : entries)
-    result.push_back({each.handle, (each.flags & drm_uapi::kSyncobjShared) != 0,
-                      (each.flags & drm_uapi::kSyncobjEventfd) != 0});
+    result.push_back(
+        {each.handle, (each.flags & drm_uapi::kSyncobjShared) != 0, (each.flags & drm_uapi::kSyncobjEventfd) != 0});
   return result;
 }
 

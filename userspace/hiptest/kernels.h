@@ -24,6 +24,12 @@ void matmul(const float* a, const float* b, float* c, int m, int n, int k);
 // Replaces each x by sqrt(x * x + 1) / (x + 2) in double precision, `rounds` times.
 void iterate(double* x, int n, int rounds);
 
+// Computes c = rounds * (a * b + d * e): kTile x kTile elements in rows from a and b, fp16 with kTile of k, and d and
+// e, bfloat16 with half of that, by the matrix instructions of chips that have them. A factor has the elements of row i
+// of a and d, or of column i of b and e, in the order of k.
+void multiply_short_floats(const std::uint16_t* a, const std::uint16_t* b, const std::uint16_t* d,
+                           const std::uint16_t* e, float* c, int rounds);
+
 // The next kernels are those of a transformer layer. A matrix has rows of `width` elements, and a block computes a row.
 void layer_norm(const float* in, const float* gain, const float* bias, float* out, int rows, int width);
 // If `gate` is not null, each block waits in the middle of its row until the host, which shares that memory, writes

@@ -81,6 +81,42 @@ __global__ void iterate_kernel(double* x, int n, int rounds) {
   x[i] = value;
 }
 
+using Halves = _Float16 __attribute__((ext_vector_type(4)));
+using Brains = short __attribute__((ext_vector_type(2)));
+using Sums = float __attribute__((ext_vector_type(4)));
+
+[[maybe_unused]] __device__ float of_half(std::uint16_t bits) { return static_cast<float>(__builtin_bit_cast(_Float16, bits)); }
+[[maybe_unused]] __device__ float of_brain(std::uint16_t bits) { return __builtin_bit_cast(float, std::uint32_t{bits} << 16); }
+
+// One wave. Work-item i has four elements of row or column i % kTile, and two of bfloat16; its sums are those of column
+// i % kTile in four rows.
+__global__ void multiply_short_floats_kernel(const std::uint16_t* a, const std::uint16_t* b, const std::uint16_t* d,
+                                             const std::uint16_t* e, float* c, int rounds) {
+  const unsigned column = threadIdx.x % kTile;
+  const unsigned group = threadIdx.x / kTile;
+  Sums sums = {0, 0, 0, 0};
+#if defined(__gfx908__) || defined(__gfx90a__)
+  const Halves a_part = *reinterpret_cast<const Halves*>(a + column * kTile + 4 * group);
+  const Halves b_part = *reinterpret_cast<const Halves*>(b + column * kTile + 4 * group);
+  const Brains d_part = *reinterpret_cast<const Brains*>(d + column * kTile / 2 + 2 * group);
+  const Brains e_part = *reinterpret_cast<const Brains*>(e + column * kTile / 2 + 2 * group);
+  for (int round = 0; round < rounds; ++round) {
+    sums = __builtin_amdgcn_mfma_f32_16x16x16f16(a_part, b_part, sums, 0, 0, 0);
+    sums = __builtin_amdgcn_mfma_f32_16x16x8bf16(d_part, e_part, sums, 0, 0, 0);
+  }
+#else
+  for (int round = 0; round < rounds; ++round) {
+    for (unsigned i = 0; i < 4; ++i) {
+      const unsigned row = 4 * group + i;
+      for (unsigned k = 0; k < kTile; ++k) sums[i] += of_half(a[row * kTile + k]) * of_half(b[column * kTile + k]);
+      for (unsigned k = 0; k < kTile / 2; ++k)
+        sums[i] += of_brain(d[row * kTile / 2 + k]) * of_brain(e[column * kTile / 2 + k]);
+    }
+  }
+#endif
+  for (unsigned i = 0; i < 4; ++i) c[(4 * group + i) * kTile + column] = sums[i];
+}
+
 // Returns to each work-item the sum over its block of kBlock.
 __device__ float block_sum(float value, float* shared) {
   shared[threadIdx.x] = value;
@@ -186,6 +222,11 @@ void matmul(const float* a, const float* b, float* c, int m, int n, int k) {
   matmul_kernel<<<dim3(n / kTile, m / kTile), dim3(kTile, kTile)>>>(a, b, c, n, k);
 }
 void iterate(double* x, int n, int rounds) { iterate_kernel<<<blocks_for(n), kBlock>>>(x, n, rounds); }
+
+void multiply_short_floats(const std::uint16_t* a, const std::uint16_t* b, const std::uint16_t* d,
+                           const std::uint16_t* e, float* c, int rounds) {
+  multiply_short_floats_kernel<<<1, 64>>>(a, b, d, e, c, rounds);
+}
 void layer_norm(const float* in, const float* gain, const float* bias, float* out, int rows, int width) {
   layer_norm_kernel<<<rows, kBlock>>>(in, gain, bias, out, width);
 }

@@ -4,7 +4,9 @@
 // The small programs. transformer.cc has the large one.
 #include "hiptest/programs.h"
 
+#include <array>
 #include <cmath>
+#include <cstdlib>
 #include <numeric>
 
 #include "hiptest/device_memory.h"
@@ -183,11 +185,79 @@ class Iterate final : public Program {
   DeviceMemory<double> x_;
 };
 
+// Factors are small integers, so all sums are exact in whatever order.
+class MatrixCores final : public Program {
+ public:
+  base::Status prepare() override {
+    ASSIGN_OR_RETURN(a_, DeviceMemory<std::uint16_t>::copy_of(encoded(in_a_, kHalves)));
+    ASSIGN_OR_RETURN(b_, DeviceMemory<std::uint16_t>::copy_of(encoded(in_b_, kHalves)));
+    ASSIGN_OR_RETURN(d_, DeviceMemory<std::uint16_t>::copy_of(encoded(in_d_, kBrains)));
+    ASSIGN_OR_RETURN(e_, DeviceMemory<std::uint16_t>::copy_of(encoded(in_e_, kBrains)));
+    ASSIGN_OR_RETURN(c_, DeviceMemory<float>::allocate(std::size_t{kTile} * kTile));
+    return {};
+  }
+  base::Result<std::vector<double>> run() override {
+    TRY(c_.clear());
+    multiply_short_floats(a_.data(), b_.data(), d_.data(), e_.data(), c_.data(), kRounds);
+    TRY(finished());
+    ASSIGN_OR_RETURN(const std::vector<float> c, c_.load());
+    return widened(c);
+  }
+  [[nodiscard]] std::vector<double> reference() const override {
+    std::vector<double> c;
+    for (std::size_t row = 0; row < kTile; ++row)
+      for (std::size_t column = 0; column < kTile; ++column)
+        c.push_back(kRounds * (dot(in_a_, row, in_b_, column, kTile) + dot(in_d_, row, in_e_, column, kTile / 2)));
+    return c;
+  }
+
+ private:
+  static constexpr int kRounds = 200;
+  static constexpr std::uint32_t kNumbers = 9;
+  static constexpr std::uint16_t kSign = 0x8000;
+  // The numbers 0 to 8.
+  static constexpr std::array<std::uint16_t, kNumbers> kHalves = {0,      0x3c00, 0x4000, 0x4200, 0x4400,
+                                                                  0x4500, 0x4600, 0x4700, 0x4800};
+  static constexpr std::array<std::uint16_t, kNumbers> kBrains = {0,      0x3f80, 0x4000, 0x4040, 0x4080,
+                                                                  0x40a0, 0x40c0, 0x40e0, 0x4100};
+
+  static std::vector<int> numbers(std::size_t count, std::uint32_t seed) {
+    std::vector<int> result;
+    for (const std::uint32_t n : integers(count, seed)) {
+      const int number = static_cast<int>(n % kNumbers);
+      result.push_back(n / kNumbers % 2 == 0 ? number : -number);
+    }
+    return result;
+  }
+  static std::vector<std::uint16_t> encoded(const std::vector<int>& values,
+                                            const std::array<std::uint16_t, kNumbers>& codes) {
+    std::vector<std::uint16_t> result;
+    for (const int value : values) {
+      const std::uint16_t code = codes[static_cast<std::size_t>(std::abs(value))];
+      result.push_back(value < 0 ? static_cast<std::uint16_t>(code | kSign) : code);
+    }
+    return result;
+  }
+  static int dot(const std::vector<int>& rows, std::size_t row, const std::vector<int>& columns, std::size_t column,
+                 std::size_t length) {
+    int sum = 0;
+    for (std::size_t k = 0; k < length; ++k) sum += rows[row * length + k] * columns[column * length + k];
+    return sum;
+  }
+
+  const std::vector<int> in_a_ = numbers(std::size_t{kTile} * kTile, 9);
+  const std::vector<int> in_b_ = numbers(std::size_t{kTile} * kTile, 10);
+  const std::vector<int> in_d_ = numbers(std::size_t{kTile} * kTile / 2, 12);
+  const std::vector<int> in_e_ = numbers(std::size_t{kTile} * kTile / 2, 13);
+  DeviceMemory<std::uint16_t> a_, b_, d_, e_;
+  DeviceMemory<float> c_;
+};
+
 }  // namespace
 
 const std::vector<std::string>& program_names() {
-  static const std::vector<std::string> names = {"vector_add", "reduction", "scan",       "histogram",
-                                                 "matmul",     "iterate",   "transformer"};
+  static const std::vector<std::string> names = {"vector_add", "reduction", "scan",         "histogram",
+                                                 "matmul",     "iterate",   "matrix_cores", "transformer"};
   return names;
 }
 
@@ -198,6 +268,7 @@ std::unique_ptr<Program> make_program(const std::string& name) {
   if (name == "histogram") return std::make_unique<Histogram>();
   if (name == "matmul") return std::make_unique<MatrixMultiply>();
   if (name == "iterate") return std::make_unique<Iterate>();
+  if (name == "matrix_cores") return std::make_unique<MatrixCores>();
   return make_transformer();
 }
 

@@ -8,12 +8,13 @@ process may be left. The plugin is a test's, in which the N-th call fails
 restores: a failed dump leaves the program running and a failed restore leaves its image, so hundreds
 of failures need neither another machine nor another start. FAULT_SECONDS says for how long calls fail
 in each machine of the demo's program. With --all this one has LEAST_OF_ALL failures, or as many as
-FAULTS says, and the other programs have their share of them. plugin_test lets every call fail, over
-fakes.
+FAULTS says, and the other programs have their share of them. With --all and FAULTS=every, each call of
+each program fails once. plugin_test lets every call fail with each errno, over fakes.
 """
 from __future__ import annotations
 
 import errno
+import math
 import os
 import re
 import sys
@@ -29,9 +30,14 @@ from harness.steps import fail, fresh, need_built, once
 
 SECONDS = int(os.environ.get("FAULT_SECONDS", "60"))
 # Fewer failures than this in a machine prove nothing; with --all, so many are needed.
-LEAST, LEAST_OF_ALL = 10, int(os.environ.get("FAULTS", "1000"))
+FAULTS = os.environ.get("FAULTS", "1000")
+EVERY = FAULTS == "every"
+LEAST, LEAST_OF_ALL = 10, 0 if EVERY else int(FAULTS)
 # Seconds that all failures of a machine may take.
-LIMIT_S = 3600
+LIMIT_S = 9000 if EVERY else 3600
+# Which part of the calls may be out of reach when each fails once: the number of calls is not the same in each run, as some
+# wait for something in a loop.
+OUT_OF_REACH = 0.05
 pytestmark = [pytest.mark.tier("e2e")]
 
 SLOT = 17
@@ -60,15 +66,16 @@ def spread(count: int) -> Iterator[int]:
         yield from range(step, count + 1, 2 * step)
 
 
-def chosen(calls: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Numbers of calls, counted from 1, and errnos to fail with. `calls` has the names. All names take part from the
-    beginning, so that calls which happen once fail as early as those which happen thousands of times."""
+def chosen(calls: Sequence[str], errnos: int = len(ERRNOS)) -> Iterator[tuple[int, int]]:
+    """Numbers of calls, counted from 1, and errnos to fail with: each call with `errnos` of them. `calls` has the names. All
+    names take part from the beginning, so that calls which happen once fail as early as those which happen thousands of
+    times."""
     numbers: dict[str, list[int]] = {}
     for number, name in enumerate(calls, 1):
         numbers.setdefault(name, []).append(number)
     names = [[mine[place - 1] for place in spread(len(mine))] for mine in numbers.values()]
     for block in range(0, max(map(len, names)), SOME_OF_A_NAME):
-        for turn in range(len(ERRNOS)):
+        for turn in range(errnos):
             for rank in range(block, block + SOME_OF_A_NAME):
                 for index, mine in enumerate(names):
                     if rank < len(mine):
@@ -133,7 +140,7 @@ class Faults(Field):
         super().__init__(name, fresh(paths.OUT / name), {SLOT: chosen_chip()}, "criu", PLUGINS)
         self.kind, self.tested = kind, tested
         self.goal, self.seconds = (LEAST_OF_ALL // tested.share, LIMIT_S) if everything else (LEAST, SECONDS)
-        self.ends_at_goal = everything
+        self.ends_at_goal, self.every = everything and not EVERY, everything and EVERY
 
     def must(self, is_right: bool, what: str) -> None:
         """Fails unless this is right."""
@@ -190,18 +197,19 @@ class Faults(Field):
     def swept(self) -> Tally:
         """Lets calls fail until the time is over, or there are as many failures as are wanted."""
         calls = self.calls()
-        faults, tally, begin = chosen(calls), Tally(), time.monotonic()
+        faults, tally, begin = chosen(calls, 1 if self.every else len(ERRNOS)), Tally(), time.monotonic()
+        goal = math.ceil((1 - OUT_OF_REACH) * len(calls)) if self.every else self.goal
         while batch := list(islice(faults, BATCH)):
             seconds = time.monotonic() - begin
-            enough = tally.injected >= self.goal
+            enough = tally.injected >= goal
             if tally.wrong or seconds >= LIMIT_S or (enough and (self.ends_at_goal or seconds >= self.seconds)):
                 break
             self.inject(batch, tally)
             self.tell(f"{tally}, {time.monotonic() - begin:.0f} s")
         if tally.wrong:
             fail("\n".join([str(tally), *tally.wrong, self.shown_errors("fault.log")]))
-        if tally.injected < self.goal:
-            fail(f"too few failures, of which {self.goal} are wanted: {tally}")
+        if tally.injected < goal:
+            fail(f"too few failures, of which {goal} are wanted: {tally}")
         print(tally)
         return tally
 

@@ -15,7 +15,10 @@
 namespace gcn {
 
 // Other waves, engines and the guest access the same bytes at the same time, so naturally aligned accesses of 1, 2, 4
-// and 8 bytes are atomic. They are relaxed: they order nothing.
+// and 8 bytes are atomic, and so are aligned halves of 16 bytes. Hardware writes and reads a cache line at once.
+// Programs such as RCCL rely on that: they store data with a flag behind it, and take what they load for new if the
+// flag is. So bytes are stored upwards and loaded downwards, in this order, from lane to lane too: who sees a flag
+// loads what was stored before it.
 namespace host {
 
 template <std::size_t kBytes>
@@ -44,7 +47,7 @@ struct Word<8> {
 template <typename T>
 [[nodiscard]] T load(const std::byte* bytes) {
   if (is_aligned(bytes, sizeof(T))) [[likely]] {
-    return __atomic_load_n(reinterpret_cast<const typename Word<sizeof(T)>::Type*>(bytes), __ATOMIC_RELAXED);
+    return __atomic_load_n(reinterpret_cast<const typename Word<sizeof(T)>::Type*>(bytes), __ATOMIC_ACQUIRE);
   }
   T value = 0;
   for (unsigned i = 0; i < sizeof(T); ++i) value = static_cast<T>(value | T{load<std::uint8_t>(bytes + i)} << (8 * i));
@@ -54,10 +57,46 @@ template <typename T>
 template <typename T>
 void store(std::byte* bytes, T value) {
   if (is_aligned(bytes, sizeof(T))) [[likely]] {
-    __atomic_store_n(reinterpret_cast<typename Word<sizeof(T)>::Type*>(bytes), value, __ATOMIC_RELAXED);
+    __atomic_store_n(reinterpret_cast<typename Word<sizeof(T)>::Type*>(bytes), value, __ATOMIC_RELEASE);
     return;
   }
   for (unsigned i = 0; i < sizeof(T); ++i) store(bytes + i, static_cast<std::uint8_t>(value >> (8 * i)));
+}
+
+// Dwords of one lane, of which words[i] has the i-th.
+inline void load_pair(const std::byte* bytes, Vgpr* words, unsigned lane) {
+  const auto pair = load<std::uint64_t>(bytes);
+  words[1][lane] = static_cast<std::uint32_t>(pair >> 32);
+  words[0][lane] = static_cast<std::uint32_t>(pair);
+}
+inline void store_pair(std::byte* bytes, const Vgpr* words, unsigned lane) {
+  store(bytes, words[0][lane] | std::uint64_t{words[1][lane]} << 32);
+}
+
+template <unsigned kWords>
+void load_words(const std::byte* bytes, Vgpr* words, unsigned lane) {
+  if constexpr (kWords == 1) {
+    words[0][lane] = load<std::uint32_t>(bytes);
+  } else if (is_aligned(bytes, sizeof(std::uint64_t))) [[likely]] {
+    if constexpr (kWords == 3) words[2][lane] = load<std::uint32_t>(bytes + 8);
+    if constexpr (kWords == 4) load_pair(bytes + 8, words + 2, lane);
+    load_pair(bytes, words, lane);
+  } else {
+    for (unsigned i = kWords; i-- > 0;) words[i][lane] = load<std::uint32_t>(bytes + 4 * i);
+  }
+}
+
+template <unsigned kWords>
+void store_words(std::byte* bytes, const Vgpr* words, unsigned lane) {
+  if constexpr (kWords == 1) {
+    store(bytes, words[0][lane]);
+  } else if (is_aligned(bytes, sizeof(std::uint64_t))) [[likely]] {
+    store_pair(bytes, words, lane);
+    if constexpr (kWords == 3) store(bytes + 8, words[2][lane]);
+    if constexpr (kWords == 4) store_pair(bytes + 8, words + 2, lane);
+  } else {
+    for (unsigned i = 0; i < kWords; ++i) store(bytes + 4 * i, words[i][lane]);
+  }
 }
 
 }  // namespace host
@@ -65,6 +104,19 @@ void store(std::byte* bytes, T value) {
 template <typename F>
 void for_each_lane(std::uint64_t lanes, F f) {
   for (; lanes != 0; lanes &= lanes - 1) f(static_cast<unsigned>(std::countr_zero(lanes)));
+}
+
+// To note the lanes first is faster than to look for the highest one each time.
+template <typename F>
+void for_each_lane_down(std::uint64_t lanes, F f) {
+  if (lanes == ~std::uint64_t{0}) {
+    for (unsigned lane = kLanes; lane-- > 0;) f(lane);
+    return;
+  }
+  std::array<std::uint8_t, kLanes> noted;
+  unsigned count = 0;
+  for_each_lane(lanes, [&](unsigned lane) { noted[count++] = static_cast<std::uint8_t>(lane); });
+  while (count > 0) f(unsigned{noted[--count]});
 }
 
 inline constexpr unsigned kMaxWords = 4;  // dwords that one lane can access
@@ -145,18 +197,14 @@ class LaneAccess {
 
 template <unsigned kBytes>
 void LaneAccess::load(LaneWords& words) const {
-  for_each_lane(whole_lanes_, [&](unsigned lane) {
+  for_each_lane_down(whole_lanes_, [&](unsigned lane) {
     const std::byte* bytes = whole_[lane];
     if constexpr (kBytes == 1) {
       words[0][lane] = host::load<std::uint8_t>(bytes);
     } else if constexpr (kBytes == 2) {
       words[0][lane] = host::load<std::uint16_t>(bytes);
-    } else if constexpr (kBytes == 8) {
-      const auto value = host::load<std::uint64_t>(bytes);
-      words[0][lane] = static_cast<std::uint32_t>(value);
-      words[1][lane] = static_cast<std::uint32_t>(value >> 32);
     } else {
-      for (unsigned i = 0; i < kBytes / 4; ++i) words[i][lane] = host::load<std::uint32_t>(bytes + 4 * i);
+      host::load_words<kBytes / 4>(bytes, words.data(), lane);
     }
   });
   if (split_lanes_ != 0) load_split(words);
@@ -170,10 +218,8 @@ void LaneAccess::store(const LaneWords& words) const {
       host::store(bytes, static_cast<std::uint8_t>(words[0][lane]));
     } else if constexpr (kBytes == 2) {
       host::store(bytes, static_cast<std::uint16_t>(words[0][lane]));
-    } else if constexpr (kBytes == 8) {
-      host::store(bytes, words[0][lane] | std::uint64_t{words[1][lane]} << 32);
     } else {
-      for (unsigned i = 0; i < kBytes / 4; ++i) host::store(bytes + 4 * i, words[i][lane]);
+      host::store_words<kBytes / 4>(bytes, words.data(), lane);
     }
   });
   if (split_lanes_ != 0) store_split(words);

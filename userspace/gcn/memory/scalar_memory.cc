@@ -55,15 +55,31 @@ bool find(LaneAccess& access, const Window& window, unsigned dwords) {
 // Returns whether the operand numbers of `dwords` registers from `first` on exist.
 bool are_registers(unsigned first, unsigned dwords) { return first + dwords <= kScalars; }
 
+// Loads dwords downwards, and both at once where two are a word of eight bytes. A dword without a place is 0.
+void load_dwords(const LaneAccess& access, unsigned dwords, Vgpr& to) {
+  const auto has = [&](unsigned i) { return (access.whole_lanes() >> i & 1) != 0; };
+  for (unsigned i = dwords; i > 0;) {
+    --i;
+    to[i] = 0;
+    if (!has(i)) continue;
+    if (i > 0 && has(i - 1) && access.whole(i) == access.whole(i - 1) + 4 && host::is_aligned(access.whole(i - 1), 8)) {
+      const auto both = host::load<U64>(access.whole(i - 1));
+      to[i] = static_cast<U32>(both >> 32);
+      to[--i] = static_cast<U32>(both);
+    } else {
+      to[i] = host::load<U32>(access.whole(i));
+    }
+  }
+}
+
 template <WindowOf kWindow, unsigned kDwords>
 Outcome load(const Instruction& instruction, Machine& machine) {
   if (!are_registers(instruction.dst, kDwords)) return Outcome::kIllegal;
   LaneAccess access(machine.memory, Access::kRead, 4);
   if (!find(access, kWindow(instruction, machine), kDwords)) return Outcome::kFault;
-  LaneWords words;
-  words[0].fill(0);
-  access.load<4>(words);
-  for (unsigned i = 0; i < kDwords; ++i) write_scalar(machine.wave, instruction.dst + i, words[0][i]);
+  Vgpr words;
+  load_dwords(access, kDwords, words);
+  for (unsigned i = 0; i < kDwords; ++i) write_scalar(machine.wave, instruction.dst + i, words[i]);
   return Outcome::kNext;
 }
 

@@ -82,7 +82,7 @@ demo-llm: setup
 # setup.sh and root.py end at once if there is nothing to install.
 test-distro: setup
 	@scripts/setup.sh roots
-	@scripts/root.py trixie sid llm
+	@scripts/root.py trixie sid llm rccl
 	@scripts/test.py --groups distro
 
 # test.py builds what it needs.

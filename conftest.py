@@ -30,9 +30,9 @@ SHOWN_FAILURES, SHOWN_LINES = 24, 12
 RECORDED_S = 1.0
 MACHINE_FILES = ("tests/plan.toml", "tests/test_distro.py", "tests/test_e2e.py", "tests/test_faults.py",
                  "tests/test_field.py", "tests/test_llm.py", "tests/test_loops.py", "tests/test_podman.py",
-                 "tests/test_sharing_chips.py", "tests/test_stock.py")
+                 "tests/test_rccl.py", "tests/test_sharing_chips.py", "tests/test_stock.py")
 # Groups of plan.toml whose tests have files of their own, tests/test_NAME.py.
-GROUP_OF_FILE = {"distro": "distro", "llm": "distro", "podman": "distro"}
+GROUP_OF_FILE = {"distro": "distro", "llm": "distro", "podman": "distro", "rccl": "distro"}
 # Tiers whose tests start no virtual machine.
 HOST_TIERS = ("builds", "lint", "python", "unit", "series")
 EXIT_INFRA = 125

@@ -3,12 +3,12 @@
 # Copyright (c) 2026 The amdkfd-criu authors
 """Moves a language model between virtual machines while it answers.
 
-usage: demo_llm.py [--moves N] [--type f32|f16] [--no-build] [-h]
+usage: demo_llm.py [--moves N] [--type f32|f16] [--chip gfx906|gfx90a] [--no-build] [-h]
 
 llama.cpp with its HIP backend, ROCm 6.4 and CRIU 4.2 are those of Debian's unstable
-release, unchanged. The first machine has a gfx906, on which llama.cpp answers; in the
-middle of the answer `criu dump` saves it. The next machine has other GPUs and the gfx906
-in another PCI slot; `criu restore` continues the answer there, and so on, N times (3).
+release, unchanged. The first machine has a gfx906, or the chip that is named, on which
+llama.cpp answers; on gfx90a it uses matrix instructions. In the middle of the answer
+`criu dump` saves it. The next machine has other GPUs and the chip in another PCI slot; `criu restore` continues the answer there, and so on, N times (3).
 The answer must equal that of an undisturbed run on the GPU and that of the processor.
 The model is two layers with random weights of a fixed seed (scripts/tiny_model.py).
 
@@ -54,9 +54,9 @@ def show(run: llm.MovedRun) -> None:
         print(f"  machine {part.machine}: {' '.join(words[part.before:part.after])}")
 
 
-def move(moves: int, kind: str) -> None:
+def move(moves: int, kind: str, chip: str) -> None:
     """The whole path."""
-    with llm.MovedRun(moves, kind, say) as run:
+    with llm.MovedRun(moves, kind, chip, say) as run:
         run.moved()
         wrong = run.differences()
         show(run)
@@ -71,6 +71,7 @@ def main(argv: list[str]) -> int:
     parser = command.Parser(__doc__)
     parser.add_argument("--moves", type=command.number_from(1, llm.MOST_MOVES), default=3)
     parser.add_argument("--type", type=command.one_of(*tiny_model.TENSOR_TYPES), default="f32")
+    parser.add_argument("--chip", type=command.one_of(*llm.CHIPS), default=llm.CHIPS[0])
     parser.add_argument("--no-build", action="store_true")
     options = parser.read(argv)
     if not options.no_build:
@@ -78,7 +79,7 @@ def main(argv: list[str]) -> int:
         build(["setup.sh", "roots"], ["root.py", llm.ROOT_NAME], ["build.sh", "release", *llm.TARGETS],
               ["kernel.sh", "build", "criu"])
     try:
-        move(options.moves, options.type)
+        move(options.moves, options.type, options.chip)
     except llm.Failed as error:
         raise command.failure(str(error)) from error
     return 0

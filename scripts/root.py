@@ -10,6 +10,7 @@ it ends at once. ROOT is
   trixie   Debian 13: CRIU 4.1, podman and crun, the thunk 6.2, HIP 5.7 on ROCr 6.1
   sid      Debian's unstable release: CRIU 4.2, HIP 6.4 on ROCr 6.4
   llm      sid with llama.cpp, its HIP backend and ROCm 6.4: what `make demo-llm` needs
+  rccl     trixie with RCCL 5.4, whose kernels take 290 MB, and its unit tests
 --packages prints the packages of the roots besides the base system, and does nothing.
 
 debootstrap and then the new root's own apt check the signatures of the archive, with the
@@ -40,6 +41,7 @@ TRIXIE = ("crun", "libamdhip64-5", "libcriu2", "libhsakmt1", "podman")
 SID = ("libamdhip64-6",)
 # A root of its own, because with these libraries a root is twenty times as large, and only one test needs them.
 LLM = ("libggml0-backend-hip", "llama.cpp-tools")
+RCCL = ("librccl1-tests",)
 
 
 class Root(NamedTuple):
@@ -53,7 +55,7 @@ class Root(NamedTuple):
 
 
 ROOTS = {"trixie": Root("trixie", COMMON + TRIXIE, 150, 860, 4), "sid": Root("sid", COMMON + SID, 130, 700, 3),
-         "llm": Root("sid", COMMON + LLM, 490, 6300, 8)}
+         "llm": Root("sid", COMMON + LLM, 490, 6300, 8), "rccl": Root("trixie", COMMON + TRIXIE + RCCL, 280, 1300, 5)}
 # Settings of this machine's apt by which it reaches the archive.
 REACH = re.compile(r'^Acquire::(http|https|Retries|Check-Valid-Until|Check-Date)\b.* "[^"]')
 # Environment of the programs of a new root.

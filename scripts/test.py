@@ -172,7 +172,7 @@ def ids_of(test: str) -> list[str]:
 
 # Files in tests/ that need the builds of another tier, or those of a host machine of the plan.
 TIER_OF_FILE = {"distro": "e2e", "field": "e2e", "fuzz": "host-asan", "loops": "guest", "faults": "e2e", "stock": "e2e",
-                "sharing_chips": "e2e", "boot": "guest", "llm": "e2e", "podman": "e2e", "recipes": "guest", "package": "documents"}
+                "sharing_chips": "e2e", "boot": "guest", "llm": "e2e", "podman": "e2e", "rccl": "e2e", "recipes": "guest", "package": "documents"}
 
 
 def kinds_of(ids: list[str]) -> set[str]:

@@ -2,7 +2,8 @@
 # Copyright (c) 2026 The amdkfd-criu authors
 """llama.cpp with Debian's ROCm 6.4, which CRIU moves in the middle of its answer: make test-distro.
 
-The path of scripts/demo_llm.py with two moves; tests/harness/llm.py says what the machines are like.
+The path of scripts/demo_llm.py with two moves on a gfx906, and an undisturbed run on a gfx90a; tests/harness/llm.py says
+what the machines are like.
 """
 from __future__ import annotations
 
@@ -62,3 +63,8 @@ def test_the_program_is_on_another_render_node_in_the_second_machine(run: MovedR
 def test_the_answer_equals_the_undisturbed_one_and_that_of_the_processor(run: MovedRun) -> None:
     assert run.moved()
     assert run.differences() == []
+
+
+def test_matrix_instructions_give_the_answer_of_the_processor() -> None:
+    with MovedRun(0, chip="gfx90a") as run:
+        assert run.gpu() == run.cpu()

@@ -29,7 +29,8 @@ EQUAL, REFUSED = "equal", "refused"
 LOST, WRONG = "lost", "wrong"
 PROGRAMS = {"demo_program": "kfdtest-criu/demo_program", "hip_demo": "hiptest/hip_demo",
             **{name: f"fieldtest/{name}" for name in ("field_program", "field_group", "field_hip", "field_render",
-                                                            "field_vmm", "field_hip_vmm", "field_hip_ipc", "field_hsa_vmm")}}
+                                                            "field_vmm", "field_hip_vmm", "field_hip_ipc", "field_hsa_vmm",
+                                                      "field_rccl")}}
 SHOWN_ERRORS, VM_LIMIT_S, EXIT_LIMIT_S = 6, 3600, 30
 # Seconds for the driver to be loaded with many GPUs on a busy host.
 LOAD_LIMIT_S = 600

@@ -4,7 +4,7 @@
 
 tests/test_llm.py tests it step by step, scripts/demo_llm.py shows it. All machines have the root llm: llama.cpp with
 its HIP backend, ROCm and CRIU of Debian's unstable release, unchanged. The model is that of scripts/tiny_model.py. Each
-machine boots anew, has a gfx906 in another PCI slot than the machine before, and other GPUs beside it. Images, answers,
+machine boots anew, has the chip (a gfx906 unless said) in another PCI slot than the machine before, and other GPUs beside it. Images, answers,
 llama.cpp's and CRIU's logs: out/llm.
 """
 from __future__ import annotations
@@ -56,15 +56,17 @@ class MachineKind:
     """What the machines of one kind have."""
 
     letter: str
-    # Their GPUs, as options of scripts/vm.sh.
+    # Their GPUs, as options of scripts/vm.sh. {chip} is the one that llama.cpp has.
     gpus: tuple[str, ...]
 
 
 MACHINE_KINDS = (
-    MachineKind("A", ("gfx906,vram=1G,slot=16",)),
-    MachineKind("B", ("gfx803,vram=256M,slot=17", "gfx906,vram=1G,slot=20")),
-    MachineKind("C", ("gfx906,vram=1G,slot=18", "gfx1030,vram=256M,slot=24")),
+    MachineKind("A", ("{chip},vram=1G,slot=16",)),
+    MachineKind("B", ("gfx803,vram=256M,slot=17", "{chip},vram=1G,slot=20")),
+    MachineKind("C", ("{chip},vram=1G,slot=18", "gfx1030,vram=256M,slot=24")),
 )
+# Chips on which llama.cpp can answer: the second one by matrix instructions.
+CHIPS = ("gfx906", "gfx90a")
 
 
 @dataclass(frozen=True)
@@ -106,11 +108,12 @@ class AnswerPart:
 class LlmMachine(StepMachine):
     """A machine with the root llm."""
 
-    def __init__(self, number: int) -> None:
-        self.kind = MACHINE_KINDS[number % len(MACHINE_KINDS)]
-        self.label = f"{number + 1} ({self.kind.letter})"
+    def __init__(self, number: int, chip: str) -> None:
+        kind = MACHINE_KINDS[number % len(MACHINE_KINDS)]
+        self.label = f"{number + 1} ({kind.letter})"
+        self.gpus = tuple(gpu.format(chip=chip) for gpu in kind.gpus)
         options = ["--root", ROOT_NAME, "--kernel", "criu", "--mem", MEM, "--share", str(RUN)]
-        options += [word for gpu in self.kind.gpus for word in ("--gpu", gpu)]
+        options += [word for gpu in self.gpus for word in ("--gpu", gpu)]
         super().__init__(f"llm-{number + 1}", options, (), VM_LIMIT_S)
 
     def llm(self, *words: str) -> list[str]:
@@ -140,6 +143,7 @@ class MovedRun:
 
     moves: int
     kind: str = "f32"
+    chip: str = CHIPS[0]
     # Gets a line for people, whenever something was done.
     say: Callable[[str], None] = lambda _: None
     phases: list[Phase] = field(default_factory=list)
@@ -184,8 +188,8 @@ class MovedRun:
     def machine(self, number: int) -> LlmMachine:
         """Boots the machine with this number; the one before it must be off."""
         self.prepare()
-        self._machine = LlmMachine(number)
-        self.say(f"machine {self._machine.label} boots: {' and '.join(self._machine.kind.gpus)}")
+        self._machine = LlmMachine(number, self.chip)
+        self.say(f"machine {self._machine.label} boots: {' and '.join(self._machine.gpus)}")
         self._timed(self._machine, "boot", self._machine.boot)
         return self._machine
 
@@ -236,14 +240,14 @@ class MovedRun:
         gpu_ids = machine.gpu_ids()
         pid, seconds, *nodes = self._timed(machine, "start", lambda: machine.llm("start", "moved", *self.command(ON_GPU)))
         self.say(f"llama.cpp is process {pid} on {' '.join(nodes)}: the first word after {seconds} s")
-        return AnswerPart(machine.label, machine.kind.gpus, gpu_ids, " ".join(nodes), float(seconds))
+        return AnswerPart(machine.label, machine.gpus, gpu_ids, " ".join(nodes), float(seconds))
 
     def _restored(self, machine: LlmMachine, number: int) -> AnswerPart:
         gpu_ids, before = machine.gpu_ids(), len(answer_of("moved").split())
         words = ("restore", "moved", f"images-{number}", f"restore-{number}.log")
         seconds, *nodes = self._timed(machine, "restore", lambda: machine.llm(*words))
         self.say(f"criu restore: {seconds} s; llama.cpp is on {' '.join(nodes)}")
-        return AnswerPart(machine.label, machine.kind.gpus, gpu_ids, " ".join(nodes), float(seconds), before)
+        return AnswerPart(machine.label, machine.gpus, gpu_ids, " ".join(nodes), float(seconds), before)
 
     def _dumped(self, machine: LlmMachine, number: int, part: AnswerPart) -> None:
         images = f"images-{number + 1}"

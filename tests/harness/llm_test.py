@@ -20,9 +20,10 @@ class FakeMachine:
     # machine's kernel has to say.
     lie, late, complaint = "", 2, ""
 
-    def __init__(self, number: int) -> None:
-        self.kind = llm.MACHINE_KINDS[number % len(llm.MACHINE_KINDS)]
-        self.label = f"{number + 1} ({self.kind.letter})"
+    def __init__(self, number: int, chip: str) -> None:
+        kind = llm.MACHINE_KINDS[number % len(llm.MACHINE_KINDS)]
+        self.label = f"{number + 1} ({kind.letter})"
+        self.gpus = tuple(gpu.format(chip=chip) for gpu in kind.gpus)
         self._number = number
 
     def boot(self) -> None:
@@ -39,7 +40,7 @@ class FakeMachine:
             llm.fail(said)
 
     def gpu_ids(self) -> tuple[str, ...]:
-        return tuple(f"{self._number}{index}" for index in range(len(self.kind.gpus)))
+        return tuple(f"{self._number}{index}" for index in range(len(self.gpus)))
 
     def llm(self, step: str, name: str, *words: str) -> list[str]:
         assert self.running == [self]
@@ -149,4 +150,4 @@ def test_the_first_difference_is_named(one: str, other: str, number: int) -> Non
 def test_the_machines_differ_in_gpus_and_slots() -> None:
     for here, there in zip(llm.MACHINE_KINDS, (*llm.MACHINE_KINDS[1:], llm.MACHINE_KINDS[0])):
         assert not set(here.gpus) & set(there.gpus)
-        assert sum("gfx906" in gpu for gpu in here.gpus) == 1
+        assert sum("{chip}" in gpu for gpu in here.gpus) == 1

@@ -163,7 +163,7 @@ std::uint32_t flushing_reference(const Terms& t, std::size_t count) {
 TEST(Dot, a_flushing_sum_is_rounded_at_each_step) {
   RandomTerms random;
   for (unsigned turn = 0; turn < kTurns; ++turn) {
-    for (const std::size_t count : {2, 4}) {
+    for (const std::size_t count : {std::size_t{2}, std::size_t{4}}) {
       Terms t = count == 4 ? random.halves() : random.brains();
       for (float* each : {&t.a[0], &t.a[1], &t.a[2], &t.a[3], &t.b[0], &t.b[1], &t.b[2], &t.b[3], &t.c})
         if (is_denormal<Fp32>(std::bit_cast<std::uint32_t>(*each))) *each = 0;

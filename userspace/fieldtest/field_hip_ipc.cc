@@ -19,6 +19,7 @@
 
 #include "base/unique_fd.h"
 #include "fieldtest/hip_library.h"
+#include "fieldtest/value_socket.h"
 #include "kfdtest-criu/demo/command_line.h"
 #include "kfdtest-criu/harness/pattern.h"
 
@@ -45,20 +46,6 @@ constexpr unsigned kDisableTiming = 0x2, kInterprocess = 0x4;
 constexpr Event kNullStream = nullptr;
 constexpr int kNotReady = 600;  // hipErrorNotReady
 
-template <typename Value>
-Status send(const UniqueFd& socket, const Value& value) {
-  if (::send(socket.get(), &value, sizeof(value), MSG_NOSIGNAL) == ssize_t{sizeof(value)}) return {};
-  return Error::from_errno(errno, "send");
-}
-
-template <typename Value>
-Result<Value> receive(const UniqueFd& socket) {
-  Value value{};
-  const ssize_t got = ::recv(socket.get(), &value, sizeof(value), MSG_WAITALL);
-  if (got == ssize_t{sizeof(value)}) return value;
-  return got < 0 ? Error::from_errno(errno, "recv") : Error(EPIPE, "the other process has ended");
-}
-
 // ---- the child ---------------------------------------------------------------------
 
 Result<Word> obey(const HipLibrary& hip, Event event, Word word) {
@@ -82,14 +69,14 @@ Result<Word> obey(const HipLibrary& hip, Event event, Word word) {
 
 Status be_child(const UniqueFd& socket) {
   ASSIGN_OR_RETURN(const HipLibrary hip, HipLibrary::open());
-  ASSIGN_OR_RETURN(const Handle handle, receive<Handle>(socket));
+  ASSIGN_OR_RETURN(const Handle handle, receive_value<Handle>(socket));
   Event event = nullptr;
   TRY(hip.call("hipIpcOpenEventHandle", &event, handle));
   while (true) {
-    const auto word = receive<Word>(socket);
+    const auto word = receive_value<Word>(socket);
     if (!word.ok()) return {};  // the parent has ended
     auto answer = obey(hip, event, *word);
-    TRY(send(socket, answer.ok() ? *answer : Word::failed));
+    TRY(send_value(socket, answer.ok() ? *answer : Word::failed));
     TRY(answer);
   }
 }
@@ -104,7 +91,7 @@ class Parent {
     TRY(hip.call("hipEventCreateWithFlags", &parent.event_, kDisableTiming | kInterprocess));
     Handle handle;
     TRY(hip.call("hipIpcGetEventHandle", &handle, parent.event_));
-    TRY(send(parent.socket_, handle));
+    TRY(send_value(parent.socket_, handle));
     return parent;
   }
 
@@ -127,8 +114,8 @@ class Parent {
   Parent(const HipLibrary& hip, UniqueFd socket) : hip_(&hip), socket_(std::move(socket)) {}
 
   Status expect(Word word, Word wanted) {
-    TRY(send(socket_, word));
-    ASSIGN_OR_RETURN(const Word answer, receive<Word>(socket_));
+    TRY(send_value(socket_, word));
+    ASSIGN_OR_RETURN(const Word answer, receive_value<Word>(socket_));
     if (answer == wanted) return {};
     return Error(EIO, std::string("the other process answers '") + static_cast<char>(answer) + "' to '" +
                           static_cast<char>(word) + "'");

@@ -21,6 +21,7 @@
 
 #include "base/unique_fd.h"
 #include "fieldtest/hip_library.h"
+#include "fieldtest/value_socket.h"
 #include "kfdtest-criu/demo/command_line.h"
 #include "kfdtest-criu/harness/pattern.h"
 
@@ -212,33 +213,15 @@ struct Message {
   std::uint32_t failed = 0;
 };
 
-Status send(const UniqueFd& socket, std::span<const std::byte> bytes) {
-  if (::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size())) return {};
-  return Error::from_errno(errno, "send");
-}
-
-Status receive(const UniqueFd& socket, std::span<std::byte> bytes) {
-  const ssize_t got = ::recv(socket.get(), bytes.data(), bytes.size(), MSG_WAITALL);
-  if (got == static_cast<ssize_t>(bytes.size())) return {};
-  return got < 0 ? Error::from_errno(errno, "recv") : Error(EPIPE, "the other process has ended");
-}
-
-template <typename Value>
-std::span<std::byte> bytes_of(Value& value) {
-  return std::as_writable_bytes(std::span(&value, 1));
-}
-
 Status be_child(const UniqueFd& socket, std::size_t gpus, std::size_t gpu) {
-  UniqueId id;
-  TRY(receive(socket, bytes_of(id)));
+  ASSIGN_OR_RETURN(const UniqueId id, receive_value<UniqueId>(socket));
   ASSIGN_OR_RETURN(const HipLibrary hip, HipLibrary::open());
   ASSIGN_OR_RETURN(Ranks ranks, Ranks::one(hip, gpus, gpu, id));
   while (true) {
-    Message message;
-    if (!receive(socket, bytes_of(message)).ok()) return {};  // the parent has ended
-    const Status computed = ranks.compute(message.round, nullptr);
-    message.failed = computed.ok() ? 0 : 1;
-    TRY(send(socket, bytes_of(message)));
+    const auto message = receive_value<Message>(socket);
+    if (!message.ok()) return {};  // the parent has ended
+    const Status computed = ranks.compute(message->round, nullptr);
+    TRY(send_value(socket, Message{.round = message->round, .failed = computed.ok() ? 0U : 1U}));
     TRY(computed);
   }
 }
@@ -268,14 +251,13 @@ class Children {
   }
 
   template <typename Value>
-  [[nodiscard]] Status tell(Value value) const {
-    for (const UniqueFd& socket : sockets_) TRY(send(socket, bytes_of(value)));
+  [[nodiscard]] Status tell(const Value& value) const {
+    for (const UniqueFd& socket : sockets_) TRY(send_value(socket, value));
     return {};
   }
   [[nodiscard]] Status must_have_computed() const {
     for (const UniqueFd& socket : sockets_) {
-      Message message;
-      TRY(receive(socket, bytes_of(message)));
+      ASSIGN_OR_RETURN(const Message message, receive_value<Message>(socket));
       if (message.failed != 0) return Error(EIO, "a process failed; its message is in the log");
     }
     return {};

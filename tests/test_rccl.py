@@ -8,6 +8,7 @@ process, or of as many processes, and checks each number. Images and logs: out/r
 """
 from __future__ import annotations
 
+import subprocess
 from dataclasses import dataclass
 from typing import Iterator
 
@@ -156,6 +157,14 @@ def fixture_restoring(dumping: Dumping) -> Iterator[Restoring]:  # pylint: disab
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 def test_collective_operations_continue_on_other_gpus(dumping: Dumping, restoring: Restoring, layout: Layout) -> None:
     must_be(restoring.restored(dumping.dumped(layout)), EQUAL)
+
+
+def test_every_instruction_of_rccl_is_executed() -> None:
+    library = paths.OUT / "roots" / ROOT / "usr/lib/x86_64-linux-gnu/librccl.so.1.0"
+    text = subprocess.run([paths.built("release") / "gcn/gcn_survey", "RCCL", library], check=True, capture_output=True,
+                          text=True).stdout
+    rows = [[cell.strip() for cell in row.split("|")[1:-1]] for row in text.splitlines()]
+    assert [(row[1], row[4], row[5]) for row in rows] == [(chip, "0", "") for chip in ("gfx900", "gfx906", "gfx908", "gfx90a")]
 
 
 def test_the_unit_tests_of_rccl_pass(dumping: Dumping) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import json
 import os
 import shlex
@@ -40,6 +41,8 @@ EXIT_INFRA = 125
 VARIABLES = ("OUT_DIR", "CHIP", "FIELD_CRIU", "VM_TEST_OPTIONS", "KFD_CRIU_MUTATIONS", "KFD_CRIU_FAIL_STEP")
 RESULTS = paths.TEST / "results.jsonl"
 SUMMARY = paths.TEST / "summary.json"
+# test.py sets it for the pytest that it starts: it has the lock of the folder.
+LOCKED = "KFD_TESTS_LOCKED"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -197,7 +200,18 @@ class Reporter:
         # Reports of cases that pass, or are skipped, if their teardown passes.
         self.undecided: dict[str, pytest.TestReport] = {}
         RESULTS.parent.mkdir(parents=True, exist_ok=True)
-        self.file = RESULTS.open("w")
+        # A bare pytest beside a run of test.py must not write over what that has written.
+        self.lock = (RESULTS.parent / ".lock").open("w")
+        self.is_recorded = LOCKED in os.environ or self._take_lock()
+        self.file = (RESULTS if self.is_recorded else Path(os.devnull)).open("w")
+
+    def _take_lock(self) -> bool:
+        """Until this process ends; False: another one has it."""
+        try:
+            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """A case that fails counts once, however many of its phases do."""
@@ -277,6 +291,9 @@ class Reporter:
             terminalreporter.write_line(f"... and {len(self.failures) - SHOWN_FAILURES} more: {RESULTS}")
         if self.lost:
             terminalreporter.write_line(f"error: {self.lost}", red=True)
+            return
+        if not self.is_recorded:
+            terminalreporter.write_line(f"not recorded, because another run uses {RESULTS.parent}")
             return
         try:
             SUMMARY.write_text(json.dumps({**self.counts, "failures": [nodeid for nodeid, _ in self.failures]}))

@@ -218,7 +218,8 @@ def run_pytest(argv: list[str]) -> int:
     """Runs pytest in a process that ends when this one does; returns pytest's status."""
     # In a session of its own, or Ctrl-C would reach it twice: from the terminal and from here.
     process = subprocess.Popen(  # pylint: disable=consider-using-with
-        ["setpriv", "--pdeathsig", "TERM", paths.PYTHON, "-B", "-m", "pytest", *argv], cwd=ROOT, start_new_session=True)
+        ["setpriv", "--pdeathsig", "TERM", paths.PYTHON, "-B", "-m", "pytest", *argv], cwd=ROOT, start_new_session=True,
+        env={**os.environ, "KFD_TESTS_LOCKED": "1"})  # see conftest.py
 
     def pass_on(number, _frame) -> None:
         process.send_signal(number)

@@ -3,6 +3,8 @@
 """Each case of a run has one result."""
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import importlib.util
 import json
 from pathlib import Path
@@ -94,3 +96,23 @@ def test_a_failed_case_is_repeated_as_it_ran(glue, monkeypatch, options, environ
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert glue.repeat_command(Options(**options), "a.py::b[c]") == expected
+
+
+def test_beside_another_run_nothing_is_written(glue, monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.delenv(glue.LOCKED, raising=False)
+    glue.RESULTS.write_text("the other run's")
+    with (tmp_path / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        beside = glue.Reporter(None)
+    with contextlib.closing(beside.file):
+        report(beside, "call", "failed")
+    assert glue.RESULTS.read_text() == "the other run's"
+    assert not beside.is_recorded
+
+
+def test_a_bare_pytest_has_results_when_no_other_run_has(glue, monkeypatch) -> None:
+    monkeypatch.delenv(glue.LOCKED, raising=False)
+    alone = glue.Reporter(None)
+    with contextlib.closing(alone.file):
+        report(alone, "call", "failed")
+        assert results(alone) == [("a.py::b", "failed")]

@@ -17,16 +17,17 @@
 namespace gcn {
 
 enum class Outcome : std::uint8_t {
-  kNext,       // continue at wave.pc
-  kEnd,        // s_endpgm: the wave is done
-  kBarrier,    // s_barrier: wait for the work-group, then continue at wave.pc
-  kSleep,      // s_sleep: continue at wave.pc after other waves had a turn
-  kMessage,    // s_sendmsg: wave.message, continue at wave.pc
-  kHalt,       // s_sethalt 1 or s_sendmsghalt (wave.message): stays halted until the driver or a debugger clears it
-  kTrap,       // s_trap: wave.trap_id, pc at the instruction
-  kFault,      // memory has nothing at an address, or refuses
-  kViolation,  // LDS or scratch access out of range that hardware reports
-  kIllegal,    // no such instruction, not on this chip, or register out of range
+  kNext,         // continue at wave.pc
+  kEnd,          // s_endpgm: the wave is done
+  kBarrier,      // s_barrier: wait for the work-group, then continue at wave.pc
+  kGridBarrier,  // ds_gws_barrier: wait until wave.barrier_waves waves of the dispatch do, then continue at wave.pc
+  kSleep,        // s_sleep: continue at wave.pc after other waves had a turn
+  kMessage,      // s_sendmsg: wave.message, continue at wave.pc
+  kHalt,         // s_sethalt 1 or s_sendmsghalt (wave.message): stays halted until the driver or a debugger clears it
+  kTrap,         // s_trap: wave.trap_id, pc at the instruction
+  kFault,        // memory has nothing at an address, or refuses
+  kViolation,    // LDS or scratch access out of range that hardware reports
+  kIllegal,      // no such instruction, not on this chip, or register out of range
 };
 
 // One wave and what it can access.

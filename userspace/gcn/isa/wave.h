@@ -46,6 +46,9 @@ struct Shared {
   std::uint64_t (*clock)() = nullptr;  // for s_memtime and s_memrealtime; nullptr: 0
 };
 
+// How many waves can meet at the barrier of a grid: the number fits into 24 bits of a saved wave.
+inline constexpr std::uint32_t kMostBarrierWaves = (1U << 24) - 1;
+
 struct Wave {
   Isa isa = Isa::kGfx906;
   Address pc = 0;
@@ -61,9 +64,10 @@ struct Wave {
   std::vector<Vgpr> vgpr;     // as many as were allocated; an instruction that names others is illegal
   std::vector<Vgpr> agpr;     // gfx908; gfx90a: the upper part of its unified file
 
-  std::uint32_t message = 0;  // argument of s_sendmsg after Outcome::kMessage
-  std::uint8_t trap_id = 0;   // argument of s_trap after Outcome::kTrap
-  std::uint32_t sleep = 0;    // argument of s_sleep after Outcome::kSleep, in units of 64 clocks
+  std::uint32_t message = 0;        // argument of s_sendmsg after Outcome::kMessage
+  std::uint32_t barrier_waves = 0;  // how many waves meet, after Outcome::kGridBarrier
+  std::uint8_t trap_id = 0;         // argument of s_trap after Outcome::kTrap
+  std::uint32_t sleep = 0;          // argument of s_sleep after Outcome::kSleep, in units of 64 clocks
 
   [[nodiscard]] std::uint64_t scalar64(unsigned number) const {
     return scalar[number] | std::uint64_t{scalar[number + 1]} << 32;

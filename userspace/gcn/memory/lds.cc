@@ -4,8 +4,8 @@
 // Local data share: loads, stores, exchanges between lanes (DS). Atomics are in lds_atomics.cc. The waves of a
 // work-group take turns on one thread, so nothing here needs to be atomic. Bytes out of range read as 0 and are not
 // written; unaligned addresses work.
-// Not implemented: global data share, ordered count, global wave sync; ds_*_src2; rotation and butterflies of
-// ds_swizzle.
+// Not implemented: global data share, ordered count, semaphores of global wave sync; ds_*_src2; rotation and
+// butterflies of ds_swizzle.
 #include "gcn/memory/lds.h"
 
 #include "gcn/memory/memory_handlers.h"
@@ -164,6 +164,25 @@ Outcome permute(const Instruction& instruction, Machine& machine) {
   return Outcome::kNext;
 }
 
+// How many waves meet at the next barrier: as ds_gws_barrier says that itself, nobody has to remember it.
+Outcome init_gws(const Instruction& instruction, Machine& machine) {
+  return find_registers(machine.wave, instruction.src[0], 1, data_file(instruction)) == nullptr ? Outcome::kIllegal
+                                                                                                : Outcome::kNext;
+}
+
+// The first active lane has the number of the waves, less one. The resource, which M0 and the offset choose, makes no
+// difference: HIP has one.
+Outcome wait_for_grid(const Instruction& instruction, Machine& machine) {
+  const Vgpr* const data = find_registers(machine.wave, instruction.src[0], 1, data_file(instruction));
+  if (data == nullptr) return Outcome::kIllegal;
+  const std::uint64_t lanes = machine.wave.exec();
+  if (lanes == 0) return Outcome::kNext;
+  const U32 number = (*data)[static_cast<unsigned>(std::countr_zero(lanes))];
+  if (number >= kMostBarrierWaves) return Outcome::kViolation;
+  machine.wave.barrier_waves = number + 1;
+  return Outcome::kGridBarrier;
+}
+
 void add_loads(HandlerTable& table) {
   table.set(Op::kDsReadU8, load<LoadFormat{1}>);
   table.set(Op::kDsReadI8, load<LoadFormat{1, true}>);
@@ -209,6 +228,8 @@ void add_lds_handlers(HandlerTable& table) {
   add_stores(table);
   add_lds_atomic_handlers(table);
   table.set(Op::kDsNop, [](const Instruction&, Machine&) { return Outcome::kNext; });
+  table.set(Op::kDsGwsInit, init_gws);
+  table.set(Op::kDsGwsBarrier, wait_for_grid);
   table.set(Op::kDsAppend, count_lanes<Direction::kUp>);
   table.set(Op::kDsConsume, count_lanes<Direction::kDown>);
   table.set(Op::kDsSwizzleB32, swizzle);

@@ -354,5 +354,34 @@ TEST(Lds, registers_must_exist) {
   EXPECT_EQ(m.run(instruction), Outcome::kIllegal);
 }
 
+TEST(Gws, a_wave_waits_for_as_many_as_its_first_active_lane_says) {
+  FakeMachine m;
+  m.fill(0, [](unsigned lane) { return 100 + lane; });
+  m.wave.set_exec(0x30);
+  EXPECT_EQ(m.run(ds("ds_gws_barrier")), Outcome::kGridBarrier);
+  EXPECT_EQ(m.wave.barrier_waves, 105u);
+  m.fill(0, [](unsigned) { return kMostBarrierWaves - 1; });
+  EXPECT_EQ(m.run(ds("ds_gws_barrier")), Outcome::kGridBarrier);
+  EXPECT_EQ(m.wave.barrier_waves, kMostBarrierWaves);
+}
+
+TEST(Gws, a_wave_without_active_lanes_does_not_wait_and_too_many_are_a_violation) {
+  FakeMachine m;
+  m.fill(0, [](unsigned) { return kMostBarrierWaves; });
+  EXPECT_EQ(m.run(ds("ds_gws_barrier")), Outcome::kViolation);
+  m.wave.set_exec(0);
+  EXPECT_EQ(m.run(ds("ds_gws_barrier")), Outcome::kNext);
+}
+
+TEST(Gws, its_register_must_exist) {
+  FakeMachine m;
+  for (const char* op : {"ds_gws_barrier", "ds_gws_init"}) {
+    Instruction instruction = ds(op);
+    EXPECT_NE(m.run(instruction), Outcome::kIllegal) << op;
+    instruction.src[0] = v(64);
+    EXPECT_EQ(m.run(instruction), Outcome::kIllegal) << op;
+  }
+}
+
 }  // namespace
 }  // namespace gcn::lds_test

@@ -29,11 +29,12 @@ struct Dispatch::Shift {
   Shift(TurnMemory& shared_memory, std::uint64_t worker_instructions)
       : memory(shared_memory), instructions(worker_instructions) {}
   TurnMemory& memory;
-  std::uint64_t instructions;  // for each worker
-  std::mutex lock = {};        // guards the dispatch and the members below
-  std::size_t had_turn = 0;    // groups, at the end of groups_, that had their turn
-  std::size_t in_hand = 0;     // groups that a worker executes now
-  bool ended = false;          // whether a group ended
+  std::uint64_t instructions;       // for each worker
+  std::mutex lock = {};             // guards the dispatch and the members below
+  std::size_t had_turn = 0;         // groups, at the end of groups_, that had their turn
+  std::size_t in_hand = 0;          // groups that a worker executes now
+  bool ended = false;               // whether a group ended
+  bool is_at_grid_barrier = false;  // whether a group waits there
   DispatchTurn result = {};
 };
 
@@ -102,6 +103,7 @@ void Dispatch::finish(std::unique_ptr<WorkGroup> group, GroupTurn turn, Shift& s
   result.messages.insert(result.messages.end(), turn.messages.begin(), turn.messages.end());
   if (turn.stop.has_value() && !result.stop.has_value()) result.stop = turn.stop;
   if (turn.page.has_value()) result.page = turn.page;
+  shift.is_at_grid_barrier = shift.is_at_grid_barrier || turn.is_at_grid_barrier;
   if (!turn.done) {
     groups_.push_back(std::move(group));
     ++shift.had_turn;
@@ -132,6 +134,26 @@ void Dispatch::work(Worker& worker, Shift& shift) {
   }
 }
 
+// Lets waves go on that wait for each other if as many are there as each of them wants. Otherwise begins more groups in
+// the next turns, because those that are missing may not have begun.
+bool Dispatch::release_grid_barrier() {
+  std::vector<WaveSlot*> waiting;
+  std::uint32_t wanted = 0;
+  for (const auto& group : groups_) {
+    for (WaveSlot& slot : group->waves()) {
+      if (slot.state != WaveState::kGridBarrier) continue;
+      waiting.push_back(&slot);
+      wanted = std::max(wanted, slot.wave.barrier_waves);
+    }
+  }
+  if (waiting.empty() || waiting.size() < wanted) {
+    wanted_ = std::min<std::size_t>(std::max<std::size_t>(wanted_, wanted), capacity_);
+    return false;
+  }
+  for (WaveSlot* const slot : waiting) slot->state = WaveState::kReady;
+  return true;
+}
+
 DispatchTurn Dispatch::turn(Memory& memory, unsigned vmid, WorkerPool& pool, std::uint64_t worker_instructions) {
   while (workers_.size() < pool.workers()) workers_.push_back(std::make_unique<Worker>(isa_));
   wanted_ = std::clamp<std::size_t>(wanted_, std::min<std::size_t>(2 * pool.workers(), capacity_), capacity_);
@@ -140,6 +162,7 @@ DispatchTurn Dispatch::turn(Memory& memory, unsigned vmid, WorkerPool& pool, std
   const std::uint64_t at_hand = groups_.size() + (launch_.group_count() - next_group_);
   const auto wanted_workers = static_cast<unsigned>(std::min<std::uint64_t>(at_hand, pool.workers()));
   pool.run(wanted_workers, [&](unsigned worker) { work(*workers_[worker], shift); });
+  if (shift.is_at_grid_barrier && release_grid_barrier()) shift.result.advanced = true;
   idle_turns_ = shift.ended ? 0 : idle_turns_ + 1;
   if (idle_turns_ >= kIdleTurns) {
     wanted_ = std::min(2 * wanted_, capacity_);

@@ -62,6 +62,7 @@ class Dispatch {
   std::unique_ptr<WorkGroup> take(Shift& shift);
   std::unique_ptr<WorkGroup> begin_group();
   void finish(std::unique_ptr<WorkGroup> group, GroupTurn result, Shift& shift);
+  bool release_grid_barrier();
 
   gcn::Isa isa_;
   Launch launch_;

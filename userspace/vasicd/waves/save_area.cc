@@ -51,6 +51,11 @@ enum Header : std::size_t {
   kHeaderEnd = kHeaderSgprs + packets::compute::kUserSgprs,
 };
 
+// The first of them has the state, and behind that how many waves meet at the barrier of a grid.
+constexpr unsigned kBarrierWavesShift = 8;
+constexpr std::uint32_t kStateMask = (1U << kBarrierWavesShift) - 1;
+static_assert(gcn::kMostBarrierWaves >> (32 - kBarrierWavesShift) == 0);
+
 // Dwords of a wave, before its SGPRs.
 enum WaveWord : std::size_t {
   kWaveState,
@@ -130,7 +135,7 @@ Launch launch_from(std::span<const std::uint32_t> w) {
 std::array<std::uint32_t, kWaveStateDwords> wave_words(const WaveSlot& slot) {
   const gcn::Wave& wave = slot.wave;
   std::array<std::uint32_t, kWaveStateDwords> w{};
-  w[kWaveState] = static_cast<std::uint32_t>(slot.state);
+  w[kWaveState] = static_cast<std::uint32_t>(slot.state) | wave.barrier_waves << kBarrierWavesShift;
   w[kWaveScratch] = slot.scratch;
   w[kWavePcLo] = lo32(wave.pc);
   w[kWavePcHi] = hi32(wave.pc);
@@ -146,8 +151,11 @@ std::array<std::uint32_t, kWaveStateDwords> wave_words(const WaveSlot& slot) {
 // Does not set the scratch part: the caller has checked it together with the group.
 bool put_wave_words(std::span<const std::uint32_t> w, WaveSlot& slot) {
   gcn::Wave& wave = slot.wave;
-  if (w[kWaveState] > static_cast<std::uint32_t>(WaveState::kDone)) return false;
-  slot.state = static_cast<WaveState>(w[kWaveState]);
+  const std::uint32_t state = w[kWaveState] & kStateMask;
+  if (state > static_cast<std::uint32_t>(kLastWaveState)) return false;
+  slot.state = static_cast<WaveState>(state);
+  wave.barrier_waves = w[kWaveState] >> kBarrierWavesShift;
+  if (slot.state == WaveState::kGridBarrier && wave.barrier_waves == 0) return false;
   wave.pc = pair(w, kWavePcLo);
   wave.mode = w[kWaveMode];
   wave.status = w[kWaveStatus];

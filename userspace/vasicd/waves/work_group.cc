@@ -128,9 +128,11 @@ GroupTurn WorkGroup::run(std::uint64_t limit, WaveMemory& memory, CodeCache& cod
       release_barrier();
     } else if (!advanced) {
       turn.waits = true;
-      return turn;
+      break;
     }
   }
+  const auto at_grid_barrier = [](const WaveSlot& slot) { return slot.state == WaveState::kGridBarrier; };
+  turn.is_at_grid_barrier = std::any_of(waves_.begin(), waves_.end(), at_grid_barrier);
   return turn;
 }
 
@@ -175,6 +177,9 @@ void WorkGroup::after(Outcome outcome, const DecodedInstruction& decoded, WaveSl
       break;
     case Outcome::kBarrier:
       slot.state = WaveState::kBarrier;
+      break;
+    case Outcome::kGridBarrier:
+      slot.state = WaveState::kGridBarrier;
       break;
     case Outcome::kHalt:
       slot.state = WaveState::kHalted;

@@ -19,7 +19,8 @@
 namespace vasicd {
 
 // Where a wave stands between two turns.
-enum class WaveState : std::uint8_t { kReady, kBarrier, kHalted, kDone };
+enum class WaveState : std::uint8_t { kReady, kBarrier, kHalted, kDone, kGridBarrier };
+inline constexpr WaveState kLastWaveState = WaveState::kGridBarrier;
 
 struct WaveSlot {
   static constexpr std::uint32_t kNoScratch = ~std::uint32_t{0};
@@ -41,7 +42,8 @@ struct WaveStop {
 struct GroupTurn {
   std::uint64_t instructions = 0;
   bool done = false;
-  bool waits = false;  // every wave waits: asleep, halted, or for a page
+  bool waits = false;               // every wave waits: asleep, halted, for a page, or for other groups at a barrier
+  bool is_at_grid_barrier = false;  // a wave is
   std::optional<WaveStop> stop;
   std::optional<MemoryFault> page;      // a fault that is to be retried
   std::vector<std::uint32_t> messages;  // S_SENDMSG with the interrupt message: M0

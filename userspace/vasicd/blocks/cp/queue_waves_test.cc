@@ -64,6 +64,33 @@ TEST_P(Dispatches, waves_of_a_group_meet_at_the_barrier) {
   for (std::uint32_t i = 0; i < kGroups * 256; ++i) ASSERT_EQ(out(i), 255 - i % 256) << i;
 }
 
+// What a group reads after round r has been written by all groups in that round, and by some perhaps in the next one.
+TEST_P(Dispatches, groups_meet_at_the_barrier_of_the_grid_also_when_they_are_preempted_there) {
+  constexpr std::uint32_t kGroups = 40;
+  dispatch({.groups = kGroups, .size = 128}, kernels::kMeet, driver.make_args({kOut, kGroups - 1}));
+  for (unsigned i = 0; i < 20; ++i) {
+    driver.run(1);
+    driver.preempt_and_remap(q);
+    if (i % 4 == 3) driver.move_to_another_device(q, 4 + i);
+  }
+  driver.run();
+  ASSERT_TRUE(is_done());
+  for (std::uint32_t group = 0; group < kGroups; ++group) {
+    for (std::uint32_t round = 0; round < 3; ++round) {
+      const std::uint32_t seen = out(16 + 3 * group + round);
+      ASSERT_GE(seen, kGroups * (round + 1)) << group << ' ' << round;
+      ASSERT_LE(seen, kGroups * std::min(round + 2, 3U)) << group << ' ' << round;
+    }
+  }
+}
+
+TEST_P(Dispatches, a_barrier_for_which_too_few_groups_are_there_waits) {
+  dispatch({.groups = 3, .size = 64}, kernels::kMeet, driver.make_args({kOut, 3}));
+  driver.run(100);
+  EXPECT_FALSE(is_done());
+  EXPECT_EQ(out(0), 3u);
+}
+
 TEST_P(Dispatches, waves_go_on_after_any_preemption) {
   constexpr std::uint32_t kGroups = 20;
   dispatch({.groups = kGroups, .size = 100}, kernels::kGate, driver.make_args({kOut, kGateWord}));

@@ -35,6 +35,20 @@ inline const packets::Words kMirror = {0xc0060100, 0x00000000, 0x24020082, 0xbef
                                        0x00000001, 0xbf8cc07f, 0xbf8a0000, 0x6a0402ff, 0x000003fc,
                                        0xd86c0000, 0x03000002, 0xbf8cc07f, 0x8e028a02, 0x80040204,
                                        0x82058005, 0xdc708000, 0x00040301, 0xbf810000};
+// Three times, item 0 of each group adds 1 to out[0] and waits for those of all groups; then out[16 + 3 * s2 + round]
+// is out[0]. Arguments: out, groups - 1.
+//   s_load_dwordx4 s[4:7], s[0:1], 0x0; v_mov_b32 v1, 0; v_mov_b32 v2, 1; s_movk_i32 s8, 3; s_movk_i32 s13, 64;
+//   s_mul_i32 s12, s2, 12; s_waitcnt lgkmcnt(0); v_mov_b32 v4, s6; loop: v_cmp_eq_u32 vcc, 0, v0;
+//   s_and_saveexec_b64 s[10:11], vcc; s_cbranch_execz skip; global_atomic_add v1, v2, s[4:5]; s_waitcnt vmcnt(0);
+//   s_mov_b32 m0, 0; ds_gws_barrier v4 gds; s_waitcnt lgkmcnt(0); skip: s_mov_b64 exec, s[10:11]; s_barrier;
+//   global_load_dword v3, v1, s[4:5] glc; s_waitcnt vmcnt(0); s_add_u32 s9, s12, s13; v_mov_b32 v5, s9;
+//   global_store_dword v5, v3, s[4:5]; s_add_u32 s13, s13, 4; s_sub_u32 s8, s8, 1; s_cmp_lg_u32 s8, 0;
+//   s_cbranch_scc1 loop; s_endpgm
+inline const packets::Words kMeet = {0xc00a0100, 0x00000000, 0x7e020280, 0x7e040281, 0xb0080003, 0xb00d0040, 0x920c8c02,
+                                     0xbf8cc07f, 0x7e080206, 0x7d940080, 0xbe8a206a, 0xbf880007, 0xdd088000, 0x00040201,
+                                     0xbf8c0f70, 0xbefc0080, 0xd93b0000, 0x00000004, 0xbf8cc07f, 0xbefe010a, 0xbf8a0000,
+                                     0xdc518000, 0x03040001, 0xbf8c0f70, 0x80090d0c, 0x7e0a0209, 0xdc708000, 0x00040305,
+                                     0x800d840d, 0x80888108, 0xbf078008, 0xbf85ffe9, 0xbf810000};
 // s_sendmsg sendmsg(MSG_INTERRUPT) with m0 = 7; s_endpgm
 inline const packets::Words kMessage = {0xbefc0087, 0xbf900001, 0xbf810000};
 inline const packets::Words kTrap = {0xbf920002, 0xbf810000};        // s_trap 2

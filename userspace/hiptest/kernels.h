@@ -30,6 +30,12 @@ void iterate(double* x, int n, int rounds);
 void multiply_short_floats(const std::uint16_t* a, const std::uint16_t* b, const std::uint16_t* d,
                            const std::uint16_t* e, float* c, int rounds);
 
+// In each round, x[i] becomes the sum of its neighbours on a ring of n numbers, a multiple of kRingBlock; `other` has
+// as many. Blocks wait for each other by a cooperative launch, whose failure the runtime tells when it is asked for its
+// last error.
+inline constexpr int kRingBlock = 256;
+void add_neighbours(std::uint32_t* x, std::uint32_t* other, int n, int rounds);
+
 // The next kernels are those of a transformer layer. A matrix has rows of `width` elements, and a block computes a row.
 void layer_norm(const float* in, const float* gain, const float* bias, float* out, int rows, int width);
 // If `gate` is not null, each block waits in the middle of its row until the host, which shares that memory, writes

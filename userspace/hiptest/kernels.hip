@@ -3,6 +3,8 @@
 //
 // The kernels. The build compiles them for every chip whose waves vasicd executes.
 #include <hip/hip_runtime.h>
+// This one does not include what it uses.
+#include <hip/hip_cooperative_groups.h>
 
 #include "hiptest/kernels.h"
 
@@ -117,6 +119,17 @@ __global__ void multiply_short_floats_kernel(const std::uint16_t* a, const std::
   for (unsigned i = 0; i < 4; ++i) c[(4 * group + i) * kTile + column] = sums[i];
 }
 
+__global__ void add_neighbours_kernel(std::uint32_t* x, std::uint32_t* other, int n, int rounds) {
+  const cooperative_groups::grid_group grid = cooperative_groups::this_grid();
+  const int i = global_index();
+  for (int round = 0; round < rounds; ++round) {
+    other[i] = x[(i + 1) % n] + x[(i + n - 1) % n];
+    grid.sync();
+    x[i] = other[i];
+    grid.sync();
+  }
+}
+
 // Returns to each work-item the sum over its block of kBlock.
 __device__ float block_sum(float value, float* shared) {
   shared[threadIdx.x] = value;
@@ -226,6 +239,13 @@ void iterate(double* x, int n, int rounds) { iterate_kernel<<<blocks_for(n), kBl
 void multiply_short_floats(const std::uint16_t* a, const std::uint16_t* b, const std::uint16_t* d,
                            const std::uint16_t* e, float* c, int rounds) {
   multiply_short_floats_kernel<<<1, 64>>>(a, b, d, e, c, rounds);
+}
+
+void add_neighbours(std::uint32_t* x, std::uint32_t* other, int n, int rounds) {
+  void* arguments[] = {&x, &other, &n, &rounds};
+  static_cast<void>(hipLaunchCooperativeKernel(reinterpret_cast<const void*>(add_neighbours_kernel),
+                                               dim3(static_cast<unsigned>(n / kRingBlock)), dim3(kRingBlock), arguments,
+                                               0, nullptr));
 }
 void layer_norm(const float* in, const float* gain, const float* bias, float* out, int rows, int width) {
   layer_norm_kernel<<<rows, kBlock>>>(in, gain, bias, out, width);

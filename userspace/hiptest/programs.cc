@@ -253,11 +253,42 @@ class MatrixCores final : public Program {
   DeviceMemory<float> c_;
 };
 
+class Ring final : public Program {
+ public:
+  base::Status prepare() override {
+    ASSIGN_OR_RETURN(x_, DeviceMemory<std::uint32_t>::allocate(in_.size()));
+    ASSIGN_OR_RETURN(other_, DeviceMemory<std::uint32_t>::allocate(in_.size()));
+    return {};
+  }
+  base::Result<std::vector<double>> run() override {
+    TRY(x_.store(in_));
+    add_neighbours(x_.data(), other_.data(), x_.count(), kRounds);
+    TRY(finished());
+    ASSIGN_OR_RETURN(const std::vector<std::uint32_t> x, x_.load());
+    return std::vector<double>(x.begin(), x.end());
+  }
+  [[nodiscard]] std::vector<double> reference() const override {
+    std::vector<std::uint32_t> x = in_;
+    for (int round = 0; round < kRounds; ++round) {
+      std::vector<std::uint32_t> sums;
+      for (std::size_t i = 0; i < x.size(); ++i)
+        sums.push_back(x[(i + 1) % x.size()] + x[(i + x.size() - 1) % x.size()]);
+      x = std::move(sums);
+    }
+    return {x.begin(), x.end()};
+  }
+
+ private:
+  static constexpr int kRounds = 20;
+  const std::vector<std::uint32_t> in_ = integers(std::size_t{12} * kRingBlock, 14);
+  DeviceMemory<std::uint32_t> x_, other_;
+};
+
 }  // namespace
 
 const std::vector<std::string>& program_names() {
-  static const std::vector<std::string> names = {"vector_add", "reduction", "scan",         "histogram",
-                                                 "matmul",     "iterate",   "matrix_cores", "transformer"};
+  static const std::vector<std::string> names = {"vector_add", "reduction",    "scan", "histogram",  "matmul",
+                                                 "iterate",    "matrix_cores", "ring", "transformer"};
   return names;
 }
 
@@ -269,6 +300,7 @@ std::unique_ptr<Program> make_program(const std::string& name) {
   if (name == "matmul") return std::make_unique<MatrixMultiply>();
   if (name == "iterate") return std::make_unique<Iterate>();
   if (name == "matrix_cores") return std::make_unique<MatrixCores>();
+  if (name == "ring") return std::make_unique<Ring>();
   return make_transformer();
 }
 

@@ -32,6 +32,8 @@ SECONDS = int(os.environ.get("FAULT_SECONDS", "60"))
 # Fewer failures than this in a machine prove nothing; with --all, so many are needed.
 FAULTS = os.environ.get("FAULTS", "1000")
 EVERY = FAULTS == "every"
+if not (EVERY or FAULTS.isdigit()):
+    raise ValueError(f"FAULTS is a number or 'every', not '{FAULTS}'")
 LEAST, LEAST_OF_ALL = 10, 0 if EVERY else int(FAULTS)
 # Seconds that all failures of a machine may take.
 LIMIT_S = 9000 if EVERY else 3600

@@ -43,8 +43,8 @@ struct UniqueId {
 };
 
 constexpr std::uint64_t kMostGpus = 8;
-constexpr std::size_t kCount = 48 * 1024;  // a multiple of each number of GPUs up to 4, and of 6 and 8
-constexpr int kUint32 = 3, kSum = 0;       // ncclUint32, ncclSum
+constexpr std::size_t kCount = std::size_t{64} * 840;  // a multiple of each number of GPUs up to kMostGpus
+constexpr int kUint32 = 3, kSum = 0;                   // ncclUint32, ncclSum
 constexpr unsigned kLastRounds = 3;
 
 std::uint32_t number(std::uint32_t round, std::size_t gpu, std::size_t i) {

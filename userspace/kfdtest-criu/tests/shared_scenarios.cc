@@ -84,6 +84,7 @@ struct Shape {
 const std::vector<Shape>& shapes() {
   static const std::vector<Shape> all = {
       {"pair", {{.memory = 0, .member = 0}, {.memory = 0, .member = 1, .from = 0}}},
+      {"one_file", {{.memory = 0, .member = 0}, {.memory = 0, .member = 0, .from = 0}}},
       {"three",
        {{.memory = 0, .member = 0}, {.memory = 0, .member = 1, .from = 0}, {.memory = 0, .member = 2, .from = 0}}},
       {"chain",

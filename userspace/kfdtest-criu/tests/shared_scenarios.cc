@@ -20,7 +20,6 @@
 #include <new>
 #include <span>
 #include <utility>
-#include <variant>
 
 #include "base/file_socket.h"
 #include "base/mapping.h"
@@ -34,92 +33,17 @@
 #include "kfdtest-criu/harness/pattern.h"
 #include "kfdtest-criu/harness/session.h"
 #include "kfdtest-criu/harness/successor.h"
+#include "kfdtest-criu/tests/shared_holding.h"
+#include "kfdtest-criu/tests/shared_shapes.h"
 
 namespace kfdtest {
 namespace {
 
 constexpr std::string_view kPrefix = "share/";
-constexpr std::size_t kSize = 64 * kKiB;
 constexpr std::uint64_t kSeed = 131;
 constexpr unsigned kGenerations = 2;
 // Where a member writes in each memory.
 constexpr std::size_t kWordStride = 256;
-
-enum class As : std::uint8_t { kKfd, kGem };  // a BO of KFD, or a GEM object of a render node
-
-constexpr std::size_t kNobody = SIZE_MAX;
-
-// What a member has of a memory, and by which GPU it uses that. The first holding of a memory allocates it; each other
-// one imports the DMA-buf of a holding before it.
-struct Holding {
-  std::size_t memory = 0;
-  std::size_t member = 0;
-  std::size_t from = kNobody;  // the holding that gives the memory
-  As as = As::kKfd;
-  std::size_t gpu = 0;      // whose BO or object it is
-  std::size_t used_by = 0;  // the GPU that reads and writes; with another one than `gpu`, both have it mapped
-};
-
-struct Shape {
-  std::string_view name;
-  std::vector<Holding> holdings;
-
-  [[nodiscard]] std::size_t members() const { return std::ranges::max(holdings, {}, &Holding::member).member + 1; }
-  [[nodiscard]] std::size_t memories() const { return std::ranges::max(holdings, {}, &Holding::memory).memory + 1; }
-  [[nodiscard]] std::size_t gpus() const { return std::ranges::max(holdings, {}, &Holding::used_by).used_by + 1; }
-  [[nodiscard]] const Holding& allocation(std::size_t memory) const {
-    return *std::ranges::find(holdings, memory, &Holding::memory);
-  }
-  [[nodiscard]] bool has(std::size_t member, std::size_t memory) const {
-    return std::ranges::any_of(holdings,
-                               [&](const Holding& each) { return each.member == member && each.memory == memory; });
-  }
-  [[nodiscard]] bool is_shared(std::size_t memory) const {
-    return std::ranges::any_of(holdings, [&](const Holding& each) {
-      return each.memory == memory && each.member != allocation(memory).member;
-    });
-  }
-};
-
-const std::vector<Shape>& shapes() {
-  static const std::vector<Shape> all = {
-      {"pair", {{.memory = 0, .member = 0}, {.memory = 0, .member = 1, .from = 0}}},
-      {"one_file", {{.memory = 0, .member = 0}, {.memory = 0, .member = 0, .from = 0}}},
-      {"three",
-       {{.memory = 0, .member = 0}, {.memory = 0, .member = 1, .from = 0}, {.memory = 0, .member = 2, .from = 0}}},
-      {"chain",
-       {{.memory = 0, .member = 0}, {.memory = 0, .member = 1, .from = 0}, {.memory = 0, .member = 2, .from = 1}}},
-      {"cycle",
-       {{.memory = 0, .member = 0},
-        {.memory = 1, .member = 1},
-        {.memory = 2, .member = 2},
-        {.memory = 0, .member = 1, .from = 0},
-        {.memory = 1, .member = 2, .from = 1},
-        {.memory = 2, .member = 0, .from = 2}}},
-      // Each of two processes has a GPU, and imports the memory of the other one's.
-      {"two_gpus",
-       {{.memory = 0, .member = 0},
-        {.memory = 1, .member = 1, .gpu = 1, .used_by = 1},
-        {.memory = 0, .member = 1, .from = 0, .gpu = 1, .used_by = 1},
-        {.memory = 1, .member = 0, .from = 1}}},
-      // The GPU of the second process reaches the memory of the other GPU through a mapping of that GPU's BO.
-      {"peers", {{.memory = 0, .member = 0}, {.memory = 0, .member = 1, .from = 0, .used_by = 1}}},
-      {"two_gpus_in_one_process",
-       {{.memory = 0, .member = 0}, {.memory = 0, .member = 0, .from = 0, .gpu = 1, .used_by = 1}}},
-      {"render_nodes",
-       {{.memory = 0, .member = 0, .as = As::kGem},
-        {.memory = 0, .member = 1, .from = 0, .as = As::kGem},
-        {.memory = 0, .member = 2, .from = 1, .as = As::kGem}}},
-      {"render_node_to_kfd", {{.memory = 0, .member = 0, .as = As::kGem}, {.memory = 0, .member = 1, .from = 0}}},
-      {"kfd_to_render_node",
-       {{.memory = 0, .member = 0},
-        {.memory = 0, .member = 0, .from = 0, .as = As::kGem},
-        {.memory = 0, .member = 1, .from = 1, .as = As::kGem}}},
-      {"kfd_and_render_node_in_one_process",
-       {{.memory = 0, .member = 0}, {.memory = 0, .member = 0, .from = 0, .as = As::kGem}}},
-  };
-  return all;
-}
 
 // Where all processes of a shape meet.
 class Meeting {
@@ -173,14 +97,14 @@ class Post {
 
 // New memory like that of a GEM object, as a DMA-buf.
 base::Result<base::UniqueFd> make_gem(int render) {
-  ASSIGN_OR_RETURN(const std::uint32_t handle, gem::create(render, kSize));
+  ASSIGN_OR_RETURN(const std::uint32_t handle, gem::create(render, kSharedSize));
   return gem::export_dmabuf(render, handle);
 }
 
 base::Result<base::UniqueFd> make_bo(int render, const Gpu& gpu, std::uint32_t kfd_flags) {
   const base::UniqueFd own(::open("/dev/kfd", O_RDWR | O_CLOEXEC));
   kfd::ExtensibleKfd kfd;
-  return kfd.allocate(own.get(), {.size = kSize, .gpu_id = gpu.gpu_id, .alloc_flags = kfd_flags, .drm_fd = render});
+  return kfd.allocate(own.get(), {.size = kSharedSize, .gpu_id = gpu.gpu_id, .alloc_flags = kfd_flags, .drm_fd = render});
 }
 
 // New memory, which belongs to no process when this returns. `kfd_flags` are those of HeldMemory.
@@ -202,54 +126,6 @@ base::Result<base::UniqueFd> make_memory(const Gpu& gpu, std::uint32_t kfd_flags
   return post.receive(self, self);
 }
 
-// A holding of this process.
-class Held {
- public:
-  static base::Result<Held> allocate(const Gpu& gpu, As as) {
-    if (as == As::kGem) {
-      ASSIGN_OR_RETURN(GemMemory object, GemMemory::create(gpu, kSize));
-      return Held(gpu, std::move(object));
-    }
-    ASSIGN_OR_RETURN(GpuMemory bo, GpuMemory::allocate(gpu, MemoryKind::kVram, kSize));
-    return Held(gpu, std::move(bo));
-  }
-  static base::Result<Held> import(const Gpu& gpu, As as, int dmabuf) {
-    if (as == As::kGem) {
-      ASSIGN_OR_RETURN(GemMemory object, GemMemory::import(gpu, dmabuf, kSize));
-      return Held(gpu, std::move(object));
-    }
-    ASSIGN_OR_RETURN(Block block, ioctls_of(gpu).import_dmabuf(gpu, dmabuf, kSize));
-    ASSIGN_OR_RETURN(GpuMemory bo, GpuMemory::take(gpu, std::move(block)));
-    return Held(gpu, std::move(bo));
-  }
-
-  // Only for memory that this process has allocated.
-  [[nodiscard]] std::span<std::byte> bytes() const {
-    const auto* bo = std::get_if<GpuMemory>(&what_);
-    return bo != nullptr ? bo->bytes() : std::get<GemMemory>(what_).bytes();
-  }
-  [[nodiscard]] std::uint64_t address(std::size_t offset = 0) const {
-    const auto* bo = std::get_if<GpuMemory>(&what_);
-    return (bo != nullptr ? bo->gpu_address() : std::get<GemMemory>(what_).gpu_address()) + offset;
-  }
-  [[nodiscard]] base::Result<base::UniqueFd> export_dmabuf() const {
-    const auto* bo = std::get_if<GpuMemory>(&what_);
-    return bo != nullptr ? ioctls_of(*gpu_).client().export_dmabuf(bo->block().handle)
-                         : std::get<GemMemory>(what_).export_dmabuf();
-  }
-  // Lets another GPU reach the BO as well.
-  base::Status map_also(const Gpu& other) {
-    const Gpu* const both[] = {gpu_, &other};
-    return std::get<GpuMemory>(what_).map_to(both);
-  }
-
- private:
-  template <typename What>
-  Held(const Gpu& gpu, What what) : gpu_(&gpu), what_(std::move(what)) {}
-  const Gpu* gpu_;
-  std::variant<GpuMemory, GemMemory> what_;
-};
-
 class Member final : public MemoryExchange {
  public:
   Member(const Shape& shape, std::size_t self, Meeting& meeting, const Post& post, const Session& session)
@@ -257,7 +133,7 @@ class Member final : public MemoryExchange {
 
   base::Status run() {
     for (std::size_t i = 0; i < shape_->gpus(); ++i) {
-      ASSIGN_OR_RETURN(GpuMemory pages, GpuMemory::allocate(gpu(i), MemoryKind::kGtt, kSize));
+      ASSIGN_OR_RETURN(GpuMemory pages, GpuMemory::allocate(gpu(i), MemoryKind::kGtt, kSharedSize));
       read_.push_back(std::move(pages));
     }
     TRY(share());
@@ -358,8 +234,8 @@ class Member final : public MemoryExchange {
       const GpuMemory& read = read_[shape_->holdings[holding].used_by];
       const std::string who = "holding " + std::to_string(holding);
       std::ranges::fill(read.bytes(), std::byte{0});
-      TRY(run_alone(by, SdmaCommands(by).copy(read.gpu_address(), held.address(), kSize)));
-      std::vector<std::byte> original(kSize);
+      TRY(run_alone(by, SdmaCommands(by).copy(read.gpu_address(), held.address(), kSharedSize)));
+      std::vector<std::byte> original(kSharedSize);
       fill_pattern(original, kSeed + memory);
       for (std::size_t writer = 0; writer < shape_->holdings.size(); ++writer) {
         if (shape_->holdings[writer].memory != memory) continue;

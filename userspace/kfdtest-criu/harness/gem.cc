@@ -5,6 +5,7 @@
 #include "kfdtest-criu/harness/gem.h"
 
 #include <fcntl.h>
+#include <linux/kfd_ioctl.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 
@@ -17,6 +18,12 @@
 namespace kfdtest {
 namespace {
 
+// Where libhsakmt puts memory that is to have no address.
+constexpr std::uint64_t kNoAddress = 1ULL << 48;
+constexpr auto kVirtualMemory =
+    static_cast<std::uint32_t>(KFD_IOC_ALLOC_MEM_FLAGS_VRAM | KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE |
+                               KFD_IOC_ALLOC_MEM_FLAGS_EXECUTABLE | KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC);
+constexpr std::uint64_t kPartOffset = 2 * kPageSize;
 constexpr std::uint64_t kReadWrite = AMDGPU_VM_PAGE_READABLE | AMDGPU_VM_PAGE_WRITEABLE;
 
 base::Status call(int render, unsigned long request, void* argument, const char* what) {
@@ -128,6 +135,64 @@ base::Status import_at(int render, std::uint32_t handle, int dmabuf) {
 }
 
 }  // namespace gem
+
+base::Result<GemViews> GemViews::allocate(const Gpu& gpu, std::size_t size) {
+  KfdDriver& driver = ioctls_of(gpu);
+  ASSIGN_OR_RETURN(
+      const kfd::CreatedMemory memory,
+      driver.client().allocate({.gpu_id = gpu.gpu_id, .va = kNoAddress, .size = size, .flags = kVirtualMemory}));
+  GemViews views(gpu, 0, memory.handle);
+  ASSIGN_OR_RETURN(const base::UniqueFd dmabuf, driver.client().export_dmabuf(memory.handle));
+  ASSIGN_OR_RETURN(views.handle_, gem::import(driver.render_fd(gpu), dmabuf.get()));
+  TRY(views.map_all(size));
+  return views;
+}
+
+base::Result<GemViews> GemViews::import(const Gpu& gpu, int dmabuf, std::size_t size) {
+  ASSIGN_OR_RETURN(const std::uint32_t handle, gem::import(ioctls_of(gpu).render_fd(gpu), dmabuf));
+  GemViews views(gpu, handle, 0);
+  TRY(views.map_all(size));
+  return views;
+}
+
+base::Status GemViews::map(std::uint64_t offset, std::uint64_t size) {
+  KfdDriver& driver = ioctls_of(*gpu_);
+  ASSIGN_OR_RETURN(const std::uint64_t address, driver.reserve(size));
+  const GemMapping mapping{.address = address, .size = size, .offset = offset, .flags = kReadWrite};
+  base::Status mapped = gem::map(driver.render_fd(*gpu_), handle_, mapping);
+  if (mapped.ok())
+    mappings_.push_back(mapping);
+  else
+    driver.free_range(address, size);
+  return mapped;
+}
+
+base::Status GemViews::map_all(std::size_t size) {
+  TRY(map(0, size));
+  TRY(map(0, size));
+  return map(kPartOffset, size / 2);
+}
+
+base::Result<base::UniqueFd> GemViews::export_dmabuf() const {
+  return gem::export_dmabuf(ioctls_of(*gpu_).render_fd(*gpu_), handle_);
+}
+
+GemViews::GemViews(GemViews&& other) noexcept
+    : gpu_(other.gpu_),
+      handle_(std::exchange(other.handle_, 0)),
+      memory_(std::exchange(other.memory_, 0)),
+      mappings_(std::exchange(other.mappings_, {})) {}
+
+GemViews::~GemViews() {
+  KfdDriver& driver = ioctls_of(*gpu_);
+  const int render = driver.render_fd(*gpu_);
+  for (const GemMapping& each : mappings_) {
+    (void)gem::unmap(render, handle_, each);
+    driver.free_range(each.address, each.size);
+  }
+  if (handle_ != 0) gem::close(render, handle_);
+  if (memory_ != 0) (void)driver.client().free(memory_);
+}
 
 base::Result<GemMemory> GemMemory::create(const Gpu& gpu, std::size_t size) {
   ASSIGN_OR_RETURN(const std::uint32_t handle, gem::create(ioctls_of(gpu).render_fd(gpu), size));

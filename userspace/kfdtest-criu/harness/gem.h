@@ -53,6 +53,36 @@ base::Status create_at(int render, const ListedGem& like);
 base::Status import_at(int render, std::uint32_t handle, int dmabuf);
 }  // namespace gem
 
+// ---- memory at several addresses ---------------------------------------------
+
+// Memory as HIP's virtual memory management has it: KFD has allocated it without an address, or somebody has given it;
+// a render node has its GEM object, which has addresses twice as a whole and once in part. An object of this class
+// frees the memory, before the Session ends.
+class GemViews {
+ public:
+  // At most one such memory of a process exists: all would have the same address in KFD's list, which no GPU uses.
+  static base::Result<GemViews> allocate(const Gpu& gpu, std::size_t size);
+  static base::Result<GemViews> import(const Gpu& gpu, int dmabuf, std::size_t size);
+  GemViews(GemViews&& other) noexcept;
+  GemViews& operator=(GemViews&&) = delete;
+  GemViews(const GemViews&) = delete;
+  GemViews& operator=(const GemViews&) = delete;
+  ~GemViews();
+
+  [[nodiscard]] std::span<const GemMapping> mappings() const { return mappings_; }
+  [[nodiscard]] base::Result<base::UniqueFd> export_dmabuf() const;
+
+ private:
+  GemViews(const Gpu& gpu, std::uint32_t handle, std::uint64_t memory) : gpu_(&gpu), handle_(handle), memory_(memory) {}
+  base::Status map(std::uint64_t offset, std::uint64_t size);
+  base::Status map_all(std::size_t size);
+
+  const Gpu* gpu_;
+  std::uint32_t handle_ = 0;  // 0: owns nothing
+  std::uint64_t memory_ = 0;  // KFD's handle; 0: KFD has not allocated it here
+  std::vector<GemMapping> mappings_;
+};
+
 // ---- an object with its address ---------------------------------------------
 
 class GemMemory {

@@ -5,8 +5,10 @@
 #include "kfdtest-criu/harness/successor.h"
 
 #include <fcntl.h>
+#include <linux/kfd_ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -39,6 +41,7 @@ namespace {
 
 constexpr const char* kKfdPath = "/dev/kfd";
 constexpr std::string_view kRenderPrefix = "/dev/dri/renderD";
+constexpr std::string_view kDmabufPrefix = "/dmabuf:";
 // KFD's mmap offsets (amdkfd/kfd_priv.h, KFD_MMAP_GPU_ID): bits 61 to 46.
 constexpr unsigned kGpuIdShift = 46;
 constexpr std::uint64_t kGpuIdMask = std::uint64_t{0xffff} << kGpuIdShift;
@@ -52,11 +55,20 @@ struct GpuMapping {
   std::string path;
 };
 
+// An open DMA-buf.
+struct OpenDmabuf {
+  int number = -1;
+  std::uint64_t inode = 0;
+  std::uint32_t kfd_flags = 0;
+  Contents contents;  // none of memory that a BO or a GEM object has
+};
+
 struct Image {
   kfd::Pause pause;
   kfd::Checkpoint checkpoint;
   std::vector<Contents> contents;           // one for each BO
   std::vector<std::vector<SavedGem>> gems;  // of each GPU's render node
+  std::vector<OpenDmabuf> dmabufs;
   std::vector<GpuMapping> mappings;
   std::size_t turned = 0;  // Successor::turned_ of the process that took it
 };
@@ -86,6 +98,40 @@ std::vector<GpuMapping> own_gpu_mappings() {
   return mappings;
 }
 
+bool has_object(const Image& image, std::uint64_t inode) {
+  return std::ranges::find(image.checkpoint.bos, inode, &kfd::CheckpointedBo::inode) != image.checkpoint.bos.end() ||
+         std::ranges::any_of(image.gems, [inode](const std::vector<SavedGem>& gems) {
+           return std::ranges::find(gems, inode, &SavedGem::inode) != gems.end();
+         });
+}
+
+// The DMA-bufs that this process has open, whose objects the image has already.
+base::Result<std::vector<OpenDmabuf>> save_dmabufs(const Image& image, const kfd::Client& client) {
+  std::vector<OpenDmabuf> dmabufs;
+  std::error_code code;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", code)) {
+    std::error_code gone;
+    if (!std::filesystem::read_symlink(entry.path(), gone).native().starts_with(kDmabufPrefix)) continue;
+    OpenDmabuf dmabuf{.number = std::atoi(entry.path().filename().c_str()), .inode = 0, .kfd_flags = 0, .contents = {}};
+    struct stat found {};
+    if (::fstat(dmabuf.number, &found) != 0) return base::Error::from_errno(errno, "the inode of a DMA-buf");
+    dmabuf.inode = found.st_ino;
+    ASSIGN_OR_RETURN(const kfd::DmabufInfo info, client.dmabuf_info(dmabuf.number));
+    // KFD does not say whether memory is writable; it makes DMA-bufs that are, of memory that is.
+    const int mode = ::fcntl(dmabuf.number, F_GETFL) & O_ACCMODE;
+    dmabuf.kfd_flags = info.flags;
+    if (mode == O_RDWR) dmabuf.kfd_flags |= static_cast<std::uint32_t>(KFD_IOC_ALLOC_MEM_FLAGS_WRITABLE);
+    if (!has_object(image, dmabuf.inode)) {
+      ASSIGN_OR_RETURN(const base::Mapping bytes,
+                       base::Mapping::shared(dmabuf.number, info.size, 0, "reading a DMA-buf"));
+      dmabuf.contents = Contents::of(bytes.bytes());
+    }
+    dmabufs.push_back(std::move(dmabuf));
+  }
+  if (code) return base::Error(code.value(), "the list of open files");
+  return dmabufs;
+}
+
 base::Result<Image> take_image(kfd::Kfd& kfd, const Session& session) {
   const int fd = ioctls_of(session.gpus().front()).client().fd();
   Image image;
@@ -104,6 +150,7 @@ base::Result<Image> take_image(kfd::Kfd& kfd, const Session& session) {
     if (!image.pause.has_objects) continue;
     ASSIGN_OR_RETURN(image.gems.back(), save_gems(ioctls_of(gpu).render_fd(gpu), image.checkpoint.bos));
   }
+  ASSIGN_OR_RETURN(image.dmabufs, save_dmabufs(image, ioctls_of(session.gpus().front()).client()));
   image.mappings = own_gpu_mappings();
   return image;
 }
@@ -121,7 +168,7 @@ const Gpu& in_place_of(const Session& session, std::size_t i, std::size_t turned
   return session.gpus()[(i + turned) % session.gpus().size()];
 }
 
-// Unmaps what fork() left of the predecessor's GPU memory, and waits for the end of its process.
+// Unmaps and closes what fork() left of the predecessor's GPU memory, and waits for the end of its process.
 base::Status part_from(pid_t predecessor, const Image& image, const Session& session, std::size_t turned) {
   for (const GpuMapping& each : image.mappings)
     if (::mmap(reinterpret_cast<void*>(each.start), each.size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
@@ -130,6 +177,7 @@ base::Status part_from(pid_t predecessor, const Image& image, const Session& ses
   const std::vector<Gpu>& gpus = session.gpus();
   KfdDriver& driver = ioctls_of(gpus.front());
   TRY(reopen(kKfdPath, driver.client().fd()));
+  for (const OpenDmabuf& each : image.dmabufs) TRY(reopen("/dev/null", each.number));
   for (std::size_t i = 0; i < gpus.size(); ++i) {
     const Gpu& now = in_place_of(session, i, turned);
     TRY(reopen(std::string(kRenderPrefix) + std::to_string(now.render_minor), driver.render_fd(gpus[i])));
@@ -162,15 +210,27 @@ struct Restored {
 std::vector<HeldMemory> held_by(const Image& image) {
   std::vector<HeldMemory> held;
   for (const kfd::CheckpointedBo& each : image.checkpoint.bos)
-    held.push_back({.address = each.bo.addr, .inode = each.inode, .kfd_flags = each.bo.alloc_flags});
+    held.push_back({.address = each.bo.addr, .descriptor = -1, .inode = each.inode, .kfd_flags = each.bo.alloc_flags});
   for (const auto& gems : image.gems)
     for (const SavedGem& gem : gems)
       for (const GemMapping& mapping : gem.mappings)
-        held.push_back({.address = mapping.address, .inode = gem.inode, .kfd_flags = 0});
+        held.push_back({.address = mapping.address, .descriptor = -1, .inode = gem.inode, .kfd_flags = 0});
+  for (const OpenDmabuf& each : image.dmabufs)
+    held.push_back({.address = 0, .descriptor = each.number, .inode = each.inode, .kfd_flags = each.kfd_flags});
   return held;
 }
 
-// Restores BOs of KFD and objects of render nodes, without contents.
+// The DMA-buf of a restored GEM object, by the inode that it has in the image.
+base::Result<base::UniqueFd> export_gem(const Image& image, const Session& session, std::uint64_t inode) {
+  for (std::size_t i = 0; i < image.gems.size(); ++i) {
+    const auto gem = std::ranges::find(image.gems[i], inode, &SavedGem::inode);
+    const Gpu& gpu = session.gpus()[i];
+    if (gem != image.gems[i].end()) return gem::export_dmabuf(ioctls_of(gpu).render_fd(gpu), gem->object.handle);
+  }
+  return base::Error(ENOENT, "nobody has made the memory of an open DMA-buf");
+}
+
+// Restores BOs of KFD, objects of render nodes and open DMA-bufs, without contents.
 base::Result<Restored> restore_memory(const Image& image, const Session& session, std::size_t turned, kfd::Kfd& kfd,
                                       MemoryExchange* exchange) {
   const int fd = ioctls_of(session.gpus().front()).client().fd();
@@ -199,6 +259,13 @@ base::Result<Restored> restore_memory(const Image& image, const Session& session
     ASSIGN_OR_RETURN(restored.gem_offsets.back(),
                      restore_gems(ioctls_of(gpu).render_fd(gpu), image.gems[i], memory_of));
   }
+  for (const OpenDmabuf& each : image.dmabufs) {
+    ASSIGN_OR_RETURN(base::UniqueFd memory, memory_of(each.inode));
+    if (!memory.valid()) {
+      ASSIGN_OR_RETURN(memory, export_gem(image, session, each.inode));
+    }
+    if (::dup3(memory.get(), each.number, O_CLOEXEC) < 0) return base::Error::from_errno(errno, "dup3 of a DMA-buf");
+  }
   if (exchange != nullptr) exchange->exchanged();
   return restored;
 }
@@ -209,6 +276,8 @@ base::Status write_contents(const Image& image, std::vector<kfd::RestoredBo>& re
     ASSIGN_OR_RETURN(const base::UniqueFd dmabuf, kfd.export_restored(fd, image.checkpoint.bos[i].bo, restored[i]));
     TRY(image.contents[i].write(dmabuf.get()));
   }
+  for (const OpenDmabuf& each : image.dmabufs)
+    if (!each.contents.empty()) TRY(each.contents.write(each.number));
   return {};
 }
 

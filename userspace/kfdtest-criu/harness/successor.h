@@ -30,9 +30,10 @@ enum class PageSharing : std::uint8_t { kNone, kWithChild };
 
 // Memory that the process of an image has.
 struct HeldMemory {
-  std::uint64_t address = 0;    // the GPU's
+  std::uint64_t address = 0;    // the GPU's; 0 for an open DMA-buf
+  int descriptor = -1;          // of an open DMA-buf
   std::uint64_t inode = 0;      // of its DMA-buf: equal for whatever has the same memory
-  std::uint32_t kfd_flags = 0;  // KFD_IOC_ALLOC_MEM_FLAGS_* of a BO of KFD; 0: it is a GEM object's
+  std::uint32_t kfd_flags = 0;  // KFD_IOC_ALLOC_MEM_FLAGS_* of a BO of KFD or a DMA-buf; 0: it is a GEM object's
 };
 
 // How a successor gets the memory that its process shares with others, which are restored at the same time.
@@ -42,7 +43,8 @@ class MemoryExchange {
   MemoryExchange(const MemoryExchange&) = delete;
   MemoryExchange& operator=(const MemoryExchange&) = delete;
   virtual ~MemoryExchange() = default;
-  // In the successor, before its restore. The descriptors have to stay open until exchanged(), after it.
+  // In the successor, before its restore. The descriptors have to stay open until exchanged(), after it. Memory that
+  // the process has imported, and memory of which it has only DMA-bufs, has to be among them.
   virtual base::Result<std::vector<kfd::SharedMemory>> memories(std::span<const HeldMemory> held) = 0;
   virtual void exchanged() = 0;
 };

@@ -2,8 +2,8 @@
 // Copyright (c) 2026 The amdkfd-criu authors
 //
 // Each member of a shape is a chain of processes (successor.h). What the members do does not depend on how they are
-// restored. Memory that several members have is made anew for a restore: who had allocated it has a child make it,
-// which ends, and sends it to the others.
+// restored. Memory that several members have is made anew for a restore: the first of them has a child make it, which
+// ends, and sends it to the others.
 #include "kfdtest-criu/tests/shared_scenarios.h"
 
 #include <fcntl.h>
@@ -16,6 +16,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <map>
 #include <new>
 #include <span>
@@ -26,7 +27,6 @@
 #include "base/unique_fd.h"
 #include "kfd/extensible_kfd.h"
 #include "kfdtest-criu/env/deadline.h"
-#include "kfdtest-criu/harness/commands.h"
 #include "kfdtest-criu/harness/gem.h"
 #include "kfdtest-criu/harness/kfd_driver.h"
 #include "kfdtest-criu/harness/memory.h"
@@ -42,8 +42,8 @@ namespace {
 constexpr std::string_view kPrefix = "share/";
 constexpr std::uint64_t kSeed = 131;
 constexpr unsigned kGenerations = 2;
-// Where a member writes in each memory.
-constexpr std::size_t kWordStride = 256;
+// The distance of the places where holdings write in a memory: each in a page of its own.
+constexpr std::size_t kWordStride = kPageSize + 256;
 
 // Where all processes of a shape meet.
 class Meeting {
@@ -61,6 +61,8 @@ class Meeting {
     return wait_until([&] { return came.load() >= met_; }) ? base::Status()
                                                            : base::Error(ETIME, "not all members have come");
   }
+  // One member less comes from now on.
+  void leave() { --members_; }
 
  private:
   Meeting(base::Mapping page, std::size_t members) : page_(std::move(page)), members_(members) {}
@@ -104,7 +106,8 @@ base::Result<base::UniqueFd> make_gem(int render) {
 base::Result<base::UniqueFd> make_bo(int render, const Gpu& gpu, std::uint32_t kfd_flags) {
   const base::UniqueFd own(::open("/dev/kfd", O_RDWR | O_CLOEXEC));
   kfd::ExtensibleKfd kfd;
-  return kfd.allocate(own.get(), {.size = kSharedSize, .gpu_id = gpu.gpu_id, .alloc_flags = kfd_flags, .drm_fd = render});
+  return kfd.allocate(own.get(),
+                      {.size = kSharedSize, .gpu_id = gpu.gpu_id, .alloc_flags = kfd_flags, .drm_fd = render});
 }
 
 // New memory, which belongs to no process when this returns. `kfd_flags` are those of HeldMemory.
@@ -138,6 +141,9 @@ class Member final : public MemoryExchange {
     }
     TRY(share());
     TRY(meeting_->meet());
+    std::erase_if(mine_, [this](const auto& mine) { return shape_->holdings[mine.first].freed; });
+    if (shape_->ends == self_) return {};
+    if (shape_->ends != kNobody) meeting_->leave();
     SuccessorCheckpointer checkpointer(*session_, GpuOrder::kSame, CriuAbi::kExtensible, PageSharing::kNone, this);
     std::uint32_t round = 0;
     TRY(write_in_turns(++round));
@@ -154,10 +160,10 @@ class Member final : public MemoryExchange {
   base::Result<std::vector<kfd::SharedMemory>> memories(std::span<const HeldMemory> held) override {
     std::vector<kfd::SharedMemory> memories;
     for (std::size_t memory = 0; memory < shape_->memories(); ++memory) {
-      if (!shape_->has(self_, memory) || !shape_->is_shared(memory)) continue;
+      if (!shape_->has(self_, memory) || !shape_->is_exchanged(memory)) continue;
       const auto in_image = std::ranges::find_if(held, [&](const HeldMemory& each) {
         return std::ranges::any_of(mine_, [&](const auto& mine) {
-          return shape_->holdings[mine.first].memory == memory && mine.second.address() == each.address;
+          return shape_->holdings[mine.first].memory == memory && mine.second.is(each);
         });
       });
       if (in_image == held.end()) return base::Error(ENOENT, "the image does not have a shared memory");
@@ -172,11 +178,12 @@ class Member final : public MemoryExchange {
  private:
   [[nodiscard]] const Gpu& gpu(std::size_t i) const { return session_->gpus()[i]; }
 
-  // The process that has allocated a memory makes the new one and sends it to all others that have it.
+  // One process that has a memory makes the new one and sends it to all others that have it.
   base::Result<base::UniqueFd> take(std::size_t memory, std::uint32_t kfd_flags) {
-    const Holding& allocation = shape_->allocation(memory);
-    if (allocation.member != self_) return post_->receive(allocation.member, self_);
-    ASSIGN_OR_RETURN(base::UniqueFd made, make_memory(gpu(allocation.gpu), kfd_flags, *post_, self_));
+    const std::size_t maker = shape_->maker(memory);
+    if (maker != self_) return post_->receive(maker, self_);
+    const auto allocation = std::ranges::find(shape_->holdings, memory, &Holding::memory);
+    ASSIGN_OR_RETURN(base::UniqueFd made, make_memory(gpu(allocation->gpu), kfd_flags, *post_, self_));
     for (std::size_t member = 0; member < shape_->members(); ++member)
       if (member != self_ && shape_->has(member, memory)) TRY(post_->send(self_, member, made.get()));
     return made;
@@ -199,7 +206,7 @@ class Member final : public MemoryExchange {
     const Holding& each = shape_->holdings[holding];
     if (giver == kNobody) {
       ASSIGN_OR_RETURN(Held held, Held::allocate(gpu(each.gpu), each.as));
-      fill_pattern(held.bytes(), kSeed + each.memory);
+      TRY(held.fill(kSeed + each.memory));
       mine_.emplace(holding, std::move(held));
     } else {
       ASSIGN_OR_RETURN(const base::UniqueFd dmabuf, post_->receive(giver, self_));
@@ -213,8 +220,7 @@ class Member final : public MemoryExchange {
   base::Status write_in_turns(std::uint32_t round) {
     for (std::size_t writer = 0; writer < shape_->holdings.size(); ++writer) {
       if (const auto held = mine_.find(writer); held != mine_.end()) {
-        const Gpu& by = gpu(shape_->holdings[writer].used_by);
-        TRY(run_alone(by, SdmaCommands(by).fence(held->second.address(place(writer)), word(writer, round))));
+        TRY(held->second.store32(gpu(shape_->holdings[writer].used_by), place(writer), word(writer, round)));
       }
       TRY(meeting_->meet());
     }
@@ -226,27 +232,34 @@ class Member final : public MemoryExchange {
     return static_cast<std::uint32_t>(round << 8 | (writer + 1));
   }
 
-  // What the GPU of each holding reads is the pattern, and the words of all that are of the same memory.
+  // What each holding reads is the pattern, and the words of all that are of the same memory.
   base::Status check(std::uint32_t round) {
     for (const auto& [holding, held] : mine_) {
-      const std::size_t memory = shape_->holdings[holding].memory;
-      const Gpu& by = gpu(shape_->holdings[holding].used_by);
-      const GpuMemory& read = read_[shape_->holdings[holding].used_by];
-      const std::string who = "holding " + std::to_string(holding);
-      std::ranges::fill(read.bytes(), std::byte{0});
-      TRY(run_alone(by, SdmaCommands(by).copy(read.gpu_address(), held.address(), kSharedSize)));
-      std::vector<std::byte> original(kSharedSize);
-      fill_pattern(original, kSeed + memory);
-      for (std::size_t writer = 0; writer < shape_->holdings.size(); ++writer) {
-        if (shape_->holdings[writer].memory != memory) continue;
-        if (read.load32(place(writer)) != word(writer, round))
-          return base::Error(EIO, who + " does not have what holding " + std::to_string(writer) + " has written");
-        const auto at = static_cast<std::ptrdiff_t>(place(writer));
-        std::copy_n(original.begin() + at, sizeof(std::uint32_t), read.bytes().begin() + at);
+      const std::size_t used_by = shape_->holdings[holding].used_by;
+      const std::vector<std::byte> wanted = contents(shape_->holdings[holding].memory, round);
+      ASSIGN_OR_RETURN(const std::vector<Piece> pieces, held.read(gpu(used_by), read_[used_by]));
+      for (const Piece& piece : pieces) {
+        const auto at = wanted.begin() + static_cast<std::ptrdiff_t>(piece.offset);
+        const auto wrong = std::ranges::mismatch(piece.bytes, std::ranges::subrange(at, wanted.end())).in1;
+        if (wrong == piece.bytes.end()) continue;
+        const auto byte = piece.offset + static_cast<std::size_t>(wrong - piece.bytes.begin());
+        return base::Error(EIO, "holding " + std::to_string(holding) + " has another byte " + std::to_string(byte) +
+                                    "; holding N has written at " + std::to_string(kWordStride) + " * (N + 1)");
       }
-      if (find_mismatch(read.bytes(), kSeed + memory)) return base::Error(EIO, who + " has lost its contents");
     }
     return {};
+  }
+
+  [[nodiscard]] std::vector<std::byte> contents(std::size_t memory, std::uint32_t round) const {
+    std::vector<std::byte> bytes(kSharedSize);
+    fill_pattern(bytes, kSeed + memory);
+    for (std::size_t writer = 0; writer < shape_->holdings.size(); ++writer) {
+      const Holding& each = shape_->holdings[writer];
+      if (each.memory != memory || each.freed) continue;
+      const std::uint32_t written = word(writer, round);
+      std::memcpy(bytes.data() + place(writer), &written, sizeof(written));
+    }
+    return bytes;
   }
 
   const Shape* shape_;

@@ -14,19 +14,23 @@ std::size_t Shape::memories() const { return std::ranges::max(holdings, {}, &Hol
 
 std::size_t Shape::gpus() const { return std::ranges::max(holdings, {}, &Holding::used_by).used_by + 1; }
 
-const Holding& Shape::allocation(std::size_t memory) const {
-  return *std::ranges::find(holdings, memory, &Holding::memory);
+std::size_t Shape::maker(std::size_t memory) const {
+  const auto found =
+      std::ranges::find_if(holdings, [memory](const Holding& each) { return each.memory == memory && !each.freed; });
+  return found->member;
 }
 
 bool Shape::has(std::size_t member, std::size_t memory) const {
-  return std::ranges::any_of(holdings,
-                             [&](const Holding& each) { return each.member == member && each.memory == memory; });
+  return std::ranges::any_of(
+      holdings, [&](const Holding& each) { return each.member == member && each.memory == memory && !each.freed; });
 }
 
-bool Shape::is_shared(std::size_t memory) const {
-  return std::ranges::any_of(holdings, [&](const Holding& each) {
-    return each.memory == memory && each.member != allocation(memory).member;
-  });
+bool Shape::is_exchanged(std::size_t memory) const {
+  const auto of_memory = [memory](const Holding& each) { return each.memory == memory && !each.freed; };
+  const std::size_t only = maker(memory);
+  const auto allocation = std::ranges::find(holdings, memory, &Holding::memory);
+  return allocation->freed ||
+         std::ranges::any_of(holdings, [&](const Holding& each) { return of_memory(each) && each.member != only; });
 }
 
 const std::vector<Shape>& shapes() {
@@ -65,6 +69,52 @@ const std::vector<Shape>& shapes() {
         {.memory = 0, .member = 1, .from = 1, .as = As::kGem}}},
       {"kfd_and_render_node_in_one_process",
        {{.memory = 0, .member = 0}, {.memory = 0, .member = 0, .from = 0, .as = As::kGem}}},
+      {"freed_by_who_allocated_it",
+       {{.memory = 0, .member = 0, .freed = true},
+        {.memory = 0, .member = 1, .from = 0},
+        {.memory = 0, .member = 2, .from = 0}}},
+      {"allocated_by_a_process_that_has_ended",
+       {{.memory = 0, .member = 0},
+        {.memory = 1, .member = 1, .freed = true},
+        {.memory = 1, .member = 0, .from = 1},
+        {.memory = 1, .member = 2, .from = 1}},
+       1},
+      {"freed_by_all_but_one", {{.memory = 0, .member = 0, .freed = true}, {.memory = 0, .member = 1, .from = 0}}},
+      {"render_node_that_has_freed",
+       {{.memory = 0, .member = 0, .as = As::kGem, .freed = true},
+        {.memory = 0, .member = 1, .from = 0, .as = As::kGem},
+        {.memory = 0, .member = 2, .from = 0}}},
+      {"dmabufs",
+       {{.memory = 0, .member = 0},
+        {.memory = 0, .member = 0, .from = 0, .as = As::kDmabuf},
+        {.memory = 0, .member = 1, .from = 0, .as = As::kDmabuf},
+        {.memory = 0, .member = 1, .from = 0}}},
+      {"a_dmabuf_in_another_process",
+       {{.memory = 0, .member = 0}, {.memory = 0, .member = 1, .from = 0, .as = As::kDmabuf}}},
+      {"a_dmabuf_of_a_render_node",
+       {{.memory = 0, .member = 0, .as = As::kGem},
+        {.memory = 0, .member = 0, .from = 0, .as = As::kDmabuf},
+        {.memory = 1, .member = 1, .as = As::kGem},
+        {.memory = 1, .member = 0, .from = 2, .as = As::kDmabuf}}},
+      {"dmabufs_of_memory_that_is_freed",
+       {{.memory = 0, .member = 0, .freed = true},
+        {.memory = 0, .member = 0, .from = 0, .as = As::kDmabuf},
+        {.memory = 0, .member = 1, .from = 0, .as = As::kDmabuf}}},
+      {"a_dmabuf_of_memory_that_is_freed",
+       {{.memory = 0, .member = 0, .freed = true}, {.memory = 0, .member = 0, .from = 0, .as = As::kDmabuf}}},
+      {"virtual_memory", {{.memory = 0, .member = 0, .as = As::kViews}}},
+      {"virtual_memory_of_two_processes",
+       {{.memory = 0, .member = 0, .as = As::kViews},
+        {.memory = 0, .member = 1, .from = 0, .as = As::kViews},
+        {.memory = 0, .member = 2, .from = 1, .as = As::kViews}}},
+      {"virtual_memory_that_its_process_has_freed",
+       {{.memory = 0, .member = 0, .as = As::kViews, .freed = true},
+        {.memory = 0, .member = 1, .from = 0, .as = As::kViews},
+        {.memory = 0, .member = 1, .from = 0, .as = As::kDmabuf}}},
+      {"virtual_memory_of_two_gpus",
+       {{.memory = 0, .member = 0, .as = As::kViews},
+        {.memory = 0, .member = 0, .from = 0, .as = As::kViews, .gpu = 1, .used_by = 1},
+        {.memory = 0, .member = 1, .from = 0, .as = As::kViews, .gpu = 1, .used_by = 1}}},
   };
   return all;
 }

@@ -10,6 +10,8 @@ namespace {
 
 namespace sdma = packets::sdma;
 
+constexpr std::size_t kNumbered = 1U << 20;
+
 // A GPU address here is one of this process.
 class Memory final : public copy::GpuMemory {
  public:
@@ -93,6 +95,8 @@ void LinkEngine::execute(packets::WordView words) {
     if (sdma::op_of(rest[0]) == sdma::kCopy) {
       const auto copy = sdma::decode_copy(rest, format);
       std::memcpy(pointer(copy->dst), pointer(copy->src), copy->bytes);
+      if (pointer(copy->src) >= bo_.data() && pointer(copy->src) < bo_.data() + bo_.size())
+        number({pointer(copy->dst), copy->bytes});
       length = format.copy_linear_dwords;
     } else if (sdma::op_of(rest[0]) == sdma::kConstFill) {
       const auto fill = sdma::decode_const_fill(rest, format);
@@ -102,6 +106,13 @@ void LinkEngine::execute(packets::WordView words) {
     rest = rest.subspan(length);
   }
   std::this_thread::sleep_until(end);
+}
+
+void LinkEngine::number(std::span<std::byte> copy) {
+  for (std::size_t at = 0; at + sizeof(copies_) <= copy.size(); at += kNumbered) {
+    ++copies_;
+    std::memcpy(copy.data() + at, &copies_, sizeof(copies_));
+  }
 }
 
 }  // namespace plugin::bench

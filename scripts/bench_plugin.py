@@ -11,7 +11,8 @@ of a copy in turns, which is how CRIU's own plugin copies: the GPU fills a buffe
 buffer is written. Each figure is the median of N runs, in turns with its counterpart.
 
 Prints two tables, each for dump and restore, of the parts that were used of the slower one
-of link and disk; then the cost of small BOs. Writes out/bench-plugin/ with the
+of link and disk; then the cost of small BOs, and what the plugin's option "compress" does on
+disks that have a cache. Writes out/bench-plugin/ with the
 results as JSON (plugin.json) and the tables as a picture (plugin.svg). Fails when a figure
 is beyond its limit; the limits hold where the processor is not what limits.
 Environment: OUT_DIR. KFD_CRIU_BENCH_DIR, where the images are written (/dev/shm): its file
@@ -27,6 +28,7 @@ import statistics
 import xml.sax.saxutils as xml
 from collections import defaultdict
 from pathlib import Path
+from typing import Iterator
 
 import command
 from vm.places import out_dir, repo_root
@@ -39,25 +41,52 @@ JUDGED_MB_S = 1000
 LIMITS = {"dump": (0.90, 1.8), "restore": (0.92, 1.8)}
 MOST_FOR_SMALL = {"dump": 1.25, "restore": 1.25}
 
+# How fast a dump with compress=auto is compared with one that compresses nothing: always, and at least where the disk has
+# at most half of the link's rate and the contents become smaller.
+LEAST_PACKED, LEAST_PACKED_GAIN = 0.97, 1.5
+DATA = ("noise", "text")
+PACKING = ("auto", "never", "always")  # as image::Packing
+
 # (direction, who, MB/s of the link, of the disk, KiB of a BO) -> part of the slower one that was used
 Key = tuple[str, str, int, int, int]
 Figures = dict[Key, float]
+# (contents, compress, MB/s of the link, of the disk) -> the same of a dump to a disk with a cache
+PackedKey = tuple[str, str, int, int]
+PackedFigures = dict[PackedKey, float]
 
 
-def read(results: dict) -> dict[Key, list[float]]:
-    """The figures of one output of plugin_bench. A benchmark that has failed is an error."""
-    found: dict[Key, list[float]] = defaultdict(list)
+def measured(results: dict) -> Iterator[tuple[str, float]]:
+    """Names and figures of one output of plugin_bench. A benchmark that has failed is an error."""
     for each in results["benchmarks"]:
         if each.get("error_occurred"):
             raise command.failure(f"{each['name']}: {each['error_message']}")
-        match = re.match(r"(dump|restore)_(plugin|serial)/link:(\d+)/disk:(\d+)/mib:\d+/bo_kib:(\d+)", each["name"])
-        if match and each.get("run_type") != "aggregate":
-            direction, who, *numbers = match.groups()
-            found[(direction, who, *map(int, numbers))].append(each["of_slower"])
+        if each.get("run_type") != "aggregate":
+            yield each["name"], each["of_slower"]
+
+
+def read_packed(results: dict) -> dict[PackedKey, list[float]]:
+    """The figures of dumps that compress."""
+    found: dict[PackedKey, list[float]] = defaultdict(list)
+    for name, value in measured(results):
+        if match := re.match(r"dump_packed/link:(\d+)/disk:(\d+)/.*/data:(\d)/packing:(\d)", name):
+            link, disk, data, packing = map(int, match.groups())
+            found[DATA[data], PACKING[packing], link, disk].append(value)
     return found
 
 
-def medians(found: dict[Key, list[float]]) -> Figures:
+def read(results: dict) -> dict[Key, list[float]]:
+    """The figures of all other dumps and restores."""
+    found: dict[Key, list[float]] = defaultdict(list)
+    for name, value in measured(results):
+        match = re.match(r"(dump|restore)_(plugin|serial)/link:(\d+)/disk:(\d+)/mib:\d+/bo_kib:(\d+)", name)
+        if match:
+            direction, who, *numbers = match.groups()
+            found[(direction, who, *map(int, numbers))].append(value)
+    return found
+
+
+def medians(found: dict) -> dict:
+    """The median of the figures of each key."""
     return {key: statistics.median(values) for key, values in found.items()}
 
 
@@ -83,6 +112,33 @@ def small_costs(figures: Figures, direction: str) -> dict[str, float]:
     (link, disk), = {key[2:4] for key in figures if key[4] == sizes[0]}
     return {who: figures[direction, who, link, disk, sizes[-1]] / figures[direction, who, link, disk, sizes[0]]
             for who in ("plugin", "serial")}
+
+
+def packed_table(packed: PackedFigures) -> str:
+    """Rows are contents, columns are disks; in each place a dump that compresses by itself, and one that never does."""
+    disks = sorted({key[3] for key in packed})
+    (link,) = {key[2] for key in packed}
+    lines = [f"dump with compress=auto (never, always): part of the slower one that is used, link {link} MB/s, disks with a cache",
+             "contents |" + "".join(f"     disk {disk:5}     |" for disk in disks)]
+    for data in DATA:
+        places = ["{:.2f} ({:.2f}, {:.2f})".format(*(packed[data, packing, link, disk] for packing in PACKING))
+                  for disk in disks]
+        lines.append(f"{data:8} |" + "".join(f" {place:18} |" for place in places))
+    return "\n".join(lines)
+
+
+def judge_packed(packed: PackedFigures) -> list[str]:
+    """What of that is beyond its limit."""
+    found = []
+    for data, packing, link, disk in sorted(packed):
+        if packing != "auto":
+            continue
+        gain = packed[data, "auto", link, disk] / packed[data, "never", link, disk]
+        least = LEAST_PACKED_GAIN if data == "text" and 2 * disk <= link else LEAST_PACKED
+        if gain < least:
+            found.append(f"a dump of {data} to a disk of {disk} MB/s with compress=auto is {gain:.2f} times as fast as without "
+                         f"compression, less than {least}")
+    return found
 
 
 def judge(figures: Figures) -> list[str]:
@@ -151,13 +207,14 @@ def picture(figures: Figures) -> str:
 
 # ---- the run ----
 
-def measure(program: Path, repeat: int) -> Figures:
+def measure(program: Path, repeat: int) -> tuple[Figures, PackedFigures]:
     found: dict[Key, list[float]] = defaultdict(list)
+    packed: dict[PackedKey, list[float]] = defaultdict(list)
     FOLDER.mkdir(parents=True, exist_ok=True)
     environment = {"KFD_CRIU_BENCH_DIR": "/dev/shm"} | dict(os.environ)
     for run in range(repeat):
         target = FOLDER / f"run-{run}.json"
-        command.log(f"run {run + 1} of {repeat}; each takes about three minutes")
+        command.log(f"run {run + 1} of {repeat}; each takes about four minutes")
         argv = [program, "--benchmark_filter=^(dump|restore)_", "--benchmark_enable_random_interleaving=true",
                 f"--benchmark_out={target}", "--benchmark_out_format=json"]
         try:
@@ -167,9 +224,12 @@ def measure(program: Path, repeat: int) -> Figures:
         finally:
             # An interrupted run leaves its images, which may be in memory.
             shutil.rmtree(Path(environment["KFD_CRIU_BENCH_DIR"]) / "plugin_bench.images", ignore_errors=True)
-        for key, values in read(json.loads(target.read_text())).items():
+        results = json.loads(target.read_text())
+        for key, values in read(results).items():
             found[key] += values
-    return medians(found)
+        for packed_key, values in read_packed(results).items():
+            packed[packed_key] += values
+    return medians(found), medians(packed)
 
 
 def main(argv: list[str]) -> int:
@@ -177,18 +237,21 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--repeat", type=command.number_from(1), default=3)
     repeat = parser.read(argv).repeat
     command.require([repo_root() / "scripts/build.sh", "release", "plugin_bench"], "plugin_bench cannot be built", 1)
-    figures = measure(out_dir() / "cmake/release/userspace/plugin/plugin_bench", repeat)
+    figures, packed = measure(out_dir() / "cmake/release/userspace/plugin/plugin_bench", repeat)
     for direction in LIMITS:
         print(table(figures, direction))
         costs = small_costs(figures, direction)
         print(f"{direction}: the same bytes in BOs of 64 KiB take {costs['plugin']:.2f} times as long as in large ones "
               f"(in turns {costs['serial']:.2f})\n")
+    print(packed_table(packed) + "\n")
     (FOLDER / "plugin.json").write_text(json.dumps(
+        [{"contents": key[0], "compress": key[1], "link_mb_s": key[2], "disk_mb_s": key[3], "of_slower": round(value, 3)}
+         for key, value in sorted(packed.items())] +
         [{"direction": key[0], "who": key[1], "link_mb_s": key[2], "disk_mb_s": key[3], "bo_kib": key[4],
           "of_slower": round(value, 3)} for key, value in sorted(figures.items())], indent=2) + "\n")
     (FOLDER / "plugin.svg").write_text(picture(figures))
     command.log(f"written: {FOLDER}/plugin.json, plugin.svg")
-    beyond = judge(figures)
+    beyond = judge(figures) + judge_packed(packed)
     for each in beyond:
         print(f"BEYOND its limit: {each}")
     return 1 if beyond else 0

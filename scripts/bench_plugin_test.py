@@ -64,6 +64,32 @@ def test_a_figure_beyond_its_limit_is_named(values: dict, found: str) -> None:
     assert found in bench_plugin.judge(figures(**values))
 
 
+def packed(auto: float = 0.99, auto_text: float = 1.7) -> bench_plugin.PackedFigures:
+    """An output of dumps that compress, to disks of 250 and 500 MB/s; without compression all are 1.00."""
+    values = {("noise", "auto"): auto, ("text", "auto"): auto_text}
+    results_ = [{"name": f"dump_packed/link:500/disk:{disk}/mib:512/bo_kib:131072/data:{data}/packing:{packing}/iterations:1",
+                 "run_type": "iteration", "of_slower": values.get((contents, compress), 1.0)}
+                for disk in (250, 500)
+                for data, contents in enumerate(bench_plugin.DATA) for packing, compress in enumerate(bench_plugin.PACKING)]
+    return bench_plugin.medians(bench_plugin.read_packed({"benchmarks": results_}))
+
+
+def test_the_table_of_compression_has_a_row_for_each_contents() -> None:
+    lines = bench_plugin.packed_table(packed()).splitlines()
+    assert [line.split()[0] for line in lines[2:]] == list(bench_plugin.DATA)
+    assert lines[2].count("0.99 (1.00, 1.00)") == lines[3].count("1.70 (1.00, 1.00)") == 2
+
+
+def test_compression_within_its_limits_is_not_judged() -> None:
+    assert bench_plugin.judge_packed(packed()) == []
+
+
+def test_compression_that_costs_time_or_gains_too_little_is_named() -> None:
+    assert len(bench_plugin.judge_packed(packed(auto=0.9))) == 2
+    found, = bench_plugin.judge_packed(packed(auto_text=1.2))
+    assert "text to a disk of 250 MB/s" in found
+
+
 def test_the_picture_has_every_figure() -> None:
     picture = ElementTree.fromstring(bench_plugin.picture(figures()))
     texts = [element.text for element in picture.iter("{http://www.w3.org/2000/svg}text")]

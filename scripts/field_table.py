@@ -171,7 +171,7 @@ ROWS = (
 )
 # Tests that say nothing of one program.
 NO_CASE = ("no_images_are_left_that_nothing_needs", "the_machines_kernel_does_not_complain",
-           "a_dump_stores_what_has_changed_since_the_one_before")
+           "a_dump_stores_what_has_changed_since_the_one_before", "compressed_contents_come_back")
 
 
 class Cell(NamedTuple):

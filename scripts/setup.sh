@@ -38,7 +38,7 @@ readonly SHADERS=(
 	clang-15 hipcc libamdhip64-dev llvm-15
 )
 readonly LIBRARIES=(
-	libbenchmark-dev libcli11-dev libgtest-dev libprotobuf-dev libxxhash-dev
+	libbenchmark-dev libcli11-dev libgtest-dev liblz4-dev libprotobuf-dev libxxhash-dev
 	protobuf-compiler
 )
 readonly CHECKERS=(

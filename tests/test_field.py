@@ -317,6 +317,27 @@ def test_a_dump_stores_what_has_changed_since_the_one_before(field: Machine) -> 
         field.end(name)
 
 
+def test_compressed_contents_come_back(field: Machine) -> None:
+    field.become(ONE)
+    expected = field.expected()
+    sizes = {}
+    for compress in ("never", "always"):
+        name = field.start("compressed", *DEMO)
+        images = f"images.{name}"
+        try:
+            before = field.look(name)
+            if field.dump(name, images, env=(f"AMDGPU_PLUGIN_COMPRESS={compress}",))[0] != 0:
+                fail(f"the dump failed\n{field.shown_errors(f'{images}.dump.log')}")
+            sizes[compress] = sum(size for file, size in field.our_files(images).items() if file.startswith("amdgpu-pages-"))
+            if field.restore(images) != 0:
+                fail(f"the restore failed\n{field.shown_errors(f'{images}.restore.log')}")
+            must_be(field.after_restore(name, before, expected), EQUAL)
+        finally:
+            field.end(name)
+    # Most contents of the program are noise.
+    assert sizes["always"] < sizes["never"], sizes
+
+
 # ---- programs without a GPU --------------------------------------------------------
 
 

@@ -13,12 +13,14 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using plugin::image::Version;
   fuzz::Input in(data, size);
-  // The choice: the length of the pages file, and of those of up to two other files.
+  // The choice: the length of the pages file, and of those of up to two other files; whether chunks are packed.
   const std::uint64_t pages_length = std::uint64_t{in.u16()} * plugin::image::kPageSize;
-  std::vector<plugin::image::Source> sources(in.below(3));
+  const unsigned choice = in.below(6);
+  std::vector<plugin::image::Source> sources(choice % 3);
+  const bool packed = choice >= 3;
   for (auto& source : sources) source.pages_length = (std::uint64_t{in.u16()} + 2) * plugin::image::kPageSize;
   const auto bytes = std::as_bytes(in.bytes(size));
-  const auto index = plugin::image::decode_index(bytes);
+  const auto index = plugin::image::decode_index(bytes, packed);
   if (!index.ok()) return 0;
   const auto written = plugin::image::encode_index(*index);
   fuzz::check(std::equal(written.begin(), written.end(), bytes.begin(), bytes.end()), "an index has one spelling");

@@ -88,7 +88,10 @@ Status write_contents(int dir_fd, const image::Loaded& loaded, image::FileWriter
 
 Status write_dump(const Images& images, const image::Session& session, int folder) {
   ASSIGN_OR_RETURN(const auto writer, image::SessionWriter::create(folder, session.id));
-  for (const image::Loaded* loaded : images.catalogue.files_of(session)) {
+  const auto files = images.catalogue.files_of(session);
+  if (std::any_of(files.begin(), files.end(), [](const image::Loaded* loaded) { return loaded->entry().packed; }))
+    writer->pack_by(image::Packing::kAlways);  // or it would take more space than before
+  for (const image::Loaded* loaded : files) {
     if (image::has_index(loaded->file())) {
       const image::Working working(*writer);
       TRY(write_contents(images.dir.get(), *loaded, writer->file(loaded->id())));

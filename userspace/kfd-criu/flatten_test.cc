@@ -47,11 +47,12 @@ class FlattenTest : public ::testing::Test {
     return found;
   }
 
-  void expect_independent(int dump) const {
+  // `read`: what `verify` reads of its files.
+  void expect_independent(int dump, const std::string& read = "2.0 MiB") const {
     fs::rename(path(1), root_.path() + "/away");
     const Outcome verified = run_tool({"verify", path(dump)});
     EXPECT_EQ(verified.status, Exit::kGood) << verified.out << verified.error;
-    EXPECT_NE(verified.out.find("2.0 MiB of contents read"), std::string::npos) << verified.out;
+    EXPECT_NE(verified.out.find(read + " of contents read"), std::string::npos) << verified.out;
     EXPECT_FALSE(fs::exists(path(dump) + "/amdgpu-flatten"));
     fs::remove(path(1));
     fs::rename(root_.path() + "/away", path(1));
@@ -98,6 +99,22 @@ TEST_F(FlattenTest, a_flattened_dump_needs_no_other_one) {
   const Outcome again = run_tool({"flatten", path(2)});
   EXPECT_EQ(again.out, path(2) + ": needs no earlier dump\n");
   EXPECT_EQ(run_tool({"diff", path(1), path(2)}).status, Exit::kDiffers);
+}
+
+TEST_F(FlattenTest, compressed_contents_stay_compressed) {
+  for (const int dump : {1, 2})
+    write_dump(path(dump), [dump](Dump& out) {
+      out.session_id = static_cast<std::uint64_t>(dump);
+      out.packing = image::Packing::kAlways;
+      out.kfd.bos = {image::test_bo(2 * image::kChunkSize)};
+      out.contents = {std::vector<std::byte>(2 * image::kChunkSize, std::byte{5})};
+      out.contents[0].back() = static_cast<std::byte>(dump);
+    });
+  EXPECT_NE(run_tool({"show", path(2)}).out.find("in earlier dumps, 2.0 MiB saved"), std::string::npos);
+  EXPECT_EQ(run_tool({"verify", path(2)}).status, Exit::kGood);
+  EXPECT_EQ(run_tool({"flatten", path(2)}).status, Exit::kGood);
+  EXPECT_LT(fs::file_size(path(2) + "/amdgpu-pages-7.img"), 16 * image::kPageSize);
+  expect_independent(2, "20.0 KiB");
 }
 
 TEST_F(FlattenTest, a_dump_that_cannot_be_read_is_left_as_it_is) {

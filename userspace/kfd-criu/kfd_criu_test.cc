@@ -336,6 +336,21 @@ void write_upstream(const std::string& directory, char change = 0) {
   write_file(directory + "/amdgpu-renderD-30.img", image::testing::MadeDump::render(image::testing::Age::k3_17, 100));
 }
 
+TEST_F(Commands, show_says_what_compression_has_saved) {
+  write_dump(dir_.path(), [](Dump& dump) {
+    dump.packing = image::Packing::kAlways;
+    dump.contents[0].assign(dump.contents[0].size(), std::byte{5});
+  });
+  const Outcome shown = tool("show");
+  EXPECT_EQ(shown.status, Exit::kGood) << shown.error;
+  EXPECT_TRUE(has(shown.out, "KiB saved by compression, 0 bytes zero\n")) << shown.out;
+  EXPECT_TRUE(has(shown.out, "    GTT: 1 BO, 4.0 KiB: 0 bytes stored, 4.0 KiB zero\n")) << shown.out;
+  const Outcome json = tool("show", {"--json"});
+  EXPECT_TRUE(is_json(json.out)) << json.out;
+  EXPECT_TRUE(has(json.out, "\"zero\": 0, \"referred\": 0, \"saved\": 13")) << json.out;
+  EXPECT_EQ(tool("verify").status, Exit::kGood);
+}
+
 TEST_F(Commands, show_says_that_an_image_is_of_crius_own_plugin) {
   write_upstream(dir_.path());
   const Outcome shown = tool("show");

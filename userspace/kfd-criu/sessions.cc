@@ -34,6 +34,7 @@ Totals& Totals::operator+=(const Totals& other) {
   size += other.size;
   stored += other.stored;
   referred += other.referred;
+  saved += other.saved;
   return *this;
 }
 
@@ -43,9 +44,10 @@ Totals totals_of(const image::Loaded& loaded, const image::Contents& contents, s
   Totals totals{.bos = 1, .size = record.bo.size};
   std::uint64_t index = 0;
   for (const image::Chunk& chunk : contents.chunks(bo)) {
-    const std::uint64_t length = image::stored_length(
-        chunk, image::chunk_length(record.bo.size, contents.chunk_size(), index++), loaded.index().piece_size);
-    (image::refers_to_earlier(loaded.entry(), chunk) ? totals.referred : totals.stored) += length;
+    const std::uint64_t length = image::chunk_length(record.bo.size, contents.chunk_size(), index++);
+    const std::uint64_t stored = image::stored_length(chunk, length, loaded.index().piece_size);
+    (image::refers_to_earlier(loaded.entry(), chunk) ? totals.referred : totals.stored) += stored;
+    totals.saved += image::pieces_length(chunk, length, loaded.index().piece_size) - stored;
   }
   return totals;
 }

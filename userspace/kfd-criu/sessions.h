@@ -31,8 +31,9 @@ struct Totals {
   std::uint64_t size = 0;
   std::uint64_t stored = 0;
   std::uint64_t referred = 0;
+  std::uint64_t saved = 0;  // by compression, of either
 
-  [[nodiscard]] std::uint64_t zero() const { return size - stored - referred; }
+  [[nodiscard]] std::uint64_t zero() const { return size - stored - referred - saved; }
   Totals& operator+=(const Totals& other);
 };
 

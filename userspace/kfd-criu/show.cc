@@ -45,7 +45,8 @@ Totals totals_of_bo(const Opened& opened, std::size_t bo) {
 
 std::string contents_text(const Totals& totals) {
   return size_text(totals.size) + ": " + size_text(totals.stored) + " stored, " +
-         (totals.referred == 0 ? "" : size_text(totals.referred) + " in earlier dumps, ") + size_text(totals.zero()) +
+         (totals.referred == 0 ? "" : size_text(totals.referred) + " in earlier dumps, ") +
+         (totals.saved == 0 ? "" : size_text(totals.saved) + " saved by compression, ") + size_text(totals.zero()) +
          " zero";
 }
 
@@ -239,7 +240,7 @@ void write_timing(const image::Timing& timing, Json& json) {
 
 void write_totals(const Totals& totals, Json& json) {
   json.field("size", totals.size).field("stored", totals.stored).field("zero", totals.zero());
-  json.field("referred", totals.referred);
+  json.field("referred", totals.referred).field("saved", totals.saved);
 }
 
 void write_bos(const Opened& opened, Json& json) {

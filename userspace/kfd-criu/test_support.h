@@ -47,6 +47,7 @@ struct Dump {
   plugin::image::KfdFile kfd = plugin::image::test_kfd();
   std::uint32_t first_id = plugin::image::kKfdId;  // of the KFD file; the render node has the next one
   std::vector<std::vector<std::byte>> contents;    // of each BO that stores some
+  plugin::image::Packing packing = plugin::image::Packing::kNever;
 
   Dump() {
     namespace image = plugin::image;
@@ -66,6 +67,7 @@ struct Dump {
     ASSIGN_OR_RETURN(auto earlier, image::Earlier::read(dir.get()));
     ASSIGN_OR_RETURN(auto writer, image::SessionWriter::create(dir.get(), session_id));
     writer->refer_to(std::move(earlier));
+    writer->pack_by(packing);
     auto bytes = contents.begin();
     for (const image::BoRecord& bo : kfd.bos) {
       if (!image::stores_contents(bo) || bytes == contents.end()) continue;

@@ -29,6 +29,7 @@ Status Dump::read_earlier() {
 // Not before everything that can be refused was: it removes older images from the directory.
 Status Dump::start_image() {
   ASSIGN_OR_RETURN(writer_, image::SessionWriter::create(services_.criu.image_dir(), session_id_));
+  writer_->pack_by(services_.options.compress);
   if (earlier_ == nullptr) return {};
   services_.criu.inform("contents that are those of the dump before this one are not stored again");
   writer_->refer_to(std::move(earlier_));

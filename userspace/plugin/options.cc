@@ -62,6 +62,18 @@ bool set_check_firmware(std::string_view text, Options& options) { return set_fl
 
 bool set_check_device_id(std::string_view text, Options& options) { return set_flag(text, options.check_device_id); }
 
+bool set_compress(std::string_view text, Options& options) {
+  if (text == "auto")
+    options.compress = image::Packing::kAuto;
+  else if (text == "never")
+    options.compress = image::Packing::kNever;
+  else if (text == "always")
+    options.compress = image::Packing::kAlways;
+  else
+    return false;
+  return true;
+}
+
 bool set_copy(std::string_view text, Options& options) {
   if (text == "auto")
     options.copy = CopyMethod::kAuto;
@@ -91,6 +103,7 @@ struct Row {
 constexpr std::array kTable = {
     Row{"check-device-id", "AMDGPU_PLUGIN_CHECK_DEVICE_ID", "0 or 1", set_check_device_id},
     Row{"check-firmware", "AMDGPU_PLUGIN_CHECK_FIRMWARE", "0 or 1", set_check_firmware},
+    Row{"compress", "AMDGPU_PLUGIN_COMPRESS", "auto, never or always", set_compress},
     Row{"copy", "AMDGPU_PLUGIN_COPY", "auto, sdma or cpu", set_copy},
     Row{"fence-timeout", "AMDGPU_PLUGIN_FENCE_TIMEOUT", "seconds, 1 to 3600", set_fence_timeout},
     Row{"gpu-map", "AMDGPU_PLUGIN_GPU_MAP",

@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "plugin/copy/copier.h"
+#include "plugin/image/pack.h"
 #include "plugin/topology/match.h"
 
 namespace plugin {
@@ -22,6 +23,7 @@ struct Options {
   topology::GpuMap gpu_map;
   bool check_firmware = true;
   bool check_device_id = true;
+  image::Packing compress = image::Packing::kAuto;
   CopyMethod copy = CopyMethod::kAuto;
   std::chrono::seconds fence_timeout{10};
 };

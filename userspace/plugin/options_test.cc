@@ -61,6 +61,13 @@ TEST(Options, of_several_settings_in_one_place_the_last_counts) {
   EXPECT_EQ(read({}, {}, "copy=cpu\ncopy=sdma\n")->copy, CopyMethod::kSdma);
 }
 
+TEST(Options, say_whether_contents_are_compressed) {
+  EXPECT_EQ(read({}, {})->compress, image::Packing::kAuto);
+  EXPECT_EQ(read({}, {"--amdgpu.compress=never"})->compress, image::Packing::kNever);
+  EXPECT_EQ(read({{"AMDGPU_PLUGIN_COMPRESS", "always"}}, {})->compress, image::Packing::kAlways);
+  EXPECT_FALSE(read({}, {}, "compress=lz4").ok());
+}
+
 TEST(Options, that_do_not_exist_are_errors_that_say_where_they_stand) {
   const auto argument = read({}, {"--amdgpu.cpoy=cpu"});
   ASSERT_FALSE(argument.ok());

@@ -346,7 +346,8 @@ FileEntry from_message(const amdkfd_criu::SessionFile& in) {
                   in.index_length(),
                   in.index_hash(),
                   in.pages_length(),
-                  {}};
+                  {},
+                  in.packed()};
   for (const auto& source : in.sources())
     entry.sources.push_back({source.depth(), source.id(), source.session_id(), source.pages_length()});
   return entry;
@@ -403,6 +404,7 @@ std::string encode(const Manifest& manifest) {
     out->set_index_length(file.index_length);
     out->set_index_hash(file.index_hash);
     out->set_pages_length(file.pages_length);
+    if (file.packed) out->set_packed(true);
     for (const Source& source : file.sources) {
       auto* referred = out->add_sources();
       referred->set_depth(source.depth);

@@ -11,12 +11,14 @@
 
 #include "base/os.h"
 #include "plugin/image/file_bytes.h"
+#include "plugin/image/pack.h"
 
 namespace plugin::image {
 
 namespace {
 
 using base::Error;
+using base::Result;
 using base::Status;
 
 // How much the kernel reads ahead, so that the disk works while this thread and the GPU do. By itself the kernel reads
@@ -68,6 +70,15 @@ void Contents::read_ahead(const Pages& pages, std::uint64_t offset) const {
                           static_cast<off_t>(offset + kAhead - begin), POSIX_FADV_WILLNEED);
 }
 
+Result<std::vector<std::byte>> Contents::unpack_pieces(const Chunk& chunk, std::uint64_t length) const {
+  const Pages& pages = pages_at(chunk.offset);
+  std::vector<std::byte> packed(chunk.packed);
+  TRY(read_all(pages.fd.get(), packed, chunk.offset - pages.begin));
+  std::vector<std::byte> pieces(pieces_length(chunk, length, loaded_->index().piece_size));
+  TRY(unpack(packed, pieces));
+  return pieces;
+}
+
 Status Contents::read_pieces(const Chunk& chunk, std::span<std::byte> out) const {
   // In version 1 a stored chunk is one piece, whatever its length.
   const std::uint32_t piece_size = loaded_->index().piece_size;
@@ -75,13 +86,22 @@ Status Contents::read_pieces(const Chunk& chunk, std::span<std::byte> out) const
   const Pages* pages = chunk.stored == 0 ? nullptr : &pages_at(chunk.offset);
   std::uint64_t at = pages == nullptr ? 0 : chunk.offset - pages->begin;
   if (pages != nullptr) read_ahead(*pages, chunk.offset);
+  std::vector<std::byte> unpacked;
+  if (chunk.packed != 0) {
+    ASSIGN_OR_RETURN(unpacked, unpack_pieces(chunk, out.size()));
+  }
+  auto next = unpacked.begin();
   for (std::uint64_t i = 0; i < pieces;) {
     const bool stored = ((chunk.stored >> i) & 1U) != 0;
     std::uint64_t end = i;
     while (end < pieces && (((chunk.stored >> end) & 1U) != 0) == stored) ++end;
     const auto from = static_cast<std::size_t>(i * piece_size);
     const auto run = out.subspan(from, std::min<std::size_t>((end - i) * piece_size, out.size() - from));
-    if (stored) {
+    if (stored && chunk.packed != 0) {
+      const auto end_of_run = next + static_cast<std::ptrdiff_t>(run.size());
+      std::copy(next, end_of_run, run.begin());
+      next = end_of_run;
+    } else if (stored) {
       TRY(read_all(pages->fd.get(), run, at));
       at += run.size();
     } else {

@@ -78,6 +78,8 @@ class Contents {
   [[nodiscard]] const Pages& pages_at(std::uint64_t offset) const;
   void read_ahead(const Pages& pages, std::uint64_t offset) const;
   base::Status read_pieces(const Chunk& chunk, std::span<std::byte> out) const;
+  // The pieces of a packed chunk, one behind the other.
+  [[nodiscard]] base::Result<std::vector<std::byte>> unpack_pieces(const Chunk& chunk, std::uint64_t length) const;
   base::Status check_padding(const Chunk& chunk, std::uint64_t length) const;
 
   const Loaded* loaded_;

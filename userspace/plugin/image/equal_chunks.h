@@ -22,6 +22,7 @@ class EqualChunks {
     FileWriter* file = nullptr;
     std::uint64_t number = 0;  // as FileWriter counts chunks
     std::uint64_t offset = 0;
+    std::uint64_t packed = 0;  // as Chunk has it
   };
 
   // The first chunk that was added with this checksum, and with as many bytes, stored in the same pieces. Its bytes

@@ -75,6 +75,8 @@ struct Chunk {
   std::uint64_t offset = 0;
   std::uint64_t hash = 0;    // XXH3 of all its bytes, zeros included; 0: nothing is stored
   std::uint64_t stored = 0;  // bit i: piece i is stored
+  // How many bytes of the pages file the stored pieces take if they are packed (pack.h); 0: they are as they were.
+  std::uint64_t packed = 0;
   bool operator==(const Chunk&) const = default;
 };
 
@@ -208,7 +210,7 @@ struct Timing {
   std::uint64_t paused_us = 0;   // since the first process was paused
   std::uint64_t copying_us = 0;  // while contents were copied
   std::uint64_t gpu_us = 0;      // of these: waiting for GPUs
-  std::uint64_t hashing_us = 0;  // searching for zeros and hashing, all threads together
+  std::uint64_t hashing_us = 0;  // searching for zeros, hashing and packing, all threads together
   std::uint64_t writing_us = 0;  // all threads together
   std::uint64_t copied_bytes = 0;
   std::uint64_t stored_bytes = 0;
@@ -242,6 +244,7 @@ struct FileEntry {
   std::uint64_t index_hash = 0;
   std::uint64_t pages_length = 0;  // 0: no pages file
   std::vector<Source> sources;     // of its chunks
+  bool packed = false;             // the index has Chunk::packed
   bool operator==(const FileEntry&) const = default;
 };
 
@@ -259,7 +262,13 @@ struct Manifest {
   std::vector<FileEntry> files;
 };
 
-enum class FileKind : std::uint32_t { kMetadata = 1, kManifest = 2, kPages = 3, kIndex = 4 };
+enum class FileKind : std::uint32_t {
+  kMetadata = 1,
+  kManifest = 2,
+  kPages = 3,
+  kIndex = 4,
+  kPackedIndex = 5,  // some of its chunks are packed
+};
 
 // First bytes of every file. `payload` is the length of what follows it (in a pages file: what follows the first page).
 struct Header {

@@ -4,6 +4,7 @@
 // See the header; docs/image-format.md has the layout.
 #include "plugin/image/index.h"
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 
@@ -18,6 +19,7 @@ using base::Result;
 constexpr std::size_t kIndexHead = 24;
 constexpr std::size_t kBoEntry = 48;
 constexpr std::size_t kChunkEntry = 24;
+constexpr std::size_t kPackedEntry = 32;
 // Flags of a BO.
 constexpr std::uint32_t kSharesContents = 1;
 constexpr std::uint32_t kImported = 2;
@@ -59,8 +61,14 @@ Result<BoRecord> get_bo(std::span<const std::byte> in) {
 
 }  // namespace
 
+bool is_packed(const Index& index) {
+  return std::any_of(index.chunks.begin(), index.chunks.end(), [](const Chunk& chunk) { return chunk.packed != 0; });
+}
+
 std::vector<std::byte> encode_index(const Index& index) {
-  std::vector<std::byte> bytes(kIndexHead + index.bos.size() * kBoEntry + index.chunks.size() * kChunkEntry);
+  const bool packed = is_packed(index);
+  const std::size_t chunk_entry = packed ? kPackedEntry : kChunkEntry;
+  std::vector<std::byte> bytes(kIndexHead + index.bos.size() * kBoEntry + index.chunks.size() * chunk_entry);
   put(std::span(bytes), 0, index.chunk_size);
   put(std::span(bytes), 4, index.piece_size);
   put(std::span(bytes), 8, static_cast<std::uint64_t>(index.bos.size()));
@@ -74,12 +82,14 @@ std::vector<std::byte> encode_index(const Index& index) {
     put(rest, 0, chunk.offset);
     put(rest, 8, chunk.hash);
     put(rest, 16, chunk.stored);
-    rest = rest.subspan(kChunkEntry);
+    if (packed) put(rest, 24, chunk.packed);
+    rest = rest.subspan(chunk_entry);
   }
   return bytes;
 }
 
-Result<Index> decode_index(std::span<const std::byte> bytes) {
+Result<Index> decode_index(std::span<const std::byte> bytes, bool packed) {
+  const std::size_t chunk_entry = packed ? kPackedEntry : kChunkEntry;
   if (bytes.size() < kIndexHead) return Error(EINVAL, "invalid image: the index is shorter than its beginning");
   Index index;
   index.chunk_size = get<std::uint32_t>(bytes, 0);
@@ -88,8 +98,8 @@ Result<Index> decode_index(std::span<const std::byte> bytes) {
   const auto chunks = get<std::uint64_t>(bytes, 16);
   auto rest = bytes.subspan(kIndexHead);
   // Both numbers are compared with the length before they are multiplied, so no product can overflow.
-  if (bos > rest.size() / kBoEntry || chunks > rest.size() / kChunkEntry ||
-      bos * kBoEntry + chunks * kChunkEntry != rest.size())
+  if (bos > rest.size() / kBoEntry || chunks > rest.size() / chunk_entry ||
+      bos * kBoEntry + chunks * chunk_entry != rest.size())
     return Error(EINVAL, "invalid image: the index has not the length that its counts say");
   index.bos.reserve(bos);
   for (std::uint64_t i = 0; i < bos; ++i) {
@@ -99,9 +109,12 @@ Result<Index> decode_index(std::span<const std::byte> bytes) {
   }
   index.chunks.reserve(chunks);
   for (std::uint64_t i = 0; i < chunks; ++i) {
-    index.chunks.push_back({get<std::uint64_t>(rest, 0), get<std::uint64_t>(rest, 8), get<std::uint64_t>(rest, 16)});
-    rest = rest.subspan(kChunkEntry);
+    index.chunks.push_back({get<std::uint64_t>(rest, 0), get<std::uint64_t>(rest, 8), get<std::uint64_t>(rest, 16),
+                            packed ? get<std::uint64_t>(rest, 24) : 0});
+    rest = rest.subspan(chunk_entry);
   }
+  if (packed && !is_packed(index))
+    return Error(EINVAL, "invalid image: an index of packed chunks, of which there is none");
   return index;
 }
 
@@ -112,12 +125,16 @@ std::vector<std::uint64_t> begins_of(std::uint64_t pages_length, std::span<const
   return begins;
 }
 
-std::uint64_t stored_length(const Chunk& chunk, std::uint64_t length, std::uint32_t piece_size) {
+std::uint64_t pieces_length(const Chunk& chunk, std::uint64_t length, std::uint32_t piece_size) {
   if (chunk.stored == 0) return 0;
   const auto pieces = static_cast<std::uint64_t>(std::popcount(chunk.stored));
   const std::uint64_t last = chunk_count(length, piece_size) - 1;
   const bool has_last = ((chunk.stored >> last) & 1U) != 0;
   return pieces * piece_size - (has_last ? (last + 1) * piece_size - length : 0);
+}
+
+std::uint64_t stored_length(const Chunk& chunk, std::uint64_t length, std::uint32_t piece_size) {
+  return chunk.packed != 0 ? chunk.packed : pieces_length(chunk, length, piece_size);
 }
 
 }  // namespace plugin::image

@@ -19,9 +19,15 @@ struct Index {
   std::vector<Chunk> chunks;  // of all BOs, in order
 };
 
+// Whether a chunk is packed. The index then has one word more for each chunk.
+[[nodiscard]] bool is_packed(const Index& index);
 [[nodiscard]] std::vector<std::byte> encode_index(const Index& index);
 // Allocates less than three times the bytes; fails unless counts fit the length. Values are as found, see validate().
-base::Result<Index> decode_index(std::span<const std::byte> bytes);
+// `packed`: the file says that chunks are packed.
+base::Result<Index> decode_index(std::span<const std::byte> bytes, bool packed = false);
+
+// How many bytes the stored pieces of a chunk of `length` bytes have.
+[[nodiscard]] std::uint64_t pieces_length(const Chunk& chunk, std::uint64_t length, std::uint32_t piece_size);
 
 // How many bytes of the pages file a chunk of `length` bytes takes.
 [[nodiscard]] std::uint64_t stored_length(const Chunk& chunk, std::uint64_t length, std::uint32_t piece_size);

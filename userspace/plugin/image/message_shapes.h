@@ -128,8 +128,8 @@ inline constexpr std::array kManifest1Rules = {kFixed, kScalar, kScalar, kFixed,
 inline constexpr WireShape kManifest1Shape{kManifest1Rules};
 inline constexpr std::array kSourceRules = {kScalar, kScalar, kFixed, kScalar};
 inline constexpr WireShape kSourceShape{kSourceRules};
-inline constexpr std::array kSessionFileRules = {kScalar, kScalar, kScalar, kFixed,
-                                                 kScalar, kFixed,  kScalar, message_field(kSourceShape, kMaxSources)};
+inline constexpr std::array kSessionFileRules = {
+    kScalar, kScalar, kScalar, kFixed, kScalar, kFixed, kScalar, message_field(kSourceShape, kMaxSources), kScalar};
 inline constexpr WireShape kSessionFileShape{kSessionFileRules};
 inline constexpr std::array kProcessRules = {kScalar, bytes_field(kMaxProcesses, kMaxText)};
 inline constexpr WireShape kProcessShape{kProcessRules};

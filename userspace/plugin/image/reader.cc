@@ -108,9 +108,10 @@ Result<File> read_metadata(int dir_fd, const Session& session, const FileEntry& 
 }
 
 Result<Index> read_index(int dir_fd, const FileEntry& entry) {
-  ASSIGN_OR_RETURN(const auto bytes, read_committed(dir_fd, index_name(entry.id), FileKind::kIndex, Version::k2,
-                                                    entry.index_length, entry.index_hash));
-  ASSIGN_OR_RETURN(Index index, decode_index(bytes));
+  const FileKind kind = entry.packed ? FileKind::kPackedIndex : FileKind::kIndex;
+  ASSIGN_OR_RETURN(const auto bytes, read_committed(dir_fd, index_name(entry.id), kind, Version::k2, entry.index_length,
+                                                    entry.index_hash));
+  ASSIGN_OR_RETURN(Index index, decode_index(bytes, entry.packed));
   TRY(validate(index, entry.pages_length, Version::k2, entry.sources));
   return index;
 }

@@ -265,9 +265,11 @@ Status validate_chunk(const Chunk& chunk, std::uint64_t length, std::uint32_t pi
   const std::uint64_t pieces = chunk_count(length, piece_size);
   if (pieces < kMaxPieces && (chunk.stored >> pieces) != 0) return invalid("stores pieces behind its end");
   if (chunk.stored == 0) {
-    if (chunk.offset != 0 || chunk.hash != 0) return invalid("stores nothing, but has a place or a checksum");
+    if (chunk.offset != 0 || chunk.hash != 0 || chunk.packed != 0)
+      return invalid("stores nothing, but has a place or a checksum");
     return {};
   }
+  if (chunk.packed >= pieces_length(chunk, length, piece_size)) return invalid("is packed into more bytes than it has");
   const std::uint64_t stored = stored_length(chunk, length, piece_size);
   if (begins.size() > 1 && chunk.offset >= begins.front()) return validate_reference(chunk, stored, begins);
   const bool is_equal = chunk.offset < end;  // to a chunk before

@@ -83,14 +83,6 @@ std::uint64_t pieces_to_store(std::span<const std::byte> chunk) {
   return stored;
 }
 
-// Bytes of the pieces of a chunk that are stored; the last one may be shorter than the others.
-std::uint64_t stored_bytes(std::uint64_t stored, std::size_t size) {
-  const std::uint64_t pieces = chunk_count(size, kPieceSize);
-  const bool has_last = ((stored >> (pieces - 1)) & 1U) != 0;
-  const std::uint64_t bytes = static_cast<std::uint64_t>(std::popcount(stored)) * kPieceSize;
-  return has_last ? bytes - (pieces * kPieceSize - size) : bytes;
-}
-
 // Calls `visit` with the bytes of neighbouring pieces that are stored. Ends with the first answer that is an error.
 template <typename Visit>
 Status for_stored_runs(std::uint64_t stored, std::span<const std::byte> bytes, Visit visit) {
@@ -178,14 +170,18 @@ void FileWriter::write_chunk(std::uint64_t number, std::span<const std::byte> by
   Chunk chunk;
   chunk.stored = pieces_to_store(bytes);
   if (chunk.stored != 0) chunk.hash = session_->hash_(bytes);
+  Placed found = look_up(number, chunk);
+  std::vector<std::byte> packed;
+  if (found.is_new) packed = pack_pieces(chunk, bytes);
+  if (!packed.empty()) found.chunk.packed = packed.size();
   const auto hashed = Clock::now();
-  const auto has_place = place(number, look_up(number, chunk), bytes);
+  const auto has_place = place(number, std::move(found), bytes);
   const auto placed = Clock::now();
   Status status;
   if (!has_place.ok())
     status = has_place.error();
   else if (has_place->is_new)
-    status = write_pieces(chunk, has_place->chunk.offset, bytes);
+    status = write_pieces(has_place->chunk, bytes, packed);
   {
     const std::lock_guard lock(mutex_);
     if (!status.ok() && status_.ok()) status_ = std::move(status);
@@ -196,6 +192,23 @@ void FileWriter::write_chunk(std::uint64_t number, std::span<const std::byte> by
     }
   }
   changed_.notify_all();
+}
+
+std::vector<std::byte> FileWriter::pack_pieces(const Chunk& chunk, std::span<const std::byte> bytes) {
+  const bool disk_is_busy = session_->writeback_ != nullptr && session_->writeback_->is_busy();
+  if (!session_->policy_.wants(disk_is_busy)) return {};
+  std::vector<std::byte> pieces;
+  if (pieces_length(chunk, bytes.size(), kPieceSize) != bytes.size()) {
+    // The runs are copied: they are packed as one.
+    (void)for_stored_runs(chunk.stored, bytes, [&pieces](std::span<const std::byte> run) -> Status {
+      pieces.insert(pieces.end(), run.begin(), run.end());
+      return {};
+    });
+    bytes = pieces;
+  }
+  std::vector<std::byte> packed = pack(bytes);
+  session_->policy_.learn(!packed.empty());
+  return packed;
 }
 
 FileWriter::Placed FileWriter::look_up(std::uint64_t number, const Chunk& chunk) {
@@ -231,6 +244,7 @@ Result<FileWriter::Placed> FileWriter::find_equal(const Chunk& chunk, std::span<
   if (!is_equal) return Placed{chunk};
   Placed placed{chunk, {Where::kOwn, 0}, false};
   placed.chunk.offset = found->offset;
+  placed.chunk.packed = found->packed;
   if (found->file == this) return placed;
   placed.target = {Where::kOther, found->file->id_};
   const std::lock_guard lock(mutex_);
@@ -245,11 +259,22 @@ Result<bool> FileWriter::has_bytes(const EqualChunks::Place& place, std::uint64_
     changed_.wait(lock, is_written);
     TRY(status_);
   }
-  std::uint64_t offset = place.offset;
+  std::vector<std::byte> unpacked;
+  if (place.packed != 0) {
+    std::vector<std::byte> packed(place.packed);
+    TRY(read_all(pages_.get(), packed, place.offset));
+    unpacked.resize(pieces_length({.stored = stored}, bytes.size(), kPieceSize));
+    TRY(unpack(packed, unpacked));
+  }
+  std::uint64_t offset = place.packed != 0 ? 0 : place.offset;
   bool same = true;
   Status status = for_stored_runs(stored, bytes, [&](std::span<const std::byte> run) -> Status {
     if (!same) return {};
-    ASSIGN_OR_RETURN(same, is_equal(pages_.get(), offset, run));
+    if (place.packed != 0) {
+      same = std::memcmp(unpacked.data() + offset, run.data(), run.size()) == 0;
+    } else {
+      ASSIGN_OR_RETURN(same, is_equal(pages_.get(), offset, run));
+    }
     offset += run.size();
     return {};
   });
@@ -282,8 +307,8 @@ Result<FileWriter::Placed> FileWriter::place(std::uint64_t number, Placed placed
   }
   if (placed.is_new && status.ok()) {
     placed.chunk.offset = pages_length_;
-    pages_length_ += (stored_bytes(placed.chunk.stored, bytes.size()) + kPageSize - 1) / kPageSize * kPageSize;
-    session_->equal_chunks_.add(placed.chunk, bytes.size(), {this, number, placed.chunk.offset});
+    pages_length_ += (stored_length(placed.chunk, bytes.size(), kPieceSize) + kPageSize - 1) / kPageSize * kPageSize;
+    session_->equal_chunks_.add(placed.chunk, bytes.size(), {this, number, placed.chunk.offset, placed.chunk.packed});
   }
   if (placed.target.first == Where::kEarlier)
     referred_ += bytes.size();
@@ -296,18 +321,17 @@ Result<FileWriter::Placed> FileWriter::place(std::uint64_t number, Placed placed
   return placed;
 }
 
-Status FileWriter::write_pieces(const Chunk& chunk, std::uint64_t offset, std::span<const std::byte> bytes) {
-  const std::uint64_t begin = offset;
-  Status status = for_stored_runs(chunk.stored, bytes, [&](std::span<const std::byte> run) -> Status {
+Status FileWriter::write_pieces(const Chunk& chunk, std::span<const std::byte> bytes,
+                                std::span<const std::byte> packed) {
+  std::uint64_t offset = chunk.offset;
+  const auto write = [&](std::span<const std::byte> run) -> Status {
     auto written = write_all(pages_.get(), run, offset, pages_name(id_));
     offset += run.size();
     return written;
-  });
-  TRY(std::move(status));
-  // The disk begins now, while other chunks are copied: else prepare() would wait for all of them.
-  (void)os::sync_file_range(pages_.get(), static_cast<off_t>(begin), static_cast<off_t>(offset - begin),
-                            SYNC_FILE_RANGE_WRITE);
-  return {};
+  };
+  TRY(packed.empty() ? for_stored_runs(chunk.stored, bytes, write) : write(packed));
+  if (session_->writeback_ == nullptr) return {};
+  return session_->writeback_->add(pages_.get(), chunk.offset, offset - chunk.offset);
 }
 
 Source FileWriter::source_of(Target target) const {
@@ -353,7 +377,20 @@ Result<std::uint64_t> SessionWriter::free_space(int dir_fd) {
 }
 
 void SessionWriter::start_workers() {
+  writeback_ = std::make_unique<Writeback>(most_waiting_, wait_);
   workers_ = std::make_unique<base::Workers>(std::clamp(os::get_nprocs(), 1, kMostWorkers));
+}
+
+void SessionWriter::stop_workers() {
+  workers_.reset();
+  if (writeback_ == nullptr) return;
+  if (disk_.ok()) disk_ = writeback_->status();
+  writeback_.reset();
+}
+
+void SessionWriter::write_back_by(std::uint64_t most, Writeback::Wait wait) {
+  most_waiting_ = most;
+  wait_ = std::move(wait);
 }
 
 FileWriter& SessionWriter::file(std::uint32_t id) {
@@ -438,7 +475,9 @@ Status SessionWriter::write_index(std::span<const BoRecord> bos, FileWriter* con
   const auto payload = encode_index(index);
   if (payload.size() > kMaxIndex) return Error(EFBIG, name + " would be larger than a reader accepts");
   entry.index_length = payload.size();
-  ASSIGN_OR_RETURN(entry.index_hash, write_payload(name, FileKind::kIndex, payload));
+  entry.packed = is_packed(index);
+  ASSIGN_OR_RETURN(entry.index_hash,
+                   write_payload(name, entry.packed ? FileKind::kPackedIndex : FileKind::kIndex, payload));
   return {};
 }
 
@@ -470,6 +509,8 @@ Status SessionWriter::prepare(Session session, const std::function<Timing()>& ti
   manifest.session.version = Version::k2;
   // A file reads chunks of others before these are closed.
   for (const auto& [id, writer] : writers_) TRY(writer->settle_all());
+  stop_workers();
+  TRY(disk_);
   for (const File& file : files_)
     if (auto status = validate(file, manifest.session); !status.ok())
       return named(std::move(status).error(), metadata_name(file.id));

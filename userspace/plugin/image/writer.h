@@ -29,6 +29,8 @@
 #include "plugin/image/equal_chunks.h"
 #include "plugin/image/format.h"
 #include "plugin/image/index.h"
+#include "plugin/image/pack.h"
+#include "plugin/image/writeback.h"
 
 namespace plugin::image {
 
@@ -83,6 +85,8 @@ class FileWriter {
   Placed look_up(std::uint64_t number, const Chunk& chunk);
   // Looks for it in this dump. Called when all chunks before it have their places.
   base::Result<Placed> find_equal(const Chunk& chunk, std::span<const std::byte> bytes);
+  // The stored pieces packed, if that is worth while now; else nothing.
+  std::vector<std::byte> pack_pieces(const Chunk& chunk, std::span<const std::byte> bytes);
   // Whether the pages file has a chunk of these bytes at `place`. Returns when a chunk before is written.
   base::Result<bool> has_bytes(const EqualChunks::Place& place, std::uint64_t stored, std::span<const std::byte> bytes);
   base::Result<Placed> place(std::uint64_t number, Placed placed, std::span<const std::byte> bytes);
@@ -91,7 +95,8 @@ class FileWriter {
   // All chunks, as the index has them, and the sources that they need.
   std::vector<Chunk> take_chunks(std::vector<Source>& sources);
   [[nodiscard]] Source source_of(Target target) const;
-  base::Status write_pieces(const Chunk& chunk, std::uint64_t offset, std::span<const std::byte> bytes);
+  // Writes the pieces of a chunk; or `packed`, which they were packed into, if that is not empty.
+  base::Status write_pieces(const Chunk& chunk, std::span<const std::byte> bytes, std::span<const std::byte> packed);
 
   SessionWriter* session_;
   std::uint32_t id_;
@@ -130,10 +135,14 @@ class SessionWriter {
   // Threads that do a part of the work of append(), until stop_workers(). CRIU enters namespaces, which Linux refuses
   // to a process of several threads, so they must be gone when a hook returns; see Working.
   void start_workers();
-  void stop_workers() { workers_.reset(); }
+  void stop_workers();
 
   // Contents that this dump, read from the same directory, has already are referred to. Before contents are appended.
   void refer_to(std::unique_ptr<const Earlier> earlier) { earlier_ = std::move(earlier); }
+  // How chunks are stored, before contents are appended.
+  void pack_by(Packing packing) { policy_.choose(packing); }
+  // For tests: another disk, which is busy sooner; before start_workers().
+  void write_back_by(std::uint64_t most, Writeback::Wait wait);
   // For tests: another checksum than hash_bytes(), before contents are appended.
   void hash_by(std::uint64_t (*hash)(std::span<const std::byte>)) { hash_ = hash; }
   // Null: to none.
@@ -172,6 +181,7 @@ class SessionWriter {
   State state_ = State::kOpen;
   std::unique_ptr<const Earlier> earlier_;
   EqualChunks equal_chunks_;
+  PackPolicy policy_;
   std::uint64_t (*hash_)(std::span<const std::byte>) = hash_bytes;
   std::atomic<std::size_t> num_sources_ = 0;  // of all files, and those that there was no place for
   std::map<std::uint32_t, std::unique_ptr<FileWriter>> writers_;
@@ -181,7 +191,11 @@ class SessionWriter {
   std::mutex created_mutex_;                                      // held for an insertion, which workers make too
   std::set<std::string> created_;                                 // names that discard() removes
   std::vector<std::pair<std::string, base::UniqueFd>> unsynced_;  // open until prepare() has synced them
-  std::unique_ptr<base::Workers> workers_;                        // last: they use the members above until they end
+  std::uint64_t most_waiting_ = Writeback::kMost;
+  Writeback::Wait wait_ = Writeback::wait_for_disk;
+  std::unique_ptr<Writeback> writeback_;    // as long as there are workers
+  base::Status disk_;                       // what the disk said to those that were there before
+  std::unique_ptr<base::Workers> workers_;  // last: they use the members above until they end
 };
 
 // The session has workers as long as this object lives.

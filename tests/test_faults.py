@@ -8,8 +8,9 @@ process may be left. The plugin is a test's, in which the N-th call fails
 restores: a failed dump leaves the program running and a failed restore leaves its image, so hundreds
 of failures need neither another machine nor another start. FAULT_SECONDS says for how long calls fail
 in each machine of the demo's program. With --all this one has LEAST_OF_ALL failures, or as many as
-FAULTS says, and the other programs have their share of them. With --all and FAULTS=every, each call of
-each program fails once. plugin_test lets every call fail with each errno, over fakes.
+FAULTS says, and PROGRAMS have their share of them. With --all and FAULTS=every, each call of each
+program fails once, that of MORE_PROGRAMS too, and that of dumps which the plugin has to refuse: they
+must not succeed because a call failed. plugin_test lets every call fail with each errno, over fakes.
 """
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from typing import Iterator, Sequence
 
 import pytest
 from harness import paths
-from harness.field import DEMO, RENDER, SHAPE, THREE, VMM, Field, chosen_chip
+from harness.field import DEMO, PAIR, PROGRAM, RENDER, SHAPE, THREE, VMM, Field, chosen_chip
 from harness.steps import fail, fresh, need_built, once
 
 SECONDS = int(os.environ.get("FAULT_SECONDS", "60"))
@@ -42,7 +43,7 @@ LIMIT_S = 9000 if EVERY else 3600
 OUT_OF_REACH = 0.05
 pytestmark = [pytest.mark.tier("e2e")]
 
-SLOT = 17
+SLOTS = (17, 18)
 PLUGINS = paths.built("release") / "plugin"
 FAILING = "amdgpu_plugin_failing.so"
 # Folders and a file of the guest. CRIU loads all plugins of a folder.
@@ -93,19 +94,44 @@ class Program:
     reference: tuple[str, ...]
     # Its part of the failures with --all; the demo's program alone has failures without that.
     share: int = 4
+    gpus: int = 1
 
 
+def of_shape(shape: str, gpus: int = 1) -> Program:
+    """The program whose processes share memory in this way; userspace/fieldtest/field_sharing.h."""
+    words = (*SHAPE, shape)
+    return Program(shape, words, THREE if gpus == 1 else words, gpus=gpus)
+
+
+HIP, HIP_IPC, CHILD_ALONE = ("field_hip",), ("field_hip_ipc",), (*RENDER, "--child-alone")
+SVM = (*DEMO, "--gpus", "2", "--svm")
 PROGRAMS = (Program("demo", DEMO, DEMO, share=1),
-            Program("cycle", (*SHAPE, "cycle"), THREE),
+            of_shape("cycle"),
             Program("render", (*RENDER, "--share", "--kfd", "--sync-files"), (*RENDER, "--kfd")),
             Program("vmm", VMM, VMM))
+# Programs whose calls differ from the calls of PROGRAMS; with FAULTS=every only, because each needs two machines.
+MORE_PROGRAMS = (Program("additions", (*PROGRAM, "--children", "low", "--also", "kfd", "--gem", "handle"), DEMO),
+                 Program("svm", SVM, SVM, gpus=2),
+                 Program("hip", (*HIP, "--children", "low"), HIP),
+                 Program("hip-ipc", HIP_IPC, HIP_IPC),
+                 Program("render-children", (*RENDER, "--sync-files", "--children"), RENDER),
+                 Program("counting", (*PAIR, "--counting"), PAIR),
+                 *map(of_shape, ("freed", "ended", "alone", "kept", "kept-freed", "kept-plain", "kept-nobody")),
+                 *(of_shape(shape, 2) for shape in ("peers", "apart")))
+# Programs that cannot be brought back. The last one is refused by CRIU when the plugin has saved the GPU.
+REFUSED_PROGRAMS = (of_shape("kept-queued"), of_shape("described"),
+                    Program("outside", (*PAIR, "--outside"), PAIR),
+                    Program("child-alone", CHILD_ALONE, CHILD_ALONE),
+                    Program("pidfd", (*PROGRAM, "--also", "pidfd"), DEMO))
+DUMP, RESTORE, REFUSAL = "dump", "restore", "refusal"
 
 
 def programs_of(kind: str) -> list:
     """The programs as parameters of a machine."""
+    more = REFUSED_PROGRAMS if kind == REFUSAL else MORE_PROGRAMS
     return [pytest.param(each, id=each.name, marks=[
         pytest.mark.group(f"faults-{kind}-{each.name}", seconds=SECONDS + 60), *([pytest.mark.heavy] if each.share > 1 else [])])
-        for each in PROGRAMS]
+        for each in (*(PROGRAMS if kind != REFUSAL else ()), *(more if EVERY else ()))]
 
 
 @dataclass
@@ -123,7 +149,7 @@ class Tally:
             self.injected += int(count)
             self.unreached += count == "0"
             self.survived += count != "0" and what == "survived"
-            if what not in ("failed", "survived"):
+            if what not in ("failed", "survived", "refused"):
                 self.wrong.append(f"call {number} with {errno.errorcode[int(code)]}: {what}")
             elif what == "failed" and count == "0":
                 self.wrong.append(f"call {number} did not fail, but CRIU did")
@@ -134,12 +160,12 @@ class Tally:
 
 
 class Faults(Field):
-    """A machine with a program. `kind` is what fails in it: "dump" or "restore"."""
+    """A machine with a program. `kind` is what fails in it: a dump, a dump that has to be refused, or a restore."""
 
     def __init__(self, kind: str, tested: Program, everything: bool) -> None:
         need_built("criu", f"plugin/{FAILING}")
         name = f"faults-{kind}-{tested.name}"
-        super().__init__(name, fresh(paths.OUT / name), {SLOT: chosen_chip()}, "criu", PLUGINS)
+        super().__init__(name, fresh(paths.OUT / name), dict.fromkeys(SLOTS[:tested.gpus], chosen_chip()), "criu", PLUGINS)
         self.kind, self.tested = kind, tested
         self.goal, self.seconds = (LEAST_OF_ALL // tested.share, LIMIT_S) if everything else (LEAST, SECONDS)
         self.ends_at_goal, self.every = everything and not EVERY, everything and EVERY
@@ -156,7 +182,7 @@ class Faults(Field):
 
     @once("the program that waits")
     def program(self) -> str:
-        self.become(str(SLOT))
+        self.become(",".join(map(str, SLOTS[:self.tested.gpus])))
         self.step("run", "mkdir", PLUGIN_DIR)
         self.step("run", "cp", str(PLUGINS / FAILING), PLUGIN_DIR)
         _ = self.expected
@@ -174,11 +200,14 @@ class Faults(Field):
     def calls(self) -> list[str]:
         """The names of all calls, in a dump or a restore in which none fails. The program runs, or its image is there."""
         name, env = self.program(), (f"PLUGIN_DIR={PLUGIN_DIR}", f"KFD_CRIU_FAIL_LIST={LIST}")
-        listed = {self.kind: env}
-        self.must(self.dump(name, IMAGES, env=listed.get("dump", ()))[0] == 0, "a dump fails without a fault")
-        self.must(self.restore(IMAGES, env=listed.get("restore", ())) == 0, "a restore fails without a fault")
-        self.must(not (why := self.halted(name)), why)
-        if self.kind == "dump":
+        status, runs = self.dump(name, IMAGES, env=env if self.kind != RESTORE else ())
+        if self.kind == REFUSAL:
+            self.must(status != 0 and runs, f"a dump that has to be refused: status {status}, the program goes on: {runs}")
+        else:
+            self.must(status == 0, "a dump fails without a fault")
+            self.must(self.restore(IMAGES, env=env if self.kind == RESTORE else ()) == 0, "a restore fails without a fault")
+            self.must(not (why := self.halted(name)), why)
+        if self.kind != RESTORE:
             self.step("run", "rm", "-rf", f"/run/field/{IMAGES}")
         else:
             self.must(self.result(name) == self.expected, "the restored program has another result")
@@ -232,14 +261,14 @@ def machine(request: pytest.FixtureRequest, kind: str) -> Iterator[Faults]:
         yield faults
 
 
-@pytest.fixture(name="dumps", scope="module", params=programs_of("dump"))
+@pytest.fixture(name="dumps", scope="module", params=programs_of(DUMP))
 def fixture_dumps(request: pytest.FixtureRequest) -> Iterator[Faults]:
-    yield from machine(request, "dump")
+    yield from machine(request, DUMP)
 
 
-@pytest.fixture(name="restores", scope="module", params=programs_of("restore"))
+@pytest.fixture(name="restores", scope="module", params=programs_of(RESTORE))
 def fixture_restores(request: pytest.FixtureRequest) -> Iterator[Faults]:
-    yield from machine(request, "restore")
+    yield from machine(request, RESTORE)
 
 
 def no_failure_of_a_call_that_is_not_made(faults: Faults) -> None:
@@ -289,3 +318,23 @@ def test_the_image_has_the_result_after_all_that(restores: Faults) -> None:
 def test_the_kernel_does_not_complain_of_restores(restores: Faults) -> None:
     restores.calls()
     restores.must_be_content()
+
+
+if EVERY:
+    @pytest.fixture(name="refusals", scope="module", params=programs_of(REFUSAL))
+    def fixture_refusals(request: pytest.FixtureRequest) -> Iterator[Faults]:
+        yield from machine(request, REFUSAL)
+
+    def test_a_dump_is_refused_when_no_call_fails(refusals: Faults) -> None:
+        no_failure_of_a_call_that_is_not_made(refusals)
+
+    def test_each_dump_with_a_failed_call_is_refused_too_and_the_program_goes_on(refusals: Faults) -> None:
+        refusals.swept()
+
+    def test_the_refused_program_has_its_result_after_all_that(refusals: Faults) -> None:
+        refusals.swept()
+        assert refusals.result(refusals.program()) == refusals.expected
+
+    def test_the_kernel_does_not_complain_of_refusals(refusals: Faults) -> None:
+        refusals.calls()
+        refusals.must_be_content()

@@ -19,11 +19,11 @@ readonly HELD=/run/program-held
 # Processes that may exist: those that existed before CRIU ran, and threads of the kernel.
 declare -A known_processes
 
-# faults dump|restore NAME IMAGES RESULT NUMBER:ERRNO...
-#   Lets each of these calls fail in a dump or a restore of its own. RESULT is the program's. Prints for
-#   each "fault NUMBER:ERRNO COUNT WHAT": how many calls have failed, which is 0 if CRIU had ended before
-#   that call, and "failed", "survived", or "wrong" and what is wrong. Then it ends, and CRIU's log is
-#   RUN/fault.log.
+# faults dump|refusal|restore NAME IMAGES RESULT NUMBER:ERRNO...
+#   Lets each of these calls fail in a dump or a restore of its own; a refusal is a dump that must not
+#   succeed. RESULT is the program's. Prints for each "fault NUMBER:ERRNO COUNT WHAT": how many calls have
+#   failed, which is 0 if CRIU had ended before that call, and "failed", "survived", "refused", or "wrong"
+#   and what is wrong. Then it ends, and CRIU's log is RUN/fault.log.
 faults() {
 	local kind=$1 name=$2 images=$IMAGES_DIR/$3 expected=$4 fault pid entry line what count
 	local -a processes
@@ -86,12 +86,20 @@ ends_as_expected() {
 	(($1 == 0)) && what=survived || what=failed
 }
 
+# A program that cannot be brought back is refused and goes on, whatever call fails. Sets `what`.
+fault_in_refusal() {
+	fault_in_dump
+	[[ $what != failed ]] || what=refused
+}
+
 # After a failed dump the program goes on and no image is there; a dump that succeeds in spite of the fault
 # has made a good image. Sets `what`. Other variables are those of faults().
 fault_in_dump() {
 	local status=0
 	run_faulty "$fault" dump -t "$pid" -D "$images" --link-remap || status=$?
-	if ((status == 0)); then
+	if ((status == 0)) && [[ $kind == refusal ]]; then
+		what='wrong: CRIU succeeded with a program that cannot be brought back' && return
+	elif ((status == 0)); then
 		wait_for "$EXIT_LIMIT_S" is_ended "$pid" || { what='wrong: CRIU succeeded, and the program runs' && return; }
 		KFD_CRIU_FAIL_CALL=0 run_criu fault.restore.log restore -d -D "$images" | grep -qx 'status 0' ||
 			{ what='wrong: CRIU succeeded, and the image does not restore' && return; }

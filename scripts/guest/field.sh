@@ -25,7 +25,7 @@
 #   look PID [SECONDS]               prints what the processes of this session are; SECONDS: waits so
 #                                    long until there is none
 #   is-running NAME                  fails, and says why, unless the program continues, with its GPU
-#   faults dump|restore NAME IMAGES RESULT NUMBER:ERRNO...
+#   faults dump|refusal|restore NAME IMAGES RESULT NUMBER:ERRNO...
 #                                    faults.sh
 #   hold_again NAME                  faults.sh
 #   continue FOLDER                  lets the program of this folder continue; prints its result

@@ -36,7 +36,8 @@ from vm.places import out_dir, read_text
 
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 # Programs that scripts/guest-init.sh and scripts/guest/ run, CRIU, and libraries of the plugin and of the test programs.
-COMMON = ("criu", "iproute2", "iptables", "kmod", "libdrm-amdgpu1", "libnuma1", "libprotobuf-lite32t64", "nftables", "procps")
+COMMON = ("criu", "iproute2", "iptables", "kmod", "libdrm-amdgpu1", "liblz4-1", "libnuma1", "libprotobuf-lite32t64", "nftables",
+          "procps")
 TRIXIE = ("crun", "libamdhip64-5", "libcriu2", "libhsakmt1", "podman")
 SID = ("libamdhip64-6",)
 # A root of its own, because with these libraries a root is twenty times as large, and only one test needs them.

@@ -149,7 +149,7 @@ def test_dpkg_asks_before_it_replaces_the_plugins_options(unpacked: Path) -> Non
 
 def test_the_package_depends_on_criu_and_on_the_plugins_libraries(deb: Path) -> None:
     depends = run("dpkg-deb", "--field", deb, "Depends").stdout
-    for package in ("criu (>= 3.17.1)", "libprotobuf-lite", "libdrm-amdgpu1", "libc6"):
+    for package in ("criu (>= 3.17.1)", "libprotobuf-lite", "libdrm-amdgpu1", "liblz4-1", "libc6"):
         assert package in depends, depends
 
 

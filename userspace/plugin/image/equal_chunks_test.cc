@@ -21,19 +21,6 @@ constexpr std::uint32_t kOtherPid = 43;
 
 class EqualChunksTest : public SessionTest {
  protected:
-  // One BO for each contents, in the file of a process.
-  static KfdFile kfd_of(std::uint32_t pid, const std::vector<Bytes>& contents) {
-    KfdFile kfd = test_kfd();
-    kfd.pid = pid;
-    for (const Bytes& each : contents) {
-      BoRecord& record = kfd.bos.emplace_back(test_bo(each.size()));
-      record.inode = 0;
-      record.handle = static_cast<std::uint32_t>(kfd.bos.size());
-      record.bo.addr += kfd.bos.size() << 32;
-    }
-    return kfd;
-  }
-
   static void append(SessionWriter& writer, std::uint32_t id, const std::vector<Bytes>& contents) {
     for (const Bytes& each : contents) EXPECT_TRUE(writer.file(id).append(each).ok());
     EXPECT_TRUE(writer.file(id).settle_all().ok());

@@ -100,18 +100,6 @@ TEST(PackPolicy, passes_over_more_chunks_after_each_that_did_not_become_smaller)
 
 class PackedDumpTest : public SessionTest {
  protected:
-  static KfdFile kfd_of(std::uint32_t pid, const std::vector<Bytes>& contents) {
-    KfdFile kfd = test_kfd();
-    kfd.pid = pid;
-    for (const Bytes& each : contents) {
-      BoRecord& record = kfd.bos.emplace_back(test_bo(each.size()));
-      record.inode = 0;
-      record.handle = static_cast<std::uint32_t>(kfd.bos.size());
-      record.bo.addr += kfd.bos.size() << 32;
-    }
-    return kfd;
-  }
-
   // `prepare` is told the writer before contents are appended.
   void write(const std::vector<Bytes>& contents, Packing packing, bool threads = false,
              const std::function<void(SessionWriter&)>& prepare = {}) {

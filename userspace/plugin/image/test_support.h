@@ -65,6 +65,19 @@ inline BoRecord test_bo(std::uint64_t size, std::uint32_t flags = kVram) {
   return record;
 }
 
+// With one BO for each contents.
+inline KfdFile kfd_of(std::uint32_t pid, const std::vector<std::vector<std::byte>>& contents) {
+  KfdFile kfd = test_kfd();
+  kfd.pid = pid;
+  for (const auto& each : contents) {
+    BoRecord& record = kfd.bos.emplace_back(test_bo(each.size()));
+    record.inode = 0;
+    record.handle = static_cast<std::uint32_t>(kfd.bos.size());
+    record.bo.addr += kfd.bos.size() << 32;
+  }
+  return kfd;
+}
+
 // Without a zero byte, and with other bytes in each chunk.
 inline std::vector<std::byte> pattern(std::size_t size) {
   std::vector<std::byte> bytes(size);

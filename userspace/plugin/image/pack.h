@@ -27,7 +27,6 @@ enum class Packing { kAuto, kNever, kAlways };
 class PackPolicy {
  public:
   void choose(Packing packing) { packing_ = packing; }
-  [[nodiscard]] bool may_pack() const { return packing_ != Packing::kNever; }
   // `disk_is_busy`: see Packing::kAuto. After a chunk that does not become smaller it passes over some, more each time.
   [[nodiscard]] bool wants(bool disk_is_busy);
   // Tells what became of a chunk for which wants() answered true.

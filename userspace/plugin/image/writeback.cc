@@ -7,6 +7,7 @@
 #include <fcntl.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "base/os.h"
 
@@ -15,9 +16,7 @@ namespace plugin::image {
 using base::Error;
 using base::Status;
 
-Writeback::Writeback(std::uint64_t most, Wait wait) : most_(most), wait_(std::move(wait)), thread_(1) {}
-
-Writeback::~Writeback() { ending_ = true; }
+Writeback::Writeback(std::uint64_t most, Wait wait) : most_(most), wait_(std::move(wait)), thread_(std::in_place, 1) {}
 
 int Writeback::wait_for_disk(int file, std::uint64_t offset, std::uint64_t length) {
   return os::sync_file_range(file, static_cast<off_t>(offset), static_cast<off_t>(length),
@@ -28,12 +27,12 @@ Status Writeback::add(int file, std::uint64_t offset, std::uint64_t length) {
   // The disk begins now, while other chunks are copied.
   (void)os::sync_file_range(file, static_cast<off_t>(offset), static_cast<off_t>(length), SYNC_FILE_RANGE_WRITE);
   // Without a thread nobody waits before the end.
-  if (thread_.threads() == 0) return {};
+  if (thread_->threads() == 0) return {};
   {
     const std::lock_guard lock(mutex_);
     waiting_ += length;
   }
-  thread_.add([this, file, offset, length] { finish(file, offset, length); });
+  thread_->add([this, file, offset, length] { finish(file, offset, length); });
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return waiting_ < most_; });
   return status_;
@@ -58,8 +57,9 @@ bool Writeback::is_busy() {
   return waiting_ >= most_ / 2;
 }
 
-Status Writeback::status() {
-  const std::lock_guard lock(mutex_);
+Status Writeback::end() {
+  ending_ = true;
+  thread_.reset();
   return status_;
 }
 

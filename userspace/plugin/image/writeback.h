@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 
 #include "base/result.h"
 #include "base/workers.h"
@@ -25,8 +26,7 @@ class Writeback {
   // At most this many bytes wait for the disk, and those of the calls of add() that are under way.
   static constexpr std::uint64_t kMost = 64U << 20;
   explicit Writeback(std::uint64_t most = kMost, Wait wait = wait_for_disk);
-  // Does not wait for the disk, but for the one call of Wait that is under way.
-  ~Writeback();
+  ~Writeback() { (void)end(); }
   Writeback(const Writeback&) = delete;
   Writeback& operator=(const Writeback&) = delete;
 
@@ -35,8 +35,8 @@ class Writeback {
   base::Status add(int file, std::uint64_t offset, std::uint64_t length);
   // Whether half of what may wait does.
   [[nodiscard]] bool is_busy();
-  // The first error of the disk.
-  [[nodiscard]] base::Status status();
+  // Waits for no bytes any more, but for those of the one call of Wait that is under way. The first error of the disk.
+  base::Status end();
 
   static int wait_for_disk(int file, std::uint64_t offset, std::uint64_t length);
 
@@ -50,7 +50,7 @@ class Writeback {
   std::uint64_t waiting_ = 0;
   base::Status status_;
   std::atomic<bool> ending_ = false;
-  base::Workers thread_;  // last: it uses the members above until it ends
+  std::optional<base::Workers> thread_;  // last: it uses the members above until it ends
 };
 
 }  // namespace plugin::image

@@ -19,6 +19,7 @@ class Disk {
  public:
   int wait(std::uint64_t length) {
     std::unique_lock lock(mutex_);
+    ++begun_;
     changed_.wait(lock, [&] { return allowed_ >= done_ + length; });
     done_ += length;
     ++calls_;
@@ -35,6 +36,10 @@ class Disk {
     const std::lock_guard lock(mutex_);
     return calls_;
   }
+  [[nodiscard]] int begun() {
+    const std::lock_guard lock(mutex_);
+    return begun_;
+  }
   Writeback::Wait as_wait() {
     return [this](int /*file*/, std::uint64_t /*offset*/, std::uint64_t length) { return wait(length); };
   }
@@ -44,7 +49,8 @@ class Disk {
   std::condition_variable changed_;
   std::uint64_t allowed_ = 0;
   std::uint64_t done_ = 0;
-  int calls_ = 0;
+  int begun_ = 0;  // calls
+  int calls_ = 0;  // those that have ended
   int error_ = 0;
 };
 
@@ -83,12 +89,12 @@ TEST(Writeback, adding_more_than_may_wait_takes_as_long_as_the_disk_does) {
 TEST(Writeback, the_first_error_of_the_disk_is_kept) {
   Disk disk;
   disk.fail_with(ENOSPC);
-  disk.allow(10 * kBytes);
+  disk.allow(1000000 * kBytes);
   Writeback writeback(100 * kBytes, disk.as_wait());
   (void)writeback.add(kFile, 0, kBytes);
-  wait_until([&] { return !writeback.status().ok(); });
-  EXPECT_EQ(writeback.status().error().code(), ENOSPC);
-  EXPECT_EQ(writeback.add(kFile, kBytes, kBytes).error().code(), ENOSPC);
+  wait_until([&] { return !writeback.add(kFile, kBytes, kBytes).ok(); });
+  EXPECT_EQ(writeback.add(kFile, 2 * kBytes, kBytes).error().code(), ENOSPC);
+  EXPECT_EQ(writeback.end().error().code(), ENOSPC);
 }
 
 TEST(Writeback, a_file_system_without_such_a_wait_is_no_error) {
@@ -99,8 +105,25 @@ TEST(Writeback, a_file_system_without_such_a_wait_is_no_error) {
     Writeback writeback(100 * kBytes, disk.as_wait());
     EXPECT_TRUE(writeback.add(kFile, 0, kBytes).ok());
     wait_until([&] { return disk.calls() == 1; });
-    EXPECT_TRUE(writeback.status().ok());
+    EXPECT_TRUE(writeback.end().ok());
   }
+}
+
+// The error belongs to that call: no later fsync() reports it.
+TEST(Writeback, an_error_of_the_call_that_is_under_way_at_the_end_is_answered) {
+  Disk disk;
+  disk.fail_with(EIO);
+  Writeback writeback(100 * kBytes, disk.as_wait());
+  EXPECT_TRUE(writeback.add(kFile, 0, kBytes).ok());
+  wait_until([&] { return disk.begun() == 1; });
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    disk.allow(kBytes);
+  });
+  const base::Status status = writeback.end();
+  later.join();
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code(), EIO);
 }
 
 TEST(Writeback, ends_without_waiting_for_what_is_left) {

@@ -384,7 +384,8 @@ void SessionWriter::start_workers() {
 void SessionWriter::stop_workers() {
   workers_.reset();
   if (writeback_ == nullptr) return;
-  if (disk_.ok()) disk_ = writeback_->status();
+  auto status = writeback_->end();
+  if (disk_.ok()) disk_ = std::move(status);
   writeback_.reset();
 }
 

@@ -105,12 +105,12 @@ TEST_F(Commands, show_says_how_long_the_dump_took_if_asked) {
   EXPECT_FALSE(has(tool("show").out, "timing"));
   const Outcome shown = tool("show", {"--timing"});
   EXPECT_EQ(shown.status, Exit::kGood) << shown.error;
-  EXPECT_TRUE(
-      has(shown.out,
-          "  timing: GPU queues paused for 2500 ms until GPU memory and state were on the disk\n"
-          "    copying: 2000 ms for 4.0 MiB, 2 MiB/s; 2.0 MiB stored\n"
-          "    waiting for GPUs: 1500 ms; in all threads, checksums: 300 ms, writing: 400 ms; files synced in 50 ms\n"
-          "    limited by: gpus\n"))
+  EXPECT_TRUE(has(shown.out,
+                  "  timing: GPU queues paused for 2500 ms until GPU memory and state were on the disk\n"
+                  "    copying: 2000 ms for 4.0 MiB, 2 MiB/s; 2.0 MiB stored\n"
+                  "    waiting for GPUs: 1500 ms; in all threads, checksums and compression: 300 ms, writing: 400 ms; "
+                  "files synced in 50 ms\n"
+                  "    limited by: gpus\n"))
       << shown.out;
   const Outcome json = tool("show", {"--json"});
   EXPECT_TRUE(is_json(json.out)) << json.out;

@@ -163,8 +163,8 @@ void print_timing(const image::Session& session, std::ostream& out) {
   if (timing.referred_bytes != 0) out << ", " << size_text(timing.referred_bytes) << " as in earlier dumps";
   out << '\n'
       << "    waiting for GPUs: " << ms_text(timing.gpu_us)
-      << "; in all threads, checksums: " << ms_text(timing.hashing_us) << ", writing: " << ms_text(timing.writing_us)
-      << "; files synced in " << ms_text(timing.syncing_us) << '\n'
+      << "; in all threads, checksums and compression: " << ms_text(timing.hashing_us)
+      << ", writing: " << ms_text(timing.writing_us) << "; files synced in " << ms_text(timing.syncing_us) << '\n'
       << "    limited by: " << limit_text(image::limit_of(timing)) << '\n';
 }
 

@@ -83,7 +83,7 @@ void Dump::tell_timing() const {
       line += "; it waited most for the files of the image";
       break;
     case image::Limit::kProcessor:
-      line += "; it waited most for checksums";
+      line += "; it waited most for checksums and compression";
       break;
   }
   services_.criu.inform(line);

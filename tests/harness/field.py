@@ -187,13 +187,15 @@ def chosen_chip() -> str:
 class Field(StepMachine):
     """One virtual machine with several GPUs; reloading the driver makes several machines of it, each with
     some of the GPUs. `gpus` are chips and PCI slots, slot + SLOTS * F for function F; `plugin` is the folder of the plugin, `criu` that of another criu
-    than the guest's. With `root`, of scripts/root.py, the guest has that root and its CRIU. `env` is for all steps."""
+    than the guest's. With `root`, of scripts/root.py, the guest has that root and its CRIU. `env` is for all steps, and
+    `cpus` are the guest's processors."""
 
     def __init__(self, name: str, run: Path, gpus: Mapping[int, str], kernel: str, plugin: Path,  # pylint: disable=too-many-arguments
-                 criu: Path | None = None, vram: str = "256M", root: str = "", env: Sequence[str] = ()) -> None:
+                 criu: Path | None = None, vram: str = "256M", root: str = "", env: Sequence[str] = (),
+                 cpus: int = 2) -> None:
         need_criu()
         need_built(kernel, "fieldtest/criu_watch", "fieldtest/field_look", *PROGRAMS.values())
-        options = ["--kernel", kernel, "--mem", "3G", "--share", str(run), "--no-driver"]
+        options = ["--kernel", kernel, "--smp", str(cpus), "--mem", "3G", "--share", str(run), "--no-driver"]
         options += [word for slot, gpu in gpus.items()
                     for word in ("--gpu", f"{gpu},vram={vram},slot={slot % SLOTS}.{slot // SLOTS}")]
         options += [*(["--root", root] if root else []), *(word for item in env for word in ("--env", item))]

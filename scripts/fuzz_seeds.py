@@ -103,7 +103,8 @@ def index_seeds() -> list[bytes]:
     return [index(0, [], []), index(0, [vram, userptr], [(0, 0, 0)]), index(2, [vram, userptr], [(4096, 1, 1)]),
             index(2, [vram, vram[:7] + (1,)], [(4096, 1, 1)]), index(0, [vram, userptr], [(4096, 1, 1)], (0,)),
             index(2, [vram, vram[:3] + (0,) + vram[4:]], [(4096, 1, 1), (8192 + 4 * 4096, 1, 1)], (1, 9)),
-            index(49, [large], [(4096, 1, 5), (0, 0, 0), (4096 + (2 << 16), 2, 1 << 15)])]
+            index(49, [large], [(4096, 1, 5), (0, 0, 0), (4096 + (2 << 16), 2, 1 << 15)]),
+            index(3, [vram, vram[:3] + (0,) + vram[4:]], [(8192, 1, 1), (4096, 1, 1)])]
 
 
 def varint(value: int) -> bytes:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copyright (c) 2026 The amdkfd-criu authors
 //
-// The index of a file behind its checksum: it has one spelling, and what the plugin takes of it covers every byte of
-// the pages file; other chunks lie where chunks before them do, or in pages files of other files, behind their headers.
+// The index of a file behind its checksum: it has one spelling, and what the plugin takes of it gives every page of the
+// pages file but the header's to a chunk; other chunks lie in pages files of other files, behind their headers.
 #include <algorithm>
 #include <span>
 #include <vector>
@@ -26,7 +26,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::check(std::equal(written.begin(), written.end(), bytes.begin(), bytes.end()), "an index has one spelling");
   if (!plugin::image::validate(*index, pages_length, Version::k2, sources).ok()) return 0;
   const auto begins = plugin::image::begins_of(pages_length, sources);
-  std::uint64_t stored = 0;
+  std::vector<bool> pages(pages_length / plugin::image::kPageSize);  // those that a chunk has
   std::size_t next = 0;
   for (const auto& record : index->bos) {
     if (!plugin::image::stores_contents(record)) continue;
@@ -43,17 +43,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                     "a chunk lies behind the header of the pages file of another file");
         continue;
       }
-      fuzz::check(part == 0 || chunk.offset + part <= pages_length, "a chunk lies in the pages file");
-      if (part != 0 && chunk.offset < stored + plugin::image::kPageSize) {
-        fuzz::check(
-            chunk.offset >= plugin::image::kPageSize && chunk.offset + part <= stored + plugin::image::kPageSize,
-            "a chunk that is equal to another one lies where chunks before it do");
-        continue;
-      }
-      stored += (part + plugin::image::kPageSize - 1) / plugin::image::kPageSize * plugin::image::kPageSize;
+      fuzz::check(part == 0 || (chunk.offset % plugin::image::kPageSize == 0 && chunk.offset + part <= pages_length),
+                  "a chunk lies in the pages file, where a page begins");
+      const std::uint64_t first = chunk.offset / plugin::image::kPageSize;
+      for (std::uint64_t at = 0; at < part; at += plugin::image::kPageSize)
+        pages[first + at / plugin::image::kPageSize] = true;
     }
   }
   fuzz::check(next == index->chunks.size(), "each chunk belongs to a BO");
-  fuzz::check(pages_length == (stored == 0 ? 0 : stored + plugin::image::kPageSize), "the chunks fill the pages file");
+  if (pages.empty()) return 0;
+  fuzz::check(!pages[0], "no chunk lies in the header");
+  fuzz::check(std::find(pages.begin() + 1, pages.end(), false) == pages.end(), "the chunks fill the pages file");
   return 0;
 }

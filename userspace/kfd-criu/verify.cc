@@ -110,8 +110,9 @@ Result<std::vector<std::string>> strays(const Images& images, const std::set<std
   });
   std::vector<std::string> names;
   for (const auto& [name, spelled] : found) {
-    const bool unfinished =
-        name.kind == image::NameKind::kUnfinishedManifest || name.kind == image::NameKind::kUnfinishedManifest1;
+    const bool unfinished = name.kind == image::NameKind::kUnfinishedManifest ||
+                            name.kind == image::NameKind::kUnfinishedManifest1 ||
+                            name.kind == image::NameKind::kUnfinishedPages;
     const bool manifest = name.kind == image::NameKind::kManifest;
     if (unfinished || (manifest ? !committed && known.empty() : !known.contains(name.id))) names.push_back(spelled);
   }

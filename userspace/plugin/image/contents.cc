@@ -7,6 +7,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 
 #include "base/os.h"
@@ -35,10 +36,7 @@ Loaded::Loaded(std::shared_ptr<const Session> session, FileEntry entry, File fil
   index_.bos.clear();
 }
 
-Contents::Contents(const Loaded& loaded, std::vector<Pages> pages)
-    : loaded_(&loaded),
-      pages_(std::move(pages)),
-      ahead_(std::make_unique<std::atomic<std::uint64_t>[]>(pages_.size())) {
+Contents::Contents(const Loaded& loaded, std::vector<Pages> pages) : loaded_(&loaded), pages_(std::move(pages)) {
   first_.reserve(bos().size() + 1);
   std::uint64_t next = 0;
   for (const BoRecord& record : bos()) {
@@ -58,16 +56,37 @@ const Contents::Pages& Contents::pages_at(std::uint64_t offset) const {
   return *(next - 1);
 }
 
-// Contents are read in the order of the file, or nearly so.
-void Contents::read_ahead(const Pages& pages, std::uint64_t offset) const {
-  auto& known = ahead_[static_cast<std::size_t>(&pages - pages_.data())];
-  std::uint64_t ahead = known.load(std::memory_order_relaxed);
-  if (offset + kAhead / 2 <= ahead) return;
-  const std::uint64_t begin = std::max(ahead, offset);
+// Chunks are read in the order of the index, or nearly so. Those of one BO need not be neighbours in the pages file.
+void Contents::read_ahead(const Chunk& chunk) const {
+  const std::vector<Chunk>& all = loaded_->index().chunks;
+  const auto here = static_cast<std::uint64_t>(&chunk - all.data());
+  const std::uint64_t most = std::max<std::uint64_t>(kAhead / chunk_size(), 1);
+  std::uint64_t ahead = ahead_->load(std::memory_order_relaxed);
+  if (here + most / 2 < ahead) return;
+  const std::uint64_t begin = std::max(ahead, here);
+  const std::uint64_t end = std::min<std::uint64_t>(here + most, all.size());
   // Another thread may have asked meanwhile.
-  if (!known.compare_exchange_strong(ahead, offset + kAhead, std::memory_order_relaxed)) return;
-  (void)os::posix_fadvise(pages.fd.get(), static_cast<off_t>(begin - pages.begin),
-                          static_cast<off_t>(offset + kAhead - begin), POSIX_FADV_WILLNEED);
+  if (!ahead_->compare_exchange_strong(ahead, end, std::memory_order_relaxed)) return;
+  const std::uint32_t piece_size = loaded_->index().piece_size;
+  std::uint64_t from = 0;
+  std::uint64_t to = 0;
+  const auto ask = [&] {
+    if (from == to) return;
+    const Pages& pages = pages_at(from);
+    (void)os::posix_fadvise(pages.fd.get(), static_cast<off_t>(from - pages.begin), static_cast<off_t>(to - from),
+                            POSIX_FADV_WILLNEED);
+  };
+  for (std::uint64_t i = begin; i < end; ++i) {
+    if (all[i].stored == 0) continue;
+    const std::uint64_t bytes =
+        all[i].packed != 0 ? all[i].packed : static_cast<std::uint64_t>(std::popcount(all[i].stored)) * piece_size;
+    if (all[i].offset != to) {
+      ask();
+      from = all[i].offset;
+    }
+    to = all[i].offset + (bytes + kPageSize - 1) / kPageSize * kPageSize;
+  }
+  ask();
 }
 
 Result<std::vector<std::byte>> Contents::unpack_pieces(const Chunk& chunk, std::uint64_t length) const {
@@ -85,7 +104,7 @@ Status Contents::read_pieces(const Chunk& chunk, std::span<std::byte> out) const
   const std::uint64_t pieces = chunk_count(out.size(), piece_size);
   const Pages* pages = chunk.stored == 0 ? nullptr : &pages_at(chunk.offset);
   std::uint64_t at = pages == nullptr ? 0 : chunk.offset - pages->begin;
-  if (pages != nullptr) read_ahead(*pages, chunk.offset);
+  if (pages != nullptr) read_ahead(chunk);
   std::vector<std::byte> unpacked;
   if (chunk.packed != 0) {
     ASSIGN_OR_RETURN(unpacked, unpack_pieces(chunk, out.size()));

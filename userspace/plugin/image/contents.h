@@ -69,14 +69,15 @@ class Contents {
   [[nodiscard]] std::span<const BoRecord> bos() const { return bos_of(loaded_->file()); }
   // The chunks of BO `bo` of bos_of() the file; none when it stores no contents.
   [[nodiscard]] std::span<const Chunk> chunks(std::size_t bo) const;
-  // Fills `out`, which has the chunk's length. Fails when a byte of it is not what was saved.
+  // Fills `out`, which has the chunk's length. `chunk` is one of chunks(). Fails when a byte of it is not what was
+  // saved.
   base::Status read_chunk(const Chunk& chunk, std::span<std::byte> out) const;
   // Reads and checks every chunk.
   base::Status verify() const;
 
  private:
   [[nodiscard]] const Pages& pages_at(std::uint64_t offset) const;
-  void read_ahead(const Pages& pages, std::uint64_t offset) const;
+  void read_ahead(const Chunk& chunk) const;
   base::Status read_pieces(const Chunk& chunk, std::span<std::byte> out) const;
   // The pieces of a packed chunk, one behind the other.
   [[nodiscard]] base::Result<std::vector<std::byte>> unpack_pieces(const Chunk& chunk, std::uint64_t length) const;
@@ -85,9 +86,8 @@ class Contents {
   const Loaded* loaded_;
   std::vector<std::uint64_t> first_;  // for each BO its first chunk, and the number of all chunks
   std::vector<Pages> pages_;
-  // Up to where the kernel was asked to read ahead in each of them. Objects of this class are moved, and atomics are
-  // not.
-  std::unique_ptr<std::atomic<std::uint64_t>[]> ahead_;
+  // Up to which chunk the kernel was asked to read ahead. Objects of this class are moved, and atomics are not.
+  std::unique_ptr<std::atomic<std::uint64_t>> ahead_ = std::make_unique<std::atomic<std::uint64_t>>(0);
 };
 
 // The contents of one BO from its beginning to its end, in slices of any length.

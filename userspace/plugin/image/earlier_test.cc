@@ -328,8 +328,8 @@ TEST_P(BadReferences, are_refused) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Offsets, BadReferences,
-                         ::testing::Values(BadReference{0, "outside the chunks before it"},
-                                           BadReference{kPageSize + 8, "outside the chunks before it"},
+                         ::testing::Values(BadReference{0, "at no place of a chunk"},
+                                           BadReference{kPageSize + 8, "at no place of a chunk"},
                                            BadReference{2 * kPageSize, "outside the pages file of the other file"},
                                            BadReference{3 * kPageSize + 8, "outside the pages file of the other file"},
                                            BadReference{7 * kPageSize, "outside the pages file of the other file"},

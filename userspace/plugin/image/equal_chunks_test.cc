@@ -103,6 +103,28 @@ TEST_F(EqualChunksTest, of_two_processes_are_stored_once) {
   expect_contents(kOtherId, second);
 }
 
+// As a dump writes several processes: which file has which id is known later, and not in this order.
+TEST_F(EqualChunksTest, of_files_that_get_their_ids_later_are_found) {
+  const std::vector<Bytes> first = {contents(2), contents(4)};
+  const std::vector<Bytes> second = {contents(4), contents(6)};
+  auto writer = SessionWriter::create(dir(), kSession);
+  ASSERT_TRUE(writer.ok());
+  FileWriter& a = (*writer)->nameless_file();
+  FileWriter& b = (*writer)->nameless_file();
+  for (const Bytes& each : first) expect_ok(a.append(each));
+  for (const Bytes& each : second) expect_ok(b.append(each));
+  expect_ok((*writer)->give_id(b, kKfdId));
+  expect_ok((*writer)->give_id(a, kOtherId));
+  expect_ok((*writer)->add({kOtherId, kfd_of(kPid, first)}));
+  expect_ok((*writer)->add({kKfdId, kfd_of(kOtherPid, second)}));
+  expect_ok((*writer)->prepare(test_session()));
+  expect_ok((*writer)->commit());
+  EXPECT_EQ((*catalogue().find(kKfdId))->entry().sources,
+            (std::vector<Source>{{0, kOtherId, kSession, pages_length(kOtherId)}}));
+  expect_contents(kOtherId, first);
+  expect_contents(kKfdId, second);
+}
+
 TEST_F(EqualChunksTest, may_be_all_that_a_process_has) {
   write({contents(2)}, {contents(2)});
   EXPECT_EQ(pages_length(kOtherId), 0U);

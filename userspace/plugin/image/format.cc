@@ -136,6 +136,10 @@ bool has_index(const File& file) {
 std::string metadata_name(std::uint32_t id) { return name_of(kMetadataPrefix, id); }
 std::string index_name(std::uint32_t id) { return name_of(kIndexPrefix, id); }
 std::string pages_name(std::uint32_t id) { return name_of(kPagesPrefix, id); }
+std::string unfinished_pages_name(std::uint32_t number) {
+  return name_of(kPagesPrefix, number) + std::string(kUnfinishedSuffix.substr(kSuffix.size()));
+}
+
 bool needs_earlier(const FileEntry& entry) {
   return std::any_of(entry.sources.begin(), entry.sources.end(), [](const Source& each) { return each.depth != 0; });
 }
@@ -166,10 +170,11 @@ std::optional<Name> parse_name(std::string_view name) {
     std::string_view prefix;
     std::string_view suffix;
   };
-  constexpr std::array<Pattern, 5> patterns = {{{NameKind::kManifest1, kManifestPrefix, kSuffix},
+  constexpr std::array<Pattern, 6> patterns = {{{NameKind::kManifest1, kManifestPrefix, kSuffix},
                                                 {NameKind::kUnfinishedManifest1, kManifestPrefix, kUnfinishedSuffix},
                                                 {NameKind::kIndex, kIndexPrefix, kSuffix},
                                                 {NameKind::kPages, kPagesPrefix, kSuffix},
+                                                {NameKind::kUnfinishedPages, kPagesPrefix, kUnfinishedSuffix},
                                                 {NameKind::kMetadata, kMetadataPrefix, kSuffix}}};
   for (const Pattern& pattern : patterns)
     if (const auto id = id_between(name, pattern.prefix, pattern.suffix)) return Name{pattern.kind, *id};

@@ -294,16 +294,27 @@ inline constexpr std::string_view kFlattenFolder = "amdgpu-flatten";
 [[nodiscard]] std::string metadata_name(std::uint32_t id);
 [[nodiscard]] std::string index_name(std::uint32_t id);
 [[nodiscard]] std::string pages_name(std::uint32_t id);
+// The `number`-th pages file whose file of the dump has no id yet.
+[[nodiscard]] std::string unfinished_pages_name(std::uint32_t number);
 // The path of its pages file, seen from the directory of the dump that refers to it: "parent/amdgpu-pages-4.img".
 [[nodiscard]] std::string source_name(const Source& source);
 [[nodiscard]] std::string manifest_name_1(std::uint32_t id);  // version 1
 
 // What a name in the image directory stands for; nothing when it is none of ours.
 // Manifests come first: a writer removes them before the rest.
-enum class NameKind { kManifest, kManifest1, kUnfinishedManifest, kUnfinishedManifest1, kMetadata, kIndex, kPages };
+enum class NameKind {
+  kManifest,
+  kManifest1,
+  kUnfinishedManifest,
+  kUnfinishedManifest1,
+  kMetadata,
+  kIndex,
+  kPages,
+  kUnfinishedPages
+};
 struct Name {
   NameKind kind = NameKind::kManifest;
-  std::uint32_t id = 0;  // 0 for the two names of version 2's manifest
+  std::uint32_t id = 0;  // 0 for the two names of version 2's manifest; for unfinished pages their number
 };
 [[nodiscard]] std::optional<Name> parse_name(std::string_view name);
 

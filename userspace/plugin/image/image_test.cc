@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <array>
 #include <csignal>
 #include <limits>
 
@@ -307,6 +308,93 @@ TEST_F(ImageTest, workers_write_the_same_files) {
   ASSERT_TRUE(alone.contains(pages_name(kKfdId)));
   write(true);
   EXPECT_TRUE(files() == alone);
+}
+
+// As a dump appends what several GPUs read: the pages file has the chunks as they come, the index by BO.
+TEST_F(ImageTest, parts_of_several_bos_may_be_appended_in_turns) {
+  const auto bos = mixed_contents();
+  auto writer = SessionWriter::create(dir(), kSession);
+  ASSERT_TRUE(writer.ok());
+  KfdFile kfd = test_kfd();
+  kfd.bos.clear();
+  {
+    const Working working(**writer);
+    FileWriter& file = (*writer)->file(kKfdId);
+    std::vector<std::uint64_t> places;
+    for (const auto& bytes : bos) {
+      kfd.bos.push_back(test_bo(bytes.size()));
+      places.push_back(file.begin_bo(name_of(Kind::kKfd, kfd.pid, kfd.bos.back())));
+    }
+    for (std::size_t chunk = 0; chunk < chunk_count(bos.back().size(), kChunkSize); ++chunk)
+      for (std::size_t bo = bos.size(); bo-- > 0;) {
+        if (chunk >= chunk_count(bos[bo].size(), kChunkSize)) continue;
+        const auto part = std::span(bos[bo]).subspan(chunk * kChunkSize);
+        expect_ok(file.append(places[bo]++, part.first(std::min<std::size_t>(kChunkSize, part.size()))));
+      }
+    expect_ok(file.settle_all());
+  }
+  expect_ok((*writer)->add({kKfdId, kfd}));
+  expect_ok((*writer)->prepare(test_session()));
+  expect_ok((*writer)->commit());
+  const Catalogue images = catalogue();
+  const auto contents = open_contents(dir(), **images.find(kKfdId));
+  ASSERT_TRUE(contents.ok()) << contents.error().message();
+  expect_ok(contents->verify());
+  for (std::size_t bo = 0; bo < bos.size(); ++bo) {
+    std::vector<std::byte> bytes(bos[bo].size());
+    expect_ok(BoReader(*contents, bo).read(bytes));
+    EXPECT_TRUE(bytes == bos[bo]) << bo;
+  }
+}
+
+TEST_F(ImageTest, a_bo_with_other_contents_than_it_was_begun_with_is_refused) {
+  auto writer = SessionWriter::create(dir(), kSession);
+  FileWriter& file = (*writer)->file(kKfdId);
+  KfdFile kfd = test_kfd();
+  kfd.bos = {test_bo(kPageSize)};
+  for (int twice = 0; twice < 2; ++twice) expect_ok(file.append(0, pattern(kPageSize)));
+  expect_ok((*writer)->add({kKfdId, kfd}));
+  const auto status = (*writer)->prepare(test_session());
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().message(), "amdgpu-pages-7.img: a BO has other contents than it was begun with");
+}
+
+// ---- files whose id comes later ----
+
+TEST_F(ImageTest, a_file_gets_its_id_after_its_contents) {
+  auto writer = SessionWriter::create(dir(), kSession);
+  KfdFile kfd = test_kfd();
+  kfd.bos = {test_bo(kPageSize)};
+  const auto contents = pattern(kPageSize);
+  FileWriter& file = (*writer)->nameless_file();
+  expect_ok(file.append(contents));
+  EXPECT_EQ(names(), (std::vector<std::string>{"amdgpu-pages-0.img.tmp"}));
+  expect_ok((*writer)->give_id(file, kKfdId));
+  EXPECT_EQ(names(), (std::vector{pages_name(kKfdId)}));
+  EXPECT_EQ(&(*writer)->file(kKfdId), &file);
+  const auto twice = (*writer)->give_id(file, kKfdId + 1);
+  ASSERT_FALSE(twice.ok());
+  EXPECT_EQ(twice.error().code(), EEXIST);
+  const auto taken = (*writer)->give_id((*writer)->nameless_file(), kKfdId);
+  ASSERT_FALSE(taken.ok());
+  EXPECT_EQ(taken.error().code(), EEXIST);
+}
+
+TEST_F(ImageTest, a_dump_is_refused_as_long_as_a_file_has_no_id) {
+  auto writer = SessionWriter::create(dir(), kSession);
+  expect_ok((*writer)->nameless_file().append(pattern(kPageSize)));
+  const auto status = (*writer)->prepare(test_session());
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().message(), "amdgpu-pages-0.img.tmp has the contents of a file without an id");
+  expect_ok((*writer)->discard());
+  EXPECT_TRUE(names().empty());
+}
+
+TEST_F(ImageTest, what_a_killed_dump_has_left_of_a_file_without_an_id_is_removed_by_the_next_one) {
+  base::write_file(path("amdgpu-pages-3.img.tmp"), "half");
+  const auto writer = SessionWriter::create(dir(), kSession);
+  ASSERT_TRUE(writer.ok());
+  EXPECT_TRUE(names().empty());
 }
 
 TEST_F(ImageTest, a_settled_part_is_not_read_again) {
@@ -870,7 +958,33 @@ INSTANTIATE_TEST_SUITE_P(
                       BadIndex{"stores nothing", [](Index& i) { i.chunks[0].stored = 0; }},
                       BadIndex{"outside the pages file", [](Index& i) { i.chunks[0].offset += kPageSize; }},
                       BadIndex{"outside the pages file", [](Index& i) { i.chunks[0].offset = ~0ULL - kPageSize + 1; }},
-                      BadIndex{"outside the chunks before it", [](Index& i) { i.chunks[0].offset = 0; }}));
+                      BadIndex{"at no place of a chunk", [](Index& i) { i.chunks[0].offset = 0; }},
+                      BadIndex{"at no place of a chunk", [](Index& i) { i.chunks[0].offset += 8; }}));
+
+struct Places {
+  std::array<std::uint64_t, 3> pages;  // where three chunks begin, which have one, two and two pages
+  const char* why;                     // empty: they are right
+};
+
+class ValidatePlaces : public ::testing::TestWithParam<Places> {};
+
+TEST_P(ValidatePlaces, give_each_page_to_a_chunk) {
+  Index index;
+  index.bos = {test_bo(kPageSize), test_bo(2 * kPageSize), test_bo(2 * kPageSize)};
+  index.bos[1].inode = index.bos[2].inode = 0;
+  for (const std::uint64_t page : GetParam().pages) index.chunks.push_back({page * kPageSize, 1, 1});
+  const auto status = validate(index, 6 * kPageSize, Version::k2);
+  EXPECT_EQ(status.ok() ? "" : status.error().message(), GetParam().why);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Orders, ValidatePlaces,
+    ::testing::Values(
+        Places{{1, 2, 4}, ""}, Places{{5, 1, 3}, ""}, Places{{3, 4, 1}, ""}, Places{{1, 4, 2}, ""},
+        Places{{2, 3, 5}, "BO 0, chunk 0: invalid image: lies outside the pages file, or not behind another chunk"},
+        Places{{1, 2, 5}, "BO 2, chunk 0: invalid image: lies outside the pages file, or not behind another chunk"},
+        Places{{1, 2, 3}, "BO 2, chunk 0: invalid image: lies in a part of another chunk, and behind it"},
+        Places{{1, 2, 2}, "invalid image: the pages file has another length than its chunks"}));
 
 struct BadManifest {
   const char* expected;

@@ -165,6 +165,13 @@ class SessionTest : public ::testing::Test {
     return found;
   }
 
+  // The names of the files, sorted.
+  [[nodiscard]] std::vector<std::string> names() const {
+    std::vector<std::string> found;
+    for (const auto& [name, bytes] : files()) found.push_back(name);
+    return found;
+  }
+
   base::TempDir dir_;
   base::UniqueFd dir_fd_{::open(dir_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
 };

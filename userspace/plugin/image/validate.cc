@@ -258,10 +258,45 @@ Status validate_reference(const Chunk& chunk, std::uint64_t stored, std::span<co
   return {};
 }
 
-// Chunks lie one behind the other in the pages file, so each byte of it is part of one. A chunk may also lie where the
-// chunks before it do, and those that other files have may lie anywhere in theirs.
+// What a chunk has in the pages file of its own file.
+struct Range {
+  std::uint64_t offset = 0;
+  std::uint64_t stored = 0;  // bytes
+  std::size_t bo = 0;
+  std::uint64_t chunk = 0;  // of the BO
+};
+
+// In one pages file the chunks lie one behind the other, in any order, so each byte of it is part of one. A chunk may
+// also lie within what others have.
+Status validate_ranges(std::vector<Range>& ranges, std::uint64_t pages_length) {
+  const auto is_before = [](const Range& a, const Range& b) {
+    return a.offset != b.offset ? a.offset < b.offset : a.stored > b.stored;
+  };
+  if (!std::is_sorted(ranges.begin(), ranges.end(), is_before)) std::sort(ranges.begin(), ranges.end(), is_before);
+  std::uint64_t end = kPageSize;
+  for (const Range& range : ranges) {
+    const char* why = nullptr;
+    if (range.offset < kPageSize || range.offset % kPageSize != 0)
+      why = "begins at no place of a chunk";
+    else if (range.offset > end)
+      why = "lies outside the pages file, or not behind another chunk";
+    else if (range.offset < end && range.stored > end - range.offset)
+      why = "lies in a part of another chunk, and behind it";
+    if (why != nullptr)
+      return invalid(why).wrap("BO " + std::to_string(range.bo) + ", chunk " + std::to_string(range.chunk));
+    if (range.offset == end) end += whole_pages(range.stored);
+  }
+  if (pages_length != (ranges.empty() ? 0 : end)) return invalid("the pages file has another length than its chunks");
+  return {};
+}
+
+bool is_in_other_file(const Chunk& chunk, std::span<const std::uint64_t> begins) {
+  return begins.size() > 1 && chunk.offset >= begins.front();
+}
+
+// What a chunk alone says. Those that other files have may lie anywhere in theirs.
 Status validate_chunk(const Chunk& chunk, std::uint64_t length, std::uint32_t piece_size,
-                      std::span<const std::uint64_t> begins, std::uint64_t& end) {
+                      std::span<const std::uint64_t> begins) {
   const std::uint64_t pieces = chunk_count(length, piece_size);
   if (pieces < kMaxPieces && (chunk.stored >> pieces) != 0) return invalid("stores pieces behind its end");
   if (chunk.stored == 0) {
@@ -270,15 +305,8 @@ Status validate_chunk(const Chunk& chunk, std::uint64_t length, std::uint32_t pi
     return {};
   }
   if (chunk.packed >= pieces_length(chunk, length, piece_size)) return invalid("is packed into more bytes than it has");
-  const std::uint64_t stored = stored_length(chunk, length, piece_size);
-  if (begins.size() > 1 && chunk.offset >= begins.front()) return validate_reference(chunk, stored, begins);
-  const bool is_equal = chunk.offset < end;  // to a chunk before
-  if (is_equal && (chunk.offset < kPageSize || chunk.offset % kPageSize != 0 || stored > end - chunk.offset))
-    return invalid("lies outside the chunks before it");
-  if (!is_equal && chunk.offset != end)
-    return invalid("lies outside the pages file, or not behind the chunk before it");
-  if (!is_equal) end += whole_pages(stored);
-  return {};
+  if (!is_in_other_file(chunk, begins)) return {};
+  return validate_reference(chunk, stored_length(chunk, length, piece_size), begins);
 }
 
 Status validate_chunk_1(const Chunk& chunk, std::uint64_t length, std::uint64_t pages_length) {
@@ -292,7 +320,7 @@ Status validate_chunks(const Index& index, std::uint64_t pages_length, Version v
                        std::span<const Source> sources) {
   const auto begins = begins_of(pages_length, sources);
   std::uint64_t next = 0;
-  std::uint64_t end = kPageSize;
+  std::vector<Range> ranges;
   for (std::size_t i = 0; i < index.bos.size(); ++i) {
     const BoRecord& record = index.bos[i];
     const std::uint64_t count = stores_contents(record) ? chunk_count(record.bo.size, index.chunk_size) : 0;
@@ -303,15 +331,15 @@ Status validate_chunks(const Index& index, std::uint64_t pages_length, Version v
       const Chunk& chunk = index.chunks[next++];
       const std::uint64_t length = chunk_length(record.bo.size, index.chunk_size, k);
       auto status = version == Version::k1 ? validate_chunk_1(chunk, length, pages_length)
-                                           : validate_chunk(chunk, length, index.piece_size, begins, end);
+                                           : validate_chunk(chunk, length, index.piece_size, begins);
       if (!status.ok())
         return std::move(status).error().wrap("BO " + std::to_string(i) + ", chunk " + std::to_string(k));
+      if (version != Version::k1 && chunk.stored != 0 && !is_in_other_file(chunk, begins))
+        ranges.push_back({chunk.offset, stored_length(chunk, length, index.piece_size), i, k});
     }
   }
   if (next != index.chunks.size()) return invalid("more chunks than the BOs need");
-  if (version != Version::k1 && pages_length != (end == kPageSize ? 0 : end))
-    return invalid("the pages file has another length than its chunks");
-  return {};
+  return version == Version::k1 ? Status() : validate_ranges(ranges, pages_length);
 }
 
 }  // namespace

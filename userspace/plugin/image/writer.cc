@@ -120,16 +120,18 @@ Error named(Error error, const std::string& name) { return std::move(error).wrap
 
 // ---- contents ----
 
-void FileWriter::begin_bo(const MemoryName& name) {
-  if (session_->earlier_ == nullptr) return;
+std::uint64_t FileWriter::begin_bo(const MemoryName& name) {
+  const std::uint64_t first = expected_;
+  expected_ += chunk_count(name.size, kChunkSize);
+  if (session_->earlier_ == nullptr) return first;
   const auto known = session_->earlier_->find(name);
   const std::lock_guard lock(mutex_);
   for (std::size_t i = 0; i < known.size(); ++i)
-    if (known[i].chunk.stored != 0) known_.emplace(expected_ + i, known[i]);
-  expected_ += chunk_count(name.size, kChunkSize);
+    if (known[i].chunk.stored != 0) known_.emplace(first + i, known[i]);
+  return first;
 }
 
-Result<std::uint64_t> FileWriter::append(std::span<const std::byte> contents) {
+Result<std::uint64_t> FileWriter::append(std::uint64_t place, std::span<const std::byte> contents) {
   {
     const std::lock_guard lock(mutex_);
     TRY(status_);
@@ -139,9 +141,10 @@ Result<std::uint64_t> FileWriter::append(std::span<const std::byte> contents) {
     const auto chunk = contents.first(std::min<std::size_t>(kChunkSize, contents.size()));
     const std::uint64_t number = begun_++;
     if (session_->workers_ == nullptr)
-      write_chunk(number, chunk);
+      write_chunk(number, place, chunk);
     else
-      session_->workers_->add([this, number, chunk] { write_chunk(number, chunk); });
+      session_->workers_->add([this, number, place, chunk] { write_chunk(number, place, chunk); });
+    ++place;
     contents = contents.subspan(chunk.size());
   }
   // With workers it is settle() that answers a failure: some of the bytes may still be in use.
@@ -164,29 +167,29 @@ Status FileWriter::settle(std::uint64_t number) {
 }
 
 // By any thread. Chunks begin in their order, so that of those which wait for their place the first never waits.
-void FileWriter::write_chunk(std::uint64_t number, std::span<const std::byte> bytes) {
+void FileWriter::write_chunk(std::uint64_t number, std::uint64_t place, std::span<const std::byte> bytes) {
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
   Chunk chunk;
   chunk.stored = pieces_to_store(bytes);
   if (chunk.stored != 0) chunk.hash = session_->hash_(bytes);
-  Placed found = look_up(number, chunk);
+  Placed found = look_up(place, chunk);
   std::vector<std::byte> packed;
   if (found.is_new) packed = pack_pieces(chunk, bytes);
   if (!packed.empty()) found.chunk.packed = packed.size();
   const auto hashed = Clock::now();
-  const auto has_place = place(number, std::move(found), bytes);
-  const auto placed = Clock::now();
+  const auto placed = store(number, std::move(found), bytes);
+  const auto stored = Clock::now();
   Status status;
-  if (!has_place.ok())
-    status = has_place.error();
-  else if (has_place->is_new)
-    status = write_pieces(has_place->chunk, bytes, packed);
+  if (!placed.ok())
+    status = placed.error();
+  else if (placed->is_new)
+    status = write_pieces(placed->chunk, bytes, packed);
   {
     const std::lock_guard lock(mutex_);
     if (!status.ok() && status_.ok()) status_ = std::move(status);
     hashing_ += hashed - begin;
-    writing_ += Clock::now() - placed;
+    writing_ += Clock::now() - stored;
     written_.insert(number);
     for (; written_.erase(written_up_to_) != 0; ++written_up_to_) {
     }
@@ -211,14 +214,14 @@ std::vector<std::byte> FileWriter::pack_pieces(const Chunk& chunk, std::span<con
   return packed;
 }
 
-FileWriter::Placed FileWriter::look_up(std::uint64_t number, const Chunk& chunk) {
-  Placed placed{chunk};
+FileWriter::Placed FileWriter::look_up(std::uint64_t place, const Chunk& chunk) {
+  Placed placed{place, chunk};
   if (chunk.stored == 0) {
     placed.is_new = false;
     return placed;
   }
   const std::lock_guard lock(mutex_);
-  const auto found = known_.find(number);
+  const auto found = known_.find(place);
   if (found == known_.end()) return placed;
   const KnownChunk known = found->second;
   known_.erase(found);
@@ -226,7 +229,7 @@ FileWriter::Placed FileWriter::look_up(std::uint64_t number, const Chunk& chunk)
   if (known.chunk.hash != chunk.hash || known.chunk.stored != chunk.stored) return placed;
   const Target target{Where::kEarlier, known.source};
   if (!add_target(target)) return placed;
-  return {known.chunk, target, false};
+  return {place, known.chunk, target, false};
 }
 
 bool FileWriter::add_target(Target target) {
@@ -237,18 +240,18 @@ bool FileWriter::add_target(Target target) {
 }
 
 // Bytes are compared, and not only checksums: what is equal may be memory of another program.
-Result<FileWriter::Placed> FileWriter::find_equal(const Chunk& chunk, std::span<const std::byte> bytes) {
-  const auto found = session_->equal_chunks_.find(chunk, bytes.size());
-  if (!found) return Placed{chunk};
-  ASSIGN_OR_RETURN(const bool is_equal, found->file->has_bytes(*found, chunk.stored, bytes));
-  if (!is_equal) return Placed{chunk};
-  Placed placed{chunk, {Where::kOwn, 0}, false};
+Result<FileWriter::Placed> FileWriter::find_equal(const Placed& wanted, std::span<const std::byte> bytes) {
+  const auto found = session_->equal_chunks_.find(wanted.chunk, bytes.size());
+  if (!found) return Placed(wanted);
+  ASSIGN_OR_RETURN(const bool is_equal, found->file->has_bytes(*found, wanted.chunk.stored, bytes));
+  if (!is_equal) return Placed(wanted);
+  Placed placed{wanted.place, wanted.chunk, {Where::kOwn, 0}, false};
   placed.chunk.offset = found->offset;
   placed.chunk.packed = found->packed;
   if (found->file == this) return placed;
-  placed.target = {Where::kOther, found->file->id_};
+  placed.target = {Where::kOther, found->file->number_};
   const std::lock_guard lock(mutex_);
-  return add_target(placed.target) ? placed : Placed{chunk};
+  return add_target(placed.target) ? placed : wanted;
 }
 
 Result<bool> FileWriter::has_bytes(const EqualChunks::Place& place, std::uint64_t stored,
@@ -283,13 +286,13 @@ Result<bool> FileWriter::has_bytes(const EqualChunks::Place& place, std::uint64_
 }
 
 // A chunk that is new lies in the pages file behind the chunks before it, whichever of them is written first.
-Result<FileWriter::Placed> FileWriter::place(std::uint64_t number, Placed placed, std::span<const std::byte> bytes) {
+Result<FileWriter::Placed> FileWriter::store(std::uint64_t number, Placed placed, std::span<const std::byte> bytes) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this, number] { return chunks_.size() == number; });
   Status status = status_;
   if (placed.is_new && status.ok()) {
     lock.unlock();
-    auto found = find_equal(placed.chunk, bytes);
+    auto found = find_equal(placed, bytes);
     lock.lock();
     if (found.ok())
       placed = *found;
@@ -297,7 +300,7 @@ Result<FileWriter::Placed> FileWriter::place(std::uint64_t number, Placed placed
       status = std::move(found).error();
   }
   if (placed.is_new && status.ok() && !pages_.valid()) {
-    auto created = session_->create_file(pages_name(id_));
+    auto created = session_->create_file(pages_name());
     if (created.ok()) {
       pages_ = std::move(created).value();
       pages_length_ = kPageSize;  // the header's page
@@ -325,7 +328,7 @@ Status FileWriter::write_pieces(const Chunk& chunk, std::span<const std::byte> b
                                 std::span<const std::byte> packed) {
   std::uint64_t offset = chunk.offset;
   const auto write = [&](std::span<const std::byte> run) -> Status {
-    auto written = write_all(pages_.get(), run, offset, pages_name(id_));
+    auto written = write_all(pages_.get(), run, offset, pages_name());
     offset += run.size();
     return written;
   };
@@ -336,20 +339,24 @@ Status FileWriter::write_pieces(const Chunk& chunk, std::span<const std::byte> b
 
 Source FileWriter::source_of(Target target) const {
   if (target.first == Where::kEarlier) return session_->earlier_->sources()[target.second];
-  return {0, target.second, session_->session_id_, session_->writers_.at(target.second)->pages_length_};
+  const FileWriter& other = *session_->writers_[target.second];
+  return {0, *other.id_, session_->session_id_, other.pages_length_};
 }
 
-std::vector<Chunk> FileWriter::take_chunks(std::vector<Source>& sources) {
+Result<std::vector<Chunk>> FileWriter::take_chunks(std::vector<Source>& sources) {
   std::map<Target, std::size_t> order;  // of the sources that are needed
   for (const Placed& placed : chunks_)
     if (placed.target.first != Where::kOwn && order.try_emplace(placed.target, sources.size()).second)
       sources.push_back(source_of(placed.target));
   const auto begins = begins_of(pages_length_, sources);
-  std::vector<Chunk> chunks;
-  chunks.reserve(chunks_.size());
+  std::vector<Chunk> chunks(chunks_.size());
+  std::vector<bool> has_chunk(chunks_.size());
   for (const Placed& placed : chunks_) {
-    chunks.push_back(placed.chunk);
-    if (placed.target.first != Where::kOwn) chunks.back().offset += begins[order.at(placed.target)];
+    if (placed.place >= chunks.size() || has_chunk[placed.place])
+      return Error(EINVAL, pages_name() + ": a BO has other contents than it was begun with");
+    has_chunk[placed.place] = true;
+    chunks[placed.place] = placed.chunk;
+    if (placed.target.first != Where::kOwn) chunks[placed.place].offset += begins[order.at(placed.target)];
   }
   chunks_ = {};
   return chunks;
@@ -394,17 +401,44 @@ void SessionWriter::write_back_by(std::uint64_t most, Writeback::Wait wait) {
   wait_ = std::move(wait);
 }
 
+FileWriter* SessionWriter::find_writer(std::uint32_t id) const {
+  const auto found = std::find_if(writers_.begin(), writers_.end(), [id](const auto& each) { return each->id_ == id; });
+  return found == writers_.end() ? nullptr : found->get();
+}
+
 FileWriter& SessionWriter::file(std::uint32_t id) {
-  auto& writer = writers_[id];
-  if (writer == nullptr) writer.reset(new FileWriter(*this, id));
-  return *writer;
+  if (FileWriter* found = find_writer(id)) return *found;
+  FileWriter& file = nameless_file();
+  file.id_ = id;
+  return file;
+}
+
+FileWriter& SessionWriter::nameless_file() {
+  const auto number = static_cast<std::uint32_t>(writers_.size());
+  return *writers_.emplace_back(new FileWriter(*this, number, std::nullopt));
+}
+
+Status SessionWriter::give_id(FileWriter& file, std::uint32_t id) {
+  TRY(file.settle_all());
+  const std::string unfinished = file.pages_name();
+  const std::string name = pages_name(id);
+  if (file.id_ || find_writer(id) != nullptr) return Error(EEXIST, name + " has contents already");
+  if (file.pages_.valid()) {
+    if (os::renameat(dir_fd_, unfinished.c_str(), dir_fd_, name.c_str()) != 0)
+      return Error::from_errno(errno, "renaming " + unfinished + " to " + name);
+    const std::lock_guard lock(created_mutex_);
+    created_.insert(name);
+    created_.erase(unfinished);
+  }
+  file.id_ = id;
+  return {};
 }
 
 void SessionWriter::add_to(Timing& timing) const {
   const auto us = [](std::chrono::nanoseconds time) {
     return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(time).count());
   };
-  for (const auto& [id, writer] : writers_) {
+  for (const auto& writer : writers_) {
     timing.copied_bytes += writer->appended();
     timing.stored_bytes += writer->stored();
     timing.referred_bytes += writer->referred();
@@ -451,11 +485,11 @@ Status SessionWriter::sync_all() {
 }
 
 Status SessionWriter::finish_pages(FileWriter& contents) {
-  const std::string name = pages_name(contents.id_);
+  const std::string name = contents.pages_name();
   // The last chunk's padding is part of the file, so that its length says whether it is complete.
   if (os::ftruncate(contents.pages_.get(), static_cast<off_t>(contents.pages_length_)) != 0)
     return Error::from_errno(errno, "setting the length of " + name);
-  const Header header{FileKind::kPages, contents.stored(), pages_tag(session_id_, contents.id_)};
+  const Header header{FileKind::kPages, contents.stored(), pages_tag(session_id_, *contents.id_)};
   TRY(write_all(contents.pages_.get(), encode_header(header), 0, name));
   unsynced_.emplace_back(name, std::move(contents.pages_));
   return {};
@@ -466,7 +500,7 @@ Status SessionWriter::write_index(std::span<const BoRecord> bos, FileWriter* con
   index.bos.assign(bos.begin(), bos.end());
   if (contents != nullptr) {
     TRY(contents->settle_all());
-    index.chunks = contents->take_chunks(entry.sources);
+    ASSIGN_OR_RETURN(index.chunks, contents->take_chunks(entry.sources));
     entry.pages_length = contents->pages_length_;
     if (contents->pages_.valid()) TRY(finish_pages(*contents));
   }
@@ -486,8 +520,7 @@ Result<FileEntry> SessionWriter::write_file(const File& file) {
   FileEntry entry;
   entry.id = file.id;
   entry.kind = kind_of(file);
-  const auto writer = writers_.find(file.id);
-  FileWriter* contents = writer == writers_.end() ? nullptr : writer->second.get();
+  FileWriter* contents = find_writer(file.id);
   if (has_index(file))
     TRY(write_index(bos_of(file), contents, entry));
   else if (contents != nullptr && contents->appended() != 0)
@@ -509,7 +542,10 @@ Status SessionWriter::prepare(Session session, const std::function<Timing()>& ti
   manifest.session.id = session_id_;
   manifest.session.version = Version::k2;
   // A file reads chunks of others before these are closed.
-  for (const auto& [id, writer] : writers_) TRY(writer->settle_all());
+  for (const auto& writer : writers_) {
+    TRY(writer->settle_all());
+    if (!writer->id_) return Error(EINVAL, writer->pages_name() + " has the contents of a file without an id");
+  }
   stop_workers();
   TRY(disk_);
   for (const File& file : files_)

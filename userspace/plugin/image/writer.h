@@ -6,7 +6,7 @@
 // before commit() removes them.
 //
 //   create(dir)   removes what older dumps left in the directory
-//   file(id)      for each file with contents: append() them, and settle()
+//   file(id)      for each file with contents: append() them, and settle(); or nameless_file(), whose id comes later
 //   add(file)     for each file
 //   prepare(...)  writes and syncs everything, the manifest under another name
 //   commit()      renames the manifest and syncs the directory; or discard()
@@ -18,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -36,19 +37,23 @@ namespace plugin::image {
 
 class SessionWriter;
 
-// The contents of the BOs of one file, in the order in which bos_of() the file will have them. Used by one thread; the
-// chunks are searched for zeros, hashed and written by the workers of the session, if it has any.
+// The contents of the BOs of one file. Used by one thread; the chunks are searched for zeros, hashed and written by the
+// workers of the session, if it has any. A chunk has a place in the index, which follows the order in which bos_of()
+// the file will have the BOs, and a number: the pages file has the chunks in the order in which they were appended.
 class FileWriter {
  public:
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;
 
-  // Before the parts of a BO: which memory it is, in what the session may refer to.
-  void begin_bo(const MemoryName& name);
-  // The next part of a BO that stores contents. Every part but a BO's last is a multiple of kChunkSize. Answers a
+  // For each BO that stores contents, in the order of bos_of(): which memory it is, in what the session may refer to.
+  // Answers the place of its first chunk. Parts of several BOs may be appended in turns after that.
+  std::uint64_t begin_bo(const MemoryName& name);
+  // A part of a BO whose first chunk has this place. Every part but a BO's last is a multiple of kChunkSize. Answers a
   // number for settle(): until that has returned, the bytes must stay as they are. After a failure, which may be that
   // of an earlier part, nobody uses the bytes.
-  base::Result<std::uint64_t> append(std::span<const std::byte> contents);
+  base::Result<std::uint64_t> append(std::uint64_t place, std::span<const std::byte> contents);
+  // The part behind the one before, of a file whose BOs are appended one after the other.
+  base::Result<std::uint64_t> append(std::span<const std::byte> contents) { return append(begun_, contents); }
   // Returns when all parts up to the one for which append() answered `number` are written, with the first failure there
   // was in any part.
   base::Status settle(std::uint64_t number);
@@ -66,40 +71,46 @@ class FileWriter {
 
  private:
   friend class SessionWriter;
-  FileWriter(SessionWriter& session, std::uint32_t id) : session_(&session), id_(id) {}
+  FileWriter(SessionWriter& session, std::uint32_t number, std::optional<std::uint32_t> id)
+      : session_(&session), number_(number), id_(id) {}
 
   // In which pages file a chunk is: this one's; that of another file of the dump; one of an earlier dump.
   enum class Where : std::uint8_t { kOwn, kOther, kEarlier };
-  // A pages file that is not this one's, by its file's id, or its index in Earlier::sources().
+  // A pages file that is not this one's, by its file's number, or its index in Earlier::sources().
   using Target = std::pair<Where, std::uint32_t>;
 
   // A chunk that has its place.
   struct Placed {
+    std::uint64_t place = 0;  // in the index
     Chunk chunk;
     Target target = {Where::kOwn, 0};
     bool is_new = true;  // its bytes are to be written
   };
 
-  void write_chunk(std::uint64_t number, std::span<const std::byte> bytes);
+  [[nodiscard]] std::string pages_name() const {
+    return id_ ? image::pages_name(*id_) : unfinished_pages_name(number_);
+  }
+  void write_chunk(std::uint64_t number, std::uint64_t place, std::span<const std::byte> bytes);
   // Looks for the chunk in the earlier dump.
-  Placed look_up(std::uint64_t number, const Chunk& chunk);
-  // Looks for it in this dump. Called when all chunks before it have their places.
-  base::Result<Placed> find_equal(const Chunk& chunk, std::span<const std::byte> bytes);
+  Placed look_up(std::uint64_t place, const Chunk& chunk);
+  // Looks for it in this dump. Called when all chunks before it have their places in the pages file.
+  base::Result<Placed> find_equal(const Placed& wanted, std::span<const std::byte> bytes);
   // The stored pieces packed, if that is worth while now; else nothing.
   std::vector<std::byte> pack_pieces(const Chunk& chunk, std::span<const std::byte> bytes);
   // Whether the pages file has a chunk of these bytes at `place`. Returns when a chunk before is written.
   base::Result<bool> has_bytes(const EqualChunks::Place& place, std::uint64_t stored, std::span<const std::byte> bytes);
-  base::Result<Placed> place(std::uint64_t number, Placed placed, std::span<const std::byte> bytes);
+  base::Result<Placed> store(std::uint64_t number, Placed placed, std::span<const std::byte> bytes);
   // Whether the file may have this target. With mutex_ locked.
   bool add_target(Target target);
   // All chunks, as the index has them, and the sources that they need.
-  std::vector<Chunk> take_chunks(std::vector<Source>& sources);
+  base::Result<std::vector<Chunk>> take_chunks(std::vector<Source>& sources);
   [[nodiscard]] Source source_of(Target target) const;
   // Writes the pieces of a chunk; or `packed`, which they were packed into, if that is not empty.
   base::Status write_pieces(const Chunk& chunk, std::span<const std::byte> bytes, std::span<const std::byte> packed);
 
   SessionWriter* session_;
-  std::uint32_t id_;
+  std::uint32_t number_;             // index in SessionWriter::writers_
+  std::optional<std::uint32_t> id_;  // nothing: not known yet
   std::uint64_t appended_ = 0;
   std::uint64_t begun_ = 0;     // chunks that were appended
   std::uint64_t expected_ = 0;  // chunks of the BOs that were begun
@@ -111,8 +122,8 @@ class FileWriter {
   std::uint64_t referred_ = 0;
   std::uint64_t equal_ = 0;
   std::set<Target> targets_;                   // those that chunks are in
-  std::map<std::uint64_t, KnownChunk> known_;  // by the number of the chunk, until it has its place
-  std::vector<Placed> chunks_;                 // those that have their place, in order
+  std::map<std::uint64_t, KnownChunk> known_;  // by the place of the chunk, until it was looked up
+  std::vector<Placed> chunks_;                 // those that have their place in the pages file, by their numbers
   std::set<std::uint64_t> written_;            // chunks from written_up_to_ on that are written
   std::uint64_t written_up_to_ = 0;            // all before this one are
   base::Status status_;
@@ -149,6 +160,9 @@ class SessionWriter {
   [[nodiscard]] const Earlier* earlier() const { return earlier_.get(); }
   // For the contents of file `id`; lives as long as this object. The same one when asked again.
   FileWriter& file(std::uint32_t id);
+  // For the contents of a file whose id is not known yet; it must get one before prepare().
+  FileWriter& nameless_file();
+  base::Status give_id(FileWriter& file, std::uint32_t id);
   // Adds what all files have in their pages files, and what that took.
   void add_to(Timing& timing) const;
   // Once for each file. Nothing is written yet.
@@ -169,6 +183,7 @@ class SessionWriter {
 
   SessionWriter(int dir_fd, std::uint64_t session_id) : dir_fd_(dir_fd), session_id_(session_id) {}
 
+  [[nodiscard]] FileWriter* find_writer(std::uint32_t id) const;
   base::Result<base::UniqueFd> create_file(const std::string& name);
   base::Result<FileEntry> write_file(const File& file);
   base::Status write_index(std::span<const BoRecord> bos, FileWriter* contents, FileEntry& entry);
@@ -184,7 +199,7 @@ class SessionWriter {
   PackPolicy policy_;
   std::uint64_t (*hash_)(std::span<const std::byte>) = hash_bytes;
   std::atomic<std::size_t> num_sources_ = 0;  // of all files, and those that there was no place for
-  std::map<std::uint32_t, std::unique_ptr<FileWriter>> writers_;
+  std::vector<std::unique_ptr<FileWriter>> writers_;
   std::vector<File> files_;
   std::vector<FileEntry> entries_;  // after prepare()
   std::chrono::nanoseconds syncing_{};

@@ -11,8 +11,8 @@ of a copy in turns, which is how CRIU's own plugin copies: the GPU fills a buffe
 buffer is written. Each figure is the median of N runs, in turns with its counterpart.
 
 Prints two tables, each for dump and restore, of the parts that were used of the slower one
-of link and disk; then the cost of small BOs, and what the plugin's option "compress" does on
-disks that have a cache. Writes out/bench-plugin/ with the
+of link and disk; then the cost of small BOs, dumps of several GPUs with a link each, and what
+the plugin's option "compress" does on disks that have a cache. Writes out/bench-plugin/ with the
 results as JSON (plugin.json) and the tables as a picture (plugin.svg). Fails when a figure
 is beyond its limit; the limits hold where the processor is not what limits.
 Environment: OUT_DIR. KFD_CRIU_BENCH_DIR, where the images are written (/dev/shm): its file
@@ -44,6 +44,8 @@ MOST_FOR_SMALL = {"dump": 1.25, "restore": 1.25}
 # How fast a dump with compress=auto is compared with one that compresses nothing: always, and at least where the disk has
 # at most half of the link's rate and the contents become smaller.
 LEAST_PACKED, LEAST_PACKED_GAIN = 0.97, 1.5
+# The least part of the slower one of the disk and all links that a dump of several GPUs uses, as a part of what it is with one.
+LEAST_OF_GPUS = 0.90
 DATA = ("noise", "text")
 PACKING = ("auto", "never", "always")  # as image::Packing
 
@@ -53,6 +55,9 @@ Figures = dict[Key, float]
 # (contents, compress, MB/s of the link, of the disk) -> the same of a dump to a disk with a cache
 PackedKey = tuple[str, str, int, int]
 PackedFigures = dict[PackedKey, float]
+# (GPUs, processes, MB/s of each link, of the disk) -> the part of the slower one of the disk and all links that was used
+GpusKey = tuple[int, int, int, int]
+GpusFigures = dict[GpusKey, float]
 
 
 def measured(results: dict) -> Iterator[tuple[str, float]]:
@@ -71,6 +76,16 @@ def read_packed(results: dict) -> dict[PackedKey, list[float]]:
         if match := re.match(r"dump_packed/link:(\d+)/disk:(\d+)/.*/data:(\d)/packing:(\d)", name):
             link, disk, data, packing = map(int, match.groups())
             found[DATA[data], PACKING[packing], link, disk].append(value)
+    return found
+
+
+def read_gpus(results: dict) -> dict[GpusKey, list[float]]:
+    """The figures of dumps of several GPUs."""
+    found: dict[GpusKey, list[float]] = defaultdict(list)
+    for name, value in measured(results):
+        if match := re.match(r"dump_gpus/link:(\d+)/disk:(\d+)/.*/gpus:(\d+)/processes:(\d+)", name):
+            link, disk, gpus, processes = map(int, match.groups())
+            found[gpus, processes, link, disk].append(value)
     return found
 
 
@@ -141,6 +156,29 @@ def judge_packed(packed: PackedFigures) -> list[str]:
     return found
 
 
+def gpus_table(gpus: GpusFigures) -> str:
+    """Rows are numbers of GPUs, of one process and of as many; columns are disks."""
+    disks = sorted({key[3] for key in gpus})
+    (link,) = {key[2] for key in gpus}
+    lines = [f"dump of several GPUs: part of the slower one of the disk and all links that is used, links of {link} MB/s",
+             "GPUs, processes |" + "".join(f"  disk {disk:5}  |" for disk in disks)]
+    for count, processes in sorted({key[:2] for key in gpus}):
+        places = (f"  {gpus[count, processes, link, disk]:10.2f}  |" for disk in disks)
+        lines.append(f"{count:4} {processes:10} |" + "".join(places))
+    return "\n".join(lines)
+
+
+def judge_gpus(gpus: GpusFigures) -> list[str]:
+    """What of that is beyond its limit."""
+    found = []
+    for (count, processes, link, disk), value in sorted(gpus.items()):
+        part = value / gpus[1, 1, link, disk]
+        if part < LEAST_OF_GPUS:
+            found.append(f"a dump of {count} GPUs of {processes} processes to a disk of {disk} MB/s uses {part:.2f} of what "
+                         f"a dump of one GPU does, less than {LEAST_OF_GPUS}")
+    return found
+
+
 def judge(figures: Figures) -> list[str]:
     """What is beyond its limit."""
     found = []
@@ -207,9 +245,10 @@ def picture(figures: Figures) -> str:
 
 # ---- the run ----
 
-def measure(program: Path, repeat: int) -> tuple[Figures, PackedFigures]:
+def measure(program: Path, repeat: int) -> tuple[Figures, PackedFigures, GpusFigures]:
     found: dict[Key, list[float]] = defaultdict(list)
     packed: dict[PackedKey, list[float]] = defaultdict(list)
+    gpus: dict[GpusKey, list[float]] = defaultdict(list)
     FOLDER.mkdir(parents=True, exist_ok=True)
     environment = {"KFD_CRIU_BENCH_DIR": "/dev/shm"} | dict(os.environ)
     for run in range(repeat):
@@ -229,7 +268,9 @@ def measure(program: Path, repeat: int) -> tuple[Figures, PackedFigures]:
             found[key] += values
         for packed_key, values in read_packed(results).items():
             packed[packed_key] += values
-    return medians(found), medians(packed)
+        for gpus_key, values in read_gpus(results).items():
+            gpus[gpus_key] += values
+    return medians(found), medians(packed), medians(gpus)
 
 
 def main(argv: list[str]) -> int:
@@ -237,21 +278,24 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--repeat", type=command.number_from(1), default=3)
     repeat = parser.read(argv).repeat
     command.require([repo_root() / "scripts/build.sh", "release", "plugin_bench"], "plugin_bench cannot be built", 1)
-    figures, packed = measure(out_dir() / "cmake/release/userspace/plugin/plugin_bench", repeat)
+    figures, packed, gpus = measure(out_dir() / "cmake/release/userspace/plugin/plugin_bench", repeat)
     for direction in LIMITS:
         print(table(figures, direction))
         costs = small_costs(figures, direction)
         print(f"{direction}: the same bytes in BOs of 64 KiB take {costs['plugin']:.2f} times as long as in large ones "
               f"(in turns {costs['serial']:.2f})\n")
+    print(gpus_table(gpus) + "\n")
     print(packed_table(packed) + "\n")
     (FOLDER / "plugin.json").write_text(json.dumps(
         [{"contents": key[0], "compress": key[1], "link_mb_s": key[2], "disk_mb_s": key[3], "of_slower": round(value, 3)}
          for key, value in sorted(packed.items())] +
+        [{"gpus": key[0], "processes": key[1], "link_mb_s": key[2], "disk_mb_s": key[3], "of_slower": round(value, 3)}
+         for key, value in sorted(gpus.items())] +
         [{"direction": key[0], "who": key[1], "link_mb_s": key[2], "disk_mb_s": key[3], "bo_kib": key[4],
           "of_slower": round(value, 3)} for key, value in sorted(figures.items())], indent=2) + "\n")
     (FOLDER / "plugin.svg").write_text(picture(figures))
     command.log(f"written: {FOLDER}/plugin.json, plugin.svg")
-    beyond = judge(figures) + judge_packed(packed)
+    beyond = judge(figures) + judge_gpus(gpus) + judge_packed(packed)
     for each in beyond:
         print(f"BEYOND its limit: {each}")
     return 1 if beyond else 0

@@ -90,6 +90,29 @@ def test_compression_that_costs_time_or_gains_too_little_is_named() -> None:
     assert "text to a disk of 250 MB/s" in found
 
 
+def of_gpus(four: float = 0.95) -> bench_plugin.GpusFigures:
+    """An output of dumps of one and of four GPUs."""
+    results_ = [{"name": f"dump_gpus/link:250/disk:{disk}/mib:256/bo_kib:131072/gpus:{count}/processes:{processes}/iterations:1",
+                 "run_type": "iteration", "of_slower": value}
+                for disk in (500, 2000) for count, processes, value in ((1, 1, 0.98), (4, 1, four), (4, 4, 0.96))]
+    return bench_plugin.medians(bench_plugin.read_gpus({"benchmarks": results_}))
+
+
+def test_the_table_of_gpus_has_a_row_for_each_number_of_gpus_and_processes() -> None:
+    lines = bench_plugin.gpus_table(of_gpus()).splitlines()
+    assert [line.split()[:2] for line in lines[2:]] == [["1", "1"], ["4", "1"], ["4", "4"]]
+    assert lines[3].count("0.95") == 2
+
+
+def test_several_gpus_within_their_limit_are_not_judged() -> None:
+    assert bench_plugin.judge_gpus(of_gpus()) == []
+
+
+def test_several_gpus_that_wait_for_each_other_are_named() -> None:
+    found = bench_plugin.judge_gpus(of_gpus(four=0.25))
+    assert len(found) == 2 and "a dump of 4 GPUs of 1 processes to a disk of 500 MB/s uses 0.26" in found[0]
+
+
 def test_the_picture_has_every_figure() -> None:
     picture = ElementTree.fromstring(bench_plugin.picture(figures()))
     texts = [element.text for element in picture.iter("{http://www.w3.org/2000/svg}text")]

@@ -31,14 +31,6 @@ constexpr std::string_view kNotDescribed =
     "this kernel's KFD does not describe trap handlers, the state of AMDKFD_IOC_RUNTIME_ENABLE, memory policies and "
     "ages of events: a restored program has those of a new one";
 
-std::string bo_name(std::size_t index, const kfd::Bo& bo) {
-  return "BO " + std::to_string(index) + " of " + std::to_string(bo.size) + " bytes";
-}
-
-std::string gpu_name(const topology::Node& gpu) {
-  return "GPU " + std::to_string(gpu.gpu_id) + " (renderD" + std::to_string(gpu.render_minor()) + ")";
-}
-
 image::Abi image_abi(kfd::Abi abi) {
   return abi == kfd::Abi::kExtensible ? image::Abi::kExtensible : image::Abi::kReleased;
 }
@@ -54,13 +46,6 @@ Result<bool> is_read_only(int fd) {
   const int flags = os::fcntl(fd, F_GETFL);
   if (flags < 0) return Error::from_errno(errno, "F_GETFL");
   return (flags & O_ACCMODE) == O_RDONLY;
-}
-
-// A BO of which one with the same memory was saved before it.
-bool shares_contents(const std::vector<image::BoRecord>& before, const kfd::CheckpointedBo& bo) {
-  return bo.inode != 0 && std::any_of(before.begin(), before.end(), [&](const image::BoRecord& record) {
-           return record.inode == bo.inode && record.bo.size == bo.bo.size && image::stores_contents(record);
-         });
 }
 
 }  // namespace
@@ -371,6 +356,7 @@ Status Dump::save(int fd, std::uint32_t id) {
   out.id = id;
   switch (role.kind) {
     case image::Kind::kKfd: {
+      TRY(save_contents());
       auto saved = save_process(processes_[*role.process], id);
       if (!saved.ok()) return std::move(saved).error().wrap(name);
       saved->open_flags = *flags;
@@ -417,93 +403,6 @@ bool Dump::saved_all() const {
   return std::all_of(roles_.begin(), roles_.end(), [](const Role& role) { return role.saved; });
 }
 
-Result<image::KfdFile> Dump::save_process(Process& process, std::uint32_t id) {
-  image::KfdFile out;
-  out.pid = process.pid;
-  out.num_objects = process.pause.info.num_objects;
-  out.devices = process.state.devices;
-  ASSIGN_OR_RETURN(SharedFiles shared, services_.system.read_shared_files(tree_.tasks[process.task].pid));
-  out.shared_files = std::move(shared.files);
-  out.own_mount_namespace = shared.own_mount_namespace;
-  TRY(save_bos(process, writer_->file(id), out));
-  const auto self = static_cast<std::size_t>(&process - processes_.data());
-  for (const sharing::Memory& memory : sharing_.memories())
-    if (const auto foreign = foreign_.find(memory.inode); foreign != foreign_.end() && memory.origin.process == self)
-      out.foreign_memories.push_back({memory.inode, foreign->second});
-  out.priv_data = std::move(process.state.priv_data);
-  return out;
-}
-
-Status Dump::save_bos(Process& process, image::FileWriter& writer, image::KfdFile& out) {
-  struct Done {
-    std::size_t bos = 0;
-    std::uint64_t bytes = 0;
-    std::chrono::steady_clock::duration time{};
-  };
-  std::map<const topology::Node*, Done> done;
-  const Copying copying(*this);
-  copy::OrderedReads reads;
-  const topology::Node* last = nullptr;
-  for (std::size_t i = 0; i < process.state.bos.size(); ++i) {
-    kfd::CheckpointedBo& bo = process.state.bos[i];
-    const topology::Node* gpu = preflight::gpu_of(nodes_, process.state, bo.bo.user_gpu_id);
-    image::BoRecord record{bo.bo, bo.handle, bo.inode, false, bo.imported, false};
-    place_contents(process, i, out, record);
-    if (image::stores_contents(record)) {
-      const auto begin = std::chrono::steady_clock::now();
-      TRY(save_contents(process, i, record, *gpu, reads, writer));
-      last = gpu;
-      Done& sum = done[gpu];
-      ++sum.bos;
-      sum.bytes += bo.bo.size;
-      sum.time += std::chrono::steady_clock::now() - begin;
-    }
-    out.bos.push_back(record);
-  }
-  const auto begin = std::chrono::steady_clock::now();
-  TRY(reads.finish());
-  if (last != nullptr) done[last].time += std::chrono::steady_clock::now() - begin;
-  for (const auto& [gpu, sum] : done)
-    services_.criu.inform(name_of(process) + ": " + gpu_name(*gpu) + ": " + std::to_string(sum.bos) + " BOs, " +
-                          std::to_string(sum.bytes >> 10) + " KiB in " +
-                          std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(sum.time).count()) +
-                          " ms");
-  return {};
-}
-
-void Dump::place_contents(const Process& process, std::size_t bo, image::KfdFile& out, image::BoRecord& record) const {
-  const auto shared = record.inode == 0 ? std::nullopt : sharing_.find(record.inode);
-  if (!shared) {
-    record.shares_contents = shares_contents(out.bos, process.state.bos[bo]);
-    return;
-  }
-  const sharing::Place self{static_cast<std::size_t>(&process - processes_.data()), bo};
-  const sharing::Place& origin = sharing_.memories()[*shared].origin;
-  record.shares_contents = origin.process == self.process && origin.bo != self.bo;
-  record.stored_elsewhere = origin.process != self.process;
-}
-
-Status Dump::save_contents(Process& process, std::size_t index, const image::BoRecord& record,
-                           const topology::Node& gpu, copy::OrderedReads& reads, image::FileWriter& writer) {
-  kfd::CheckpointedBo& bo = process.state.bos[index];
-  const std::string name = bo_name(index, bo.bo);
-  auto dmabuf = services_.kfd.export_bo(fd_of(process), process.pause, bo);
-  if (!dmabuf.ok()) return std::move(dmabuf).error().wrap(name);
-  auto copier = copier_of(gpu);
-  if (!copier.ok()) return std::move(copier).error().wrap(name);
-  return reads.start(**copier, {dmabuf->get(), bo.bo.size, name},
-                     sink_into(writer, image::name_of(image::Kind::kKfd, process.pid, record)));
-}
-
-Result<copy::Copier*> Dump::copier_of(const topology::Node& gpu) {
-  auto& copier = copiers_[gpu.gpu_id];
-  if (copier == nullptr) {
-    ASSIGN_OR_RETURN(const UniqueFd render, services_.system.open_render(gpu.render_minor()));
-    ASSIGN_OR_RETURN(copier, services_.make_copier(render.get(), services_.options));
-  }
-  return copier.get();
-}
-
 // Everything but the rename that commits: what can fail slowly or for want of space is done while CRIU can still fail.
 Status Dump::finish_image() {
   image::Session session;
@@ -544,6 +443,7 @@ Dump::End Dump::finish(int result) {
   }
   writer_.reset();
   processes_.clear();
+  saved_.clear();
   tree_ = Tree();
   found_.clear();
   lost_.clear();

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "plugin/copy/parallel_reads.h"
 #include "plugin/copy_meter.h"
 #include "plugin/image/writer.h"
 #include "plugin/kfd_objects.h"
@@ -57,6 +58,12 @@ class Dump {
     std::optional<std::size_t> process;  // kKfd: index in processes_
     image::Binding binding = image::Binding::kUnknown;
     bool saved = false;
+  };
+
+  // What a process has in the image, once its contents are saved.
+  struct Saved {
+    image::FileWriter* contents = nullptr;
+    std::vector<image::BoRecord> bos;
   };
 
   // Contents are copied as long as this object lives: within one hook of CRIU. Workers end first, which may still use
@@ -103,8 +110,9 @@ class Dump {
   [[nodiscard]] std::vector<std::size_t> files_with_objects() const;
   [[nodiscard]] std::vector<sharing::Process> sharers_with_objects() const;
   base::Result<image::RenderFile> save_render(std::size_t file, std::uint32_t id, std::uint32_t open_flags);
-  base::Status save_object(const OpenFile& file, std::uint32_t handle, const image::BoRecord& record,
-                           copy::OrderedReads& reads, const copy::Sink& sink);
+  // The next of `bos`, from `next` on, for the copier of the file's GPU.
+  base::Result<std::optional<copy::Read>> read_object(const OpenFile& file, const image::RenderFile& out,
+                                                      std::size_t& next, image::FileWriter& writer);
 
   // Memory that only this DMA-buf has.
   base::Status save_lost(const dmabuf_memory::Found& memory, const OpenFile& file, image::FileWriter& writer,
@@ -116,11 +124,20 @@ class Dump {
   // Where the contents of the next BO go, which is this memory.
   copy::Sink sink_into(image::FileWriter& writer, const image::MemoryName& name);
   base::Result<image::KfdFile> save_process(Process& process, std::uint32_t id);
-  base::Status save_bos(Process& process, image::FileWriter& writer, image::KfdFile& out);
-  base::Status save_contents(Process& process, std::size_t index, const image::BoRecord& record,
-                             const topology::Node& gpu, copy::OrderedReads& reads, image::FileWriter& writer);
+  // Saves the contents of all BOs of KFD, when CRIU asks for the first of its files.
+  base::Status save_contents();
+  // A BO of KFD whose contents are to be saved.
+  struct Wanted {
+    Process* process;
+    std::size_t bo;
+    copy::Sink sink;
+  };
+  using WantedOfGpus = std::map<const topology::Node*, std::vector<Wanted>>;
+  // Decides for all BOs of a process where their contents are stored.
+  void place_bos(std::size_t process, WantedOfGpus& wanted);
   // Marks where the contents of a BO are stored.
-  void place_contents(const Process& process, std::size_t bo, image::KfdFile& out, image::BoRecord& record) const;
+  void place_contents(std::size_t process, std::size_t bo, image::BoRecord& record) const;
+  base::Result<copy::Read> read_bo(const Wanted& wanted);
   // How memory was allocated that no BO of the processes was allocated for.
   base::Status read_foreign_memories();
   base::Result<copy::Copier*> copier_of(const topology::Node& gpu);
@@ -151,6 +168,7 @@ class Dump {
   bool lists_objects_ = false;                               // whether found_ has all there are
   kfd_objects::References handles_of_kfd_;                   // after take_kfd_objects()
   std::vector<Process> processes_;                           // paused, or about to be
+  std::vector<Saved> saved_;                                 // as processes_; after save_contents()
   sharing::Plan sharing_;                                    // of processes_, and of files with objects
   std::map<std::uint64_t, std::uint32_t> foreign_;           // by inode; after read_foreign_memories()
   std::unique_ptr<const image::Earlier> earlier_;            // from read_earlier() until start_image()

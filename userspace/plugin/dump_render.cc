@@ -94,18 +94,20 @@ Result<image::RenderFile> Dump::save_render(std::size_t file, std::uint32_t id, 
       processes_.size() + static_cast<std::size_t>(std::find(files.begin(), files.end(), file) - files.begin());
   const auto begin = std::chrono::steady_clock::now();
   std::uint64_t bytes = 0;
-  const Copying copying(*this);
-  copy::OrderedReads reads;
-  for (std::size_t i = 0; i < out.bos.size(); ++i) {
-    out.bos[i].bo.user_gpu_id = gpu->gpu_id;
-    const auto shared = out.bos[i].inode == 0 ? std::nullopt : sharing_.find(out.bos[i].inode);
-    out.bos[i].stored_elsewhere = shared && sharing_.memories()[*shared].origin.process != self;
-    if (!image::stores_contents(out.bos[i])) continue;
-    const auto name = image::name_of(image::Kind::kRender, out.owner, out.bos[i]);
-    TRY(save_object(open, out.objects.gem[i].handle, out.bos[i], reads, sink_into(writer_->file(id), name)));
-    bytes += out.bos[i].bo.size;
+  for (image::BoRecord& record : out.bos) {
+    record.bo.user_gpu_id = gpu->gpu_id;
+    const auto shared = record.inode == 0 ? std::nullopt : sharing_.find(record.inode);
+    record.stored_elsewhere = shared && sharing_.memories()[*shared].origin.process != self;
+    if (image::stores_contents(record)) bytes += record.bo.size;
   }
-  TRY(reads.finish());
+  const Copying copying(*this);
+  copy::ParallelReads reads;
+  if (bytes != 0) {
+    ASSIGN_OR_RETURN(copy::Copier* const copier, copier_of(*gpu));
+    image::FileWriter& contents = writer_->file(id);
+    reads.add(*copier, [&, next = std::size_t{0}]() mutable { return read_object(open, out, next, contents); });
+  }
+  TRY(reads.run());
   const auto time = std::chrono::steady_clock::now() - begin;
   services_.criu.inform(tree_.name_of(open) + ": " + std::to_string(out.bos.size()) + " GEM objects, " +
                         std::to_string(bytes >> 10) + " KiB in " +
@@ -113,20 +115,23 @@ Result<image::RenderFile> Dump::save_render(std::size_t file, std::uint32_t id, 
   return out;
 }
 
-Status Dump::save_object(const OpenFile& file, std::uint32_t handle, const image::BoRecord& record,
-                         copy::OrderedReads& reads, const copy::Sink& sink) {
-  const std::string name = "contents of GEM object " + std::to_string(record.handle);
-  const auto dmabuf = services_.render.driver->export_gem(file.fd.get(), handle);
-  if (!dmabuf.ok()) return base::Error(dmabuf.error()).wrap(name);
-  if (!dmabuf->has_value()) {
-    TRY(reads.finish());  // this one is read at once
+Result<std::optional<copy::Read>> Dump::read_object(const OpenFile& file, const image::RenderFile& out,
+                                                    std::size_t& next, image::FileWriter& writer) {
+  for (; next < out.bos.size(); ++next) {
+    const image::BoRecord& record = out.bos[next];
+    if (!image::stores_contents(record)) continue;
+    std::string name = "contents of GEM object " + std::to_string(record.handle);
+    const copy::Sink sink = sink_into(writer, image::name_of(image::Kind::kRender, out.owner, record));
+    auto dmabuf = services_.render.driver->export_gem(file.fd.get(), out.objects.gem[next].handle);
+    if (!dmabuf.ok()) return base::Error(dmabuf.error()).wrap(name);
+    if (dmabuf->has_value()) {
+      ++next;
+      return std::optional(copy::Read{std::move(**dmabuf), record.bo.size, std::move(name), sink});
+    }
     auto outcome = copy::make_mapping_copier(record.bo.mmap_offset)->read(file.fd.get(), record.bo.size, sink);
     if (!outcome.ok()) return std::move(outcome).error().error.wrap(name);
-    return {};
   }
-  auto copier = copier_of(*topology::find_render_minor(nodes_, file.device.minor));
-  if (!copier.ok()) return std::move(copier).error().wrap(name);
-  return reads.start(**copier, {(*dmabuf)->get(), record.bo.size, name}, sink);
+  return std::optional<copy::Read>();
 }
 
 // That of the first render node; preflight has refused a sync file without any.

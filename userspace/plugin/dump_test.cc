@@ -288,7 +288,7 @@ TEST_P(DumpTest, a_failure_at_any_step_lets_all_run_and_leaves_no_descriptor_and
   }
 }
 
-TEST_P(DumpTest, contents_that_cannot_be_read_fail_the_dump_with_the_bo) {
+TEST_P(DumpTest, a_gpu_that_cannot_be_read_fails_the_dump_with_its_name) {
   services_.make_copier = [](int, const Options&) -> base::Result<std::unique_ptr<copy::Copier>> {
     return base::Error(EIO, "broken copier");
   };
@@ -296,10 +296,33 @@ TEST_P(DumpTest, contents_that_cannot_be_read_fail_the_dump_with_the_bo) {
   count_descriptors();
   const auto claim = save(kfd_file_, 4);
   ASSERT_FALSE(claim.ok());
-  EXPECT_NE(claim.error().message().find("BO 0 of 8192 bytes: broken copier"), std::string::npos)
-      << claim.error().message();
+  EXPECT_EQ(claim.error().message(), "GPU 4369 (renderD128): broken copier");
   expect_failed_end();
   EXPECT_TRUE(files().empty());
+}
+
+// CRIU asks for one file after the other, and a GPU would wait until the others are read.
+TEST_P(DumpTest, contents_of_all_processes_are_saved_when_criu_asks_for_the_first_file) {
+  start();
+  const UniqueFd second = open_kfd();
+  add_process(78, second);
+  unsigned reads = 0;
+  watch_ = [&] { ++reads; };
+  expect_saved(kfd_file_, 4);
+  EXPECT_EQ(reads, 2U);
+  EXPECT_EQ(files(), (std::vector<std::string>{"amdgpu-pages-4.img"}));  // the other one has equal contents
+  expect_saved(second, 3);
+  EXPECT_EQ(reads, 2U);
+  EXPECT_TRUE(dump_->finish(0).errors.empty());
+  const image::Catalogue images = catalogue();
+  for (const auto& [id, pid] : {std::pair(4U, 77U), std::pair(3U, 78U)}) {
+    const auto loaded = images.find(id);
+    ASSERT_TRUE(loaded.ok() && *loaded != nullptr && (*loaded)->kfd() != nullptr);
+    EXPECT_EQ((*loaded)->kfd()->pid, pid);
+    const auto contents = image::open_contents(criu_.image_dir(), **loaded);
+    ASSERT_TRUE(contents.ok()) << contents.error().message();
+    EXPECT_TRUE(contents->verify().ok());
+  }
 }
 
 TEST_P(DumpTest, a_second_file_of_a_process_is_neither_paused_nor_saved_twice) {

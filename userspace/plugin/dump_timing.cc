@@ -45,8 +45,7 @@ Dump::Copying::~Copying() {
 }
 
 copy::Sink Dump::sink_into(image::FileWriter& writer, const image::MemoryName& name) {
-  writer.begin_bo(name);
-  const copy::Sink sink = sink_of(writer);
+  const copy::Sink sink = sink_of(writer, writer.begin_bo(name));
   return {[this, sink](std::span<const std::byte> slice) {
             meter_->add(slice.size());
             return sink.take(slice);

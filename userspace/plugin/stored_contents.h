@@ -31,9 +31,13 @@ class StoredContents final : public copy::Source {
   CopyMeter& meter_;
 };
 
-// Where the contents of the next BO go. `writer` is borrowed.
-inline copy::Sink sink_of(image::FileWriter& writer) {
-  return {[&writer](std::span<const std::byte> slice) { return writer.append(slice); },
+// Where the contents of a BO go, which was begun with FileWriter::begin_bo(). `writer` is borrowed.
+inline copy::Sink sink_of(image::FileWriter& writer, std::uint64_t first_chunk) {
+  return {[&writer, place = first_chunk](std::span<const std::byte> slice) mutable {
+            const std::uint64_t here = place;
+            place += image::chunk_count(slice.size(), image::kChunkSize);
+            return writer.append(here, slice);
+          },
           [&writer](std::uint64_t number) { return writer.settle(number); }};
 }
 

@@ -8,7 +8,8 @@
 //
 // Arguments: MB/s of the link, MB/s of the disk, MiB in all, KiB of a BO. Each BO has its own part of the image, but
 // they all have the same memory. dump_packed writes to a disk with a cache, and has two arguments more: which contents
-// the BOs have, and the option "compress" of the plugin.
+// the BOs have, and the option "compress" of the plugin. dump_gpus has GPUs that each have a link of their own and so
+// many BOs, of one process or of as many processes as GPUs.
 #include <benchmark/benchmark.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -16,6 +17,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <system_error>
@@ -24,6 +27,7 @@
 #include "base/unique_fd.h"
 #include "plugin/bench/link_engine.h"
 #include "plugin/bench/sink_rate.h"
+#include "plugin/copy/parallel_reads.h"
 #include "plugin/copy/sdma_copier.h"
 #include "plugin/copy/sdma_packet.h"
 #include "plugin/image/catalogue.h"
@@ -57,13 +61,15 @@ void fill(std::span<std::byte> bytes, Data data) {
 }
 
 struct Setup {
-  explicit Setup(const benchmark::State& state, Data data = Data::kNoise)
-      : link(static_cast<double>(state.range(0)) * kMB),
-        disk(static_cast<double>(state.range(1)) * kMB),
+  explicit Setup(const benchmark::State& state, Data data = Data::kNoise, std::size_t gpus = 1)
+      : disk(static_cast<double>(state.range(1)) * kMB),
         bo_size(static_cast<std::size_t>(state.range(3)) << 10),
         num_bos((static_cast<std::size_t>(state.range(2)) << 20) / bo_size),
-        bo(bo_size),
-        staging(copy::kSlots * copy::kSliceSize) {
+        bo(bo_size) {
+    for (std::size_t i = 0; i < gpus; ++i) {
+      links.push_back(std::make_unique<Rate>(static_cast<double>(state.range(0)) * kMB));
+      staging.emplace_back(copy::kSlots * copy::kSliceSize);
+    }
     const char* place = std::getenv("KFD_CRIU_BENCH_DIR");
     path = std::filesystem::path(place == nullptr ? "." : place) / "plugin_bench.images";
     // Without the directory, everything that follows says so.
@@ -76,17 +82,19 @@ struct Setup {
   Setup(const Setup&) = delete;
   Setup& operator=(const Setup&) = delete;
 
-  [[nodiscard]] std::uint64_t bytes() const { return std::uint64_t{bo_size} * num_bos; }
-  std::unique_ptr<copy::Copier> copier() {
-    return copy::make_sdma_copier(std::make_unique<LinkEngine>(link, bo, staging), kFormat);
+  [[nodiscard]] std::uint64_t bytes() const { return std::uint64_t{bo_size} * num_bos * links.size(); }
+  // Engines number what they copy, so that no two chunks are equal.
+  std::unique_ptr<LinkEngine> engine(std::size_t gpu = 0) {
+    return std::make_unique<LinkEngine>(*links[gpu], bo, staging[gpu], gpu << 32);
   }
+  std::unique_ptr<copy::Copier> copier(std::size_t gpu = 0) { return copy::make_sdma_copier(engine(gpu), kFormat); }
 
-  Rate link;
+  std::vector<std::unique_ptr<Rate>> links;  // one of each GPU
   Rate disk;
   std::size_t bo_size;
   std::size_t num_bos;
   std::vector<std::byte> bo;
-  std::vector<std::byte> staging;
+  std::vector<std::vector<std::byte>> staging;
   std::filesystem::path path;
   std::error_code unused;
   base::UniqueFd dir;
@@ -99,32 +107,60 @@ class Silent final : public Criu {
   [[nodiscard]] bool takes_vma_fd() const override { return true; }
 };
 
-base::Status dump(Setup& setup, image::Packing packing = image::Packing::kNever) {
+// The file of a process without BOs.
+image::KfdFile file_of_process(std::uint32_t pid) {
+  image::KfdFile kfd;
+  kfd.pid = pid;
+  kfd.priv_data.assign(1, std::byte{1});
+  return kfd;
+}
+
+base::Status dump(Setup& setup, image::Packing packing = image::Packing::kNever, std::size_t num_processes = 1) {
   ASSIGN_OR_RETURN(auto writer, image::SessionWriter::create(setup.dir.get(), kSession));
   writer->pack_by(packing);
-  image::KfdFile kfd;
-  kfd.pid = 1;
-  kfd.devices = {{kGpu, kGpu}};
-  kfd.priv_data.assign(1, std::byte{1});
-  {
-    const auto copier = setup.copier();
-    const image::Working working(*writer);
-    image::FileWriter& file = writer->file(kFile);
-    copy::OrderedReads reads;
-    for (std::size_t i = 0; i < setup.num_bos; ++i) {
-      image::BoRecord record;
-      record.bo = {0x100000 + i * setup.bo_size, setup.bo_size, i * setup.bo_size, kGpu, KFD_IOC_ALLOC_MEM_FLAGS_VRAM};
-      kfd.bos.push_back(record);
-      TRY(reads.start(*copier, {kNoDmabuf, setup.bo_size, "BO"}, sink_of(file)));
-    }
-    TRY(reads.finish());
-  }
-  TRY(writer->add({kFile, std::move(kfd)}));
   image::Session session;
   session.abi = image::Abi::kExtensible;
   session.kernel_release = "6.12";
-  session.processes = {{1, "bench"}};
-  session.nodes = {{0, 0, {}, {}}, {1, kGpu, {}, {}}};
+  session.nodes = {{0, 0, {}, {}}};
+  std::vector<image::KfdFile> files;
+  for (std::size_t i = 0; i < num_processes; ++i) {
+    files.push_back(file_of_process(static_cast<std::uint32_t>(i + 1)));
+    session.processes.push_back({files.back().pid, "bench"});
+  }
+  {
+    std::vector<std::unique_ptr<copy::Copier>> copiers;
+    const image::Working working(*writer);
+    copy::ParallelReads reads;
+    for (std::size_t gpu = 0; gpu < setup.links.size(); ++gpu) {
+      const auto gpu_id = static_cast<std::uint32_t>(gpu + kGpu);
+      session.nodes.push_back({gpu_id, gpu_id, {}, {}});
+      image::KfdFile& kfd = files[gpu % num_processes];
+      image::FileWriter& file = writer->file(static_cast<std::uint32_t>(kFile + gpu % num_processes));
+      kfd.devices.push_back({gpu_id, gpu_id});
+      std::vector<copy::Sink> sinks;
+      for (std::size_t i = 0; i < setup.num_bos; ++i) {
+        const std::uint64_t number = kfd.bos.size();
+        image::BoRecord record;
+        record.bo = {0x100000 + number * setup.bo_size, setup.bo_size, number * setup.bo_size, gpu_id,
+                     KFD_IOC_ALLOC_MEM_FLAGS_VRAM};
+        kfd.bos.push_back(record);
+        sinks.push_back(sink_of(file, file.begin_bo(image::name_of(image::Kind::kKfd, kfd.pid, record))));
+      }
+      copiers.push_back(setup.copier(gpu));
+      reads.add(*copiers.back(),
+                [&setup, sinks = std::move(sinks),
+                 next = std::size_t{0}]() mutable -> base::Result<std::optional<copy::Read>> {
+                  if (next == sinks.size()) return std::optional<copy::Read>();
+                  return std::optional(copy::Read{base::UniqueFd(), setup.bo_size, "BO", sinks[next++]});
+                });
+    }
+    TRY(reads.run());
+    for (const image::KfdFile& kfd : files) TRY(writer->file(kFile + kfd.pid - 1).settle_all());
+  }
+  for (image::KfdFile& kfd : files) {
+    const std::uint32_t id = kFile + kfd.pid - 1;
+    TRY(writer->add({id, std::move(kfd)}));
+  }
   TRY(writer->prepare(std::move(session)));
   return writer->commit();
 }
@@ -144,23 +180,23 @@ base::Status restore(Setup& setup, const image::Contents& contents) {
 // One submission of the GPU, or one write to the disk, at a time.
 template <bool kDump>
 base::Status serial(Setup& setup, int file) {
-  LinkEngine engine(setup.link, setup.bo, setup.staging);
+  const auto engine = setup.engine();
   std::uint64_t offset = 0;
   for (std::size_t i = 0; i < setup.num_bos; ++i) {
-    ASSIGN_OR_RETURN(const auto memory, engine.import(kNoDmabuf, setup.bo_size));
+    ASSIGN_OR_RETURN(const auto memory, engine->import(kNoDmabuf, setup.bo_size));
     for (std::size_t at = 0; at < setup.bo_size; at += copy::kSliceSize) {
       const std::size_t length = std::min(copy::kSliceSize, setup.bo_size - at);
       const std::uint64_t bo = memory->va() + at;
-      const std::uint64_t staging = engine.staging_va(0);
+      const std::uint64_t staging = engine->staging_va(0);
       packets::Words words;
       copy::append_copy(words, kDump ? bo : staging, kDump ? staging : bo, length, kFormat);
       const auto copy = [&]() -> base::Status {
-        TRY(engine.submit(0, words, {}));
-        return engine.wait(0);
+        TRY(engine->submit(0, words, {}));
+        return engine->wait(0);
       };
       if (kDump) TRY(copy());
-      const ssize_t done = kDump ? ::pwrite(file, engine.staging(0).data(), length, static_cast<off_t>(offset))
-                                 : ::pread(file, engine.staging(0).data(), length, static_cast<off_t>(offset));
+      const ssize_t done = kDump ? ::pwrite(file, engine->staging(0).data(), length, static_cast<off_t>(offset))
+                                 : ::pread(file, engine->staging(0).data(), length, static_cast<off_t>(offset));
       if (done != static_cast<ssize_t>(length)) return base::Error(EIO, "the file of the serial copy");
       if (!kDump) TRY(copy());
       offset += length;
@@ -171,8 +207,9 @@ base::Status serial(Setup& setup, int file) {
 
 void report(benchmark::State& state, const Setup& setup) {
   state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations() * setup.bytes()));
-  // 1: as fast as the slower one of link and disk alone.
-  const double least = static_cast<double>(std::min(state.range(0), state.range(1))) * kMB;
+  // 1: as fast as the slower one of disk and links alone.
+  const auto links = state.range(0) * static_cast<std::int64_t>(setup.links.size());
+  const double least = static_cast<double>(std::min(links, state.range(1))) * kMB;
   state.counters["of_slower"] =
       benchmark::Counter(static_cast<double>(state.iterations() * setup.bytes()) / least, benchmark::Counter::kIsRate);
 }
@@ -199,6 +236,11 @@ void dump_packed(benchmark::State& state) {
   const auto packing = static_cast<image::Packing>(state.range(5));
   measure(
       state, setup, [&] { return dump(setup, packing); }, Sink::kCached);
+}
+
+void dump_gpus(benchmark::State& state) {
+  Setup setup(state, Data::kNoise, static_cast<std::size_t>(state.range(4)));
+  measure(state, setup, [&] { return dump(setup, image::Packing::kNever, static_cast<std::size_t>(state.range(5))); });
 }
 
 void restore_plugin(benchmark::State& state) {
@@ -238,6 +280,17 @@ void packed_cases(benchmark::internal::Benchmark* of) {
       for (const image::Packing packing : {image::Packing::kAuto, image::Packing::kNever, image::Packing::kAlways})
         of->Args({500, disk, 512, 128 << 10, static_cast<std::int64_t>(data), static_cast<std::int64_t>(packing)});
 }
+// A disk that is faster than all links, and one that is not.
+void gpus_cases(benchmark::internal::Benchmark* of) {
+  of->ArgNames({"link", "disk", "mib", "bo_kib", "gpus", "processes"});
+  of->UseRealTime()->Unit(benchmark::kMillisecond)->Iterations(1);
+  for (const int disk : {500, 2000})
+    for (const int gpus : {1, 2, 4}) {
+      of->Args({250, disk, 256, 128 << 10, gpus, 1});
+      if (gpus > 1) of->Args({250, disk, 256, 128 << 10, gpus, gpus});
+    }
+}
+BENCHMARK(dump_gpus)->Apply(gpus_cases);
 BENCHMARK(dump_packed)->Apply(packed_cases);
 BENCHMARK(dump_plugin)->Apply(cases);
 BENCHMARK(serial_copy<true>)->Name("dump_serial")->Apply(cases);

@@ -38,7 +38,8 @@ std::byte* pointer(std::uint64_t va) { return reinterpret_cast<std::byte*>(stati
 
 }  // namespace
 
-LinkEngine::LinkEngine(Rate& link, std::span<std::byte> bo, std::span<std::byte> staging) : link_(link), bo_(bo) {
+LinkEngine::LinkEngine(Rate& link, std::span<std::byte> bo, std::span<std::byte> staging, std::uint64_t copies)
+    : link_(link), bo_(bo), copies_(copies) {
   for (std::size_t i = 0; i < slots_.size(); ++i)
     slots_[i].staging = staging.subspan(i * copy::kSliceSize, copy::kSliceSize);
   thread_ = std::jthread([this](const std::stop_token& stop) { serve(stop); });

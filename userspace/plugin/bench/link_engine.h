@@ -24,8 +24,9 @@ namespace plugin::bench {
 
 class LinkEngine final : public copy::SdmaEngine {
  public:
-  // All BOs have the memory `bo`. `link`, `bo` and `staging`, which has a slice for each slot, are borrowed.
-  LinkEngine(Rate& link, std::span<std::byte> bo, std::span<std::byte> staging);
+  // All BOs have the memory `bo`. `link`, `bo` and `staging`, which has a slice for each slot, are borrowed. Numbers of
+  // MiBs begin behind `copies`.
+  LinkEngine(Rate& link, std::span<std::byte> bo, std::span<std::byte> staging, std::uint64_t copies);
   ~LinkEngine() override;
 
   base::Result<std::unique_ptr<copy::GpuMemory>> import(int dmabuf, std::uint64_t size) override;
@@ -50,7 +51,7 @@ class LinkEngine final : public copy::SdmaEngine {
 
   Rate& link_;
   std::span<std::byte> bo_;
-  std::uint64_t copies_ = 0;  // numbers that were given
+  std::uint64_t copies_;  // the last number that was given
   std::array<Slot, copy::kSlots> slots_;
   std::mutex mutex_;  // guards queue_ and Slot::under_way
   std::condition_variable_any changed_;

@@ -113,29 +113,14 @@ class Copier {
     return named(this->write(bo.dmabuf, bo.size, source), bo.name);
   }
   virtual base::Status finish() { return {}; }
+
+  // What start_read() does, in parts, for a thread that keeps several copiers busy: begin_read(), then advance() until
+  // it answers 0. Each advance() begins at most a slice, and answers how many bytes of the BO it has not begun yet. A
+  // copier that does not work beside its caller has read all when begin_read() returns.
+  virtual Outcome begin_read(const Bo& bo, const Sink& sink) { return start_read(bo, sink); }
+  virtual base::Result<std::uint64_t> advance() { return std::uint64_t{0}; }
   // How long all calls together have waited for the GPU.
   [[nodiscard]] virtual std::chrono::nanoseconds waited() const { return {}; }
-};
-
-// Reads of many BOs by several copiers: sinks are called in the order of the BOs, whichever copier reads them.
-class OrderedReads {
- public:
-  base::Status start(Copier& copier, const Bo& bo, const Sink& sink) {
-    if (&copier != last_) TRY(finish());
-    last_ = &copier;
-    Outcome outcome = copier.start_read(bo, sink);
-    if (outcome.ok()) return {};
-    Failure failure = std::move(outcome).error();
-    if (failure.kind == FailureKind::kUnreachable) return std::move(failure.error).wrap(bo.name);
-    return std::move(failure.error);
-  }
-  base::Status finish() {
-    Copier* last = std::exchange(last_, nullptr);
-    return last == nullptr ? base::Status() : last->finish();
-  }
-
- private:
-  Copier* last_ = nullptr;
 };
 
 // The CPU, through mmap() of the dmabuf: for what it can see.

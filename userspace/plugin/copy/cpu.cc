@@ -207,6 +207,12 @@ class AutoCopier final : public Copier {
   Outcome start_write(const Bo& bo, Source& source) override {
     return first_that_works([&](Copier& copier) { return copier.start_write(bo, source); });
   }
+  Outcome begin_read(const Bo& bo, const Sink& sink) override {
+    return first_that_works([&](Copier& copier) { return copier.begin_read(bo, sink); });
+  }
+  Result<std::uint64_t> advance() override {
+    return sdma_ ? sdma_->advance() : Result<std::uint64_t>(std::uint64_t{0});
+  }
   Status finish() override { return sdma_ ? sdma_->finish() : Status(); }
   [[nodiscard]] std::chrono::nanoseconds waited() const override {
     return sdma_ ? sdma_->waited() : std::chrono::nanoseconds();

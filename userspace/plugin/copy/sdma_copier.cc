@@ -15,6 +15,7 @@ namespace plugin::copy {
 namespace {
 
 using base::Error;
+using base::Result;
 using base::Status;
 
 // A slice never needs more packets than fit its IB.
@@ -86,10 +87,36 @@ class SdmaCopier final : public Copier {
   }
 
   Outcome start_read(const Bo& bo, const Sink& sink) override {
-    return start(bo, sink, [&](const std::shared_ptr<const Job>& job) { return gather_read(job); });
+    TRY(begin_read(bo, sink));
+    for (;;) {
+      auto left = advance();
+      if (!left.ok()) return broken(std::move(left).error());
+      if (*left == 0) return {};
+    }
   }
   Outcome start_write(const Bo& bo, Source& source) override {
-    return start(bo, {}, [&](const std::shared_ptr<const Job>& job) { return gather_write(job, source); });
+    ASSIGN_OR_RETURN(const std::shared_ptr<const Job> job, begin(bo, {}));
+    Status status = gather_write(job, source);
+    if (status.ok()) status = end(*job);
+    if (status.ok()) return {};
+    abandon();
+    return broken(std::move(status).error());
+  }
+  Outcome begin_read(const Bo& bo, const Sink& sink) override {
+    ASSIGN_OR_RETURN(reading_, begin(bo, sink));
+    begun_ = 0;
+    return {};
+  }
+  Result<std::uint64_t> advance() override {
+    if (reading_ == nullptr) return std::uint64_t{0};
+    Status status = gather_slice();
+    if (!status.ok()) {
+      abandon();
+      return std::move(status).error();
+    }
+    const std::uint64_t left = reading_->size - begun_;
+    if (left == 0) reading_ = nullptr;
+    return left;
   }
   Status finish() override {
     Status status = complete_all();
@@ -99,32 +126,34 @@ class SdmaCopier final : public Copier {
   [[nodiscard]] std::chrono::nanoseconds waited() const override { return waited_; }
 
  private:
-  template <typename Gather>
-  Outcome start(const Bo& bo, const Sink& sink, const Gather& gather) {
+  static Failure broken(Error error) { return {FailureKind::kBroken, std::move(error)}; }
+
+  // A larger BO has submissions of its own, so that one never needs much more memory at once than a slice.
+  static bool is_large(std::uint64_t size) { return size > kSliceSize; }
+
+  base::Expected<std::shared_ptr<const Job>, Failure> begin(const Bo& bo, const Sink& sink) {
     if (engine_->hung()) return Failure{FailureKind::kUnreachable, Error(EIO, "the DMA ring did not answer before")};
     auto memory = engine_->import(bo.dmabuf, bo.size);
     if (!memory.ok()) return Failure{FailureKind::kUnreachable, std::move(memory).error()};
-    const auto job = std::make_shared<const Job>(Job{bo.name, bo.size, std::move(memory).value(), sink});
-    // A larger BO has submissions of its own, so that one never needs much more memory at once than a slice.
-    const bool is_large = bo.size > kSliceSize;
-    Status status = is_large ? flush() : Status();
-    if (status.ok()) status = gather(job);
-    if (status.ok() && is_large) status = flush();
-    if (status.ok()) return {};
-    abandon();
-    return Failure{FailureKind::kBroken, std::move(status).error()};
-  }
-
-  Status gather_read(const std::shared_ptr<const Job>& job) {
-    for (std::uint64_t at = 0; at < job->size; at += kSliceSize) {
-      const auto length = static_cast<std::size_t>(std::min<std::uint64_t>(kSliceSize, job->size - at));
-      TRY(make_room(packet_count(length, format_), length, 0));
-      Slot& slot = slots_[current_];
-      append_copy(slot.words, job->memory->va() + at, engine_->staging_va(current_) + slot.used, length, format_);
-      slot.parts.push_back({job, slot.used, length});
-      slot.used += aligned(length);
+    if (Status status = is_large(bo.size) ? flush() : Status(); !status.ok()) {
+      abandon();
+      return broken(std::move(status).error());
     }
-    return {};
+    return std::make_shared<const Job>(Job{bo.name, bo.size, std::move(memory).value(), sink});
+  }
+  // All of the job is gathered.
+  Status end(const Job& job) { return is_large(job.size) ? flush() : Status(); }
+
+  Status gather_slice() {
+    const auto length = static_cast<std::size_t>(std::min<std::uint64_t>(kSliceSize, reading_->size - begun_));
+    TRY(make_room(packet_count(length, format_), length, 0));
+    Slot& slot = slots_[current_];
+    append_copy(slot.words, reading_->memory->va() + begun_, engine_->staging_va(current_) + slot.used, length,
+                format_);
+    slot.parts.push_back({reading_, slot.used, length});
+    slot.used += aligned(length);
+    begun_ += length;
+    return begun_ == reading_->size ? end(*reading_) : Status();
   }
 
   // What is stored goes through the staging buffers; zeros are made by the GPU.
@@ -254,12 +283,15 @@ class SdmaCopier final : public Copier {
       slot = {};
     }
     current_ = 0;
+    reading_ = nullptr;
   }
 
   std::unique_ptr<SdmaEngine> engine_;
   const packets::sdma::Format& format_;
   std::array<Slot, kSlots> slots_;
   std::size_t current_ = 0;
+  std::shared_ptr<const Job> reading_;  // what advance() goes on with
+  std::uint64_t begun_ = 0;             // its bytes that are gathered
   std::chrono::nanoseconds waited_{};
 };
 

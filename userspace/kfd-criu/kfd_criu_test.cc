@@ -308,6 +308,14 @@ TEST_F(Commands, verify_says_of_a_lone_manifest_what_is_wrong) {
   EXPECT_TRUE(has(verified.out, std::string(image::kManifestName))) << verified.out;
 }
 
+TEST_F(Commands, verify_names_the_contents_of_a_file_that_a_killed_dump_gave_no_id) {
+  write_dump(dir_.path());
+  write_file(path("amdgpu-pages-1.img.tmp"), "half");
+  const Outcome verified = tool("verify");
+  EXPECT_EQ(verified.status, Exit::kDiffers);
+  EXPECT_TRUE(has(verified.out, "amdgpu-pages-1.img.tmp")) << verified.out;
+}
+
 // Memory that the program had at its largest, in KiB.
 long peak_of(const std::string& command, const std::string& directory) {
   const pid_t child = ::fork();

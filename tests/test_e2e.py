@@ -59,7 +59,7 @@ class Machine(StepMachine):
 
     def __init__(self, name: str, run: Path, kernel: str, options: list[str]) -> None:
         need_criu()
-        need_built(kernel, "plugin/amdgpu_plugin.so", "kfdtest-criu/demo_program")
+        need_built(kernel, "plugin/amdgpu_plugin.so", "kfd-criu/kfd-criu", "kfdtest-criu/demo_program")
         # Here checkpoints are of programs with random addresses, as users have them.
         super().__init__(name, ["--kernel", kernel, "--mem", MEM, "--share", str(run), "--aslr", *options],
                          [str(paths.SCRIPTS / "guest/checkpoint.sh"), str(run), str(PLUGINS)], VM_LIMIT_S)

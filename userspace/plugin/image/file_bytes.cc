@@ -34,6 +34,18 @@ Status read_all(int fd, std::span<std::byte> out, std::uint64_t offset) {
   return {};
 }
 
+Status write_all(int fd, std::span<const std::byte> bytes, std::uint64_t offset, const std::string& name) {
+  while (!bytes.empty()) {
+    const ssize_t written = os::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return Error::from_errno(errno, "writing " + name);
+    if (written == 0) return Error(EIO, "writing " + name + ": wrote nothing");
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+    offset += static_cast<std::uint64_t>(written);
+  }
+  return {};
+}
+
 Status check_zeros(int fd, std::uint64_t offset, std::uint64_t length) {
   std::array<std::byte, kPageSize> page{};
   const auto bytes = std::span(page).first(length);

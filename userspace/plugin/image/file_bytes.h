@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "base/result.h"
 
@@ -14,6 +15,9 @@ namespace plugin::image {
 
 // Fills `out`, or fails.
 base::Status read_all(int fd, std::span<std::byte> out, std::uint64_t offset);
+
+// Writes all bytes, or fails. A short write, or a full disk, is an error. `name` is that of the file in errors.
+base::Status write_all(int fd, std::span<const std::byte> bytes, std::uint64_t offset, const std::string& name);
 
 // Fails unless these bytes, at most a page, are all zero.
 base::Status check_zeros(int fd, std::uint64_t offset, std::uint64_t length);

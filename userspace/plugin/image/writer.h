@@ -48,9 +48,9 @@ class FileWriter {
   // For each BO that stores contents, in the order of bos_of(): which memory it is, in what the session may refer to.
   // Answers the place of its first chunk. Parts of several BOs may be appended in turns after that.
   std::uint64_t begin_bo(const MemoryName& name);
-  // A part of a BO whose first chunk has this place. Every part but a BO's last is a multiple of kChunkSize. Answers a
-  // number for settle(): until that has returned, the bytes must stay as they are. After a failure, which may be that
-  // of an earlier part, nobody uses the bytes.
+  // A part of a BO; its first chunk has this place in the index. Every part but a BO's last is a multiple of
+  // kChunkSize. Answers a number for settle(): until that has returned, the bytes must stay as they are. After a
+  // failure, which may be that of an earlier part, nobody uses the bytes.
   base::Result<std::uint64_t> append(std::uint64_t place, std::span<const std::byte> contents);
   // The part behind the one before, of a file whose BOs are appended one after the other.
   base::Result<std::uint64_t> append(std::span<const std::byte> contents) { return append(begun_, contents); }
